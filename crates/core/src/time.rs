@@ -1,0 +1,49 @@
+//! Time as the core sees it: a number it is told. Nothing here reads a clock.
+
+use serde::{Deserialize, Serialize};
+
+/// Milliseconds since 1970-01-01T00:00:00Z, on the hub's clock.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Timestamp(pub i64);
+
+/// A length of time in milliseconds; never negative in practice, never a float.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Millis(pub i64);
+
+impl Timestamp {
+    /// A moment no deadline ever reaches.
+    pub const NEVER: Self = Self(i64::MAX);
+
+    /// This moment moved by `span`, stopping at the ends of time.
+    pub fn plus(self, span: Millis) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+
+    /// How long after `earlier` this is; zero when it is not after it.
+    pub fn since(self, earlier: Self) -> Millis {
+        Millis(self.0.saturating_sub(earlier.0).max(0))
+    }
+}
+
+impl Millis {
+    /// Whole seconds as milliseconds.
+    pub const fn seconds(n: i64) -> Self {
+        Self(n * 1_000)
+    }
+
+    /// Whole minutes as milliseconds.
+    pub const fn minutes(n: i64) -> Self {
+        Self(n * 60_000)
+    }
+
+    /// Whole hours as milliseconds.
+    pub const fn hours(n: i64) -> Self {
+        Self(n * 3_600_000)
+    }
+}
