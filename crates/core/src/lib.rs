@@ -4,7 +4,27 @@
 //! answers with changes or a refusal. It has no clock, no randomness, no input or output, and no
 //! float ever touches money.
 
+pub mod agent;
+pub mod alias;
+pub mod answer;
+pub mod changes;
+pub mod command;
+pub mod decide;
+pub mod draft;
+pub mod event;
 pub mod id;
+pub mod job;
+pub mod ledger;
+pub mod memory;
+pub mod message;
 pub mod money;
+pub mod notice;
+pub mod owner;
+pub mod push;
+pub mod refusal;
+pub mod reputation;
 pub mod text;
 pub mod time;
+pub mod world;
+
+pub use decide::{decide, needs};

@@ -47,14 +47,17 @@ mod tests {
 
     #[test]
     fn names_of_any_script_are_fine() {
-        for name in ["Text-Analyst-3000", "分析師", "Ünï çödé", "a", "تحليل", "🦜 parrot"] {
+        for name in ["Text-Analyst-3000", "分析師", "Ünï çödé", "a", "تحليل", "🦜 parrot"]
+        {
             assert_eq!(check_name(name, 128), Ok(()), "{name}");
         }
     }
 
     #[test]
     fn unseen_characters_are_refused() {
-        for name in ["a\u{200b}b", "a\u{202e}b", "a\nb", "a\0", "\u{feff}a", "a\u{2066}b", "a\u{ad}b"] {
+        for name in
+            ["a\u{200b}b", "a\u{202e}b", "a\nb", "a\0", "\u{feff}a", "a\u{2066}b", "a\u{ad}b"]
+        {
             assert_eq!(check_name(name, 128), Err(BadName::Unseen), "{name:?}");
         }
     }

@@ -1,0 +1,154 @@
+//! Enrolling: registering an agent, updating it, taking it off the lists, and its keys.
+
+use std::sync::Arc;
+
+use super::key::{Holder, Key, KeyHash};
+use super::{Agent, Desk, presence};
+use crate::answer::Answer;
+use crate::command::{Actor, Enrol};
+use crate::draft::Draft;
+use crate::event::Event;
+use crate::id::{AgentId, OwnerId};
+use crate::job::{end, open};
+use crate::ledger::order;
+use crate::refusal::Refusal;
+use crate::time::Millis;
+
+/// After a rotation the old key lives this long, so that a running agent can change over.
+const OLD_KEY_LIVES: Millis = Millis::minutes(10);
+
+/// Registers a new agent or updates a known one.
+pub fn enrol(draft: &mut Draft<'_>, order: Enrol) -> Result<Answer, Refusal> {
+    let known = draft.world.agent_named(order.home, &order.native);
+    let (id, new) = match known {
+        Some(id) => (update(draft, &order, id)?, false),
+        None => (create(draft, &order)?, true),
+    };
+    presence::seen(draft, id);
+    if let Some(hash) = order.key.filter(|_| new || order.rotate) {
+        issue_key(draft, Holder::Agent(id), hash, !new);
+    }
+    open::dispatch(draft);
+    Ok(shown(draft, id, new))
+}
+
+fn create(draft: &mut Draft<'_>, order: &Enrol) -> Result<AgentId, Refusal> {
+    let owner = match draft.owner_named(&order.owner) {
+        Some(owner) if speaks_for(draft, order.actor, owner) => owner,
+        Some(_) => return Err(Refusal::IdTaken),
+        None => order::open_owner(draft, &order.owner)?,
+    };
+    let max = draft.world.rules.agents_per_owner_max;
+    if draft.world.agents_of(owner).count() >= max {
+        return Err(Refusal::TooManyAgents { max });
+    }
+    let aliases = order.aliases.iter().map(|(protocol, name)| (*protocol, name.as_str()));
+    let names = std::iter::once((order.home, order.native.as_str())).chain(aliases);
+    if names.clone().any(|(protocol, name)| draft.world.agent_named(protocol, name).is_some()) {
+        return Err(Refusal::IdTaken);
+    }
+    let id = draft.next.agent;
+    draft.next.agent = id.next();
+    for (protocol, name) in names {
+        draft.alias(protocol, name.to_owned(), id);
+    }
+    draft.put_agent(profile(order, id, owner, draft.now, 1));
+    draft.event(Event::AgentEnrolled { agent: id, owner });
+    Ok(id)
+}
+
+fn update(draft: &mut Draft<'_>, order: &Enrol, id: AgentId) -> Result<AgentId, Refusal> {
+    let old = draft.agent(id).cloned().ok_or(Refusal::NoSuchAgent)?;
+    // A name the hub gave to an agent of another protocol is nobody's to register.
+    if old.home != order.home || old.native != order.native {
+        return Err(Refusal::IdTaken);
+    }
+    match order.actor {
+        Actor::Operator | Actor::Open => {}
+        Actor::Nobody => return Err(Refusal::IdTaken),
+        Actor::Agent(by) if by == id => {}
+        // After unregistering, only the id's own former key brings it back.
+        Actor::Agent(_) if old.active && speaks_for(draft, order.actor, old.owner) => {}
+        Actor::Agent(_) => return Err(Refusal::NotAuthenticated),
+    }
+    if draft.owner(old.owner).is_none_or(|owner| owner.name != order.owner) {
+        return Err(Refusal::IdentityDiffers);
+    }
+    let agent = profile(order, id, old.owner, old.registered_at, old.secret_generation);
+    draft.put_agent(agent);
+    draft.event(Event::AgentUpdated { agent: id });
+    Ok(id)
+}
+
+fn profile(
+    order: &Enrol,
+    id: AgentId,
+    owner: OwnerId,
+    registered_at: crate::time::Timestamp,
+    secret_generation: u32,
+) -> Agent {
+    Agent {
+        id,
+        owner,
+        home: order.home,
+        native: order.native.clone(),
+        name: order.name.clone(),
+        endpoint: order.endpoint.clone(),
+        liveness: order.liveness,
+        skills: order.skills.clone(),
+        card: order.card.clone(),
+        registered_at,
+        active: true,
+        secret_generation,
+    }
+}
+
+/// Whether the caller may add agents to an owner that exists.
+fn speaks_for(draft: &Draft<'_>, actor: Actor, owner: OwnerId) -> bool {
+    match actor {
+        Actor::Operator | Actor::Open => true,
+        Actor::Nobody => false,
+        Actor::Agent(by) => draft.agent(by).is_some_and(|by| by.active && by.owner == owner),
+    }
+}
+
+/// Adds a key; the others of the same holder run out when `retire_others` is set.
+pub fn issue_key(draft: &mut Draft<'_>, holder: Holder, hash: KeyHash, retire_others: bool) {
+    if let Holder::Agent(agent) = holder {
+        if retire_others {
+            end_keys(draft, agent, OLD_KEY_LIVES);
+        }
+        draft.event(Event::KeyIssued { agent });
+    }
+    let id = draft.next.key;
+    draft.next.key = id.next();
+    draft.put_key(Key { id, hash, holder, until: None });
+}
+
+/// Ends all keys of an agent, at once or after a while; one that ends sooner stays as it is.
+pub fn end_keys(draft: &mut Draft<'_>, agent: AgentId, lives: Millis) {
+    let until = draft.now.plus(lives);
+    let keys: Vec<Arc<Key>> = draft.world.keys_of(agent).cloned().collect();
+    for key in keys {
+        if key.until.is_none_or(|old| old > until) {
+            draft.put_key(Key { until: Some(until), ..Key::clone(&key) });
+        }
+    }
+}
+
+/// Takes an agent off the lists. Its id stays reserved and its work fails with refund.
+pub fn remove(draft: &mut Draft<'_>, id: AgentId, by_operator: bool) -> Result<Answer, Refusal> {
+    let agent = draft.agent(id).filter(|agent| agent.active).ok_or(Refusal::NotYours)?.clone();
+    draft.put_agent(Agent { active: false, ..agent });
+    draft.event(Event::AgentRemoved { agent: id, by_operator });
+    end::worker_left(draft, id)?;
+    end::requester_left(draft, id)?;
+    Ok(Answer::Done)
+}
+
+/// The agent as it stands after this command.
+pub fn shown(draft: &Draft<'_>, id: AgentId, new: bool) -> Answer {
+    let agent = draft.agent(id).expect("the agent was just written").clone();
+    let desk = draft.desk(id).cloned().unwrap_or_else(|| Desk::new(id, draft.now));
+    Answer::Agent { agent: Arc::new(agent), desk: Arc::new(desk), new }
+}

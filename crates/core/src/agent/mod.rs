@@ -1,0 +1,108 @@
+//! Agents: who they are, what they can do, and whether they are there.
+//!
+//! An agent is two rows: `Agent` is what it says about itself and changes rarely; `Desk` is what
+//! happens to it and changes all day. Names in other protocols live in `alias`.
+
+pub mod enrol;
+pub mod key;
+pub mod presence;
+
+use serde::{Deserialize, Serialize};
+
+use crate::alias::Protocol;
+use crate::id::{AgentId, JobId, NoticeId, OutcomeId, OwnerId};
+use crate::money::Credits;
+use crate::reputation::Standing;
+use crate::time::Timestamp;
+use presence::Presence;
+
+/// What an agent says about itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Agent {
+    pub id: AgentId,
+    pub owner: OwnerId,
+    /// The protocol it registered through; only that protocol's credential moves it.
+    pub home: Protocol,
+    /// Its id there, in canonical form.
+    pub native: String,
+    pub name: String,
+    pub endpoint: Option<String>,
+    pub liveness: Liveness,
+    pub skills: Vec<Skill>,
+    /// What only its own protocol understands, as JSON text.
+    pub card: String,
+    pub registered_at: Timestamp,
+    /// False once unregistered; the id stays reserved.
+    pub active: bool,
+    /// Raised when a new webhook secret is wanted; secrets are derived, never stored.
+    pub secret_generation: u32,
+}
+
+/// How one can tell that an agent is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Liveness {
+    /// It has an endpoint: there until a connection fails.
+    Reached,
+    /// It comes by itself: there for a while after each visit.
+    Polls,
+    /// It reads when it likes and work waits for it: always there.
+    Always,
+}
+
+/// One thing an agent does for money.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skill {
+    pub name: String,
+    pub price: Credits,
+    pub about: String,
+    /// Shapes of input and output in the home protocol's way, as JSON text.
+    pub input: String,
+    pub output: String,
+}
+
+/// What happens to an agent: presence, reputation, inbox, and where its history begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Desk {
+    pub agent: AgentId,
+    pub presence: Presence,
+    pub standing: Standing,
+    pub inbox: Inbox,
+    pub last_outcome: Option<OutcomeId>,
+    /// The newest job it asked for, and the newest it was given; each job names the one before.
+    pub last_asked: Option<JobId>,
+    pub last_worked: Option<JobId>,
+}
+
+/// Where an inbox stands. Positions start at 1 and have no gaps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inbox {
+    /// Position of the newest notice; 0 when there is none.
+    pub head: u64,
+    /// Everything up to here has been acknowledged.
+    pub acked: u64,
+    pub newest: Option<NoticeId>,
+    /// Messages among what waits; only these count against the inbox limit.
+    pub messages_waiting: u64,
+}
+
+impl Agent {
+    /// The skill of that name.
+    pub fn skill(&self, name: &str) -> Option<&Skill> {
+        self.skills.iter().find(|skill| skill.name == name)
+    }
+}
+
+impl Desk {
+    /// The desk of an agent that has just arrived.
+    pub fn new(agent: AgentId, now: Timestamp) -> Self {
+        Self {
+            agent,
+            presence: Presence { beats: false, seen: now, heard: None, unreachable: false },
+            standing: Standing::default(),
+            inbox: Inbox::default(),
+            last_outcome: None,
+            last_asked: None,
+            last_worked: None,
+        }
+    }
+}

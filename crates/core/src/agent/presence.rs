@@ -1,0 +1,57 @@
+//! Presence: is the agent there? Derived from signs of life, never stored as a yes or no.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Agent, Desk, Liveness};
+use crate::draft::Draft;
+use crate::id::AgentId;
+use crate::time::{Millis, Timestamp};
+
+/// The signs of life of one agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Presence {
+    /// Whether it has ever sent a heartbeat; from then on silence means absence.
+    pub beats: bool,
+    /// The last sign of life of any kind.
+    pub seen: Timestamp,
+    /// The last heartbeat proper.
+    pub heard: Option<Timestamp>,
+    /// The last connection to its endpoint failed and nothing has been heard since.
+    pub unreachable: bool,
+}
+
+/// Until when the agent counts as online if nothing more is heard; `None` when it is offline.
+pub fn online_until(agent: &Agent, desk: &Desk, ttl: Millis) -> Option<Timestamp> {
+    if !agent.active {
+        return None;
+    }
+    let presence = &desk.presence;
+    match agent.liveness {
+        Liveness::Always => Some(Timestamp::NEVER),
+        _ if presence.beats => Some(presence.seen.plus(ttl)),
+        Liveness::Polls => Some(presence.seen.plus(ttl)),
+        Liveness::Reached => (!presence.unreachable).then_some(Timestamp::NEVER),
+    }
+}
+
+/// A heartbeat: the agent says it is there and promises to go on saying so.
+pub fn beat(draft: &mut Draft<'_>, agent: AgentId) {
+    let now = draft.now;
+    let presence = &mut draft.desk_mut(agent).presence;
+    presence.beats = true;
+    presence.heard = Some(now);
+    seen(draft, agent);
+}
+
+/// Any other sign of life.
+pub fn seen(draft: &mut Draft<'_>, agent: AgentId) {
+    let now = draft.now;
+    let presence = &mut draft.desk_mut(agent).presence;
+    presence.seen = presence.seen.max(now);
+    presence.unreachable = false;
+}
+
+/// A connection to the agent's endpoint could not be made.
+pub fn lost(draft: &mut Draft<'_>, agent: AgentId) {
+    draft.desk_mut(agent).presence.unreachable = true;
+}

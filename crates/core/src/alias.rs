@@ -1,0 +1,142 @@
+//! What the outside world calls things: protocols, foreign names, and ids used up for ever.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
+
+use crate::id::{AgentId, AliasId, ClaimId, JobId, TransferId};
+
+/// Longest protocol id.
+const PROTOCOL_LEN_MAX: usize = 15;
+
+/// The id of a protocol. The core knows that protocols have names, never which ones there are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Protocol {
+    len: u8,
+    text: [u8; PROTOCOL_LEN_MAX],
+}
+
+impl Protocol {
+    /// A protocol id from its text: lower-case ASCII, at most 15 bytes, checked when compiled.
+    pub const fn new(text: &str) -> Self {
+        let bytes = text.as_bytes();
+        assert!(!bytes.is_empty() && bytes.len() <= PROTOCOL_LEN_MAX, "protocol ids are short");
+        let mut kept = [0; PROTOCOL_LEN_MAX];
+        let mut at = 0;
+        while at < bytes.len() {
+            assert!(bytes[at].is_ascii_lowercase() || bytes[at].is_ascii_digit());
+            kept[at] = bytes[at];
+            at += 1;
+        }
+        Self { len: bytes.len() as u8, text: kept }
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.text[..usize::from(self.len)]).unwrap_or_default()
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let fits = !text.is_empty() && text.len() <= PROTOCOL_LEN_MAX;
+        let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+        (fits && plain).then(|| Self::new(text))
+    }
+}
+
+impl std::fmt::Display for Protocol {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::fmt::Debug for Protocol {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Protocol {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Protocol {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(input)?;
+        Self::read(&text).ok_or_else(|| serde::de::Error::custom("not a protocol id"))
+    }
+}
+
+/// One name of one agent in one protocol. Given once, kept for ever.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Alias {
+    pub id: AliasId,
+    pub protocol: Protocol,
+    pub name: String,
+    pub agent: AgentId,
+}
+
+/// Half a SHA-256: enough to tell any two contents apart, small enough to keep for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Digest(pub [u8; 16]);
+
+impl Digest {
+    /// The digest of several parts; the parts' borders count, so `a|bc` and `ab|c` differ.
+    pub fn of(parts: &[&[u8]]) -> Self {
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        let full = hash.finalize();
+        let mut half = [0; 16];
+        half.copy_from_slice(&full[..16]);
+        Self(half)
+    }
+}
+
+/// A foreign id that has been used and what for. It outlives the thing it named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    pub id: ClaimId,
+    pub digest: Digest,
+    pub target: Target,
+}
+
+/// What a claimed id stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Target {
+    Job(JobId),
+    Transfer(TransferId),
+    /// Paid for outside the hub: no job of the hub may take this id any more.
+    PaidElsewhere(TransferId),
+    /// The id was given back, and may be used again.
+    Free,
+}
+
+/// Which digests stand for which ids.
+pub mod claim {
+    use super::{Digest, Protocol};
+    use crate::id::OwnerId;
+
+    /// A job id chosen by a requester.
+    pub fn job(origin: Protocol, foreign: &str) -> Digest {
+        Digest::of(&[b"job", origin.as_str().as_bytes(), foreign.as_bytes()])
+    }
+
+    /// The hub's own public id of a job.
+    pub fn job_uuid(uuid: uuid::Uuid) -> Digest {
+        Digest::of(&[b"job-uuid", uuid.as_bytes()])
+    }
+
+    /// A transfer id chosen by a payer.
+    pub fn transfer(origin: Protocol, foreign: &str) -> Digest {
+        Digest::of(&[b"transfer", origin.as_str().as_bytes(), foreign.as_bytes()])
+    }
+
+    /// The one payment an owner makes for a job, run here or elsewhere.
+    pub fn payment(origin: Protocol, payer: OwnerId, job: &str) -> Digest {
+        let payer = payer.0.to_be_bytes();
+        Digest::of(&[b"payment", origin.as_str().as_bytes(), &payer, job.as_bytes()])
+    }
+}

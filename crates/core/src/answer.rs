@@ -1,0 +1,50 @@
+//! Answers: what a command gives back once it is committed.
+
+use std::sync::Arc;
+
+use crate::agent::{Agent, Desk};
+use crate::job::Job;
+use crate::ledger::Transfer;
+use crate::memory::Receipt;
+use crate::money::Credits;
+use crate::owner::Owner;
+
+/// What came of a command.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// It is done and there is nothing to tell.
+    Done,
+    Agent {
+        agent: Arc<Agent>,
+        desk: Arc<Desk>,
+        new: bool,
+    },
+    Account {
+        owner: Arc<Owner>,
+        granted: Credits,
+    },
+    Paid {
+        transfer: Arc<Transfer>,
+        repeated: bool,
+    },
+    Job {
+        job: Arc<Job>,
+        repeated: bool,
+    },
+    Jobs(Vec<Arc<Job>>),
+    /// Position of a notice in its inbox, or how far it is acknowledged.
+    Position(u64),
+}
+
+impl Answer {
+    /// What to write down so that this answer can be told again.
+    pub fn receipt(&self) -> Receipt {
+        match self {
+            Self::Done | Self::Position(_) | Self::Jobs(_) => Receipt::Nothing,
+            Self::Agent { agent, .. } => Receipt::Agent(agent.id),
+            Self::Account { owner, .. } => Receipt::Owner(owner.id),
+            Self::Paid { transfer, .. } => Receipt::Transfer(transfer.id),
+            Self::Job { job, .. } => Receipt::Job(job.id),
+        }
+    }
+}

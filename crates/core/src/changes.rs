@@ -1,0 +1,117 @@
+//! Changes: everything one command, or one batch of them, does to what is known.
+//!
+//! Rows that change are kept once each, in key order, which is the order a store writes fastest;
+//! rows that are only ever added are kept in the order they came.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::agent::key::Key;
+use crate::agent::{Agent, Desk};
+use crate::alias::{Alias, Claim};
+use crate::event::Line;
+use crate::id::*;
+use crate::job::Job;
+use crate::job::select::Turn;
+use crate::ledger::{Entry, Hash, Transfer};
+use crate::memory::Memory;
+use crate::money::Credits;
+use crate::notice::{Notice, Push};
+use crate::owner::Owner;
+use crate::reputation::Outcome;
+
+/// A batch of changes.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    pub agents: BTreeMap<AgentId, Arc<Agent>>,
+    pub desks: BTreeMap<AgentId, Arc<Desk>>,
+    pub owners: BTreeMap<OwnerId, Arc<Owner>>,
+    pub jobs: BTreeMap<JobId, Arc<Job>>,
+    pub keys: BTreeMap<KeyId, Arc<Key>>,
+    pub turns: BTreeMap<String, Arc<Turn>>,
+    /// `None` once the push has arrived.
+    pub pushes: BTreeMap<NoticeId, Option<Arc<Push>>>,
+    pub memories: BTreeMap<AnswerId, Arc<Memory>>,
+    pub aliases: Vec<Alias>,
+    pub claims: Vec<Claim>,
+    pub entries: Vec<Entry>,
+    pub transfers: Vec<Arc<Transfer>>,
+    pub notices: Vec<Arc<Notice>>,
+    pub outcomes: Vec<Outcome>,
+    pub lines: Vec<Arc<Line>>,
+    pub next: Option<Counters>,
+}
+
+/// What comes next: the ids to hand out, and the running sums of the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    pub agent: AgentId,
+    pub owner: OwnerId,
+    pub job: JobId,
+    pub entry: EntryId,
+    pub transfer: TransferId,
+    pub notice: NoticeId,
+    pub event: EventId,
+    pub outcome: OutcomeId,
+    pub key: KeyId,
+    pub alias: AliasId,
+    pub claim: ClaimId,
+    pub answer: AnswerId,
+    /// Hash of the newest ledger line.
+    pub chain: Hash,
+    /// Payments between owners so far, and their sum.
+    pub payments: u64,
+    pub volume: Credits,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            agent: AgentId(1),
+            // 0 is the issue account.
+            owner: OwnerId(1),
+            job: JobId(1),
+            entry: EntryId(1),
+            transfer: TransferId(1),
+            notice: NoticeId(1),
+            event: EventId(1),
+            outcome: OutcomeId(1),
+            key: KeyId(1),
+            alias: AliasId(1),
+            claim: ClaimId(1),
+            answer: AnswerId(1),
+            chain: Hash::default(),
+            payments: 0,
+            volume: Credits::ZERO,
+        }
+    }
+}
+
+impl Changes {
+    /// Takes in what a later command of the same batch changed; the later row wins.
+    pub fn absorb(&mut self, later: Self) {
+        self.agents.extend(later.agents);
+        self.desks.extend(later.desks);
+        self.owners.extend(later.owners);
+        self.jobs.extend(later.jobs);
+        self.keys.extend(later.keys);
+        self.turns.extend(later.turns);
+        self.pushes.extend(later.pushes);
+        self.memories.extend(later.memories);
+        self.aliases.extend(later.aliases);
+        self.claims.extend(later.claims);
+        self.entries.extend(later.entries);
+        self.transfers.extend(later.transfers);
+        self.notices.extend(later.notices);
+        self.outcomes.extend(later.outcomes);
+        self.lines.extend(later.lines);
+        self.next = later.next.or(self.next);
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.next.is_none()
+    }
+}

@@ -1,0 +1,226 @@
+//! Commands: what the hub can be asked to do. Identity is already proven when one comes here.
+
+use uuid::Uuid;
+
+use crate::agent::key::{Holder, KeyHash};
+use crate::agent::{Liveness, Skill};
+use crate::alias::{Digest, Protocol};
+use crate::id::{AgentId, JobId, NoticeId};
+use crate::job::{Cause, Policy, Requester, Selection};
+use crate::memory::Kept;
+use crate::money::Credits;
+use crate::time::{Millis, Timestamp};
+
+/// An order.
+#[derive(Clone, Debug)]
+pub enum Command {
+    Enrol(Box<Enrol>),
+    Remove {
+        agent: AgentId,
+        by_operator: bool,
+    },
+    IssueKey {
+        holder: Holder,
+        hash: KeyHash,
+        retire_others: bool,
+    },
+    RevokeKeys {
+        agent: AgentId,
+    },
+    Beat {
+        agent: AgentId,
+    },
+    OpenAccount {
+        name: String,
+    },
+    Grant {
+        name: String,
+        amount: Credits,
+    },
+    Burn {
+        name: String,
+        amount: Credits,
+    },
+    Pay(Box<Pay>),
+    OpenJob(Box<OpenJob>),
+    Offer {
+        job: JobRef,
+        by: AgentId,
+        price: Credits,
+        valid_for: Millis,
+    },
+    AcceptOffer {
+        job: JobRef,
+        by: AgentId,
+        from: AgentId,
+    },
+    /// The worker has the job and will answer later.
+    Start {
+        job: JobRef,
+        by: AgentId,
+    },
+    Report(Box<ReportWork>),
+    Decline {
+        job: JobRef,
+        by: AgentId,
+    },
+    Defer {
+        job: JobRef,
+        by: AgentId,
+        until: Timestamp,
+    },
+    /// The worker has read these jobs; they can no longer be called back.
+    HandOver {
+        agent: AgentId,
+        jobs: Vec<JobId>,
+    },
+    /// The requester is about to be told to wait.
+    MarkPending {
+        job: JobId,
+    },
+    /// The assigned worker could not be connected to.
+    Unreachable {
+        job: JobId,
+        epoch: u32,
+    },
+    Cancel {
+        job: JobRef,
+        by: Canceller,
+    },
+    Requeue {
+        job: JobRef,
+    },
+    Send {
+        from: AgentId,
+        to: AgentId,
+        body: String,
+    },
+    Ack {
+        agent: AgentId,
+        up_to: u64,
+    },
+    PushDone {
+        notice: NoticeId,
+        ended: PushEnd,
+    },
+    Remember {
+        scope: Digest,
+        request: Digest,
+        kept: Kept,
+    },
+    Tick(Timer),
+}
+
+/// Who asks, as far as it has been proven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Actor {
+    Nobody,
+    /// Holder of this agent's key, whether or not the agent is still registered.
+    Agent(AgentId),
+    Operator,
+    /// A hub that takes everybody's word, for agents native to the protocol in question.
+    Open,
+}
+
+/// Register an agent, or update it.
+#[derive(Clone, Debug)]
+pub struct Enrol {
+    pub actor: Actor,
+    pub home: Protocol,
+    pub native: String,
+    /// Its names in the other protocols.
+    pub aliases: Vec<(Protocol, String)>,
+    pub owner: String,
+    pub name: String,
+    pub endpoint: Option<String>,
+    pub liveness: Liveness,
+    pub skills: Vec<Skill>,
+    pub card: String,
+    /// Hash of a fresh key, used for a new agent or when `rotate` is set.
+    pub key: Option<KeyHash>,
+    pub rotate: bool,
+}
+
+/// Move credits, or confirm that a job's hold already did.
+#[derive(Clone, Debug)]
+pub struct Pay {
+    pub origin: Protocol,
+    /// The payer's id for it; a fresh one when it gave none.
+    pub foreign: String,
+    pub named: bool,
+    pub from: String,
+    pub to: String,
+    pub amount: Credits,
+    pub job: Option<String>,
+    /// Whether an unknown payee gets an account.
+    pub open_payee: bool,
+    pub content: Digest,
+}
+
+/// Ask for work.
+#[derive(Clone, Debug)]
+pub struct OpenJob {
+    pub uuid: Uuid,
+    pub origin: Protocol,
+    pub foreign: String,
+    pub content: Digest,
+    pub requester: Requester,
+    pub skill: String,
+    pub input: String,
+    pub budget: Credits,
+    pub selection: Selection,
+    pub policy: Policy,
+    pub deadline: Timestamp,
+    pub lease: Millis,
+    pub callback: Option<String>,
+    pub meta: String,
+    pub hops: u8,
+}
+
+/// A job, by whichever name the caller knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobRef {
+    Id(JobId),
+    Uuid(Uuid),
+    Foreign { origin: Protocol, id: String },
+}
+
+/// What a worker says about a job it was given.
+#[derive(Clone, Debug)]
+pub struct ReportWork {
+    pub job: JobRef,
+    pub by: AgentId,
+    pub ok: bool,
+    pub output: Option<String>,
+    pub cost: Credits,
+    pub took: Millis,
+    pub cause: Option<Cause>,
+    pub text: Option<String>,
+    pub content: Digest,
+}
+
+/// Who calls a job off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Canceller {
+    Agent(AgentId),
+    Operator,
+}
+
+/// How an attempt to push a notice ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PushEnd {
+    Delivered,
+    /// Try again at that moment, or give up.
+    Failed {
+        why: String,
+        next_try: Option<Timestamp>,
+    },
+    /// The endpoint said it is gone for good.
+    Gone,
+}
+
+/// Something that is due by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Timer {
+    Job(JobId),
+}

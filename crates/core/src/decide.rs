@@ -1,0 +1,131 @@
+//! The one way in: what is known, what is asked and what time it is, to changes or a refusal.
+//!
+//! Dispatch only; the rules live with their nouns.
+
+use crate::agent::{enrol, presence};
+use crate::alias::{Digest, Target, claim};
+use crate::answer::Answer;
+use crate::changes::Changes;
+use crate::command::{Command, JobRef, Timer};
+use crate::draft::Draft;
+use crate::id::{JobId, TransferId};
+use crate::job::{end, offer, open, work};
+use crate::ledger::order;
+use crate::refusal::Refusal;
+use crate::time::{Millis, Timestamp};
+use crate::world::World;
+use crate::{memory, message, push};
+
+/// Decides one command.
+pub fn decide(
+    world: &World,
+    command: Command,
+    now: Timestamp,
+) -> Result<(Changes, Answer), Refusal> {
+    let mut draft = Draft::new(world, now);
+    let answer = dispatch(&mut draft, command)?;
+    Ok((draft.finish(), answer))
+}
+
+fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> {
+    match command {
+        Command::Enrol(order) => enrol::enrol(draft, *order),
+        Command::Remove { agent, by_operator } => enrol::remove(draft, agent, by_operator),
+        Command::IssueKey { holder, hash, retire_others } => {
+            enrol::issue_key(draft, holder, hash, retire_others);
+            Ok(Answer::Done)
+        }
+        Command::RevokeKeys { agent } => {
+            enrol::end_keys(draft, agent, Millis(0));
+            draft.event(crate::event::Event::KeyRevoked { agent });
+            Ok(Answer::Done)
+        }
+        Command::Beat { agent } => {
+            presence::beat(draft, agent);
+            Ok(enrol::shown(draft, agent, false))
+        }
+        Command::OpenAccount { name } => order::open_account(draft, &name),
+        Command::Grant { name, amount } => order::grant(draft, &name, amount),
+        Command::Burn { name, amount } => order::burn(draft, &name, amount),
+        Command::Pay(pay) => order::pay(draft, *pay),
+        Command::OpenJob(job) => open::open(draft, *job),
+        Command::Offer { job, by, price, valid_for } => {
+            offer::make(draft, &job, by, price, valid_for)
+        }
+        Command::AcceptOffer { job, by, from } => offer::accept(draft, &job, by, from),
+        Command::Start { job, by } => work::start(draft, &job, by),
+        Command::Report(said) => work::report(draft, *said),
+        Command::Decline { job, by } => work::decline(draft, &job, by),
+        Command::Defer { job, by, until } => work::defer(draft, &job, by, until),
+        Command::HandOver { agent, jobs } => Ok(work::hand_over(draft, agent, &jobs)),
+        Command::MarkPending { job } => work::mark_pending(draft, job),
+        Command::Unreachable { job, epoch } => work::unreachable(draft, job, epoch),
+        Command::Cancel { job, by } => end::cancel(draft, &job, by),
+        Command::Requeue { job } => end::requeue(draft, &job),
+        Command::Send { from, to, body } => message::send(draft, from, to, body),
+        Command::Ack { agent, up_to } => Ok(message::ack(draft, agent, up_to)),
+        Command::PushDone { notice, ended } => Ok(push::done(draft, notice, ended)),
+        Command::Remember { scope, request, kept } => {
+            memory::remember(draft, scope, request, kept);
+            Ok(Answer::Done)
+        }
+        Command::Tick(Timer::Job(job)) => end::overdue(draft, job),
+    }
+}
+
+/// A row that is not at hand and has to be brought in before a command can be decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    Claim(Digest),
+    Job(JobId),
+    Transfer(TransferId),
+}
+
+/// What has to be brought in first. Ask again after bringing it: a claim names the next row.
+pub fn needs(world: &World, command: &Command) -> Vec<Need> {
+    let mut needs = Vec::new();
+    let mut claim = |digest: Digest| {
+        if !world.knows_claim(digest) {
+            needs.push(Need::Claim(digest));
+        } else if let Some(found) = world.claim(digest) {
+            match found.target {
+                Target::Job(id) if world.job(id).is_none() => needs.push(Need::Job(id)),
+                Target::Transfer(id) if world.transfer(id).is_none() => {
+                    needs.push(Need::Transfer(id));
+                }
+                _ => {}
+            }
+        }
+    };
+    match command {
+        Command::OpenJob(order) => claim(claim::job(order.origin, &order.foreign)),
+        Command::Pay(order) => {
+            claim(claim::transfer(order.origin, &order.foreign));
+            if let Some(job) = &order.job {
+                claim(claim::job(order.origin, job));
+                if let Some(payer) = world.owner_named(&order.from) {
+                    claim(claim::payment(order.origin, payer, job));
+                }
+            }
+        }
+        Command::Report(said) => claim_of(&said.job).into_iter().for_each(claim),
+        Command::Offer { job, .. }
+        | Command::AcceptOffer { job, .. }
+        | Command::Start { job, .. }
+        | Command::Decline { job, .. }
+        | Command::Defer { job, .. }
+        | Command::Cancel { job, .. }
+        | Command::Requeue { job } => claim_of(job).into_iter().for_each(claim),
+        _ => {}
+    }
+    needs
+}
+
+/// The claim that leads to a job named from outside; our own ids are only used for live jobs.
+fn claim_of(job: &JobRef) -> Option<Digest> {
+    match job {
+        JobRef::Id(_) => None,
+        JobRef::Uuid(uuid) => Some(claim::job_uuid(*uuid)),
+        JobRef::Foreign { origin, id } => Some(claim::job(*origin, id)),
+    }
+}

@@ -1,0 +1,246 @@
+//! A draft: the changes of one command while it is being decided.
+//!
+//! Rules read through the draft and see their own earlier changes. A refused command drops its
+//! draft, and nothing has happened.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::agent::key::Key;
+use crate::agent::{Agent, Desk};
+use crate::alias::{Alias, Claim, Digest, Protocol, Target};
+use crate::changes::{Changes, Counters};
+use crate::event::{Event, Line};
+use crate::id::*;
+use crate::job::Job;
+use crate::job::select::Turn;
+use crate::ledger::{Entry, Transfer};
+use crate::memory::Memory;
+use crate::notice::{News, Notice, Push};
+use crate::owner::Owner;
+use crate::reputation::Outcome;
+use crate::time::Timestamp;
+use crate::world::World;
+
+/// One command's changes in the making.
+pub struct Draft<'w> {
+    pub world: &'w World,
+    pub now: Timestamp,
+    pub next: Counters,
+    agents: BTreeMap<AgentId, Agent>,
+    desks: BTreeMap<AgentId, Desk>,
+    owners: BTreeMap<OwnerId, Owner>,
+    jobs: BTreeMap<JobId, Job>,
+    keys: BTreeMap<KeyId, Key>,
+    turns: BTreeMap<String, Turn>,
+    pushes: BTreeMap<NoticeId, Option<Push>>,
+    pub(crate) memories: Vec<Memory>,
+    aliases: Vec<Alias>,
+    claims: Vec<Claim>,
+    pub(crate) entries: Vec<Entry>,
+    transfers: Vec<Arc<Transfer>>,
+    notices: Vec<Arc<Notice>>,
+    outcomes: Vec<Outcome>,
+    events: Vec<Event>,
+}
+
+impl<'w> Draft<'w> {
+    /// An empty draft over what is known now.
+    pub fn new(world: &'w World, now: Timestamp) -> Self {
+        Self {
+            world,
+            now,
+            next: world.next,
+            agents: BTreeMap::new(),
+            desks: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            turns: BTreeMap::new(),
+            pushes: BTreeMap::new(),
+            memories: Vec::new(),
+            aliases: Vec::new(),
+            claims: Vec::new(),
+            entries: Vec::new(),
+            transfers: Vec::new(),
+            notices: Vec::new(),
+            outcomes: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    pub fn agent(&self, id: AgentId) -> Option<&Agent> {
+        self.agents.get(&id).or_else(|| self.world.agent(id).map(|agent| &**agent))
+    }
+
+    pub fn desk(&self, id: AgentId) -> Option<&Desk> {
+        self.desks.get(&id).or_else(|| self.world.desk(id).map(|desk| &**desk))
+    }
+
+    pub fn owner(&self, id: OwnerId) -> Option<&Owner> {
+        self.owners.get(&id).or_else(|| self.world.owner(id).map(|owner| &**owner))
+    }
+
+    pub fn job(&self, id: JobId) -> Option<&Job> {
+        self.jobs.get(&id).or_else(|| self.world.job(id).map(|job| &**job))
+    }
+
+    /// The owner of that ledger name, also one made by this very command.
+    pub fn owner_named(&self, name: &str) -> Option<OwnerId> {
+        let made = self.owners.values().find(|owner| owner.name == name).map(|owner| owner.id);
+        made.or_else(|| self.world.owner_named(name))
+    }
+
+    /// What a foreign id has been used for, if anything.
+    pub fn claimed(&self, digest: Digest) -> Option<Target> {
+        let own = self.claims.iter().rev().find(|claim| claim.digest == digest);
+        let claim = own.copied().or_else(|| self.world.claim(digest));
+        claim.map(|claim| claim.target).filter(|target| *target != Target::Free)
+    }
+
+    pub fn put_agent(&mut self, agent: Agent) {
+        self.agents.insert(agent.id, agent);
+    }
+
+    pub fn put_owner(&mut self, owner: Owner) {
+        self.owners.insert(owner.id, owner);
+    }
+
+    pub fn put_job(&mut self, job: Job) {
+        self.jobs.insert(job.id, job);
+    }
+
+    pub fn put_key(&mut self, key: Key) {
+        self.keys.insert(key.id, key);
+    }
+
+    pub fn put_push(&mut self, notice: NoticeId, push: Option<Push>) {
+        self.pushes.insert(notice, push);
+    }
+
+    /// The desk, to be changed. An agent without one gets a fresh one.
+    pub fn desk_mut(&mut self, id: AgentId) -> &mut Desk {
+        let (world, now) = (self.world, self.now);
+        self.desks.entry(id).or_insert_with(|| {
+            world.desk(id).map_or_else(|| Desk::new(id, now), |desk| Desk::clone(desk))
+        })
+    }
+
+    /// The owner, to be changed.
+    pub fn owner_mut(&mut self, id: OwnerId) -> &mut Owner {
+        let world = self.world;
+        self.owners.entry(id).or_insert_with(|| {
+            Owner::clone(world.owner(id).expect("owners are looked up before they are changed"))
+        })
+    }
+
+    /// Uses up a foreign id.
+    pub fn claim(&mut self, digest: Digest, target: Target) {
+        let id = self.next.claim;
+        self.next.claim = id.next();
+        self.claims.push(Claim { id, digest, target });
+    }
+
+    pub fn alias(&mut self, protocol: Protocol, name: String, agent: AgentId) {
+        let id = self.next.alias;
+        self.next.alias = id.next();
+        self.aliases.push(Alias { id, protocol, name, agent });
+    }
+
+    pub fn event(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
+    pub fn outcome(&mut self, outcome: Outcome) {
+        self.next.outcome = outcome.id.next();
+        self.outcomes.push(outcome);
+    }
+
+    pub fn transfer(&mut self, transfer: Transfer) -> Arc<Transfer> {
+        self.next.transfer = transfer.id.next();
+        let transfer = Arc::new(transfer);
+        self.transfers.push(transfer.clone());
+        transfer
+    }
+
+    /// Tells an agent something, and sends it to a URL as well if one is given.
+    pub fn tell(&mut self, to: Option<AgentId>, news: News, url: Option<String>) -> u64 {
+        let id = self.next.notice;
+        self.next.notice = id.next();
+        let (mut position, mut before) = (0, None);
+        if let Some(agent) = to {
+            let inbox = &mut self.desk_mut(agent).inbox;
+            inbox.head += 1;
+            position = inbox.head;
+            before = inbox.newest.replace(id);
+            inbox.messages_waiting += u64::from(matches!(news, News::Message { .. }));
+        }
+        let at = self.now;
+        if let Some(url) = url {
+            let (news, next_try) = (news.clone(), Some(at));
+            let push = Push { notice: id, to, url, news, attempts: 0, next_try, trouble: None };
+            self.pushes.insert(id, Some(push));
+        }
+        self.notices.push(Arc::new(Notice { id, to, position, before, at, news }));
+        position
+    }
+
+    pub fn turn(&self, skill: &str) -> Option<Turn> {
+        self.turns
+            .get(skill)
+            .cloned()
+            .or_else(|| self.world.turn(skill).map(|turn| Turn::clone(turn)))
+    }
+
+    /// Notes whose turn it was.
+    pub fn take_turn(&mut self, skill: &str, owner: OwnerId, agent: AgentId) {
+        let fresh = || Turn { skill: skill.to_owned(), owner, agents: Vec::new() };
+        let mut turn = self.turn(skill).unwrap_or_else(fresh);
+        turn.owner = owner;
+        turn.agents.retain(|(known, _)| *known != owner);
+        turn.agents.push((owner, agent));
+        self.turns.insert(skill.to_owned(), turn);
+    }
+
+    /// The finished changes.
+    pub fn finish(mut self) -> Changes {
+        let mut lines = Vec::new();
+        if !self.events.is_empty() {
+            let id = self.next.event;
+            self.next.event = id.next();
+            lines.push(Arc::new(Line { id, at: self.now, events: self.events }));
+        }
+        let mut changes = Changes {
+            agents: shared(self.agents),
+            desks: shared(self.desks),
+            owners: shared(self.owners),
+            jobs: shared(self.jobs),
+            keys: shared(self.keys),
+            turns: shared(self.turns),
+            pushes: self.pushes.into_iter().map(|(id, push)| (id, push.map(Arc::new))).collect(),
+            memories: self.memories.into_iter().map(|one| (one.id, Arc::new(one))).collect(),
+            aliases: self.aliases,
+            claims: self.claims,
+            entries: self.entries,
+            transfers: self.transfers,
+            notices: self.notices,
+            outcomes: self.outcomes,
+            lines,
+            next: None,
+        };
+        let touched = self.next != self.world.next
+            || !changes.agents.is_empty()
+            || !changes.desks.is_empty()
+            || !changes.owners.is_empty()
+            || !changes.jobs.is_empty()
+            || !changes.keys.is_empty()
+            || !changes.pushes.is_empty()
+            || !changes.memories.is_empty();
+        changes.next = touched.then_some(self.next);
+        changes
+    }
+}
+
+fn shared<K: Ord, V>(rows: BTreeMap<K, V>) -> BTreeMap<K, Arc<V>> {
+    rows.into_iter().map(|(key, row)| (key, Arc::new(row))).collect()
+}

@@ -1,0 +1,49 @@
+//! Events: the hub's history, one line per command, for operators and auditors.
+//!
+//! Lines name things and never carry payloads, so reading the history reveals no content.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{AgentId, EventId, JobId, NoticeId, OwnerId};
+use crate::job::{Cause, State};
+use crate::money::Credits;
+use crate::time::Timestamp;
+
+/// What one command did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    pub id: EventId,
+    pub at: Timestamp,
+    pub events: Vec<Event>,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    AgentEnrolled { agent: AgentId, owner: OwnerId },
+    AgentUpdated { agent: AgentId },
+    AgentRemoved { agent: AgentId, by_operator: bool },
+    KeyIssued { agent: AgentId },
+    KeyRevoked { agent: AgentId },
+    AccountOpened { owner: OwnerId },
+    Granted { owner: OwnerId, amount: Credits, welcome: bool },
+    Burned { owner: OwnerId, amount: Credits },
+    Transferred { from: OwnerId, to: OwnerId, amount: Credits },
+    SettlementConfirmed { job: JobId },
+    JobOpened { job: JobId },
+    JobAssigned { job: JobId, worker: AgentId, epoch: u32 },
+    JobQueued { job: JobId },
+    JobDeferred { job: JobId, until: Timestamp },
+    JobStarted { job: JobId },
+    JobDeclined { job: JobId, worker: AgentId },
+    JobOffered { job: JobId, by: AgentId },
+    JobEnded { job: JobId, state: State, cause: Option<Cause>, paid: Credits },
+    JobRequeued { job: JobId },
+    ReportedAbovePrice { job: JobId, reported: Credits, paid: Credits },
+    MessageSent { from: AgentId, to: AgentId },
+    PushDelivered { notice: NoticeId },
+    PushFailed { notice: NoticeId, attempts: u32 },
+    PushGivenUp { notice: NoticeId },
+    EndpointSwitchedOff { agent: AgentId },
+}

@@ -1,0 +1,227 @@
+//! The end of a job: state, money, reputation and news in one step.
+
+use std::sync::Arc;
+
+use super::{Cause, Job, Report, Requester, Selection, State, offer, open, work};
+use crate::alias::{Target, claim};
+use crate::answer::Answer;
+use crate::command::{Canceller, JobRef};
+use crate::draft::Draft;
+use crate::event::Event;
+use crate::id::{AgentId, JobId};
+use crate::ledger::post;
+use crate::money::Credits;
+use crate::notice::News;
+use crate::refusal::Refusal;
+use crate::reputation::{Outcome, Score};
+
+/// Settles a job for good.
+pub fn finish(
+    draft: &mut Draft<'_>,
+    mut job: Job,
+    state: State,
+    report: Report,
+) -> Result<Answer, Refusal> {
+    debug_assert!(job.state.may_become(state), "{:?} to {state:?}", job.state);
+    release(draft, &mut job, report.ok.then_some(report.paid))?;
+    if matches!(state, State::Completed | State::Failed | State::Expired) {
+        record_outcome(draft, &job, report.ok, report.cause, report.paid);
+    }
+    job.state = state;
+    job.ended_at = Some(draft.now);
+    draft.event(Event::JobEnded { job: job.id, state, cause: report.cause, paid: report.paid });
+    if let Some(worker) = job.worker() {
+        job.before_worked = draft.desk_mut(worker).last_worked.replace(job.id);
+        if matches!(state, State::Expired | State::Cancelled) {
+            let news = News::TakenBack { job: job.id, epoch: job.epoch };
+            draft.tell(Some(worker), news, None);
+        }
+    }
+    tell_requester(draft, &job);
+    job.report = Some(report);
+    draft.put_job(job.clone());
+    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+}
+
+/// Ends a job without success; everything held goes back.
+pub fn fail(
+    draft: &mut Draft<'_>,
+    job: Job,
+    state: State,
+    cause: Cause,
+    text: Option<String>,
+) -> Result<Answer, Refusal> {
+    let took = work::worked_for(&job, draft.now);
+    let paid = Credits::ZERO;
+    let cause = Some(cause);
+    let report = Report { ok: false, output: None, paid, took, cause, text, content: None };
+    finish(draft, job, state, report)
+}
+
+/// Takes a job back as if it had never been asked; its id may be used again.
+pub fn withdraw(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
+    release(draft, &mut job, None)?;
+    job.state = State::Withdrawn;
+    job.ended_at = Some(draft.now);
+    draft.claim(claim::job(job.origin, &job.foreign), Target::Free);
+    let (state, paid) = (State::Withdrawn, Credits::ZERO);
+    draft.event(Event::JobEnded { job: job.id, state, cause: None, paid });
+    draft.put_job(job.clone());
+    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+}
+
+/// Ends the hold: what was earned goes to the worker's owner, the rest back.
+fn release(draft: &mut Draft<'_>, job: &mut Job, paid: Option<Credits>) -> Result<(), Refusal> {
+    if let Some(payer) = job.payer {
+        let pay = job.assignment.zip(paid).map(|(turn, paid)| (turn.owner, paid));
+        post::resolve(draft, payer, job.held, pay, job.id)?;
+        job.held = Credits::ZERO;
+    }
+    Ok(())
+}
+
+/// Writes down how the worker did. Inside one owner, and without blame, no score moves.
+pub fn record_outcome(
+    draft: &mut Draft<'_>,
+    job: &Job,
+    ok: bool,
+    cause: Option<Cause>,
+    paid: Credits,
+) {
+    let Some(turn) = job.assignment else { return };
+    let hired_by = match job.requester {
+        Requester::Agent(agent) => Some(agent),
+        Requester::Guest(_) => None,
+    };
+    let hirer = hired_by.and_then(|agent| draft.desk(agent));
+    let hirer_score = hirer.map_or(Score::START, |desk| desk.standing.score);
+    let to_blame = ok || cause.is_some_and(Cause::blames_worker);
+    let counted = to_blame && job.payer != Some(turn.owner);
+    let (id, now) = (draft.next.outcome, draft.now);
+    let desk = draft.desk_mut(turn.worker);
+    desk.standing = desk.standing.after(ok, counted, hirer_score);
+    let outcome = Outcome {
+        id,
+        subject: turn.worker,
+        number: desk.standing.outcomes,
+        job: job.id,
+        hired_by,
+        hirer_score,
+        ok,
+        cause,
+        counted,
+        paid,
+        assigned_at: turn.since,
+        ended_at: now,
+        on_time: now <= job.deadline,
+        score_after: desk.standing.score,
+        before: desk.last_outcome.replace(id),
+    };
+    draft.outcome(outcome);
+}
+
+/// The end is news in the requester's inbox, and at its callback if it was told to wait.
+fn tell_requester(draft: &mut Draft<'_>, job: &Job) {
+    let to = match job.requester {
+        Requester::Agent(agent) => Some(agent),
+        Requester::Guest(_) => None,
+    };
+    let url = job.callback.clone().filter(|_| job.pending);
+    if to.is_some() || url.is_some() {
+        draft.tell(to, News::Ended { job: job.id }, url);
+    }
+}
+
+/// Calls a job off, as long as nobody has started on it.
+pub fn cancel(draft: &mut Draft<'_>, wanted: &JobRef, by: Canceller) -> Result<Answer, Refusal> {
+    let job = work::find(draft, wanted).ok_or(Refusal::NotYours)?;
+    if let Canceller::Agent(agent) = by
+        && !job.asked_by(agent)
+    {
+        return Err(Refusal::NotYours);
+    }
+    let started =
+        job.state == State::Running || job.assignment.is_some_and(|turn| turn.handed_over);
+    if job.state.is_final() || started {
+        return Err(Refusal::WrongState { is: job.state });
+    }
+    let text = match by {
+        Canceller::Agent(_) => "cancelled by requester",
+        Canceller::Operator => "cancelled by operator",
+    };
+    fail(draft, job, State::Cancelled, Cause::Cancelled, Some(text.to_owned()))
+}
+
+/// Something about the job is due: a lease, a deadline, an auction, the end of a deferral.
+pub fn overdue(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
+    let Some(mut job) = draft.job(id).cloned() else { return Ok(Answer::Done) };
+    if job.due().is_none_or(|due| draft.now < due) {
+        return Ok(Answer::Done);
+    }
+    let past_deadline = draft.now >= job.deadline;
+    match job.state {
+        State::Negotiating if matches!(job.selection, Selection::Auction { .. }) => {
+            offer::close(draft, job)
+        }
+        State::Deferred { .. } if !past_deadline => {
+            let again = job.assignment.map(|turn| crate::world::skills::Candidate {
+                agent: turn.worker,
+                price: turn.price,
+            });
+            match again {
+                Some(worker) => open::assign(draft, &mut job, worker),
+                None => return work::pass_on(draft, job),
+            }
+            draft.put_job(job.clone());
+            Ok(Answer::Job { job: Arc::new(job), repeated: false })
+        }
+        State::Assigned | State::Running if job.policy.next_when_failed && !past_deadline => {
+            work::failed_turn(draft, job, Cause::TimedOut)
+        }
+        _ => {
+            let text = Some("no result in time".to_owned());
+            fail(draft, job, State::Expired, Cause::TimedOut, text)
+        }
+    }
+}
+
+/// An operator takes a job away from its worker and gives it to the next.
+pub fn requeue(draft: &mut Draft<'_>, wanted: &JobRef) -> Result<Answer, Refusal> {
+    let mut job = work::find(draft, wanted).ok_or(Refusal::NotYours)?;
+    if !matches!(job.state, State::Assigned | State::Running | State::Deferred { .. }) {
+        return Err(Refusal::WrongState { is: job.state });
+    }
+    if let Some(worker) = job.worker() {
+        job.declined.push(worker);
+        draft.tell(Some(worker), News::TakenBack { job: job.id, epoch: job.epoch }, None);
+    }
+    draft.event(Event::JobRequeued { job: job.id });
+    work::pass_on(draft, job)
+}
+
+/// The worker unregistered: its jobs go on elsewhere or fail with refund.
+pub fn worker_left(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), Refusal> {
+    let work: Vec<Arc<Job>> = draft.world.work_of(agent).cloned().collect();
+    for job in work {
+        let job = Job::clone(&job);
+        if job.policy.next_when_failed {
+            work::failed_turn(draft, job, Cause::WorkerLeft)?;
+        } else {
+            let text = Some("the agent unregistered".to_owned());
+            fail(draft, job, State::Failed, Cause::WorkerLeft, text)?;
+        }
+    }
+    Ok(())
+}
+
+/// The requester unregistered: what nobody has started is called off; the rest is still paid.
+pub fn requester_left(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), Refusal> {
+    let asked: Vec<JobId> = draft.world.asked_by(agent).map(|job| job.id).collect();
+    for id in asked {
+        match cancel(draft, &JobRef::Id(id), Canceller::Agent(agent)) {
+            Ok(_) | Err(Refusal::WrongState { .. }) => {}
+            Err(refusal) => return Err(refusal),
+        }
+    }
+    Ok(())
+}

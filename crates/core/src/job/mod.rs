@@ -1,0 +1,218 @@
+//! Jobs: one piece of paid work, from the asking to the settling.
+//!
+//! This room only decides. It never waits, stores or sends. Money moves in `ledger`, scores in
+//! `reputation`.
+
+pub mod end;
+pub mod offer;
+pub mod open;
+pub mod select;
+pub mod work;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::alias::{Digest, Protocol};
+use crate::id::{AgentId, JobId, OwnerId};
+use crate::money::Credits;
+use crate::time::{Millis, Timestamp};
+pub use offer::Offer;
+pub use select::Selection;
+
+/// One piece of work and all that is known about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    pub id: JobId,
+    /// The hub's public id of it, unlike any other.
+    pub uuid: Uuid,
+    /// The protocol it was asked in, and the requester's own id for it.
+    pub origin: Protocol,
+    pub foreign: String,
+    /// Of everything the requester said, to tell a repeat from a different job.
+    pub content: Digest,
+    pub requester: Requester,
+    pub payer: Option<OwnerId>,
+    pub skill: String,
+    /// JSON text, exactly as it came.
+    pub input: String,
+    pub budget: Credits,
+    /// What is set aside now.
+    pub held: Credits,
+    pub selection: Selection,
+    pub policy: Policy,
+    pub state: State,
+    pub assignment: Option<Assignment>,
+    /// Raised with every assignment; only the holder of the current one may act.
+    pub epoch: u32,
+    /// Who will not be asked again.
+    pub declined: Vec<AgentId>,
+    pub offers: Vec<Offer>,
+    pub opened_at: Timestamp,
+    pub deadline: Timestamp,
+    /// How long an assigned worker may be silent.
+    pub lease: Millis,
+    /// The requester was told to wait, so the end is news to it.
+    pub pending: bool,
+    /// Where the requester wants the end to be told.
+    pub callback: Option<String>,
+    /// What only the origin protocol understands, as JSON text.
+    pub meta: String,
+    pub report: Option<Report>,
+    pub ended_at: Option<Timestamp>,
+    /// Bridges crossed so far.
+    pub hops: u8,
+    /// The requester's job before this one, and the worker's.
+    pub before_asked: Option<JobId>,
+    pub before_worked: Option<JobId>,
+}
+
+/// Who asked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Requester {
+    Agent(AgentId),
+    /// Somebody the hub does not know; it has no account and can only ask for what is free.
+    Guest(String),
+}
+
+/// What happens when the first choice does not work out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// A worker that cannot be connected to is replaced by the next one.
+    pub next_when_unreachable: bool,
+    /// A worker that declines is replaced.
+    pub next_when_declined: bool,
+    /// A worker that fails or stays silent is replaced.
+    pub next_when_failed: bool,
+    /// With nobody to choose from, the job waits instead of being refused.
+    pub queue_unmatched: bool,
+}
+
+/// One worker's turn at a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assignment {
+    pub worker: AgentId,
+    pub owner: OwnerId,
+    /// Fixed at this moment, whatever the worker asks later.
+    pub price: Credits,
+    pub since: Timestamp,
+    /// Silence past this moment is a failure.
+    pub until: Timestamp,
+    /// The work has been handed over and can no longer be called back.
+    pub handed_over: bool,
+}
+
+/// Where a job stands. The terminal ones never change again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum State {
+    Open,
+    Queued,
+    Negotiating,
+    Deferred {
+        until: Timestamp,
+    },
+    Assigned,
+    Running,
+    Completed,
+    Failed,
+    Expired,
+    Cancelled,
+    /// Taken back before anything came of it; to the outside it never was.
+    Withdrawn,
+}
+
+impl State {
+    /// Whether nothing can happen any more.
+    pub fn is_final(self) -> bool {
+        use State::*;
+        matches!(self, Completed | Failed | Expired | Cancelled | Withdrawn)
+    }
+
+    /// The state table: which state may follow which.
+    pub fn may_become(self, next: Self) -> bool {
+        use State::*;
+        match self {
+            Open => true,
+            Queued => !matches!(next, Open | Running | Completed),
+            Negotiating => !matches!(next, Open | Running | Completed),
+            Deferred { .. } => !matches!(next, Open | Completed),
+            Assigned => !matches!(next, Open),
+            Running => !matches!(next, Open | Negotiating | Withdrawn),
+            Completed | Failed | Expired | Cancelled | Withdrawn => false,
+        }
+    }
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    pub ok: bool,
+    /// JSON text, exactly as it came.
+    pub output: Option<String>,
+    pub paid: Credits,
+    pub took: Millis,
+    pub cause: Option<Cause>,
+    pub text: Option<String>,
+    /// Of what the worker said, to tell a repeat from a second opinion.
+    pub content: Option<Digest>,
+}
+
+/// Why a job ended without success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Cause {
+    /// The worker said it lacks the skill.
+    NoSuchSkill,
+    /// The worker said the budget was too low.
+    BudgetTooLow,
+    /// The worker said it was not there.
+    Offline,
+    /// The work went wrong.
+    Execution,
+    /// The worker said payment failed.
+    Payment,
+    /// The worker's answer made no sense.
+    Unusable,
+    /// The worker stayed silent past its lease, or the job past its deadline.
+    TimedOut,
+    /// The worker unregistered in the middle.
+    WorkerLeft,
+    /// The requester called it off.
+    Cancelled,
+    /// The worker refused by its own rules.
+    Policy,
+    /// Everybody declined or failed.
+    NobodyLeft,
+}
+
+impl Cause {
+    /// Whether the worker is to blame, and its score moves.
+    pub fn blames_worker(self) -> bool {
+        use Cause::*;
+        matches!(self, Offline | Execution | Payment | Unusable | TimedOut | WorkerLeft)
+    }
+}
+
+impl Job {
+    /// The worker whose turn it is, or whose turn it was when the job ended.
+    pub fn worker(&self) -> Option<AgentId> {
+        self.assignment.map(|turn| turn.worker)
+    }
+
+    /// The next moment something must happen by itself; `None` for a finished job.
+    pub fn due(&self) -> Option<Timestamp> {
+        let own = match self.state {
+            state if state.is_final() => return None,
+            State::Deferred { until } => until,
+            State::Negotiating => match self.selection {
+                Selection::Auction { closes } => closes,
+                _ => self.deadline,
+            },
+            _ => self.assignment.map_or(self.deadline, |turn| turn.until),
+        };
+        Some(own.min(self.deadline))
+    }
+
+    /// Whether this agent asked for it.
+    pub fn asked_by(&self, agent: AgentId) -> bool {
+        self.requester == Requester::Agent(agent)
+    }
+}

@@ -1,0 +1,225 @@
+//! Opening a job: first come repeats, then the choice of a worker, then the money, then the news.
+
+use std::sync::Arc;
+
+use super::{Assignment, Job, Requester, Selection, State, select};
+use crate::agent::{Agent, Liveness};
+use crate::alias::{Target, claim};
+use crate::answer::Answer;
+use crate::command::OpenJob;
+use crate::draft::Draft;
+use crate::event::Event;
+use crate::id::JobId;
+use crate::ledger::post;
+use crate::notice::News;
+use crate::refusal::Refusal;
+use crate::world::skills::Candidate;
+
+/// Bridges a job may cross.
+pub const HOPS_MAX: u8 = 8;
+
+/// Opens a job and gives it to a worker, or refuses it and leaves nothing behind.
+pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
+    if let Some(answer) = repeated(draft, &order)? {
+        return Ok(answer);
+    }
+    if order.hops > HOPS_MAX {
+        return Err(Refusal::BridgeLoop { max: HOPS_MAX });
+    }
+    if order.selection == Selection::Broadcast {
+        return broadcast(draft, order);
+    }
+    let mut job = fresh(draft, order)?;
+    if matches!(job.selection, Selection::Auction { .. }) {
+        set_aside(draft, &mut job)?;
+        super::offer::invite(draft, &mut job);
+    } else {
+        match select::next(draft, &job) {
+            Ok(chosen) => {
+                forbid_guest(&job, chosen)?;
+                set_aside(draft, &mut job)?;
+                assign(draft, &mut job, chosen);
+            }
+            Err(Refusal::NoSuchAgent) => return Err(Refusal::NoSuchAgent),
+            Err(_) if job.policy.queue_unmatched => {
+                set_aside(draft, &mut job)?;
+                queue(draft, &mut job);
+            }
+            Err(refusal) => return Err(refusal),
+        }
+    }
+    keep(draft, job.clone());
+    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+}
+
+/// The first answer again, when this requester already used this id for the same thing.
+fn repeated(draft: &Draft<'_>, order: &OpenJob) -> Result<Option<Answer>, Refusal> {
+    match draft.claimed(claim::job(order.origin, &order.foreign)) {
+        None | Some(Target::Free) => Ok(None),
+        Some(Target::Job(id)) => {
+            let job = draft.job(id).ok_or(Refusal::IdTaken)?;
+            if job.requester != order.requester {
+                return Err(Refusal::IdTaken);
+            }
+            if job.content != order.content {
+                return Err(Refusal::SameIdOtherContent);
+            }
+            Ok(Some(Answer::Job { job: Arc::new(job.clone()), repeated: true }))
+        }
+        Some(Target::PaidElsewhere(_) | Target::Transfer(_)) => Err(Refusal::IdTaken),
+    }
+}
+
+fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
+    let id = draft.next.job;
+    draft.next.job = id.next();
+    let (payer, before_asked) = match &order.requester {
+        Requester::Guest(_) => (None, None),
+        Requester::Agent(agent) => {
+            let asking = draft.agent(*agent).filter(|agent| agent.active);
+            let owner = asking.map(|agent| agent.owner).ok_or(Refusal::NoSuchAgent)?;
+            (Some(owner), draft.desk_mut(*agent).last_asked.replace(id))
+        }
+    };
+    Ok(Job {
+        id,
+        uuid: order.uuid,
+        origin: order.origin,
+        foreign: order.foreign,
+        content: order.content,
+        requester: order.requester,
+        payer,
+        skill: order.skill,
+        input: order.input,
+        budget: order.budget,
+        held: crate::money::Credits::ZERO,
+        selection: order.selection,
+        policy: order.policy,
+        state: State::Open,
+        assignment: None,
+        epoch: 0,
+        declined: Vec::new(),
+        offers: Vec::new(),
+        opened_at: draft.now,
+        deadline: order.deadline,
+        lease: order.lease,
+        pending: false,
+        callback: order.callback,
+        meta: order.meta,
+        report: None,
+        ended_at: None,
+        hops: order.hops,
+        before_asked,
+        before_worked: None,
+    })
+}
+
+/// Writes a job that has just been opened, and uses up its ids.
+fn keep(draft: &mut Draft<'_>, job: Job) {
+    draft.claim(claim::job(job.origin, &job.foreign), Target::Job(job.id));
+    draft.claim(claim::job_uuid(job.uuid), Target::Job(job.id));
+    draft.event(Event::JobOpened { job: job.id });
+    draft.put_job(job);
+}
+
+fn forbid_guest(job: &Job, chosen: Candidate) -> Result<(), Refusal> {
+    if job.payer.is_none() && !chosen.price.is_zero() {
+        return Err(Refusal::GuestCannotPay);
+    }
+    Ok(())
+}
+
+/// Holds the whole budget before anybody works.
+fn set_aside(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
+    if let Some(payer) = job.payer {
+        post::hold(draft, payer, job.budget, job.id)?;
+        job.held = job.budget;
+    }
+    Ok(())
+}
+
+/// Gives the job to a worker: a new epoch, a new lease, and the news.
+pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
+    let (owner, url) = match draft.agent(chosen.agent) {
+        Some(agent) => (agent.owner, push_url(agent)),
+        None => return,
+    };
+    job.epoch += 1;
+    job.state = State::Assigned;
+    job.assignment = Some(Assignment {
+        worker: chosen.agent,
+        owner,
+        price: chosen.price,
+        since: draft.now,
+        until: draft.now.plus(job.lease),
+        // What is sent cannot be called back; what is fetched can, until it is.
+        handed_over: url.is_some(),
+    });
+    // Nobody can answer at once for a worker that comes by itself.
+    job.pending |= url.is_none();
+    let news = News::Assigned { job: job.id, epoch: job.epoch };
+    draft.tell(Some(chosen.agent), news, url);
+    draft.event(Event::JobAssigned { job: job.id, worker: chosen.agent, epoch: job.epoch });
+}
+
+/// Where work is sent, for agents that are reached and not visited.
+fn push_url(agent: &Agent) -> Option<String> {
+    agent.endpoint.clone().filter(|_| agent.liveness == Liveness::Reached)
+}
+
+/// Puts the job in the queue until somebody comes who can do it.
+pub fn queue(draft: &mut Draft<'_>, job: &mut Job) {
+    job.state = State::Queued;
+    job.assignment = None;
+    job.pending = true;
+    if let Requester::Agent(agent) = job.requester {
+        draft.tell(Some(agent), News::Queued { job: job.id }, None);
+    }
+    draft.event(Event::JobQueued { job: job.id });
+}
+
+/// Tries all waiting jobs again, oldest first; called when somebody new might take one.
+pub fn dispatch(draft: &mut Draft<'_>) {
+    let waiting: Vec<JobId> = draft.world.queue().map(|job| job.id).collect();
+    for id in waiting {
+        let Some(mut job) = draft.job(id).filter(|job| job.state == State::Queued).cloned() else {
+            continue;
+        };
+        if let Ok(chosen) = select::next(draft, &job) {
+            assign(draft, &mut job, chosen);
+            draft.put_job(job);
+        }
+    }
+}
+
+/// One job for everybody who could take it, each for that agent's own price.
+fn broadcast(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
+    let probe = fresh(draft, order.clone())?;
+    let now = draft.now;
+    let online = |one: &Candidate| draft.world.is_online(one.agent, now);
+    let chosen: Vec<Candidate> = select::candidates(draft.world, &probe).filter(online).collect();
+    if chosen.is_empty() {
+        return Err(select::next(draft, &probe).err().unwrap_or(Refusal::Offline));
+    }
+    let mut jobs = Vec::new();
+    for (copy, one) in (0_u32..).zip(chosen) {
+        let mut job = if copy == 0 { probe.clone() } else { fresh(draft, order.clone())? };
+        job.budget = one.price;
+        if copy > 0 {
+            job.uuid = copy_uuid(probe.uuid, copy);
+            job.foreign = format!("{}#{copy}", probe.foreign);
+        }
+        forbid_guest(&job, one)?;
+        set_aside(draft, &mut job)?;
+        assign(draft, &mut job, one);
+        keep(draft, job.clone());
+        jobs.push(Arc::new(job));
+    }
+    Ok(Answer::Jobs(jobs))
+}
+
+/// The public id of a broadcast's further copies, derived so that a repeat gives the same.
+fn copy_uuid(first: uuid::Uuid, copy: u32) -> uuid::Uuid {
+    let digest = crate::alias::Digest::of(&[first.as_bytes(), &copy.to_be_bytes()]);
+    uuid::Builder::from_random_bytes(digest.0).into_uuid()
+}

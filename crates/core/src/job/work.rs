@@ -1,0 +1,213 @@
+//! Working on a job: what its worker, and only its worker, may say.
+
+use std::sync::Arc;
+
+use super::{Cause, Job, Report, State, end, open, select};
+use crate::agent::presence;
+use crate::alias::{Target, claim};
+use crate::answer::Answer;
+use crate::command::{JobRef, ReportWork};
+use crate::draft::Draft;
+use crate::event::Event;
+use crate::id::{AgentId, JobId};
+use crate::money::Credits;
+use crate::refusal::Refusal;
+use crate::time::{Millis, Timestamp};
+
+/// The job a caller means.
+pub fn find(draft: &Draft<'_>, wanted: &JobRef) -> Option<Job> {
+    let id = match wanted {
+        JobRef::Id(id) => *id,
+        JobRef::Uuid(uuid) => match draft.claimed(claim::job_uuid(*uuid))? {
+            Target::Job(id) => id,
+            _ => return None,
+        },
+        JobRef::Foreign { origin, id } => match draft.claimed(claim::job(*origin, id))? {
+            Target::Job(id) => id,
+            _ => return None,
+        },
+    };
+    draft.job(id).filter(|job| job.state != State::Withdrawn).cloned()
+}
+
+/// The job, if `by` is its worker; a stranger learns nothing.
+fn held_by(draft: &Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Job, Refusal> {
+    find(draft, wanted).filter(|job| job.worker() == Some(by)).ok_or(Refusal::NotYours)
+}
+
+fn in_hand(job: &Job) -> Result<(), Refusal> {
+    match job.state {
+        State::Assigned | State::Running => Ok(()),
+        is => Err(Refusal::WrongState { is }),
+    }
+}
+
+/// The worker has it and will answer later; the requester is told to wait.
+pub fn start(draft: &mut Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Answer, Refusal> {
+    let mut job = held_by(draft, wanted, by)?;
+    in_hand(&job)?;
+    job.state = State::Running;
+    job.pending = true;
+    hand_over_one(&mut job);
+    draft.event(Event::JobStarted { job: job.id });
+    Ok(put(draft, job))
+}
+
+/// The worker's final word.
+pub fn report(draft: &mut Draft<'_>, said: ReportWork) -> Result<Answer, Refusal> {
+    let job = held_by(draft, &said.job, said.by)?;
+    if job.state.is_final() {
+        let same = job.report.as_ref().and_then(|report| report.content) == Some(said.content);
+        return match same {
+            true => Ok(Answer::Job { job: Arc::new(job), repeated: true }),
+            false => Err(Refusal::WrongState { is: job.state }),
+        };
+    }
+    in_hand(&job)?;
+    let price = job.assignment.map_or(Credits::ZERO, |turn| turn.price);
+    let paid =
+        if said.ok { said.cost.min(price).min(job.held.max(Credits::ZERO)) } else { Credits::ZERO };
+    if said.ok && said.cost > price {
+        draft.event(Event::ReportedAbovePrice { job: job.id, reported: said.cost, paid });
+    }
+    let cause = (!said.ok).then(|| said.cause.unwrap_or(Cause::Execution));
+    let report = Report {
+        ok: said.ok,
+        output: said.output.filter(|_| said.ok),
+        paid,
+        took: said.took,
+        cause,
+        text: said.text,
+        content: Some(said.content),
+    };
+    if !said.ok && job.policy.next_when_failed {
+        return failed_turn(draft, job, cause.unwrap_or(Cause::Execution));
+    }
+    let state = if said.ok { State::Completed } else { State::Failed };
+    end::finish(draft, job, state, report)
+}
+
+/// The worker will not do it.
+pub fn decline(draft: &mut Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Answer, Refusal> {
+    let mut job = held_by(draft, wanted, by)?;
+    in_hand(&job)?;
+    draft.event(Event::JobDeclined { job: job.id, worker: by });
+    job.declined.push(by);
+    if job.policy.next_when_declined {
+        return pass_on(draft, job);
+    }
+    let text = Some("the agent declined the job".to_owned());
+    end::fail(draft, job, State::Failed, Cause::Policy, text)
+}
+
+/// The worker will do it later.
+pub fn defer(
+    draft: &mut Draft<'_>,
+    wanted: &JobRef,
+    by: AgentId,
+    until: Timestamp,
+) -> Result<Answer, Refusal> {
+    let mut job = held_by(draft, wanted, by)?;
+    in_hand(&job)?;
+    job.state = State::Deferred { until };
+    job.pending = true;
+    draft.event(Event::JobDeferred { job: job.id, until });
+    Ok(put(draft, job))
+}
+
+/// The worker has read these jobs, so they cannot be called back any more.
+pub fn hand_over(draft: &mut Draft<'_>, agent: AgentId, jobs: &[JobId]) -> Answer {
+    let mut given = Vec::new();
+    for id in jobs {
+        let Some(mut job) = draft.job(*id).cloned() else { continue };
+        if job.worker() != Some(agent) || in_hand(&job).is_err() {
+            continue;
+        }
+        if job.assignment.is_some_and(|turn| !turn.handed_over) {
+            hand_over_one(&mut job);
+            draft.put_job(job.clone());
+        }
+        given.push(Arc::new(job));
+    }
+    presence::seen(draft, agent);
+    Answer::Jobs(given)
+}
+
+fn hand_over_one(job: &mut Job) {
+    if let Some(turn) = &mut job.assignment {
+        turn.handed_over = true;
+    }
+}
+
+/// The requester is about to be told to wait; from now on the end is news to it.
+pub fn mark_pending(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
+    let mut job = draft.job(id).cloned().ok_or(Refusal::NotYours)?;
+    if job.state.is_final() || job.pending {
+        return Ok(Answer::Job { job: Arc::new(job), repeated: true });
+    }
+    job.pending = true;
+    Ok(put(draft, job))
+}
+
+/// The worker could not be connected to: the next one, or back to the requester as if never asked.
+pub fn unreachable(draft: &mut Draft<'_>, id: JobId, epoch: u32) -> Result<Answer, Refusal> {
+    let mut job = draft.job(id).cloned().ok_or(Refusal::NotYours)?;
+    if job.epoch != epoch || in_hand(&job).is_err() {
+        return Ok(Answer::Done);
+    }
+    if let Some(worker) = job.worker() {
+        presence::lost(draft, worker);
+        job.declined.push(worker);
+    }
+    if job.policy.next_when_unreachable {
+        match select::next(draft, &job) {
+            Ok(chosen) if job.epoch < draft.world.rules.attempts_max => {
+                open::assign(draft, &mut job, chosen);
+                return Ok(put(draft, job));
+            }
+            _ => {}
+        }
+    }
+    if job.policy.queue_unmatched {
+        open::queue(draft, &mut job);
+        return Ok(put(draft, job));
+    }
+    if job.pending {
+        // The requester was told to wait, so the job cannot vanish; nobody is to blame for it.
+        let text = Some("no agent could be reached".to_owned());
+        return end::fail(draft, job, State::Failed, Cause::NobodyLeft, text);
+    }
+    end::withdraw(draft, job)
+}
+
+/// A worker failed or stayed silent, and the job goes on without it.
+pub fn failed_turn(draft: &mut Draft<'_>, mut job: Job, cause: Cause) -> Result<Answer, Refusal> {
+    end::record_outcome(draft, &job, false, Some(cause), Credits::ZERO);
+    job.declined.extend(job.worker());
+    pass_on(draft, job)
+}
+
+/// To the next worker, into the queue, or to the end.
+pub fn pass_on(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
+    let tired = job.epoch >= draft.world.rules.attempts_max;
+    match select::next(draft, &job) {
+        Ok(chosen) if !tired => open::assign(draft, &mut job, chosen),
+        _ if job.policy.queue_unmatched && !tired => open::queue(draft, &mut job),
+        _ => {
+            job.assignment = None;
+            let text = Some("nobody is left who could do it".to_owned());
+            return end::fail(draft, job, State::Failed, Cause::NobodyLeft, text);
+        }
+    }
+    Ok(put(draft, job))
+}
+
+fn put(draft: &mut Draft<'_>, job: Job) -> Answer {
+    draft.put_job(job.clone());
+    Answer::Job { job: Arc::new(job), repeated: false }
+}
+
+/// How long the worker had it, by the hub's clock.
+pub fn worked_for(job: &Job, now: Timestamp) -> Millis {
+    job.assignment.map_or(Millis(0), |turn| now.since(turn.since))
+}

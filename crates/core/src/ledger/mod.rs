@@ -1,0 +1,134 @@
+//! The ledger: double entry, append-only, chained by hash.
+//!
+//! Every line moves an amount from one pocket to another, so the sum over all pockets is always
+//! zero. A job's money is set aside by moving it from an owner's open pocket to its held one.
+
+pub mod order;
+pub mod post;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::alias::Digest;
+use crate::id::{EntryId, JobId, OwnerId, TransferId};
+use crate::money::Credits;
+use crate::time::Timestamp;
+
+/// One line of the ledger. Never changed, never removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub id: EntryId,
+    pub at: Timestamp,
+    pub kind: Kind,
+    pub from: Pocket,
+    pub to: Pocket,
+    pub amount: Credits,
+    pub job: Option<JobId>,
+    pub transfer: Option<TransferId>,
+    /// The line before it in the history of the paying and of the receiving owner.
+    pub before_from: Option<EntryId>,
+    pub before_to: Option<EntryId>,
+    /// SHA-256 over the previous line's hash and this line's content.
+    pub hash: Hash,
+}
+
+/// A full SHA-256.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hash(pub [u8; 32]);
+
+/// Why credits moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Grant,
+    Burn,
+    Transfer,
+    Hold,
+    Capture,
+    Release,
+}
+
+/// One of an owner's two pockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Pocket {
+    pub owner: OwnerId,
+    pub held: bool,
+}
+
+impl Pocket {
+    /// What the owner can spend.
+    pub fn open(owner: OwnerId) -> Self {
+        Self { owner, held: false }
+    }
+
+    /// What the owner has set aside.
+    pub fn held(owner: OwnerId) -> Self {
+        Self { owner, held: true }
+    }
+}
+
+impl Kind {
+    /// Its name in the store and on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Grant => "grant",
+            Self::Burn => "burn",
+            Self::Transfer => "transfer",
+            Self::Hold => "hold",
+            Self::Capture => "capture",
+            Self::Release => "release",
+        }
+    }
+
+    /// Whether credits went from one owner to another as payment.
+    pub fn is_payment(self) -> bool {
+        matches!(self, Self::Transfer | Self::Capture)
+    }
+}
+
+impl Entry {
+    /// The hash this line must carry when it follows a line with hash `previous`.
+    pub fn chained(&self, previous: Hash) -> Hash {
+        let mut hash = Sha256::new();
+        hash.update(previous.0);
+        for number in [
+            self.id.0 as i64,
+            self.at.0,
+            self.kind as i64,
+            self.from.owner.0 as i64,
+            i64::from(self.from.held),
+            self.to.owner.0 as i64,
+            i64::from(self.to.held),
+            self.amount.micros(),
+            self.job.map_or(-1, |job| job.0 as i64),
+            self.transfer.map_or(-1, |transfer| transfer.0 as i64),
+        ] {
+            hash.update(number.to_be_bytes());
+        }
+        Hash(hash.finalize().into())
+    }
+
+    /// The line before this one in one owner's history.
+    pub fn before(&self, owner: OwnerId) -> Option<EntryId> {
+        if self.from.owner == owner { self.before_from } else { self.before_to }
+    }
+}
+
+/// An explicit payment order and what came of it; a repeat gets the same answer for ever.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transfer {
+    pub id: TransferId,
+    /// The payer's id for it.
+    pub foreign: String,
+    pub from: OwnerId,
+    pub to: OwnerId,
+    pub amount: Credits,
+    /// The job it pays for, by the requester's id.
+    pub job: Option<String>,
+    pub at: Timestamp,
+    /// True when the job's hold had already paid and nothing moved now.
+    pub settled_by_hold: bool,
+    pub payer_left: Credits,
+    pub payee_left: Credits,
+    pub content: Digest,
+}

@@ -1,0 +1,235 @@
+//! Orders about money: accounts, grants, payments.
+
+use std::sync::Arc;
+
+use super::post::{About, post};
+use super::{Kind, Pocket, Transfer};
+use crate::alias::{Target, claim};
+use crate::answer::Answer;
+use crate::command::{JobRef, Pay};
+use crate::draft::Draft;
+use crate::event::Event;
+use crate::id::OwnerId;
+use crate::job::{Job, State, work};
+use crate::money::Credits;
+use crate::owner::Owner;
+use crate::refusal::Refusal;
+
+/// Opens an account with the welcome grant, which every owner gets once.
+pub fn open_owner(draft: &mut Draft<'_>, name: &str) -> Result<OwnerId, Refusal> {
+    let id = draft.next.owner;
+    draft.next.owner = id.next();
+    draft.put_owner(Owner {
+        id,
+        name: name.to_owned(),
+        available: Credits::ZERO,
+        held: Credits::ZERO,
+        welcomed: true,
+        opened_at: draft.now,
+        newest: None,
+        movements: 0,
+    });
+    draft.event(Event::AccountOpened { owner: id });
+    let welcome = draft.world.rules.welcome_grant;
+    if !welcome.is_zero() {
+        issue(draft, id, welcome)?;
+        draft.event(Event::Granted { owner: id, amount: welcome, welcome: true });
+    }
+    Ok(id)
+}
+
+fn issue(draft: &mut Draft<'_>, owner: OwnerId, amount: Credits) -> Result<(), Refusal> {
+    let from = Pocket::open(Owner::ISSUANCE);
+    post(draft, Kind::Grant, from, Pocket::open(owner), amount, About::default())
+}
+
+/// An account for a name that may have one already.
+pub fn open_account(draft: &mut Draft<'_>, name: &str) -> Result<Answer, Refusal> {
+    let before = draft.owner_named(name);
+    let id = before.map_or_else(|| open_owner(draft, name), Ok)?;
+    let welcome = draft.world.rules.welcome_grant;
+    let granted = if before.is_none() { welcome } else { Credits::ZERO };
+    Ok(account(draft, id, granted))
+}
+
+/// The operator gives credits, to an owner that need not exist yet.
+pub fn grant(draft: &mut Draft<'_>, name: &str, amount: Credits) -> Result<Answer, Refusal> {
+    let before = draft.owner_named(name);
+    let id = before.map_or_else(|| open_owner(draft, name), Ok)?;
+    if !amount.is_zero() {
+        issue(draft, id, amount)?;
+        draft.event(Event::Granted { owner: id, amount, welcome: false });
+    }
+    Ok(account(draft, id, amount))
+}
+
+/// The operator takes credits out of circulation.
+pub fn burn(draft: &mut Draft<'_>, name: &str, amount: Credits) -> Result<Answer, Refusal> {
+    let id = draft.owner_named(name).ok_or_else(|| no_such(name))?;
+    let to = Pocket::open(Owner::ISSUANCE);
+    post(draft, Kind::Burn, Pocket::open(id), to, amount, About::default())?;
+    draft.event(Event::Burned { owner: id, amount });
+    Ok(account(draft, id, Credits::ZERO))
+}
+
+fn account(draft: &Draft<'_>, id: OwnerId, granted: Credits) -> Answer {
+    let owner = draft.owner(id).expect("the account was just found or made").clone();
+    Answer::Account { owner: Arc::new(owner), granted }
+}
+
+fn no_such(name: &str) -> Refusal {
+    Refusal::NoSuchOwner { name: name.to_owned() }
+}
+
+/// Moves credits, or confirms that a job's hold already has.
+pub fn pay(draft: &mut Draft<'_>, order: Pay) -> Result<Answer, Refusal> {
+    let own_id = claim::transfer(order.origin, &order.foreign);
+    if let Some(Target::Transfer(id)) = draft.claimed(own_id).filter(|_| order.named) {
+        let first = draft.world.transfer(id).ok_or(Refusal::SameIdOtherContent)?.clone();
+        return match first.content == order.content {
+            true => Ok(Answer::Paid { transfer: first, repeated: true }),
+            false => Err(Refusal::SameIdOtherContent),
+        };
+    }
+    let from = draft.owner_named(&order.from).ok_or_else(|| no_such(&order.from))?;
+    let run_here = order.job.as_ref().and_then(|id| {
+        work::find(draft, &JobRef::Foreign { origin: order.origin, id: id.clone() })
+    });
+    match (&order.job, run_here) {
+        (Some(id), Some(job)) => confirm(draft, &order, id, &job, from),
+        (Some(id), None) => pay_once(draft, &order, Some(id), from),
+        (None, _) => pay_once(draft, &order, None, from),
+    }
+}
+
+/// The job's hold has paid; this only says so, once.
+fn confirm(
+    draft: &mut Draft<'_>,
+    order: &Pay,
+    id: &str,
+    job: &Job,
+    from: OwnerId,
+) -> Result<Answer, Refusal> {
+    let to = draft.owner_named(&order.to).ok_or_else(|| no_such(&order.to))?;
+    let owners = job.payer.zip(job.assignment.map(|turn| turn.owner));
+    if job.payer != Some(from) {
+        // Somebody else's job is as good as unknown, but its id can no longer be paid for elsewhere.
+        return Err(Refusal::NotWhatWasPaid { paid: Credits::ZERO });
+    }
+    if job.state != State::Completed {
+        return Err(Refusal::JobNotPaid { pending: !job.state.is_final() });
+    }
+    let paid = job.report.as_ref().map_or(Credits::ZERO, |report| report.paid);
+    if owners != Some((from, to)) || order.amount != paid {
+        return Err(Refusal::NotWhatWasPaid { paid });
+    }
+    let payment = claim::payment(order.origin, from, id);
+    if let Some(answer) = already_settled(draft, order, payment)? {
+        return Ok(answer);
+    }
+    let transfer = note(draft, order, from, to, true)?;
+    draft.claim(payment, Target::Transfer(transfer.id));
+    draft.event(Event::SettlementConfirmed { job: job.id });
+    Ok(Answer::Paid { transfer, repeated: false })
+}
+
+/// A payment the hub has no job for: between owners, once per job named.
+fn pay_once(
+    draft: &mut Draft<'_>,
+    order: &Pay,
+    job: Option<&String>,
+    from: OwnerId,
+) -> Result<Answer, Refusal> {
+    if order.amount.is_zero() {
+        return Err(Refusal::NothingToMove);
+    }
+    let payment = job.map(|id| claim::payment(order.origin, from, id));
+    if let Some(payment) = payment
+        && let Some(answer) = already_settled(draft, order, payment)?
+    {
+        return Ok(answer);
+    }
+    let to = match draft.owner_named(&order.to) {
+        Some(to) => to,
+        None if order.open_payee => open_owner_empty(draft, &order.to),
+        None => return Err(no_such(&order.to)),
+    };
+    if from == to {
+        return Err(Refusal::PaysItself);
+    }
+    let about = About { transfer: Some(draft.next.transfer), ..About::default() };
+    post(draft, Kind::Transfer, Pocket::open(from), Pocket::open(to), order.amount, about)?;
+    let transfer = note(draft, order, from, to, false)?;
+    if let (Some(payment), Some(id)) = (payment, job) {
+        draft.claim(payment, Target::Transfer(transfer.id));
+        let taken = claim::job(order.origin, id);
+        if draft.claimed(taken).is_none() {
+            draft.claim(taken, Target::PaidElsewhere(transfer.id));
+        }
+    }
+    draft.event(Event::Transferred { from, to, amount: order.amount });
+    Ok(Answer::Paid { transfer, repeated: false })
+}
+
+/// An account opened by being paid gets no welcome grant then; it is not an arrival.
+fn open_owner_empty(draft: &mut Draft<'_>, name: &str) -> OwnerId {
+    let id = draft.next.owner;
+    draft.next.owner = id.next();
+    draft.put_owner(Owner {
+        id,
+        name: name.to_owned(),
+        available: Credits::ZERO,
+        held: Credits::ZERO,
+        welcomed: false,
+        opened_at: draft.now,
+        newest: None,
+        movements: 0,
+    });
+    draft.event(Event::AccountOpened { owner: id });
+    id
+}
+
+/// What to say when the job has been paid for before: the first transfer, or its name.
+fn already_settled(
+    draft: &Draft<'_>,
+    order: &Pay,
+    payment: crate::alias::Digest,
+) -> Result<Option<Answer>, Refusal> {
+    let Some(Target::Transfer(id)) = draft.claimed(payment) else { return Ok(None) };
+    let first = draft.world.transfer(id).ok_or(Refusal::IdTaken)?.clone();
+    if order.named {
+        return Err(Refusal::AlreadySettled { by: first.foreign.clone() });
+    }
+    let same = first.amount == order.amount
+        && draft.owner(first.to).is_some_and(|owner| owner.name == order.to);
+    if !same {
+        return Err(Refusal::SameIdOtherContent);
+    }
+    Ok(Some(Answer::Paid { transfer: first, repeated: true }))
+}
+
+/// Writes the payment order down, for ever.
+fn note(
+    draft: &mut Draft<'_>,
+    order: &Pay,
+    from: OwnerId,
+    to: OwnerId,
+    settled_by_hold: bool,
+) -> Result<Arc<Transfer>, Refusal> {
+    let left = |owner| draft.owner(owner).map(|owner| owner.available).ok_or(Refusal::NotYours);
+    let transfer = Transfer {
+        id: draft.next.transfer,
+        foreign: order.foreign.clone(),
+        from,
+        to,
+        amount: order.amount,
+        job: order.job.clone(),
+        at: draft.now,
+        settled_by_hold,
+        payer_left: left(from)?,
+        payee_left: left(to)?,
+        content: order.content,
+    };
+    draft.claim(claim::transfer(order.origin, &order.foreign), Target::Transfer(transfer.id));
+    Ok(draft.transfer(transfer))
+}

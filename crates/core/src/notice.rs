@@ -1,0 +1,52 @@
+//! Notices: what one agent is told, in order, in its inbox; and pushes, the copies sent to a URL.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{AgentId, JobId, NoticeId};
+use crate::time::Timestamp;
+
+/// One thing told to one agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    pub id: NoticeId,
+    /// Whose inbox; `None` for a push to somebody the hub does not know.
+    pub to: Option<AgentId>,
+    /// Place in that inbox: 1, 2, 3 … without gap; 0 outside any inbox.
+    pub position: u64,
+    /// The notice before it in the same inbox.
+    pub before: Option<NoticeId>,
+    pub at: Timestamp,
+    pub news: News,
+}
+
+/// What is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum News {
+    /// Work for you.
+    Assigned { job: JobId, epoch: u32 },
+    /// The job you asked for has ended.
+    Ended { job: JobId },
+    /// The work you had is not yours any more.
+    TakenBack { job: JobId, epoch: u32 },
+    /// The job you asked for is waiting for a worker.
+    Queued { job: JobId },
+    /// An auction you may bid in.
+    OffersWanted { job: JobId, closes: Timestamp },
+    /// A message, as its protocol wrote it.
+    Message { from: AgentId, body: String },
+}
+
+/// A notice on its way to a URL. The row exists while the way is open, and stays if it is given up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Push {
+    pub notice: NoticeId,
+    /// Whose endpoint or callback it is; decides the signing secret and the wording.
+    pub to: Option<AgentId>,
+    pub url: String,
+    pub news: News,
+    pub attempts: u32,
+    /// When to try next; `None` once given up.
+    pub next_try: Option<Timestamp>,
+    /// What went wrong last, in words.
+    pub trouble: Option<String>,
+}

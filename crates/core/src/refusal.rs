@@ -1,0 +1,107 @@
+//! Refusals: they made sense, and the answer is no.
+//!
+//! Each protocol folder turns every one of these into its own code, by an exhaustive match, so a
+//! new refusal cannot slip past any protocol unseen.
+
+use serde::{Deserialize, Serialize};
+
+use crate::job::State;
+use crate::money::Credits;
+use crate::time::Millis;
+
+/// Why not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum Refusal {
+    #[error("the credential does not allow this")]
+    NotAuthenticated,
+    #[error("the body names somebody else than the credential")]
+    IdentityDiffers,
+    #[error("this id is taken")]
+    IdTaken,
+    #[error("no such thing")]
+    NotYours,
+    #[error("no such agent")]
+    NoSuchAgent,
+    #[error("nobody offers this skill")]
+    NoSuchSkill,
+    #[error("the budget is below the price of {}", price.text(2))]
+    BudgetTooLow { price: Credits },
+    #[error("not enough credits")]
+    TooFewCredits,
+    #[error("the agent is offline")]
+    Offline,
+    #[error("the agent has as much work as it takes")]
+    AtCapacity,
+    #[error("somebody without an account can only ask for what is free")]
+    GuestCannotPay,
+    #[error("the deadline cannot be met")]
+    DeadlineTooSoon,
+    #[error("the job is {is:?}, which does not allow this")]
+    WrongState { is: State },
+    #[error("the offer has expired")]
+    OfferExpired,
+    #[error("the same id was used with other content")]
+    SameIdOtherContent,
+    #[error("no account of that name")]
+    NoSuchOwner { name: String },
+    #[error("payer and payee are the same")]
+    PaysItself,
+    #[error("the amount must be above zero")]
+    NothingToMove,
+    #[error("this job was paid {} between other owners or in another amount", paid.text(2))]
+    NotWhatWasPaid { paid: Credits },
+    #[error("the job has not succeeded")]
+    JobNotPaid { pending: bool },
+    #[error("already settled by transfer {by}")]
+    AlreadySettled { by: String },
+    #[error("the receiver's inbox is full")]
+    InboxFull,
+    #[error("a job may cross at most {max} bridges and never return to its requester")]
+    BridgeLoop { max: u8 },
+    #[error("too many agents for one owner")]
+    TooManyAgents { max: usize },
+    #[error("amounts this large cannot be added up")]
+    Overflow,
+}
+
+/// Whether asking again can help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// The same request will never succeed.
+    Never,
+    /// It may, after this long.
+    After(Millis),
+}
+
+impl Refusal {
+    /// Whether asking again can help, and when.
+    pub fn retry(&self) -> Retry {
+        match self {
+            Self::Offline | Self::AtCapacity => Retry::After(Millis::seconds(30)),
+            Self::InboxFull => Retry::After(Millis::seconds(10)),
+            Self::JobNotPaid { pending: true } => Retry::After(Millis::seconds(1)),
+            Self::NotAuthenticated
+            | Self::IdentityDiffers
+            | Self::IdTaken
+            | Self::NotYours
+            | Self::NoSuchAgent
+            | Self::NoSuchSkill
+            | Self::BudgetTooLow { .. }
+            | Self::TooFewCredits
+            | Self::GuestCannotPay
+            | Self::DeadlineTooSoon
+            | Self::WrongState { .. }
+            | Self::OfferExpired
+            | Self::SameIdOtherContent
+            | Self::NoSuchOwner { .. }
+            | Self::PaysItself
+            | Self::NothingToMove
+            | Self::NotWhatWasPaid { .. }
+            | Self::JobNotPaid { pending: false }
+            | Self::AlreadySettled { .. }
+            | Self::BridgeLoop { .. }
+            | Self::TooManyAgents { .. }
+            | Self::Overflow => Retry::Never,
+        }
+    }
+}

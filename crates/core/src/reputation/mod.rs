@@ -1,0 +1,81 @@
+//! Reputation: what finished jobs say about a worker.
+//!
+//! An outcome is a stored fact. A score is a fold over outcomes by a published formula; nothing an
+//! agent says about itself is an input, and jobs inside one owner never count.
+
+pub mod step;
+pub mod window;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{AgentId, JobId, OutcomeId};
+use crate::job::Cause;
+use crate::money::Credits;
+use crate::time::Timestamp;
+pub use step::Score;
+
+/// One finished job, as a fact about its worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    pub id: OutcomeId,
+    pub subject: AgentId,
+    /// 1, 2, 3 … for each subject, without gap.
+    pub number: u64,
+    pub job: JobId,
+    /// The hiring agent; `None` for a guest.
+    pub hired_by: Option<AgentId>,
+    /// The hirer's own score at that moment.
+    pub hirer_score: Score,
+    pub ok: bool,
+    pub cause: Option<Cause>,
+    /// Whether scores move: not inside one owner, and not for what was no fault of the worker.
+    pub counted: bool,
+    pub paid: Credits,
+    pub assigned_at: Timestamp,
+    pub ended_at: Timestamp,
+    pub on_time: bool,
+    /// The stepwise score after this outcome.
+    pub score_after: Score,
+    /// The subject's outcome before this one.
+    pub before: Option<OutcomeId>,
+}
+
+/// Where an agent stands after all its outcomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    pub score: Score,
+    /// Outcomes of any kind; the number of the newest one.
+    pub outcomes: u64,
+    /// Counted ones: jobs finished for other owners.
+    pub successes: u64,
+    pub failures: u64,
+}
+
+impl Default for Standing {
+    fn default() -> Self {
+        Self { score: Score::START, outcomes: 0, successes: 0, failures: 0 }
+    }
+}
+
+impl Standing {
+    /// Jobs finished for other owners.
+    pub fn settled(&self) -> u64 {
+        self.successes + self.failures
+    }
+
+    /// Where the agent stands after one more outcome. The fold that every score comes from.
+    pub fn after(self, ok: bool, counted: bool, hirer: Score) -> Self {
+        let outcomes = self.outcomes + 1;
+        match (counted, ok) {
+            (false, _) => Self { outcomes, ..self },
+            (true, true) => {
+                let score = self.score.after_success(hirer);
+                Self { score, outcomes, successes: self.successes + 1, ..self }
+            }
+            (true, false) => {
+                let score = self.score.after_failure();
+                Self { score, outcomes, failures: self.failures + 1, ..self }
+            }
+        }
+    }
+}

@@ -1,0 +1,448 @@
+//! The world: what is known and wanted at hand, as one value.
+//!
+//! It holds every row that decisions need often (agents, accounts, keys, live jobs) and indexes
+//! over them. Finished jobs and old ids are visitors: the lane brings them in for the commands that
+//! name them. It changes only by `apply`, so any copy fed the same changes is the same.
+
+pub mod discover;
+mod online;
+pub mod skills;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::agent::key::{Key, KeyHash};
+use crate::agent::{Agent, Desk};
+use crate::alias::{Claim, Digest, Protocol};
+use crate::changes::{Changes, Counters};
+use crate::command::Timer;
+use crate::id::*;
+use crate::job::select::Turn;
+use crate::job::{Job, State};
+use crate::ledger::Transfer;
+use crate::memory::Memory;
+use crate::money::Credits;
+use crate::notice::Push;
+use crate::owner::Owner;
+use crate::time::{Millis, Timestamp};
+use online::Online;
+use skills::Skills;
+
+/// Settings that decisions depend on.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// How long a sign of life lasts.
+    pub presence_ttl: Millis,
+    /// What every new owner is given.
+    pub welcome_grant: Credits,
+    /// Messages that may wait in one inbox; 0 for no limit.
+    pub inbox_messages_max: u64,
+    /// Turns a job may have before it is given up.
+    pub attempts_max: u32,
+    /// Agents one owner may have.
+    pub agents_per_owner_max: usize,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            presence_ttl: Millis::seconds(90),
+            welcome_grant: Credits::ZERO,
+            inbox_messages_max: 10_000,
+            attempts_max: 16,
+            agents_per_owner_max: 100_000,
+        }
+    }
+}
+
+/// What is known.
+#[derive(Clone)]
+pub struct World {
+    pub rules: Rules,
+    pub next: Counters,
+    agents: HashMap<AgentId, Arc<Agent>>,
+    desks: HashMap<AgentId, Arc<Desk>>,
+    owners: HashMap<OwnerId, Arc<Owner>>,
+    owner_names: HashMap<String, OwnerId>,
+    aliases: HashMap<(Protocol, String), AgentId>,
+    names: HashMap<(AgentId, Protocol), String>,
+    keys: HashMap<KeyHash, Arc<Key>>,
+    agent_keys: HashMap<AgentId, Vec<KeyHash>>,
+    jobs: HashMap<JobId, Arc<Job>>,
+    job_uuids: HashMap<uuid::Uuid, JobId>,
+    turns: HashMap<String, Arc<Turn>>,
+    pushes: HashMap<NoticeId, Arc<Push>>,
+    memories: HashMap<Digest, Arc<Memory>>,
+    memory_order: BTreeMap<AnswerId, Digest>,
+    by_owner: HashMap<OwnerId, BTreeSet<AgentId>>,
+    in_hand: HashMap<AgentId, BTreeSet<JobId>>,
+    asked: HashMap<AgentId, BTreeSet<JobId>>,
+    waiting: BTreeSet<JobId>,
+    timers: BTreeSet<(Timestamp, Timer)>,
+    pushes_due: BTreeSet<(Timestamp, NoticeId)>,
+    pub skills: Skills,
+    online: Online,
+    visitors: Visitors,
+}
+
+/// Rows at hand only for the batch being decided.
+#[derive(Clone, Default)]
+struct Visitors {
+    jobs: HashMap<JobId, Arc<Job>>,
+    transfers: HashMap<TransferId, Arc<Transfer>>,
+    /// `None`: looked for and known not to exist.
+    claims: HashMap<Digest, Option<Claim>>,
+}
+
+impl World {
+    /// A world with nothing in it but the issue account.
+    pub fn new(rules: Rules) -> Self {
+        let mut world = Self {
+            rules,
+            next: Counters::default(),
+            agents: HashMap::new(),
+            desks: HashMap::new(),
+            owners: HashMap::new(),
+            owner_names: HashMap::new(),
+            aliases: HashMap::new(),
+            names: HashMap::new(),
+            keys: HashMap::new(),
+            agent_keys: HashMap::new(),
+            jobs: HashMap::new(),
+            job_uuids: HashMap::new(),
+            turns: HashMap::new(),
+            pushes: HashMap::new(),
+            memories: HashMap::new(),
+            memory_order: BTreeMap::new(),
+            by_owner: HashMap::new(),
+            in_hand: HashMap::new(),
+            asked: HashMap::new(),
+            waiting: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            pushes_due: BTreeSet::new(),
+            skills: Skills::default(),
+            online: Online::default(),
+            visitors: Visitors::default(),
+        };
+        world.set_owner(Arc::new(Owner {
+            id: Owner::ISSUANCE,
+            name: Owner::ISSUANCE_NAME.to_owned(),
+            available: Credits::ZERO,
+            held: Credits::ZERO,
+            welcomed: true,
+            opened_at: Timestamp(0),
+            newest: None,
+            movements: 0,
+        }));
+        world
+    }
+
+    pub fn agent(&self, id: AgentId) -> Option<&Arc<Agent>> {
+        self.agents.get(&id)
+    }
+
+    pub fn desk(&self, id: AgentId) -> Option<&Arc<Desk>> {
+        self.desks.get(&id)
+    }
+
+    pub fn owner(&self, id: OwnerId) -> Option<&Arc<Owner>> {
+        self.owners.get(&id)
+    }
+
+    pub fn owner_named(&self, name: &str) -> Option<OwnerId> {
+        self.owner_names.get(name).copied()
+    }
+
+    /// Every account, in no order.
+    pub fn owners(&self) -> impl Iterator<Item = &Arc<Owner>> {
+        self.owners.values()
+    }
+
+    /// Every agent that is or was registered, in no order.
+    pub fn agents(&self) -> impl Iterator<Item = &Arc<Agent>> {
+        self.agents.values()
+    }
+
+    /// The agent with that name in that protocol, its own or one the hub gave it.
+    pub fn agent_named(&self, protocol: Protocol, name: &str) -> Option<AgentId> {
+        // The key type owns its text; a lookup must build one.
+        self.aliases.get(&(protocol, name.to_owned())).copied()
+    }
+
+    /// What an agent is called in a protocol.
+    pub fn name_of(&self, agent: AgentId, protocol: Protocol) -> Option<&str> {
+        self.names.get(&(agent, protocol)).map(String::as_str)
+    }
+
+    pub fn key(&self, hash: &KeyHash) -> Option<&Arc<Key>> {
+        self.keys.get(hash)
+    }
+
+    /// All keys an agent ever had.
+    pub fn keys_of(&self, agent: AgentId) -> impl Iterator<Item = &Arc<Key>> {
+        self.agent_keys.get(&agent).into_iter().flatten().filter_map(|hash| self.keys.get(hash))
+    }
+
+    /// A live job, or a finished one that was brought in.
+    pub fn job(&self, id: JobId) -> Option<&Arc<Job>> {
+        self.jobs.get(&id).or_else(|| self.visitors.jobs.get(&id))
+    }
+
+    /// A live job by its public id.
+    pub fn job_by_uuid(&self, uuid: uuid::Uuid) -> Option<&Arc<Job>> {
+        self.job_uuids.get(&uuid).and_then(|id| self.jobs.get(id))
+    }
+
+    pub fn transfer(&self, id: TransferId) -> Option<&Arc<Transfer>> {
+        self.visitors.transfers.get(&id)
+    }
+
+    /// A claim that was brought in; see `knows_claim`.
+    pub fn claim(&self, digest: Digest) -> Option<Claim> {
+        self.visitors.claims.get(&digest).copied().flatten()
+    }
+
+    /// Whether the store has been asked about this id in this batch.
+    pub fn knows_claim(&self, digest: Digest) -> bool {
+        self.visitors.claims.contains_key(&digest)
+    }
+
+    pub fn turn(&self, skill: &str) -> Option<&Arc<Turn>> {
+        self.turns.get(skill)
+    }
+
+    pub fn push(&self, id: NoticeId) -> Option<&Arc<Push>> {
+        self.pushes.get(&id)
+    }
+
+    /// All pushes on their way or given up, in no order.
+    pub fn pushes(&self) -> impl Iterator<Item = &Arc<Push>> {
+        self.pushes.values()
+    }
+
+    /// Pushes to be tried now, the longest due first.
+    pub fn pushes_due(&self, now: Timestamp) -> impl Iterator<Item = &Arc<Push>> {
+        let due = self.pushes_due.iter().take_while(move |(at, _)| *at <= now);
+        due.filter_map(|(_, id)| self.pushes.get(id))
+    }
+
+    /// When the next push is due.
+    pub fn next_push(&self) -> Option<Timestamp> {
+        self.pushes_due.first().map(|(at, _)| *at)
+    }
+
+    /// A remembered answer that is not too old.
+    pub fn memory(&self, scope: Digest, now: Timestamp) -> Option<&Arc<Memory>> {
+        self.memories.get(&scope).filter(|memory| now < memory.until())
+    }
+
+    /// Remembered answers that are too old, oldest first.
+    pub fn stale_memories(&self, now: Timestamp) -> impl Iterator<Item = AnswerId> {
+        let memories = self
+            .memory_order
+            .iter()
+            .filter_map(|(id, scope)| self.memories.get(scope).map(|memory| (*id, memory.until())));
+        memories.take_while(move |(_, until)| *until <= now).map(|(id, _)| id)
+    }
+
+    pub fn agents_of(&self, owner: OwnerId) -> impl Iterator<Item = AgentId> {
+        self.by_owner.get(&owner).into_iter().flatten().copied()
+    }
+
+    /// How many jobs the agent has been given and not finished.
+    pub fn jobs_in_hand(&self, agent: AgentId) -> usize {
+        self.in_hand.get(&agent).map_or(0, BTreeSet::len)
+    }
+
+    /// Those jobs, oldest first.
+    pub fn work_of(&self, agent: AgentId) -> impl Iterator<Item = &Arc<Job>> {
+        self.in_hand.get(&agent).into_iter().flatten().filter_map(|id| self.jobs.get(id))
+    }
+
+    /// Live jobs the agent asked for, oldest first.
+    pub fn asked_by(&self, agent: AgentId) -> impl Iterator<Item = &Arc<Job>> {
+        self.asked.get(&agent).into_iter().flatten().filter_map(|id| self.jobs.get(id))
+    }
+
+    /// Jobs waiting for a worker, oldest first.
+    pub fn queue(&self) -> impl Iterator<Item = &Arc<Job>> {
+        self.waiting.iter().filter_map(|id| self.jobs.get(id))
+    }
+
+    /// Live jobs, in no order.
+    pub fn live_jobs(&self) -> impl Iterator<Item = &Arc<Job>> {
+        self.jobs.values()
+    }
+
+    /// The first moment something is due by itself.
+    pub fn next_timer(&self) -> Option<Timestamp> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// What is due now, the longest due first.
+    pub fn due(&self, now: Timestamp) -> impl Iterator<Item = Timer> {
+        self.timers.iter().take_while(move |(at, _)| *at <= now).map(|(_, timer)| *timer)
+    }
+
+    /// Brings a stored job in for this batch.
+    pub fn admit_job(&mut self, job: Arc<Job>) {
+        self.visitors.jobs.insert(job.id, job);
+    }
+
+    /// Brings a stored transfer in for this batch.
+    pub fn admit_transfer(&mut self, transfer: Arc<Transfer>) {
+        self.visitors.transfers.insert(transfer.id, transfer);
+    }
+
+    /// Brings in what the store knows about an id, which may be nothing.
+    pub fn admit_claim(&mut self, digest: Digest, claim: Option<Claim>) {
+        self.visitors.claims.insert(digest, claim);
+    }
+
+    /// Sends the visitors home at the end of a batch.
+    pub fn dismiss(&mut self) {
+        if !self.visitors.jobs.is_empty()
+            || !self.visitors.claims.is_empty()
+            || !self.visitors.transfers.is_empty()
+        {
+            self.visitors = Visitors::default();
+        }
+    }
+
+    /// Makes the changes of one command or one batch.
+    pub fn apply(&mut self, changes: &Changes) {
+        if let Some(next) = changes.next {
+            self.next = next;
+        }
+        for owner in changes.owners.values() {
+            self.set_owner(owner.clone());
+        }
+        for alias in &changes.aliases {
+            self.aliases.insert((alias.protocol, alias.name.clone()), alias.agent);
+            self.names.insert((alias.agent, alias.protocol), alias.name.clone());
+        }
+        for key in changes.keys.values() {
+            self.set_key(key.clone());
+        }
+        for (id, agent) in &changes.agents {
+            self.set_agent(agent.clone(), changes.desks.get(id).cloned());
+        }
+        for desk in changes.desks.values() {
+            self.set_desk(desk.clone());
+        }
+        for job in changes.jobs.values() {
+            self.set_job(job.clone());
+        }
+        for turn in changes.turns.values() {
+            self.turns.insert(turn.skill.clone(), turn.clone());
+        }
+        for (id, push) in &changes.pushes {
+            self.set_push(*id, push.clone());
+        }
+        for memory in changes.memories.values() {
+            self.set_memory(memory.clone());
+        }
+        for claim in &changes.claims {
+            self.visitors.claims.insert(claim.digest, Some(*claim));
+        }
+        for transfer in &changes.transfers {
+            self.visitors.transfers.insert(transfer.id, transfer.clone());
+        }
+    }
+
+    /// Forgets answers that are too old.
+    pub fn forget(&mut self, answers: &[AnswerId]) {
+        for id in answers {
+            if let Some(scope) = self.memory_order.remove(id) {
+                self.memories.remove(&scope);
+            }
+        }
+    }
+
+    fn set_owner(&mut self, owner: Arc<Owner>) {
+        self.owner_names.entry(owner.name.clone()).or_insert(owner.id);
+        self.owners.insert(owner.id, owner);
+    }
+
+    fn set_key(&mut self, key: Arc<Key>) {
+        use crate::agent::key::Holder;
+        if let Holder::Agent(agent) = key.holder {
+            let known = self.agent_keys.entry(agent).or_default();
+            if !known.contains(&key.hash) {
+                known.push(key.hash);
+            }
+        }
+        self.keys.insert(key.hash, key);
+    }
+
+    fn set_memory(&mut self, memory: Arc<Memory>) {
+        if let Some(old) = self.memories.get(&memory.scope) {
+            self.memory_order.remove(&old.id);
+        }
+        self.memory_order.insert(memory.id, memory.scope);
+        self.memories.insert(memory.scope, memory);
+    }
+
+    fn set_push(&mut self, id: NoticeId, push: Option<Arc<Push>>) {
+        let old = self.pushes.remove(&id);
+        if let Some(at) = old.and_then(|push| push.next_try) {
+            self.pushes_due.remove(&(at, id));
+        }
+        if let Some(push) = push {
+            if let Some(at) = push.next_try {
+                self.pushes_due.insert((at, id));
+            }
+            self.pushes.insert(id, push);
+        }
+    }
+
+    fn set_job(&mut self, job: Arc<Job>) {
+        if let Some(old) = self.jobs.remove(&job.id) {
+            self.unindex_job(&old);
+        }
+        if job.state.is_final() {
+            self.visitors.jobs.insert(job.id, job);
+            return;
+        }
+        if let Some(at) = job.due() {
+            self.timers.insert((at, Timer::Job(job.id)));
+        }
+        if let crate::job::Requester::Agent(agent) = job.requester {
+            self.asked.entry(agent).or_default().insert(job.id);
+        }
+        if matches!(job.state, State::Assigned | State::Running | State::Deferred { .. })
+            && let Some(worker) = job.worker()
+        {
+            self.in_hand.entry(worker).or_default().insert(job.id);
+        }
+        if job.state == State::Queued {
+            self.waiting.insert(job.id);
+        }
+        self.job_uuids.insert(job.uuid, job.id);
+        self.jobs.insert(job.id, job);
+    }
+
+    fn unindex_job(&mut self, job: &Job) {
+        if let Some(at) = job.due() {
+            self.timers.remove(&(at, Timer::Job(job.id)));
+        }
+        if let crate::job::Requester::Agent(agent) = job.requester {
+            leave(&mut self.asked, agent, job.id);
+        }
+        if let Some(worker) = job.worker() {
+            leave(&mut self.in_hand, worker, job.id);
+        }
+        self.waiting.remove(&job.id);
+        self.job_uuids.remove(&job.uuid);
+    }
+}
+
+/// Takes a job out of a set, and the set away with its last member.
+fn leave(sets: &mut HashMap<AgentId, BTreeSet<JobId>>, agent: AgentId, job: JobId) {
+    if let Some(set) = sets.get_mut(&agent) {
+        set.remove(&job);
+        if set.is_empty() {
+            sets.remove(&agent);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Who is online, kept in step with the skills index.
+//!
+//! Being online ends by itself when nothing more is heard, so each agent's last moment is kept in
+//! order, and `sweep` takes those out whose moment has passed.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::World;
+use super::skills::Rank;
+use crate::agent::presence::online_until;
+use crate::agent::{Agent, Desk};
+use crate::id::AgentId;
+use crate::time::Timestamp;
+
+/// Who is online until when, and at what rank it is shown.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Online {
+    shown: HashMap<AgentId, (Rank, Timestamp)>,
+    ending: BTreeSet<(Timestamp, AgentId)>,
+}
+
+impl World {
+    /// Whether the agent counts as online at this moment.
+    pub fn is_online(&self, agent: AgentId, now: Timestamp) -> bool {
+        let (Some(agent), Some(desk)) = (self.agents.get(&agent), self.desks.get(&agent)) else {
+            return false;
+        };
+        online_until(agent, desk, self.rules.presence_ttl).is_some_and(|until| now <= until)
+    }
+
+    /// How many agents are online, as of the last sweep.
+    pub fn online_count(&self) -> usize {
+        self.online.shown.len()
+    }
+
+    /// When the next agent goes offline if nothing more is heard.
+    pub fn next_offline(&self) -> Option<Timestamp> {
+        self.online.ending.first().map(|(at, _)| *at)
+    }
+
+    /// Takes those out of the index whose last sign of life is too old.
+    pub fn sweep(&mut self, now: Timestamp) {
+        while let Some((until, id)) = self.online.ending.first().copied() {
+            if now <= until {
+                return;
+            }
+            if let Some(agent) = self.agents.get(&id).cloned() {
+                self.hide(&agent);
+            } else {
+                self.online.ending.remove(&(until, id));
+            }
+        }
+    }
+
+    /// Notes a sign of life that is not worth a write of its own.
+    pub fn seen(&mut self, id: AgentId, now: Timestamp) {
+        let Some(desk) = self.desks.get(&id) else { return };
+        if desk.presence.seen >= now && !desk.presence.unreachable {
+            return;
+        }
+        let mut desk = Desk::clone(desk);
+        desk.presence.seen = desk.presence.seen.max(now);
+        desk.presence.unreachable = false;
+        self.set_desk(Arc::new(desk));
+    }
+
+    pub(super) fn set_agent(&mut self, agent: Arc<Agent>, desk: Option<Arc<Desk>>) {
+        if let Some(old) = self.agents.get(&agent.id).cloned() {
+            self.hide(&old);
+            if old.active {
+                self.skills.list(&old, false);
+            }
+        }
+        if agent.active {
+            self.skills.list(&agent, true);
+        }
+        self.by_owner.entry(agent.owner).or_default().insert(agent.id);
+        self.agents.insert(agent.id, agent.clone());
+        if let Some(desk) = desk {
+            self.desks.insert(agent.id, desk);
+        }
+        self.show(&agent);
+    }
+
+    pub(super) fn set_desk(&mut self, desk: Arc<Desk>) {
+        let id = desk.agent;
+        let Some(agent) = self.agents.get(&id).cloned() else {
+            self.desks.insert(id, desk);
+            return;
+        };
+        let until = online_until(&agent, &desk, self.rules.presence_ttl);
+        let rank = rank(&desk);
+        let same_place = self.online.shown.get(&id).is_some_and(|(shown, _)| *shown == rank);
+        self.desks.insert(id, desk);
+        match until {
+            // The usual case all day long: nothing the index cares about but the last moment.
+            Some(until) if same_place => self.prolong(id, until),
+            _ => {
+                self.hide(&agent);
+                self.show(&agent);
+            }
+        }
+    }
+
+    fn prolong(&mut self, id: AgentId, until: Timestamp) {
+        if let Some((_, old)) = self.online.shown.get_mut(&id)
+            && *old != until
+        {
+            self.online.ending.remove(&(*old, id));
+            *old = until;
+            if until != Timestamp::NEVER {
+                self.online.ending.insert((until, id));
+            }
+        }
+    }
+
+    fn show(&mut self, agent: &Agent) {
+        let Some(desk) = self.desks.get(&agent.id) else { return };
+        let Some(until) = online_until(agent, desk, self.rules.presence_ttl) else { return };
+        let rank = rank(desk);
+        self.skills.show(agent, rank);
+        self.online.shown.insert(agent.id, (rank, until));
+        if until != Timestamp::NEVER {
+            self.online.ending.insert((until, agent.id));
+        }
+    }
+
+    fn hide(&mut self, agent: &Agent) {
+        if let Some((rank, until)) = self.online.shown.remove(&agent.id) {
+            self.skills.hide(agent, rank);
+            self.online.ending.remove(&(until, agent.id));
+        }
+    }
+}
+
+fn rank(desk: &Desk) -> Rank {
+    Rank {
+        score: Reverse(desk.standing.score),
+        unproven: desk.standing.settled() == 0,
+        agent: desk.agent,
+    }
+}

@@ -1,0 +1,206 @@
+//! The skills index: who offers what, in discovery order, without looking at everybody.
+//!
+//! For each skill the online agents stand in groups of one price, each group sorted by rank. A
+//! question about skill, price and score merges the groups it needs and stops when it has enough,
+//! so its cost follows the answer and not the number of agents.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
+use std::iter::Peekable;
+
+use crate::agent::Agent;
+use crate::id::AgentId;
+use crate::money::Credits;
+use crate::reputation::Score;
+
+/// Above this many members a group keeps counts by score, so that counting needs no walk.
+const COUNTED_FROM: usize = 256;
+/// Scores fall into buckets of one point each, 0 to 100.
+const BUCKETS: usize = 101;
+
+/// An agent that could take a job, and what it asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    pub agent: AgentId,
+    pub price: Credits,
+}
+
+/// Place in discovery order: best score first, then proven before new, then who came first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    pub score: Reverse<Score>,
+    pub unproven: bool,
+    pub agent: AgentId,
+}
+
+/// Place in discovery order across prices: the price decides before seniority.
+type Place = (Reverse<Score>, bool, Credits, AgentId);
+
+#[derive(Clone, Debug, Default)]
+struct Group {
+    ranked: BTreeSet<Rank>,
+    counts: Option<Box<[u32; BUCKETS]>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Offered {
+    /// Online agents by price.
+    online: BTreeMap<Credits, Group>,
+    /// How many active agents ask which price, online or not.
+    asked: BTreeMap<Credits, usize>,
+}
+
+/// Who offers what.
+#[derive(Clone, Debug, Default)]
+pub struct Skills {
+    by_name: HashMap<String, Offered>,
+}
+
+impl Skills {
+    /// Counts an active agent's skills in or out, whether or not it is online.
+    pub(super) fn list(&mut self, agent: &Agent, add: bool) {
+        for skill in &agent.skills {
+            let offered = self.by_name.entry(skill.name.clone()).or_default();
+            let count = offered.asked.entry(skill.price).or_default();
+            *count = if add { *count + 1 } else { count.saturating_sub(1) };
+            if *count == 0 {
+                offered.asked.remove(&skill.price);
+            }
+            if offered.asked.is_empty() {
+                self.by_name.remove(&skill.name);
+            }
+        }
+    }
+
+    /// Puts an online agent in its places.
+    pub(super) fn show(&mut self, agent: &Agent, rank: Rank) {
+        for skill in &agent.skills {
+            let offered = self.by_name.entry(skill.name.clone()).or_default();
+            offered.online.entry(skill.price).or_default().insert(rank);
+        }
+    }
+
+    /// Takes an agent out of its places.
+    pub(super) fn hide(&mut self, agent: &Agent, rank: Rank) {
+        for skill in &agent.skills {
+            let Some(offered) = self.by_name.get_mut(&skill.name) else { continue };
+            if let Some(group) = offered.online.get_mut(&skill.price) {
+                group.remove(rank);
+                if group.ranked.is_empty() {
+                    offered.online.remove(&skill.price);
+                }
+            }
+        }
+    }
+
+    /// Online agents with the skill at no more than `max_price`, in discovery order.
+    pub fn ranked(&self, skill: &str, max_price: Option<Credits>) -> Merge<'_> {
+        let limit = max_price.unwrap_or(Credits::from_micros(i64::MAX));
+        let groups = self.by_name.get(skill).into_iter().flat_map(|one| one.online.range(..=limit));
+        Merge::of(groups.map(|(price, group)| (*price, group.ranked.iter().peekable())))
+    }
+
+    /// How many online agents have the skill, ask at most `max_price` and score at least `min`.
+    pub fn count(&self, skill: &str, max_price: Option<Credits>, min: Score) -> usize {
+        let limit = max_price.unwrap_or(Credits::from_micros(i64::MAX));
+        let groups = self.by_name.get(skill).into_iter().flat_map(|one| one.online.range(..=limit));
+        groups.map(|(_, group)| group.count(min)).sum()
+    }
+
+    /// What active agents ask for the skill, online or not, and how many ask it.
+    pub fn prices(&self, skill: &str) -> Vec<(Credits, usize)> {
+        let offered = self.by_name.get(skill);
+        offered.map(|one| one.asked.iter().map(|(p, n)| (*p, *n)).collect()).unwrap_or_default()
+    }
+
+    /// All skills anybody offers now, unsorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let online = self.by_name.iter().filter(|(_, offered)| !offered.online.is_empty());
+        online.map(|(name, _)| name.as_str())
+    }
+}
+
+impl Group {
+    fn insert(&mut self, rank: Rank) {
+        if !self.ranked.insert(rank) {
+            return;
+        }
+        if let Some(counts) = &mut self.counts {
+            counts[bucket(rank.score.0)] += 1;
+        } else if self.ranked.len() >= COUNTED_FROM {
+            let mut counts = Box::new([0; BUCKETS]);
+            for rank in &self.ranked {
+                counts[bucket(rank.score.0)] += 1;
+            }
+            self.counts = Some(counts);
+        }
+    }
+
+    fn remove(&mut self, rank: Rank) {
+        if self.ranked.remove(&rank)
+            && let Some(counts) = &mut self.counts
+        {
+            counts[bucket(rank.score.0)] -= 1;
+        }
+    }
+
+    fn count(&self, min: Score) -> usize {
+        if min == Score::MIN {
+            return self.ranked.len();
+        }
+        let enough = |rank: &&Rank| rank.score.0 >= min;
+        let Some(counts) = &self.counts else {
+            return self.ranked.iter().take_while(enough).count();
+        };
+        // Whole buckets above the border are known; only the border's own bucket is walked.
+        let border = bucket(min);
+        let above: u32 = counts[border + 1..].iter().sum();
+        if Score::from_millionths(border as i64 * 1_000_000) == min {
+            return above as usize + counts[border] as usize;
+        }
+        let ceiling = Score::from_millionths((border as i64 + 1) * 1_000_000 - 1);
+        let first = Rank { score: Reverse(ceiling), unproven: false, agent: AgentId(0) };
+        above as usize + self.ranked.range(first..).take_while(enough).count()
+    }
+}
+
+fn bucket(score: Score) -> usize {
+    (score.millionths() / 1_000_000) as usize
+}
+
+type Ranks<'a> = Peekable<std::collections::btree_set::Iter<'a, Rank>>;
+
+/// Several price groups read as one list in discovery order.
+pub struct Merge<'a> {
+    groups: Vec<(Credits, Ranks<'a>)>,
+    heads: BinaryHeap<Reverse<(Place, usize)>>,
+}
+
+impl<'a> Merge<'a> {
+    fn of(groups: impl Iterator<Item = (Credits, Ranks<'a>)>) -> Self {
+        let mut merge = Self { groups: groups.collect(), heads: BinaryHeap::new() };
+        for at in 0..merge.groups.len() {
+            merge.push_head(at);
+        }
+        merge
+    }
+
+    fn push_head(&mut self, at: usize) {
+        let (price, ranks) = &mut self.groups[at];
+        if let Some(rank) = ranks.peek() {
+            let place = (rank.score, rank.unproven, *price, rank.agent);
+            self.heads.push(Reverse((place, at)));
+        }
+    }
+}
+
+impl Iterator for Merge<'_> {
+    type Item = Candidate;
+
+    fn next(&mut self) -> Option<Candidate> {
+        let Reverse(((_, _, price, agent), at)) = self.heads.pop()?;
+        self.groups[at].1.next();
+        self.push_head(at);
+        Some(Candidate { agent, price })
+    }
+}

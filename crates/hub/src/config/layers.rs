@@ -1,0 +1,152 @@
+//! All values given for all keys, lowest layer first, until each key has taken its own.
+
+use toml::de::{DeTable, DeValue};
+
+use super::origin::{Origin, env_key};
+use super::problem::Problem;
+use super::source::Source;
+use super::value::{Misfit, Setting};
+use super::{Posture, Row, suggest};
+
+/// The values that were given, and the rows of those already taken.
+pub struct Layers<'a> {
+    posture: Posture,
+    given: Vec<Given<'a>>,
+    rows: Vec<Row>,
+}
+
+/// One value somebody set.
+struct Given<'a> {
+    key: String,
+    origin: Origin,
+    value: Value<'a>,
+}
+
+/// Files have types; the environment and the command line have only text.
+enum Value<'a> {
+    Text(String),
+    Toml(DeValue<'a>),
+}
+
+impl<'a> Layers<'a> {
+    pub fn new(posture: Posture) -> Self {
+        Self { posture, given: Vec::new(), rows: Vec::new() }
+    }
+
+    /// Adds every key of a file.
+    pub fn add_file(&mut self, source: &'a Source) -> Result<(), Problem> {
+        let not_toml = |fault: toml::de::Error| Problem::NotToml {
+            path: source.name.clone(),
+            why: fault.to_string().trim_end().to_owned(),
+        };
+        let at = |offset| Origin::File { name: source.name.clone(), line: source.line(offset) };
+        for (section, value) in DeTable::parse(&source.text).map_err(not_toml)?.into_inner() {
+            let origin = at(section.span().start);
+            let section = section.into_inner();
+            match value.into_inner() {
+                DeValue::Table(keys) if !keys.is_empty() => {
+                    self.given.extend(keys.into_iter().map(|(key, value)| Given {
+                        origin: at(key.span().start),
+                        key: format!("{section}.{}", key.into_inner()),
+                        value: Value::Toml(value.into_inner()),
+                    }))
+                }
+                // Kept, so that `finish` can tell an empty section from a misspelt one.
+                value => {
+                    let key = section.into_owned();
+                    self.given.push(Given { key, origin, value: Value::Toml(value) });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the variables that are configuration and passes over all others.
+    pub fn add_env(&mut self, env: impl Iterator<Item = (String, String)>) {
+        self.given.extend(env.filter_map(|(variable, text)| {
+            let key = env_key(&variable)?;
+            Some(Given { key, origin: Origin::Env(variable), value: Value::Text(text) })
+        }));
+    }
+
+    /// Adds what the command line says, as pairs of key and value.
+    pub fn add_flags(&mut self, flags: &[(&str, String)]) {
+        self.given.extend(flags.iter().map(|(key, text)| Given {
+            key: (*key).to_owned(),
+            origin: Origin::flag(key),
+            value: Value::Text(text.clone()),
+        }));
+    }
+
+    /// Takes the value of one key: the default, or what the highest layer says instead.
+    pub fn take<T: Setting>(
+        &mut self,
+        key: &'static str,
+        serve: &str,
+        dev: Option<&str>,
+    ) -> Result<T, Problem> {
+        let (text, mut origin) = match dev.filter(|_| self.posture == Posture::Dev) {
+            Some(dev) => (dev, Origin::DevDefault),
+            None => (serve, Origin::Default),
+        };
+        let bad = |origin: &Origin, misfit| bad_value::<T>(key, origin, misfit);
+        let mut value = T::from_text(text).map_err(|misfit| bad(&origin, misfit))?;
+        for given in self.given.extract_if(.., |given| given.key == key) {
+            value = given.value.fit().map_err(|misfit| bad(&given.origin, misfit))?;
+            origin = given.origin;
+        }
+        self.rows.push(Row { key, value: value.to_toml(), origin: origin.to_string() });
+        Ok(value)
+    }
+
+    /// Ends the taking. Whatever no key has taken is unknown, except a section with nothing in it.
+    pub fn finish(self) -> Result<Vec<Row>, Problem> {
+        let section = |row: &Row| row.key.split_once('.').map(|(section, _)| section);
+        for Given { key, origin, value } in self.given {
+            let known = self.rows.iter().any(|row| section(row) == Some(&key));
+            match value {
+                Value::Toml(DeValue::Table(_)) if known => {}
+                _ if known => return Err(not_a_section(key, &origin)),
+                _ => return Err(unknown(key, &origin, &self.rows)),
+            }
+        }
+        Ok(self.rows)
+    }
+}
+
+impl Value<'_> {
+    fn fit<T: Setting>(&self) -> Result<T, Misfit> {
+        match self {
+            Self::Text(text) => T::from_text(text),
+            Self::Toml(value) => T::from_toml(value),
+        }
+    }
+}
+
+fn bad_value<T: Setting>(key: &str, origin: &Origin, Misfit(found): Misfit) -> Problem {
+    let text = T::example();
+    let toml = T::from_text(text).map_or_else(|_| text.to_owned(), |fitting| fitting.to_toml());
+    Problem::BadValue {
+        key: key.to_owned(),
+        origin: origin.to_string(),
+        found,
+        expected: T::expected(),
+        example: origin.example(key, text, &toml),
+    }
+}
+
+fn not_a_section(key: String, origin: &Origin) -> Problem {
+    Problem::BadValue {
+        origin: origin.to_string(),
+        found: "is no setting by itself".to_owned(),
+        expected: "a section of settings".to_owned(),
+        example: format!("[{key}]"),
+        key,
+    }
+}
+
+fn unknown(key: String, origin: &Origin, rows: &[Row]) -> Problem {
+    let near = suggest::nearest(&key, rows.iter().map(|row| row.key));
+    let suggestion = near.map(|near| origin.spelling(near));
+    Problem::UnknownKey { key, origin: origin.to_string(), suggestion }
+}

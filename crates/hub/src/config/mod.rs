@@ -1,0 +1,130 @@
+//! Configuration: flags over environment over `rialto.toml` over the defaults of a posture.
+//!
+//! `schema` is the only place that names a key; everything else here follows it. What a value means
+//! to the hub is decided where it is used, not here.
+
+mod layers;
+mod names;
+mod numbers;
+mod origin;
+mod problem;
+mod schema;
+mod source;
+mod span;
+mod suggest;
+mod topics;
+mod value;
+mod words;
+
+#[cfg(test)]
+mod example;
+#[cfg(test)]
+mod tests;
+
+pub use names::{BaseUrl, HostName, ProcessId, RelayHost};
+pub use numbers::{Limit, Size};
+pub use problem::Problem;
+pub use schema::*;
+pub use span::{Span, Wait};
+pub use topics::{TopicMap, Topics};
+pub use words::{Access, Backend, DiscoverEndpoint, FailedStatus, Level, LogFormat, Offline};
+
+use std::path::Path;
+
+use layers::Layers;
+use serde::Serialize;
+use source::Source;
+
+/// The file that is read when none is named.
+const FILE: &str = "rialto.toml";
+
+/// Which set of defaults the hub starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Posture {
+    /// `rialto serve`: closed until opened.
+    Serve,
+    /// `rialto dev`: a throwaway hub on the own machine, open for trying things out.
+    Dev,
+}
+
+/// A configuration, and where each of its values came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded {
+    /// The values in force.
+    pub config: Config,
+    rows: Vec<Row>,
+}
+
+/// One line of `rialto config show --origin`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// The key, such as `http.listen`.
+    pub key: &'static str,
+    /// The value in force as `rialto.toml` would spell it, or `unset`.
+    pub value: String,
+    /// The layer it came from: `default`, `default (dev)`, `rialto.toml:12`,
+    /// `env RIALTO_HTTP__LISTEN` or `flag --listen`.
+    pub origin: String,
+}
+
+impl Loaded {
+    /// Reads all layers. With no `file` named, `./rialto.toml` is read if there is one. `flags` are
+    /// pairs of key and value, such as `("http.listen", "0.0.0.0:7425")`.
+    ///
+    /// Values that a higher layer replaces are checked all the same: a broken file stays broken
+    /// even while a flag hides it.
+    pub fn load(
+        posture: Posture,
+        file: Option<&Path>,
+        env: impl Iterator<Item = (String, String)>,
+        flags: &[(&str, String)],
+    ) -> Result<Self, Problem> {
+        let source = match file {
+            Some(named) => Some(Source::read(named)?),
+            None => Source::read_if_there(Path::new(FILE))?,
+        };
+        Self::from_layers(posture, source.as_ref(), env, flags)
+    }
+
+    /// Every key in force, in the order of `rialto.example.toml`.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    fn from_layers(
+        posture: Posture,
+        source: Option<&Source>,
+        env: impl Iterator<Item = (String, String)>,
+        flags: &[(&str, String)],
+    ) -> Result<Self, Problem> {
+        let mut layers = Layers::new(posture);
+        if let Some(source) = source {
+            layers.add_file(source)?;
+        }
+        layers.add_env(env);
+        layers.add_flags(flags);
+        let config = Config::take(&mut layers)?;
+        let rows = layers.finish()?;
+        check_topics(&config, &rows)?;
+        Ok(Self { config, rows })
+    }
+}
+
+/// A capability mapped to a topic that does not exist would never be matched, and nobody would know.
+fn check_topics(config: &Config, rows: &[Row]) -> Result<(), Problem> {
+    let topics = &config.clara.topics;
+    let Some((_, topic)) = config.bridge.topics.iter().find(|(_, topic)| !topics.contains(topic))
+    else {
+        return Ok(());
+    };
+    let key = "bridge.topics";
+    let origin = rows.iter().find(|row| row.key == key).map(|row| row.origin.clone());
+    let known = topics.iter().collect::<Vec<_>>().join(", ");
+    Err(Problem::BadValue {
+        key: key.to_owned(),
+        origin: origin.unwrap_or_default(),
+        found: format!("`{topic}` is not in clara.topics"),
+        expected: format!("topics among {known}"),
+        example: "topics = { write_tweet = \"tweet\" }".to_owned(),
+    })
+}

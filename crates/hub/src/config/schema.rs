@@ -1,0 +1,218 @@
+//! Every key there is: its type, its meaning and its defaults.
+//!
+//! Nothing else in the hub lists keys. `rialto.example.toml` repeats this table for operators, and
+//! a test compares the two.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use ipnet::IpNet;
+use rialto_core::money::Credits;
+
+use super::layers::Layers;
+use super::names::{BaseUrl, HostName, ProcessId, RelayHost};
+use super::numbers::{Limit, Size};
+use super::problem::Problem;
+use super::span::{Span, Wait};
+use super::topics::{TopicMap, Topics};
+use super::words::{Access, Backend, DiscoverEndpoint, FailedStatus, Level, LogFormat, Offline};
+
+/// Turns the table below into one struct per section, one struct of all sections, and the reader
+/// that fills them. A default is written as an environment variable would be; `or` is the default
+/// of `rialto dev` where that differs.
+macro_rules! settings {
+    ($($(#[$about:meta])* $section:ident: $Section:ident {
+        $($(#[$doc:meta])* $key:ident: $kind:ty = $serve:literal $(or $dev:literal)?;)+
+    })+) => {
+        /// Everything that can be configured.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct Config {
+            $($(#[$about])* pub $section: $Section,)+
+        }
+
+        $($(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $Section {
+            $($(#[$doc])* pub $key: $kind,)+
+        })+
+
+        impl Config {
+            pub(super) fn take(layers: &mut Layers<'_>) -> Result<Self, Problem> {
+                Ok(Self {$($section: $Section {$(
+                    $key: layers.take(
+                        concat!(stringify!($section), ".", stringify!($key)),
+                        $serve,
+                        settings!(@dev $($dev)?),
+                    )?,
+                )+},)+})
+            }
+        }
+    };
+    (@dev) => { None };
+    (@dev $dev:literal) => { Some($dev) };
+}
+
+settings! {
+    /// How the hub is reached over HTTP.
+    http: Http {
+        /// The address and port to listen on.
+        listen: SocketAddr = "127.0.0.1:7425";
+        /// The URL the hub is known by outside; unset, it is that of the address it listens on.
+        public_url: Option<BaseUrl> = "";
+        /// `Host` values answered besides the known ones while bound to loopback (C13).
+        allowed_hosts: Vec<HostName> = "";
+        /// The largest body that is read; the relay has its own, smaller one (C1).
+        body_limit: Size = "1048576";
+        /// How long a request's headers may take to arrive.
+        header_timeout: Span = "10s";
+        /// How long a request's body may take to arrive.
+        body_timeout: Span = "30s";
+        /// How long a connection may stay open without a request.
+        idle_timeout: Span = "60s";
+        /// Connections open at once.
+        max_connections: NonZeroU32 = "10000";
+        /// Connections open at once from one address.
+        max_connections_per_address: NonZeroU32 = "1024";
+    }
+
+    /// How callers show who they are.
+    auth: Auth {
+        /// In the registry protocol.
+        registry: Access = "key" or "open";
+        /// In the openclaw protocol.
+        openclaw: Access = "key" or "open";
+    }
+
+    /// Where the hub's files are.
+    data: Data {
+        /// The directory of the store and the hub's secret, relative to the working directory.
+        dir: PathBuf = "./rialto-data";
+    }
+
+    /// How much one caller may do (C11).
+    limits: Limits {
+        /// Registrations from one address.
+        registrations_per_minute: Limit = "60" or "0";
+        /// Writes with one credential.
+        writes_per_minute: Limit = "600" or "0";
+        /// Items waiting in one inbox.
+        inbox_pending: Limit = "10000";
+    }
+
+    /// How credits come into being.
+    ledger: Ledger {
+        /// Credits every new owner is given, once (C15).
+        welcome_grant: Credits = "0" or "100.00";
+    }
+
+    /// What the hub may call (C8).
+    egress: Egress {
+        /// Networks that may be called although they are private, and over plain `http`.
+        allow: Vec<IpNet> = "" or "127.0.0.0/8,::1/128";
+        /// How long a call may take in all.
+        timeout: Span = "30s";
+        /// How long connecting may take.
+        connect_timeout: Span = "5s";
+        /// Connections open at once to one host.
+        per_host: NonZeroU32 = "16";
+    }
+
+    /// How jobs find their workers and end.
+    jobs: Jobs {
+        /// How long an assigned worker may be silent; unset, each protocol has its own answer.
+        lease: Option<Span> = "";
+        /// How long offers are collected before one is taken.
+        auction_window: Wait = "2s";
+        /// How many workers a job is handed to before it is given up.
+        max_attempts: NonZeroU32 = "16";
+    }
+
+    /// The registry protocol.
+    registry: Registry {
+        /// How long after its last sign of life an agent counts as online.
+        heartbeat_ttl: Span = "90s";
+        /// How long a job's answer is waited for before the caller is told `PENDING`.
+        sync_wait: Wait = "30s";
+        /// Whose address `/discover` shows.
+        discover_endpoint: DiscoverEndpoint = "agent";
+    }
+
+    /// The relay protocol.
+    relay: Relay {
+        /// The host that short names belong to.
+        host: RelayHost = "chorus";
+        /// What becomes of a message whose receiver is not there.
+        offline: Offline = "queue";
+        /// The HTTP status of a failed delivery.
+        failed_status: FailedStatus = "ok";
+        /// How long an unread message is kept.
+        retention: Span = "30d";
+        /// Whether public records show the agents' endpoints.
+        show_endpoints: bool = "false" or "true";
+        /// Whether peers may hand in messages without a key, marked as unverified.
+        accept_direct: bool = "false" or "true";
+    }
+
+    /// The openclaw protocol.
+    openclaw: Openclaw {
+        /// The response time at which an agent's score for speed reaches zero.
+        response_scale: Span = "10s";
+        /// How long a request waits for a human's approval.
+        approval_window: Span = "1h";
+    }
+
+    /// The clara protocol.
+    clara: Clara {
+        /// The process id this market answers to, speaking as the specification does.
+        process_id: ProcessId = "CS5biQW6v2PsT3HM19P_f8Fj8UGYnFFNF8O6sfZ1jLc";
+        /// A second process id, under which it speaks as the deployed market does.
+        deployed_process_id: Option<ProcessId> = "";
+        /// Topics agents may register for.
+        topics: Topics = "tweet,discord,telegram,nft";
+        /// Whether a task nobody fits is queued instead of refused.
+        queue_unmatched: bool = "false";
+        /// Whether fees and rewards move credits.
+        payments: bool = "true";
+        /// How long a task may stay unfinished.
+        task_ttl: Span = "7d";
+    }
+
+    /// The agora protocol.
+    agora: Agora {
+        /// How far a message's timestamp may be from the hub's clock.
+        window: Span = "60s";
+        /// How many providers a request without address is sent to.
+        fanout: NonZeroU32 = "8";
+        /// How long a request that names no timeout may take.
+        default_timeout: Span = "10m";
+    }
+
+    /// Hires across protocols.
+    bridge: Bridge {
+        /// The clara topic of capabilities whose own name is not one.
+        topics: TopicMap = "";
+    }
+
+    /// What the hub writes about itself.
+    log: Log {
+        /// The form of the lines.
+        format: LogFormat = "auto";
+        /// The least important lines still written.
+        level: Level = "info";
+    }
+
+    /// Where the hub keeps what it knows.
+    store: Store {
+        /// The kind of store.
+        backend: Backend = "sqlite";
+    }
+}
+
+impl Http {
+    /// The URL the hub shows for itself, `bound` being the address it really listens on: with port
+    /// 0 configured, only that one has the port.
+    pub fn base_url(&self, bound: SocketAddr) -> String {
+        self.public_url.as_ref().map_or_else(|| format!("http://{bound}"), BaseUrl::to_string)
+    }
+}

@@ -1,0 +1,169 @@
+//! Lengths of time: a whole number and its unit, as in `"500ms"`, `"30s"`, `"10m"`, `"24h"`, `"7d"`.
+
+use std::time::Duration;
+
+use rialto_core::time::Millis;
+
+use super::value::{Misfit, Setting, quoted};
+
+/// Milliseconds in each unit, longest first so that a length is shown in the longest that fits.
+const UNITS: [(&str, i64); 5] =
+    [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+/// A hundred years: no timer needs longer, and no sum of times gets near its end.
+const SPAN_MAX: Millis = Millis(36_500 * 86_400_000);
+
+/// A length of time that is never zero, since most timeouts of zero would refuse everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(Millis);
+
+/// A length of time that may be zero: not to wait at all is a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wait(Millis);
+
+impl Span {
+    /// The length as the core counts it.
+    pub const fn millis(self) -> Millis {
+        self.0
+    }
+
+    /// The length as timers count it.
+    pub fn duration(self) -> Duration {
+        duration(self.0)
+    }
+}
+
+impl Wait {
+    /// The length as the core counts it.
+    pub const fn millis(self) -> Millis {
+        self.0
+    }
+
+    /// The length as timers count it.
+    pub fn duration(self) -> Duration {
+        duration(self.0)
+    }
+}
+
+impl Setting for Span {
+    fn expected() -> String {
+        "a length of time above zero, in ms, s, m, h or d".to_owned()
+    }
+
+    fn example() -> &'static str {
+        "30s"
+    }
+
+    fn from_text(text: &str) -> Result<Self, Misfit> {
+        match parse(text)? {
+            Millis(0) => Err(Misfit::new(text, "is zero")),
+            length => Ok(Self(length)),
+        }
+    }
+
+    fn to_toml(&self) -> String {
+        quoted(text(self.0))
+    }
+}
+
+impl Setting for Wait {
+    fn expected() -> String {
+        "a length of time in ms, s, m, h or d".to_owned()
+    }
+
+    fn example() -> &'static str {
+        "2s"
+    }
+
+    fn from_text(text: &str) -> Result<Self, Misfit> {
+        parse(text).map(Self)
+    }
+
+    fn to_toml(&self) -> String {
+        quoted(text(self.0))
+    }
+}
+
+fn parse(text: &str) -> Result<Millis, Misfit> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    if number.is_empty() {
+        return Err(Misfit::new(text, "does not begin with a whole number"));
+    }
+    let Some((_, unit_ms)) = UNITS.iter().find(|(name, _)| *name == unit) else {
+        let wrong = if unit.is_empty() { "has no unit" } else { "has no unit we know" };
+        return Err(Misfit::new(text, wrong));
+    };
+    let length = number.parse::<i64>().ok().and_then(|n| n.checked_mul(*unit_ms)).map(Millis);
+    length
+        .filter(|length| *length <= SPAN_MAX)
+        .ok_or_else(|| Misfit::new(text, "is more than a hundred years"))
+}
+
+fn text(Millis(length): Millis) -> String {
+    let fits = |(_, unit): &&(&str, i64)| length % unit == 0;
+    // Zero fits every unit; "0s" reads better than "0d".
+    let unit = UNITS.iter().filter(|_| length != 0).find(fits);
+    unit.map_or_else(|| "0s".to_owned(), |(name, unit)| format!("{}{name}", length / unit))
+}
+
+fn duration(Millis(length): Millis) -> Duration {
+    Duration::from_millis(length.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn millis(text: &str) -> Option<i64> {
+        Span::from_text(text).ok().map(|span| span.millis().0)
+    }
+
+    #[test]
+    fn every_unit_of_the_rules_is_read() {
+        assert_eq!(millis("500ms"), Some(500));
+        assert_eq!(millis("30s"), Some(30_000));
+        assert_eq!(millis("10m"), Some(600_000));
+        assert_eq!(millis("24h"), Some(86_400_000));
+        assert_eq!(millis("7d"), Some(604_800_000));
+    }
+
+    #[test]
+    fn what_is_no_length_of_time_is_refused() {
+        for text in [
+            "",
+            "30",
+            "s",
+            "-1s",
+            "+1s",
+            "1.5s",
+            "1 s",
+            " 1s",
+            "1s ",
+            "1S",
+            "1h30m",
+            "1w",
+            "36501d",
+            "99999999999999999999s",
+            "9223372036854775807d",
+            "٣s",
+        ] {
+            assert_eq!(millis(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_wait_may_be_zero() {
+        assert_eq!(Span::from_text("0s"), Err(Misfit::new("0s", "is zero")));
+        assert_eq!(Wait::from_text("0ms"), Ok(Wait(Millis(0))));
+        assert_eq!(Wait(Millis(0)).to_toml(), "\"0s\"");
+    }
+
+    #[test]
+    fn a_shown_length_reads_back_as_itself() {
+        for (given, shown) in [("60s", "1m"), ("90s", "90s"), ("1500ms", "1500ms"), ("48h", "2d")] {
+            let wait = Wait::from_text(given);
+            assert_eq!(wait.as_ref().map(Wait::to_toml), Ok(format!("\"{shown}\"")));
+            assert_eq!(wait, Wait::from_text(shown));
+        }
+    }
+}

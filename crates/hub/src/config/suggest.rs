@@ -1,0 +1,56 @@
+//! Guessing which key was meant.
+
+use strsim::damerau_levenshtein;
+
+/// One letter in this many may be wrong for a guess to be worth making.
+const LETTERS_PER_MISTAKE: usize = 3;
+
+/// The known key nearest to `given`, if any is near. The right name in the wrong section, or in
+/// none, counts as a single mistake.
+pub fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let given = given.to_lowercase();
+    let distance = |key: &str| {
+        let moved = 1 + damerau_levenshtein(last_part(&given), last_part(key));
+        moved.min(damerau_levenshtein(&given, key))
+    };
+    known
+        .map(|key| (distance(key), key))
+        .filter(|(mistakes, _)| mistakes * LETTERS_PER_MISTAKE <= given.len())
+        .min()
+        .map(|(_, key)| key)
+}
+
+fn last_part(key: &str) -> &str {
+    key.rsplit_once('.').map_or(key, |(_, last)| last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: [&str; 4] = ["http.listen", "http.body_limit", "egress.timeout", "data.dir"];
+
+    fn guess(given: &str) -> Option<&'static str> {
+        nearest(given, KNOWN.into_iter())
+    }
+
+    #[test]
+    fn slips_of_the_finger_are_understood() {
+        assert_eq!(guess("http.listn"), Some("http.listen"));
+        assert_eq!(guess("http.body-limit"), Some("http.body_limit"));
+        assert_eq!(guess("htpp.listen"), Some("http.listen"));
+        assert_eq!(guess("Http.Listen"), Some("http.listen"));
+    }
+
+    #[test]
+    fn the_right_name_in_the_wrong_place_is_understood() {
+        assert_eq!(guess("server.listen"), Some("http.listen"));
+        assert_eq!(guess("timeout"), Some("egress.timeout"));
+    }
+
+    #[test]
+    fn nothing_is_guessed_when_nothing_is_near() {
+        assert_eq!(guess("colour.theme"), None);
+        assert_eq!(guess(""), None);
+    }
+}

@@ -1,0 +1,74 @@
+//! JSON as the hub accepts it: strict, bounded, and with its original text kept.
+//!
+//! Requirement C1: two honest readers must never see two different things in the same bytes, so
+//! everything JSON leaves open (duplicate names, lone surrogates, bytes around the value) is
+//! refused. Numbers stay text, since what they may be is for their field to say. Noncharacters are
+//! let through, although RFC 7493 would not: every reader agrees on them.
+
+mod scan;
+mod text;
+mod why;
+
+use std::borrow::Cow;
+
+pub use why::{Unreadable, Why};
+
+/// How many lists and objects may stand inside each other.
+pub const DEPTH_MAX: usize = 64;
+/// How many members and list items one text may hold, all levels together.
+pub const PARTS_MAX: usize = 10_000;
+
+/// One JSON value and the text it was read from. Equal values have equal texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Json<'a> {
+    raw: &'a str,
+    kind: Kind<'a>,
+}
+
+/// What a JSON value is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind<'a> {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number, as its digits stood in the text.
+    Number(&'a str),
+    /// A string with its escapes resolved.
+    Text(Cow<'a, str>),
+    /// An array.
+    List(Vec<Json<'a>>),
+    /// An object's members in the order they came; no name stands twice.
+    Object(Vec<(Cow<'a, str>, Json<'a>)>),
+}
+
+/// Reads exactly one JSON value, with nothing but whitespace around it.
+pub fn read(bytes: &[u8]) -> Result<Json<'_>, Unreadable> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| Unreadable { at: error.valid_up_to(), why: Why::NotUtf8 })?;
+    if text.starts_with('\u{feff}') {
+        return Err(Unreadable { at: 0, why: Why::ByteOrderMark });
+    }
+    scan::whole(text)
+}
+
+impl<'a> Json<'a> {
+    /// The exact text of this value, without whitespace around it.
+    pub fn raw(&self) -> &'a str {
+        self.raw
+    }
+
+    /// What this value is.
+    pub fn kind(&self) -> &Kind<'a> {
+        &self.kind
+    }
+
+    /// The member called `name`; `None` when there is none or this is no object.
+    pub fn get(&self, name: &str) -> Option<&Json<'a>> {
+        let Kind::Object(members) = &self.kind else { return None };
+        members.iter().find(|(given, _)| given == name).map(|(_, value)| value)
+    }
+}
+
+#[cfg(test)]
+mod tests;

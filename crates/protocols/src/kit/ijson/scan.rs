@@ -1,0 +1,207 @@
+//! Values: one pass over the text, one level of recursion per level of nesting.
+//!
+//! `at` only ever stops where an ASCII byte begins or ended, so it is always between characters.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use super::{DEPTH_MAX, Json, Kind, PARTS_MAX, Unreadable, Why};
+
+/// A place in a text, and how much of the limits is used up there.
+pub(super) struct Scanner<'a> {
+    pub(super) text: &'a str,
+    pub(super) at: usize,
+    depth: usize,
+    parts: usize,
+}
+
+/// Reads the one value `text` consists of.
+pub(super) fn whole(text: &str) -> Result<Json<'_>, Unreadable> {
+    let mut scanner = Scanner { text, at: 0, depth: 0, parts: 0 };
+    let value = scanner.value()?;
+    scanner.skip_blanks();
+    if scanner.peek().is_some() {
+        return Err(scanner.refuse(Why::Trailing));
+    }
+    Ok(value)
+}
+
+impl<'a> Scanner<'a> {
+    fn value(&mut self) -> Result<Json<'a>, Unreadable> {
+        self.skip_blanks();
+        let start = self.at;
+        let kind = match self.peek() {
+            Some(b'{') => self.nested(Self::object)?,
+            Some(b'[') => self.nested(Self::list)?,
+            Some(b'"') => Kind::Text(self.string()?),
+            Some(b'-' | b'0'..=b'9') => Kind::Number(self.number()?),
+            Some(b'n') => self.word("null", Kind::Null)?,
+            Some(b't') => self.word("true", Kind::Bool(true))?,
+            Some(b'f') => self.word("false", Kind::Bool(false))?,
+            _ => return Err(self.unexpected()),
+        };
+        Ok(Json { raw: &self.text[start..self.at], kind })
+    }
+
+    /// Steps over an opening bracket, reads what it opens, and comes back up.
+    fn nested(
+        &mut self,
+        read: fn(&mut Self) -> Result<Kind<'a>, Unreadable>,
+    ) -> Result<Kind<'a>, Unreadable> {
+        if self.depth == DEPTH_MAX {
+            return Err(self.refuse(Why::TooDeep));
+        }
+        self.at += 1;
+        self.depth += 1;
+        let kind = read(self)?;
+        self.depth -= 1;
+        Ok(kind)
+    }
+
+    fn list(&mut self) -> Result<Kind<'a>, Unreadable> {
+        let mut items = Vec::new();
+        self.skip_blanks();
+        if self.eat(b']') {
+            return Ok(Kind::List(items));
+        }
+        loop {
+            self.count_part()?;
+            items.push(self.value()?);
+            if self.closes(b']')? {
+                return Ok(Kind::List(items));
+            }
+        }
+    }
+
+    fn object(&mut self) -> Result<Kind<'a>, Unreadable> {
+        let mut members = Vec::new();
+        let mut seen = Seen::default();
+        self.skip_blanks();
+        if self.eat(b'}') {
+            return Ok(Kind::Object(members));
+        }
+        loop {
+            self.count_part()?;
+            if self.peek() != Some(b'"') {
+                return Err(self.unexpected());
+            }
+            let at = self.at;
+            let name = self.string()?;
+            let name = seen.admit(name, &members).map_err(|why| Unreadable { at, why })?;
+            self.skip_blanks();
+            if !self.eat(b':') {
+                return Err(self.unexpected());
+            }
+            members.push((name, self.value()?));
+            if self.closes(b'}')? {
+                return Ok(Kind::Object(members));
+            }
+        }
+    }
+
+    /// After a member or item: whether the bracket closes; if not, stands at the next one.
+    fn closes(&mut self, bracket: u8) -> Result<bool, Unreadable> {
+        self.skip_blanks();
+        if self.eat(bracket) {
+            return Ok(true);
+        }
+        if !self.eat(b',') {
+            return Err(self.unexpected());
+        }
+        self.skip_blanks();
+        Ok(false)
+    }
+
+    fn count_part(&mut self) -> Result<(), Unreadable> {
+        if self.parts == PARTS_MAX {
+            return Err(self.refuse(Why::TooMany));
+        }
+        self.parts += 1;
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<&'a str, Unreadable> {
+        let start = self.at;
+        self.eat(b'-');
+        let mut sound = self.eat(b'0') || self.eat_digits();
+        if self.eat(b'.') {
+            sound &= self.eat_digits();
+        }
+        if self.eat(b'e') || self.eat(b'E') {
+            let _sign = self.eat(b'+') || self.eat(b'-');
+            sound &= self.eat_digits();
+        }
+        // `01`, `1.2.3` and `0x1F` are wrong as numbers, not as what follows a number.
+        let ends = !self.peek().is_some_and(|b| b.is_ascii_alphanumeric() || b"+-._".contains(&b));
+        if !sound || !ends {
+            return Err(Unreadable { at: start, why: Why::BadNumber });
+        }
+        Ok(&self.text[start..self.at])
+    }
+
+    /// Takes all digits that stand here; whether there was one.
+    fn eat_digits(&mut self) -> bool {
+        let start = self.at;
+        while self.peek().is_some_and(|b| b.is_ascii_digit()) {
+            self.at += 1;
+        }
+        self.at > start
+    }
+
+    fn word(&mut self, word: &str, kind: Kind<'a>) -> Result<Kind<'a>, Unreadable> {
+        if !self.text[self.at..].starts_with(word) {
+            return Err(self.unexpected());
+        }
+        self.at += word.len();
+        Ok(kind)
+    }
+
+    fn skip_blanks(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn eat(&mut self, byte: u8) -> bool {
+        let there = self.peek() == Some(byte);
+        self.at += usize::from(there);
+        there
+    }
+
+    fn unexpected(&self) -> Unreadable {
+        self.refuse(self.text[self.at..].chars().next().map_or(Why::Ended, Why::Unexpected))
+    }
+
+    pub(super) fn refuse(&self, why: Why) -> Unreadable {
+        Unreadable { at: self.at, why }
+    }
+}
+
+/// The names an object has had so far, hashed only once there are too many to look through.
+#[derive(Default)]
+struct Seen<'a>(HashSet<Cow<'a, str>>);
+
+impl<'a> Seen<'a> {
+    /// Hands `name` back if none of `members` has it; it counts as one of them from now on.
+    fn admit(
+        &mut self,
+        name: Cow<'a, str>,
+        members: &[(Cow<'a, str>, Json<'a>)],
+    ) -> Result<Cow<'a, str>, Why> {
+        const FEW: usize = 16;
+        let mut names = members.iter().map(|(name, _)| name);
+        let new = if members.len() < FEW {
+            names.all(|other| *other != name)
+        } else {
+            if self.0.is_empty() {
+                self.0.extend(names.cloned());
+            }
+            self.0.insert(name.clone())
+        };
+        if new { Ok(name) } else { Err(Why::duplicate(&name)) }
+    }
+}

@@ -1,0 +1,11 @@
+//! The workbench of every protocol: reading what arrived and writing what leaves.
+//!
+//! Nothing here knows a protocol. Bytes become [`ijson::Json`], members become values or a
+//! [`fields::Malformed`] that names the field, and amounts, scores and times become exact text. What
+//! the values mean, and which status a `Malformed` gets, is said in the protocol folders.
+
+pub mod fields;
+pub mod ijson;
+pub mod query;
+pub mod stamp;
+pub mod write;

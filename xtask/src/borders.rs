@@ -1,0 +1,139 @@
+//! The borders of the house, as far as the list of dependencies shows them.
+//!
+//! The compiler already stops a crate from using what it does not depend on. What it cannot see is
+//! a dependency line that should never have been written, or one that came in through a third
+//! crate: that is looked up here in what `cargo tree` says for a default build on this machine.
+
+use std::collections::BTreeSet;
+
+use crate::steps::cargo;
+
+/// The most packages a default build may be made of. Every one of them is compiled by whoever
+/// clones the project, and trusted by whoever runs the hub.
+const PACKAGES_MAX: usize = 330;
+
+/// A crate, and what it must not reach, directly or through others.
+struct Border {
+    package: &'static str,
+    forbidden: &'static [&'static str],
+    why: &'static str,
+}
+
+const BORDERS: [Border; 2] = [
+    Border {
+        package: "rialto-core",
+        forbidden: &[
+            "tokio",
+            "rand",
+            "getrandom",
+            "chrono",
+            "jiff",
+            "reqwest",
+            "rusqlite",
+            "rialto-engine",
+            "rialto-protocols",
+            "rialto-hub",
+            "rialto-client",
+        ],
+        why: "core decides: it has no clock, no randomness and no input or output",
+    },
+    Border {
+        package: "rialto-client",
+        forbidden: &["rialto-engine", "rialto-hub", "rusqlite"],
+        why: "whoever uses the client must not have to compile a store",
+    },
+];
+
+/// Checks all borders and the size of the build, printing what it finds. `true` if all is well.
+pub fn check() -> bool {
+    let mut sound = true;
+    for border in &BORDERS {
+        match packages(border.package, "normal") {
+            Ok(reached) => {
+                let trespassers = trespassers(&reached, border.forbidden);
+                for name in &trespassers {
+                    println!("{} reaches {name}, but {}", border.package, border.why);
+                    println!("  see how: cargo tree -p {} -e normal -i {name}", border.package);
+                }
+                sound &= trespassers.is_empty();
+            }
+            Err(why) => sound = complain(&why),
+        }
+    }
+    match packages("rialto", "normal,build") {
+        Ok(all) => {
+            println!(
+                "the default build of rialto has {} packages (at most {PACKAGES_MAX})",
+                all.len()
+            );
+            sound &= all.len() <= PACKAGES_MAX;
+        }
+        Err(why) => sound = complain(&why),
+    }
+    sound
+}
+
+fn complain(why: &str) -> bool {
+    println!("{why}");
+    false
+}
+
+/// Everything that gets built for `package`, itself included, as (name, version).
+fn packages(package: &str, edges: &str) -> Result<BTreeSet<(String, String)>, String> {
+    let output = cargo()
+        .args(["tree", "--package", package, "--edges", edges])
+        .args(["--prefix", "none", "--format", "{p}"])
+        .output()
+        .map_err(|error| format!("cargo tree did not start: {error}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let packages = read_tree(&String::from_utf8_lossy(&output.stdout));
+    // A tree that could not be read must not look like one without trespassers.
+    if !packages.iter().any(|(name, _)| name == package) {
+        return Err(format!("cargo tree said nothing understandable about {package}"));
+    }
+    Ok(packages)
+}
+
+/// A package appears in the tree once for everyone who uses it; here it counts once.
+fn read_tree(tree: &str) -> BTreeSet<(String, String)> {
+    tree.lines()
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            Some((words.next()?.to_owned(), words.next()?.to_owned()))
+        })
+        .collect()
+}
+
+fn trespassers<'a>(reached: &BTreeSet<(String, String)>, forbidden: &[&'a str]) -> Vec<&'a str> {
+    let is_reached = |wanted: &str| reached.iter().any(|(name, _)| name == wanted);
+    forbidden.iter().copied().filter(|name| is_reached(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TREE: &str = "\
+rialto-core v0.1.0 (/somewhere/core)
+serde v1.0.229
+serde_derive v1.0.229 (proc-macro)
+syn v3.0.9
+syn v2.0.1
+serde v1.0.229 (*)
+tokio-util v0.7.0
+";
+
+    #[test]
+    fn a_package_counts_once_per_version_however_often_it_is_used() {
+        assert_eq!(read_tree(TREE).len(), 6);
+    }
+
+    #[test]
+    fn a_trespasser_is_known_by_its_whole_name() {
+        let reached = read_tree(TREE);
+        assert_eq!(trespassers(&reached, &["tokio", "rand"]), Vec::<&str>::new());
+        assert_eq!(trespassers(&reached, &["tokio-util", "rand"]), ["tokio-util"]);
+    }
+}

@@ -1,0 +1,225 @@
+//! The steps of `cargo xtask test`: what each of them runs, and what came of it.
+//!
+//! A step that fails does not stop the next one: one run tells all that is wrong.
+
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::borders;
+use crate::tally::Tally;
+
+/// One part of the whole check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Fmt,
+    Borders,
+    Clippy,
+    Tests,
+    Docs,
+}
+
+/// What came of one step.
+struct Verdict {
+    step: Step,
+    good: bool,
+    took: Duration,
+    tally: Tally,
+}
+
+/// What came of all of them. Printed, it is the end of the output.
+pub struct Summary(Vec<Verdict>);
+
+impl Step {
+    /// The quick ones come first, so that a slip is told early.
+    pub const ALL: [Self; 5] = [Self::Fmt, Self::Borders, Self::Clippy, Self::Tests, Self::Docs];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fmt => "fmt",
+            Self::Borders => "borders",
+            Self::Clippy => "clippy",
+            Self::Tests => "tests",
+            Self::Docs => "docs",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|step| step.name() == name)
+    }
+
+    fn run(self) -> Verdict {
+        println!("\n── {} ──", self.name());
+        let started = Instant::now();
+        let mut tally = Tally::default();
+        let good = match self {
+            Self::Fmt => succeeds(cargo().args(["fmt", "--all", "--check"])),
+            Self::Borders => borders::check(),
+            Self::Clippy => succeeds(cargo().args([
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--",
+                "-D",
+                "warnings",
+            ])),
+            Self::Tests => counts(
+                cargo().args(["test", "--workspace", "--no-fail-fast"]),
+                &mut io::stdout(),
+                &mut tally,
+            ),
+            Self::Docs => succeeds(
+                cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-Dwarnings"),
+            ),
+        };
+        Verdict { step: self, good, took: started.elapsed(), tally }
+    }
+}
+
+/// Runs `steps` one after the other, showing what they print as they print it.
+pub fn run_all(steps: &[Step]) -> Summary {
+    Summary(steps.iter().map(|step| step.run()).collect())
+}
+
+/// The cargo that started us, so that the toolchain stays the same.
+pub fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    match command.status() {
+        Ok(status) => status.success(),
+        Err(error) => {
+            println!("could not start {command:?}: {error}");
+            false
+        }
+    }
+}
+
+/// Runs `command`, passing its output through line by line and counting the tests it reports.
+fn counts(command: &mut Command, out: &mut impl Write, tally: &mut Tally) -> bool {
+    match stream(command, out, tally) {
+        Ok(good) => good,
+        Err(error) => {
+            println!("could not run {command:?}: {error}");
+            false
+        }
+    }
+}
+
+fn stream(command: &mut Command, out: &mut impl Write, tally: &mut Tally) -> io::Result<bool> {
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    if let Some(stdout) = child.stdout.take() {
+        let mut lines = BufReader::new(stdout);
+        let mut line = Vec::new();
+        // Bytes rather than `lines()`: a test may print what is not text, and the count goes on.
+        while lines.read_until(b'\n', &mut line)? > 0 {
+            out.write_all(&line)?;
+            out.flush()?;
+            if let Some(counted) = Tally::read(&String::from_utf8_lossy(&line)) {
+                *tally += counted;
+            }
+            line.clear();
+        }
+    }
+    Ok(child.wait()?.success())
+}
+
+impl Summary {
+    pub fn failed(&self) -> bool {
+        self.0.iter().any(|verdict| !verdict.good)
+    }
+
+    /// All tests together. A step that failed without naming a failed test (it did not compile, a
+    /// lint fired, a test program was killed) counts as one failure, so that a run that went wrong
+    /// never ends in `0 failed`.
+    fn total(&self) -> Tally {
+        let mut total = Tally::default();
+        for verdict in &self.0 {
+            total += verdict.tally;
+            if !verdict.good && verdict.tally.failed == 0 {
+                total.failed += 1;
+            }
+        }
+        total
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\n── summary ──")?;
+        for Verdict { step, good, took, tally } in &self.0 {
+            let word = if *good { "ok" } else { "FAILED" };
+            write!(f, "{:<8} {word:<6} {:>7.1} s", step.name(), took.as_secs_f64())?;
+            if *step == Step::Tests {
+                write!(f, "  {tally}")?;
+            }
+            writeln!(f)?;
+        }
+        writeln!(f, "{}", self.total())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(step: Step, good: bool, tally: Tally) -> Verdict {
+        Verdict { step, good, took: Duration::from_millis(1500), tally }
+    }
+
+    fn last_line(summary: &Summary) -> String {
+        summary.to_string().lines().last().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_good_run_ends_with_the_counts() {
+        let tally = Tally { passed: 41, failed: 0, skipped: 1 };
+        let summary = Summary(vec![
+            verdict(Step::Fmt, true, Tally::default()),
+            verdict(Step::Tests, true, tally),
+        ]);
+        assert!(!summary.failed());
+        assert_eq!(last_line(&summary), "41 passed, 0 failed, 1 skipped");
+    }
+
+    #[test]
+    fn a_step_that_fails_without_a_failed_test_counts_as_one() {
+        let broken = Tally { passed: 3, failed: 0, skipped: 0 };
+        let summary = Summary(vec![
+            verdict(Step::Clippy, false, Tally::default()),
+            verdict(Step::Tests, false, broken),
+        ]);
+        assert!(summary.failed());
+        assert_eq!(last_line(&summary), "3 passed, 2 failed, 0 skipped");
+    }
+
+    #[test]
+    fn failed_tests_are_counted_once() {
+        let tally = Tally { passed: 3, failed: 2, skipped: 0 };
+        let summary = Summary(vec![verdict(Step::Tests, false, tally)]);
+        assert_eq!(last_line(&summary), "3 passed, 2 failed, 0 skipped");
+    }
+
+    #[test]
+    fn every_step_is_found_by_its_name() {
+        for step in Step::ALL {
+            assert_eq!(Step::named(step.name()), Some(step));
+        }
+        assert_eq!(Step::named("everything"), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn output_passes_through_untouched_while_it_is_counted() {
+        let said =
+            b"\xff not text\ntest result: ok. 2 passed; 0 failed; 1 ignored; 0 measured\nend";
+        let script = r"printf '\377 not text\ntest result: ok. 2 passed; 0 failed; 1 ignored; 0 measured\nend'; exit 3";
+        let (mut out, mut tally) = (Vec::new(), Tally::default());
+        let good = counts(Command::new("sh").args(["-c", script]), &mut out, &mut tally);
+        assert!(!good);
+        assert_eq!(out, said);
+        assert_eq!(tally, Tally { passed: 2, failed: 0, skipped: 1 });
+    }
+}
