@@ -13,10 +13,15 @@ use crate::tally::Tally;
 /// One part of the whole check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
+    /// The code is formatted.
     Fmt,
+    /// Every crate depends only on what it may.
     Borders,
+    /// No lint fires.
     Clippy,
+    /// All tests.
     Tests,
+    /// The documentation builds.
     Docs,
 }
 
@@ -35,6 +40,7 @@ impl Step {
     /// The quick ones come first, so that a slip is told early.
     pub const ALL: [Self; 5] = [Self::Fmt, Self::Borders, Self::Clippy, Self::Tests, Self::Docs];
 
+    /// What it is called on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fmt => "fmt",
@@ -45,6 +51,7 @@ impl Step {
         }
     }
 
+    /// The step of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|step| step.name() == name)
     }
@@ -127,6 +134,7 @@ fn stream(command: &mut Command, out: &mut impl Write, tally: &mut Tally) -> io:
 }
 
 impl Summary {
+    /// Whether anything at all went wrong.
     pub fn failed(&self) -> bool {
         self.0.iter().any(|verdict| !verdict.good)
     }

@@ -6,8 +6,11 @@ use std::ops::AddAssign;
 /// How many tests passed, failed and were skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
+    /// Those that did what they say.
     pub passed: u64,
+    /// Those that did not.
     pub failed: u64,
+    /// Those that are marked as ignored.
     pub skipped: u64,
 }
 

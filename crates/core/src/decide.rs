@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::changes::Changes;
 use crate::command::{Command, JobRef, Timer};
 use crate::draft::Draft;
-use crate::id::{JobId, TransferId};
+use crate::id::{AgentId, JobId, TransferId};
 use crate::job::{end, offer, open, work};
 use crate::ledger::order;
 use crate::refusal::Refusal;
@@ -41,6 +41,7 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
             Ok(Answer::Done)
         }
         Command::Beat { agent } => {
+            known(draft, agent)?;
             presence::beat(draft, agent);
             Ok(enrol::shown(draft, agent, false))
         }
@@ -57,13 +58,19 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         Command::Report(said) => work::report(draft, *said),
         Command::Decline { job, by } => work::decline(draft, &job, by),
         Command::Defer { job, by, until } => work::defer(draft, &job, by, until),
-        Command::HandOver { agent, jobs } => Ok(work::hand_over(draft, agent, &jobs)),
+        Command::HandOver { agent, jobs } => {
+            known(draft, agent)?;
+            Ok(work::hand_over(draft, agent, &jobs))
+        }
         Command::MarkPending { job } => work::mark_pending(draft, job),
         Command::Unreachable { job, epoch } => work::unreachable(draft, job, epoch),
         Command::Cancel { job, by } => end::cancel(draft, &job, by),
         Command::Requeue { job } => end::requeue(draft, &job),
         Command::Send { from, to, body } => message::send(draft, from, to, body),
-        Command::Ack { agent, up_to } => Ok(message::ack(draft, agent, up_to)),
+        Command::Ack { agent, up_to } => {
+            known(draft, agent)?;
+            Ok(message::ack(draft, agent, up_to))
+        }
         Command::PushDone { notice, ended } => Ok(push::done(draft, notice, ended)),
         Command::Remember { scope, request, kept } => {
             memory::remember(draft, scope, request, kept);
@@ -71,6 +78,11 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         }
         Command::Tick(Timer::Job(job)) => end::overdue(draft, job),
     }
+}
+
+/// Signs of life come from somebody; a desk is never made for nobody.
+fn known(draft: &Draft<'_>, agent: AgentId) -> Result<(), Refusal> {
+    draft.agent(agent).filter(|agent| agent.active).map(|_| ()).ok_or(Refusal::NoSuchAgent)
 }
 
 /// A row that is not at hand and has to be brought in before a command can be decided.
@@ -83,49 +95,63 @@ pub enum Need {
 
 /// What has to be brought in first. Ask again after bringing it: a claim names the next row.
 pub fn needs(world: &World, command: &Command) -> Vec<Need> {
-    let mut needs = Vec::new();
-    let mut claim = |digest: Digest| {
-        if !world.knows_claim(digest) {
-            needs.push(Need::Claim(digest));
-        } else if let Some(found) = world.claim(digest) {
-            match found.target {
-                Target::Job(id) if world.job(id).is_none() => needs.push(Need::Job(id)),
-                Target::Transfer(id) if world.transfer(id).is_none() => {
-                    needs.push(Need::Transfer(id));
-                }
-                _ => {}
-            }
-        }
-    };
+    let mut wants = Wants { world, needs: Vec::new() };
     match command {
-        Command::OpenJob(order) => claim(claim::job(order.origin, &order.foreign)),
+        Command::OpenJob(order) => wants.claim(claim::job(order.origin, &order.foreign)),
         Command::Pay(order) => {
-            claim(claim::transfer(order.origin, &order.foreign));
+            wants.claim(claim::transfer(order.origin, &order.foreign));
             if let Some(job) = &order.job {
-                claim(claim::job(order.origin, job));
+                wants.claim(claim::job(order.origin, job));
                 if let Some(payer) = world.owner_named(&order.from) {
-                    claim(claim::payment(order.origin, payer, job));
+                    wants.claim(claim::payment(order.origin, payer, job));
                 }
             }
         }
-        Command::Report(said) => claim_of(&said.job).into_iter().for_each(claim),
+        Command::Report(said) => wants.named(&said.job),
         Command::Offer { job, .. }
         | Command::AcceptOffer { job, .. }
         | Command::Start { job, .. }
         | Command::Decline { job, .. }
         | Command::Defer { job, .. }
         | Command::Cancel { job, .. }
-        | Command::Requeue { job } => claim_of(job).into_iter().for_each(claim),
+        | Command::Requeue { job } => wants.named(job),
+        // It may have ended while this command was waiting for its turn.
+        Command::MarkPending { job } | Command::Unreachable { job, .. } => wants.job(*job),
         _ => {}
     }
-    needs
+    wants.needs
 }
 
-/// The claim that leads to a job named from outside; our own ids are only used for live jobs.
-fn claim_of(job: &JobRef) -> Option<Digest> {
-    match job {
-        JobRef::Id(_) => None,
-        JobRef::Uuid(uuid) => Some(claim::job_uuid(*uuid)),
-        JobRef::Foreign { origin, id } => Some(claim::job(*origin, id)),
+struct Wants<'w> {
+    world: &'w World,
+    needs: Vec<Need>,
+}
+
+impl Wants<'_> {
+    fn claim(&mut self, digest: Digest) {
+        if !self.world.knows_claim(digest) {
+            self.needs.push(Need::Claim(digest));
+        }
+        match self.world.claim(digest).map(|found| found.target) {
+            Some(Target::Job(id)) => self.job(id),
+            Some(Target::Transfer(id)) if self.world.transfer(id).is_none() => {
+                self.needs.push(Need::Transfer(id));
+            }
+            _ => {}
+        }
+    }
+
+    fn job(&mut self, id: JobId) {
+        if self.world.job(id).is_none() {
+            self.needs.push(Need::Job(id));
+        }
+    }
+
+    fn named(&mut self, job: &JobRef) {
+        match job {
+            JobRef::Id(id) => self.job(*id),
+            JobRef::Uuid(uuid) => self.claim(claim::job_uuid(*uuid)),
+            JobRef::Foreign { origin, id } => self.claim(claim::job(*origin, id)),
+        }
     }
 }

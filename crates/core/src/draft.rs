@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::agent::key::Key;
+use crate::agent::presence::online_until;
 use crate::agent::{Agent, Desk};
 use crate::alias::{Alias, Claim, Digest, Protocol, Target};
 use crate::changes::{Changes, Counters};
@@ -83,6 +84,34 @@ impl<'w> Draft<'w> {
 
     pub fn job(&self, id: JobId) -> Option<&Job> {
         self.jobs.get(&id).or_else(|| self.world.job(id).map(|job| &**job))
+    }
+
+    /// Agents this command wrote, which the world's index does not show yet.
+    pub fn written(&self) -> impl Iterator<Item = &Agent> {
+        self.agents.values()
+    }
+
+    /// Whether this command wrote that agent, so that what the index says of it is old.
+    pub fn wrote(&self, id: AgentId) -> bool {
+        self.agents.contains_key(&id)
+    }
+
+    /// Whether the agent counts as online, after what this command did.
+    pub fn is_online(&self, id: AgentId) -> bool {
+        let (Some(agent), Some(desk)) = (self.agent(id), self.desk(id)) else { return false };
+        let until = online_until(agent, desk, self.world.rules.presence_ttl);
+        until.is_some_and(|until| self.now <= until)
+    }
+
+    /// How many jobs the agent has in hand, those given to it by this command included.
+    pub fn jobs_in_hand(&self, id: AgentId) -> usize {
+        let (mut more, mut less) = (0, 0);
+        for job in self.jobs.values() {
+            let before = self.world.job(job.id).and_then(|job| job.in_hand_of());
+            more += usize::from(job.in_hand_of() == Some(id));
+            less += usize::from(before == Some(id));
+        }
+        (self.world.jobs_in_hand(id) + more).saturating_sub(less)
     }
 
     /// The owner of that ledger name, also one made by this very command.
@@ -198,7 +227,10 @@ impl<'w> Draft<'w> {
         let mut turn = self.turn(skill).unwrap_or_else(fresh);
         turn.owner = owner;
         turn.agents.retain(|(known, _)| *known != owner);
-        turn.agents.push((owner, agent));
+        // An owner with one agent has no turns to divide, and the row stays small without it.
+        if self.world.agents_of(owner).nth(1).is_some() {
+            turn.agents.push((owner, agent));
+        }
         self.turns.insert(skill.to_owned(), turn);
     }
 

@@ -52,11 +52,12 @@ impl Memory {
 
 /// Writes an answer down, over the receipt that stood there.
 pub fn remember(draft: &mut Draft<'_>, scope: Digest, request: Digest, kept: Kept) {
-    let known = draft.world.memory(scope, draft.now).map(|memory| memory.id);
-    let id = known.unwrap_or_else(|| {
+    // The time is counted from the receipt: ids then grow with age, and forgetting goes by ids.
+    let known = draft.world.memory(scope, draft.now).map(|memory| (memory.id, memory.at));
+    let (id, at) = known.unwrap_or_else(|| {
         let id = draft.next.answer;
         draft.next.answer = id.next();
-        id
+        (id, draft.now)
     });
-    draft.memories.push(Memory { id, scope, request, at: draft.now, kept });
+    draft.memories.push(Memory { id, scope, request, at, kept });
 }

@@ -1,6 +1,6 @@
 //! Pushes: what is recorded about each attempt to send a notice to a URL.
 
-use crate::agent::{Agent, Liveness};
+use crate::agent::{Agent, Liveness, presence};
 use crate::answer::Answer;
 use crate::command::PushEnd;
 use crate::draft::Draft;
@@ -16,6 +16,12 @@ pub fn done(draft: &mut Draft<'_>, notice: NoticeId, ended: PushEnd) -> Answer {
     let attempts = push.attempts + 1;
     match ended {
         PushEnd::Delivered => {
+            // A connection that failed is made good by the next one that does not.
+            if let Some(agent) = own_endpoint(draft, &push).map(|agent| agent.id)
+                && draft.desk(agent).is_some_and(|desk| desk.presence.unreachable)
+            {
+                presence::seen(draft, agent);
+            }
             draft.put_push(notice, None);
             draft.event(Event::PushDelivered { notice });
         }
@@ -38,11 +44,16 @@ pub fn done(draft: &mut Draft<'_>, notice: NoticeId, ended: PushEnd) -> Answer {
 
 /// An endpoint that says it is gone is not called again; its agent has to come by itself.
 fn switch_off(draft: &mut Draft<'_>, push: &Push) {
-    let Some(agent) = push.to.and_then(|id| draft.agent(id)).cloned() else { return };
-    // A callback may be elsewhere; only the agent's own endpoint is switched off.
-    let own = agent.endpoint.as_deref().is_some_and(|endpoint| push.url.starts_with(endpoint));
-    if own && agent.liveness == Liveness::Reached {
+    let Some(agent) = own_endpoint(draft, push).cloned() else { return };
+    if agent.liveness == Liveness::Reached {
         draft.event(Event::EndpointSwitchedOff { agent: agent.id });
         draft.put_agent(Agent { liveness: Liveness::Polls, ..agent });
     }
+}
+
+/// The agent, if the push went to its own endpoint; a callback may be elsewhere.
+fn own_endpoint<'d>(draft: &'d Draft<'_>, push: &Push) -> Option<&'d Agent> {
+    let agent = push.to.and_then(|id| draft.agent(id))?;
+    let own = agent.endpoint.as_deref().is_some_and(|endpoint| push.url.starts_with(endpoint));
+    own.then_some(agent)
 }

@@ -1,1 +1,16 @@
-//! Under construction.
+//! The engine: the only room that touches the world.
+//!
+//! It loads, has the core decide, commits, and then delivers. Stores, clocks, randomness, keys and
+//! outgoing connections live here and nowhere below.
+
+pub mod clock;
+pub mod delivery;
+pub mod ids;
+pub mod keys;
+pub mod run;
+pub mod secret;
+pub mod store;
+#[cfg(any(test, feature = "testkit"))]
+pub mod testkit;
+
+pub use run::{Engine, Failure, Idempotency, Ran, Setup, Started};

@@ -1,3 +1,6 @@
 //! The assembled hub. So far it only knows how to be configured.
 
 pub mod config;
+pub mod edge;
+pub mod shutdown;
+pub mod telemetry;

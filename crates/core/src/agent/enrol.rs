@@ -11,6 +11,7 @@ use crate::event::Event;
 use crate::id::{AgentId, OwnerId};
 use crate::job::{end, open};
 use crate::ledger::order;
+use crate::owner::Owner;
 use crate::refusal::Refusal;
 use crate::time::Millis;
 
@@ -34,12 +35,12 @@ pub fn enrol(draft: &mut Draft<'_>, order: Enrol) -> Result<Answer, Refusal> {
 
 fn create(draft: &mut Draft<'_>, order: &Enrol) -> Result<AgentId, Refusal> {
     let owner = match draft.owner_named(&order.owner) {
-        Some(owner) if speaks_for(draft, order.actor, owner) => owner,
-        Some(_) => return Err(Refusal::IdTaken),
-        None => order::open_owner(draft, &order.owner)?,
+        Some(Owner::ISSUANCE) => return Err(Refusal::IdTaken),
+        Some(owner) if !speaks_for(draft, order.actor, owner) => return Err(Refusal::IdTaken),
+        _ => order::arrive(draft, &order.owner)?.0,
     };
     let max = draft.world.rules.agents_per_owner_max;
-    if draft.world.agents_of(owner).count() >= max {
+    if draft.world.agent_count(owner) >= max {
         return Err(Refusal::TooManyAgents { max });
     }
     let aliases = order.aliases.iter().map(|(protocol, name)| (*protocol, name.as_str()));

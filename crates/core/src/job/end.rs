@@ -160,7 +160,9 @@ pub fn overdue(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
     }
     let past_deadline = draft.now >= job.deadline;
     match job.state {
-        State::Negotiating if matches!(job.selection, Selection::Auction { .. }) => {
+        State::Negotiating
+            if matches!(job.selection, Selection::Auction { .. }) && !past_deadline =>
+        {
             offer::close(draft, job)
         }
         State::Deferred { .. } if !past_deadline => {

@@ -211,6 +211,17 @@ impl Job {
         Some(own.min(self.deadline))
     }
 
+    /// Whose hands it is in: assigned, being worked on, or put off by its worker.
+    pub fn in_hand_of(&self) -> Option<AgentId> {
+        let held = matches!(self.state, State::Assigned | State::Running | State::Deferred { .. });
+        self.worker().filter(|_| held)
+    }
+
+    /// The most it can pay: a requester without an account pays nothing, whatever it says.
+    pub fn purse(&self) -> Credits {
+        if self.payer.is_some() { self.budget } else { Credits::ZERO }
+    }
+
     /// Whether this agent asked for it.
     pub fn asked_by(&self, agent: AgentId) -> bool {
         self.requester == Requester::Agent(agent)

@@ -30,18 +30,20 @@ pub struct Offer {
     pub valid_until: Timestamp,
 }
 
-/// Opens the sealed auction and tells those who may bid.
-pub fn invite(draft: &mut Draft<'_>, job: &mut Job) {
+/// Opens the sealed auction and tells those who may bid; somebody must be there.
+pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
+    let Selection::Auction { closes } = job.selection else { return Ok(()) };
+    let all = select::candidates(draft, job);
+    let invited: Vec<AgentId> = all.take(INVITED_MAX).map(|one| one.agent).collect();
+    if invited.is_empty() {
+        return Err(select::why_nobody(draft.world, job));
+    }
     job.state = State::Negotiating;
     job.pending = true;
-    let Selection::Auction { closes } = job.selection else { return };
-    let now = draft.now;
-    let all =
-        select::candidates(draft.world, job).filter(|one| draft.world.is_online(one.agent, now));
-    let invited: Vec<AgentId> = all.take(INVITED_MAX).map(|one| one.agent).collect();
     for agent in invited {
         draft.tell(Some(agent), News::OffersWanted { job: job.id, closes }, None);
     }
+    Ok(())
 }
 
 /// A worker names its price. What the hub received when decides, and a closed set never reopens.
@@ -65,7 +67,7 @@ pub fn make(
     if job.state != State::Negotiating || closed {
         return Err(Refusal::WrongState { is: job.state });
     }
-    if price > job.budget {
+    if price > job.purse() {
         return Err(Refusal::BudgetTooLow { price });
     }
     if job.offers.iter().filter(|offer| offer.by == by).count() >= OFFERS_PER_AGENT_MAX {
@@ -100,15 +102,20 @@ pub fn accept(
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
 }
 
-/// Closes a sealed auction: the lowest price wins, equal prices go to who registered first.
+/// The lowest price that still binds somebody; equal prices go to who registered first.
+pub fn lowest(draft: &Draft<'_>, job: &Job) -> Option<Candidate> {
+    let there = |by: AgentId| draft.agent(by).is_some_and(|agent| agent.active);
+    let binding = |offer: &&Offer| {
+        draft.now < offer.valid_until && there(offer.by) && !job.declined.contains(&offer.by)
+    };
+    let lowest = job.offers.iter().filter(binding).min_by_key(|offer| (offer.price, offer.by));
+    lowest.map(|offer| Candidate { agent: offer.by, price: offer.price })
+}
+
+/// Closes a sealed auction: the lowest offer wins.
 pub fn close(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
-    let valid = job.offers.iter().filter(|offer| draft.now < offer.valid_until);
-    let there = valid.filter(|offer| draft.agent(offer.by).is_some_and(|agent| agent.active));
-    let lowest = there.min_by_key(|offer| (offer.price, offer.by)).copied();
-    match lowest {
-        Some(offer) => {
-            open::assign(draft, &mut job, Candidate { agent: offer.by, price: offer.price })
-        }
+    match lowest(draft, &job) {
+        Some(winner) => open::assign(draft, &mut job, winner),
         None if job.policy.queue_unmatched => open::queue(draft, &mut job),
         None => {
             let text = Some("nobody made an offer".to_owned());

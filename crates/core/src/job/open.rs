@@ -26,30 +26,38 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     if order.hops > HOPS_MAX {
         return Err(Refusal::BridgeLoop { max: HOPS_MAX });
     }
+    if order.deadline <= draft.now {
+        return Err(Refusal::DeadlineTooSoon);
+    }
     if order.selection == Selection::Broadcast {
         return broadcast(draft, order);
     }
     let mut job = fresh(draft, order)?;
-    if matches!(job.selection, Selection::Auction { .. }) {
-        set_aside(draft, &mut job)?;
-        super::offer::invite(draft, &mut job);
-    } else {
-        match select::next(draft, &job) {
-            Ok(chosen) => {
-                forbid_guest(&job, chosen)?;
-                set_aside(draft, &mut job)?;
+    let chosen = match job.selection {
+        Selection::Auction { .. } => super::offer::invite(draft, &mut job).map(|()| None),
+        _ => select::next(draft, &job).map(Some),
+    };
+    match chosen {
+        Ok(chosen) => {
+            set_aside(draft, &mut job)?;
+            if let Some(chosen) = chosen {
                 assign(draft, &mut job, chosen);
             }
-            Err(Refusal::NoSuchAgent) => return Err(Refusal::NoSuchAgent),
-            Err(_) if job.policy.queue_unmatched => {
-                set_aside(draft, &mut job)?;
-                queue(draft, &mut job);
-            }
-            Err(refusal) => return Err(refusal),
         }
+        Err(nobody) if job.policy.queue_unmatched && waiting_helps(&nobody) => {
+            set_aside(draft, &mut job)?;
+            queue(draft, &mut job);
+        }
+        Err(refusal) => return Err(refusal),
     }
     keep(draft, job.clone());
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
+}
+
+/// Whether somebody may come who changes this answer.
+fn waiting_helps(refusal: &Refusal) -> bool {
+    use Refusal::*;
+    matches!(refusal, NoSuchSkill | BudgetTooLow { .. } | Offline)
 }
 
 /// The first answer again, when this requester already used this id for the same thing.
@@ -122,13 +130,6 @@ fn keep(draft: &mut Draft<'_>, job: Job) {
     draft.put_job(job);
 }
 
-fn forbid_guest(job: &Job, chosen: Candidate) -> Result<(), Refusal> {
-    if job.payer.is_none() && !chosen.price.is_zero() {
-        return Err(Refusal::GuestCannotPay);
-    }
-    Ok(())
-}
-
 /// Holds the whole budget before anybody works.
 fn set_aside(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     if let Some(payer) = job.payer {
@@ -182,10 +183,14 @@ pub fn queue(draft: &mut Draft<'_>, job: &mut Job) {
 pub fn dispatch(draft: &mut Draft<'_>) {
     let waiting: Vec<JobId> = draft.world.queue().map(|job| job.id).collect();
     for id in waiting {
-        let Some(mut job) = draft.job(id).filter(|job| job.state == State::Queued).cloned() else {
-            continue;
+        let queued = |job: &&Job| job.state == State::Queued && draft.now < job.deadline;
+        let Some(mut job) = draft.job(id).filter(queued).cloned() else { continue };
+        let chosen = match job.selection {
+            // An auction nobody won is not held again; the lowest listed price stands for an offer.
+            Selection::Auction { .. } => select::cheapest(draft, &job),
+            _ => select::next(draft, &job).ok(),
         };
-        if let Ok(chosen) = select::next(draft, &job) {
+        if let Some(chosen) = chosen {
             assign(draft, &mut job, chosen);
             draft.put_job(job);
         }
@@ -195,11 +200,9 @@ pub fn dispatch(draft: &mut Draft<'_>) {
 /// One job for everybody who could take it, each for that agent's own price.
 fn broadcast(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     let probe = fresh(draft, order.clone())?;
-    let now = draft.now;
-    let online = |one: &Candidate| draft.world.is_online(one.agent, now);
-    let chosen: Vec<Candidate> = select::candidates(draft.world, &probe).filter(online).collect();
+    let chosen: Vec<Candidate> = select::candidates(draft, &probe).collect();
     if chosen.is_empty() {
-        return Err(select::next(draft, &probe).err().unwrap_or(Refusal::Offline));
+        return Err(select::why_nobody(draft.world, &probe));
     }
     let mut jobs = Vec::new();
     for (copy, one) in (0_u32..).zip(chosen) {
@@ -209,7 +212,6 @@ fn broadcast(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
             job.uuid = copy_uuid(probe.uuid, copy);
             job.foreign = format!("{}#{copy}", probe.foreign);
         }
-        forbid_guest(&job, one)?;
         set_aside(draft, &mut job)?;
         assign(draft, &mut job, one);
         keep(draft, job.clone());

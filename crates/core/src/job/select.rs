@@ -3,9 +3,13 @@
 //! Every strategy picks from the same candidates: online, with the skill, within budget, not the
 //! requester itself, and not somebody who already declined.
 
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Job, Requester};
+use super::open::HOPS_MAX;
+use super::{Job, Requester, offer};
 use crate::draft::Draft;
 use crate::id::{AgentId, OwnerId};
 use crate::money::Credits;
@@ -42,48 +46,71 @@ pub struct Turn {
     pub agents: Vec<(OwnerId, AgentId)>,
 }
 
-/// Who may be chosen for this job, in discovery order.
-pub fn candidates<'w>(world: &'w World, job: &'w Job) -> impl Iterator<Item = Candidate> + 'w {
-    world
-        .skills
-        .ranked(&job.skill, Some(job.budget))
-        .filter(|one| !job.asked_by(one.agent) && !job.declined.contains(&one.agent))
+/// Who may be chosen for this job now, in discovery order.
+///
+/// An agent written by this very command is not in the index yet and comes last. In an auction the
+/// listed price does not matter, since everybody names its own.
+pub fn candidates<'d>(draft: &'d Draft<'_>, job: &'d Job) -> impl Iterator<Item = Candidate> {
+    let limit = match job.selection {
+        Selection::Auction { .. } => Credits::from_micros(i64::MAX),
+        _ => job.purse(),
+    };
+    let listed = draft.world.skills.ranked(&job.skill, Some(limit));
+    let arriving = draft.written().filter_map(move |agent| {
+        let price = agent.skill(&job.skill)?.price;
+        (price <= limit).then_some(Candidate { agent: agent.id, price })
+    });
+    let all = listed.filter(|one| !draft.wrote(one.agent)).chain(arriving);
+    let welcome = |one: &Candidate| !job.asked_by(one.agent) && !job.declined.contains(&one.agent);
+    all.filter(move |one| welcome(one) && draft.is_online(one.agent))
 }
 
 /// The next worker by the job's own strategy, or why there is none.
 pub fn next(draft: &mut Draft<'_>, job: &Job) -> Result<Candidate, Refusal> {
-    let world = draft.world;
-    let now = draft.now;
-    let online = move |one: &Candidate| world.is_online(one.agent, now);
-    let earliest = |one: &Candidate| (one.price, one.agent);
-    let mut all = candidates(world, job).filter(online);
     let chosen = match job.selection {
-        Selection::Direct(agent) => return direct(world, job, agent, now),
-        Selection::BestReputation | Selection::Broadcast | Selection::Auction { .. } => all.next(),
-        Selection::Cheapest => all.min_by_key(earliest),
-        Selection::LeastOccupied => {
-            all.min_by_key(|one| (world.jobs_in_hand(one.agent), one.agent))
+        Selection::Direct(agent) => return direct(draft, job, agent),
+        Selection::BestReputation => candidates(draft, job).next(),
+        Selection::Cheapest => cheapest(draft, job),
+        Selection::LeastOccupied => candidates(draft, job)
+            .min_by_key(|one| (draft.jobs_in_hand(one.agent), one.agent)),
+        Selection::RoundRobin => {
+            let all = candidates(draft, job).collect();
+            round_robin(draft, job, all)
         }
-        Selection::RoundRobin => round_robin(draft, job, all.collect()),
+        Selection::Auction { .. } => offer::lowest(draft, job),
+        // Everybody already has a copy; one that comes back is nobody else's.
+        Selection::Broadcast => None,
     };
-    chosen.ok_or_else(|| why_nobody(world, job))
+    chosen.ok_or_else(|| why_nobody(draft.world, job))
+}
+
+/// The lowest listed price; equal prices: who registered first.
+pub fn cheapest(draft: &Draft<'_>, job: &Job) -> Option<Candidate> {
+    let affordable = candidates(draft, job).filter(|one| one.price <= job.purse());
+    affordable.min_by_key(|one| (one.price, one.agent))
 }
 
 /// The named worker, checked in the order skill, budget, presence.
-fn direct(world: &World, job: &Job, agent: AgentId, now: Timestamp) -> Result<Candidate, Refusal> {
-    let named = world.agent(agent).filter(|named| named.active).ok_or(Refusal::NoSuchAgent)?;
-    let skill = named.skill(&job.skill).ok_or(Refusal::NoSuchSkill)?;
-    if job.budget < skill.price {
-        return Err(Refusal::BudgetTooLow { price: skill.price });
+fn direct(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<Candidate, Refusal> {
+    let named = draft.agent(agent).filter(|named| named.active).ok_or(Refusal::NoSuchAgent)?;
+    let price = named.skill(&job.skill).ok_or(Refusal::NoSuchSkill)?.price;
+    if job.asked_by(agent) {
+        return Err(Refusal::BridgeLoop { max: HOPS_MAX });
     }
-    if !world.is_online(agent, now) || job.declined.contains(&agent) {
+    if job.budget < price {
+        return Err(Refusal::BudgetTooLow { price });
+    }
+    if !draft.is_online(agent) || job.declined.contains(&agent) {
         return Err(Refusal::Offline);
     }
-    Ok(Candidate { agent, price: skill.price })
+    if job.purse() < price {
+        return Err(Refusal::GuestCannotPay);
+    }
+    Ok(Candidate { agent, price })
 }
 
 /// The most telling reason for an empty choice: skill before budget before presence.
-fn why_nobody(world: &World, job: &Job) -> Refusal {
+pub fn why_nobody(world: &World, job: &Job) -> Refusal {
     let own = match job.requester {
         Requester::Agent(agent) => world.agent(agent),
         Requester::Guest(_) => None,
@@ -96,37 +123,34 @@ fn why_nobody(world: &World, job: &Job) -> Refusal {
             *count > 0
         });
     }
+    let bids = matches!(job.selection, Selection::Auction { .. });
     match prices.iter().map(|(price, _)| *price).min() {
         None => Refusal::NoSuchSkill,
-        Some(price) if price > job.budget => Refusal::BudgetTooLow { price },
+        Some(price) if price > job.budget && !bids => Refusal::BudgetTooLow { price },
+        Some(price) if price > job.purse() && !bids => Refusal::GuestCannotPay,
         Some(_) => Refusal::Offline,
     }
 }
 
-/// Owners in order of their oldest agent among the candidates; the one after the last served is next.
+/// Owners in order of their first agent's registration; the one after the last served is next.
 fn round_robin(draft: &mut Draft<'_>, job: &Job, all: Vec<Candidate>) -> Option<Candidate> {
-    let owner_of = |one: &Candidate| draft.world.agent(one.agent).map(|agent| agent.owner);
-    let mut by_owner: Vec<(OwnerId, Vec<Candidate>)> = Vec::new();
+    let first_of = |owner| draft.world.agents_of(owner).next();
+    let mut round: BTreeMap<AgentId, (OwnerId, Vec<Candidate>)> = BTreeMap::new();
     let mut sorted = all;
     sorted.sort_by_key(|one| one.agent);
     for one in sorted {
-        let owner = owner_of(&one)?;
-        match by_owner.iter_mut().find(|(known, _)| *known == owner) {
-            Some((_, agents)) => agents.push(one),
-            None => by_owner.push((owner, vec![one])),
-        }
+        let owner = draft.agent(one.agent)?.owner;
+        let place = first_of(owner).unwrap_or(one.agent);
+        round.entry(place).or_insert_with(|| (owner, Vec::new())).1.push(one);
     }
-    // Owner ids grow in order of first registration, so they are the round's order.
-    by_owner.sort_by_key(|(owner, _)| *owner);
     let turn = draft.turn(&job.skill);
-    let (owner, agents) = by_owner
-        .iter()
-        .find(|(owner, _)| turn.as_ref().is_none_or(|turn| *owner > turn.owner))
-        .or(by_owner.first())?;
-    let last = turn.as_ref().and_then(|turn| turn.agents.iter().find(|(o, _)| o == owner));
+    let last = turn.as_ref().and_then(|turn| first_of(turn.owner));
+    let after = |last: AgentId| round.range((Bound::Excluded(last), Bound::Unbounded)).next();
+    let (_, (owner, agents)) = last.and_then(after).or_else(|| round.first_key_value())?;
+    let had = turn.as_ref().and_then(|turn| turn.agents.iter().find(|(o, _)| o == owner));
     let chosen = *agents
         .iter()
-        .find(|one| last.is_none_or(|(_, last)| one.agent > *last))
+        .find(|one| had.is_none_or(|(_, last)| one.agent > *last))
         .or(agents.first())?;
     draft.take_turn(&job.skill, *owner, chosen.agent);
     Some(chosen)

@@ -11,6 +11,7 @@ use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::{AgentId, JobId};
 use crate::money::Credits;
+use crate::notice::News;
 use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
 
@@ -65,8 +66,8 @@ pub fn report(draft: &mut Draft<'_>, said: ReportWork) -> Result<Answer, Refusal
     }
     in_hand(&job)?;
     let price = job.assignment.map_or(Credits::ZERO, |turn| turn.price);
-    let paid =
-        if said.ok { said.cost.min(price).min(job.held.max(Credits::ZERO)) } else { Credits::ZERO };
+    let earned = said.cost.max(Credits::ZERO).min(price).min(job.held);
+    let paid = if said.ok { earned } else { Credits::ZERO };
     if said.ok && said.cost > price {
         draft.event(Event::ReportedAbovePrice { job: job.id, reported: said.cost, paid });
     }
@@ -159,18 +160,17 @@ pub fn unreachable(draft: &mut Draft<'_>, id: JobId, epoch: u32) -> Result<Answe
         presence::lost(draft, worker);
         job.declined.push(worker);
     }
-    if job.policy.next_when_unreachable {
-        match select::next(draft, &job) {
-            Ok(chosen) if job.epoch < draft.world.rules.attempts_max => {
-                open::assign(draft, &mut job, chosen);
-                return Ok(put(draft, job));
-            }
-            _ => {}
+    if may_go_on(draft, &job) {
+        if job.policy.next_when_unreachable
+            && let Ok(chosen) = select::next(draft, &job)
+        {
+            open::assign(draft, &mut job, chosen);
+            return Ok(put(draft, job));
         }
-    }
-    if job.policy.queue_unmatched {
-        open::queue(draft, &mut job);
-        return Ok(put(draft, job));
+        if job.policy.queue_unmatched {
+            open::queue(draft, &mut job);
+            return Ok(put(draft, job));
+        }
     }
     if job.pending {
         // The requester was told to wait, so the job cannot vanish; nobody is to blame for it.
@@ -183,23 +183,35 @@ pub fn unreachable(draft: &mut Draft<'_>, id: JobId, epoch: u32) -> Result<Answe
 /// A worker failed or stayed silent, and the job goes on without it.
 pub fn failed_turn(draft: &mut Draft<'_>, mut job: Job, cause: Cause) -> Result<Answer, Refusal> {
     end::record_outcome(draft, &job, false, Some(cause), Credits::ZERO);
-    job.declined.extend(job.worker());
+    if let Some(worker) = job.worker() {
+        job.declined.push(worker);
+        if cause == Cause::TimedOut {
+            draft.tell(Some(worker), News::TakenBack { job: job.id, epoch: job.epoch }, None);
+        }
+    }
     pass_on(draft, job)
 }
 
 /// To the next worker, into the queue, or to the end.
 pub fn pass_on(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
-    let tired = job.epoch >= draft.world.rules.attempts_max;
-    match select::next(draft, &job) {
-        Ok(chosen) if !tired => open::assign(draft, &mut job, chosen),
-        _ if job.policy.queue_unmatched && !tired => open::queue(draft, &mut job),
-        _ => {
-            job.assignment = None;
-            let text = Some("nobody is left who could do it".to_owned());
-            return end::fail(draft, job, State::Failed, Cause::NobodyLeft, text);
+    if may_go_on(draft, &job) {
+        if let Ok(chosen) = select::next(draft, &job) {
+            open::assign(draft, &mut job, chosen);
+            return Ok(put(draft, job));
+        }
+        if job.policy.queue_unmatched {
+            open::queue(draft, &mut job);
+            return Ok(put(draft, job));
         }
     }
-    Ok(put(draft, job))
+    job.assignment = None;
+    let text = Some("nobody is left who could do it".to_owned());
+    end::fail(draft, job, State::Failed, Cause::NobodyLeft, text)
+}
+
+/// Whether there is time and patience left for another worker, who would bear the blame.
+fn may_go_on(draft: &Draft<'_>, job: &Job) -> bool {
+    draft.now < job.deadline && job.epoch < draft.world.rules.attempts_max
 }
 
 fn put(draft: &mut Draft<'_>, job: Job) -> Answer {

@@ -15,8 +15,28 @@ use crate::money::Credits;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
 
-/// Opens an account with the welcome grant, which every owner gets once.
-pub fn open_owner(draft: &mut Draft<'_>, name: &str) -> Result<OwnerId, Refusal> {
+/// The account of somebody who arrives, opened if need be, and the welcome it was given now.
+///
+/// Every owner is welcomed once; one whose account was opened by being paid, when it comes itself.
+pub fn arrive(draft: &mut Draft<'_>, name: &str) -> Result<(OwnerId, Credits), Refusal> {
+    let id = draft.owner_named(name).unwrap_or_else(|| open_empty(draft, name));
+    if id == Owner::ISSUANCE {
+        return Err(no_such(name));
+    }
+    if draft.owner(id).is_none_or(|owner| owner.welcomed) {
+        return Ok((id, Credits::ZERO));
+    }
+    draft.owner_mut(id).welcomed = true;
+    let welcome = draft.world.rules.welcome_grant;
+    if !welcome.is_zero() {
+        issue(draft, id, welcome)?;
+        draft.event(Event::Granted { owner: id, amount: welcome, welcome: true });
+    }
+    Ok((id, welcome))
+}
+
+/// An account with nothing in it; being paid is no arrival, so there is no welcome yet.
+fn open_empty(draft: &mut Draft<'_>, name: &str) -> OwnerId {
     let id = draft.next.owner;
     draft.next.owner = id.next();
     draft.put_owner(Owner {
@@ -24,18 +44,19 @@ pub fn open_owner(draft: &mut Draft<'_>, name: &str) -> Result<OwnerId, Refusal>
         name: name.to_owned(),
         available: Credits::ZERO,
         held: Credits::ZERO,
-        welcomed: true,
+        welcomed: false,
         opened_at: draft.now,
         newest: None,
         movements: 0,
     });
     draft.event(Event::AccountOpened { owner: id });
-    let welcome = draft.world.rules.welcome_grant;
-    if !welcome.is_zero() {
-        issue(draft, id, welcome)?;
-        draft.event(Event::Granted { owner: id, amount: welcome, welcome: true });
-    }
-    Ok(id)
+    id
+}
+
+/// The account of that name. Nobody pays from or to the issue account: that would make credits.
+fn account_named(draft: &Draft<'_>, name: &str) -> Result<OwnerId, Refusal> {
+    let found = draft.owner_named(name).filter(|id| *id != Owner::ISSUANCE);
+    found.ok_or_else(|| no_such(name))
 }
 
 fn issue(draft: &mut Draft<'_>, owner: OwnerId, amount: Credits) -> Result<(), Refusal> {
@@ -45,27 +66,27 @@ fn issue(draft: &mut Draft<'_>, owner: OwnerId, amount: Credits) -> Result<(), R
 
 /// An account for a name that may have one already.
 pub fn open_account(draft: &mut Draft<'_>, name: &str) -> Result<Answer, Refusal> {
-    let before = draft.owner_named(name);
-    let id = before.map_or_else(|| open_owner(draft, name), Ok)?;
-    let welcome = draft.world.rules.welcome_grant;
-    let granted = if before.is_none() { welcome } else { Credits::ZERO };
-    Ok(account(draft, id, granted))
+    let (id, welcome) = arrive(draft, name)?;
+    Ok(account(draft, id, welcome))
 }
 
 /// The operator gives credits, to an owner that need not exist yet.
 pub fn grant(draft: &mut Draft<'_>, name: &str, amount: Credits) -> Result<Answer, Refusal> {
-    let before = draft.owner_named(name);
-    let id = before.map_or_else(|| open_owner(draft, name), Ok)?;
+    let (id, welcome) = arrive(draft, name)?;
     if !amount.is_zero() {
         issue(draft, id, amount)?;
         draft.event(Event::Granted { owner: id, amount, welcome: false });
     }
-    Ok(account(draft, id, amount))
+    let granted = welcome.plus(amount).ok_or(Refusal::Overflow)?;
+    Ok(account(draft, id, granted))
 }
 
 /// The operator takes credits out of circulation.
 pub fn burn(draft: &mut Draft<'_>, name: &str, amount: Credits) -> Result<Answer, Refusal> {
-    let id = draft.owner_named(name).ok_or_else(|| no_such(name))?;
+    let id = account_named(draft, name)?;
+    if amount <= Credits::ZERO {
+        return Err(Refusal::NothingToMove);
+    }
     let to = Pocket::open(Owner::ISSUANCE);
     post(draft, Kind::Burn, Pocket::open(id), to, amount, About::default())?;
     draft.event(Event::Burned { owner: id, amount });
@@ -91,7 +112,10 @@ pub fn pay(draft: &mut Draft<'_>, order: Pay) -> Result<Answer, Refusal> {
             false => Err(Refusal::SameIdOtherContent),
         };
     }
-    let from = draft.owner_named(&order.from).ok_or_else(|| no_such(&order.from))?;
+    if order.amount <= Credits::ZERO {
+        return Err(Refusal::NothingToMove);
+    }
+    let from = account_named(draft, &order.from)?;
     let run_here = order.job.as_ref().and_then(|id| {
         work::find(draft, &JobRef::Foreign { origin: order.origin, id: id.clone() })
     });
@@ -110,7 +134,7 @@ fn confirm(
     job: &Job,
     from: OwnerId,
 ) -> Result<Answer, Refusal> {
-    let to = draft.owner_named(&order.to).ok_or_else(|| no_such(&order.to))?;
+    let to = account_named(draft, &order.to)?;
     let owners = job.payer.zip(job.assignment.map(|turn| turn.owner));
     if job.payer != Some(from) {
         // Somebody else's job is as good as unknown, but its id can no longer be paid for elsewhere.
@@ -140,19 +164,18 @@ fn pay_once(
     job: Option<&String>,
     from: OwnerId,
 ) -> Result<Answer, Refusal> {
-    if order.amount.is_zero() {
-        return Err(Refusal::NothingToMove);
-    }
     let payment = job.map(|id| claim::payment(order.origin, from, id));
     if let Some(payment) = payment
         && let Some(answer) = already_settled(draft, order, payment)?
     {
         return Ok(answer);
     }
-    let to = match draft.owner_named(&order.to) {
-        Some(to) => to,
-        None if order.open_payee => open_owner_empty(draft, &order.to),
-        None => return Err(no_such(&order.to)),
+    let to = match account_named(draft, &order.to) {
+        Ok(to) => to,
+        Err(_) if order.open_payee && order.to != Owner::ISSUANCE_NAME => {
+            open_empty(draft, &order.to)
+        }
+        Err(unknown) => return Err(unknown),
     };
     if from == to {
         return Err(Refusal::PaysItself);
@@ -169,24 +192,6 @@ fn pay_once(
     }
     draft.event(Event::Transferred { from, to, amount: order.amount });
     Ok(Answer::Paid { transfer, repeated: false })
-}
-
-/// An account opened by being paid gets no welcome grant then; it is not an arrival.
-fn open_owner_empty(draft: &mut Draft<'_>, name: &str) -> OwnerId {
-    let id = draft.next.owner;
-    draft.next.owner = id.next();
-    draft.put_owner(Owner {
-        id,
-        name: name.to_owned(),
-        available: Credits::ZERO,
-        held: Credits::ZERO,
-        welcomed: false,
-        opened_at: draft.now,
-        newest: None,
-        movements: 0,
-    });
-    draft.event(Event::AccountOpened { owner: id });
-    id
 }
 
 /// What to say when the job has been paid for before: the first transfer, or its name.

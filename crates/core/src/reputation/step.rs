@@ -34,7 +34,7 @@ impl Score {
 
     /// After a success for a hirer with this score: plus 2.0 × hirer / 100.
     pub fn after_success(self, hirer: Self) -> Self {
-        Self::from_millionths(self.0 + REWARD * (hirer.0 / 100) / 1_000_000)
+        Self::from_millionths(self.0 + REWARD * hirer.0 / FULL)
     }
 
     /// After a failure: minus 4.5.

@@ -238,15 +238,20 @@ impl World {
 
     /// Remembered answers that are too old, oldest first.
     pub fn stale_memories(&self, now: Timestamp) -> impl Iterator<Item = AnswerId> {
-        let memories = self
-            .memory_order
-            .iter()
-            .filter_map(|(id, scope)| self.memories.get(scope).map(|memory| (*id, memory.until())));
-        memories.take_while(move |(_, until)| *until <= now).map(|(id, _)| id)
+        let stale = move |(id, scope): &(&AnswerId, &Digest)| {
+            let newest = self.memories.get(*scope);
+            newest.is_none_or(|memory| memory.id != **id || memory.until() <= now)
+        };
+        self.memory_order.iter().take_while(stale).map(|(id, _)| *id)
     }
 
     pub fn agents_of(&self, owner: OwnerId) -> impl Iterator<Item = AgentId> {
         self.by_owner.get(&owner).into_iter().flatten().copied()
+    }
+
+    /// How many agents an owner has, those no longer registered included.
+    pub fn agent_count(&self, owner: OwnerId) -> usize {
+        self.by_owner.get(&owner).map_or(0, BTreeSet::len)
     }
 
     /// How many jobs the agent has been given and not finished.
@@ -353,7 +358,8 @@ impl World {
     /// Forgets answers that are too old.
     pub fn forget(&mut self, answers: &[AnswerId]) {
         for id in answers {
-            if let Some(scope) = self.memory_order.remove(id) {
+            let Some(scope) = self.memory_order.remove(id) else { continue };
+            if self.memories.get(&scope).is_some_and(|memory| memory.id == *id) {
                 self.memories.remove(&scope);
             }
         }
@@ -376,9 +382,7 @@ impl World {
     }
 
     fn set_memory(&mut self, memory: Arc<Memory>) {
-        if let Some(old) = self.memories.get(&memory.scope) {
-            self.memory_order.remove(&old.id);
-        }
+        // One that was too old and has been replaced stays in the order, so that it is forgotten too.
         self.memory_order.insert(memory.id, memory.scope);
         self.memories.insert(memory.scope, memory);
     }
@@ -410,9 +414,7 @@ impl World {
         if let crate::job::Requester::Agent(agent) = job.requester {
             self.asked.entry(agent).or_default().insert(job.id);
         }
-        if matches!(job.state, State::Assigned | State::Running | State::Deferred { .. })
-            && let Some(worker) = job.worker()
-        {
+        if let Some(worker) = job.in_hand_of() {
             self.in_hand.entry(worker).or_default().insert(job.id);
         }
         if job.state == State::Queued {

@@ -1,0 +1,114 @@
+//! What comes back from a call: an answer of bounded size, or how far we got.
+
+use std::error::Error;
+use std::io;
+
+use bytes::{Bytes, BytesMut};
+use reqwest::Response;
+
+use super::guard::Blocked;
+
+/// What the other side said. A redirect is an answer like any other: nobody follows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The body, whole.
+    pub body: Bytes,
+}
+
+/// Why there is no answer. The texts are fixed words and show no address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// The guard said no; nothing was sent.
+    #[error("the target {0}")]
+    Blocked(#[from] Blocked),
+    /// No connection was made, so the other side saw nothing of the request.
+    #[error("not reached: {0}")]
+    Unreachable(String),
+    /// Connected, but there was no full answer in time: the request may have been acted on.
+    #[error("connected, but there was no full answer in time")]
+    TimedOut,
+    /// Connected, but the answer cannot be used: the request may have been acted on.
+    #[error("connected, but {0}")]
+    Broken(String),
+}
+
+/// Reads a body to its end, but never more than `limit` bytes of it.
+pub(super) async fn read(mut response: Response, limit: usize) -> Result<Answer, SendError> {
+    let status = response.status().as_u16();
+    let too_large = || SendError::Broken(format!("the answer is larger than {limit} bytes"));
+    let told = response.content_length().map_or(0, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    if told > limit {
+        return Err(too_large());
+    }
+    let mut body = BytesMut::with_capacity(told);
+    while let Some(chunk) = response.chunk().await.map_err(|e| from_client(&e))? {
+        if chunk.len() > limit - body.len() {
+            return Err(too_large());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Answer { status, body: body.freeze() })
+}
+
+/// Sorts the client's failures by how far the request got.
+pub(super) fn from_client(error: &reqwest::Error) -> SendError {
+    if let Some(blocked) = cause::<Blocked>(error) {
+        return SendError::Blocked(*blocked);
+    }
+    if error.is_builder() {
+        return SendError::Blocked(Blocked::NotAUrl);
+    }
+    // This covers resolving, TCP and TLS: all that stands before the first byte of the request.
+    if error.is_connect() {
+        return SendError::Unreachable(why_unreachable(error).to_owned());
+    }
+    if error.is_timeout() {
+        return SendError::TimedOut;
+    }
+    SendError::Broken(
+        "the connection ended or spoke no HTTP before the answer was whole".to_owned(),
+    )
+}
+
+fn why_unreachable(error: &reqwest::Error) -> &'static str {
+    if error.is_timeout() {
+        return "connecting took too long";
+    }
+    if error.is_dns() {
+        return "the name could not be resolved";
+    }
+    match cause::<io::Error>(error).map(io::Error::kind) {
+        Some(io::ErrorKind::ConnectionRefused) => "the connection was refused",
+        Some(io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable) => {
+            "there is no route to the host"
+        }
+        // How rustls reports a handshake that failed.
+        Some(io::ErrorKind::Other | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) => {
+            "no secure connection: the TLS handshake failed or the certificate is not trusted"
+        }
+        _ => "no connection could be made",
+    }
+}
+
+/// The first cause of this type, however deep it lies.
+fn cause<T: Error + 'static>(error: &reqwest::Error) -> Option<&T> {
+    let mut next = error.source();
+    while let Some(inner) = next {
+        if let Some(found) = inner.downcast_ref() {
+            return Some(found);
+        }
+        next = inner.source();
+    }
+    None
+}
+
+/// The text of the deepest cause, which is the one that says something.
+pub(super) fn root_cause(error: &reqwest::Error) -> String {
+    let mut deepest: &dyn Error = error;
+    while let Some(inner) = deepest.source() {
+        deepest = inner;
+    }
+    deepest.to_string()
+}

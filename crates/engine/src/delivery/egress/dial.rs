@@ -1,0 +1,221 @@
+//! Dialling: from a name to a connection, through the guard.
+//!
+//! A name is resolved once for every connect. All its addresses are checked, one forbidden answer
+//! refuses them all, and only checked addresses are handed on to be dialled, so nothing can change
+//! between check and connect. reqwest does not ask a resolver about literal addresses: those are
+//! checked by `Guard::check_url` at every send.
+//!
+//! A pooled connection is never checked again and need not be: it leads to the address that was
+//! checked when it was dialled, whatever the name means by now. Pools are kept per scheme, host and
+//! port, and the plain and the secure client have one each, so a connection that was good enough
+//! for TLS is never used without it.
+
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::dns::{Addrs, Name};
+use reqwest::redirect::Policy;
+use reqwest::{Client, retry};
+use tokio::net::lookup_host;
+use tokio::sync::Semaphore;
+
+use super::guard::{Blocked, Guard, is_local_name};
+
+/// How long an unused connection is kept: long enough for a burst, shorter than the idle timeout
+/// of common servers, so that we rarely write into a connection that is just being closed.
+const POOL_IDLE: Duration = Duration::from_millis(1_500);
+/// Addresses of one family to try; a hostile zone could list thousands.
+const ADDRESSES_PER_FAMILY_MAX: usize = 4;
+/// Lookups at once. Each holds one of the runtime's blocking threads (512 by default) until the
+/// system gives up on it, and somebody else's slow name server must not take them all.
+const LOOKUPS_MAX: usize = 128;
+
+/// Addresses of a name, on their way.
+pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+
+/// Answers which addresses a name has. What it answers is not trusted.
+pub trait Resolve: Send + Sync + 'static {
+    /// Looks `name` up, once.
+    fn resolve(&self, name: &str) -> Resolving;
+}
+
+/// The resolver of the operating system.
+pub(super) struct System {
+    lookups: Arc<Semaphore>,
+}
+
+impl Default for System {
+    fn default() -> Self {
+        Self { lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)) }
+    }
+}
+
+impl Resolve for System {
+    fn resolve(&self, name: &str) -> Resolving {
+        let (name, lookups) = (name.to_owned(), Arc::clone(&self.lookups));
+        Box::pin(async move {
+            let turn = lookups.acquire_owned().await.map_err(io::Error::other)?;
+            // A task of its own: whoever stops waiting leaves the lookup running, and it must keep
+            // its turn until its thread is free again.
+            let lookup = tokio::spawn(async move {
+                let found = lookup_host((name.as_str(), 0)).await?;
+                let found = found.map(|address| address.ip()).collect();
+                drop(turn);
+                Ok(found)
+            });
+            lookup.await.map_err(io::Error::other)?
+        })
+    }
+}
+
+/// Puts the guard between a resolver and reqwest.
+struct Checked {
+    names: Arc<dyn Resolve>,
+    guard: Arc<Guard>,
+    plain: bool,
+}
+
+impl Checked {
+    /// All addresses, or none if a single one is forbidden.
+    fn admit(guard: &Guard, plain: bool, found: &[IpAddr]) -> Result<Vec<SocketAddr>, Blocked> {
+        for address in found {
+            guard.check_address(*address).map_err(|_| Blocked::Resolved)?;
+            if plain && !guard.is_listed(*address) {
+                return Err(Blocked::Plain);
+            }
+        }
+        let family = |v4: bool| found.iter().filter(move |ip| ip.is_ipv4() == v4);
+        let few = |v4: bool| family(v4).take(ADDRESSES_PER_FAMILY_MAX);
+        // Port 0 stands for the port of the URL.
+        Ok(few(false).chain(few(true)).map(|ip| SocketAddr::new(*ip, 0)).collect())
+    }
+}
+
+impl reqwest::dns::Resolve for Checked {
+    fn resolve(&self, name: Name) -> reqwest::dns::Resolving {
+        let (guard, plain) = (Arc::clone(&self.guard), self.plain);
+        // DNS is never asked about this machine: its answer could only be wrong.
+        let asked = (!is_local_name(name.as_str())).then(|| self.names.resolve(name.as_str()));
+        Box::pin(async move {
+            let found = match asked {
+                Some(answer) => answer.await?,
+                None => guard.local_addresses(),
+            };
+            if found.is_empty() {
+                return Err(io::Error::from(io::ErrorKind::NotFound).into());
+            }
+            let addresses: Addrs = Box::new(Self::admit(&guard, plain, &found)?.into_iter());
+            Ok(addresses)
+        })
+    }
+}
+
+/// How a client connects.
+pub(super) struct Dialling {
+    pub(super) names: Arc<dyn Resolve>,
+    pub(super) guard: Arc<Guard>,
+    pub(super) connect_timeout: Duration,
+    pub(super) per_host: usize,
+}
+
+impl Dialling {
+    /// A client for https: any checked address will do.
+    pub(super) fn secure(&self) -> reqwest::Result<Client> {
+        self.client(false).https_only(true).build()
+    }
+
+    /// A client for http: every address must be listed. It has no use for root certificates.
+    pub(super) fn plain(&self) -> reqwest::Result<Client> {
+        self.client(true).tls_certs_only([]).build()
+    }
+
+    fn client(&self, plain: bool) -> reqwest::ClientBuilder {
+        let (names, guard) = (Arc::clone(&self.names), Arc::clone(&self.guard));
+        Client::builder()
+            .dns_resolver(Checked { names, guard, plain })
+            .redirect(Policy::none())
+            // A proxy would do its own resolving, behind the guard's back.
+            .no_proxy()
+            // One call is one try; the ladder in `retry` decides about the next.
+            .retry(retry::never())
+            .http1_only()
+            // Said again here, because another crate could switch these on for all of us. An
+            // unpacked answer has no length anyone promised.
+            .no_gzip()
+            .no_brotli()
+            .no_zstd()
+            .no_deflate()
+            .referer(false)
+            .connect_timeout(self.connect_timeout)
+            .pool_idle_timeout(POOL_IDLE)
+            .pool_max_idle_per_host(self.per_host)
+            .user_agent(concat!("rialto/", env!("CARGO_PKG_VERSION")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::dns::Resolve as _;
+
+    use super::*;
+
+    /// Gives one answer after the other.
+    struct Turning(parking_lot::Mutex<Vec<Vec<IpAddr>>>);
+
+    impl Resolve for Turning {
+        fn resolve(&self, _name: &str) -> Resolving {
+            let answer = self.0.lock().pop().unwrap_or_default();
+            Box::pin(async move { Ok(answer) })
+        }
+    }
+
+    /// What would be dialled, in this order; nothing is.
+    async fn dialled(plain: bool, answers: &[&[&str]]) -> Vec<Result<Vec<String>, String>> {
+        let ip = |text: &&str| text.parse().expect("an address");
+        let answers = answers.iter().rev().map(|one| one.iter().map(ip).collect()).collect();
+        let names = Arc::new(Turning(parking_lot::Mutex::new(answers)));
+        let guard = Arc::new(Guard::new(vec!["10.7.0.0/16".parse().expect("a network")]));
+        let checked = Checked { names: Arc::clone(&names) as _, guard, plain };
+        let mut all = Vec::new();
+        while !names.0.lock().is_empty() {
+            let found = checked.resolve("agent.example".parse().expect("a name")).await;
+            let found = found.map(|addresses| addresses.map(|a| a.ip().to_string()).collect());
+            all.push(found.map_err(|e| e.to_string()));
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn a_public_answer_is_dialled_and_a_private_one_after_it_is_not() {
+        let found = dialled(false, &[&["93.184.216.34"], &["10.0.0.1"], &["93.184.216.34"]]).await;
+        let public = Ok(vec!["93.184.216.34".to_owned()]);
+        assert_eq!(found, [public.clone(), Err(Blocked::Resolved.to_string()), public]);
+    }
+
+    #[tokio::test]
+    async fn without_tls_only_listed_addresses_are_dialled() {
+        let found = dialled(true, &[&["10.7.1.1"], &["93.184.216.34"], &["10.8.1.1"]]).await;
+        let listed = Ok(vec!["10.7.1.1".to_owned()]);
+        let (plain, resolved) = (Blocked::Plain.to_string(), Blocked::Resolved.to_string());
+        assert_eq!(found, [listed, Err(plain), Err(resolved)]);
+    }
+
+    #[tokio::test]
+    async fn of_many_addresses_a_few_of_each_family_are_dialled() {
+        let mut many = vec!["93.184.216.34"; 500];
+        many.extend(["2606:4700::1111"; 500]);
+        let found = dialled(false, &[&many]).await.remove(0).expect("all are public");
+        assert_eq!(found.len(), 2 * ADDRESSES_PER_FAMILY_MAX);
+    }
+
+    #[tokio::test]
+    async fn the_system_knows_this_machine() {
+        let found = Resolve::resolve(&System::default(), "localhost").await;
+        let found = found.expect("every system has this name in its own list");
+        assert!(found.iter().all(IpAddr::is_loopback), "{found:?}");
+    }
+}

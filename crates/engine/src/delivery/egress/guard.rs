@@ -1,0 +1,171 @@
+//! The guard: says where the hub may call, before anything is dialled.
+//!
+//! A literal address is judged here and now. A name is judged twice: its form here, the addresses
+//! behind it by `dial` at every connect, because an answer of DNS is only true while we hold it.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::IpNet;
+use url::{Host, Url};
+
+use super::networks::is_public;
+
+/// The longest URL an agent may give; longer ones are an attack or a mistake.
+const URL_BYTES_MAX: usize = 2_048;
+/// The longest name DNS can hold.
+const NAME_BYTES_MAX: usize = 253;
+
+/// Why the hub will not call. The texts are for callers and never tell what a name resolved to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Blocked {
+    /// The text cannot be read as a URL with a host.
+    #[error("is not a URL of the form https://host/path")]
+    NotAUrl,
+    /// More bytes than a URL may have.
+    #[error("is longer than {URL_BYTES_MAX} bytes")]
+    TooLong,
+    /// Something else than https or http.
+    #[error("must begin with https://")]
+    Scheme,
+    /// Plain http to a place the operator did not list.
+    #[error("must begin with https://; http is only for networks the operator of this hub listed")]
+    Plain,
+    /// A user name or password stands before the host.
+    #[error("must not contain a user name or password")]
+    UserInfo,
+    /// Port 0 cannot be called.
+    #[error("has a port that cannot be called")]
+    Port,
+    /// A literal address that is not public.
+    #[error("has an address this hub does not call (loopback, private, link-local or reserved)")]
+    Address,
+    /// A name with at least one address that is not public.
+    #[error("has a name that leads to an address this hub does not call")]
+    Resolved,
+    /// A header that would break or redirect the request.
+    #[error("cannot be called with such headers")]
+    Header,
+}
+
+/// A URL the guard let through, in the one reading that is also dialled.
+#[derive(Clone, Debug)]
+pub struct Target {
+    url: Url,
+    plain: bool,
+}
+
+impl Target {
+    /// The URL, normalised and without its fragment.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Whether the call goes without TLS.
+    pub fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    /// The host, spelled one way, so that calls to it can be counted.
+    pub fn host(&self) -> &str {
+        self.url.host_str().unwrap_or_default().trim_end_matches('.')
+    }
+}
+
+/// Knows the networks the operator opened; all others that are not public stay closed.
+#[derive(Clone, Debug, Default)]
+pub struct Guard {
+    allow: Vec<IpNet>,
+}
+
+impl Guard {
+    /// A guard that lets calls into `allow` as well as to the public internet.
+    pub fn new(allow: Vec<IpNet>) -> Self {
+        Self { allow }
+    }
+
+    /// Whether the operator listed this address. A mapped address is the IPv4 address it maps.
+    pub fn is_listed(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.allow.iter().any(|net| net.contains(&address))
+    }
+
+    /// Refuses every address that is neither public nor listed.
+    pub fn check_address(&self, address: IpAddr) -> Result<(), Blocked> {
+        if is_public(address) || self.is_listed(address) { Ok(()) } else { Err(Blocked::Address) }
+    }
+
+    /// Reads a URL and refuses it if it is clear already that it must not be called.
+    pub fn check_url(&self, text: &str) -> Result<Target, Blocked> {
+        if text.len() > URL_BYTES_MAX {
+            return Err(Blocked::TooLong);
+        }
+        let (scheme, rest) = text.split_once("://").ok_or(Blocked::NotAUrl)?;
+        let plain = match scheme.to_ascii_lowercase().as_str() {
+            "https" => false,
+            "http" => true,
+            _ => return Err(Blocked::Scheme),
+        };
+        // The URL standard drops tabs and newlines, turns `\` into `/` and skips extra slashes.
+        // Others read such texts differently, and two readings are one too many.
+        if rest.starts_with('/') || text.chars().any(is_ambiguous) {
+            return Err(Blocked::NotAUrl);
+        }
+        // Also an empty `@`, which the parser would drop without a word.
+        if rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@')) {
+            return Err(Blocked::UserInfo);
+        }
+        let mut url = Url::parse(text).map_err(|_| Blocked::NotAUrl)?;
+        url.set_fragment(None);
+        if url.port() == Some(0) {
+            return Err(Blocked::Port);
+        }
+        match url.host().ok_or(Blocked::NotAUrl)? {
+            Host::Ipv4(ip) => self.check_literal(ip.into(), plain)?,
+            Host::Ipv6(ip) => self.check_literal(ip.into(), plain)?,
+            Host::Domain(name) => self.check_name(name, plain)?,
+        }
+        Ok(Target { url, plain })
+    }
+
+    /// Where `localhost` leads: only to those of its addresses that are listed.
+    pub(super) fn local_addresses(&self) -> Vec<IpAddr> {
+        let local: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+        local.into_iter().filter(|ip| self.is_listed(*ip)).collect()
+    }
+
+    fn check_literal(&self, address: IpAddr, plain: bool) -> Result<(), Blocked> {
+        self.check_address(address)?;
+        if plain && !self.is_listed(address) { Err(Blocked::Plain) } else { Ok(()) }
+    }
+
+    fn check_name(&self, name: &str, plain: bool) -> Result<(), Blocked> {
+        if !is_dns_name(name) {
+            return Err(Blocked::NotAUrl);
+        }
+        if is_local_name(name) && self.local_addresses().is_empty() {
+            return Err(Blocked::Address);
+        }
+        // With nothing listed, no name can lead to a listed network.
+        if plain && self.allow.is_empty() { Err(Blocked::Plain) } else { Ok(()) }
+    }
+}
+
+/// `localhost` and all names under it are this machine (RFC 6761, section 6.3), whatever DNS says.
+pub(super) fn is_local_name(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+fn is_ambiguous(c: char) -> bool {
+    c.is_control() || c.is_whitespace() || c == '\\'
+}
+
+/// Letters, digits, `-` and `_` between single dots: what is left of a host after IDNA.
+fn is_dns_name(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let label = |l: &str| {
+        (1..=63).contains(&l.len())
+            && l.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    };
+    name.len() <= NAME_BYTES_MAX && name.split('.').all(label)
+}

@@ -1,0 +1,69 @@
+//! Headers of an outgoing call: checked, so that no value can end its line or steer the request.
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use super::guard::Blocked;
+
+/// What frames or routes a request is written by the client alone.
+const RESERVED: [&str; 12] = [
+    "connection",
+    "content-length",
+    "expect",
+    "forwarded",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Turns pairs into headers; the first one that cannot be sent refuses them all.
+pub(super) fn read(pairs: Vec<(String, String)>) -> Result<HeaderMap, Blocked> {
+    let mut headers = HeaderMap::with_capacity(pairs.len());
+    for (name, value) in pairs {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Blocked::Header)?;
+        if RESERVED.contains(&name.as_str()) {
+            return Err(Blocked::Header);
+        }
+        // `from_str` refuses line ends and other controls, but lets bytes beyond ASCII pass, which
+        // receivers read in different ways.
+        let value = HeaderValue::from_str(&value).ok().filter(|_| value.is_ascii());
+        let value = value.ok_or(Blocked::Header)?;
+        headers.try_append(name, value).map_err(|_| Blocked::Header)?;
+    }
+    Ok(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(name: &str, value: &str) -> Result<HeaderMap, Blocked> {
+        read(vec![(name.to_owned(), value.to_owned())])
+    }
+
+    #[test]
+    fn ordinary_headers_pass_unchanged() {
+        let headers = one("Webhook-Id", "msg_1").expect("a good header");
+        assert_eq!(headers["webhook-id"], "msg_1");
+        assert!(one("content-type", "application/json; charset=utf-8").is_ok());
+    }
+
+    #[test]
+    fn values_that_would_end_their_line_are_refused() {
+        for value in ["a\r\nX-Evil: 1", "a\nb", "a\rb", "a\0b", "a\u{7f}", "é", "a\u{2028}b"] {
+            assert_eq!(one("x-note", value).err(), Some(Blocked::Header), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_no_names_or_belong_to_the_client_are_refused() {
+        for name in ["", "x y", "x:", "x\r\n", "é", "Host", "Content-Length", "Transfer-Encoding"]
+        {
+            assert_eq!(one(name, "1").err(), Some(Blocked::Header), "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! A cap on simultaneous calls to one host, so that the hub is nobody's amplifier and a slow
+//! receiver holds up only its own deliveries.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+/// Hosts that may have calls at once.
+const HOSTS_MAX: usize = 65_536;
+/// Calls to one host, running and waiting together; more would only pile up in memory.
+const CALLS_PER_HOST_MAX: usize = 1_024;
+
+/// No slot came free in time, or too many were waiting already.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Busy;
+
+struct Host {
+    slots: Arc<Semaphore>,
+    /// Calls that run or wait; at zero the entry goes.
+    calls: usize,
+}
+
+/// The hosts that are being called right now, and no others.
+pub(super) struct Hosts {
+    per_host: usize,
+    busy: Mutex<HashMap<String, Host>>,
+}
+
+/// The right to make one call; dropping it lets the next one in.
+pub(super) struct Slot<'a> {
+    hosts: &'a Hosts,
+    name: String,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Hosts {
+    pub(super) fn new(per_host: usize) -> Self {
+        Self { per_host: per_host.min(Semaphore::MAX_PERMITS), busy: Mutex::default() }
+    }
+
+    /// Waits for a free slot, but not longer than `patience`.
+    pub(super) async fn enter(&self, name: &str, patience: Duration) -> Result<Slot<'_>, Busy> {
+        let slots = self.register(name)?;
+        // From here on the entry is ours to give back, even if we are dropped while waiting.
+        let mut slot = Slot { hosts: self, name: name.to_owned(), permit: None };
+        let permit = timeout(patience, slots.acquire_owned()).await;
+        slot.permit = Some(permit.map_err(|_| Busy)?.map_err(|_| Busy)?);
+        Ok(slot)
+    }
+
+    fn register(&self, name: &str) -> Result<Arc<Semaphore>, Busy> {
+        let mut busy = self.busy.lock();
+        if let Some(host) = busy.get_mut(name) {
+            if host.calls >= CALLS_PER_HOST_MAX.max(self.per_host) {
+                return Err(Busy);
+            }
+            host.calls += 1;
+            return Ok(Arc::clone(&host.slots));
+        }
+        if busy.len() >= HOSTS_MAX {
+            return Err(Busy);
+        }
+        let slots = Arc::new(Semaphore::new(self.per_host));
+        busy.insert(name.to_owned(), Host { slots: Arc::clone(&slots), calls: 1 });
+        Ok(slots)
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        drop(self.permit.take());
+        let mut busy = self.hosts.busy.lock();
+        if let Some(host) = busy.get_mut(&self.name) {
+            host.calls -= 1;
+            if host.calls == 0 {
+                busy.remove(&self.name);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT_ONCE: Duration = Duration::ZERO;
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn one_host_gets_no_more_calls_than_its_cap_and_others_are_not_held_up() {
+        let hosts = Hosts::new(2);
+        let first = hosts.enter("a.example", AT_ONCE).await.expect("a slot is free");
+        let _second = hosts.enter("a.example", AT_ONCE).await.expect("a slot is free");
+        assert_eq!(hosts.enter("a.example", AT_ONCE).await.err(), Some(Busy));
+        assert!(hosts.enter("b.example", AT_ONCE).await.is_ok());
+        drop(first);
+        assert!(hosts.enter("a.example", AT_ONCE).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_waiting_call_goes_on_when_a_slot_comes_free() {
+        let hosts = Hosts::new(1);
+        let first = hosts.enter("a.example", AT_ONCE).await.expect("a slot is free");
+        let (second, ()) = tokio::join!(hosts.enter("a.example", LONG), async { drop(first) });
+        assert!(second.is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_idle_host_leaves_nothing_behind() {
+        let hosts = Hosts::new(1);
+        let first = hosts.enter("a.example", AT_ONCE).await.expect("a slot is free");
+        assert!(hosts.enter("a.example", AT_ONCE).await.is_err());
+        assert!(timeout(AT_ONCE, hosts.enter("a.example", LONG)).await.is_err());
+        assert_eq!(hosts.busy.lock().len(), 1);
+        drop(first);
+        assert!(hosts.busy.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn callers_beyond_the_queue_are_turned_away_at_once() {
+        let hosts = Hosts::new(1);
+        let mut waiting = Vec::new();
+        for _ in 0..CALLS_PER_HOST_MAX {
+            hosts.register("a.example").expect("the queue has room");
+            waiting.push(Slot { hosts: &hosts, name: "a.example".to_owned(), permit: None });
+        }
+        assert_eq!(hosts.enter("a.example", LONG).await.err(), Some(Busy));
+        drop(waiting);
+        assert!(hosts.enter("a.example", AT_ONCE).await.is_ok());
+    }
+}

@@ -1,0 +1,141 @@
+//! Egress: the one way out. Every call the hub makes to an agent's endpoint goes through here.
+//!
+//! `guard` says where the hub may call, `dial` makes sure it connects to what was checked, `hosts`
+//! keeps one host from getting too much of it, and `answer` bounds what comes back. When to call
+//! and what to do about a failure is for others to decide.
+
+mod answer;
+mod dial;
+mod guard;
+mod headers;
+mod hosts;
+mod networks;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ipnet::IpNet;
+use reqwest::Client;
+
+pub use answer::{Answer, SendError};
+pub use dial::{Resolve, Resolving};
+pub use guard::{Blocked, Guard, Target};
+
+use dial::{Dialling, System};
+use hosts::Hosts;
+
+/// How far and how long the hub reaches out.
+#[derive(Clone, Debug)]
+pub struct EgressSettings {
+    /// Networks that may be called although they are not public, and by plain http.
+    pub allow: Vec<IpNet>,
+    /// Time to resolve, connect and shake hands; never more than half of `timeout` is used.
+    pub connect_timeout: Duration,
+    /// Time for a whole call, from resolving to the last byte of the answer. Waiting for a slot
+    /// at a busy host comes before it and takes as long again at most.
+    pub timeout: Duration,
+    /// Calls to one host at the same time.
+    pub per_host: usize,
+}
+
+impl Default for EgressSettings {
+    fn default() -> Self {
+        Self {
+            allow: Vec::new(),
+            connect_timeout: Duration::from_secs(5),
+            timeout: Duration::from_secs(30),
+            per_host: 8,
+        }
+    }
+}
+
+/// Why there can be no egress with these settings.
+#[derive(Debug, thiserror::Error)]
+pub enum BadEgress {
+    /// A timeout of zero or no calls at all: nothing could ever be sent.
+    #[error("egress timeouts and calls per host must be above zero")]
+    Zero,
+    /// The client did not take the settings.
+    #[error("the outgoing client could not be built")]
+    Client(#[from] reqwest::Error),
+}
+
+/// The outgoing client.
+pub struct Egress {
+    guard: Arc<Guard>,
+    hosts: Hosts,
+    timeout: Duration,
+    /// Or why not. A machine without root certificates can still run all but calls to https.
+    secure: Result<Client, String>,
+    plain: Client,
+}
+
+impl Egress {
+    /// An egress that resolves names as the operating system does.
+    pub fn new(settings: EgressSettings) -> Result<Self, BadEgress> {
+        Self::with_resolver(settings, Arc::new(System::default()))
+    }
+
+    /// An egress with its own idea of names, for tests and simulations.
+    pub fn with_resolver(
+        settings: EgressSettings,
+        names: Arc<dyn Resolve>,
+    ) -> Result<Self, BadEgress> {
+        let EgressSettings { allow, connect_timeout, timeout, per_host } = settings;
+        if connect_timeout.is_zero() || timeout.is_zero() || per_host == 0 {
+            return Err(BadEgress::Zero);
+        }
+        let guard = Arc::new(Guard::new(allow));
+        // Connecting has to fail before the call does, or nobody could tell which of them it was.
+        let connect_timeout = connect_timeout.min(timeout / 2);
+        let dialling = Dialling { names, guard: Arc::clone(&guard), connect_timeout, per_host };
+        let plain = dialling.plain()?;
+        let secure = dialling.secure().map_err(|e| answer::root_cause(&e));
+        Ok(Self { guard, hosts: Hosts::new(per_host), timeout, secure, plain })
+    }
+
+    /// Why no https call can work on this machine, if so: worth a warning at start.
+    pub fn https_trouble(&self) -> Option<&str> {
+        self.secure.as_ref().err().map(String::as_str)
+    }
+
+    /// Whether `url` may be called, as far as can be told without resolving it: for registrations.
+    pub fn check(&self, url: &str) -> Result<(), Blocked> {
+        self.guard.check_url(url).map(|_| ())
+    }
+
+    /// Posts `body` once and reads an answer of at most `answer_limit` bytes.
+    pub async fn post(
+        &self,
+        url: &str,
+        headers: Vec<(String, String)>,
+        body: Bytes,
+        answer_limit: usize,
+    ) -> Result<Answer, SendError> {
+        let target = self.guard.check_url(url)?;
+        let headers = headers::read(headers)?;
+        let client = self.client_for(&target)?;
+        let busy = |_| SendError::Unreachable("too many calls to this host at once".to_owned());
+        let _slot = self.hosts.enter(target.host(), self.timeout).await.map_err(busy)?;
+        let call = async {
+            let request = client.post(target.url().clone()).headers(headers).body(body);
+            let response = request.send().await.map_err(|e| answer::from_client(&e))?;
+            answer::read(response, answer_limit).await
+        };
+        tokio::time::timeout(self.timeout, call).await.unwrap_or(Err(SendError::TimedOut))
+    }
+
+    fn client_for(&self, target: &Target) -> Result<&Client, SendError> {
+        if target.is_plain() {
+            return Ok(&self.plain);
+        }
+        self.secure.as_ref().map_err(|_| {
+            SendError::Unreachable(
+                "this hub cannot check certificates, so it calls no https".into(),
+            )
+        })
+    }
+}

@@ -1,0 +1,194 @@
+//! Delivery: pushing notices to URLs, retrying, and recording what came of it.
+//!
+//! What is due stands in the world; this room only carries it out. The words are the recipient's
+//! protocol's, which is asked through `Courier`. The result of a delivery is a new command.
+
+pub mod egress;
+pub mod retry;
+pub mod signature;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use rialto_core::alias::Protocol;
+use rialto_core::command::{Command, PushEnd};
+use rialto_core::id::NoticeId;
+use rialto_core::job::Job;
+use rialto_core::notice::{News, Push};
+use rialto_core::time::Timestamp;
+use tokio::sync::Semaphore;
+
+use crate::run::Engine;
+use egress::{Answer, Egress, SendError};
+
+/// Pushes under way at once.
+const UNDER_WAY: usize = 512;
+/// What a job's answer may have: as much as a job.
+pub const JOB_ANSWER_MAX: usize = 1 << 20;
+/// What any other answer may have.
+pub const ANSWER_MAX: usize = 64 << 10;
+
+/// A push in the recipient's own words.
+#[derive(Clone, Debug)]
+pub struct Letter {
+    pub url: String,
+    pub body: Bytes,
+    /// The same for every attempt, so that the receiver can tell a repeat.
+    pub id: String,
+    pub answer_max: usize,
+}
+
+/// A protocol's side of delivery.
+pub trait Courier: Send + Sync {
+    /// The words, or nothing when there is no longer anything to say.
+    fn letter(&self, engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter>;
+
+    /// What the answer means, apart from whether the push arrived.
+    fn verdict(
+        &self,
+        engine: &Engine,
+        push: &Push,
+        job: Option<&Job>,
+        answer: &Result<Answer, SendError>,
+    ) -> Verdict;
+}
+
+/// What came of an attempt.
+#[derive(Debug)]
+pub struct Verdict {
+    pub arrived: Arrived,
+    /// What the answer says, as commands.
+    pub commands: Vec<Command>,
+}
+
+/// Whether the push is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arrived {
+    Yes,
+    /// To be tried again, by the ladder.
+    No(String),
+    /// The endpoint is gone for good.
+    Gone,
+}
+
+/// Carries pushes out until the engine stops.
+pub struct Delivery {
+    engine: Engine,
+    egress: Arc<Egress>,
+    couriers: HashMap<Protocol, Arc<dyn Courier>>,
+    under_way: Mutex<HashSet<NoticeId>>,
+    slots: Arc<Semaphore>,
+}
+
+impl Delivery {
+    pub fn new(
+        engine: Engine,
+        egress: Arc<Egress>,
+        couriers: HashMap<Protocol, Arc<dyn Courier>>,
+    ) -> Arc<Self> {
+        let slots = Arc::new(Semaphore::new(UNDER_WAY));
+        Arc::new(Self { engine, egress, couriers, under_way: Mutex::default(), slots })
+    }
+
+    /// Watches for what is due and carries it out.
+    pub async fn work(self: Arc<Self>) {
+        /// A missed hint costs at most this long.
+        const LOOK_AGAIN: Duration = Duration::from_secs(1);
+        let mut hints = self.engine.pushes();
+        loop {
+            hints.borrow_and_update();
+            let now = self.engine.now();
+            for push in self.due(now) {
+                let Ok(slot) = self.slots.clone().acquire_owned().await else { return };
+                let this = self.clone();
+                tokio::spawn(async move {
+                    this.carry(&push).await;
+                    this.under_way.lock().remove(&push.notice);
+                    drop(slot);
+                });
+            }
+            let next = self.engine.look(|world| world.next_push());
+            let wait = next.filter(|at| *at > now).map_or(LOOK_AGAIN, |at| {
+                Duration::from_millis(at.since(now).0.unsigned_abs()).min(LOOK_AGAIN)
+            });
+            tokio::select! {
+                changed = hints.changed() => if changed.is_err() { return },
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    /// What is due and not yet under way.
+    fn due(&self, now: Timestamp) -> Vec<Arc<Push>> {
+        let mut under_way = self.under_way.lock();
+        self.engine.look(|world| {
+            let fresh = world.pushes_due(now).filter(|push| under_way.insert(push.notice));
+            fresh.take(UNDER_WAY).cloned().collect()
+        })
+    }
+
+    async fn carry(&self, push: &Push) {
+        let job = match push.news {
+            News::Assigned { job, .. } | News::Ended { job } | News::TakenBack { job, .. } => {
+                self.engine.job(job).await.ok().flatten()
+            }
+            _ => None,
+        };
+        let courier = self.courier(push, job.as_deref());
+        let letter =
+            courier.and_then(|courier| courier.letter(&self.engine, push, job.as_deref()));
+        let (Some(courier), Some(letter)) = (courier, letter) else {
+            self.record(push, Arrived::Yes, Vec::new()).await;
+            return;
+        };
+        let answer = self.send(push, letter).await;
+        let verdict = courier.verdict(&self.engine, push, job.as_deref(), &answer);
+        self.record(push, verdict.arrived, verdict.commands).await;
+    }
+
+    /// Work is worded by the worker's protocol, the end of a job by the requester's.
+    fn courier(&self, push: &Push, job: Option<&Job>) -> Option<&Arc<dyn Courier>> {
+        let home = |id| self.engine.look(|world| world.agent(id).map(|agent| agent.home));
+        let protocol = match push.news {
+            News::Ended { .. } => job.map(|job| job.origin),
+            _ => push.to.and_then(home),
+        };
+        protocol.and_then(|protocol| self.couriers.get(&protocol))
+    }
+
+    async fn send(&self, push: &Push, letter: Letter) -> Result<Answer, SendError> {
+        let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+        let generation = push
+            .to
+            .and_then(|id| self.engine.look(|world| world.agent(id).map(|a| (id, a.secret_generation))));
+        if let Some((agent, generation)) = generation {
+            let secret = self.engine.secret().webhook_secret(agent, generation);
+            headers.extend(signature::sign(&secret, &letter.id, self.engine.now(), &letter.body));
+        }
+        self.egress.post(&letter.url, headers, letter.body, letter.answer_max).await
+    }
+
+    /// First what the answer says, then that the push is over: a crash in between repeats the push.
+    async fn record(&self, push: &Push, arrived: Arrived, commands: Vec<Command>) {
+        for command in commands {
+            if let Err(failure) = self.engine.run(command).await {
+                tracing::debug!(notice = %push.notice, %failure, "what a push answered was refused");
+            }
+        }
+        let ended = match arrived {
+            Arrived::Yes => PushEnd::Delivered,
+            Arrived::Gone => PushEnd::Gone,
+            Arrived::No(why) => {
+                let next_try = retry::next_try(push.attempts + 1, self.engine.now());
+                PushEnd::Failed { why, next_try }
+            }
+        };
+        let done = Command::PushDone { notice: push.notice, ended };
+        if let Err(failure) = self.engine.run(done).await {
+            tracing::warn!(notice = %push.notice, %failure, "a push could not be recorded");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! When to try a delivery again, and when to stop trying.
+//!
+//! Pure: it is told how often we tried and what time it is. The timers keep what it answers.
+
+use rialto_core::time::{Millis, Timestamp};
+
+/// The waits between tries (the ladder of the Standard Webhooks specification).
+const LADDER: [Millis; 7] = [
+    Millis::seconds(5),
+    Millis::minutes(5),
+    Millis::minutes(30),
+    Millis::hours(2),
+    Millis::hours(5),
+    Millis::hours(10),
+    Millis::hours(10),
+];
+
+/// When to try next after `attempts_made` tries have failed; `None` is to give up. Before the
+/// first try there is nothing to wait for.
+pub fn next_try(attempts_made: u32, now: Timestamp) -> Option<Timestamp> {
+    let Some(step) = attempts_made.checked_sub(1) else {
+        return Some(now);
+    };
+    let wait = LADDER.get(usize::try_from(step).ok()?)?;
+    Some(now.plus(*wait))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_000_000);
+
+    #[test]
+    fn the_first_try_is_at_once() {
+        assert_eq!(next_try(0, NOW), Some(NOW));
+    }
+
+    #[test]
+    fn each_failure_waits_as_long_as_the_ladder_says() {
+        let waits_s = [5, 300, 1_800, 7_200, 18_000, 36_000, 36_000];
+        for (attempts, wait_s) in (1..).zip(waits_s) {
+            assert_eq!(next_try(attempts, NOW), Some(Timestamp(1_000_000 + wait_s * 1_000)));
+        }
+    }
+
+    #[test]
+    fn after_eight_tries_the_delivery_is_given_up() {
+        assert_eq!(next_try(8, NOW), None);
+        assert_eq!(next_try(u32::MAX, NOW), None);
+    }
+
+    #[test]
+    fn the_end_of_time_does_not_overflow() {
+        assert_eq!(next_try(1, Timestamp::NEVER), Some(Timestamp::NEVER));
+    }
+}

@@ -1,0 +1,34 @@
+//! Where fresh ids and keys come from: the operating system, or a seed in tests.
+
+use uuid::Uuid;
+
+/// A source of randomness.
+pub trait Ids: Send + Sync {
+    /// Fills the bytes.
+    fn fill(&self, bytes: &mut [u8]);
+
+    /// A fresh version 4 UUID.
+    fn uuid(&self) -> Uuid {
+        let mut bytes = [0; 16];
+        self.fill(&mut bytes);
+        uuid::Builder::from_random_bytes(bytes).into_uuid()
+    }
+
+    /// The 160 random bits of a key.
+    fn key_bits(&self) -> [u8; 20] {
+        let mut bytes = [0; 20];
+        self.fill(&mut bytes);
+        bytes
+    }
+}
+
+/// The operating system's randomness.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OsIds;
+
+impl Ids for OsIds {
+    fn fill(&self, bytes: &mut [u8]) {
+        // Without randomness no key may be made; stopping is the only honest answer.
+        getrandom::fill(bytes).expect("the operating system provides randomness");
+    }
+}

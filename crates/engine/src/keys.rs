@@ -1,0 +1,209 @@
+//! Keys: what agents and operators show to be let in.
+//!
+//! A key is 160 random bits in a form that scanners can spot and typing errors cannot fake. It is
+//! shown once; the store keeps its hash only. Who a key belongs to is for the store to say.
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// Random bytes in a key.
+pub const RANDOM_BYTES: usize = 20;
+/// Hex digits of the random part, and of the checksum behind it.
+const RANDOM_DIGITS: usize = RANDOM_BYTES * 2;
+const CHECK_DIGITS: usize = 8;
+/// Characters behind the prefix that may be shown to tell keys apart.
+const SHOWN: usize = 4;
+
+/// Whose key it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// An agent that registered by relay.
+    Relay,
+    /// An agent that registered by registry or openclaw.
+    Registry,
+    /// The operator; never an agent.
+    Operator,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Relay, Self::Registry, Self::Operator];
+
+    /// How keys of this kind begin.
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::Relay => "ca_",
+            Self::Registry => "rk_",
+            Self::Operator => "ro_",
+        }
+    }
+}
+
+/// One well-formed key. It cannot be compared or printed by accident: see `hash` and `expose`.
+#[derive(Clone)]
+pub struct Key {
+    kind: Kind,
+    text: String,
+}
+
+impl Key {
+    /// The key made of these random bytes.
+    pub fn make(kind: Kind, random: [u8; RANDOM_BYTES]) -> Self {
+        let mut text = format!("{}{}", kind.prefix(), hex::encode(random));
+        text += &checksum(&text);
+        Self { kind, text }
+    }
+
+    /// Reads a key; `None` if its form or its checksum is wrong, so that no store is asked.
+    pub fn read(text: &str) -> Option<Self> {
+        let kind = Kind::ALL.into_iter().find(|kind| text.starts_with(kind.prefix()))?;
+        let digits = &text[kind.prefix().len()..];
+        let is_digit = |b: u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');
+        if digits.len() != RANDOM_DIGITS + CHECK_DIGITS || !digits.bytes().all(is_digit) {
+            return None;
+        }
+        let (said, check) = text.split_at(text.len() - CHECK_DIGITS);
+        (checksum(said) == check).then(|| Self { kind, text: text.to_owned() })
+    }
+
+    /// Whose key it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// What the store keeps and looks up. The key is random enough to need no salt.
+    pub fn hash(&self) -> [u8; 32] {
+        Sha256::digest(&self.text).into()
+    }
+
+    /// The key itself: only for the one answer that hands it out, and for clients that send it.
+    pub fn expose(&self) -> &str {
+        &self.text
+    }
+}
+
+/// Shows which key is meant, never the key.
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}…", &self.text[..self.kind.prefix().len() + SHOWN])
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({self})")
+    }
+}
+
+/// Whether two hashes are equal, in a time that does not depend on where they differ.
+pub fn same(a: &[u8; 32], b: &[u8; 32]) -> bool {
+    a.ct_eq(b).into()
+}
+
+/// The credential in an `Authorization` header of the Bearer scheme (RFC 9110, section 11.1: the
+/// scheme is matched without regard to case).
+pub fn bearer(header: &str) -> Option<&str> {
+    let (scheme, credential) = header.trim_matches([' ', '\t']).split_once(' ')?;
+    let credential = credential.trim_start_matches(' ');
+    let whole = !credential.is_empty() && credential.bytes().all(|b| b.is_ascii_graphic());
+    (scheme.eq_ignore_ascii_case("bearer") && whole).then_some(credential)
+}
+
+fn checksum(text: &str) -> String {
+    format!("{:08x}", crc32fast::hash(text.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // between.md, section 9.
+    const WORKED: &str = "ca_0123456789abcdef0123456789abcdef012345674195f880";
+
+    fn worked_bytes() -> [u8; RANDOM_BYTES] {
+        let bytes = hex::decode(&WORKED[3..43]).expect("hex");
+        bytes.try_into().expect("20 bytes")
+    }
+
+    #[test]
+    fn the_worked_key_is_made_and_read() {
+        assert_eq!(Key::make(Kind::Relay, worked_bytes()).expose(), WORKED);
+        let key = Key::read(WORKED).expect("the worked key is well formed");
+        assert_eq!((key.kind(), key.expose()), (Kind::Relay, WORKED));
+    }
+
+    #[test]
+    fn every_kind_can_be_read_back_and_only_as_itself() {
+        for kind in Kind::ALL {
+            let key = Key::make(kind, [7; RANDOM_BYTES]);
+            let read = Key::read(key.expose()).expect("what was made can be read");
+            assert_eq!(read.kind(), kind);
+            assert_eq!(key.expose().len(), 51);
+        }
+        // The checksum covers the prefix: an agent's key does not become an operator's.
+        assert!(Key::read(&WORKED.replace("ca_", "ro_")).is_none());
+    }
+
+    #[test]
+    fn any_single_wrong_character_is_noticed() {
+        for at in 0..WORKED.len() {
+            for wrong in ['0', '1', 'e', 'r', 'G', ' '] {
+                let mut text: Vec<char> = WORKED.chars().collect();
+                if text[at] != wrong {
+                    text[at] = wrong;
+                    let text: String = text.into_iter().collect();
+                    assert!(Key::read(&text).is_none(), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn texts_that_only_resemble_keys_are_not_read() {
+        let long = format!("{WORKED}0");
+        let upper = WORKED.to_uppercase();
+        let wide = format!("ca_{}", "é".repeat(24));
+        for text in ["", "ca_", "c", "é", &long, &upper, &wide, &WORKED[..50], &WORKED[1..]] {
+            assert!(Key::read(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn printing_a_key_does_not_give_it_away() {
+        let key = Key::read(WORKED).expect("the worked key is well formed");
+        assert_eq!(key.to_string(), "ca_0123…");
+        assert_eq!(format!("{key:?} {key:#?}"), "Key(ca_0123…) Key(ca_0123…)");
+    }
+
+    #[test]
+    fn the_hash_is_sha_256_of_the_text() {
+        let key = Key::read(WORKED).expect("the worked key is well formed");
+        // printf %s ca_0123… | sha256sum
+        let expected = "d1c6c05b51c62f8df2ed76ee018b4ceee38e5df0be6b0fc44fdd818c80996ca8";
+        assert_eq!(hex::encode(key.hash()), expected);
+    }
+
+    #[test]
+    fn hashes_are_the_same_only_if_every_bit_is() {
+        let hash = [9; 32];
+        assert!(same(&hash, &hash.clone()));
+        for bit in 0..256 {
+            let mut other = hash;
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert!(!same(&hash, &other));
+        }
+    }
+
+    #[test]
+    fn a_bearer_header_gives_its_credential() {
+        for header in ["Bearer abc", "bearer abc", "BEARER abc", "Bearer   abc", " Bearer abc\t"] {
+            assert_eq!(bearer(header), Some("abc"), "{header:?}");
+        }
+        for header in
+            ["", "Bearer", "Bearer ", "abc", "Basic abc", "Bearer a b", "Bearerabc", "Bearer é"]
+        {
+            assert_eq!(bearer(header), None, "{header:?}");
+        }
+    }
+}

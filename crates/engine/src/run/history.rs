@@ -1,0 +1,156 @@
+//! History: walking back through what is stored, from each thing to the one before it.
+//!
+//! Rows name their predecessor in the same account, inbox or agent's record, so histories need no
+//! index. A page is bounded, and its cursor is the row to go on from.
+
+use std::sync::Arc;
+
+use rialto_core::id::{AgentId, EntryId, JobId, NoticeId, OutcomeId, OwnerId};
+use rialto_core::job::Job;
+use rialto_core::ledger::{Entry, Transfer};
+use rialto_core::notice::Notice;
+use rialto_core::reputation::Outcome;
+
+use super::{Engine, Failure};
+use crate::store::{Key, Reader, Row, StoreError};
+
+/// Rows walked over at most for one page, matching or not.
+const STEPS_MAX: usize = 10_000;
+
+/// A page of something, and where the next one begins.
+#[derive(Clone, Debug)]
+pub struct Cursor<T> {
+    pub rows: Vec<T>,
+    pub next: Option<u64>,
+}
+
+/// One side of an agent's jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Asked,
+    Worked,
+}
+
+impl Engine {
+    /// Ledger lines of one owner, newest first, beginning with `from`.
+    pub async fn entries_of(
+        &self,
+        owner: OwnerId,
+        from: Option<EntryId>,
+        limit: usize,
+        wanted: impl Fn(&Entry) -> bool + Send + 'static,
+    ) -> Result<Cursor<Entry>, Failure> {
+        self.read(move |reader| {
+            walk(reader, from.map(Key::Entry), limit, |row| {
+                let Row::Entry(entry) = row else { return None };
+                let before = entry.before(owner);
+                Some((wanted(&entry).then_some(entry), before.map(|id| (Key::Entry(id), id.0))))
+            })
+        })
+        .await
+    }
+
+    /// Finished jobs of one agent, newest first, beginning with `from`.
+    pub async fn jobs_of(
+        &self,
+        side: Side,
+        from: Option<JobId>,
+        limit: usize,
+    ) -> Result<Cursor<Arc<Job>>, Failure> {
+        self.read(move |reader| {
+            walk(reader, from.map(Key::Job), limit, |row| {
+                let Row::Job(job) = row else { return None };
+                let before = match side {
+                    Side::Asked => job.before_asked,
+                    Side::Worked => job.before_worked,
+                };
+                let shown = job.state != rialto_core::job::State::Withdrawn;
+                Some((shown.then_some(job), before.map(|id| (Key::Job(id), id.0))))
+            })
+        })
+        .await
+    }
+
+    /// Outcomes of one agent, newest first.
+    pub async fn outcomes_of(
+        &self,
+        from: Option<OutcomeId>,
+        limit: usize,
+    ) -> Result<Cursor<Outcome>, Failure> {
+        self.read(move |reader| {
+            walk(reader, from.map(Key::Outcome), limit, |row| {
+                let Row::Outcome(outcome) = row else { return None };
+                let before = outcome.before.map(|id| (Key::Outcome(id), id.0));
+                Some((Some(outcome), before))
+            })
+        })
+        .await
+    }
+
+    /// Notices of one inbox after a position, oldest first.
+    pub async fn notices_of(
+        &self,
+        agent: AgentId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Notice>, Failure> {
+        let inbox = self.look(|world| world.desk(agent).map(|desk| desk.inbox));
+        let Some(inbox) = inbox.filter(|inbox| inbox.head > after) else { return Ok(Vec::new()) };
+        self.read(move |reader| notices(reader, inbox.newest, after, limit)).await
+    }
+
+    /// The payment orders behind ledger lines.
+    pub async fn transfer(
+        &self,
+        id: rialto_core::id::TransferId,
+    ) -> Result<Option<Arc<Transfer>>, Failure> {
+        Ok(match self.row(Key::Transfer(id)).await? {
+            Some(Row::Transfer(transfer)) => Some(transfer),
+            _ => None,
+        })
+    }
+}
+
+type Step<T> = (Option<T>, Option<(Key, u64)>);
+
+fn walk<T>(
+    reader: &mut dyn Reader,
+    from: Option<Key>,
+    limit: usize,
+    step: impl Fn(Row) -> Option<Step<T>>,
+) -> Result<Cursor<T>, StoreError> {
+    let mut page = Cursor { rows: Vec::new(), next: None };
+    let mut at = from;
+    for _ in 0..STEPS_MAX {
+        let Some(key) = at else { return Ok(page) };
+        let Some((found, before)) = reader.load(key)?.and_then(&step) else { return Ok(page) };
+        page.rows.extend(found);
+        page.next = before.map(|(_, id)| id);
+        at = before.map(|(key, _)| key);
+        if page.rows.len() >= limit {
+            return Ok(page);
+        }
+    }
+    Ok(page)
+}
+
+/// Back from the newest to the first wanted one; only the oldest `limit` are kept.
+fn notices(
+    reader: &mut dyn Reader,
+    newest: Option<NoticeId>,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Notice>, StoreError> {
+    let mut found = std::collections::VecDeque::new();
+    let mut at = newest;
+    while let Some(id) = at {
+        let Some(Row::Notice(notice)) = reader.load(Key::Notice(id))? else { break };
+        if notice.position <= after {
+            break;
+        }
+        at = notice.before;
+        found.push_front(notice);
+        found.truncate(limit);
+    }
+    Ok(found.into())
+}

@@ -1,0 +1,337 @@
+//! Running commands: load, decide, commit, then tell.
+//!
+//! `Engine` is the handle everybody holds. Behind it one lane owns the store and the working copy
+//! of the world; readers look at the published copy, which is always what is committed.
+
+mod history;
+mod lane;
+mod start;
+mod wake;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+use rialto_core::alias::{Digest, Target};
+use rialto_core::answer::Answer;
+use rialto_core::command::{Command, JobRef};
+use rialto_core::id::{AgentId, JobId};
+use rialto_core::job::{Job, State};
+use rialto_core::memory::{Kept, Receipt};
+use rialto_core::refusal::Refusal;
+use rialto_core::time::Timestamp;
+use rialto_core::world::World;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+
+use crate::clock::Clock;
+use crate::ids::Ids;
+use crate::secret::HubSecret;
+use crate::store::{Key, Page, Reader, Row, StoreError};
+pub use history::{Cursor, Side};
+pub use start::{Setup, Started};
+use wake::Wake;
+
+/// Commands that may wait for the lane.
+const QUEUE: usize = 4_096;
+
+/// Why a command has no answer.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Failure {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The disk is full; nothing was changed.
+    #[error("the store is full")]
+    Full,
+    /// The store failed or the hub is stopping; whether anything was changed is not known.
+    #[error("the hub cannot write now")]
+    Down,
+    /// Our own mistake; the log has the rest.
+    #[error("internal error")]
+    Fault,
+    /// The first request with this key is still running.
+    #[error("the first request with this key is still running")]
+    StillRunning,
+}
+
+/// What makes a request repeatable.
+#[derive(Clone, Copy, Debug)]
+pub struct Idempotency {
+    /// Of caller, path and key.
+    pub scope: Digest,
+    /// Of the request's body.
+    pub request: Digest,
+}
+
+/// An answer, and whether it had been given before.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    pub answer: Answer,
+    pub replayed: bool,
+}
+
+/// One command on its way to the lane.
+struct Ask {
+    command: Command,
+    once: Option<Idempotency>,
+    reply: oneshot::Sender<Result<Done, Failure>>,
+}
+
+enum Errand {
+    Run(Box<Ask>),
+    /// Something is due, or somebody was seen.
+    Wake,
+    Stop,
+}
+
+enum Done {
+    Now(Answer),
+    Before(Receipt),
+}
+
+/// The handle: cheap to clone, safe to share.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    lane: mpsc::Sender<Errand>,
+    world: RwLock<World>,
+    readers: Mutex<Vec<Box<dyn Reader>>>,
+    /// One permit for each reader.
+    reading: Semaphore,
+    wake: Wake,
+    /// Signs of life that wait for the lane.
+    signs: Mutex<Vec<(AgentId, Timestamp)>>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    secret: HubSecret,
+    /// Set when the store can no longer be trusted.
+    broken: watch::Sender<Option<String>>,
+    stopping: AtomicBool,
+}
+
+impl Engine {
+    /// Runs a command and returns once it is on disk.
+    pub async fn run(&self, command: Command) -> Result<Answer, Failure> {
+        self.run_once(command, None).await.map(|ran| ran.answer)
+    }
+
+    /// Runs a command that a caller may repeat; a repeat gets the first answer again.
+    pub async fn run_once(
+        &self,
+        command: Command,
+        once: Option<Idempotency>,
+    ) -> Result<Ran, Failure> {
+        let (reply, answer) = oneshot::channel();
+        let ask = Box::new(Ask { command, once, reply });
+        self.inner.lane.send(Errand::Run(ask)).await.map_err(|_| Failure::Down)?;
+        match answer.await.map_err(|_| Failure::Down)?? {
+            Done::Now(answer) => Ok(Ran { answer, replayed: false }),
+            Done::Before(receipt) => {
+                let answer = self.again(receipt).await?;
+                Ok(Ran { answer, replayed: true })
+            }
+        }
+    }
+
+    /// The answer a receipt stands for, as things are now.
+    async fn again(&self, receipt: Receipt) -> Result<Answer, Failure> {
+        use rialto_core::money::Credits;
+        Ok(match receipt {
+            Receipt::Nothing => Answer::Done,
+            Receipt::Refused(refusal) => return Err(Failure::Refused(refusal)),
+            Receipt::Agent(id) => {
+                let found = self.look(|world| world.agent(id).cloned().zip(world.desk(id).cloned()));
+                let (agent, desk) = found.ok_or(Failure::Fault)?;
+                Answer::Agent { agent, desk, new: false }
+            }
+            Receipt::Owner(id) => {
+                let owner = self.look(|world| world.owner(id).cloned()).ok_or(Failure::Fault)?;
+                Answer::Account { owner, granted: Credits::ZERO }
+            }
+            Receipt::Job(id) => {
+                let job = self.job(id).await?.ok_or(Failure::Fault)?;
+                Answer::Job { job, repeated: true }
+            }
+            Receipt::Transfer(id) => match self.row(Key::Transfer(id)).await? {
+                Some(Row::Transfer(transfer)) => Answer::Paid { transfer, repeated: true },
+                _ => return Err(Failure::Fault),
+            },
+        })
+    }
+
+    /// Looks at what is committed. Keep it short: the lane waits to publish.
+    pub fn look<R>(&self, at: impl FnOnce(&World) -> R) -> R {
+        at(&self.inner.world.read())
+    }
+
+    /// The hub's time.
+    pub fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
+    /// Fresh ids.
+    pub fn ids(&self) -> &dyn Ids {
+        &*self.inner.ids
+    }
+
+    /// The hub's own secret, for deriving others.
+    pub fn secret(&self) -> &HubSecret {
+        &self.inner.secret
+    }
+
+    /// Notes a sign of life of an agent; costs no write.
+    pub fn seen(&self, agent: AgentId) {
+        let now = self.now();
+        let known = self.look(|world| {
+            world.desk(agent).is_some_and(|desk| desk.presence.seen >= now && !desk.presence.unreachable)
+        });
+        if known {
+            return;
+        }
+        self.inner.signs.lock().push((agent, now));
+        self.wake();
+    }
+
+    /// Has the lane look at what is due, for clocks that move by hand.
+    pub fn wake(&self) {
+        // A full queue means the lane is about to look anyway.
+        let _ = self.inner.lane.try_send(Errand::Wake);
+    }
+
+    /// One stored row.
+    pub async fn row(&self, key: Key) -> Result<Option<Row>, Failure> {
+        self.read(move |reader| reader.load(key)).await
+    }
+
+    /// Rows in the order they were written.
+    pub async fn page(&self, page: Page) -> Result<Vec<Row>, Failure> {
+        self.read(move |reader| reader.page(page)).await
+    }
+
+    /// Reads beside the lane, on a thread that may block.
+    pub async fn read<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut dyn Reader) -> Result<R, StoreError> + Send + 'static,
+    ) -> Result<R, Failure> {
+        let _turn = self.inner.reading.acquire().await.map_err(|_| Failure::Down)?;
+        let Some(mut reader) = self.inner.readers.lock().pop() else { return Err(Failure::Fault) };
+        let (reader, found) = tokio::task::spawn_blocking(move || {
+            let found = work(&mut *reader);
+            (reader, found)
+        })
+        .await
+        .map_err(|_| Failure::Fault)?;
+        self.inner.readers.lock().push(reader);
+        found.map_err(|error| self.report(error))
+    }
+
+    /// A job by our id, live or finished.
+    pub async fn job(&self, id: JobId) -> Result<Option<Arc<Job>>, Failure> {
+        if let Some(job) = self.look(|world| world.job(id).cloned()) {
+            return Ok(Some(job));
+        }
+        Ok(match self.row(Key::Job(id)).await? {
+            Some(Row::Job(job)) => Some(job),
+            _ => None,
+        })
+    }
+
+    /// A job by whichever name the caller knows.
+    pub async fn find_job(&self, wanted: &JobRef) -> Result<Option<Arc<Job>>, Failure> {
+        use rialto_core::alias::claim;
+        let digest = match wanted {
+            JobRef::Id(id) => return self.job(*id).await,
+            JobRef::Uuid(uuid) => {
+                if let Some(job) = self.look(|world| world.job_by_uuid(*uuid).cloned()) {
+                    return Ok(Some(job));
+                }
+                claim::job_uuid(*uuid)
+            }
+            JobRef::Foreign { origin, id } => claim::job(*origin, id),
+        };
+        let Some(Row::Claim(found)) = self.row(Key::Claim(digest)).await? else { return Ok(None) };
+        let Target::Job(id) = found.target else { return Ok(None) };
+        Ok(self.job(id).await?.filter(|job| job.state != State::Withdrawn))
+    }
+
+    /// Waits until the job has ended, at most this long; the job as it then is.
+    pub async fn ended(
+        &self,
+        id: JobId,
+        at_most: std::time::Duration,
+    ) -> Result<Option<Arc<Job>>, Failure> {
+        let end = self.inner.wake.job(id);
+        // Registered first, looked second: an end in between is seen by one or the other.
+        if let Some(live) = self.look(|world| world.job(id).cloned()) {
+            if let Ok(Ok(job)) = tokio::time::timeout(at_most, end).await {
+                return Ok(Some(job));
+            }
+            let now = self.job(id).await?;
+            return Ok(Some(now.unwrap_or(live)));
+        }
+        self.job(id).await
+    }
+
+    /// Resolves when something new is in the agent's inbox or hands.
+    pub fn news_of(&self, agent: AgentId) -> Arc<tokio::sync::Notify> {
+        self.inner.wake.agent(agent)
+    }
+
+    /// Changes whenever a line is added to the history.
+    pub fn lines(&self) -> watch::Receiver<u64> {
+        self.inner.wake.lines()
+    }
+
+    /// Changes whenever a push may be due.
+    pub(crate) fn pushes(&self) -> watch::Receiver<u64> {
+        self.inner.wake.pushes()
+    }
+
+    /// A remembered answer, or whether the key was used for something else.
+    pub fn remembered(&self, once: Idempotency) -> Option<Result<(u16, String), ()>> {
+        let now = self.now();
+        self.look(|world| {
+            let memory = world.memory(once.scope, now)?;
+            if memory.request != once.request {
+                return Some(Err(()));
+            }
+            match &memory.kept {
+                Kept::Answer { status, body } => Some(Ok((*status, body.clone()))),
+                Kept::Done(_) => None,
+            }
+        })
+    }
+
+    /// Whether the store has failed, and how; changes at most once.
+    pub fn broken(&self) -> watch::Receiver<Option<String>> {
+        self.inner.broken.subscribe()
+    }
+
+    /// Whether writes are possible.
+    pub fn is_writable(&self) -> bool {
+        self.inner.broken.borrow().is_none() && !self.inner.stopping.load(Ordering::Acquire)
+    }
+
+    /// Stops the lane after what is already queued.
+    pub async fn stop(&self) {
+        self.inner.stopping.store(true, Ordering::Release);
+        let _ = self.inner.lane.send(Errand::Stop).await;
+    }
+
+    fn report(&self, error: StoreError) -> Failure {
+        match error {
+            StoreError::Full => Failure::Full,
+            error => {
+                tracing::error!(%error, "store");
+                self.inner.broken.send_if_modified(|broken| {
+                    let first = broken.is_none();
+                    broken.get_or_insert(error.to_string());
+                    first
+                });
+                Failure::Down
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Waking: telling those who wait that something is committed. Hints only; what counts is stored.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use rialto_core::changes::Changes;
+use rialto_core::id::{AgentId, JobId};
+use rialto_core::job::Job;
+use tokio::sync::{Notify, oneshot, watch};
+
+/// Everybody who waits.
+pub struct Wake {
+    jobs: Mutex<HashMap<JobId, Vec<oneshot::Sender<Arc<Job>>>>>,
+    agents: Mutex<HashMap<AgentId, Weak<Notify>>>,
+    lines: watch::Sender<u64>,
+    pushes: watch::Sender<u64>,
+}
+
+/// Above this many, entries nobody waits on any more are swept out.
+const AGENTS_SWEPT_AT: usize = 4_096;
+
+impl Default for Wake {
+    fn default() -> Self {
+        Self {
+            jobs: Mutex::default(),
+            agents: Mutex::default(),
+            lines: watch::Sender::new(0),
+            pushes: watch::Sender::new(0),
+        }
+    }
+}
+
+impl Wake {
+    /// The end of a job.
+    pub fn job(&self, id: JobId) -> oneshot::Receiver<Arc<Job>> {
+        let (told, end) = oneshot::channel();
+        let mut jobs = self.jobs.lock();
+        let waiting = jobs.entry(id).or_default();
+        waiting.retain(|one| !one.is_closed());
+        waiting.push(told);
+        end
+    }
+
+    /// News for an agent.
+    pub fn agent(&self, id: AgentId) -> Arc<Notify> {
+        let mut agents = self.agents.lock();
+        if let Some(known) = agents.get(&id).and_then(Weak::upgrade) {
+            return known;
+        }
+        if agents.len() >= AGENTS_SWEPT_AT {
+            agents.retain(|_, one| one.strong_count() > 0);
+        }
+        let fresh = Arc::new(Notify::new());
+        agents.insert(id, Arc::downgrade(&fresh));
+        fresh
+    }
+
+    pub fn lines(&self) -> watch::Receiver<u64> {
+        self.lines.subscribe()
+    }
+
+    pub fn pushes(&self) -> watch::Receiver<u64> {
+        self.pushes.subscribe()
+    }
+
+    /// Tells everybody about a committed batch.
+    pub fn tell(&self, batch: &Changes) {
+        let ended = batch.jobs.values().filter(|job| job.state.is_final());
+        {
+            let mut jobs = self.jobs.lock();
+            if !jobs.is_empty() {
+                for job in ended {
+                    for one in jobs.remove(&job.id).into_iter().flatten() {
+                        let _ = one.send(job.clone());
+                    }
+                }
+            }
+        }
+        {
+            let agents = self.agents.lock();
+            if !agents.is_empty() {
+                for notice in &batch.notices {
+                    if let Some(one) = notice.to.and_then(|to| agents.get(&to)?.upgrade()) {
+                        one.notify_waiters();
+                    }
+                }
+            }
+        }
+        if let Some(line) = batch.lines.last() {
+            self.lines.send_replace(line.id.0);
+        }
+        if !batch.pushes.is_empty() {
+            self.pushes.send_modify(|round| *round += 1);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Stores: where rows are kept. Two backends, one behaviour, one suite of tests.
+
+pub mod memory;
+pub mod sqlite;
+#[cfg(test)]
+mod suite;
+
+use std::sync::Arc;
+
+use rialto_core::alias::{Claim, Digest};
+use rialto_core::changes::Changes;
+use rialto_core::event::Line;
+use rialto_core::id::{AnswerId, EntryId, EventId, JobId, NoticeId, OutcomeId, TransferId};
+use rialto_core::job::Job;
+use rialto_core::ledger::{Entry, Transfer};
+use rialto_core::notice::Notice;
+use rialto_core::reputation::Outcome;
+
+/// What goes wrong with a store.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No room: nothing was written, and writing may work again later.
+    #[error("the disk is full")]
+    Full,
+    /// A write or its fsync failed: what is on disk is no longer certain.
+    #[error("the store cannot be trusted any more: {0}")]
+    Broken(String),
+    /// Rows that are not what was written.
+    #[error("the store is corrupt: {0}")]
+    Corrupt(String),
+    /// Made by a later version of this program.
+    #[error("the store has schema {found}, this program knows {known}: use a newer rialto")]
+    Newer { found: i64, known: i64 },
+    /// Somebody else has it open.
+    #[error("another hub is using {0}")]
+    InUse(String),
+}
+
+/// A row that is not always at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    Claim(Digest),
+    Job(JobId),
+    Transfer(TransferId),
+    Entry(EntryId),
+    Notice(NoticeId),
+    Outcome(OutcomeId),
+}
+
+/// Such a row.
+#[derive(Clone, Debug)]
+pub enum Row {
+    Claim(Claim),
+    Job(Arc<Job>),
+    Transfer(Arc<Transfer>),
+    Entry(Entry),
+    Notice(Notice),
+    Outcome(Outcome),
+    Line(Line),
+}
+
+/// Rows in the order they were written.
+#[derive(Clone, Copy, Debug)]
+pub enum Page {
+    /// History after a line, oldest first.
+    Lines { after: EventId, limit: usize },
+    /// Ledger before a line, newest first.
+    Entries { before: EntryId, limit: usize },
+    /// Finished jobs, newest first.
+    Jobs { before: JobId, limit: usize },
+}
+
+/// The lane's side: the only writer.
+pub trait Store: Send {
+    /// Everything that must be at hand, as one change to an empty world.
+    fn rebuild(&mut self) -> Result<Changes, StoreError>;
+
+    /// Writes a batch and returns once it is on disk.
+    fn commit(&mut self, batch: &Changes, forgotten: &[AnswerId]) -> Result<(), StoreError>;
+
+    /// One row, as of the last commit.
+    fn load(&mut self, key: Key) -> Result<Option<Row>, StoreError>;
+
+    /// Work that can wait until the lane is idle; true when there is more of it.
+    fn tend(&mut self) -> Result<bool, StoreError>;
+
+    /// Somebody who reads beside the lane.
+    fn reader(&self) -> Result<Box<dyn Reader>, StoreError>;
+}
+
+/// The readers' side: committed rows only.
+pub trait Reader: Send {
+    /// One row.
+    fn load(&mut self, key: Key) -> Result<Option<Row>, StoreError>;
+
+    /// Rows in order.
+    fn page(&mut self, page: Page) -> Result<Vec<Row>, StoreError>;
+}

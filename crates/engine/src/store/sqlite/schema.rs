@@ -1,0 +1,53 @@
+//! The tables, and how an older file becomes a current one.
+//!
+//! Every row is a key handed out in order and a JSON body that people can read, guarded by a
+//! checksum. Hot tables have no other index: rows are only ever added at the end or changed by key.
+
+use rusqlite::Connection;
+
+use crate::store::StoreError;
+
+/// One step per schema version; a file is taken through all it has not seen.
+const STEPS: &[&str] = &["
+    CREATE TABLE agents   (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
+    CREATE TABLE desks    (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
+    CREATE TABLE owners   (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL,
+                           available INTEGER NOT NULL CHECK (available >= 0 OR id = 0),
+                           held INTEGER NOT NULL CHECK (held >= 0));
+    CREATE TABLE keys     (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
+    CREATE TABLE aliases  (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
+    CREATE TABLE turns    (skill TEXT PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE jobs     (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
+    CREATE TABLE archive  (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
+    CREATE TABLE pushes   (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
+    CREATE TABLE memories (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
+    CREATE TABLE entries  (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL,
+                           kind TEXT NOT NULL, payer INTEGER NOT NULL, payee INTEGER NOT NULL,
+                           amount INTEGER NOT NULL CHECK (amount > 0));
+    CREATE TABLE transfers(id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
+    CREATE TABLE notices  (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
+    CREATE TABLE outcomes (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
+    CREATE TABLE lines    (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
+    CREATE TABLE claims   (id INTEGER PRIMARY KEY, digest BLOB NOT NULL, target TEXT NOT NULL);
+    -- Filled behind, in slices, when the lane is idle: random keys are what makes writing slow.
+    CREATE TABLE claim_index (digest BLOB PRIMARY KEY, claim INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE state    (name TEXT PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
+"];
+
+/// The version this program writes.
+pub const KNOWN: i64 = STEPS.len() as i64;
+
+/// Brings the file up to date, or refuses one from the future.
+pub fn migrate(db: &Connection) -> Result<(), StoreError> {
+    let found: i64 = db
+        .query_row("PRAGMA user_version", [], |row| row.get(0))
+        .map_err(super::trouble)?;
+    if found > KNOWN {
+        return Err(StoreError::Newer { found, known: KNOWN });
+    }
+    for (version, step) in (1_i64..).zip(STEPS).filter(|(version, _)| *version > found) {
+        let whole = format!("BEGIN IMMEDIATE; {step} PRAGMA user_version = {version}; COMMIT;");
+        db.execute_batch(&whole).map_err(super::trouble)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,1 @@
+//! One suite of behaviour that every store passes.

@@ -1,0 +1,74 @@
+//! For tests: clocks that stand until moved, ids from a seed, engines in memory.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use rialto_core::time::{Millis, Timestamp};
+use rialto_core::world::Rules;
+
+use crate::clock::Clock;
+use crate::ids::Ids;
+use crate::run::{Engine, Setup, Started};
+use crate::secret::HubSecret;
+use crate::store::{Store, StoreError};
+
+/// A clock that only moves by hand.
+#[derive(Debug)]
+pub struct StandingClock(AtomicI64);
+
+impl StandingClock {
+    /// A clock that shows this moment.
+    pub fn at(moment: Timestamp) -> Arc<Self> {
+        Arc::new(Self(AtomicI64::new(moment.0)))
+    }
+
+    /// Moves the hands forward.
+    pub fn advance(&self, by: Millis) {
+        self.0.fetch_add(by.0, Ordering::SeqCst);
+    }
+}
+
+impl Clock for StandingClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::SeqCst))
+    }
+
+    fn until(&self, at: Timestamp) -> std::time::Duration {
+        // The hands do not move by themselves; whoever waits looks again soon.
+        std::time::Duration::from_millis(u64::from(at > self.now()) * 5)
+    }
+}
+
+/// Ids that are the same in every run with the same seed.
+#[derive(Debug)]
+pub struct SeededIds(AtomicU64);
+
+impl SeededIds {
+    /// Ids from this seed.
+    pub fn new(seed: u64) -> Arc<Self> {
+        Arc::new(Self(AtomicU64::new(seed)))
+    }
+}
+
+impl Ids for SeededIds {
+    fn fill(&self, bytes: &mut [u8]) {
+        // SplitMix64: well spread, and a step is one addition.
+        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+        for part in bytes.chunks_mut(8) {
+            let mut z = self.0.fetch_add(STEP, Ordering::SeqCst).wrapping_add(STEP);
+            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            part.copy_from_slice(&(z ^ (z >> 31)).to_le_bytes()[..part.len()]);
+        }
+    }
+}
+
+/// An engine over a store, with a standing clock and seeded ids. The secret is a throw-away.
+pub fn engine(
+    store: Box<dyn Store>,
+    rules: Rules,
+    clock: Arc<StandingClock>,
+) -> Result<Started, StoreError> {
+    let secret = HubSecret::from_bytes([7; 32]);
+    Engine::start(Setup { store, rules, clock, ids: SeededIds::new(1), secret })
+}

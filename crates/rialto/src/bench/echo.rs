@@ -1,0 +1,133 @@
+//! The bare echo: the least a server can do with a registry job, which is to parse it and answer.
+//!
+//! It reads the same body as the hub into a type and answers with a body of the same shape and
+//! size, over the same HTTP library, on as many threads. It proves, decides and stores nothing: the
+//! distance between it and the hub is the price of what the hub promises. The same server can stand
+//! in for a worker that a hub sends jobs to, since its answer is a job's result.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::serve::ListenerExt;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+
+/// What an answer says if the job named no time of its own.
+const SOME_TIME: &str = "2026-01-01T00:00:00Z";
+
+/// A running echo server; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Echo {
+    address: SocketAddr,
+    runtime: Option<Runtime>,
+}
+
+/// Who the echo says has done the work, and for how much.
+#[derive(Clone, Debug)]
+pub struct Worker {
+    /// The worker's id, a UUID.
+    pub agent_id: String,
+    /// What one job costs.
+    pub cost: f64,
+}
+
+impl Echo {
+    /// Starts listening on a free port of the loopback interface, with a runtime of its own that
+    /// has `threads` worker threads.
+    pub fn start(threads: usize, worker: Worker) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads.max(1))
+            .thread_name("echo")
+            .enable_all()
+            .build()?;
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let listener = {
+            let _inside = runtime.enter();
+            TcpListener::from_std(listener)?
+        };
+        // An answer must not wait for the acknowledgement of the one before. If this cannot be had
+        // the figures are worse, but they are still figures.
+        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+        let router = Router::new()
+            .route("/jobs", post(answer))
+            .route("/registry/jobs", post(answer))
+            .with_state(Arc::new(worker));
+        runtime.spawn(async move { axum::serve(listener, router).await });
+        Ok(Self { address, runtime: Some(runtime) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        // Not the runtime's own drop, which waits and therefore panics inside another runtime.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// A registry job, as far as the echo has to understand it.
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "parsed because the hub has to parse it too")]
+struct Job {
+    job_id: String,
+    orchestrator_id: String,
+    skill_name: String,
+    input_data: Value,
+    budget: f64,
+    currency: Option<String>,
+    callback_url: Option<String>,
+    timestamp_utc: Option<String>,
+}
+
+/// A registry job's result.
+#[derive(Serialize)]
+struct Outcome<'a> {
+    job_id: &'a str,
+    agent_id: &'a str,
+    status: &'a str,
+    output_data: &'a Value,
+    execution_cost: f64,
+    execution_time_ms: u64,
+    error_message: Option<&'a str>,
+    error_code: Option<&'a str>,
+    timestamp_utc: &'a str,
+}
+
+async fn answer(worker: State<Arc<Worker>>, body: Bytes) -> Response {
+    let job: Job = match serde_json::from_slice(&body) {
+        Ok(job) => job,
+        Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
+    };
+    let outcome = Outcome {
+        job_id: &job.job_id,
+        agent_id: &worker.agent_id,
+        status: "SUCCESS",
+        output_data: &job.input_data,
+        execution_cost: worker.cost,
+        execution_time_ms: 1,
+        error_message: None,
+        error_code: None,
+        timestamp_utc: job.timestamp_utc.as_deref().unwrap_or(SOME_TIME),
+    };
+    match serde_json::to_vec(&outcome) {
+        Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}

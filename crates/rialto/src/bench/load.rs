@@ -1,0 +1,381 @@
+//! The load client: a number of keep-alive connections that ask as fast as they are answered, or
+//! at a given rate.
+//!
+//! It speaks HTTP/1.1 through hyper's bare connections, without a pool or redirects, because on one
+//! machine every cycle of the client is taken from the server. What to ask and what counts as a
+//! good answer is the caller's; what is made of the figures is for `report`.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{CONTENT_TYPE, HOST, HeaderName};
+use hyper::http::HeaderValue;
+use hyper::{HeaderMap, Method, StatusCode};
+use tokio::net::TcpStream;
+
+use super::measured::{Measured, Tally, Trouble};
+use super::wire::Wire;
+
+/// How long a connection that broke waits before it is made again, so that a server that is gone
+/// is not hammered.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(10);
+
+/// From the last connection made to the first request due: the time the threads need to start.
+const LEAD: Duration = Duration::from_millis(5);
+
+/// What a timer may oversleep on its own account. A request that is sent later than that was held up
+/// by a busy machine, which a visitor would feel too.
+const TIMER_SLACK: Duration = Duration::from_millis(2);
+
+/// The slowest open loop: one request in 1,000 seconds.
+const PER_SECOND_MIN: f64 = 0.001;
+
+/// What to measure, how hard and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Where the server listens.
+    pub address: SocketAddr,
+    /// How many connections are kept open; each has at most one request under way.
+    pub connections: usize,
+    /// How many threads the client works with.
+    pub threads: usize,
+    /// When the next request is sent.
+    pub pace: Pace,
+    /// How long the server is under load before anything is counted.
+    pub warm_up: Duration,
+    /// How long it is measured.
+    pub duration: Duration,
+    /// How long an answer may take before the connection is given up.
+    pub patience: Duration,
+}
+
+/// When a connection sends its next request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// As soon as the answer is there. Finds the highest rate, but a server that stalls is asked
+    /// less meanwhile, so its latencies look better than a visitor would find them.
+    Closed,
+    /// At fixed times, `per_second` over all connections together. If the connection is still busy
+    /// when a request falls due, the request is sent late and its latency counts from when it was
+    /// due, so a stall is felt by everyone who would have come during it.
+    ///
+    /// The timer is good to a millisecond: plan enough connections that each has a few between two
+    /// requests.
+    Open {
+        /// Requests per second, over all connections together.
+        per_second: f64,
+    },
+}
+
+/// One request, without what belongs to the connection (`Host`, `Content-Length`).
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The method.
+    pub method: Method,
+    /// Path and query, beginning with `/`.
+    pub path: String,
+    /// Further headers.
+    pub headers: HeaderMap,
+    /// The body; may be empty.
+    pub body: Bytes,
+}
+
+impl Plan {
+    /// A closed loop over 64 connections: one second to warm up, five seconds measured.
+    ///
+    /// The client gets a thread for every core: if it were the one that cannot do more, a slow
+    /// server would look nearly as good as a fast one.
+    pub fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            connections: 64,
+            threads: thread::available_parallelism().map_or(1, usize::from),
+            pace: Pace::Closed,
+            warm_up: Duration::from_secs(1),
+            duration: Duration::from_secs(5),
+            patience: Duration::from_secs(30),
+        }
+    }
+
+    fn check(&self) -> io::Result<()> {
+        let wrong = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        if self.connections == 0 || self.threads == 0 {
+            return wrong("a load needs at least one connection and one thread");
+        }
+        if self.duration.is_zero() {
+            return wrong("a load needs some time");
+        }
+        match self.pace {
+            Pace::Open { per_second }
+                if !(per_second.is_finite() && per_second >= PER_SECOND_MIN) =>
+            {
+                wrong("an open loop needs a rate, of 0.001 per second or more")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Request {
+    /// Asks for `path`.
+    pub fn get(path: impl Into<String>) -> Self {
+        Self {
+            method: Method::GET,
+            path: path.into(),
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+        }
+    }
+
+    /// Posts `body`, which is JSON, to `path`.
+    pub fn post(path: impl Into<String>, body: impl Into<Bytes>) -> Self {
+        let request = Self { method: Method::POST, body: body.into(), ..Self::get(path) };
+        request.with(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+    }
+
+    /// The same with one header more.
+    pub fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+}
+
+/// Puts the server under load and says how it did.
+///
+/// `ask` makes the `n`th request of a connection; `n` goes on counting from the warm-up into the
+/// measured time, so a pair never comes twice in one run. `check` says whether an answer is a good
+/// one; the others are counted as errors and their latencies left out, since a refusal is quickly
+/// made.
+///
+/// Blocks the calling thread until the last answer is there. Fails only if the plan makes no sense
+/// or the server cannot be reached at all; whatever goes wrong later is part of the result.
+pub fn run<A, C>(plan: &Plan, ask: A, check: C) -> io::Result<Measured>
+where
+    A: Fn(usize, u64) -> Request + Send + Sync + 'static,
+    C: Fn(StatusCode, &[u8]) -> bool + Send + Sync + 'static,
+{
+    plan.check()?;
+    let scenario = Arc::new(Scenario { plan: *plan, host: host(plan.address)?, ask, check });
+    // Connected before the clock starts, and from here, so that an absent server is told at once.
+    let mut dealt: Vec<Vec<(usize, std::net::TcpStream)>> = Vec::new();
+    dealt.resize_with(plan.threads.min(plan.connections), Vec::new);
+    let threads = dealt.len();
+    for connection in 0..plan.connections {
+        dealt[connection % threads].push((connection, connect(plan.address)?));
+    }
+    let phases = Phases::starting_soon(plan);
+    let workers: Vec<_> = dealt
+        .into_iter()
+        .map(|streams| {
+            let scenario = Arc::clone(&scenario);
+            thread::spawn(move || work(scenario, phases, streams))
+        })
+        .collect();
+    let mut tally = Tally::default();
+    for worker in workers {
+        let done = worker.join().map_err(|_| io::Error::other("a client thread panicked"))?;
+        tally.add(done?);
+    }
+    Ok(tally.measured(plan))
+}
+
+fn host(address: SocketAddr) -> io::Result<HeaderValue> {
+    HeaderValue::try_from(address.to_string()).map_err(io::Error::other)
+}
+
+fn connect(address: SocketAddr) -> io::Result<std::net::TcpStream> {
+    let stream = std::net::TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    stream.set_nonblocking(true)?;
+    Ok(stream)
+}
+
+/// When each part of a run begins and ends.
+#[derive(Clone, Copy, Debug)]
+struct Phases {
+    start: Instant,
+    measured_from: Instant,
+    until: Instant,
+}
+
+impl Phases {
+    fn starting_soon(plan: &Plan) -> Self {
+        let start = Instant::now() + LEAD;
+        let measured_from = start + plan.warm_up;
+        Self { start, measured_from, until: measured_from + plan.duration }
+    }
+}
+
+/// What all connections of a run have in common.
+struct Scenario<A, C> {
+    plan: Plan,
+    host: HeaderValue,
+    ask: A,
+    check: C,
+}
+
+/// One thread of the client: its own runtime, so that a connection never changes threads.
+fn work<A, C>(
+    scenario: Arc<Scenario<A, C>>,
+    phases: Phases,
+    streams: Vec<(usize, std::net::TcpStream)>,
+) -> io::Result<Tally>
+where
+    A: Fn(usize, u64) -> Request + Send + Sync + 'static,
+    C: Fn(StatusCode, &[u8]) -> bool + Send + Sync + 'static,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // Shared by tasks of one thread only: the lock is never waited for.
+    let tally = Arc::new(Mutex::new(Tally::default()));
+    runtime.block_on(async {
+        let mut tasks = Vec::with_capacity(streams.len());
+        for (connection, stream) in streams {
+            let stream = TcpStream::from_std(stream)?;
+            let visitor = Visitor {
+                scenario: Arc::clone(&scenario),
+                phases,
+                connection,
+                tally: Arc::clone(&tally),
+            };
+            tasks.push(tokio::spawn(visitor.visit(stream)));
+        }
+        for task in tasks {
+            task.await.map_err(io::Error::other)?;
+        }
+        Ok::<(), io::Error>(())
+    })?;
+    let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(std::mem::take(&mut *tally))
+}
+
+/// Leave to send the next request.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    /// The latency counts from the sending, but from this moment at the latest.
+    latest: Option<Instant>,
+    /// Whether the connection was still busy when the request fell due.
+    queued: bool,
+}
+
+/// Whoever sits at one connection and asks.
+struct Visitor<A, C> {
+    scenario: Arc<Scenario<A, C>>,
+    phases: Phases,
+    connection: usize,
+    tally: Arc<Mutex<Tally>>,
+}
+
+impl<A, C> Visitor<A, C>
+where
+    A: Fn(usize, u64) -> Request,
+    C: Fn(StatusCode, &[u8]) -> bool,
+{
+    async fn visit(self, stream: TcpStream) {
+        let mut wire = Wire::over(stream).await.ok();
+        for n in 0.. {
+            let Some(turn) = self.turn(n).await else { break };
+            // Making the request and judging the answer is our time, not the server's.
+            let request = self.request(n);
+            let now = Instant::now();
+            let began = turn.latest.map_or(now, |latest| now.min(latest));
+            let answer = self.exchange(&mut wire, request).await;
+            let ended = Instant::now();
+            let outcome = answer.and_then(|(status, body)| self.judge(status, &body));
+            let must_reconnect = matches!(outcome, Err(Trouble::Broken(_) | Trouble::TimedOut));
+            self.record(turn, began, ended, outcome);
+            if must_reconnect {
+                wire = None;
+                tokio::time::sleep(RECONNECT_PAUSE).await;
+            }
+        }
+    }
+
+    /// Waits until the `n`th request may be sent; `None` when the time is over.
+    async fn turn(&self, n: u64) -> Option<Turn> {
+        let now = Instant::now();
+        let Pace::Open { per_second } = self.scenario.plan.pace else {
+            return (now < self.phases.until).then_some(Turn { latest: None, queued: false });
+        };
+        let due = self.due(n, per_second);
+        if due >= self.phases.until {
+            return None;
+        }
+        if now >= self.phases.until {
+            let waiting = (n..).take_while(|n| self.due(*n, per_second) < self.phases.until);
+            self.with_tally(|tally| tally.unsent += waiting.count() as u64);
+            return None;
+        }
+        if now >= due {
+            return Some(Turn { latest: Some(due), queued: true });
+        }
+        tokio::time::sleep_until(due.into()).await;
+        Some(Turn { latest: Some(due + TIMER_SLACK), queued: false })
+    }
+
+    /// The connections take turns: together they send at equal distances.
+    fn due(&self, n: u64, per_second: f64) -> Instant {
+        let place = n * self.scenario.plan.connections as u64 + self.connection as u64;
+        self.phases.start + Duration::from_secs_f64(place as f64 / per_second)
+    }
+
+    async fn exchange(
+        &self,
+        wire: &mut Option<Wire>,
+        request: Result<hyper::Request<Full<Bytes>>, Trouble>,
+    ) -> Result<(StatusCode, Bytes), Trouble> {
+        let request = request?;
+        let Plan { address, patience, .. } = self.scenario.plan;
+        let exchanged = tokio::time::timeout(patience, async {
+            // A server may close a connection between two requests; that is no error.
+            if let Some(kept) = wire
+                && kept.is_open().await
+            {
+                return kept.exchange(request).await;
+            }
+            wire.insert(Wire::to(address).await?).exchange(request).await
+        });
+        exchanged.await.unwrap_or(Err(Trouble::TimedOut))
+    }
+
+    fn judge(&self, status: StatusCode, body: &[u8]) -> Result<(), Trouble> {
+        if (self.scenario.check)(status, body) { Ok(()) } else { Err(Trouble::wrong(status, body)) }
+    }
+
+    fn request(&self, n: u64) -> Result<hyper::Request<Full<Bytes>>, Trouble> {
+        let Request { method, path, headers, body } = (self.scenario.ask)(self.connection, n);
+        let mut request = hyper::Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = path.try_into().map_err(Trouble::broken)?;
+        *request.headers_mut() = headers;
+        request.headers_mut().insert(HOST, self.scenario.host.clone());
+        Ok(request)
+    }
+
+    fn record(&self, turn: Turn, began: Instant, ended: Instant, outcome: Result<(), Trouble>) {
+        let Phases { measured_from, until, .. } = self.phases;
+        let began_inside = began >= measured_from;
+        let ended_inside = ended >= measured_from && ended <= until;
+        self.with_tally(|tally| match outcome {
+            Ok(()) => {
+                // The rate counts what was finished in the time. The latencies are those of what
+                // was begun in it: leaving out who was still waiting would hide the slowest.
+                tally.good += u64::from(ended_inside);
+                if began_inside {
+                    tally.queued += u64::from(turn.queued);
+                    tally.latency(ended.duration_since(began));
+                }
+            }
+            Err(trouble) if began_inside || ended_inside => tally.trouble(trouble),
+            Err(_) => {}
+        });
+    }
+
+    fn with_tally(&self, change: impl FnOnce(&mut Tally)) {
+        change(&mut self.tally.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}

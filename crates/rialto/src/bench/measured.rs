@@ -1,0 +1,288 @@
+//! What a run under load came to: rates, latencies, and everything that went wrong.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use hyper::StatusCode;
+use serde::Serialize;
+
+use super::load::{Pace, Plan};
+
+/// Latencies are kept to three digits, up to ten minutes.
+const DIGITS: u8 = 3;
+const LATENCY_NS_MAX: u64 = 600_000_000_000;
+
+/// How much of a wrong answer is kept, to tell what was wrong about it.
+const SAMPLE_CHARS_MAX: usize = 300;
+
+/// The result of one run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// How many connections there were.
+    pub connections: usize,
+    /// The rate that was asked for; none in a closed loop.
+    pub planned_per_second: Option<f64>,
+    /// How long was measured, in seconds.
+    pub seconds: f64,
+    /// How many good answers came in that time.
+    pub good: u64,
+    /// Good answers per second.
+    pub per_second: f64,
+    /// How long good answers took.
+    pub latency: Percentiles,
+    /// What went wrong.
+    pub errors: Errors,
+    /// Open loop: good answers to requests that had to wait for their connection.
+    pub queued: u64,
+    /// Open loop: requests that fell due and were never sent. A few at the very end mean nothing;
+    /// many mean that the rate was more than the server can do, and the latencies only say so.
+    pub unsent: u64,
+}
+
+/// Latencies in microseconds. Not a number where nothing was measured, so that nobody takes it for
+/// a quick answer; `null` in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Percentiles {
+    /// Half of the answers took at most this long.
+    pub p50_us: f64,
+    /// 90 of 100 took at most this long.
+    pub p90_us: f64,
+    /// 99 of 100 took at most this long.
+    pub p99_us: f64,
+    /// 999 of 1,000 took at most this long.
+    pub p999_us: f64,
+    /// The slowest one.
+    pub max_us: f64,
+}
+
+/// What went wrong in a run, counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Errors {
+    /// Answers that were not the expected ones, by their status.
+    pub by_status: BTreeMap<u16, u64>,
+    /// Connections that could not be made or ended before the answer.
+    pub broken: u64,
+    /// Answers that did not come in time.
+    pub timed_out: u64,
+    /// The first of all these, in words.
+    pub first: Option<String>,
+}
+
+impl Measured {
+    /// Whether an open loop asked for more than the server can do: more than one request in a
+    /// hundred was never sent.
+    pub fn overrun(&self) -> bool {
+        self.unsent > self.good / 100
+    }
+}
+
+impl Percentiles {
+    /// Reads a histogram of nanoseconds.
+    pub fn of(nanoseconds: &Histogram<u64>) -> Self {
+        let at = |quantile: f64| {
+            if nanoseconds.is_empty() {
+                return f64::NAN;
+            }
+            nanoseconds.value_at_quantile(quantile) as f64 / 1_000.0
+        };
+        Self {
+            p50_us: at(0.5),
+            p90_us: at(0.9),
+            p99_us: at(0.99),
+            p999_us: at(0.999),
+            max_us: at(1.0),
+        }
+    }
+}
+
+impl Errors {
+    /// How many there were.
+    pub fn total(&self) -> u64 {
+        self.by_status.values().sum::<u64>() + self.broken + self.timed_out
+    }
+
+    /// Counts those of another run as well.
+    pub fn add(&mut self, other: &Self) {
+        for (status, count) in &other.by_status {
+            *self.by_status.entry(*status).or_default() += count;
+        }
+        self.broken += other.broken;
+        self.timed_out += other.timed_out;
+        self.first = self.first.take().or_else(|| other.first.clone());
+    }
+}
+
+impl fmt::Display for Errors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts: Vec<String> =
+            self.by_status.iter().map(|(status, count)| format!("{count} × {status}")).collect();
+        if self.broken > 0 {
+            parts.push(format!("{} broken", self.broken));
+        }
+        if self.timed_out > 0 {
+            parts.push(format!("{} timed out", self.timed_out));
+        }
+        write!(f, "{}", parts.join(", "))?;
+        match &self.first {
+            Some(first) => write!(f, "; the first: {first}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why a request did not get a good answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// An answer came, but not the expected one.
+    Wrong { status: u16, sample: String },
+    /// The connection failed.
+    Broken(String),
+    /// No answer came in time.
+    TimedOut,
+}
+
+impl Trouble {
+    pub(super) fn wrong(status: StatusCode, body: &[u8]) -> Self {
+        let sample = String::from_utf8_lossy(body).chars().take(SAMPLE_CHARS_MAX).collect();
+        Self::Wrong { status: status.as_u16(), sample }
+    }
+
+    pub(super) fn broken(error: impl fmt::Display) -> Self {
+        Self::Broken(error.to_string())
+    }
+}
+
+/// What one thread of the client has counted so far.
+pub(super) struct Tally {
+    nanoseconds: Histogram<u64>,
+    errors: Errors,
+    pub(super) good: u64,
+    pub(super) queued: u64,
+    pub(super) unsent: u64,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        let nanoseconds = Histogram::new_with_bounds(1, LATENCY_NS_MAX, DIGITS)
+            .expect("the bounds are constants that hdrhistogram allows");
+        Self { nanoseconds, errors: Errors::default(), good: 0, queued: 0, unsent: 0 }
+    }
+}
+
+impl Tally {
+    pub(super) fn latency(&mut self, took: Duration) {
+        // Saturating: what took longer than ten minutes counts as ten minutes.
+        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.nanoseconds.saturating_record(nanoseconds);
+    }
+
+    pub(super) fn trouble(&mut self, trouble: Trouble) {
+        let told = match trouble {
+            Trouble::Wrong { status, sample } => {
+                *self.errors.by_status.entry(status).or_default() += 1;
+                format!("{status} {sample}")
+            }
+            Trouble::Broken(why) => {
+                self.errors.broken += 1;
+                why
+            }
+            Trouble::TimedOut => {
+                self.errors.timed_out += 1;
+                "no answer in time".to_owned()
+            }
+        };
+        self.errors.first.get_or_insert(told);
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.nanoseconds.add(other.nanoseconds).expect("all tallies have the same bounds");
+        self.errors.add(&other.errors);
+        self.good += other.good;
+        self.queued += other.queued;
+        self.unsent += other.unsent;
+    }
+
+    pub(super) fn measured(self, plan: &Plan) -> Measured {
+        let seconds = plan.duration.as_secs_f64();
+        Measured {
+            connections: plan.connections,
+            planned_per_second: match plan.pace {
+                Pace::Closed => None,
+                Pace::Open { per_second } => Some(per_second),
+            },
+            seconds,
+            good: self.good,
+            per_second: self.good as f64 / seconds,
+            latency: Percentiles::of(&self.nanoseconds),
+            errors: self.errors,
+            queued: self.queued,
+            unsent: self.unsent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally_of(micros: impl IntoIterator<Item = u64>) -> Tally {
+        let mut tally = Tally::default();
+        for micros in micros {
+            tally.latency(Duration::from_micros(micros));
+        }
+        tally
+    }
+
+    /// Three digits are kept, so a figure may be off by a thousandth.
+    fn about(left: f64, right: f64) -> bool {
+        (left - right).abs() <= right / 1_000.0
+    }
+
+    #[test]
+    fn percentiles_are_those_of_the_recorded_latencies() {
+        let Percentiles { p50_us, p90_us, p99_us, p999_us, max_us } =
+            Percentiles::of(&tally_of(1..=1_000).nanoseconds);
+        assert!(about(p50_us, 500.0), "{p50_us}");
+        assert!(about(p90_us, 900.0), "{p90_us}");
+        assert!(about(p99_us, 990.0), "{p99_us}");
+        assert!(about(p999_us, 999.0), "{p999_us}");
+        assert!(about(max_us, 1_000.0), "{max_us}");
+    }
+
+    #[test]
+    fn without_an_answer_there_is_no_latency_rather_than_none_at_all() {
+        let nothing = Percentiles::of(&Tally::default().nanoseconds);
+        assert!(nothing.p50_us.is_nan() && nothing.max_us.is_nan());
+        assert_eq!(serde_json::to_value(nothing).unwrap()["p99_us"], serde_json::Value::Null);
+    }
+
+    #[test]
+    fn tallies_of_several_threads_add_up() {
+        let mut one = tally_of([100, 100, 100]);
+        one.good = 3;
+        one.trouble(Trouble::wrong(StatusCode::TOO_MANY_REQUESTS, b"slow down"));
+        let mut two = tally_of([900]);
+        two.good = 1;
+        two.trouble(Trouble::TimedOut);
+        two.trouble(Trouble::wrong(StatusCode::TOO_MANY_REQUESTS, b"slower"));
+        one.add(two);
+
+        let plan =
+            Plan { duration: Duration::from_secs(2), ..Plan::new(([127, 0, 0, 1], 1).into()) };
+        let measured = one.measured(&plan);
+        assert_eq!(measured.good, 4);
+        assert_eq!(measured.per_second, 2.0);
+        assert!(about(measured.latency.max_us, 900.0));
+        assert_eq!(measured.errors.total(), 3);
+        assert_eq!(measured.errors.to_string(), "2 × 429, 1 timed out; the first: 429 slow down");
+    }
+
+    #[test]
+    fn a_latency_beyond_the_scale_counts_as_its_end() {
+        let mut tally = Tally::default();
+        tally.latency(Duration::from_secs(86_400));
+        assert!(about(Percentiles::of(&tally.nanoseconds).max_us, LATENCY_NS_MAX as f64 / 1_000.0));
+    }
+}

@@ -1,0 +1,17 @@
+//! The benchmark: how fast the hub is, told as ratios that mean the same on every machine.
+//!
+//! A rate alone says more about the machine than about the hub. So the hub is measured next to a
+//! bare [`echo`] of the same bodies, by the same [`load`] client, on the same cores, in [`rounds`]
+//! that take turns, and the [`report`] compares what is left of the echo's rate with the goals.
+//! What is asked of the hub is for the scenarios; nothing here knows it.
+
+pub mod echo;
+pub mod load;
+pub mod measured;
+pub mod memory;
+pub mod report;
+pub mod rounds;
+mod wire;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! Rounds: everything that is compared is measured in turns, and several times.
+//!
+//! A machine is never quiet. If one thing were measured first and the other afterwards, a backup
+//! that starts in between would decide. So they take turns (A, B, A, B, …), each round gives its
+//! own ratio of two neighbours in time, and the median of the ratios counts.
+
+use std::io;
+
+use serde::Serialize;
+
+use super::measured::Measured;
+
+/// Something to be measured once per round.
+pub struct Contestant<'a> {
+    /// What it is called in the report.
+    pub name: String,
+    /// Measures it; is told the number of the round, from 0.
+    pub measure: Box<dyn FnMut(usize) -> io::Result<Measured> + 'a>,
+}
+
+/// All rounds of one contestant.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Series {
+    /// What was measured.
+    pub name: String,
+    /// What each round came to, in order.
+    pub rounds: Vec<Measured>,
+}
+
+impl<'a> Contestant<'a> {
+    /// Names a measurement.
+    pub fn new(
+        name: impl Into<String>,
+        measure: impl FnMut(usize) -> io::Result<Measured> + 'a,
+    ) -> Self {
+        Self { name: name.into(), measure: Box::new(measure) }
+    }
+}
+
+/// Lets all contestants take turns for `rounds` rounds. The first failure ends it.
+pub fn take_turns(rounds: usize, mut contestants: Vec<Contestant<'_>>) -> io::Result<Vec<Series>> {
+    let mut all: Vec<Series> = contestants
+        .iter()
+        .map(|contestant| Series { name: contestant.name.clone(), rounds: Vec::new() })
+        .collect();
+    for round in 0..rounds {
+        for (contestant, series) in contestants.iter_mut().zip(&mut all) {
+            series.rounds.push((contestant.measure)(round)?);
+        }
+    }
+    Ok(all)
+}
+
+impl Series {
+    /// The median of one figure over all rounds.
+    pub fn median(&self, figure: impl Fn(&Measured) -> f64) -> f64 {
+        median(self.rounds.iter().map(figure))
+    }
+
+    /// The median over the rounds of this one's figure divided by the other's in the same round.
+    pub fn ratio_to(&self, other: &Self, figure: impl Fn(&Measured) -> f64) -> f64 {
+        let pairs = self.rounds.iter().zip(&other.rounds);
+        median(pairs.map(|(ours, theirs)| figure(ours) / figure(theirs)))
+    }
+}
+
+/// The value in the middle, or between the two in the middle. Not a number if there are no values,
+/// or if one of them is none: a round that could not be measured must not be voted away.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    if values.is_empty() || values.iter().any(|value| value.is_nan()) {
+        return f64::NAN;
+    }
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 {
+        values[middle]
+    } else {
+        f64::midpoint(values[middle - 1], values[middle])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::super::measured::{Errors, Percentiles};
+    use super::*;
+
+    fn measured(per_second: f64) -> Measured {
+        let us = 1_000_000.0 / per_second;
+        Measured {
+            connections: 1,
+            planned_per_second: None,
+            seconds: 1.0,
+            good: per_second as u64,
+            per_second,
+            latency: Percentiles { p50_us: us, p90_us: us, p99_us: us, p999_us: us, max_us: us },
+            errors: Errors::default(),
+            queued: 0,
+            unsent: 0,
+        }
+    }
+
+    fn series(rates: &[f64]) -> Series {
+        Series { name: "some".to_owned(), rounds: rates.iter().copied().map(measured).collect() }
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle_whatever_the_order() {
+        assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert_eq!(median([7.0]), 7.0);
+    }
+
+    #[test]
+    fn the_median_of_nothing_or_of_a_failed_round_is_no_number() {
+        assert!(median([]).is_nan());
+        assert!(median([1.0, f64::NAN, 1.0]).is_nan());
+    }
+
+    #[test]
+    fn rounds_are_compared_with_their_neighbours_not_with_each_other() {
+        // Something slowed both in the second round and the hub alone in the third. The ratio of
+        // the medians, 300 to 1,000, would blame the hub for it.
+        let echo = series(&[1_000.0, 250.0, 1_200.0]);
+        let hub = series(&[500.0, 125.0, 300.0]);
+        assert_eq!(hub.ratio_to(&echo, |round| round.per_second), 0.5);
+        assert_eq!(hub.median(|round| round.per_second), 300.0);
+        assert_eq!(hub.ratio_to(&echo, |round| round.latency.p99_us), 2.0);
+    }
+
+    #[test]
+    fn everybody_takes_turns() {
+        let order = RefCell::new(Vec::new());
+        let contestant = |name: &'static str, rate: f64| {
+            let order = &order;
+            Contestant::new(name, move |round| {
+                order.borrow_mut().push((name, round));
+                Ok(measured(rate))
+            })
+        };
+        let all = take_turns(2, vec![contestant("echo", 2.0), contestant("hub", 1.0)]).unwrap();
+        assert_eq!(*order.borrow(), [("echo", 0), ("hub", 0), ("echo", 1), ("hub", 1)]);
+        assert_eq!(all[1].ratio_to(&all[0], |round| round.per_second), 0.5);
+    }
+
+    #[test]
+    fn the_first_failure_ends_the_rounds() {
+        let broken = Contestant::new("broken", |_| Err(io::Error::other("gone")));
+        let never = Contestant::new("never", |_| panic!("must not be measured"));
+        assert!(take_turns(3, vec![broken, never]).is_err());
+    }
+}

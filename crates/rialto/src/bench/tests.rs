@@ -1,0 +1,200 @@
+//! The load client against the echo: small real runs, about what is counted and never about speed.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use hyper::StatusCode;
+use serde_json::{Value, json};
+
+use super::echo::{Echo, Worker};
+use super::load::{self, Pace, Plan, Request};
+
+const WORKER: &str = "0b7e1a52-4a39-4d50-9c66-9f0a3c9a7d11";
+
+fn echo() -> Echo {
+    Echo::start(1, Worker { agent_id: WORKER.to_owned(), cost: 0.10 }).unwrap()
+}
+
+fn brief(address: SocketAddr) -> Plan {
+    Plan {
+        connections: 4,
+        threads: 2,
+        warm_up: Duration::from_millis(50),
+        duration: Duration::from_millis(500),
+        patience: Duration::from_secs(10),
+        ..Plan::new(address)
+    }
+}
+
+fn job(connection: usize, n: u64) -> Request {
+    let body = json!({
+        "job_id": format!("00000000-0000-4000-8000-{:012}", connection as u64 * 1_000_000 + n),
+        "orchestrator_id": "5c2c8f0e-8a0f-4f0f-8f56-1d9f9a8b2b77",
+        "skill_name": "analyze_text",
+        "input_data": {"text": "Revenue rose."},
+        "budget": 0.15,
+        "timestamp_utc": "2026-02-11T14:15:09Z",
+    });
+    Request::post("/registry/jobs", body.to_string())
+}
+
+#[test]
+fn a_closed_loop_counts_what_the_echo_answered() {
+    let echo = echo();
+    let checked = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&checked);
+    let measured = load::run(&brief(echo.address()), job, move |status, body| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        let result: Value = serde_json::from_slice(body).unwrap_or_default();
+        status == StatusCode::OK
+            && result["agent_id"] == WORKER
+            && result["status"] == "SUCCESS"
+            && result["output_data"] == json!({"text": "Revenue rose."})
+            && result["execution_cost"] == 0.10
+            && result["timestamp_utc"] == "2026-02-11T14:15:09Z"
+    })
+    .unwrap();
+    assert_eq!(measured.errors.total(), 0, "{}", measured.errors);
+    assert!(measured.good > 0);
+    assert!(measured.good <= checked.load(Ordering::Relaxed), "more was counted than answered");
+    assert_eq!(measured.seconds, 0.5);
+    let latency = measured.latency;
+    assert!(latency.p50_us > 0.0 && latency.p50_us <= latency.p99_us);
+    assert!(latency.p99_us <= latency.max_us);
+    assert_eq!((measured.planned_per_second, measured.unsent), (None, 0));
+}
+
+#[test]
+fn every_pair_of_connection_and_number_is_asked_once() {
+    let echo = echo();
+    let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = Arc::clone(&asked);
+    let ask = move |connection, n| {
+        seen.lock().unwrap().push((connection, n));
+        job(connection, n)
+    };
+    load::run(&brief(echo.address()), ask, |_, _| true).unwrap();
+    let mut asked = asked.lock().unwrap().clone();
+    let all = asked.len();
+    asked.sort_unstable();
+    asked.dedup();
+    assert_eq!(asked.len(), all);
+    assert_eq!(asked.iter().map(|(connection, _)| *connection).max(), Some(3));
+}
+
+#[test]
+fn an_open_loop_asks_no_more_often_than_planned() {
+    let echo = echo();
+    let plan = Plan { pace: Pace::Open { per_second: 100.0 }, ..brief(echo.address()) };
+    let asked = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&asked);
+    let ask = move |connection, n| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        job(connection, n)
+    };
+    let measured = load::run(&plan, ask, |status, _| status == StatusCode::OK).unwrap();
+    // 550 ms at 100 per second: 55 fall due, and each is either sent or counted as unsent.
+    assert_eq!(asked.load(Ordering::Relaxed) + measured.unsent, 55);
+    assert_eq!(measured.planned_per_second, Some(100.0));
+    assert_eq!(measured.errors.total(), 0, "{}", measured.errors);
+}
+
+#[test]
+fn bad_answers_are_counted_by_status_and_the_first_is_told() {
+    let echo = echo();
+    let ask = |_, _| Request::post("/registry/jobs", "{\"job_id\":7}");
+    let measured =
+        load::run(&brief(echo.address()), ask, |status, _| status == StatusCode::OK).unwrap();
+    assert_eq!(measured.good, 0);
+    assert!(measured.latency.p50_us.is_nan(), "a refusal has no latency worth telling");
+    assert!(measured.errors.by_status[&400] > 0);
+    assert!(measured.errors.first.unwrap().starts_with("400 invalid type"));
+}
+
+#[test]
+fn a_server_that_stalls_is_felt_by_all_who_were_due() {
+    // Answers every request at once, except that the fifth takes 200 ms.
+    let address = server(|n| {
+        if n == 4 {
+            thread::sleep(Duration::from_millis(200));
+        }
+        "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+    });
+    let plan = Plan {
+        connections: 1,
+        threads: 1,
+        warm_up: Duration::ZERO,
+        duration: Duration::from_secs(1),
+        pace: Pace::Open { per_second: 100.0 },
+        ..Plan::new(address)
+    };
+    let measured = load::run(&plan, |_, _| Request::get("/"), |_, body| body == b"ok").unwrap();
+    // In 200 ms, 20 more fell due and found the connection busy.
+    assert!(measured.queued + measured.unsent >= 15, "{measured:?}");
+    assert!(measured.latency.max_us >= 200_000.0, "{measured:?}");
+}
+
+#[test]
+fn a_connection_that_is_closed_after_each_answer_is_made_again() {
+    let address = server(|_| "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok");
+    let plan = Plan { connections: 1, threads: 1, warm_up: Duration::ZERO, ..brief(address) };
+    let measured = load::run(&plan, |_, _| Request::get("/"), |_, body| body == b"ok").unwrap();
+    assert!(measured.good >= 2, "{measured:?}");
+    assert_eq!(measured.errors.total(), 0, "{}", measured.errors);
+}
+
+#[test]
+fn silence_ends_in_a_timeout() {
+    let address = server(|_| "");
+    let plan = Plan {
+        connections: 1,
+        threads: 1,
+        warm_up: Duration::ZERO,
+        patience: Duration::from_millis(50),
+        ..brief(address)
+    };
+    let measured = load::run(&plan, |_, _| Request::get("/"), |_, _| true).unwrap();
+    assert_eq!(measured.good, 0);
+    assert!(measured.errors.timed_out > 0, "{measured:?}");
+}
+
+#[test]
+fn an_absent_server_and_a_senseless_plan_are_refused_at_once() {
+    let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+    let run = |plan: &Plan| load::run(plan, job, |_, _| true);
+    assert!(run(&brief(gone)).is_err());
+
+    let echo = echo();
+    let good = brief(echo.address());
+    assert!(run(&Plan { connections: 0, ..good }).is_err());
+    assert!(run(&Plan { threads: 0, ..good }).is_err());
+    assert!(run(&Plan { duration: Duration::ZERO, ..good }).is_err());
+    assert!(run(&Plan { pace: Pace::Open { per_second: f64::NAN }, ..good }).is_err());
+}
+
+/// A server that answers the `n`th request with the bytes it is told and closes the connection when
+/// these say so.
+fn server(answer: impl Fn(usize) -> &'static str + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let mut n = 0;
+        let mut buffer = [0; 4096];
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            // The requests here are small and come one at a time: one read is one request.
+            while stream.read(&mut buffer).is_ok_and(|length| length > 0) {
+                let bytes = answer(n);
+                n += 1;
+                if stream.write_all(bytes.as_bytes()).is_err() || bytes.contains("close") {
+                    break;
+                }
+            }
+        }
+    });
+    address
+}
