@@ -13,7 +13,7 @@ use rialto_core::command::Command;
 use rialto_core::decide::Need;
 use rialto_core::id::AnswerId;
 use rialto_core::memory::{Kept, Receipt};
-use rialto_core::refusal::Refusal;
+use rialto_core::refusal::{Refusal, Retry};
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -154,7 +154,9 @@ impl Lane {
                 (Changes::default(), receipt, Err(Failure::Refused(refusal)))
             }
         };
-        if let Some(Idempotency { scope, request }) = once {
+        // A refusal that waiting can cure is not written down: the repeat is meant to succeed.
+        let curable = matches!(&receipt, Receipt::Refused(refusal) if refusal.retry() != Retry::Never);
+        if let Some(Idempotency { scope, request }) = once.filter(|_| !curable) {
             self.world.apply(&changes);
             let note = Command::Remember { scope, request, kept: Kept::Done(receipt) };
             if let Ok((noted, _)) = rialto_core::decide(&self.world, note, now) {

@@ -256,7 +256,8 @@ impl Engine {
         Ok(self.job(id).await?.filter(|job| job.state != State::Withdrawn))
     }
 
-    /// Waits until the job has ended, at most this long; the job as it then is.
+    /// Waits until the job has ended or is known to take longer, at most this long; the job as it
+    /// then is.
     pub async fn ended(
         &self,
         id: JobId,

@@ -32,7 +32,7 @@ impl Default for Wake {
 }
 
 impl Wake {
-    /// The end of a job.
+    /// The end of a job, or that its end will take longer.
     pub fn job(&self, id: JobId) -> oneshot::Receiver<Arc<Job>> {
         let (told, end) = oneshot::channel();
         let mut jobs = self.jobs.lock();
@@ -66,7 +66,9 @@ impl Wake {
 
     /// Tells everybody about a committed batch.
     pub fn tell(&self, batch: &Changes) {
-        let ended = batch.jobs.values().filter(|job| job.state.is_final());
+        // Being told to wait is as good as an end for whoever waits for an answer.
+        let settled = |job: &&Arc<Job>| job.state.is_final() || job.pending;
+        let ended = batch.jobs.values().filter(settled);
         {
             let mut jobs = self.jobs.lock();
             if !jobs.is_empty() {

@@ -1,0 +1,48 @@
+//! Who is calling: a key in the header, looked up by its hash.
+
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use rialto_core::agent::key::Holder;
+use rialto_core::id::AgentId;
+use rialto_engine::Engine;
+use rialto_engine::keys::{Key, bearer, same};
+
+/// The caller, as far as a key proves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// No key was shown.
+    Nobody,
+    Agent(AgentId),
+    /// The key of an agent that has unregistered; good for coming back and nothing else.
+    Former(AgentId),
+    Operator,
+}
+
+/// A key was shown and it does not work: malformed, unknown and revoked are one answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadKey;
+
+impl Caller {
+    /// Reads the header. Every bad key takes the same path to the same answer.
+    pub fn read(engine: &Engine, headers: &HeaderMap) -> Result<Self, BadKey> {
+        let Some(header) = headers.get(AUTHORIZATION) else { return Ok(Self::Nobody) };
+        let key = header.to_str().ok().and_then(bearer).and_then(Key::read).ok_or(BadKey)?;
+        let hash = key.hash();
+        let now = engine.now();
+        let caller = engine.look(|world| {
+            let found = world.key(&hash).filter(|key| same(&key.hash, &hash) && key.works(now))?;
+            match found.holder {
+                Holder::Operator => Some(Self::Operator),
+                Holder::Agent(id) => {
+                    let active = world.agent(id).is_some_and(|agent| agent.active);
+                    Some(if active { Self::Agent(id) } else { Self::Former(id) })
+                }
+            }
+        });
+        let caller = caller.ok_or(BadKey)?;
+        if let Self::Agent(agent) = caller {
+            engine.seen(agent);
+        }
+        Ok(caller)
+    }
+}

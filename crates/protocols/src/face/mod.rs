@@ -1,0 +1,92 @@
+//! A protocol's face: what it shows the hub, and what the hub gives it.
+
+pub mod caller;
+pub mod once;
+pub mod route;
+pub mod sent;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::response::Response;
+use rialto_core::alias::Protocol;
+use rialto_engine::Engine;
+use rialto_engine::delivery::Courier;
+use rialto_engine::delivery::egress::Egress;
+
+use crate::registry;
+pub use route::{Listed, Reach, Route};
+
+/// What every protocol stands on.
+#[derive(Clone)]
+pub struct Floor {
+    pub engine: Engine,
+    pub egress: Arc<Egress>,
+    /// The hub's own base URL, without a slash at the end.
+    pub hub_url: String,
+    pub body_limit: usize,
+    pub settings: Arc<Settings>,
+    /// Requests with an idempotency key that are running now.
+    pub running: once::Running,
+}
+
+/// The protocols' own settings.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    pub registry: registry::Settings,
+}
+
+/// What the edge may refuse before a protocol sees the request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    NotFound,
+    MethodNotAllowed,
+    WrongHost,
+    ForeignOrigin,
+    Encoded,
+    TooLarge { limit: usize },
+    TooManyRequests { retry_after_seconds: u64 },
+    Overloaded,
+}
+
+/// One protocol, as the hub sees it.
+pub trait Face: Send + Sync {
+    /// Its id: prefix, folder and name.
+    fn id(&self) -> Protocol;
+
+    /// Its routes, relative to its prefix.
+    fn routes(&self, floor: &Floor) -> Router;
+
+    /// Those of its routes that are also served at the root.
+    fn root_routes(&self, floor: &Floor) -> Router;
+
+    /// Every route, for documents and tests.
+    fn listed(&self) -> Vec<Listed>;
+
+    /// How it words what is pushed to its agents.
+    fn courier(&self, floor: &Floor) -> Arc<dyn Courier>;
+
+    /// A refusal by the edge in its own shape.
+    fn trouble(&self, trouble: Trouble) -> Response;
+
+    /// Whether a registration posted at the root is meant for it.
+    fn claims_registration(&self, body: &crate::kit::ijson::Json<'_>) -> bool;
+
+    /// A registration that succeeds as it is, shown to who posted one that fits nobody.
+    fn registration_example(&self) -> &'static str;
+
+    /// Its own names for a new agent of any protocol.
+    fn alias(&self, home: Protocol, native: &str, name: &str) -> Option<String>;
+}
+
+/// Couriers of all protocols.
+pub fn couriers(floor: &Floor) -> HashMap<Protocol, Arc<dyn Courier>> {
+    crate::ALL.iter().map(|face| (face.id(), face.courier(floor))).collect()
+}
+
+/// The names of a new agent in all protocols but its own.
+pub fn aliases(home: Protocol, native: &str, name: &str) -> Vec<(Protocol, String)> {
+    let others = crate::ALL.iter().filter(|face| face.id() != home);
+    others.filter_map(|face| Some((face.id(), face.alias(home, native, name)?))).collect()
+}

@@ -1,0 +1,147 @@
+//! `Idempotency-Key`: the same request twice has one effect and one answer.
+//!
+//! The command's own record commits with its effect; the whole answer is written down after it.
+//! So a repeat gets the first answer word for word, and after a crash in between it still gets the
+//! first effect.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::Response;
+use rialto_core::alias::Digest;
+use rialto_core::command::Command;
+use rialto_core::memory::Kept;
+use rialto_engine::Idempotency;
+
+use super::{Floor, Trouble, sent};
+
+/// The header.
+pub const HEADER: &str = "idempotency-key";
+/// Marks an answer that was given before.
+const REPLAYED: &str = "idempotency-replayed";
+/// Longest key.
+const KEY_MAX: usize = 256;
+/// Longest answer that is kept.
+const ANSWER_MAX: usize = 2 << 20;
+
+/// Put on a request whose command must leave a record.
+#[derive(Clone, Copy, Debug)]
+pub struct Once(pub Idempotency);
+
+/// Requests that are running now, by scope.
+#[derive(Clone, Debug, Default)]
+pub struct Running(Arc<std::sync::Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>>);
+
+/// What a protocol adds: who calls when no key is shown, its refusals, and what must not be kept.
+pub trait Words: Send + Sync {
+    fn key_too_long(&self) -> Response;
+    fn other_content(&self) -> Response;
+    fn trouble(&self, trouble: Trouble) -> Response;
+    /// The answer without its secrets.
+    fn without_secrets(&self, body: &str) -> String;
+    /// The caller a body names, for hubs that take its word.
+    fn principal(&self, body: &[u8]) -> Option<String>;
+}
+
+/// Runs a request at most once for its key.
+pub async fn at_most_once(
+    floor: &Floor,
+    words: &dyn Words,
+    request: Request,
+    next: Next,
+) -> Response {
+    let Some(key) = request.headers().get(HEADER).cloned() else { return next.run(request).await };
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    if key.is_empty() || key.len() > KEY_MAX {
+        return words.key_too_long();
+    }
+    let (mut parts, body) = request.into_parts();
+    let body = match sent::read(&parts.headers, body, floor.body_limit).await {
+        Ok(body) => body,
+        Err(trouble) => return words.trouble(trouble),
+    };
+    let caller = principal(&parts.headers).or_else(|| words.principal(&body));
+    let path = parts.uri.path().as_bytes();
+    let query = parts.uri.query().unwrap_or_default().as_bytes();
+    let scope = Digest::of(&[b"once", caller.unwrap_or_default().as_bytes(), path, key.as_bytes()]);
+    let once = Idempotency { scope, request: Digest::of(&[&body, query]) };
+
+    let _leaving = Leaving { running: &floor.running, scope };
+    let turn = floor.running.turn(scope);
+    let _first_in_line = turn.lock().await;
+    match floor.engine.remembered(once) {
+        Some(Ok((status, body))) => replay(status, body),
+        Some(Err(())) => words.other_content(),
+        None => {
+            parts.extensions.insert(Once(once));
+            let answer = next.run(Request::from_parts(parts, Body::from(body))).await;
+            keep(floor, words, once, answer).await
+        }
+    }
+}
+
+/// Leaves the line however the request ends, also when its client goes away.
+struct Leaving<'r> {
+    running: &'r Running,
+    scope: Digest,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        let mut running = self.running.lock();
+        // Only the map still holds it: nobody else waits.
+        if running.get(&self.scope).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+            running.remove(&self.scope);
+        }
+    }
+}
+
+fn principal(headers: &HeaderMap) -> Option<String> {
+    let shown = headers.get(axum::http::header::AUTHORIZATION)?;
+    Some(format!("key {}", shown.to_str().unwrap_or_default()))
+}
+
+fn replay(status: u16, body: String) -> Response {
+    let mut answer = Response::new(Body::from(body));
+    *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    let headers = answer.headers_mut();
+    headers.insert("content-type", HeaderValue::from_static("application/json"));
+    headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    answer
+}
+
+/// Writes the answer down, unless asking again is meant to give another one.
+async fn keep(floor: &Floor, words: &dyn Words, once: Idempotency, answer: Response) -> Response {
+    let status = answer.status().as_u16();
+    if matches!(status, 400 | 401 | 413 | 415 | 429 | 500..) {
+        return answer;
+    }
+    let (parts, body) = answer.into_parts();
+    let Ok(bytes) = axum::body::to_bytes(body, ANSWER_MAX).await else {
+        return words.trouble(Trouble::Overloaded);
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let kept = Kept::Answer { status, body: words.without_secrets(&text) };
+    let Idempotency { scope, request } = once;
+    if let Err(failure) = floor.engine.run(Command::Remember { scope, request, kept }).await {
+        // The effect has its own record, so a repeat is still harmless.
+        tracing::warn!(%failure, "an answer could not be written down");
+    }
+    Response::from_parts(parts, Body::from(bytes))
+}
+
+impl Running {
+    fn turn(&self, scope: Digest) -> Arc<tokio::sync::Mutex<()>> {
+        self.lock().entry(scope).or_default().clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Arc<tokio::sync::Mutex<()>>>> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,31 @@
+//! The body of a request: read whole, within limits, once.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_ENCODING;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+
+use super::Trouble;
+
+/// A body must be complete by then, however slowly it comes.
+const BODY_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Reads a body of at most `limit` bytes.
+pub async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Trouble> {
+    let encoded = headers.get(CONTENT_ENCODING).is_some_and(|value| value != "identity");
+    if encoded {
+        return Err(Trouble::Encoded);
+    }
+    let whole = Limited::new(body, limit).collect();
+    match tokio::time::timeout(BODY_TIME_MAX, whole).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+            Err(Trouble::TooLarge { limit })
+        }
+        // The client went away or dawdled; whatever is answered, it is not waiting for it.
+        Ok(Err(_)) | Err(_) => Err(Trouble::Overloaded),
+    }
+}

@@ -1,0 +1,274 @@
+//! Refusals in this protocol's words: code, status, and the error body of its book.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use rialto_core::job::Cause;
+use rialto_core::refusal::{Refusal, Retry};
+use rialto_core::time::Timestamp;
+use rialto_engine::Failure as EngineFailure;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::examples;
+use crate::face::Trouble;
+use crate::kit::fields::Malformed;
+use crate::kit::{stamp, write};
+use rialto_core::money::Credits;
+
+pub const INVALID_REQUEST: &str = "INVALID_REQUEST";
+pub const TRANSFER_FAILED: &str = "TRANSFER_FAILED";
+pub const AGENT_OFFLINE: &str = "AGENT_OFFLINE";
+pub const EXECUTION_ERROR: &str = "EXECUTION_ERROR";
+pub const SKILL_MISMATCH: &str = "SKILL_MISMATCH";
+pub const BUDGET_INSUFFICIENT: &str = "BUDGET_INSUFFICIENT";
+
+/// A request that is not done, and how to say so.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    pub status: u16,
+    pub code: &'static str,
+    pub message: String,
+    pub retry_after_seconds: Option<u64>,
+    pub field: Option<String>,
+    pub example: Option<&'static str>,
+    /// A refused job is also told in the shape of a result.
+    pub job: Option<RefusedJob>,
+}
+
+/// What a refused job's answer repeats.
+#[derive(Clone, Debug)]
+pub struct RefusedJob {
+    pub job_id: Option<String>,
+    pub agent_id: Option<String>,
+    pub at: Timestamp,
+}
+
+impl Failure {
+    pub fn new(status: u16, code: &'static str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { status, code, message, retry_after_seconds: None, field: None, example: None, job: None }
+    }
+
+    pub fn unauthorized() -> Self {
+        Self::new(401, "UNAUTHORIZED", "a valid key is needed: Authorization: Bearer rk_…")
+    }
+
+    pub fn forbidden(message: &str) -> Self {
+        Self::new(403, "FORBIDDEN", message)
+    }
+
+    pub fn not_found() -> Self {
+        Self::new(404, "NOT_FOUND", "no such thing, or it is not yours")
+    }
+
+    pub fn offline() -> Self {
+        refused(&Refusal::Offline, Context::Job)
+    }
+
+    /// A field that does not fit, with a correct example of it.
+    pub fn field(field: &str, message: impl Into<String>) -> Self {
+        Malformed { field: field.to_owned(), message: message.into() }.into()
+    }
+
+    pub fn of_job(mut self, job: RefusedJob) -> Self {
+        self.job = Some(job);
+        self
+    }
+}
+
+impl From<Malformed> for Failure {
+    fn from(malformed: Malformed) -> Self {
+        let example = examples::of(&malformed.field);
+        let mut failure = Self::new(400, INVALID_REQUEST, malformed.message);
+        failure.field = Some(malformed.field);
+        failure.example = Some(example);
+        failure
+    }
+}
+
+/// What was asked, where the same refusal has different codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    Job,
+    Transfer,
+    Other,
+}
+
+/// What the engine could not do, in our words.
+pub fn failed(failure: EngineFailure, context: Context) -> Failure {
+    match failure {
+        EngineFailure::Refused(refusal) => refused(&refusal, context),
+        EngineFailure::Full => {
+            let full = Failure::new(507, "UNAVAILABLE", "the hub's disk is full; nothing was changed");
+            Failure { retry_after_seconds: Some(30), ..full }
+        }
+        EngineFailure::Down => {
+            let down = Failure::new(503, "UNAVAILABLE", "the hub cannot write now");
+            Failure { retry_after_seconds: Some(5), ..down }
+        }
+        EngineFailure::Fault => Failure::new(500, "INTERNAL", "the hub made a mistake; it is logged"),
+        EngineFailure::StillRunning => {
+            let text = "the first request with this key is still running";
+            Failure { retry_after_seconds: Some(1), ..Failure::new(409, "CONFLICT", text) }
+        }
+    }
+}
+
+/// Every refusal there is, so that a new one cannot slip past.
+pub fn refused(refusal: &Refusal, context: Context) -> Failure {
+    let money = context == Context::Transfer;
+    let (status, code) = match refusal {
+        Refusal::NotAuthenticated => (401, "UNAUTHORIZED"),
+        Refusal::IdentityDiffers | Refusal::GuestCannotPay => (403, "FORBIDDEN"),
+        Refusal::IdTaken | Refusal::WrongState { .. } | Refusal::OfferExpired => (409, "CONFLICT"),
+        Refusal::TooManyAgents { .. } => (409, "CONFLICT"),
+        Refusal::NotYours | Refusal::NoSuchAgent => (404, "NOT_FOUND"),
+        Refusal::NoSuchSkill => (422, SKILL_MISMATCH),
+        Refusal::BudgetTooLow { .. } => (402, BUDGET_INSUFFICIENT),
+        Refusal::TooFewCredits | Refusal::Overflow => (402, TRANSFER_FAILED),
+        Refusal::Offline | Refusal::AtCapacity => (503, AGENT_OFFLINE),
+        Refusal::DeadlineTooSoon => (502, EXECUTION_ERROR),
+        Refusal::SameIdOtherContent if money => (422, TRANSFER_FAILED),
+        Refusal::SameIdOtherContent => (422, "IDEMPOTENCY_CONFLICT"),
+        Refusal::NoSuchOwner { .. } => (404, TRANSFER_FAILED),
+        Refusal::PaysItself | Refusal::NotWhatWasPaid { .. } => (422, TRANSFER_FAILED),
+        Refusal::NothingToMove => (400, INVALID_REQUEST),
+        Refusal::JobNotPaid { .. } | Refusal::AlreadySettled { .. } => (409, TRANSFER_FAILED),
+        Refusal::InboxFull => (429, "RATE_LIMITED"),
+        Refusal::BridgeLoop { .. } => (422, "CONFLICT"),
+    };
+    let mut failure = Failure::new(status, code, refusal.to_string());
+    if let Retry::After(wait) = refusal.retry() {
+        failure.retry_after_seconds = Some(wait.0.unsigned_abs().div_ceil(1_000));
+    }
+    failure
+}
+
+/// What the edge refuses, in our words.
+pub fn trouble(trouble: Trouble) -> Failure {
+    match trouble {
+        Trouble::NotFound => Failure::new(404, "NOT_FOUND", "no such path"),
+        Trouble::MethodNotAllowed => Failure::new(405, INVALID_REQUEST, "this path has other methods"),
+        Trouble::WrongHost => Failure::new(421, INVALID_REQUEST, "this hub has another name"),
+        Trouble::ForeignOrigin => Failure::forbidden("pages of another origin may not call this"),
+        Trouble::Encoded => {
+            Failure::new(415, "UNSUPPORTED_ENCODING", "send the body without Content-Encoding")
+        }
+        Trouble::TooLarge { limit } => {
+            Failure::new(413, "TOO_LARGE", format!("the body has more than {limit} bytes"))
+        }
+        Trouble::TooManyRequests { retry_after_seconds } => {
+            let limited = Failure::new(429, "RATE_LIMITED", "too many requests; wait a little");
+            Failure { retry_after_seconds: Some(retry_after_seconds), ..limited }
+        }
+        Trouble::Overloaded => {
+            let busy = Failure::new(503, "UNAVAILABLE", "the request could not be read in time");
+            Failure { retry_after_seconds: Some(1), ..busy }
+        }
+    }
+}
+
+/// The code a result shows for the way a job ended; a cancelled one has none.
+pub fn of_cause(cause: Cause) -> Option<&'static str> {
+    match cause {
+        Cause::NoSuchSkill => Some(SKILL_MISMATCH),
+        Cause::BudgetTooLow => Some(BUDGET_INSUFFICIENT),
+        Cause::Offline => Some(AGENT_OFFLINE),
+        Cause::Payment => Some(TRANSFER_FAILED),
+        Cause::Execution
+        | Cause::Unusable
+        | Cause::TimedOut
+        | Cause::WorkerLeft
+        | Cause::Policy
+        | Cause::NobodyLeft => Some(EXECUTION_ERROR),
+        Cause::Cancelled => None,
+    }
+}
+
+/// What a worker's own code means; anything unknown is an execution error.
+pub fn to_cause(code: Option<&str>) -> Cause {
+    match code {
+        Some("SKILL_MISMATCH") => Cause::NoSuchSkill,
+        Some("BUDGET_INSUFFICIENT") => Cause::BudgetTooLow,
+        Some("AGENT_OFFLINE") => Cause::Offline,
+        Some("TRANSFER_FAILED") => Cause::Payment,
+        _ => Cause::Execution,
+    }
+}
+
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    job: Option<ResultShape<'a>>,
+    status: &'a str,
+    error_code: &'a str,
+    error_message: &'a str,
+    error: Detail<'a>,
+    detail: &'a str,
+}
+
+#[derive(Serialize)]
+struct ResultShape<'a> {
+    job_id: Option<&'a str>,
+    agent_id: Option<&'a str>,
+    output_data: (),
+    execution_cost: Box<RawValue>,
+    execution_time_ms: u32,
+    timestamp_utc: String,
+}
+
+#[derive(Serialize)]
+struct Detail<'a> {
+    code: &'a str,
+    message: &'a str,
+    retryable: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    example: Option<Box<RawValue>>,
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let job = self.job.as_ref().map(|job| ResultShape {
+            job_id: job.job_id.as_deref(),
+            agent_id: job.agent_id.as_deref(),
+            output_data: (),
+            execution_cost: write::amount(Credits::ZERO, super::wire::DECIMALS),
+            execution_time_ms: 0,
+            timestamp_utc: stamp::seconds(job.at),
+        });
+        let body = ErrorBody {
+            status: if job.is_some() { "FAILURE" } else { "error" },
+            job,
+            error_code: self.code,
+            error_message: &self.message,
+            error: Detail {
+                code: self.code,
+                message: &self.message,
+                retryable: self.retry_after_seconds.is_some(),
+                retry_after_seconds: self.retry_after_seconds,
+                field: self.field.as_deref(),
+                example: self.example.map(write::verbatim),
+            },
+            detail: &self.message,
+        };
+        let mut answer = json(self.status, &body);
+        if let Some(seconds) = self.retry_after_seconds {
+            answer.headers_mut().insert("retry-after", HeaderValue::from(seconds));
+        }
+        answer
+    }
+}
+
+/// A JSON answer.
+pub fn json(status: u16, body: &impl Serialize) -> Response {
+    let text = serde_json::to_vec(body).unwrap_or_default();
+    let mut answer = Response::new(Body::from(text));
+    *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    answer.headers_mut().insert("content-type", HeaderValue::from_static("application/json"));
+    answer
+}

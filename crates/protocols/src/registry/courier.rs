@@ -1,0 +1,130 @@
+//! What is sent to agents: jobs to their endpoint, results to a requester's callback.
+
+use rialto_core::command::{Command, JobRef};
+use rialto_core::job::Job;
+use rialto_core::notice::{News, Push};
+use rialto_engine::Engine;
+use rialto_engine::delivery::egress::{Answer, SendError};
+use rialto_engine::delivery::{ANSWER_MAX, Arrived, Courier, JOB_ANSWER_MAX, Letter, Verdict};
+
+use super::wire::ResultPost;
+use super::{shape, translate};
+use crate::face::Floor;
+
+/// Words for agents of this protocol.
+pub struct RegistryCourier {
+    pub floor: Floor,
+}
+
+impl Courier for RegistryCourier {
+    fn letter(&self, engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter> {
+        let job = job?;
+        match push.news {
+            News::Assigned { epoch, .. } => {
+                let still_theirs = job.epoch == epoch && !job.state.is_final();
+                let body = engine.look(|world| shape::forwarded(&self.floor, world, job));
+                still_theirs.then(|| Letter {
+                    url: jobs_url(&push.url),
+                    body: serde_json::to_vec(&body).unwrap_or_default().into(),
+                    id: format!("{}-{epoch}", job.uuid),
+                    answer_max: JOB_ANSWER_MAX,
+                })
+            }
+            News::Ended { .. } => {
+                let body = engine.look(|world| serde_json::to_vec(&shape::result(world, job)));
+                Some(Letter {
+                    url: push.url.clone(),
+                    body: body.unwrap_or_default().into(),
+                    id: format!("{}-ended", job.uuid),
+                    answer_max: ANSWER_MAX,
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn verdict(
+        &self,
+        _engine: &Engine,
+        push: &Push,
+        job: Option<&Job>,
+        answer: &Result<Answer, SendError>,
+    ) -> Verdict {
+        match (&push.news, job) {
+            (News::Assigned { epoch, .. }, Some(job)) => worked(job, *epoch, answer),
+            _ => called_back(answer),
+        }
+    }
+}
+
+/// A worker's endpoint with `/jobs` once.
+pub fn jobs_url(endpoint: &str) -> String {
+    let base = endpoint.trim_end_matches('/');
+    if base.ends_with("/jobs") { base.to_owned() } else { format!("{base}/jobs") }
+}
+
+/// What a worker's answer to a job means. The job decides; the push itself is over either way.
+fn worked(job: &Job, epoch: u32, answer: &Result<Answer, SendError>) -> Verdict {
+    let done = |commands| Verdict { arrived: Arrived::Yes, commands };
+    let Some(worker) = job.worker() else { return done(Vec::new()) };
+    let unusable = |why: &str| {
+        done(vec![translate::unusable(JobRef::Id(job.id), worker, why)])
+    };
+    match answer {
+        Ok(answer) => match said(job, answer) {
+            Ok(result) => done(vec![translate::report(result, JobRef::Id(job.id), worker)]),
+            Err(why) => unusable(&why),
+        },
+        Err(SendError::Blocked(_) | SendError::Unreachable(_)) => {
+            done(vec![Command::Unreachable { job: job.id, epoch }])
+        }
+        // It has the job and may still answer by its callback URL, until the lease ends.
+        Err(SendError::TimedOut) => done(Vec::new()),
+        Err(SendError::Broken(_)) => unusable("the agent's answer could not be read"),
+    }
+}
+
+/// The result in an answer, or why there is none.
+fn said(job: &Job, answer: &Answer) -> Result<ResultPost, String> {
+    // Codes below 500 may carry a result: some agents answer their own failures with 4xx.
+    if answer.status >= 500 || (300..400).contains(&answer.status) {
+        return Err(format!("the agent answered HTTP {}", answer.status));
+    }
+    let result = ResultPost::read(&answer.body)
+        .map_err(|malformed| format!("the agent's answer is no result: {malformed}"))?;
+    let own = [job.foreign.as_str(), &job.uuid.to_string()];
+    match result.job_id {
+        Some(id) if !own.contains(&id.to_string().as_str()) => {
+            Err("the agent answered about another job".to_owned())
+        }
+        _ => Ok(result),
+    }
+}
+
+/// A callback has arrived when it is answered 2xx.
+fn called_back(answer: &Result<Answer, SendError>) -> Verdict {
+    let arrived = match answer {
+        Ok(answer) if (200..300).contains(&answer.status) => Arrived::Yes,
+        Ok(answer) if answer.status == 410 => Arrived::Gone,
+        Ok(answer) => Arrived::No(format!("answered HTTP {}", answer.status)),
+        Err(SendError::TimedOut) => Arrived::No("no answer in time".to_owned()),
+        Err(SendError::Broken(_)) => Arrived::No("the answer could not be read".to_owned()),
+        // One text for both, so that nobody can probe what the hub's resolver sees.
+        Err(SendError::Blocked(_) | SendError::Unreachable(_)) => {
+            Arrived::No("could not be connected to".to_owned())
+        }
+    };
+    Verdict { arrived, commands: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_jobs_path_is_appended_once() {
+        assert_eq!(jobs_url("http://a:8010"), "http://a:8010/jobs");
+        assert_eq!(jobs_url("https://a/jobs"), "https://a/jobs");
+        assert_eq!(jobs_url("https://a/x/"), "https://a/x/jobs");
+    }
+}

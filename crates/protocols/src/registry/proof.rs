@@ -1,0 +1,153 @@
+//! Who may speak as whom. Identity comes from the key; an open hub takes the body's word, but only
+//! for agents native to this protocol.
+
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use bytes::Bytes;
+use rialto_core::command::Actor;
+use rialto_core::id::{AgentId, OwnerId};
+use rialto_core::world::World;
+use rialto_engine::Idempotency;
+
+use super::ID;
+use super::codes::{self, Failure};
+use crate::face::caller::Caller;
+use crate::face::once::Once;
+use crate::face::{Floor, sent};
+
+/// Any caller, with a good key or none; a bad key is refused before the body is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Anyone {
+    pub caller: Caller,
+    open: bool,
+    pub once: Option<Idempotency>,
+}
+
+/// A caller that is known, or whose word is taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Known(pub Anyone);
+
+/// The body, read whole.
+pub struct Sent(pub Bytes);
+
+impl FromRequestParts<Floor> for Anyone {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Failure> {
+        let caller = Caller::read(&floor.engine, &parts.headers);
+        let caller = caller.map_err(|_| Failure::unauthorized())?;
+        let once = parts.extensions.get::<Once>().map(|once| once.0);
+        Ok(Self { caller, open: floor.settings.registry.open, once })
+    }
+}
+
+impl FromRequestParts<Floor> for Known {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Failure> {
+        let anyone = Anyone::from_request_parts(parts, floor).await?;
+        match anyone.caller {
+            Caller::Nobody if !anyone.open => Err(Failure::unauthorized()),
+            Caller::Former(_) => Err(Failure::unauthorized()),
+            _ => Ok(Self(anyone)),
+        }
+    }
+}
+
+impl FromRequest<Floor> for Sent {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request<Body>, floor: &Floor) -> Result<Self, Failure> {
+        let (parts, body) = request.into_parts();
+        let body = sent::read(&parts.headers, body, floor.body_limit).await;
+        body.map(Self).map_err(codes::trouble)
+    }
+}
+
+impl Anyone {
+    /// The caller of a registration.
+    pub fn actor(&self) -> Actor {
+        match self.caller {
+            Caller::Nobody if self.open => Actor::Open,
+            Caller::Nobody => Actor::Nobody,
+            Caller::Agent(id) | Caller::Former(id) => Actor::Agent(id),
+            Caller::Operator => Actor::Operator,
+        }
+    }
+
+    /// Whether a body is taken at its word.
+    pub fn is_open(&self) -> bool {
+        self.open && self.caller == Caller::Nobody
+    }
+
+    pub fn is_operator(&self) -> bool {
+        self.caller == Caller::Operator
+    }
+}
+
+impl Known {
+    /// The agent that acts: the key's own, which a name in the request must not contradict.
+    pub fn agent(&self, world: &World, named: Option<&str>) -> Result<AgentId, Failure> {
+        match self.0.caller {
+            Caller::Agent(id) => match named {
+                Some(name) if world.agent_named(ID, name) != Some(id) => Err(differs()),
+                _ => Ok(id),
+            },
+            Caller::Operator => Err(Failure::forbidden("an operator key cannot act for an agent")),
+            Caller::Nobody | Caller::Former(_) => {
+                let name = named.ok_or_else(Failure::not_found)?;
+                native(world, name).ok_or_else(Failure::not_found)
+            }
+        }
+    }
+
+    /// The agent of a path, for whom only its own key is good; to others it does not exist.
+    pub fn agent_of_path(&self, world: &World, named: &str) -> Result<AgentId, Failure> {
+        match self.0.caller {
+            Caller::Agent(id) if world.agent_named(ID, named) == Some(id) => Ok(id),
+            Caller::Agent(_) => Err(Failure::not_found()),
+            Caller::Operator => Err(Failure::forbidden("an operator key cannot act for an agent")),
+            Caller::Nobody | Caller::Former(_) => {
+                native(world, named).ok_or_else(Failure::not_found)
+            }
+        }
+    }
+
+    /// Whether the caller may speak for this owner.
+    pub fn speaks_for(&self, world: &World, owner: &str) -> bool {
+        match self.0.caller {
+            Caller::Agent(id) => self.owner(world, id).is_some_and(|name| name == owner),
+            Caller::Operator | Caller::Former(_) => false,
+            Caller::Nobody => self.0.open && is_native_owner(owner),
+        }
+    }
+
+    /// The caller's own owner.
+    pub fn own(&self, world: &World) -> Option<OwnerId> {
+        match self.0.caller {
+            Caller::Agent(id) => world.agent(id).map(|agent| agent.owner),
+            _ => None,
+        }
+    }
+
+    fn owner<'w>(&self, world: &'w World, id: AgentId) -> Option<&'w str> {
+        let agent = world.agent(id)?;
+        world.owner(agent.owner).map(|owner| owner.name.as_str())
+    }
+}
+
+/// Names other protocols' owners have in the ledger; an open hub never speaks for those.
+fn is_native_owner(name: &str) -> bool {
+    !["relay:", "openclaw:", "clara:", "agora:", "hub:"].iter().any(|p| name.starts_with(p))
+}
+
+/// An agent that is at home in this protocol and registered now.
+pub fn native(world: &World, name: &str) -> Option<AgentId> {
+    let id = world.agent_named(ID, name)?;
+    world.agent(id).filter(|agent| agent.home == ID && agent.active).map(|agent| agent.id)
+}
+
+pub fn differs() -> Failure {
+    Failure::forbidden("the body names somebody else than the key")
+}

@@ -1,0 +1,185 @@
+//! Agents: register, show, unregister, heartbeat, reputation.
+
+use axum::extract::{Path, State};
+use rialto_core::answer::Answer;
+use rialto_core::command::Command;
+use rialto_core::id::AgentId;
+use rialto_engine::keys::{Key, Kind};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::Answered;
+use crate::face::caller::Caller;
+use crate::face::{Floor, aliases};
+use crate::kit::fields::Fields;
+use crate::kit::{ijson, stamp, write};
+use crate::registry::codes::{Context, Failure, failed, json};
+use crate::registry::proof::{Anyone, Known, Sent, native};
+use crate::registry::wire::{Register, path_uuid};
+use crate::registry::{ID, shape, translate};
+
+#[derive(Serialize)]
+struct Registered {
+    status: &'static str,
+    agent_id: String,
+    reputation_score: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    webhook_secret: Option<String>,
+}
+
+/// `POST /register`: a new agent, or an update of a known one (§3.1).
+pub async fn register(State(floor): State<Floor>, anyone: Anyone, shown: Shown, sent: Sent) -> Answered {
+    let wire = Register::read(&sent.0)?;
+    if let Some(url) = wire.api_endpoint.as_deref().filter(|url| translate::is_callable(url)) {
+        let blocked = |why| Failure::field("/api_endpoint", format!("api_endpoint {why}"));
+        floor.egress.check(url).map_err(blocked)?;
+    }
+    let native = wire.agent_id.unwrap_or_else(|| floor.engine.ids().uuid());
+    let key = Key::make(Kind::Registry, floor.engine.ids().key_bits());
+    let aliases = aliases(ID, &native.to_string(), &wire.agent_name);
+    let rotated = wire.rotate_key;
+    let command = translate::enrol(wire, native, anyone.actor(), aliases, key.hash());
+    let ran = floor.engine.run_once(command, anyone.once).await;
+    let ran = ran.map_err(|failure| failed(failure, Context::Other))?;
+    let Answer::Agent { agent, desk, new } = ran.answer else { return Err(Failure::not_found()) };
+    // A repeat after a crash finds the agent made, but the key it was made with is gone.
+    let fresh = (new || rotated) && !ran.replayed;
+    let body = Registered {
+        status: "registered",
+        agent_id: agent.native.clone(),
+        reputation_score: write::score(desk.standing.score.millionths()),
+        api_key: if fresh { Some(key.expose().to_owned()) } else { shown.0 },
+        webhook_secret: (agent.liveness == rialto_core::agent::Liveness::Reached)
+            .then(|| floor.engine.secret().webhook_secret(agent.id, agent.secret_generation).text()),
+    };
+    Ok(json(if new { 201 } else { 200 }, &body))
+}
+
+/// The key that was presented, to be shown again to who already has it.
+pub struct Shown(Option<String>);
+
+impl axum::extract::FromRequestParts<Floor> for Shown {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(
+        parts: &mut axum::http::request::Parts,
+        _: &Floor,
+    ) -> Result<Self, Self::Rejection> {
+        let header = parts.headers.get(axum::http::header::AUTHORIZATION);
+        let key = header.and_then(|value| value.to_str().ok()).and_then(rialto_engine::keys::bearer);
+        // An operator's key is nobody's api_key.
+        Ok(Self(key.filter(|key| key.starts_with("rk_")).map(str::to_owned)))
+    }
+}
+
+/// `GET /agents/{agent_id}`: what anybody may know about an agent.
+pub async fn show(State(floor): State<Floor>, Path(id): Path<String>) -> Answered {
+    let id = path_uuid(&id, "agent_id")?.to_string();
+    let now = floor.engine.now();
+    floor.engine.look(|world| {
+        let agent = public(world, &id).ok_or_else(Failure::not_found)?;
+        let both = world.agent(agent).zip(world.desk(agent)).ok_or_else(Failure::not_found)?;
+        Ok(json(200, &shape::entry(&floor, world, (both.0, both.1), None, now)))
+    })
+}
+
+/// An agent of any protocol that is on the lists.
+pub fn public(world: &rialto_core::world::World, name: &str) -> Option<AgentId> {
+    let id = world.agent_named(ID, name)?;
+    world.agent(id).filter(|agent| agent.active).map(|agent| agent.id)
+}
+
+#[derive(Serialize)]
+struct Gone {
+    status: &'static str,
+    agent_id: String,
+}
+
+/// `DELETE /agents/{agent_id}`: off the lists; the id stays reserved.
+pub async fn unregister(State(floor): State<Floor>, known: Known, Path(id): Path<String>) -> Answered {
+    let id = path_uuid(&id, "agent_id")?.to_string();
+    let (agent, by_operator) = floor.engine.look(|world| {
+        if known.0.caller == Caller::Operator {
+            let agent = native(world, &id).ok_or_else(Failure::not_found)?;
+            return Ok::<_, Failure>((agent, true));
+        }
+        Ok((known.agent_of_path(world, &id)?, false))
+    })?;
+    let done = floor.engine.run(Command::Remove { agent, by_operator }).await;
+    done.map_err(|failure| failed(failure, Context::Other))?;
+    Ok(json(200, &Gone { status: "unregistered", agent_id: id }))
+}
+
+#[derive(Serialize)]
+struct Beaten {
+    status: &'static str,
+    agent_id: String,
+    timestamp: String,
+}
+
+/// `POST /heartbeat`: the agent is there and will go on saying so.
+pub async fn heartbeat(State(floor): State<Floor>, known: Known, sent: Sent) -> Answered {
+    let json_body = ijson::read(&sent.0).map_err(crate::kit::fields::Malformed::from)?;
+    let f = Fields::of(&json_body, "")?;
+    let id = f.required("agent_id", f.uuid("agent_id")?)?.to_string();
+    let agent = floor.engine.look(|world| known.agent(world, Some(&id)))?;
+    let done = floor.engine.run_once(Command::Beat { agent }, known.0.once).await;
+    done.map_err(|failure| failed(failure, Context::Other))?;
+    let timestamp = stamp::seconds(floor.engine.now());
+    Ok(json(200, &Beaten { status: "ok", agent_id: id, timestamp }))
+}
+
+#[derive(Serialize)]
+struct Reputation {
+    agent_id: String,
+    score: Box<RawValue>,
+    stats: Stats,
+}
+
+#[derive(Serialize)]
+struct Stats {
+    total: u64,
+    successes: u64,
+    failures: u64,
+}
+
+/// `GET /reputation/{agent_id}`.
+pub async fn reputation(State(floor): State<Floor>, Path(id): Path<String>) -> Answered {
+    let id = path_uuid(&id, "agent_id")?.to_string();
+    floor.engine.look(|world| {
+        let agent = public(world, &id).ok_or_else(Failure::not_found)?;
+        let standing = world.desk(agent).ok_or_else(Failure::not_found)?.standing;
+        let stats = Stats {
+            total: standing.settled(),
+            successes: standing.successes,
+            failures: standing.failures,
+        };
+        let score = write::score(standing.score.millionths());
+        Ok(json(200, &Reputation { agent_id: id.clone(), score, stats }))
+    })
+}
+
+#[derive(Serialize)]
+struct NotApplied {
+    agent_id: String,
+    applied: bool,
+    score: Box<RawValue>,
+    reason: &'static str,
+}
+
+/// `POST /reputation/{agent_id}/success` and `/failure`: answered, and nothing changes (D17).
+pub async fn claim_reputation(State(floor): State<Floor>, Path(id): Path<String>) -> Answered {
+    let id = path_uuid(&id, "agent_id")?.to_string();
+    floor.engine.look(|world| {
+        let agent = public(world, &id).ok_or_else(Failure::not_found)?;
+        let standing = world.desk(agent).ok_or_else(Failure::not_found)?.standing;
+        Ok(json(200, &NotApplied {
+            agent_id: id.clone(),
+            applied: false,
+            score: write::score(standing.score.millionths()),
+            reason: "scores move only when a job settles",
+        }))
+    })
+}

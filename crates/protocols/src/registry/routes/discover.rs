@@ -1,0 +1,145 @@
+//! Discovery: who offers a skill, best first; and what skills there are.
+
+use axum::extract::{RawQuery, State};
+use rialto_core::money::Credits;
+use rialto_core::reputation::Score;
+use rialto_core::world::discover::Wanted;
+use serde::Serialize;
+
+use super::Answered;
+use crate::face::Floor;
+use crate::kit::fields::{Fields, Malformed};
+use crate::kit::ijson::{self, Kind};
+use crate::kit::query::Query;
+use crate::registry::codes::json;
+use crate::registry::proof::Sent;
+use crate::registry::shape::{self, Entry};
+use crate::registry::wire::DECIMALS;
+
+/// Entries of one page at most, and when nothing is said.
+const LIMIT_MAX: i64 = 200;
+const LIMIT: i64 = 50;
+/// Skills listed at once.
+const SKILLS_MAX: usize = 10_000;
+
+#[derive(Serialize)]
+struct Found {
+    agents: Vec<Entry>,
+    total: usize,
+}
+
+struct Question {
+    skill: String,
+    min_reputation: i64,
+    max_cost: Option<Credits>,
+    min_jobs: u64,
+    limit: usize,
+    offset: usize,
+}
+
+/// `GET /discover?skill=…` (§3.2).
+pub async fn get(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answered {
+    let query = Query::read(raw.as_deref().unwrap_or_default())?;
+    let skill = query.text("skill").filter(|skill| !skill.is_empty());
+    let missing = || Malformed { field: "?skill".to_owned(), message: "skill is required".to_owned() };
+    let question = Question {
+        skill: skill.ok_or_else(missing)?.to_owned(),
+        min_reputation: query.score("min_reputation")?.unwrap_or(0),
+        max_cost: query.credits("max_cost", DECIMALS)?,
+        min_jobs: query.integer("min_jobs", 0..=i64::MAX)?.unwrap_or(0).unsigned_abs(),
+        limit: query.integer("limit", 1..=LIMIT_MAX)?.unwrap_or(LIMIT) as usize,
+        offset: query.integer("offset", 0..=i64::MAX)?.unwrap_or(0) as usize,
+    };
+    Ok(find(&floor, &question))
+}
+
+/// `POST /discover`: the same names as JSON (D1).
+pub async fn post(State(floor): State<Floor>, sent: Sent) -> Answered {
+    let body = ijson::read(&sent.0).map_err(Malformed::from)?;
+    let f = Fields::of(&body, "")?;
+    let within = |name: &str, low: i64, high: i64| match f.integer(name)? {
+        Some(n) if !(low..=high).contains(&n) => {
+            Err(f.fail(name, format!("must be a whole number from {low} to {high}")))
+        }
+        found => Ok(found),
+    };
+    let skill = f.required_text("skill")?;
+    if skill.is_empty() {
+        return Err(f.fail("skill", "is required").into());
+    }
+    let question = Question {
+        skill: skill.to_owned(),
+        min_reputation: min_reputation(&f)?,
+        max_cost: f.credits("max_cost", DECIMALS)?,
+        min_jobs: within("min_jobs", 0, i64::MAX)?.unwrap_or(0).unsigned_abs(),
+        limit: within("limit", 1, LIMIT_MAX)?.unwrap_or(LIMIT) as usize,
+        offset: within("offset", 0, i64::MAX)?.unwrap_or(0) as usize,
+    };
+    Ok(find(&floor, &question))
+}
+
+/// A score in millionths, read from its digits like an amount.
+fn min_reputation(f: &Fields<'_, '_>) -> Result<i64, Malformed> {
+    const NAME: &str = "min_reputation";
+    let wrong = || f.fail(NAME, "must be a number from 0 to 100");
+    let Some(given) = f.get(NAME) else { return Ok(0) };
+    let Kind::Number(digits) = given.kind() else { return Err(wrong()) };
+    let value = Credits::parse(digits, 6).map_err(|_| wrong())?;
+    Some(value.micros()).filter(|score| *score <= Score::MAX.millionths()).ok_or_else(wrong)
+}
+
+fn find(floor: &Floor, question: &Question) -> axum::response::Response {
+    let wanted = Wanted {
+        skill: &question.skill,
+        min_score: Score::from_millionths(question.min_reputation),
+        max_price: question.max_cost,
+        min_jobs: question.min_jobs,
+        limit: question.limit,
+        offset: question.offset,
+    };
+    let now = floor.engine.now();
+    let found = floor.engine.look(|world| {
+        let found = world.discover(&wanted, now);
+        let agents = found.page.iter().filter_map(|one| {
+            let both = world.agent(one.agent).zip(world.desk(one.agent))?;
+            Some(shape::entry(floor, world, (both.0, both.1), Some(&question.skill), now))
+        });
+        Found { agents: agents.collect(), total: found.total }
+    });
+    json(200, &found)
+}
+
+#[derive(Serialize)]
+struct Skills {
+    skills: Vec<String>,
+    total_agents: usize,
+}
+
+/// `GET /skills`.
+pub async fn skills(State(floor): State<Floor>) -> Answered {
+    let (mut skills, total_agents) = floor.engine.look(|world| {
+        let names: Vec<String> = world.skills.names().map(str::to_owned).collect();
+        (names, world.online_count())
+    });
+    skills.sort_unstable();
+    skills.truncate(SKILLS_MAX);
+    Ok(json(200, &Skills { skills, total_agents }))
+}
+
+#[derive(Serialize)]
+struct Health {
+    service: &'static str,
+    status: &'static str,
+    agents_online: usize,
+    total_skills: usize,
+}
+
+/// `GET /health`.
+pub async fn health(State(floor): State<Floor>) -> Answered {
+    let (agents_online, total_skills) =
+        floor.engine.look(|world| (world.online_count(), world.skills.names().count()));
+    let writable = floor.engine.is_writable();
+    let status = if writable { "healthy" } else { "unavailable" };
+    let body = Health { service: "registry", status, agents_online, total_skills };
+    Ok(json(if writable { 200 } else { 503 }, &body))
+}

@@ -1,0 +1,239 @@
+//! Jobs: ask for one, look at it, call it off, fetch what was assigned.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use rialto_core::answer::Answer;
+use rialto_core::command::{Canceller, Command, JobRef};
+use rialto_core::id::AgentId;
+use rialto_core::job::{Job, Requester, State as JobState};
+use serde::Serialize;
+
+use super::Answered;
+use crate::face::Floor;
+use crate::face::caller::Caller;
+use crate::kit::fields::Malformed;
+use crate::kit::query::Query;
+use crate::registry::codes::{Context, Failure, RefusedJob, failed, json};
+use crate::registry::proof::{Known, Sent, differs, native};
+use crate::registry::shape::{self, Forwarded};
+use crate::registry::translate::{self, Fresh};
+use crate::registry::wire::{JobPost, path_uuid};
+use crate::registry::{ID, routes::agents::public};
+
+/// Jobs given to a worker at once.
+const FETCHED_MAX: usize = 50;
+/// The longest a poll may wait, in seconds.
+const WAIT_MAX: i64 = 30;
+
+/// `POST /jobs`: the hub picks the worker, or the body names it.
+pub async fn post(State(floor): State<Floor>, known: Known, sent: Sent) -> Answered {
+    let wire = JobPost::read(&sent.0)?;
+    ask(&floor, known, wire).await
+}
+
+/// `POST /agents/{agent_id}/jobs`: the path names the worker.
+pub async fn post_to(
+    State(floor): State<Floor>,
+    known: Known,
+    Path(agent): Path<String>,
+    sent: Sent,
+) -> Answered {
+    let agent = path_uuid(&agent, "agent_id")?;
+    let mut wire = JobPost::read(&sent.0)?;
+    if wire.agent_id.is_some_and(|named| named != agent) {
+        return Err(Failure::field("/agent_id", "agent_id differs from the one in the path"));
+    }
+    wire.agent_id = Some(agent);
+    ask(&floor, known, wire).await
+}
+
+async fn ask(floor: &Floor, known: Known, wire: JobPost) -> Answered {
+    let refused = RefusedJob {
+        job_id: wire.job_id.map(|id| id.to_string()),
+        agent_id: wire.agent_id.map(|id| id.to_string()),
+        at: floor.engine.now(),
+    };
+    open(floor, known, wire).await.map_err(|failure| failure.of_job(refused))
+}
+
+async fn open(floor: &Floor, known: Known, wire: JobPost) -> Answered {
+    let requester = requester(floor, &known, wire.orchestrator_id.as_deref())?;
+    let worker = match wire.agent_id {
+        None => None,
+        Some(id) => {
+            let found = floor.engine.look(|world| public(world, &id.to_string()));
+            Some(found.ok_or_else(Failure::not_found)?)
+        }
+    };
+    if let Some(url) = &wire.callback_url {
+        let blocked = |why| Failure::field("/callback_url", format!("callback_url {why}"));
+        floor.egress.check(url).map_err(blocked)?;
+    }
+    let ids = floor.engine.ids();
+    let fresh = Fresh { uuid: ids.uuid(), job_id: ids.uuid() };
+    let settings = &floor.settings.registry;
+    let command =
+        translate::open_job(wire, requester, worker, fresh, settings, floor.engine.now());
+    let ran = floor.engine.run_once(command, known.0.once).await;
+    let ran = ran.map_err(|failure| failed(failure, Context::Job))?;
+    let Answer::Job { job, .. } = ran.answer else { return Err(Failure::not_found()) };
+    settle(floor, job).await
+}
+
+/// Who asks: the key's agent, or on an open hub whoever the body says.
+fn requester(floor: &Floor, known: &Known, named: Option<&str>) -> Result<Requester, Failure> {
+    floor.engine.look(|world| match known.0.caller {
+        Caller::Nobody | Caller::Former(_) => {
+            let named = named.ok_or_else(|| {
+                Failure::field("/orchestrator_id", "orchestrator_id is required")
+            })?;
+            let name = named.to_lowercase();
+            match (native(world, &name), world.agent_named(ID, &name)) {
+                (Some(agent), _) => Ok(Requester::Agent(agent)),
+                (None, None) => Ok(Requester::Guest(named.to_owned())),
+                // An agent of another protocol, or one that has left, speaks with its own key only.
+                (None, Some(_)) => Err(differs()),
+            }
+        }
+        _ => {
+            let name = named.map(str::to_lowercase);
+            known.agent(world, name.as_deref()).map(Requester::Agent)
+        }
+    })
+}
+
+/// Waits for the worker as long as a caller is kept waiting, and answers with what there is.
+async fn settle(floor: &Floor, job: Arc<Job>) -> Answered {
+    let mut job = job;
+    if !job.state.is_final() && !job.pending {
+        let wait = Duration::from_millis(floor.settings.registry.sync_wait.0.unsigned_abs());
+        let now = floor.engine.ended(job.id, wait).await;
+        let now = now.map_err(|failure| failed(failure, Context::Job))?;
+        job = now.ok_or_else(Failure::not_found)?;
+    }
+    if !job.state.is_final() && !job.pending {
+        let marked = floor.engine.run(Command::MarkPending { job: job.id }).await;
+        match marked {
+            Ok(Answer::Job { job: now, .. }) => job = now,
+            // It ended while we were about to say that it had not.
+            _ => {
+                let now = floor.engine.job(job.id).await;
+                let now = now.map_err(|failure| failed(failure, Context::Job))?;
+                job = now.ok_or_else(Failure::not_found)?;
+            }
+        }
+    }
+    if job.state == JobState::Withdrawn {
+        return Err(Failure::offline());
+    }
+    Ok(shape::answer(floor, &job, shape::result_status(&job)))
+}
+
+/// A job of this protocol by its id, if the caller may see it.
+async fn seen(floor: &Floor, known: &Known, id: &str) -> Result<Arc<Job>, Failure> {
+    let id = path_uuid(id, "job_id")?;
+    let job = by_either_name(floor, id).await?;
+    let allowed = match known.0.caller {
+        Caller::Agent(agent) => job.asked_by(agent) || job.worker() == Some(agent),
+        Caller::Nobody => known.0.is_open() && job.origin == ID,
+        Caller::Operator | Caller::Former(_) => false,
+    };
+    if allowed { Ok(job) } else { Err(Failure::not_found()) }
+}
+
+/// A job by the requester's id, or by the hub's own, which is what a bridged worker knows.
+pub async fn by_either_name(floor: &Floor, id: uuid::Uuid) -> Result<Arc<Job>, Failure> {
+    let own = JobRef::Foreign { origin: ID, id: id.to_string() };
+    for wanted in [own, JobRef::Uuid(id)] {
+        let found = floor.engine.find_job(&wanted).await;
+        if let Some(job) = found.map_err(|failure| failed(failure, Context::Job))? {
+            return Ok(job);
+        }
+    }
+    Err(Failure::not_found())
+}
+
+/// `GET /jobs/{job_id}`: how it stands, for its two parties.
+pub async fn show(State(floor): State<Floor>, known: Known, Path(id): Path<String>) -> Answered {
+    let job = seen(&floor, &known, &id).await?;
+    let status = if job.state.is_final() { 200 } else { 202 };
+    Ok(shape::answer(&floor, &job, status))
+}
+
+/// `POST /jobs/{job_id}/cancel`: called off before the worker has it.
+pub async fn cancel(State(floor): State<Floor>, known: Known, Path(id): Path<String>) -> Answered {
+    let job = seen(&floor, &known, &id).await?;
+    let by = match (known.0.caller, &job.requester) {
+        (Caller::Agent(agent), _) => Canceller::Agent(agent),
+        (_, Requester::Agent(agent)) => Canceller::Agent(*agent),
+        // A guest has no key to show; on an open hub its word is enough.
+        (_, Requester::Guest(_)) => Canceller::Operator,
+    };
+    let command = Command::Cancel { job: JobRef::Uuid(job.uuid), by };
+    let ran = floor.engine.run_once(command, known.0.once).await;
+    match ran.map_err(|failure| failed(failure, Context::Job))?.answer {
+        Answer::Job { job, .. } => Ok(shape::answer(&floor, &job, 200)),
+        _ => Err(Failure::not_found()),
+    }
+}
+
+#[derive(Serialize)]
+struct Work {
+    jobs: Vec<Forwarded>,
+}
+
+/// `GET /agents/{agent_id}/jobs`: what waits for the agent, at once or after a while.
+pub async fn fetch(
+    State(floor): State<Floor>,
+    known: Known,
+    Path(id): Path<String>,
+    RawQuery(raw): RawQuery,
+) -> Answered {
+    let id = path_uuid(&id, "agent_id")?.to_string();
+    let query = Query::read(raw.as_deref().unwrap_or_default())?;
+    if query.text("status").is_some_and(|status| status != "PENDING") {
+        let message = "status must be PENDING".to_owned();
+        return Err(Malformed { field: "?status".to_owned(), message }.into());
+    }
+    let wait = query.integer("wait", 0..=WAIT_MAX)?.unwrap_or(0);
+    let agent = floor.engine.look(|world| known.agent_of_path(world, &id))?;
+    floor.engine.seen(agent);
+    let until = tokio::time::Instant::now() + Duration::from_secs(wait.unsigned_abs());
+    loop {
+        let news = floor.engine.news_of(agent);
+        let told = news.notified();
+        tokio::pin!(told);
+        // From here on nothing can be missed, so looking comes after it.
+        told.as_mut().enable();
+        let jobs = hand_over(&floor, agent).await?;
+        if !jobs.is_empty() || tokio::time::timeout_at(until, told).await.is_err() {
+            return Ok(work(&floor, &jobs));
+        }
+    }
+}
+
+/// The oldest jobs in the agent's hands; those it has not seen are marked as handed over first.
+async fn hand_over(floor: &Floor, agent: AgentId) -> Result<Vec<Arc<Job>>, Failure> {
+    let jobs: Vec<Arc<Job>> = floor.engine.look(|world| {
+        let held = |job: &&Arc<Job>| matches!(job.state, JobState::Assigned | JobState::Running);
+        world.work_of(agent).filter(held).take(FETCHED_MAX).cloned().collect()
+    });
+    let fresh = |job: &Arc<Job>| job.assignment.is_some_and(|turn| !turn.handed_over);
+    if !jobs.iter().any(fresh) {
+        return Ok(jobs);
+    }
+    let ids = jobs.iter().map(|job| job.id).collect();
+    let ran = floor.engine.run(Command::HandOver { agent, jobs: ids }).await;
+    match ran.map_err(|failure| failed(failure, Context::Job))? {
+        Answer::Jobs(jobs) => Ok(jobs),
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn work(floor: &Floor, jobs: &[Arc<Job>]) -> Response {
+    let shown = |world: &_| jobs.iter().map(|job| shape::forwarded(floor, world, job)).collect();
+    json(200, &Work { jobs: floor.engine.look(shown) })
+}

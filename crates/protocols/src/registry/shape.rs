@@ -1,0 +1,261 @@
+//! What goes over the wire: results, discovery entries, jobs as forwarded, transfers.
+
+use axum::response::Response;
+use rialto_core::agent::{Agent, Desk, Liveness};
+use rialto_core::job::{Cause, Job, Requester, State};
+use rialto_core::ledger::Transfer;
+use rialto_core::money::Credits;
+use rialto_core::time::Timestamp;
+use rialto_core::world::World;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::codes::{self, of_cause};
+use super::wire::{CURRENCY, DECIMALS, Status};
+use super::{ID, token};
+use crate::face::Floor;
+use crate::kit::{stamp, write};
+
+/// An amount with two decimals; finer ones are rounded down, as balances are.
+pub fn money(amount: Credits) -> Box<RawValue> {
+    write::amount(amount.floor(DECIMALS), DECIMALS)
+}
+
+/// A price in this protocol's step: rounded up, so that nobody works for less than it asked.
+pub fn price(amount: Credits) -> Credits {
+    amount.ceil(DECIMALS).unwrap_or(amount)
+}
+
+/// A job's result, or that there is none yet.
+#[derive(Serialize)]
+pub struct ResultBody<'a> {
+    job_id: &'a str,
+    agent_id: Option<String>,
+    status: &'static str,
+    output_data: Option<Box<RawValue>>,
+    execution_cost: Box<RawValue>,
+    execution_time_ms: i64,
+    error_message: Option<&'a str>,
+    error_code: Option<&'static str>,
+    timestamp_utc: String,
+}
+
+/// How a job stands, in the three words of this protocol.
+pub fn status(job: &Job) -> Status {
+    match job.state {
+        State::Completed => Status::Success,
+        State::Failed | State::Expired | State::Cancelled | State::Withdrawn => Status::Failure,
+        State::Open
+        | State::Queued
+        | State::Negotiating
+        | State::Deferred { .. }
+        | State::Assigned
+        | State::Running => Status::Pending,
+    }
+}
+
+/// The result body of a job.
+pub fn result<'a>(world: &World, job: &'a Job) -> ResultBody<'a> {
+    let status = status(job);
+    let report = job.report.as_ref();
+    let worker = job.worker().and_then(|id| world.name_of(id, ID)).map(str::to_owned);
+    let cause = report.and_then(|report| report.cause);
+    let text = report.and_then(|report| report.text.as_deref());
+    let failed = status == Status::Failure;
+    ResultBody {
+        job_id: &job.foreign,
+        agent_id: worker,
+        status: status.as_str(),
+        output_data: report.and_then(|r| r.output.as_deref()).map(write::verbatim),
+        execution_cost: money(report.map_or(Credits::ZERO, |report| report.paid)),
+        execution_time_ms: report.map_or(0, |report| report.took.0),
+        error_message: failed.then(|| text.unwrap_or("the agent gave no reason")),
+        error_code: cause.and_then(of_cause),
+        timestamp_utc: stamp::seconds(job.ended_at.unwrap_or(job.opened_at)),
+    }
+}
+
+/// The HTTP status that goes with a job's answer.
+pub fn result_status(job: &Job) -> u16 {
+    match status(job) {
+        Status::Pending => 202,
+        Status::Success => 200,
+        // Only what the worker said itself is an ordinary answer.
+        Status::Failure => match job.report.as_ref().and_then(|report| report.cause) {
+            Some(Cause::Unusable) => 502,
+            _ => 200,
+        },
+    }
+}
+
+/// The answer to whoever asked for a job.
+pub fn answer(floor: &Floor, job: &Job, status: u16) -> Response {
+    let mut answer = floor.engine.look(|world| codes::json(status, &result(world, job)));
+    if let Ok(id) = job.uuid.to_string().parse() {
+        answer.headers_mut().insert("rialto-job", id);
+    }
+    answer
+}
+
+/// A job as its worker gets it: the requester's own words but for the address of the answer.
+#[derive(Serialize)]
+pub struct Forwarded {
+    job_id: String,
+    orchestrator_id: String,
+    skill_name: String,
+    input_data: Box<RawValue>,
+    budget: Box<RawValue>,
+    currency: &'static str,
+    callback_url: String,
+    timestamp_utc: String,
+}
+
+pub fn forwarded(floor: &Floor, world: &World, job: &Job) -> Forwarded {
+    let native = job.origin == ID;
+    let orchestrator = match &job.requester {
+        Requester::Agent(id) => world.name_of(*id, ID).unwrap_or_default().to_owned(),
+        Requester::Guest(name) => name.clone(),
+    };
+    let agreed = job.assignment.map_or(job.budget, |turn| turn.price);
+    let said: Option<String> = serde_json::from_str(&job.meta).unwrap_or_default();
+    Forwarded {
+        // A requester of another protocol keeps its own id; the worker sees the hub's.
+        job_id: if native { job.foreign.clone() } else { job.uuid.to_string() },
+        orchestrator_id: orchestrator,
+        skill_name: job.skill.clone(),
+        input_data: write::verbatim(&job.input),
+        budget: money(if native { job.budget } else { agreed }),
+        currency: CURRENCY,
+        callback_url: format!(
+            "{}/registry/callbacks/{}",
+            floor.hub_url,
+            token::make(floor.engine.secret(), job)
+        ),
+        timestamp_utc: said.filter(|_| native).unwrap_or_else(|| stamp::seconds(job.opened_at)),
+    }
+}
+
+/// An agent as discovery shows it.
+#[derive(Serialize)]
+pub struct Entry {
+    agent_id: String,
+    agent_name: String,
+    api_endpoint: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skill: Option<Asked>,
+    reputation_score: Box<RawValue>,
+    status: &'static str,
+    owner_id: String,
+    skills: Vec<Offered>,
+    hub_endpoint: String,
+    protocol: String,
+    jobs_settled: u64,
+    registered_at: String,
+    last_heartbeat: Option<String>,
+}
+
+/// The skill that was asked for.
+#[derive(Serialize)]
+struct Asked {
+    skill_name: String,
+    cost_per_call: Box<RawValue>,
+}
+
+#[derive(Serialize)]
+struct Offered {
+    skill_name: String,
+    description: String,
+    cost_per_call: Box<RawValue>,
+    input_schema: Box<RawValue>,
+    output_schema: Box<RawValue>,
+}
+
+/// One discovery entry; with `asked`, the skill that was looked for.
+pub fn entry(
+    floor: &Floor,
+    world: &World,
+    (agent, desk): (&Agent, &Desk),
+    asked: Option<&str>,
+    now: Timestamp,
+) -> Entry {
+    let id = world.name_of(agent.id, ID).unwrap_or_default().to_owned();
+    let hub_endpoint = format!("{}/registry/agents/{id}", floor.hub_url);
+    let own = agent.endpoint.clone().filter(|_| {
+        agent.home == ID
+            && agent.liveness == Liveness::Reached
+            && !floor.settings.registry.hide_endpoints
+    });
+    let owner = world.owner(agent.owner).map(|owner| owner.name.clone()).unwrap_or_default();
+    let skill = asked.and_then(|name| agent.skill(name)).map(|skill| Asked {
+        skill_name: skill.name.clone(),
+        cost_per_call: money(price(skill.price)),
+    });
+    let offered = agent.skills.iter().map(|skill| Offered {
+        skill_name: skill.name.clone(),
+        description: skill.about.clone(),
+        cost_per_call: money(price(skill.price)),
+        input_schema: write::verbatim(&skill.input),
+        output_schema: write::verbatim(&skill.output),
+    });
+    Entry {
+        agent_id: id,
+        agent_name: agent.name.clone(),
+        api_endpoint: own.unwrap_or_else(|| hub_endpoint.clone()),
+        skill,
+        reputation_score: write::score(desk.standing.score.millionths()),
+        status: if world.is_online(agent.id, now) { "online" } else { "offline" },
+        owner_id: owner,
+        skills: offered.collect(),
+        hub_endpoint,
+        protocol: agent.home.to_string(),
+        jobs_settled: desk.standing.settled(),
+        registered_at: stamp::seconds(agent.registered_at),
+        last_heartbeat: desk.presence.heard.map(stamp::seconds),
+    }
+}
+
+/// A payment, as this protocol lists it.
+#[derive(Serialize)]
+pub struct TransferBody {
+    transfer_id: String,
+    from_owner: String,
+    to_owner: String,
+    amount: Box<RawValue>,
+    job_id: Option<String>,
+    timestamp_utc: String,
+}
+
+impl TransferBody {
+    pub fn of(world: &World, transfer: &Transfer) -> Self {
+        Self {
+            transfer_id: transfer.foreign.clone(),
+            from_owner: owner_name(world, transfer.from),
+            to_owner: owner_name(world, transfer.to),
+            amount: money(transfer.amount),
+            job_id: transfer.job.clone(),
+            timestamp_utc: stamp::seconds(transfer.at),
+        }
+    }
+
+    /// A job's payment by its hold, which nobody ordered by hand.
+    pub fn of_entry(
+        world: &World,
+        entry: &rialto_core::ledger::Entry,
+        job_id: Option<String>,
+    ) -> Self {
+        let digest = rialto_core::alias::Digest::of(&[b"registry entry", &entry.id.0.to_be_bytes()]);
+        let id = uuid::Builder::from_random_bytes(digest.0).into_uuid();
+        Self {
+            transfer_id: id.to_string(),
+            from_owner: owner_name(world, entry.from.owner),
+            to_owner: owner_name(world, entry.to.owner),
+            amount: money(entry.amount),
+            job_id,
+            timestamp_utc: stamp::seconds(entry.at),
+        }
+    }
+}
+
+fn owner_name(world: &World, id: rialto_core::id::OwnerId) -> String {
+    world.owner(id).map(|owner| owner.name.clone()).unwrap_or_default()
+}

@@ -1,0 +1,157 @@
+//! From this protocol's words to commands.
+
+use rialto_core::agent::{Liveness, Skill};
+use rialto_core::agent::key::KeyHash;
+use rialto_core::command::{Actor, Command, Enrol, JobRef, OpenJob, Pay, ReportWork};
+use rialto_core::id::AgentId;
+use rialto_core::job::{Cause, Policy, Requester, Selection};
+use rialto_core::money::Credits;
+use rialto_core::time::{Millis, Timestamp};
+use uuid::Uuid;
+
+use super::codes::to_cause;
+use super::wire::{JobPost, Register, ResultPost, SkillOffer, Status, TransferPost};
+use super::{ID, Settings};
+
+/// A job nobody finishes is given up after this long, whatever its workers do.
+const JOB_LIFE: Millis = Millis::hours(24);
+
+pub fn enrol(
+    wire: Register,
+    native: Uuid,
+    actor: Actor,
+    aliases: Vec<(rialto_core::alias::Protocol, String)>,
+    key: KeyHash,
+) -> Command {
+    let card = serde_json::json!({
+        "version": wire.version,
+        "timestamp_utc": wire.timestamp_utc.map(crate::kit::stamp::seconds),
+    });
+    let reached = wire.api_endpoint.as_deref().is_some_and(is_callable);
+    Command::Enrol(Box::new(Enrol {
+        actor,
+        home: ID,
+        native: native.to_string(),
+        aliases,
+        owner: wire.owner_id,
+        name: wire.agent_name,
+        liveness: if reached { Liveness::Reached } else { Liveness::Polls },
+        endpoint: wire.api_endpoint,
+        skills: wire.skills.into_iter().map(skill).collect(),
+        card: card.to_string(),
+        key: Some(key),
+        rotate: wire.rotate_key,
+    }))
+}
+
+/// Only these are ever called; `local://…` and its like mean "I will poll".
+pub fn is_callable(url: &str) -> bool {
+    let scheme = url.split(':').next().unwrap_or_default();
+    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
+}
+
+fn skill(offer: SkillOffer) -> Skill {
+    Skill {
+        name: offer.skill_name,
+        price: offer.cost_per_call,
+        about: offer.description,
+        input: offer.input_schema,
+        output: offer.output_schema,
+    }
+}
+
+/// Ids that only the hub can make up.
+#[derive(Clone, Copy, Debug)]
+pub struct Fresh {
+    pub uuid: Uuid,
+    pub job_id: Uuid,
+}
+
+pub fn open_job(
+    wire: JobPost,
+    requester: Requester,
+    worker: Option<AgentId>,
+    fresh: Fresh,
+    settings: &Settings,
+    now: Timestamp,
+) -> Command {
+    let by_hub = worker.is_none();
+    Command::OpenJob(Box::new(OpenJob {
+        uuid: fresh.uuid,
+        origin: ID,
+        foreign: wire.job_id.unwrap_or(fresh.job_id).to_string(),
+        content: content(&wire, worker),
+        requester,
+        skill: wire.skill_name,
+        input: wire.input_data,
+        budget: wire.budget,
+        selection: worker.map_or(Selection::BestReputation, Selection::Direct),
+        policy: Policy {
+            next_when_unreachable: by_hub,
+            next_when_declined: by_hub,
+            next_when_failed: false,
+            queue_unmatched: false,
+        },
+        deadline: now.plus(JOB_LIFE),
+        lease: settings.lease,
+        callback: wire.callback_url,
+        meta: serde_json::to_string(&wire.timestamp_utc).unwrap_or_default(),
+        hops: 0,
+    }))
+}
+
+/// What was asked, and of whom: the path's worker counts like the body's.
+fn content(wire: &JobPost, worker: Option<AgentId>) -> rialto_core::alias::Digest {
+    let worker = worker.map_or(0, |worker| worker.0).to_be_bytes();
+    rialto_core::alias::Digest::of(&[&wire.content.0, &worker])
+}
+
+/// A worker's word about a job, however it came.
+pub fn report(wire: ResultPost, job: JobRef, by: AgentId) -> Command {
+    if wire.status == Status::Pending {
+        return Command::Start { job, by };
+    }
+    let ok = wire.status == Status::Success;
+    let silent = "the agent reported a failure";
+    Command::Report(Box::new(ReportWork {
+        job,
+        by,
+        ok,
+        output: wire.output_data,
+        // A worker that names no cost wants its price; what is paid is capped by it anyway.
+        cost: wire.execution_cost.unwrap_or(Credits::MAX),
+        took: Millis(wire.execution_time_ms),
+        cause: (!ok).then(|| to_cause(wire.error_code.as_deref())),
+        text: (!ok).then(|| wire.error_message.unwrap_or_else(|| silent.to_owned())),
+        content: wire.content,
+    }))
+}
+
+/// An answer that made no sense: the job failed, and the worker is to blame.
+pub fn unusable(job: JobRef, by: AgentId, why: &str) -> Command {
+    Command::Report(Box::new(ReportWork {
+        job,
+        by,
+        ok: false,
+        output: None,
+        cost: Credits::ZERO,
+        took: Millis(0),
+        cause: Some(Cause::Unusable),
+        text: Some(why.to_owned()),
+        content: rialto_core::alias::Digest::of(&[b"unusable", why.as_bytes()]),
+    }))
+}
+
+pub fn pay(wire: TransferPost, fresh: Uuid, open_payee: bool) -> Command {
+    Command::Pay(Box::new(Pay {
+        origin: ID,
+        named: wire.transfer_id.is_some(),
+        foreign: wire.transfer_id.unwrap_or(fresh).to_string(),
+        from: wire.from_owner,
+        to: wire.to_owner,
+        amount: wire.amount,
+        job: wire.job_id.map(|id| id.to_string()),
+        open_payee,
+        content: wire.content,
+    }))
+}

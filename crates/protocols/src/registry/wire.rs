@@ -1,0 +1,338 @@
+//! What comes over the wire, read strictly and named by field.
+
+use rialto_core::alias::Digest;
+use rialto_core::money::Credits;
+use rialto_core::text::check_name;
+use rialto_core::time::Timestamp;
+use uuid::Uuid;
+
+use crate::kit::fields::{Fields, Malformed};
+use crate::kit::ijson::{self, Json, Kind};
+
+/// Credits have two decimals here.
+pub const DECIMALS: usize = 2;
+/// Longest name of an agent, an owner or a skill.
+const NAME_MAX: usize = 128;
+/// Skills of one agent.
+const SKILLS_MAX: usize = 64;
+/// Longest description of a skill.
+const ABOUT_MAX: usize = 4_096;
+/// Longest error text of a result.
+const ERROR_TEXT_MAX: usize = 4_096;
+/// The one currency.
+pub const CURRENCY: &str = "chorus_credits_v1";
+/// The version spoken.
+pub const VERSION: &str = "0.1";
+/// Owner names the hub gives to others.
+const RESERVED_OWNERS: [&str; 5] = ["relay:", "openclaw:", "clara:", "agora:", "hub:"];
+
+/// An agent announces itself.
+#[derive(Clone, Debug)]
+pub struct Register {
+    pub agent_id: Option<Uuid>,
+    pub agent_name: String,
+    pub owner_id: String,
+    pub api_endpoint: Option<String>,
+    pub skills: Vec<SkillOffer>,
+    pub version: String,
+    pub timestamp_utc: Option<Timestamp>,
+    pub rotate_key: bool,
+}
+
+/// One thing an agent sells. Schemas are JSON text.
+#[derive(Clone, Debug)]
+pub struct SkillOffer {
+    pub skill_name: String,
+    pub description: String,
+    pub cost_per_call: Credits,
+    pub input_schema: String,
+    pub output_schema: String,
+}
+
+/// An orchestrator asks for work.
+#[derive(Clone, Debug)]
+pub struct JobPost {
+    pub job_id: Option<Uuid>,
+    pub orchestrator_id: Option<String>,
+    pub agent_id: Option<Uuid>,
+    pub skill_name: String,
+    /// JSON text, as it came.
+    pub input_data: String,
+    pub budget: Credits,
+    pub callback_url: Option<String>,
+    pub timestamp_utc: Option<String>,
+    /// Of all that matters, to tell a repeat from another job.
+    pub content: Digest,
+}
+
+/// A worker's word about a job.
+#[derive(Clone, Debug)]
+pub struct ResultPost {
+    pub job_id: Option<Uuid>,
+    pub agent_id: Option<Uuid>,
+    pub status: Status,
+    pub output_data: Option<String>,
+    pub execution_cost: Option<Credits>,
+    pub execution_time_ms: i64,
+    pub error_message: Option<String>,
+    pub error_code: Option<String>,
+    pub content: Digest,
+}
+
+/// The three states a job has here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    Success,
+    Failure,
+    Pending,
+}
+
+/// An order to pay.
+#[derive(Clone, Debug)]
+pub struct TransferPost {
+    pub transfer_id: Option<Uuid>,
+    pub from_owner: String,
+    pub to_owner: String,
+    pub amount: Credits,
+    pub job_id: Option<Uuid>,
+    pub content: Digest,
+}
+
+impl Status {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "SUCCESS",
+            Self::Failure => "FAILURE",
+            Self::Pending => "PENDING",
+        }
+    }
+}
+
+impl Register {
+    pub fn read(body: &[u8]) -> Result<Self, Malformed> {
+        let json = ijson::read(body)?;
+        let f = Fields::of(&json, "")?;
+        let owner_id = owner_name(&f, "owner_id")?;
+        let version = f.text("version")?.unwrap_or(VERSION);
+        if version != VERSION && !version.starts_with("0.1-") {
+            return Err(f.fail("version", "must be \"0.1\""));
+        }
+        Ok(Self {
+            agent_id: f.uuid("agent_id")?,
+            agent_name: f.required_name("agent_name", NAME_MAX)?.to_owned(),
+            owner_id,
+            api_endpoint: f.text("api_endpoint")?.filter(|url| !url.is_empty()).map(str::to_owned),
+            skills: skills(&f)?,
+            version: version.to_owned(),
+            timestamp_utc: f.time("timestamp_utc")?,
+            rotate_key: f.flag("rotate_key")?.unwrap_or(false),
+        })
+    }
+}
+
+fn skills(f: &Fields<'_, '_>) -> Result<Vec<SkillOffer>, Malformed> {
+    let mut offers: Vec<SkillOffer> = Vec::new();
+    for (at, item) in f.list("skills", SKILLS_MAX)?.unwrap_or_default().iter().enumerate() {
+        let s = Fields::of(item, format!("/skills/{at}"))?;
+        let offer = SkillOffer {
+            skill_name: s.required_name("skill_name", NAME_MAX)?.to_owned(),
+            description: bounded(&s, "description", ABOUT_MAX)?.unwrap_or_default(),
+            cost_per_call: s.required_credits("cost_per_call", DECIMALS)?,
+            input_schema: schema(&s, "input_schema")?,
+            output_schema: schema(&s, "output_schema")?,
+        };
+        if offers.iter().any(|known| known.skill_name == offer.skill_name) {
+            return Err(s.fail("skill_name", "occurs twice; each skill has one entry"));
+        }
+        offers.push(offer);
+    }
+    Ok(offers)
+}
+
+/// A toy schema: name to type name. Kept as it came.
+fn schema(s: &Fields<'_, '_>, name: &str) -> Result<String, Malformed> {
+    Ok(s.object(name)?.and(s.get(name)).map_or("{}", Json::raw).to_owned())
+}
+
+fn bounded(f: &Fields<'_, '_>, name: &str, max: usize) -> Result<Option<String>, Malformed> {
+    let text = f.text(name)?;
+    match text.filter(|text| text.chars().count() > max) {
+        Some(_) => Err(f.fail(name, format!("has more than {max} characters"))),
+        None => Ok(text.map(str::to_owned)),
+    }
+}
+
+/// An owner's name that a caller may use for itself.
+pub fn owner_name(f: &Fields<'_, '_>, name: &str) -> Result<String, Malformed> {
+    let owner = f.required_name(name, NAME_MAX)?;
+    match RESERVED_OWNERS.iter().find(|prefix| owner.starts_with(**prefix)) {
+        Some(prefix) => Err(f.fail(name, format!("must not start with \"{prefix}\""))),
+        None => Ok(owner.to_owned()),
+    }
+}
+
+/// Any name in the ledger, for operators and for payees.
+pub fn ledger_name(f: &Fields<'_, '_>, name: &str) -> Result<String, Malformed> {
+    Ok(f.required_name(name, NAME_MAX + 32)?.to_owned())
+}
+
+impl JobPost {
+    pub fn read(body: &[u8]) -> Result<Self, Malformed> {
+        let json = ijson::read(body)?;
+        let f = Fields::of(&json, "")?;
+        let currency = f.text("currency")?.unwrap_or(CURRENCY);
+        if currency != CURRENCY {
+            return Err(f.fail("currency", format!("must be \"{CURRENCY}\"")));
+        }
+        let orchestrator_id = f.name("orchestrator_id", NAME_MAX)?.map(str::to_owned);
+        let skill_name = f.required_name("skill_name", NAME_MAX)?.to_owned();
+        let input = f.object("input_data")?.and(f.get("input_data"));
+        let budget = f.required_credits("budget", DECIMALS)?;
+        let callback_url = f.text("callback_url")?.filter(|url| !url.is_empty());
+        let agent_id = f.uuid("agent_id")?;
+        f.time("timestamp_utc")?;
+        let mut meaning = Vec::new();
+        if let Some(input) = input {
+            canonical(input, &mut meaning);
+        }
+        let content = Digest::of(&[
+            skill_name.as_bytes(),
+            &meaning,
+            &budget.micros().to_be_bytes(),
+            callback_url.unwrap_or_default().as_bytes(),
+            agent_id.map(Uuid::into_bytes).unwrap_or_default().as_slice(),
+        ]);
+        Ok(Self {
+            job_id: f.uuid("job_id")?,
+            orchestrator_id,
+            agent_id,
+            skill_name,
+            input_data: input.map_or("{}", Json::raw).to_owned(),
+            budget,
+            callback_url: callback_url.map(str::to_owned),
+            timestamp_utc: f.text("timestamp_utc")?.map(str::to_owned),
+            content,
+        })
+    }
+}
+
+impl ResultPost {
+    pub fn read(body: &[u8]) -> Result<Self, Malformed> {
+        let json = ijson::read(body)?;
+        let f = Fields::of(&json, "")?;
+        let status = match f.required_text("status")? {
+            "SUCCESS" => Status::Success,
+            "FAILURE" => Status::Failure,
+            "PENDING" => Status::Pending,
+            _ => return Err(f.fail("status", "must be \"SUCCESS\", \"FAILURE\" or \"PENDING\"")),
+        };
+        let execution_time_ms = f.integer("execution_time_ms")?.unwrap_or(0);
+        if execution_time_ms < 0 {
+            return Err(f.fail("execution_time_ms", "must not be negative"));
+        }
+        let error_message =
+            bounded(&f, "error_message", ERROR_TEXT_MAX)?.filter(|text| !text.is_empty());
+        let output = match status {
+            Status::Success => {
+                if error_message.is_some() {
+                    return Err(f.fail("error_message", "must be null when status is SUCCESS"));
+                }
+                f.object("output_data")?;
+                Some(f.required("output_data", f.get("output_data"))?)
+            }
+            Status::Failure | Status::Pending => None,
+        };
+        let error_code = f.text("error_code")?.map(str::to_owned);
+        let cost = f.credits("execution_cost", DECIMALS)?;
+        let mut meaning = Vec::new();
+        if let Some(output) = output {
+            canonical(output, &mut meaning);
+        }
+        let content = Digest::of(&[
+            status.as_str().as_bytes(),
+            &meaning,
+            &cost.map_or(-1, Credits::micros).to_be_bytes(),
+            error_message.as_deref().unwrap_or_default().as_bytes(),
+            error_code.as_deref().unwrap_or_default().as_bytes(),
+        ]);
+        Ok(Self {
+            job_id: f.uuid("job_id")?,
+            agent_id: f.uuid("agent_id")?,
+            status,
+            output_data: output.map(|json| json.raw().to_owned()),
+            execution_cost: cost,
+            execution_time_ms,
+            error_message,
+            error_code,
+            content,
+        })
+    }
+}
+
+impl TransferPost {
+    pub fn read(body: &[u8]) -> Result<Self, Malformed> {
+        let json = ijson::read(body)?;
+        let f = Fields::of(&json, "")?;
+        let (from_owner, to_owner) = (ledger_name(&f, "from_owner")?, ledger_name(&f, "to_owner")?);
+        let amount = f.required_credits("amount", DECIMALS)?;
+        if amount.is_zero() {
+            return Err(f.fail("amount", "must be above zero"));
+        }
+        let job_id = f.uuid("job_id")?;
+        f.time("timestamp_utc")?;
+        let content = Digest::of(&[
+            from_owner.as_bytes(),
+            to_owner.as_bytes(),
+            &amount.micros().to_be_bytes(),
+            job_id.map(Uuid::into_bytes).unwrap_or_default().as_slice(),
+        ]);
+        let transfer_id = f.uuid("transfer_id")?;
+        Ok(Self { transfer_id, from_owner, to_owner, amount, job_id, content })
+    }
+}
+
+/// Writes what a value means, whatever its spacing, member order and escapes.
+fn canonical(json: &Json<'_>, out: &mut Vec<u8>) {
+    let mut text = |tag: u8, text: &str| {
+        out.push(tag);
+        out.extend((text.len() as u64).to_be_bytes());
+        out.extend(text.as_bytes());
+    };
+    match json.kind() {
+        Kind::Null => text(b'n', ""),
+        Kind::Bool(flag) => text(b'b', if *flag { "1" } else { "" }),
+        Kind::Number(digits) => text(b'd', digits),
+        Kind::Text(words) => text(b't', words),
+        Kind::List(items) => {
+            text(b'l', &items.len().to_string());
+            items.iter().for_each(|item| canonical(item, out));
+        }
+        Kind::Object(members) => {
+            text(b'o', &members.len().to_string());
+            let mut sorted: Vec<_> = members.iter().collect();
+            sorted.sort_by(|a, b| a.0.cmp(&b.0));
+            for (name, value) in sorted {
+                out.extend((name.len() as u64).to_be_bytes());
+                out.extend(name.as_bytes());
+                canonical(value, out);
+            }
+        }
+    }
+}
+
+/// A UUID in a path, in its canonical text.
+pub fn path_uuid(text: &str, name: &str) -> Result<Uuid, Malformed> {
+    let form = text.parse::<uuid::fmt::Hyphenated>().map(uuid::fmt::Hyphenated::into_uuid);
+    form.map_err(|_| Malformed {
+        field: name.to_owned(),
+        message: format!("{name} must be a UUID like a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f"),
+    })
+}
+
+/// An owner name in a path.
+pub fn path_owner(text: &str) -> Result<&str, Malformed> {
+    check_name(text, NAME_MAX + 32).map(|()| text).map_err(|bad| Malformed {
+        field: "owner_id".to_owned(),
+        message: format!("owner_id {bad}"),
+    })
+}
