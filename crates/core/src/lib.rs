@@ -4,6 +4,8 @@
 //! answers with changes or a refusal. It has no clock, no randomness, no input or output, and no
 //! float ever touches money.
 
+#![deny(clippy::float_arithmetic, clippy::disallowed_methods, clippy::disallowed_types)]
+
 pub mod agent;
 pub mod alias;
 pub mod answer;
@@ -23,6 +25,10 @@ pub mod owner;
 pub mod push;
 pub mod refusal;
 pub mod reputation;
+#[cfg(any(test, feature = "testkit"))]
+pub mod testkit;
+#[cfg(test)]
+mod tests;
 pub mod text;
 pub mod time;
 pub mod world;

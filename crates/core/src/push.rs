@@ -57,3 +57,92 @@ fn own_endpoint<'d>(draft: &'d Draft<'_>, push: &Push) -> Option<&'d Agent> {
     let own = agent.endpoint.as_deref().is_some_and(|endpoint| push.url.starts_with(endpoint));
     own.then_some(agent)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::{Command, OpenJob};
+    use crate::id::{AgentId, JobId};
+    use crate::notice::News;
+    use crate::testkit::{Scene, reached};
+    use crate::time::Millis;
+
+    /// A job on its way to an agent's endpoint.
+    fn sent() -> (Scene, AgentId, JobId, NoticeId) {
+        let mut scene = Scene::default();
+        let client = scene.client("client", "rich", "10.00");
+        let ada = scene.enrol(reached("ada", "acme", &[("sum", "0.10")])).unwrap();
+        let callback = Some("https://client.example/done".to_owned());
+        let order = scene.ask(client, "sum", "1.00");
+        let job = scene.open(OpenJob { callback, ..order }).id;
+        let notice = scene.world.pushes_due(scene.now).next().unwrap().notice;
+        (scene, ada, job, notice)
+    }
+
+    fn tried(scene: &mut Scene, notice: NoticeId, ended: PushEnd) {
+        scene.run(Command::PushDone { notice, ended }).unwrap();
+    }
+
+    #[test]
+    fn work_is_pushed_to_an_endpoint_and_the_row_goes_with_the_arrival() {
+        let (mut scene, ada, job, notice) = sent();
+        let push = scene.world.push(notice).unwrap().clone();
+        assert_eq!((push.to, push.url.as_str()), (Some(ada), "https://ada.example"));
+        assert_eq!(push.news, News::Assigned { job, epoch: 1 });
+        tried(&mut scene, notice, PushEnd::Delivered);
+        assert!(scene.world.push(notice).is_none());
+        assert_eq!(scene.world.next_push(), None);
+        tried(&mut scene, notice, PushEnd::Delivered);
+    }
+
+    #[test]
+    fn a_failed_push_is_tried_again_at_its_moment_and_then_given_up() {
+        let (mut scene, _, _, notice) = sent();
+        let later = scene.now.plus(Millis::seconds(5));
+        let failed = |next_try| PushEnd::Failed { why: "refused".to_owned(), next_try };
+        tried(&mut scene, notice, failed(Some(later)));
+        assert_eq!(scene.world.next_push(), Some(later));
+        assert_eq!(scene.world.pushes_due(scene.now).count(), 0);
+        scene.sleep(Millis::seconds(5));
+        assert_eq!(scene.world.pushes_due(scene.now).count(), 1);
+        tried(&mut scene, notice, failed(None));
+        assert_eq!(scene.world.next_push(), None);
+        let given_up = scene.world.push(notice).unwrap();
+        assert_eq!((given_up.attempts, given_up.next_try), (2, None));
+        assert_eq!(given_up.trouble.as_deref(), Some("refused"));
+    }
+
+    #[test]
+    fn an_endpoint_that_is_gone_is_switched_off_until_its_agent_registers_again() {
+        let (mut scene, ada, _, notice) = sent();
+        tried(&mut scene, notice, PushEnd::Gone);
+        assert_eq!(scene.agent(ada).liveness, Liveness::Polls);
+        scene.enrol(reached("ada", "acme", &[("sum", "0.10")])).unwrap();
+        assert_eq!(scene.agent(ada).liveness, Liveness::Reached);
+    }
+
+    #[test]
+    fn a_callback_that_is_gone_says_nothing_about_an_endpoint() {
+        let (mut scene, ada, job, notice) = sent();
+        tried(&mut scene, notice, PushEnd::Delivered);
+        scene.run(Command::MarkPending { job }).unwrap();
+        scene.succeed(job, "0.10");
+        let called = scene.world.pushes_due(scene.now).next().unwrap().notice;
+        tried(&mut scene, called, PushEnd::Gone);
+        assert_eq!(scene.agent(ada).liveness, Liveness::Reached);
+    }
+
+    #[test]
+    fn an_arrival_makes_good_a_connection_that_failed() {
+        let (mut scene, ada, job, first) = sent();
+        let client = scene.world.agent_named(crate::testkit::HOME, "client").unwrap();
+        let order = scene.ask(client, "sum", "1.00");
+        scene.open(order);
+        let second = scene.world.pushes_due(scene.now).find(|push| push.notice != first);
+        let second = second.unwrap().notice;
+        scene.unreachable(job);
+        assert!(!scene.online(ada));
+        tried(&mut scene, second, PushEnd::Delivered);
+        assert!(scene.online(ada));
+    }
+}

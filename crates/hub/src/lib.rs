@@ -1,6 +1,10 @@
-//! The assembled hub. So far it only knows how to be configured.
+//! The assembled hub: edge, configuration, front door, our own API.
+//!
+//! This is the room where everything meets; it holds no rules of its own.
 
+pub mod app;
 pub mod config;
 pub mod edge;
 pub mod shutdown;
 pub mod telemetry;
+pub mod v1;

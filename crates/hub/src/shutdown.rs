@@ -5,7 +5,6 @@
 
 use std::future::pending;
 use std::io;
-use std::sync::Arc;
 
 use tokio::sync::watch;
 
@@ -18,14 +17,14 @@ pub struct Shutdown {
 /// Asks the hub to stop. Dropping the last clone asks too: then nobody could any more.
 #[derive(Clone, Debug)]
 pub struct Trigger {
-    asked: Arc<watch::Sender<bool>>,
+    asked: watch::Sender<bool>,
 }
 
 impl Shutdown {
     /// One that is asked by its trigger only.
     pub fn manual() -> (Trigger, Self) {
         let (asking, asked) = watch::channel(false);
-        (Trigger { asked: Arc::new(asking) }, Self { asked })
+        (Trigger { asked: asking }, Self { asked })
     }
 
     /// One that is asked by SIGTERM and SIGINT. Only from here on do these no longer kill the

@@ -6,6 +6,8 @@
 pub mod enrol;
 pub mod key;
 pub mod presence;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 

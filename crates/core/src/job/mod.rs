@@ -7,6 +7,8 @@ pub mod end;
 pub mod offer;
 pub mod open;
 pub mod select;
+#[cfg(test)]
+mod tests;
 pub mod work;
 
 use serde::{Deserialize, Serialize};

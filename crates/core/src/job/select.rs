@@ -71,8 +71,9 @@ pub fn next(draft: &mut Draft<'_>, job: &Job) -> Result<Candidate, Refusal> {
         Selection::Direct(agent) => return direct(draft, job, agent),
         Selection::BestReputation => candidates(draft, job).next(),
         Selection::Cheapest => cheapest(draft, job),
-        Selection::LeastOccupied => candidates(draft, job)
-            .min_by_key(|one| (draft.jobs_in_hand(one.agent), one.agent)),
+        Selection::LeastOccupied => {
+            candidates(draft, job).min_by_key(|one| (draft.jobs_in_hand(one.agent), one.agent))
+        }
         Selection::RoundRobin => {
             let all = candidates(draft, job).collect();
             round_robin(draft, job, all)

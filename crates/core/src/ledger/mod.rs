@@ -5,6 +5,8 @@
 
 pub mod order;
 pub mod post;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};

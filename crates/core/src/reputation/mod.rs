@@ -4,6 +4,8 @@
 //! agent says about itself is an input, and jobs inside one owner never count.
 
 pub mod step;
+#[cfg(test)]
+mod tests;
 pub mod window;
 
 use serde::{Deserialize, Serialize};

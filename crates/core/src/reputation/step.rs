@@ -48,6 +48,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[allow(clippy::float_arithmetic)]
     fn score(text: f64) -> Score {
         Score((text * 1e6).round() as i64)
     }

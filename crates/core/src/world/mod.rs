@@ -4,9 +4,14 @@
 //! over them. Finished jobs and old ids are visitors: the lane brings them in for the commands that
 //! name them. It changes only by `apply`, so any copy fed the same changes is the same.
 
+// Hash maps are looked up by key here and never walked for a decision; what is walked is a BTree.
+#![allow(clippy::disallowed_types)]
+
 pub mod discover;
 mod online;
 pub mod skills;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -176,6 +181,12 @@ impl World {
 
     pub fn key(&self, hash: &KeyHash) -> Option<&Arc<Key>> {
         self.keys.get(hash)
+    }
+
+    /// Whether an operator has a key.
+    pub fn has_operator(&self, now: Timestamp) -> bool {
+        use crate::agent::key::Holder;
+        self.keys.values().any(|key| key.holder == Holder::Operator && key.works(now))
     }
 
     /// All keys an agent ever had.

@@ -48,6 +48,9 @@ pub enum Trouble {
     TooLarge { limit: usize },
     TooManyRequests { retry_after_seconds: u64 },
     Overloaded,
+    Malformed { what: &'static str },
+    TooSlow,
+    Broken,
 }
 
 /// One protocol, as the hub sees it.

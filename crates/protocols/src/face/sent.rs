@@ -25,7 +25,8 @@ pub async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
             Err(Trouble::TooLarge { limit })
         }
-        // The client went away or dawdled; whatever is answered, it is not waiting for it.
-        Ok(Err(_)) | Err(_) => Err(Trouble::Overloaded),
+        // The client went away; whatever is answered, it is not waiting for it.
+        Ok(Err(_)) => Err(Trouble::Malformed { what: "its body broke off" }),
+        Err(_) => Err(Trouble::TooSlow),
     }
 }

@@ -163,9 +163,17 @@ pub fn trouble(trouble: Trouble) -> Failure {
             Failure { retry_after_seconds: Some(retry_after_seconds), ..limited }
         }
         Trouble::Overloaded => {
-            let busy = Failure::new(503, "UNAVAILABLE", "the request could not be read in time");
+            let busy = Failure::new(503, "UNAVAILABLE", "the hub has too much to do");
             Failure { retry_after_seconds: Some(1), ..busy }
         }
+        Trouble::Malformed { what } => {
+            Failure::new(400, INVALID_REQUEST, format!("the request is not proper HTTP: {what}"))
+        }
+        Trouble::TooSlow => {
+            let slow = Failure::new(408, INVALID_REQUEST, "the body took too long to arrive");
+            Failure { retry_after_seconds: Some(1), ..slow }
+        }
+        Trouble::Broken => Failure::new(500, "INTERNAL", "the hub made a mistake; it is logged"),
     }
 }
 

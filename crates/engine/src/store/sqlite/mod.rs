@@ -12,6 +12,7 @@ mod write;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::RwLock;
 use rialto_core::changes::Changes;
@@ -28,6 +29,10 @@ pub const FILE: &str = "rialto.db";
 const LOCK: &str = "rialto.lock";
 /// Pages of the writer's cache: 64 MiB.
 const CACHE_KIB: i64 = -65_536;
+/// A log that once had to be longer is cut back to this.
+const LOG_BYTES_KEPT: u32 = checkpoint::LOG_PAGES_MAX * 4_096;
+/// How long a connection waits for another.
+const BUSY: Duration = Duration::from_secs(5);
 
 /// What a failed call means for us.
 fn trouble(error: rusqlite::Error) -> StoreError {
@@ -54,7 +59,8 @@ impl SqliteStore {
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         let lock = lock(dir)?;
         let path = dir.join(FILE);
-        let db = Connection::open(&path).map_err(trouble)?;
+        let mut db = Connection::open(&path).map_err(trouble)?;
+        db.busy_timeout(BUSY).map_err(trouble)?;
         let mode: String = db
             .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
             .map_err(trouble)?;
@@ -64,13 +70,13 @@ impl SqliteStore {
         }
         db.execute_batch(&format!(
             "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA temp_store = MEMORY;
-             PRAGMA cache_size = {CACHE_KIB};"
+             PRAGMA cache_size = {CACHE_KIB}; PRAGMA journal_size_limit = {LOG_BYTES_KEPT};"
         ))
         .map_err(trouble)?;
         db.set_prepared_statement_cache_capacity(128);
         schema::migrate(&db)?;
         let tail = Arc::new(RwLock::new(Tail::load(&db)?));
-        let checkpointer = Checkpointer::start(&path)?;
+        let checkpointer = Checkpointer::start(&path, &mut db)?;
         Ok(Self { db, path, tail, checkpointer, _lock: lock })
     }
 }
@@ -93,7 +99,7 @@ impl Store for SqliteStore {
     }
 
     fn commit(&mut self, batch: &Changes, forgotten: &[AnswerId]) -> Result<(), StoreError> {
-        self.checkpointer.check()?;
+        self.checkpointer.before_commit(&self.db)?;
         self.db.execute_batch("BEGIN IMMEDIATE").map_err(trouble)?;
         let written = write::batch(&self.db, batch, forgotten)
             .and_then(|()| self.tail.write().write(&self.db, &batch.claims))
@@ -106,7 +112,7 @@ impl Store for SqliteStore {
         if self.tail.read().is_long() {
             self.tail.write().index_slice(&self.db)?;
         }
-        self.checkpointer.nudge();
+        self.checkpointer.committed();
         Ok(())
     }
 
@@ -122,22 +128,25 @@ impl Store for SqliteStore {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(&self.path, flags).map_err(trouble)?;
         db.set_prepared_statement_cache_capacity(32);
-        Ok(Box::new(SqliteReader { db, tail: self.tail.clone() }))
+        Ok(Box::new(SqliteReader { db, tail: self.tail.clone(), gate: self.checkpointer.gate() }))
     }
 }
 
 /// Reads beside the lane; sees what is committed.
 struct SqliteReader {
+    gate: Arc<RwLock<()>>,
     db: Connection,
     tail: Arc<RwLock<Tail>>,
 }
 
 impl Reader for SqliteReader {
     fn load(&mut self, key: Key) -> Result<Option<Row>, StoreError> {
+        let _gate = self.gate.read();
         load(&self.db, &self.tail, key)
     }
 
     fn page(&mut self, page: Page) -> Result<Vec<Row>, StoreError> {
+        let _gate = self.gate.read();
         write::page(&self.db, page)
     }
 }

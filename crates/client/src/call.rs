@@ -1,0 +1,120 @@
+//! Calling a hub: one HTTP client, one way to fail.
+
+use std::time::Duration;
+
+use reqwest::{Method, StatusCode};
+use serde_json::Value;
+
+/// The longest a call may take; polls wait up to half a minute on purpose.
+const CALL_TIME_MAX: Duration = Duration::from_secs(45);
+
+/// Why a call gave nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The hub answered, and the answer is no.
+    #[error("{message} (HTTP {status}, {code})")]
+    Refused { status: u16, code: String, message: String, retryable: bool },
+    /// The hub could not be reached.
+    #[error("cannot reach {url}: {error}")]
+    Unreachable { url: String, error: reqwest::Error },
+    /// The hub did not answer in time.
+    #[error("{url} did not answer in time")]
+    TimedOut { url: String },
+    /// The answer was not what was expected.
+    #[error("the hub's answer makes no sense: {0}")]
+    Unreadable(String),
+}
+
+/// A hub and, if there is one, the key to show it.
+#[derive(Clone, Debug)]
+pub struct Hub {
+    http: reqwest::Client,
+    base: String,
+    key: Option<String>,
+}
+
+impl Hub {
+    /// A hub at a base URL such as `http://127.0.0.1:7425`.
+    pub fn new(base: &str) -> Result<Self, CallError> {
+        let built = reqwest::Client::builder()
+            .timeout(CALL_TIME_MAX)
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .build();
+        let base = base.trim_end_matches('/').to_owned();
+        match built {
+            Ok(http) => Ok(Self { http, base, key: None }),
+            Err(error) => Err(CallError::Unreachable { url: base, error }),
+        }
+    }
+
+    /// The same hub with a key.
+    pub fn with_key(&self, key: &str) -> Self {
+        Self { key: Some(key.to_owned()), ..self.clone() }
+    }
+
+    /// The base URL.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// `GET`, with a path that starts with a slash.
+    pub async fn get(&self, path: &str) -> Result<Value, CallError> {
+        self.call(Method::GET, path, None).await.map(|(_, body)| body)
+    }
+
+    /// `POST` with a JSON body.
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Value, CallError> {
+        self.call(Method::POST, path, Some(body)).await.map(|(_, body)| body)
+    }
+
+    /// Any call; the status and the body of a 2xx answer.
+    pub async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(u16, Value), CallError> {
+        let url = format!("{}{path}", self.base);
+        let mut request = self.http.request(method, &url);
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key);
+        }
+        if let Some(body) = body {
+            request = request
+                .header("content-type", "application/json")
+                .body(body.to_string());
+        }
+        let failed = |error: reqwest::Error| match error.is_timeout() {
+            true => CallError::TimedOut { url: url.clone() },
+            false => CallError::Unreachable { url: url.clone(), error: error.without_url() },
+        };
+        let answer = request.send().await.map_err(failed)?;
+        let status = answer.status();
+        let text = answer.text().await.map_err(failed)?;
+        if !status.is_success() {
+            return Err(refused(status, &text));
+        }
+        let body = serde_json::from_str(&text)
+            .map_err(|error| CallError::Unreadable(error.to_string()))?;
+        Ok((status.as_u16(), body))
+    }
+}
+
+/// Reads the code and text of a refusal in any of the hub's shapes.
+fn refused(status: StatusCode, text: &str) -> CallError {
+    let body: Value = serde_json::from_str(text).unwrap_or_default();
+    let pick = |paths: &[&str]| {
+        let found = paths.iter().find_map(|path| body.pointer(path).and_then(Value::as_str));
+        found.map(str::to_owned)
+    };
+    let code = pick(&["/error/code", "/code", "/error_code", "/title"]);
+    let message = pick(&["/error/message", "/detail", "/error_message", "/title"]);
+    let retryable = ["/error/retryable", "/retryable"].iter().find_map(|path| body.pointer(path));
+    CallError::Refused {
+        status: status.as_u16(),
+        code: code.unwrap_or_else(|| "unknown".to_owned()),
+        message: message.unwrap_or_else(|| "the hub refused".to_owned()),
+        retryable: retryable.and_then(Value::as_bool).unwrap_or(false),
+    }
+}

@@ -1,0 +1,188 @@
+use super::{PATIENT, market};
+use crate::command::{Command, JobRef, OpenJob};
+use crate::id::{AgentId, JobId};
+use crate::job::{Requester, Selection, State};
+use crate::notice::News;
+use crate::refusal::Refusal;
+use crate::testkit::{Scene, credits, enrolment};
+use crate::time::Millis;
+
+const WINDOW: Millis = Millis::seconds(2);
+
+fn auction(scene: &mut Scene, client: AgentId, budget: &str) -> OpenJob {
+    let closes = scene.now.plus(WINDOW);
+    OpenJob { selection: Selection::Auction { closes }, ..scene.ask(client, "sum", budget) }
+}
+
+fn bid(scene: &mut Scene, job: JobId, by: AgentId, price: &str) -> Result<(), Refusal> {
+    let valid_for = Millis::hours(1);
+    let command = Command::Offer { job: JobRef::Id(job), by, price: credits(price), valid_for };
+    scene.run(command).map(|_| ())
+}
+
+/// Three bidders of three owners, the first registered first.
+fn bidders(scene: &mut Scene) -> [AgentId; 3] {
+    ["a", "b", "c"].map(|name| scene.worker(name, &format!("owner-{name}"), &[("sum", "70")]))
+}
+
+#[test]
+fn the_lowest_sealed_offer_wins_at_its_own_price() {
+    let (mut scene, client) = market();
+    let [a, b, c] = bidders(&mut scene);
+    let order = auction(&mut scene, client, "50");
+    let Selection::Auction { closes } = order.selection else { unreachable!() };
+    let job = scene.open(order);
+    assert_eq!((job.state, job.worker()), (State::Negotiating, None));
+    assert_eq!(scene.purse("rich"), ("50.00".to_owned(), "50.00".to_owned()));
+    let wanted = News::OffersWanted { job: job.id, closes };
+    for bidder in [a, b, c] {
+        // Listed at 70, above the budget: in an auction everybody names its own price.
+        assert_eq!(scene.told(bidder), [wanted.clone()]);
+    }
+    bid(&mut scene, job.id, a, "40").unwrap();
+    bid(&mut scene, job.id, c, "30").unwrap();
+    bid(&mut scene, job.id, b, "30").unwrap();
+    scene.wait(Millis(1_999));
+    assert_eq!(scene.state(job.id), State::Negotiating);
+    scene.wait(Millis(1));
+    let won = scene.job(job.id);
+    assert_eq!(won.worker(), Some(b), "equal offers go to who registered first");
+    assert_eq!(won.assignment.unwrap().price, credits("30"));
+    scene.succeed(job.id, "30");
+    assert_eq!(scene.purse("rich"), ("70.00".to_owned(), "0.00".to_owned()));
+}
+
+#[test]
+fn what_cannot_be_offered() {
+    let (mut scene, client) = market();
+    let [a, b, _] = bidders(&mut scene);
+    let unable = scene.worker("unable", "o", &[("other", "1")]);
+    let order = auction(&mut scene, client, "50");
+    let job = scene.open(order).id;
+    let price = credits("50.000001");
+    assert_eq!(bid(&mut scene, job, a, "50.000001"), Err(Refusal::BudgetTooLow { price }));
+    assert_eq!(bid(&mut scene, job, unable, "1"), Err(Refusal::NotYours));
+    assert_eq!(bid(&mut scene, job, client, "1"), Err(Refusal::NotYours));
+    assert_eq!(bid(&mut scene, JobId(99), a, "1"), Err(Refusal::NotYours));
+    assert_eq!(bid(&mut scene, job, a, "50"), Ok(()));
+    // Nobody picks a sealed offer by hand.
+    let pick = Command::AcceptOffer { job: JobRef::Id(job), by: client, from: a };
+    let wrong = Refusal::WrongState { is: State::Negotiating };
+    assert_eq!(scene.run(pick).unwrap_err(), wrong);
+    // The clock closes it, whether or not its timer has fired yet.
+    scene.sleep(WINDOW);
+    assert_eq!(bid(&mut scene, job, b, "1"), Err(wrong));
+    scene.wait(Millis(0));
+    assert_eq!(scene.job(job).worker(), Some(a));
+    let assigned = Refusal::WrongState { is: State::Assigned };
+    assert_eq!(bid(&mut scene, job, b, "1"), Err(assigned));
+}
+
+#[test]
+fn offers_of_one_bidder_are_limited() {
+    let (mut scene, client) = market();
+    let [a, ..] = bidders(&mut scene);
+    let order = auction(&mut scene, client, "50");
+    let job = scene.open(order).id;
+    for price in ["40", "39", "38", "37"] {
+        assert_eq!(bid(&mut scene, job, a, price), Ok(()));
+    }
+    assert_eq!(bid(&mut scene, job, a, "36"), Err(Refusal::AtCapacity));
+    scene.wait(WINDOW);
+    assert_eq!(scene.job(job).assignment.unwrap().price, credits("37"));
+}
+
+#[test]
+fn nobody_offers_and_the_hold_goes_back() {
+    let (mut scene, client) = market();
+    let order = auction(&mut scene, client, "50");
+    assert_eq!(scene.try_open(order).unwrap_err(), Refusal::NoSuchSkill);
+    bidders(&mut scene);
+    let order = auction(&mut scene, client, "50");
+    let job = scene.open(order).id;
+    scene.wait(WINDOW);
+    assert_eq!(scene.state(job), State::Failed);
+    assert_eq!(scene.purse("rich"), ("100.00".to_owned(), "0.00".to_owned()));
+}
+
+#[test]
+fn a_bidder_that_left_has_withdrawn() {
+    let (mut scene, client) = market();
+    let [a, b, _] = bidders(&mut scene);
+    let order = auction(&mut scene, client, "50");
+    let job = scene.open(order).id;
+    bid(&mut scene, job, a, "10").unwrap();
+    bid(&mut scene, job, b, "20").unwrap();
+    scene.remove(a);
+    assert_eq!(bid(&mut scene, job, a, "5"), Err(Refusal::NotYours));
+    scene.wait(WINDOW);
+    assert_eq!(scene.job(job).worker(), Some(b));
+}
+
+#[test]
+fn an_offer_binds_only_as_long_as_it_says() {
+    let (mut scene, client) = market();
+    let [a, b, _] = bidders(&mut scene);
+    let order = auction(&mut scene, client, "50");
+    let job = scene.open(order).id;
+    let short = |by, valid_for| {
+        let price = credits("10");
+        Command::Offer { job: JobRef::Id(job), by, price, valid_for }
+    };
+    scene.run(short(a, WINDOW)).unwrap();
+    scene.run(short(b, Millis(WINDOW.0 + 1))).unwrap();
+    scene.wait(WINDOW);
+    assert_eq!(scene.job(job).worker(), Some(b));
+}
+
+#[test]
+fn a_winner_that_declines_is_followed_by_the_next_lowest_offer() {
+    let (mut scene, client) = market();
+    let [a, b, c] = bidders(&mut scene);
+    let order = auction(&mut scene, client, "50");
+    let job = scene.open(OpenJob { policy: PATIENT, ..order }).id;
+    for (bidder, price) in [(a, "30"), (b, "10"), (c, "20")] {
+        bid(&mut scene, job, bidder, price).unwrap();
+    }
+    scene.wait(WINDOW);
+    assert_eq!(scene.job(job).worker(), Some(b));
+    let next = scene.decline(job);
+    assert_eq!(next.assignment.map(|turn| (turn.worker, turn.price)), Some((c, credits("20"))));
+    scene.decline(job);
+    assert_eq!(scene.job(job).worker(), Some(a));
+    assert_eq!(scene.decline(job).state, State::Queued);
+    // From the queue it goes to the lowest listed price, never to one of those again.
+    scene.enrol(enrolment("b", "owner-b", &[("sum", "1")])).unwrap();
+    assert_eq!(scene.state(job), State::Queued);
+    let fresh = scene.worker("d", "owner-d", &[("sum", "45")]);
+    let turn = scene.job(job).assignment.unwrap();
+    assert_eq!((turn.worker, turn.price), (fresh, credits("45")));
+}
+
+#[test]
+fn an_auction_that_slept_past_its_deadline_blames_nobody() {
+    let (mut scene, client) = market();
+    let [a, ..] = bidders(&mut scene);
+    let order = auction(&mut scene, client, "50");
+    let job = scene.open(order).id;
+    bid(&mut scene, job, a, "10").unwrap();
+    scene.sleep(Millis::hours(25));
+    scene.wait(Millis(0));
+    assert_eq!(scene.state(job), State::Expired);
+    assert_eq!(scene.desk(a).standing.outcomes, 0);
+    assert_eq!(scene.purse("rich").1, "0.00");
+}
+
+#[test]
+fn a_guest_is_only_offered_what_is_free() {
+    let mut scene = Scene::default();
+    let [a, b, _] = bidders(&mut scene);
+    let order = auction(&mut scene, AgentId(0), "50");
+    let requester = Requester::Guest("somebody".to_owned());
+    let job = scene.open(OpenJob { requester, ..order }).id;
+    let price = credits("1");
+    assert_eq!(bid(&mut scene, job, a, "1"), Err(Refusal::BudgetTooLow { price }));
+    assert_eq!(bid(&mut scene, job, b, "0"), Ok(()));
+    scene.wait(WINDOW);
+    assert_eq!(scene.job(job).worker(), Some(b));
+}

@@ -1,0 +1,26 @@
+//! Jobs from the asking to the settling, shown by what they do.
+
+mod bidding;
+mod ending;
+mod opening;
+mod selecting;
+mod working;
+
+use super::Policy;
+use crate::id::AgentId;
+use crate::testkit::Scene;
+
+/// Goes on to the next worker whatever happens, and waits when there is none.
+const PATIENT: Policy = Policy {
+    next_when_unreachable: true,
+    next_when_declined: true,
+    next_when_failed: true,
+    queue_unmatched: true,
+};
+
+/// A hub with one client that can pay.
+fn market() -> (Scene, AgentId) {
+    let mut scene = Scene::default();
+    let client = scene.client("client", "rich", "100.00");
+    (scene, client)
+}

@@ -1,0 +1,256 @@
+use super::{PATIENT, market};
+use crate::alias::Digest;
+use crate::command::{Command, JobRef, OpenJob};
+use crate::id::AgentId;
+use crate::job::open::HOPS_MAX;
+use crate::job::{Policy, Requester, Selection, State};
+use crate::money::Credits;
+use crate::notice::News;
+use crate::refusal::Refusal;
+use crate::testkit::{Scene, credits, enrolment, reached};
+use crate::time::{Millis, Timestamp};
+
+/// A refused job costs nobody anything, leaves nothing behind, and its id stays free.
+fn refused(scene: &mut Scene, order: OpenJob, why: Refusal) {
+    let before = (scene.world.next, scene.purse("rich"));
+    assert_eq!(scene.try_open(order).unwrap_err(), why);
+    assert_eq!((scene.world.next, scene.purse("rich")), before);
+    assert_eq!(scene.world.live_jobs().count(), 0);
+}
+
+fn named(agent: AgentId, order: OpenJob) -> OpenJob {
+    OpenJob { selection: Selection::Direct(agent), ..order }
+}
+
+#[test]
+fn a_job_goes_to_its_worker_with_its_budget_set_aside() {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let order = scene.ask(client, "sum", "0.15");
+    let job = scene.open(order);
+    assert_eq!((job.state, job.epoch, job.worker()), (State::Assigned, 1, Some(ada)));
+    assert_eq!(job.assignment.unwrap().price, credits("0.10"));
+    assert_eq!(scene.purse("rich"), ("99.85".to_owned(), "0.15".to_owned()));
+    assert_eq!(scene.told(ada), [News::Assigned { job: job.id, epoch: 1 }]);
+}
+
+#[test]
+fn checks_come_in_the_order_skill_budget_presence_funds() {
+    let mut scene = Scene::default();
+    let poor = scene.client("poor", "rich", "0.12");
+    let order = reached("ada", "acme", &[("sum", "0.20")]);
+    let ada = scene.enrol(order).unwrap();
+    let order = scene.ask(poor, "sum", "0.20");
+    let other = OpenJob { skill: "other".to_owned(), budget: Credits::ZERO, ..order.clone() };
+    refused(&mut scene, named(ada, other.clone()), Refusal::NoSuchSkill);
+    refused(&mut scene, other, Refusal::NoSuchSkill);
+    let low = OpenJob { budget: credits("0.19"), ..order.clone() };
+    let price = credits("0.20");
+    refused(&mut scene, named(ada, low.clone()), Refusal::BudgetTooLow { price });
+    refused(&mut scene, low, Refusal::BudgetTooLow { price });
+    refused(&mut scene, named(ada, order.clone()), Refusal::TooFewCredits);
+    refused(&mut scene, order.clone(), Refusal::TooFewCredits);
+    refused(&mut scene, named(AgentId(99), order.clone()), Refusal::NoSuchAgent);
+
+    // Offline comes before the lack of funds.
+    scene.grant("rich", "1.00");
+    let job = scene.open(order.clone()).id;
+    scene.unreachable(job);
+    let burn = Command::Burn { name: "rich".to_owned(), amount: credits("1.12") };
+    scene.run(burn).unwrap();
+    refused(&mut scene, named(ada, order.clone()), Refusal::Offline);
+    refused(&mut scene, order, Refusal::Offline);
+}
+
+#[test]
+fn a_budget_equal_to_the_price_is_enough() {
+    let (mut scene, client) = market();
+    scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let order = scene.ask(client, "sum", "0.09");
+    let price = credits("0.10");
+    assert_eq!(scene.try_open(order).unwrap_err(), Refusal::BudgetTooLow { price });
+    let order = scene.ask(client, "sum", "0.10");
+    assert_eq!(scene.open(order).state, State::Assigned);
+}
+
+#[test]
+fn the_same_id_again_returns_the_job_and_runs_nothing() {
+    let (mut scene, client) = market();
+    let thief = scene.client("thief", "crime", "100.00");
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let order = scene.ask(client, "sum", "1.00");
+    let job = scene.open(order.clone());
+    let before = scene.world.next;
+    assert_eq!(scene.open(order.clone()).id, job.id);
+    let other = OpenJob { content: Digest::of(&[b"other"]), ..order.clone() };
+    assert_eq!(scene.try_open(other.clone()).unwrap_err(), Refusal::SameIdOtherContent);
+    let stolen = OpenJob { requester: Requester::Agent(thief), ..order.clone() };
+    assert_eq!(scene.try_open(stolen.clone()).unwrap_err(), Refusal::IdTaken);
+    assert_eq!(scene.world.next, before);
+    assert_eq!(scene.told(ada).len(), 1);
+
+    // All of this holds for ever, also once the job is over and no longer at hand.
+    scene.succeed(job.id, "0.10");
+    assert_eq!(scene.open(order.clone()).state, State::Completed);
+    assert_eq!(scene.try_open(other).unwrap_err(), Refusal::SameIdOtherContent);
+    assert_eq!(scene.try_open(stolen).unwrap_err(), Refusal::IdTaken);
+    assert_eq!(scene.purse("rich").0, "99.90");
+}
+
+#[test]
+fn a_job_never_comes_back_to_its_own_requester() {
+    let mut scene = Scene::default();
+    scene.grant("rich", "100.00");
+    let client = scene.worker("client", "rich", &[("sum", "0.10")]);
+    let order = scene.ask(client, "sum", "1.00");
+    refused(&mut scene, order.clone(), Refusal::NoSuchSkill);
+    refused(&mut scene, named(client, order.clone()), Refusal::BridgeLoop { max: HOPS_MAX });
+    let far = OpenJob { hops: HOPS_MAX + 1, ..order.clone() };
+    refused(&mut scene, far, Refusal::BridgeLoop { max: HOPS_MAX });
+    scene.worker("ada", "acme", &[("sum", "0.10")]);
+    assert!(scene.try_open(OpenJob { hops: HOPS_MAX, ..order }).is_ok());
+}
+
+#[test]
+fn a_deadline_that_has_passed_is_refused() {
+    let (mut scene, client) = market();
+    scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let order = scene.ask(client, "sum", "1.00");
+    let late = OpenJob { deadline: scene.now, ..order.clone() };
+    refused(&mut scene, late, Refusal::DeadlineTooSoon);
+    let deadline = scene.now.plus(Millis(1));
+    assert!(scene.try_open(OpenJob { deadline, ..order }).is_ok());
+}
+
+#[test]
+fn a_guest_gets_only_what_is_free() {
+    let mut scene = Scene::default();
+    let paid = scene.worker("paid", "acme", &[("sum", "0.10")]);
+    let guest = |scene: &mut Scene| {
+        let requester = Requester::Guest("somebody".to_owned());
+        OpenJob { requester, ..scene.ask(AgentId(0), "sum", "1.00") }
+    };
+    let order = guest(&mut scene);
+    assert_eq!(scene.try_open(named(paid, order.clone())).unwrap_err(), Refusal::GuestCannotPay);
+    assert_eq!(scene.try_open(order.clone()).unwrap_err(), Refusal::GuestCannotPay);
+    let patient = OpenJob { policy: PATIENT, ..order.clone() };
+    assert_eq!(scene.try_open(patient).unwrap_err(), Refusal::GuestCannotPay);
+
+    let free = scene.worker("free", "acme", &[("sum", "0")]);
+    let job = scene.open(OpenJob { policy: PATIENT, ..order });
+    assert_eq!(job.worker(), Some(free), "the paid one is passed over");
+    let job = scene.decline(job.id);
+    assert_eq!(job.state, State::Queued, "and not asked when the free one declines either");
+    scene.worker("paid-too", "others", &[("sum", "0.10")]);
+    assert_eq!(scene.state(job.id), State::Queued);
+    let late = scene.worker("free-too", "others", &[("sum", "0")]);
+    assert_eq!(scene.job(job.id).worker(), Some(late));
+    let job = scene.succeed(job.id, "5.00");
+    assert_eq!(job.report.as_ref().unwrap().paid, Credits::ZERO);
+}
+
+#[test]
+fn an_unknown_or_departed_agent_cannot_ask() {
+    let (mut scene, client) = market();
+    scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let order = scene.ask(AgentId(99), "sum", "1.00");
+    refused(&mut scene, order, Refusal::NoSuchAgent);
+    scene.remove(client);
+    let order = scene.ask(client, "sum", "1.00");
+    refused(&mut scene, order, Refusal::NoSuchAgent);
+}
+
+#[test]
+fn a_patient_job_waits_for_somebody_to_come() {
+    let (mut scene, client) = market();
+    scene.worker("dear", "acme", &[("sum", "9.00")]);
+    let policy = Policy { queue_unmatched: true, ..Policy::default() };
+    let order = OpenJob { policy, ..scene.ask(client, "sum", "1.00") };
+    let first = scene.open(order);
+    let order = OpenJob { policy, ..scene.ask(client, "sum", "1.00") };
+    let second = scene.open(order);
+    assert_eq!((first.state, second.state), (State::Queued, State::Queued));
+    assert_eq!(scene.purse("rich"), ("98.00".to_owned(), "2.00".to_owned()), "the hold stays");
+    assert_eq!(scene.told(client)[0], News::Queued { job: first.id });
+
+    scene.worker("wrong", "acme", &[("other", "0.10")]);
+    assert_eq!(scene.state(first.id), State::Queued);
+    // A registration that fits takes what waits, the oldest first.
+    let bob = scene.worker("bob", "bobs", &[("sum", "0.50")]);
+    assert_eq!(scene.job(first.id).worker(), Some(bob));
+    let given = |id| News::Assigned { job: id, epoch: 1 };
+    assert_eq!(scene.told(bob), [given(first.id), given(second.id)]);
+    assert_eq!(scene.succeed(first.id, "0.50").state, State::Completed);
+}
+
+#[test]
+fn an_update_that_fits_takes_what_waits_at_the_new_price() {
+    let (mut scene, client) = market();
+    let dear = scene.worker("dear", "acme", &[("sum", "9.00")]);
+    let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "1.00") };
+    let job = scene.open(order).id;
+    assert_eq!(scene.state(job), State::Queued);
+    scene.enrol(enrolment("dear", "acme", &[("sum", "0.80")])).unwrap();
+    let turn = scene.job(job).assignment.unwrap();
+    assert_eq!((turn.worker, turn.price), (dear, credits("0.80")));
+}
+
+#[test]
+fn an_update_that_no_longer_fits_takes_nothing() {
+    let (mut scene, client) = market();
+    let ada = scene.enrol(reached("ada", "acme", &[("sum", "0.10")])).unwrap();
+    let order = scene.ask(client, "sum", "1.00");
+    let lost = scene.open(order).id;
+    scene.unreachable(lost);
+    let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "1.00") };
+    let job = scene.open(order).id;
+    assert_eq!(scene.state(job), State::Queued);
+    // It is back, but it has dropped the skill in the same breath.
+    scene.enrol(reached("ada", "acme", &[("other", "0.10")])).unwrap();
+    assert_eq!(scene.state(job), State::Queued);
+    assert!(scene.online(ada));
+}
+
+#[test]
+fn what_waits_past_its_deadline_is_given_to_nobody() {
+    let (mut scene, client) = market();
+    let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "1.00") };
+    let job = scene.open(order).id;
+    // The hub was down; the registration comes before the timer.
+    scene.sleep(Millis::hours(25));
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    assert_eq!(scene.state(job), State::Queued);
+    scene.wait(Millis(0));
+    assert_eq!(scene.state(job), State::Expired);
+    assert_eq!(scene.purse("rich"), ("100.00".to_owned(), "0.00".to_owned()));
+    assert_eq!(scene.desk(ada).standing.outcomes, 0, "and nobody bears the blame");
+}
+
+#[test]
+fn a_job_is_found_by_any_of_its_names() {
+    let (mut scene, client) = market();
+    scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let order = scene.ask(client, "sum", "1.00");
+    let job = scene.open(order.clone());
+    let names = [
+        JobRef::Id(job.id),
+        JobRef::Uuid(order.uuid),
+        JobRef::Foreign { origin: order.origin, id: order.foreign.clone() },
+    ];
+    for name in &names {
+        let by = job.worker().unwrap();
+        assert!(scene.run(Command::Start { job: name.clone(), by }).is_ok(), "{name:?}");
+    }
+    let stranger = JobRef::Foreign { origin: crate::testkit::AWAY, id: order.foreign };
+    let by = job.worker().unwrap();
+    let lost = scene.run(Command::Start { job: stranger, by }).unwrap_err();
+    assert_eq!(lost, Refusal::NotYours);
+    // Finished jobs are not at hand; every name brings them in.
+    scene.succeed(job.id, "0.10");
+    for name in names {
+        let by = job.worker().unwrap();
+        let late = scene.run(Command::Start { job: name, by }).unwrap_err();
+        assert_eq!(late, Refusal::WrongState { is: State::Completed });
+    }
+    assert_eq!(scene.world.next_timer(), None::<Timestamp>);
+}

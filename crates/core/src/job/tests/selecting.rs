@@ -1,0 +1,234 @@
+use super::{PATIENT, market};
+use crate::command::OpenJob;
+use crate::id::{AgentId, JobId};
+use crate::job::{Policy, Selection, State};
+use crate::refusal::Refusal;
+use crate::testkit::{Scene, credits, enrolment, jobs_in};
+use crate::time::Millis;
+
+/// Opens `count` jobs one after the other and says who got each.
+fn serve(scene: &mut Scene, client: AgentId, selection: Selection, count: usize) -> Vec<AgentId> {
+    let mut served = Vec::new();
+    for _ in 0..count {
+        let order = OpenJob { selection, ..scene.ask(client, "sum", "1.00") };
+        served.push(scene.open(order).worker().expect("it was assigned"));
+    }
+    served
+}
+
+#[test]
+fn round_robin_goes_round() {
+    let (mut scene, client) = market();
+    let a = scene.worker("a", "owner-a", &[("sum", "0.10")]);
+    let b = scene.worker("b", "owner-b", &[("sum", "0.20")]);
+    assert_eq!(serve(&mut scene, client, Selection::RoundRobin, 5), [a, b, a, b, a]);
+}
+
+#[test]
+fn round_robin_is_fair_by_owner_and_then_within_an_owner() {
+    let (mut scene, client) = market();
+    let x1 = scene.worker("x1", "owner-x", &[("sum", "0.10")]);
+    let x2 = scene.worker("x2", "owner-x", &[("sum", "0.10")]);
+    let y = scene.worker("y", "owner-y", &[("sum", "0.10")]);
+    assert_eq!(serve(&mut scene, client, Selection::RoundRobin, 5), [x1, y, x2, y, x1]);
+}
+
+#[test]
+fn the_round_follows_the_first_registrations_not_the_accounts() {
+    let (mut scene, client) = market();
+    scene.grant("owner-late", "5.00");
+    let early = scene.worker("early", "owner-early", &[("sum", "0.10")]);
+    let late = scene.worker("late", "owner-late", &[("sum", "0.10")]);
+    assert_eq!(serve(&mut scene, client, Selection::RoundRobin, 3), [early, late, early]);
+}
+
+#[test]
+fn each_skill_has_its_own_round() {
+    let (mut scene, client) = market();
+    let a = scene.worker("a", "owner-a", &[("sum", "0.10"), ("other", "0.10")]);
+    let b = scene.worker("b", "owner-b", &[("sum", "0.10"), ("other", "0.10")]);
+    assert_eq!(serve(&mut scene, client, Selection::RoundRobin, 1), [a]);
+    let order = OpenJob { selection: Selection::RoundRobin, ..scene.ask(client, "other", "1.00") };
+    assert_eq!(scene.open(order).worker(), Some(a));
+    assert_eq!(serve(&mut scene, client, Selection::RoundRobin, 1), [b]);
+}
+
+#[test]
+fn a_thousand_names_of_one_owner_are_one_turn() {
+    let (mut scene, client) = market();
+    scene.watched = false;
+    let honest = scene.worker("honest", "honest", &[("sum", "0.10")]);
+    for n in 0..1_000 {
+        scene.worker(&format!("sybil-{n}"), "sybil", &[("sum", "0.10")]);
+    }
+    let other = scene.worker("other", "other", &[("sum", "0.10")]);
+    let served = serve(&mut scene, client, Selection::RoundRobin, 30);
+    assert_eq!(served.iter().filter(|one| **one == honest).count(), 10);
+    assert_eq!(served.iter().filter(|one| **one == other).count(), 10);
+    let turn = scene.world.turn("sum").expect("the round is remembered");
+    assert_eq!(turn.agents.len(), 1, "only an owner with several agents needs remembering");
+}
+
+#[test]
+fn the_round_goes_on_where_it_stood_after_a_restart() {
+    let (mut scene, client) = market();
+    let a = scene.worker("a", "owner-a", &[("sum", "0.10")]);
+    let b = scene.worker("b", "owner-b", &[("sum", "0.10")]);
+    assert_eq!(serve(&mut scene, client, Selection::RoundRobin, 1), [a]);
+    scene.world = scene.store.rebuilt(scene.world.rules);
+    assert_eq!(serve(&mut scene, client, Selection::RoundRobin, 1), [b]);
+}
+
+#[test]
+fn a_turn_is_only_taken_by_whoever_gets_the_job() {
+    let mut scene = Scene::default();
+    let poor = scene.client("poor", "poor", "0.50");
+    let rich = scene.client("rich", "rich", "9.00");
+    let a = scene.worker("a", "owner-a", &[("sum", "0.10")]);
+    scene.worker("b", "owner-b", &[("sum", "0.10")]);
+    let order = OpenJob { selection: Selection::RoundRobin, ..scene.ask(poor, "sum", "1.00") };
+    assert_eq!(scene.try_open(order).unwrap_err(), Refusal::TooFewCredits);
+    assert_eq!(serve(&mut scene, rich, Selection::RoundRobin, 1), [a]);
+}
+
+#[test]
+fn cheapest_compares_numbers_and_ties_go_to_who_came_first() {
+    let (mut scene, client) = market();
+    scene.worker("thirty", "o1", &[("sum", "30")]);
+    scene.worker("ten", "o2", &[("sum", "10")]);
+    let nine = scene.worker("nine", "o3", &[("sum", "9")]);
+    scene.worker("nine-too", "o4", &[("sum", "9.000000")]);
+    let order = OpenJob { selection: Selection::Cheapest, ..scene.ask(client, "sum", "50") };
+    let job = scene.open(order);
+    assert_eq!(job.worker(), Some(nine), "9 is less than 10, and the earlier 9 wins");
+    assert_eq!(job.assignment.unwrap().price, credits("9"));
+}
+
+#[test]
+fn least_occupied_counts_jobs_in_hand() {
+    let (mut scene, client) = market();
+    let a = scene.worker("a", "o1", &[("sum", "0.10")]);
+    let b = scene.worker("b", "o2", &[("sum", "0.10")]);
+    let c = scene.worker("c", "o3", &[("sum", "0.10")]);
+    let order = Selection::LeastOccupied;
+    assert_eq!(serve(&mut scene, client, order, 4), [a, b, c, a]);
+    let work: Vec<JobId> = scene.world.work_of(b).map(|job| job.id).collect();
+    scene.succeed(work[0], "0.10");
+    assert_eq!(serve(&mut scene, client, order, 3), [b, b, c]);
+}
+
+#[test]
+fn least_occupied_spreads_what_one_registration_sets_free() {
+    let (mut scene, client) = market();
+    let a = scene.worker("a", "o1", &[]);
+    let mut waiting = Vec::new();
+    for _ in 0..4 {
+        let order = scene.ask(client, "sum", "1.00");
+        let selection = Selection::LeastOccupied;
+        waiting.push(scene.open(OpenJob { selection, policy: PATIENT, ..order }).id);
+    }
+    // Both become able while the jobs wait: `a` silently, `b` by the registration that dispatches.
+    let mut able = scene.agent(a).clone();
+    able.skills = enrolment("a", "o1", &[("sum", "0.10")]).skills;
+    let mut changes = crate::changes::Changes::default();
+    changes.agents.insert(a, std::sync::Arc::new(able));
+    scene.world.apply(&changes);
+    scene.watched = false;
+    let b = scene.worker("b", "o2", &[("sum", "0.10")]);
+    let served: Vec<_> = waiting.iter().map(|id| scene.job(*id).worker().unwrap()).collect();
+    assert_eq!(served, [a, b, a, b]);
+}
+
+#[test]
+fn best_reputation_takes_the_first_in_discovery_order() {
+    let (mut scene, client) = market();
+    let new = scene.worker("new", "o1", &[("sum", "0.10")]);
+    let proven = scene.worker("proven", "o2", &[("sum", "0.50"), ("other", "0.10")]);
+    let order = scene.ask(client, "other", "1.00");
+    let job = scene.open(order).id;
+    scene.succeed(job, "0.10");
+    assert_eq!(serve(&mut scene, client, Selection::BestReputation, 1), [proven]);
+    let order = scene.ask(client, "sum", "0.20");
+    assert_eq!(scene.open(order).worker(), Some(new), "within the budget");
+}
+
+#[test]
+fn nobody_gets_a_job_while_offline() {
+    let (mut scene, client) = market();
+    let away = enrolment("away", "o1", &[("sum", "0.10")]);
+    let liveness = crate::agent::Liveness::Polls;
+    let away = scene.enrol(crate::command::Enrol { liveness, ..away }).unwrap();
+    let there = scene.worker("there", "o2", &[("sum", "0.90")]);
+    let strategies = [
+        Selection::BestReputation,
+        Selection::RoundRobin,
+        Selection::Cheapest,
+        Selection::LeastOccupied,
+    ];
+    // Not yet swept: the index still shows it, and it must not be chosen all the same.
+    scene.now = scene.now.plus(Millis::seconds(91));
+    for selection in strategies {
+        assert_eq!(serve(&mut scene, client, selection, 1), [there], "{selection:?}");
+    }
+    assert!(!scene.online(away));
+}
+
+#[test]
+fn a_broadcast_is_one_job_for_each_at_its_own_price() {
+    let (mut scene, client) = market();
+    let a = scene.worker("a", "o1", &[("sum", "20")]);
+    let b = scene.worker("b", "o2", &[("sum", "50")]);
+    scene.worker("c", "o3", &[("sum", "80")]);
+    let order = OpenJob { selection: Selection::Broadcast, ..scene.ask(client, "sum", "50") };
+    let command = crate::command::Command::OpenJob(Box::new(order.clone()));
+    let jobs = jobs_in(scene.run(command.clone()).unwrap());
+    let workers: Vec<_> = jobs.iter().map(|job| job.worker().unwrap()).collect();
+    assert_eq!(workers, [a, b]);
+    assert_eq!(scene.purse("rich"), ("30.00".to_owned(), "70.00".to_owned()));
+    assert_ne!(jobs[0].uuid, jobs[1].uuid);
+    scene.succeed(jobs[0].id, "20");
+    let declined = scene.decline(jobs[1].id);
+    assert_eq!(declined.state, State::Failed);
+    assert_eq!(scene.purse("rich"), ("80.00".to_owned(), "0.00".to_owned()));
+    let before = scene.world.next;
+    scene.run(command).expect("a repeat is answered");
+    assert_eq!(scene.world.next, before, "and runs nothing");
+}
+
+#[test]
+fn a_declined_copy_of_a_broadcast_is_nobody_elses() {
+    let (mut scene, client) = market();
+    scene.worker("a", "o1", &[("sum", "1")]);
+    scene.worker("b", "o2", &[("sum", "1")]);
+    let policy = Policy { next_when_declined: true, ..Policy::default() };
+    let selection = Selection::Broadcast;
+    let order = OpenJob { selection, policy, ..scene.ask(client, "sum", "1") };
+    let command = crate::command::Command::OpenJob(Box::new(order));
+    let jobs = jobs_in(scene.run(command).unwrap());
+    assert_eq!(scene.decline(jobs[0].id).state, State::Failed);
+    assert_eq!(scene.world.live_jobs().count(), 1);
+}
+
+#[test]
+fn a_broadcast_is_paid_in_full_or_not_at_all() {
+    let mut scene = Scene::default();
+    let client = scene.client("client", "rich", "15");
+    let order = OpenJob { selection: Selection::Broadcast, ..scene.ask(client, "sum", "10") };
+    assert_eq!(scene.try_open(order.clone()).unwrap_err(), Refusal::NoSuchSkill);
+    scene.worker("a", "o1", &[("sum", "10")]);
+    scene.worker("b", "o2", &[("sum", "10")]);
+    assert_eq!(scene.try_open(order).unwrap_err(), Refusal::TooFewCredits);
+    assert_eq!(scene.purse("rich"), ("15.00".to_owned(), "0.00".to_owned()));
+    assert_eq!(scene.world.live_jobs().count(), 0);
+}
+
+#[test]
+fn why_nobody_was_found_leaves_the_requester_itself_out() {
+    let (mut scene, client) = market();
+    scene.enrol(enrolment("client", "rich", &[("sum", "0.10")])).unwrap();
+    let order = scene.ask(client, "sum", "1.00");
+    assert_eq!(scene.try_open(order.clone()).unwrap_err(), Refusal::NoSuchSkill);
+    scene.worker("dear", "o1", &[("sum", "5.00")]);
+    let price = credits("5.00");
+    assert_eq!(scene.try_open(order).unwrap_err(), Refusal::BudgetTooLow { price });
+}

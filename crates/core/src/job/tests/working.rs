@@ -1,0 +1,380 @@
+use super::{PATIENT, market};
+use crate::alias::Digest;
+use crate::command::{Command, JobRef, OpenJob, ReportWork};
+use crate::event::Event;
+use crate::id::AgentId;
+use crate::job::{Cause, Policy, Selection, State};
+use crate::money::Credits;
+use crate::notice::News;
+use crate::refusal::Refusal;
+use crate::testkit::{LEASE, Scene, credits, enrolment, job_in, jobs_in, reached};
+use crate::time::{Millis, Timestamp};
+use crate::world::Rules;
+
+/// One job of 0.15 for a worker that costs 0.10.
+fn hired() -> (Scene, AgentId, crate::id::JobId) {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let order = scene.ask(client, "sum", "0.15");
+    let job = scene.open(order).id;
+    (scene, ada, job)
+}
+
+fn purses(scene: &Scene) -> [String; 3] {
+    let (open, held) = scene.purse("rich");
+    [open, held, scene.purse("acme").0]
+}
+
+#[test]
+fn the_worked_numbers_of_escrow() {
+    let (mut scene, _, job) = hired();
+    assert_eq!(purses(&scene), ["99.85", "0.15", "0.00"]);
+    scene.succeed(job, "0.10");
+    assert_eq!(purses(&scene), ["99.90", "0.00", "0.10"]);
+
+    let (mut scene, _, job) = hired();
+    let done = scene.succeed(job, "1.00");
+    assert_eq!(purses(&scene), ["99.90", "0.00", "0.10"], "the price was fixed at assignment");
+    let (reported, paid) = (credits("1.00"), credits("0.10"));
+    assert_eq!(done.report.as_ref().unwrap().paid, paid);
+    let lines = scene.store.rows.lines.iter().flat_map(|line| &line.events);
+    let excess = Event::ReportedAbovePrice { job, reported, paid };
+    assert_eq!(lines.filter(|event| **event == excess).count(), 1);
+
+    let (mut scene, _, job) = hired();
+    scene.succeed(job, "0.04");
+    assert_eq!(purses(&scene), ["99.96", "0.00", "0.04"]);
+
+    let (mut scene, _, job) = hired();
+    scene.fail(job);
+    assert_eq!(purses(&scene), ["100.00", "0.00", "0.00"]);
+}
+
+#[test]
+fn a_price_raised_later_changes_nothing() {
+    let (mut scene, _, job) = hired();
+    scene.enrol(enrolment("ada", "acme", &[("sum", "0.15")])).unwrap();
+    scene.succeed(job, "0.15");
+    assert_eq!(purses(&scene), ["99.90", "0.00", "0.10"]);
+}
+
+#[test]
+fn a_negative_cost_moves_nothing_backwards() {
+    let (mut scene, _, job) = hired();
+    let cost = Credits::from_micros(-5_000_000);
+    let word = ReportWork { cost, ..scene.word(job, true, "0") };
+    scene.say(word).unwrap();
+    assert_eq!(purses(&scene), ["100.00", "0.00", "0.00"]);
+}
+
+#[test]
+fn one_final_word_and_the_same_again_is_the_same_answer() {
+    let (mut scene, _, job) = hired();
+    let word = scene.word(job, true, "0.10");
+    scene.say(word.clone()).unwrap();
+    let before = scene.world.next;
+    let again = job_in(scene.say(word.clone()).unwrap());
+    assert_eq!(again, scene.job(job));
+    let other = ReportWork { content: Digest::of(&[b"second thoughts"]), ..word };
+    let wrong = Refusal::WrongState { is: State::Completed };
+    assert_eq!(scene.say(other).unwrap_err(), wrong);
+    assert_eq!(scene.world.next, before);
+}
+
+#[test]
+fn a_failure_has_a_cause_and_no_output() {
+    let (mut scene, ada, job) = hired();
+    let done = scene.fail(job);
+    let report = done.report.as_ref().unwrap();
+    assert_eq!((report.cause, &report.output), (Some(Cause::Execution), &None));
+    assert_eq!(scene.desk(ada).standing.failures, 1);
+    for (cause, blamed) in [
+        (Cause::NoSuchSkill, false),
+        (Cause::BudgetTooLow, false),
+        (Cause::Policy, false),
+        (Cause::Offline, true),
+        (Cause::Payment, true),
+        (Cause::Unusable, true),
+    ] {
+        let (mut scene, ada, job) = hired();
+        let word = ReportWork { cause: Some(cause), ..scene.word(job, false, "0") };
+        scene.say(word).unwrap();
+        assert_eq!(scene.desk(ada).standing.failures, u64::from(blamed), "{cause:?}");
+        assert_eq!(purses(&scene), ["100.00", "0.00", "0.00"]);
+    }
+}
+
+#[test]
+fn only_the_worker_may_speak_and_a_stranger_learns_nothing() {
+    let (mut scene, ada, job) = hired();
+    let eve = scene.worker("eve", "evil", &[("sum", "0.10")]);
+    let client = scene.world.agent_named(crate::testkit::HOME, "client").unwrap();
+    let wanted = JobRef::Id(job);
+    for by in [eve, client] {
+        let word = ReportWork { by, ..scene.word(job, true, "0.10") };
+        assert_eq!(scene.say(word).unwrap_err(), Refusal::NotYours);
+        let job = wanted.clone();
+        let commands = [
+            Command::Start { job: job.clone(), by },
+            Command::Decline { job: job.clone(), by },
+            Command::Defer { job, by, until: Timestamp::NEVER },
+        ];
+        for command in commands {
+            assert_eq!(scene.run(command).unwrap_err(), Refusal::NotYours);
+        }
+    }
+    let poll = Command::HandOver { agent: eve, jobs: vec![job] };
+    assert!(jobs_in(scene.run(poll).unwrap()).is_empty());
+    assert_eq!(scene.job(job).worker(), Some(ada));
+}
+
+#[test]
+fn a_declined_job_goes_on_and_never_back() {
+    let (mut scene, client) = market();
+    let a = scene.worker("a", "o1", &[("sum", "0.10")]);
+    let b = scene.worker("b", "o2", &[("sum", "0.20")]);
+    let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "1.00") };
+    let job = scene.open(order).id;
+    assert_eq!(scene.job(job).worker(), Some(a));
+    let next = scene.decline(job);
+    assert_eq!((next.worker(), next.epoch), (Some(b), 2));
+    assert_eq!(next.assignment.unwrap().price, credits("0.20"));
+    let late = Command::Decline { job: JobRef::Id(job), by: a };
+    assert_eq!(scene.run(late).unwrap_err(), Refusal::NotYours);
+
+    assert_eq!(scene.decline(job).state, State::Queued);
+    assert_eq!(scene.purse("rich").1, "1.00", "the hold stays while it waits");
+    // Both come again, cheaper even, and are not asked again.
+    scene.enrol(enrolment("a", "o1", &[("sum", "0.01")])).unwrap();
+    scene.enrol(enrolment("b", "o2", &[("sum", "0.01")])).unwrap();
+    assert_eq!(scene.state(job), State::Queued);
+    let c = scene.worker("c", "o3", &[("sum", "0.90")]);
+    assert_eq!(scene.job(job).worker(), Some(c));
+    for agent in [a, b] {
+        assert_eq!(scene.desk(agent).standing.outcomes, 0, "declining counts nothing");
+    }
+}
+
+#[test]
+fn a_declined_job_without_a_second_choice_ends_with_refund() {
+    let (mut scene, client) = market();
+    let a = scene.worker("a", "o1", &[("sum", "0.10")]);
+    scene.worker("b", "o2", &[("sum", "0.10")]);
+    let selection = Selection::Direct(a);
+    let order = OpenJob { selection, ..scene.ask(client, "sum", "1.00") };
+    let job = scene.open(order).id;
+    let ended = scene.decline(job);
+    assert_eq!(ended.state, State::Failed);
+    assert_eq!(ended.report.as_ref().unwrap().cause, Some(Cause::Policy));
+    assert_eq!(scene.purse("rich"), ("100.00".to_owned(), "0.00".to_owned()));
+    assert_eq!(scene.desk(a).standing.settled(), 0);
+}
+
+#[test]
+fn a_job_everybody_declines_is_given_up_after_a_number_of_turns() {
+    let mut scene = Scene::new(Rules { attempts_max: 3, ..Rules::default() });
+    let client = scene.client("client", "rich", "1.00");
+    for n in 0..5 {
+        scene.worker(&format!("w{n}"), &format!("o{n}"), &[("sum", "0.10")]);
+    }
+    let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "1.00") };
+    let job = scene.open(order).id;
+    assert_eq!(scene.decline(job).state, State::Assigned);
+    assert_eq!(scene.decline(job).state, State::Assigned);
+    let ended = scene.decline(job);
+    assert_eq!((ended.state, ended.epoch), (State::Failed, 3));
+    assert_eq!(ended.report.as_ref().unwrap().cause, Some(Cause::NobodyLeft));
+    assert_eq!(scene.purse("rich").0, "1.00");
+}
+
+#[test]
+fn unreachable_turns_count_too_and_a_tired_job_is_not_queued() {
+    let mut scene = Scene::new(Rules { attempts_max: 2, ..Rules::default() });
+    let client = scene.client("client", "rich", "1.00");
+    for n in 0..4 {
+        scene.enrol(reached(&format!("w{n}"), &format!("o{n}"), &[("sum", "0.10")])).unwrap();
+    }
+    let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "1.00") };
+    let job = scene.open(order).id;
+    assert_eq!(scene.unreachable(job).epoch, 2);
+    assert_eq!(scene.unreachable(job).state, State::Withdrawn);
+    assert_eq!(scene.purse("rich").0, "1.00");
+}
+
+#[test]
+fn a_deferred_job_comes_back_to_its_worker_at_its_moment() {
+    let (mut scene, ada, job) = hired();
+    let until = scene.now.plus(Millis::hours(1));
+    let defer = Command::Defer { job: JobRef::Id(job), by: ada, until };
+    let put_off = job_in(scene.run(defer).unwrap());
+    assert_eq!((put_off.state, put_off.pending), (State::Deferred { until }, true));
+    let early = scene.word(job, true, "0.10");
+    assert_eq!(scene.say(early).unwrap_err(), Refusal::WrongState { is: put_off.state });
+    // The lease does not run meanwhile.
+    scene.wait(Millis(60 * 60_000 - 1));
+    assert_eq!(scene.state(job), State::Deferred { until });
+    scene.wait(Millis(1));
+    let resumed = scene.job(job);
+    assert_eq!((resumed.state, resumed.epoch), (State::Assigned, 2));
+    assert_eq!(resumed.assignment.unwrap().until, scene.now.plus(LEASE));
+    assert_eq!(scene.told(ada).last(), Some(&News::Assigned { job, epoch: 2 }));
+    scene.succeed(job, "0.10");
+    assert_eq!(purses(&scene), ["99.90", "0.00", "0.10"]);
+}
+
+#[test]
+fn deferring_past_the_deadline_is_failing() {
+    let (mut scene, ada, job) = hired();
+    let until = Timestamp::NEVER;
+    scene.run(Command::Defer { job: JobRef::Id(job), by: ada, until }).unwrap();
+    scene.wait(Millis::hours(24));
+    assert_eq!(scene.state(job), State::Expired);
+    assert_eq!(purses(&scene), ["100.00", "0.00", "0.00"]);
+}
+
+#[test]
+fn starting_keeps_the_lease_running() {
+    let (mut scene, ada, job) = hired();
+    let started = Command::Start { job: JobRef::Id(job), by: ada };
+    let running = job_in(scene.run(started.clone()).unwrap());
+    assert_eq!((running.state, running.pending), (State::Running, true));
+    scene.wait(Millis(LEASE.0 - 1));
+    scene.run(started).unwrap();
+    scene.wait(Millis(1));
+    assert_eq!(scene.state(job), State::Expired);
+}
+
+#[test]
+fn silence_past_the_lease_is_a_failure_with_refund() {
+    let (mut scene, ada, job) = hired();
+    scene.wait(Millis(LEASE.0 - 1));
+    assert_eq!(scene.state(job), State::Assigned);
+    scene.wait(Millis(1));
+    let ended = scene.job(job);
+    assert_eq!(ended.state, State::Expired);
+    assert_eq!(ended.report.as_ref().unwrap().cause, Some(Cause::TimedOut));
+    assert_eq!(purses(&scene), ["100.00", "0.00", "0.00"]);
+    assert_eq!(scene.desk(ada).standing.failures, 1);
+    assert_eq!(scene.told(ada).last(), Some(&News::TakenBack { job, epoch: 1 }));
+    let late = scene.word(job, true, "0.10");
+    assert_eq!(scene.say(late).unwrap_err(), Refusal::WrongState { is: State::Expired });
+}
+
+#[test]
+fn silence_can_pass_the_job_on_and_the_old_worker_is_a_stranger_then() {
+    let (mut scene, client) = market();
+    let a = scene.worker("a", "o1", &[("sum", "0.10")]);
+    let b = scene.worker("b", "o2", &[("sum", "0.10")]);
+    let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "1.00") };
+    let job = scene.open(order).id;
+    let zombie = scene.word(job, true, "0.10");
+    scene.wait(LEASE);
+    let passed = scene.job(job);
+    assert_eq!((passed.worker(), passed.epoch), (Some(b), 2));
+    assert_eq!(scene.desk(a).standing.failures, 1, "silence is a failure");
+    assert_eq!(scene.told(a).last(), Some(&News::TakenBack { job, epoch: 1 }));
+    assert_eq!(scene.say(zombie).unwrap_err(), Refusal::NotYours);
+    scene.succeed(job, "0.10");
+    assert_eq!(scene.purse("o2").0, "0.10");
+    assert_eq!(scene.purse("o1").0, "0.00");
+}
+
+#[test]
+fn a_failing_worker_can_be_followed_by_the_next() {
+    let (mut scene, client) = market();
+    let a = scene.worker("a", "o1", &[("sum", "0.10")]);
+    let b = scene.worker("b", "o2", &[("sum", "0.10")]);
+    let policy = Policy { next_when_failed: true, ..Policy::default() };
+    let order = OpenJob { policy, ..scene.ask(client, "sum", "1.00") };
+    let job = scene.open(order).id;
+    assert_eq!(scene.fail(job).worker(), Some(b));
+    let ended = scene.fail(job);
+    assert_eq!((ended.state, ended.worker()), (State::Failed, None));
+    assert_eq!(scene.desk(a).standing.failures, 1);
+    assert_eq!(scene.desk(b).standing.failures, 1);
+    assert_eq!(scene.purse("rich").0, "100.00");
+}
+
+#[test]
+fn a_named_worker_that_cannot_be_reached_leaves_no_job_behind() {
+    let (mut scene, client) = market();
+    let ada = scene.enrol(reached("ada", "acme", &[("sum", "0.10")])).unwrap();
+    let selection = Selection::Direct(ada);
+    let order = OpenJob { selection, ..scene.ask(client, "sum", "1.00") };
+    let job = scene.open(order.clone());
+    assert_eq!(scene.unreachable(job.id).state, State::Withdrawn);
+    assert_eq!(scene.purse("rich"), ("100.00".to_owned(), "0.00".to_owned()));
+    assert_eq!(scene.desk(ada).standing.outcomes, 0);
+    let lost = Command::Start { job: JobRef::Uuid(order.uuid), by: ada };
+    assert_eq!(scene.run(lost).unwrap_err(), Refusal::NotYours, "to the outside it never was");
+
+    // The id may be used again, even for something else, by anybody.
+    scene.world.seen(ada, scene.now);
+    let content = Digest::of(&[b"another job"]);
+    let uuid = uuid::Uuid::from_u128(777);
+    let again = scene.open(OpenJob { content, uuid, ..order });
+    assert_ne!(again.id, job.id);
+    scene.succeed(again.id, "0.10");
+}
+
+#[test]
+fn the_hub_takes_the_next_one_when_the_first_cannot_be_reached() {
+    let (mut scene, client) = market();
+    let a = scene.enrol(reached("a", "o1", &[("sum", "0.10")])).unwrap();
+    let b = scene.enrol(reached("b", "o2", &[("sum", "0.20")])).unwrap();
+    let policy = Policy { next_when_unreachable: true, ..Policy::default() };
+    let order = OpenJob { policy, ..scene.ask(client, "sum", "1.00") };
+    let job = scene.open(order).id;
+    let next = scene.unreachable(job);
+    assert_eq!((next.worker(), next.epoch), (Some(b), 2));
+    assert!(!scene.online(a));
+    // News about an old epoch is no news.
+    scene.run(Command::Unreachable { job, epoch: 1 }).unwrap();
+    assert_eq!(scene.job(job).worker(), Some(b));
+    assert!(scene.online(b));
+    assert_eq!(scene.unreachable(job).state, State::Withdrawn);
+}
+
+#[test]
+fn a_requester_that_was_told_to_wait_hears_the_end_and_nobody_is_blamed() {
+    let (mut scene, client) = market();
+    let ada = scene.enrol(reached("ada", "acme", &[("sum", "0.10")])).unwrap();
+    let order = scene.ask(client, "sum", "1.00");
+    let job = scene.open(order).id;
+    assert!(!scene.job(job).pending);
+    scene.run(Command::MarkPending { job }).unwrap();
+    let ended = scene.unreachable(job);
+    assert_eq!(ended.state, State::Failed);
+    assert_eq!(ended.report.as_ref().unwrap().cause, Some(Cause::NobodyLeft));
+    assert_eq!(scene.told(client), [News::Ended { job }]);
+    assert_eq!(scene.desk(ada).standing.settled(), 0);
+    assert_eq!(scene.purse("rich"), ("100.00".to_owned(), "0.00".to_owned()));
+}
+
+#[test]
+fn telling_to_wait_too_late_finds_the_end() {
+    let (mut scene, _, job) = hired();
+    scene.succeed(job, "0.10");
+    let late = job_in(scene.run(Command::MarkPending { job }).unwrap());
+    assert_eq!(late.state, State::Completed);
+    let late = Command::Unreachable { job, epoch: 1 };
+    assert!(scene.run(late).is_ok(), "and so does a connection that failed too late");
+    assert_eq!(scene.state(job), State::Completed);
+}
+
+#[test]
+fn an_operator_takes_a_job_away_without_blame() {
+    let (mut scene, client) = market();
+    let a = scene.worker("a", "o1", &[("sum", "0.10")]);
+    let b = scene.worker("b", "o2", &[("sum", "0.10")]);
+    let order = scene.ask(client, "sum", "1.00");
+    let job = scene.open(order).id;
+    let requeue = Command::Requeue { job: JobRef::Id(job) };
+    let moved = job_in(scene.run(requeue.clone()).unwrap());
+    assert_eq!((moved.worker(), moved.epoch), (Some(b), 2));
+    assert_eq!(scene.told(a).last(), Some(&News::TakenBack { job, epoch: 1 }));
+    assert_eq!(scene.desk(a).standing.outcomes, 0);
+    scene.succeed(job, "0.10");
+    let wrong = Refusal::WrongState { is: State::Completed };
+    assert_eq!(scene.run(requeue).unwrap_err(), wrong);
+}

@@ -1,0 +1,284 @@
+//! The laws: what must hold after every command, whatever was asked.
+//!
+//! The laws keep books of their own from the rows alone, and compare them with what the world
+//! says. They never ask the rules they check.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::agent::Desk;
+use crate::changes::Changes;
+use crate::id::*;
+use crate::job::{Job, Requester, State};
+use crate::ledger::{Entry, Hash, Kind, Pocket};
+use crate::money::Credits;
+use crate::notice::Notice;
+use crate::owner::Owner;
+use crate::reputation::{Outcome, Score, Standing};
+use crate::time::Timestamp;
+use crate::world::World;
+use crate::world::discover::Wanted;
+use crate::world::skills::Candidate;
+
+/// Books kept from the rows alone.
+#[derive(Clone, Default)]
+pub struct Laws {
+    pockets: BTreeMap<Pocket, i64>,
+    newest_entry: BTreeMap<OwnerId, EntryId>,
+    last_entry: EntryId,
+    chain: Hash,
+    deals: BTreeMap<JobId, Deal>,
+    jobs: BTreeMap<JobId, Arc<Job>>,
+    standings: BTreeMap<AgentId, Standing>,
+    last_outcome: BTreeMap<AgentId, OutcomeId>,
+    judged: BTreeSet<(JobId, AgentId)>,
+    inboxes: BTreeMap<AgentId, (u64, NoticeId)>,
+    agents: BTreeMap<AgentId, (OwnerId, Timestamp)>,
+    skills: BTreeSet<String>,
+}
+
+/// What one job moved, in millionths.
+#[derive(Clone, Copy, Debug, Default)]
+struct Deal {
+    held: i64,
+    captured: i64,
+    released: i64,
+}
+
+impl Laws {
+    /// Panics when a command has broken a law.
+    pub fn check(&mut self, changes: &Changes, world: &World, now: Timestamp) {
+        for entry in &changes.entries {
+            self.entry(entry);
+        }
+        for job in changes.jobs.values() {
+            self.job(job);
+        }
+        for outcome in &changes.outcomes {
+            self.outcome(outcome, changes, world);
+        }
+        for notice in &changes.notices {
+            self.notice(notice);
+        }
+        for agent in changes.agents.values() {
+            let kept = (agent.owner, agent.registered_at);
+            let first = *self.agents.entry(agent.id).or_insert(kept);
+            assert_eq!(first, kept, "owner and seniority are for ever");
+            self.skills.extend(agent.skills.iter().map(|skill| skill.name.clone()));
+        }
+        self.money(world);
+        self.live_jobs(world);
+        self.desks(world);
+        for skill in &self.skills {
+            discovery_is_a_sorted_scan(world, skill, now);
+        }
+    }
+
+    /// The chain holds, and each line names the one before it of either side.
+    fn entry(&mut self, entry: &Entry) {
+        assert!(entry.amount > Credits::ZERO, "every line moves something");
+        assert_eq!(entry.id, self.last_entry.next(), "lines have no gap");
+        assert_eq!(entry.hash, entry.chained(self.chain), "the chain verifies");
+        (self.last_entry, self.chain) = (entry.id, entry.hash);
+        let before = |owner| self.newest_entry.get(&owner).copied();
+        assert_eq!(entry.before_from, before(entry.from.owner));
+        assert_eq!(entry.before_to, before(entry.to.owner));
+        self.newest_entry.insert(entry.from.owner, entry.id);
+        self.newest_entry.insert(entry.to.owner, entry.id);
+        *self.pockets.entry(entry.from).or_default() -= entry.amount.micros();
+        *self.pockets.entry(entry.to).or_default() += entry.amount.micros();
+        if let Some(job) = entry.job {
+            let deal = self.deals.entry(job).or_default();
+            match entry.kind {
+                Kind::Hold => deal.held += entry.amount.micros(),
+                Kind::Capture => deal.captured += entry.amount.micros(),
+                Kind::Release => deal.released += entry.amount.micros(),
+                other => panic!("a job never causes a {other:?}"),
+            }
+        }
+    }
+
+    /// States follow the table, terminal jobs rest, epochs grow, and holds resolve once.
+    fn job(&mut self, job: &Arc<Job>) {
+        if let Some(old) = self.jobs.get(&job.id) {
+            assert!(!old.state.is_final(), "a finished job changed: {old:?} to {job:?}");
+            let step = old.state == job.state || old.state.may_become(job.state);
+            assert!(step, "{:?} to {:?}", old.state, job.state);
+            assert!(job.epoch >= old.epoch, "epochs never decrease");
+            let turn = |job: &Job| job.assignment.map(|turn| (turn.worker, turn.since, turn.price));
+            let moved = turn(job).is_some() && turn(job) != turn(old);
+            assert!(!moved || job.epoch > old.epoch, "a new turn has a new epoch");
+            assert!(job.declined.starts_with(&old.declined), "a refusal is never forgotten");
+        }
+        let deal = self.deals.get(&job.id).copied().unwrap_or_default();
+        assert_eq!(deal.held - deal.captured - deal.released, job.held.micros());
+        assert!(deal.held <= job.purse().micros(), "no more is set aside than was offered");
+        if job.state.is_final() {
+            let paid = job.report.as_ref().map_or(0, |report| report.paid.micros());
+            assert_eq!(job.held, Credits::ZERO, "no hold outlives its job");
+            assert_eq!(deal.captured, paid, "what was captured is what was reported paid");
+            assert!(paid == 0 || job.state == State::Completed, "only success is paid");
+            let price = job.assignment.map_or(0, |turn| turn.price.micros());
+            assert!(paid <= price, "never more than the agreed price");
+            assert!(job.ended_at.is_some());
+            assert_eq!(job.report.is_some(), job.state != State::Withdrawn);
+        }
+        self.jobs.insert(job.id, job.clone());
+    }
+
+    /// One outcome per job and subject, numbered without gap, folded by the published formula.
+    fn outcome(&mut self, outcome: &Outcome, changes: &Changes, world: &World) {
+        let Outcome { subject, job, ok, counted, hirer_score, .. } = *outcome;
+        assert!(self.judged.insert((job, subject)), "{job} judged {subject} twice");
+        let before = self.standings.get(&subject).copied().unwrap_or_default();
+        let after = fold(before, ok, counted, hirer_score);
+        assert_eq!(before.after(ok, counted, hirer_score), after, "the fold is the formula");
+        assert_eq!(outcome.number, after.outcomes, "numbers have no gap");
+        assert_eq!(outcome.score_after, after.score);
+        assert_eq!(outcome.before, self.last_outcome.insert(subject, outcome.id));
+        self.standings.insert(subject, after);
+        let named = changes.jobs.get(&job).expect("an outcome names a job of its own command");
+        let owner = world.agent(subject).expect("subjects are agents").owner;
+        assert!(!counted || named.payer != Some(owner), "work inside one owner never counts");
+        let hirer = match named.requester {
+            Requester::Agent(agent) => Some(agent),
+            Requester::Guest(_) => None,
+        };
+        assert_eq!(outcome.hired_by, hirer);
+    }
+
+    /// Positions have no gap, and each notice names the one before it.
+    fn notice(&mut self, notice: &Notice) {
+        let Some(agent) = notice.to else {
+            assert_eq!((notice.position, notice.before), (0, None));
+            return;
+        };
+        let last = self.inboxes.get(&agent).copied();
+        assert_eq!(notice.position, last.map_or(0, |(head, _)| head) + 1, "no gap in an inbox");
+        assert_eq!(notice.before, last.map(|(_, id)| id));
+        self.inboxes.insert(agent, (notice.position, notice.id));
+    }
+
+    /// No credit is lost or made, nobody is overdrawn, and holds belong to live jobs.
+    fn money(&self, world: &World) {
+        let mut held: BTreeMap<OwnerId, i64> = BTreeMap::new();
+        for job in world.live_jobs() {
+            if let Some(payer) = job.payer {
+                *held.entry(payer).or_default() += job.held.micros();
+            }
+        }
+        let mut sum = 0_i128;
+        for owner in world.owners() {
+            let pocket = |pocket| self.pockets.get(&pocket).copied().unwrap_or(0);
+            assert_eq!(owner.available.micros(), pocket(Pocket::open(owner.id)), "{}", owner.name);
+            assert_eq!(owner.held.micros(), pocket(Pocket::held(owner.id)), "{}", owner.name);
+            assert_eq!(owner.held.micros(), held.get(&owner.id).copied().unwrap_or(0));
+            assert_eq!(owner.newest, self.newest_entry.get(&owner.id).copied());
+            sum += i128::from(owner.available.micros()) + i128::from(owner.held.micros());
+            let overdrawn = owner.available < Credits::ZERO || owner.held < Credits::ZERO;
+            assert!(!overdrawn || owner.id == Owner::ISSUANCE, "{} is overdrawn", owner.name);
+        }
+        assert_eq!(sum, 0, "the sum over all pockets is zero");
+        assert_eq!(world.next.chain, self.chain);
+        assert_eq!(world.next.entry, self.last_entry.next());
+    }
+
+    /// Every live job has a due time and at most one worker, and the indexes say the same.
+    fn live_jobs(&self, world: &World) {
+        let live: BTreeMap<JobId, &Arc<Job>> =
+            world.live_jobs().map(|job| (job.id, job)).collect();
+        let open = self.jobs.iter().filter(|(_, job)| !job.state.is_final());
+        assert!(open.eq(live.iter().map(|(id, job)| (id, *job))), "live is what is not finished");
+        let mut timers = BTreeSet::new();
+        for job in live.values() {
+            let due = job.due().expect("a live job always has a moment by which it moves");
+            assert!(due <= job.deadline, "never later than its deadline");
+            timers.insert((due, job.id));
+            let in_hand =
+                matches!(job.state, State::Assigned | State::Running | State::Deferred { .. });
+            assert_eq!(in_hand, job.assignment.is_some(), "one worker exactly while in hand");
+            assert_ne!(job.state, State::Open, "an open job was never placed");
+            if let Some(turn) = job.assignment {
+                assert!(!job.declined.contains(&turn.worker), "given to somebody who declined");
+                assert!(!job.asked_by(turn.worker), "given to its own requester");
+                assert!(turn.price <= job.purse(), "nobody works for a price that is not there");
+                assert!(world.agent(turn.worker).is_some_and(|worker| worker.active));
+                assert_eq!(world.agent(turn.worker).map(|worker| worker.owner), Some(turn.owner));
+            }
+        }
+        let indexed = world.due(Timestamp::NEVER).map(|crate::command::Timer::Job(id)| id);
+        assert!(indexed.eq(timers.iter().map(|(_, id)| *id)), "every live job has its timer");
+        assert_eq!(world.next_timer(), timers.first().map(|(at, _)| *at));
+        let queued = live.values().filter(|job| job.state == State::Queued).map(|job| job.id);
+        assert!(world.queue().map(|job| job.id).eq(queued), "the queue is what is queued");
+        for agent in self.agents.keys() {
+            let hands = live.values().filter(|job| job.worker() == Some(*agent)).map(|job| job.id);
+            assert!(world.work_of(*agent).map(|job| job.id).eq(hands));
+            let asked = live.values().filter(|job| job.asked_by(*agent)).map(|job| job.id);
+            assert!(world.asked_by(*agent).map(|job| job.id).eq(asked));
+        }
+    }
+
+    /// Scores and inboxes are what the rows add up to.
+    fn desks(&self, world: &World) {
+        for agent in self.agents.keys() {
+            let desk: &Desk = world.desk(*agent).expect("every agent has a desk");
+            let standing = self.standings.get(agent).copied().unwrap_or_default();
+            assert_eq!(desk.standing, standing, "a score is the fold of its outcomes");
+            assert_eq!(desk.last_outcome, self.last_outcome.get(agent).copied());
+            let inbox = self.inboxes.get(agent).copied();
+            assert_eq!(desk.inbox.head, inbox.map_or(0, |(head, _)| head));
+            assert_eq!(desk.inbox.newest, inbox.map(|(_, id)| id));
+            assert!(desk.inbox.acked <= desk.inbox.head);
+            assert!(desk.inbox.messages_waiting <= desk.inbox.head - desk.inbox.acked);
+        }
+    }
+}
+
+/// The published formula, written a second time: +2 × hirer/100 or −4.5, within 0 to 100.
+fn fold(old: Standing, ok: bool, counted: bool, hirer: Score) -> Standing {
+    let mut new = Standing { outcomes: old.outcomes + 1, ..old };
+    if counted && ok {
+        new.successes += 1;
+        let gained = old.score.millionths() + hirer.millionths() * 2 / 100;
+        new.score = Score::from_millionths(gained.min(100_000_000));
+    } else if counted {
+        new.failures += 1;
+        new.score = Score::from_millionths((old.score.millionths() - 4_500_000).max(0));
+    }
+    new
+}
+
+/// Pages and totals are what looking at everybody would give.
+pub fn discovery_is_a_sorted_scan(world: &World, skill: &str, now: Timestamp) {
+    let floor = Score::from_millionths(50_500_000);
+    let cheap = Some(Credits::from_micros(200_000));
+    let questions = [(Score::MIN, None, 0), (floor, None, 0), (Score::MIN, cheap, 0), (floor, cheap, 1)];
+    for (min_score, max_price, min_jobs) in questions {
+        let wanted = Wanted { skill, min_score, max_price, min_jobs, limit: 3, offset: 1 };
+        let found = world.discover(&wanted, now);
+        let all = scan(world, &wanted, now);
+        assert_eq!(found.total, all.len(), "{wanted:?}");
+        let page: Vec<Candidate> = all.into_iter().skip(1).take(3).collect();
+        assert_eq!(found.page, page, "{wanted:?}");
+    }
+}
+
+/// Discovery by looking at everybody: by score, then proven before new, then price, then seniority.
+pub fn scan(world: &World, wanted: &Wanted<'_>, now: Timestamp) -> Vec<Candidate> {
+    let mut all = Vec::new();
+    for agent in world.agents() {
+        let Some(skill) = agent.skill(wanted.skill) else { continue };
+        let desk = world.desk(agent.id).expect("every agent has a desk");
+        let standing = desk.standing;
+        let settled = standing.successes + standing.failures;
+        let affordable = wanted.max_price.is_none_or(|max| skill.price <= max);
+        let good = standing.score >= wanted.min_score && settled >= wanted.min_jobs;
+        if affordable && good && world.is_online(agent.id, now) {
+            let score = std::cmp::Reverse(standing.score);
+            all.push((score, settled == 0, skill.price, agent.id));
+        }
+    }
+    all.sort();
+    all.into_iter().map(|(_, _, price, agent)| Candidate { agent, price }).collect()
+}

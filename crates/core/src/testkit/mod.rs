@@ -1,0 +1,194 @@
+//! A scene for tests: a world, a clock that is moved by hand, and a store that is a few maps.
+//!
+//! Every command that runs in a scene is checked against the laws of `laws`, so a test that only
+//! means to show one rule also shows that nothing else broke on the way.
+
+pub mod laws;
+mod orders;
+mod store;
+
+use std::sync::Arc;
+
+use crate::agent::{Agent, Desk};
+use crate::alias::Protocol;
+use crate::answer::Answer;
+use crate::changes::Changes;
+use crate::command::{Command, Timer};
+use crate::decide::{decide, needs};
+use crate::id::{AgentId, JobId};
+use crate::job::{Job, State};
+use crate::ledger::Transfer;
+use crate::money::Credits;
+use crate::notice::News;
+use crate::owner::Owner;
+use crate::refusal::Refusal;
+use crate::reputation::Score;
+use crate::time::{Millis, Timestamp};
+use crate::world::{Rules, World};
+use laws::Laws;
+pub use orders::{LEASE, LIFE, enrolment, reached, skill};
+pub use store::Store;
+
+/// The protocol most test agents are native to.
+pub const HOME: Protocol = Protocol::new("home");
+/// Another one, to cross into.
+pub const AWAY: Protocol = Protocol::new("away");
+/// When every scene begins.
+pub const DAWN: Timestamp = Timestamp(1_000_000);
+/// More rounds than any chain of references has.
+const LOAD_ROUNDS: usize = 4;
+
+/// Credits from decimal text.
+pub fn credits(text: &str) -> Credits {
+    Credits::parse(text, 6).expect("tests write amounts that exist")
+}
+
+/// A world, a clock and a store.
+#[derive(Clone)]
+pub struct Scene {
+    pub world: World,
+    pub now: Timestamp,
+    pub store: Store,
+    /// Off only in scenes so large that checking them all the time would take minutes.
+    pub watched: bool,
+    laws: Laws,
+    made: u64,
+}
+
+impl Default for Scene {
+    fn default() -> Self {
+        Self::new(Rules::default())
+    }
+}
+
+impl Scene {
+    /// An empty hub under these rules.
+    pub fn new(rules: Rules) -> Self {
+        let world = World::new(rules);
+        let laws = Laws::default();
+        Self { world, now: DAWN, store: Store::default(), watched: true, laws, made: 0 }
+    }
+
+    /// Runs one command the way a lane does: load, decide, apply, send the visitors home.
+    pub fn run(&mut self, command: Command) -> Result<Answer, Refusal> {
+        for _ in 0..LOAD_ROUNDS {
+            for need in needs(&self.world, &command) {
+                self.store.bring(&mut self.world, need);
+            }
+        }
+        let decided = decide(&self.world, command, self.now);
+        self.world.dismiss();
+        let (changes, answer) = decided?;
+        self.apply(&changes);
+        Ok(answer)
+    }
+
+    fn apply(&mut self, changes: &Changes) {
+        self.world.apply(changes);
+        self.store.keep(changes);
+        if self.watched {
+            self.laws.check(changes, &self.world, self.now);
+        }
+        self.world.dismiss();
+    }
+
+    /// Lets time pass, and whatever falls due on the way happen at its moment.
+    pub fn wait(&mut self, span: Millis) {
+        let end = self.now.plus(span);
+        while let Some(at) = self.world.next_timer().filter(|at| *at <= end) {
+            self.now = self.now.max(at);
+            let due: Vec<Timer> = self.world.due(self.now).collect();
+            for timer in due {
+                self.run(Command::Tick(timer)).expect("timers are never refused");
+            }
+        }
+        self.now = end;
+        self.world.sweep(end);
+    }
+
+    /// Lets time pass without any timer firing, as when the hub was down.
+    pub fn sleep(&mut self, span: Millis) {
+        self.now = self.now.plus(span);
+        self.world.sweep(self.now);
+    }
+
+    pub fn agent(&self, id: AgentId) -> &Agent {
+        self.world.agent(id).expect("the scene made this agent")
+    }
+
+    pub fn desk(&self, id: AgentId) -> &Desk {
+        self.world.desk(id).expect("every agent has a desk")
+    }
+
+    pub fn owner(&self, name: &str) -> &Owner {
+        let id = self.world.owner_named(name).expect("the scene made this owner");
+        self.world.owner(id).expect("names lead to owners")
+    }
+
+    /// What an owner can spend and what it has set aside, as text.
+    pub fn purse(&self, name: &str) -> (String, String) {
+        let owner = self.owner(name);
+        (owner.available.text(2), owner.held.text(2))
+    }
+
+    /// A job as it stands, live or finished.
+    pub fn job(&self, id: JobId) -> Arc<Job> {
+        self.store.rows.jobs.get(&id).expect("the scene opened this job").clone()
+    }
+
+    pub fn state(&self, id: JobId) -> State {
+        self.job(id).state
+    }
+
+    pub fn score(&self, id: AgentId) -> Score {
+        self.desk(id).standing.score
+    }
+
+    /// Everything an agent has been told, oldest first.
+    pub fn told(&self, id: AgentId) -> Vec<News> {
+        let notices = self.store.rows.notices.iter().filter(|notice| notice.to == Some(id));
+        notices.map(|notice| notice.news.clone()).collect()
+    }
+
+    /// Whether an agent counts as online now.
+    pub fn online(&self, id: AgentId) -> bool {
+        self.world.is_online(id, self.now)
+    }
+
+    fn fresh(&mut self) -> u64 {
+        self.made += 1;
+        self.made
+    }
+}
+
+/// The job in an answer.
+pub fn job_in(answer: Answer) -> Arc<Job> {
+    match answer {
+        Answer::Job { job, .. } => job,
+        other => panic!("expected a job, got {other:?}"),
+    }
+}
+
+/// The jobs in an answer.
+pub fn jobs_in(answer: Answer) -> Vec<Arc<Job>> {
+    match answer {
+        Answer::Jobs(jobs) => jobs,
+        other => panic!("expected jobs, got {other:?}"),
+    }
+}
+
+/// The agent in an answer.
+pub fn agent_in(answer: Answer) -> AgentId {
+    match answer {
+        Answer::Agent { agent, .. } => agent.id,
+        other => panic!("expected an agent, got {other:?}"),
+    }
+}
+
+/// The transfer in an answer, and whether it was told again.
+pub fn transfer_in(answer: Answer) -> (Arc<Transfer>, bool) {
+    match answer {
+        Answer::Paid { transfer, repeated } => (transfer, repeated),
+        other => panic!("expected a transfer, got {other:?}"),
+    }
+}

@@ -1,0 +1,77 @@
+//! What a store would hold: every row there ever was, and a way to bring single ones back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::alias::{Claim, Digest};
+use crate::changes::Changes;
+use crate::decide::Need;
+use crate::world::{Rules, World};
+
+/// All rows, each in its newest form.
+#[derive(Clone, Default)]
+pub struct Store {
+    pub rows: Changes,
+    claims: BTreeMap<Digest, Claim>,
+}
+
+impl Store {
+    /// Keeps what one command changed.
+    pub fn keep(&mut self, changes: &Changes) {
+        for claim in &changes.claims {
+            self.claims.insert(claim.digest, *claim);
+        }
+        self.rows.absorb(changes.clone());
+    }
+
+    /// What an id has been used for last.
+    pub fn claim(&self, digest: Digest) -> Option<Claim> {
+        self.claims.get(&digest).copied()
+    }
+
+    /// Brings one row in.
+    pub fn bring(&self, world: &mut World, need: Need) {
+        match need {
+            Need::Claim(digest) => world.admit_claim(digest, self.claim(digest)),
+            Need::Job(id) => {
+                if let Some(job) = self.rows.jobs.get(&id) {
+                    world.admit_job(job.clone());
+                }
+            }
+            Need::Transfer(id) => {
+                let found = self.rows.transfers.iter().find(|transfer| transfer.id == id);
+                if let Some(transfer) = found {
+                    world.admit_transfer(transfer.clone());
+                }
+            }
+        }
+    }
+
+    /// A world made anew from what is written down, each row read back from its text.
+    pub fn rebuilt(&self, rules: Rules) -> World {
+        let mut rows = self.rows.clone();
+        rows.agents.values_mut().for_each(reread);
+        rows.desks.values_mut().for_each(reread);
+        rows.owners.values_mut().for_each(reread);
+        rows.jobs.values_mut().for_each(reread);
+        rows.keys.values_mut().for_each(reread);
+        rows.turns.values_mut().for_each(reread);
+        rows.memories.values_mut().for_each(reread);
+        rows.pushes.values_mut().flatten().for_each(reread);
+        rows.transfers.iter_mut().for_each(reread);
+        let mut world = World::new(rules);
+        world.apply(&rows);
+        world.dismiss();
+        world
+    }
+}
+
+fn reread<Row: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(row: &mut Arc<Row>) {
+    let text = serde_json::to_string(&**row).expect("rows can be written");
+    let read: Row = serde_json::from_str(&text).expect("what was written can be read");
+    assert_eq!(read, **row, "a row changed on its way through the store");
+    *row = Arc::new(read);
+}

@@ -1,0 +1,164 @@
+//! The laws under random commands: whatever anybody asks, in whatever order, they hold.
+//!
+//! The checks themselves are in `testkit::laws` and run inside every scene, after every command.
+
+mod steps;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+
+use crate::agent::Desk;
+use crate::id::{AgentId, JobId, OwnerId};
+use crate::job::{Job, State};
+use crate::ledger::Kind;
+use crate::owner::Owner;
+use crate::testkit::Scene;
+use crate::testkit::laws::scan;
+use crate::time::Millis;
+use crate::world::World;
+use crate::world::discover::Wanted;
+use steps::{SKILLS, Step};
+
+/// Commands in one walk, besides those that set the scene.
+const WALK: usize = 60;
+
+/// What a refused command must leave as it was.
+#[derive(Debug, PartialEq)]
+struct Picture {
+    next: crate::changes::Counters,
+    owners: BTreeMap<OwnerId, Arc<Owner>>,
+    desks: BTreeMap<AgentId, Arc<Desk>>,
+    jobs: BTreeMap<JobId, Arc<Job>>,
+    queue: Vec<JobId>,
+    online: usize,
+}
+
+impl Picture {
+    fn of(world: &World) -> Self {
+        let desk = |agent: &Arc<crate::agent::Agent>| {
+            (agent.id, world.desk(agent.id).expect("every agent has a desk").clone())
+        };
+        Self {
+            next: world.next,
+            owners: world.owners().map(|owner| (owner.id, owner.clone())).collect(),
+            desks: world.agents().map(desk).collect(),
+            jobs: world.live_jobs().map(|job| (job.id, job.clone())).collect(),
+            queue: world.queue().map(|job| job.id).collect(),
+            online: world.online_count(),
+        }
+    }
+}
+
+/// Walks through the steps; every law is checked on the way.
+fn walk(steps: &[Step]) -> Scene {
+    let mut scene = steps::opening();
+    for step in steps {
+        let before = Picture::of(&scene.world);
+        if step.perform(&mut scene).is_err() {
+            assert_eq!(Picture::of(&scene.world), before, "refused, and yet: {step:?}");
+        }
+    }
+    scene
+}
+
+/// A world made anew from the rows answers like the one that lived through it all.
+fn remembers_everything(scene: &mut Scene) {
+    scene.world.sweep(scene.now);
+    let mut rebuilt = scene.store.rebuilt(scene.world.rules);
+    rebuilt.sweep(scene.now);
+    assert_eq!(Picture::of(&rebuilt), Picture::of(&scene.world));
+    let later = scene.now.plus(Millis::seconds(60));
+    for skill in SKILLS {
+        for now in [scene.now, later] {
+            let min_score = crate::reputation::Score::MIN;
+            let wanted =
+                Wanted { skill, min_score, max_price: None, min_jobs: 0, limit: 50, offset: 0 };
+            let found = rebuilt.discover(&wanted, now);
+            assert_eq!(found, scene.world.discover(&wanted, now));
+            assert_eq!(found.page, scan(&scene.world, &wanted, now));
+        }
+        assert_eq!(rebuilt.turn(skill), scene.world.turn(skill));
+        assert_eq!(rebuilt.skills.prices(skill), scene.world.skills.prices(skill));
+    }
+    assert_eq!(rebuilt.next_timer(), scene.world.next_timer());
+    assert_eq!(rebuilt.next_offline(), scene.world.next_offline());
+    assert_eq!(rebuilt.next_push(), scene.world.next_push());
+    for agent in scene.world.agents() {
+        let name = scene.world.name_of(agent.id, agent.home);
+        assert_eq!(name, Some(agent.native.as_str()));
+        assert_eq!(rebuilt.name_of(agent.id, agent.home), name);
+        assert!(rebuilt.keys_of(agent.id).eq(scene.world.keys_of(agent.id)));
+        assert!(rebuilt.agents_of(agent.owner).eq(scene.world.agents_of(agent.owner)));
+    }
+}
+
+/// Nothing waits for ever: when nobody does anything any more, every job comes to its end.
+fn comes_to_rest(scene: &mut Scene) {
+    scene.wait(Millis::hours(24 * 30));
+    assert_eq!(scene.world.live_jobs().count(), 0);
+    assert_eq!(scene.world.next_timer(), None);
+    let held = scene.world.owners().map(|owner| owner.held.micros()).sum::<i64>();
+    assert_eq!(held, 0, "and all that was set aside has gone where it belongs");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn whatever_is_asked_the_laws_hold(steps in prop::collection::vec(steps::step(), WALK)) {
+        let mut scene = walk(&steps);
+        remembers_everything(&mut scene);
+        comes_to_rest(&mut scene);
+    }
+}
+
+/// The walks are only worth something if they get everywhere.
+#[test]
+fn random_walks_reach_every_state_and_every_kind_of_movement() {
+    let mut runner = TestRunner::deterministic();
+    let walks = prop::collection::vec(steps::step(), WALK);
+    let (mut ends, mut kinds, mut passed) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut counted, mut uncounted, mut longest) = (0, 0, 0);
+    for _ in 0..60 {
+        let steps = walks.new_tree(&mut runner).expect("steps can be made").current();
+        let mut scene = steps::opening();
+        for step in &steps {
+            let _ = step.perform(&mut scene);
+            passed.extend(scene.world.live_jobs().map(|job| name(job.state)));
+        }
+        let rows = &scene.store.rows;
+        ends.extend(rows.jobs.values().filter(|job| job.state.is_final()).map(|job| name(job.state)));
+        longest = longest.max(rows.jobs.values().map(|job| job.epoch).max().unwrap_or(0));
+        kinds.extend(rows.entries.iter().map(|entry| entry.kind.as_str()));
+        counted += rows.outcomes.iter().filter(|outcome| outcome.counted).count();
+        uncounted += rows.outcomes.iter().filter(|outcome| !outcome.counted).count();
+    }
+    let all = ["Assigned", "Deferred", "Negotiating", "Queued", "Running"];
+    assert_eq!(passed.iter().collect::<Vec<_>>(), all.iter().collect::<Vec<_>>());
+    let all = ["Cancelled", "Completed", "Expired", "Failed", "Withdrawn"];
+    assert_eq!(ends.iter().collect::<Vec<_>>(), all.iter().collect::<Vec<_>>());
+    let all = [Kind::Burn, Kind::Capture, Kind::Grant, Kind::Hold, Kind::Release, Kind::Transfer];
+    assert_eq!(kinds, all.iter().map(|kind| kind.as_str()).collect());
+    assert!(counted > 50 && uncounted > 10, "{counted} and {uncounted} outcomes");
+    assert!(longest >= 3, "jobs pass through several hands");
+}
+
+fn name(state: State) -> &'static str {
+    match state {
+        State::Open => "Open",
+        State::Queued => "Queued",
+        State::Negotiating => "Negotiating",
+        State::Deferred { .. } => "Deferred",
+        State::Assigned => "Assigned",
+        State::Running => "Running",
+        State::Completed => "Completed",
+        State::Failed => "Failed",
+        State::Expired => "Expired",
+        State::Cancelled => "Cancelled",
+        State::Withdrawn => "Withdrawn",
+    }
+}

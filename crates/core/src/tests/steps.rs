@@ -1,0 +1,389 @@
+//! Random steps: small numbers that become commands once it is known who and what is there.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use crate::agent::Liveness;
+use crate::agent::key::Holder;
+use crate::alias::Digest;
+use crate::command::{
+    Actor, Canceller, Command, Enrol, JobRef, OpenJob, Pay, PushEnd, ReportWork, Timer,
+};
+use crate::id::AgentId;
+use crate::job::{Cause, Job, Policy, Requester, Selection};
+use crate::memory::{Kept, Receipt};
+use crate::money::Credits;
+use crate::refusal::Refusal;
+use crate::testkit::{AWAY, HOME, Scene, credits, enrolment, skill};
+use crate::time::Millis;
+use crate::world::Rules;
+
+pub const SKILLS: [&str; 2] = ["sum", "dig"];
+const OWNERS: [&str; 4] = ["north", "east", "south", "west"];
+/// Few enough that they meet all the time.
+const AGENTS: u8 = 8;
+const PRICES: [&str; 5] = ["0", "0.10", "0.20", "0.20", "1.50"];
+const AMOUNTS: [&str; 5] = ["0", "0.10", "0.25", "2.00", "40.00"];
+
+/// One random step. The numbers are choices, taken round whatever there is to choose from.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Enrol { who: u8, actor: u8, liveness: u8, skills: u8, price: u8, stray: bool },
+    Remove { who: u8 },
+    Beat { who: u8 },
+    Poll { who: u8 },
+    Grant { owner: u8, amount: u8 },
+    Burn { owner: u8, amount: u8 },
+    Pay { from: u8, to: u8, amount: u8, name: u8, job: Option<u8>, open: bool },
+    Open { by: u8, skill: u8, budget: u8, choice: u8, policy: u8, life: u8, name: Option<u8> },
+    Offer { job: u8, by: u8, price: u8, short: bool },
+    Accept { job: u8, by: u8, from: u8 },
+    Report { job: u8, stray: Option<u8>, ok: bool, cost: u8, cause: u8 },
+    Start { job: u8 },
+    Decline { job: u8, stray: Option<u8> },
+    Defer { job: u8, seconds: u16 },
+    MarkPending { job: u8 },
+    Unreachable { job: u8, stale: bool },
+    Cancel { job: u8, by: u8 },
+    Requeue { job: u8 },
+    Send { from: u8, to: u8 },
+    Ack { who: u8, up_to: u8 },
+    Pushed { which: u8, how: u8 },
+    Remember { scope: u8, done: bool },
+    Keys { who: u8, hash: u8, how: u8 },
+    Tick { job: u8 },
+    Wait { seconds: u16 },
+    Sleep { seconds: u16 },
+}
+
+/// Steps in the proportions that make something happen.
+pub fn step() -> impl Strategy<Value = Step> {
+    let n = || any::<u8>();
+    let rarely = || prop::option::weighted(0.15, any::<u8>());
+    let seldom = || prop::bool::weighted(0.1);
+    let pause = || prop_oneof![4 => 0..30_u16, 2 => 30..200_u16, 1 => 200..9_000_u16];
+    let market = prop_oneof![
+        10 => (n(), n(), n(), n(), n(), n(), rarely()).prop_map(
+            |(by, skill, budget, choice, policy, life, name)| {
+                Step::Open { by, skill, budget, choice, policy, life, name }
+            }
+        ),
+        8 => (n(), rarely(), prop::bool::weighted(0.7), n(), n()).prop_map(
+            |(job, stray, ok, cost, cause)| Step::Report { job, stray, ok, cost, cause }
+        ),
+        4 => (n(), n(), n(), seldom())
+            .prop_map(|(job, by, price, short)| Step::Offer { job, by, price, short }),
+        1 => (n(), n(), n()).prop_map(|(job, by, from)| Step::Accept { job, by, from }),
+        2 => n().prop_map(|job| Step::Start { job }),
+        4 => (n(), rarely()).prop_map(|(job, stray)| Step::Decline { job, stray }),
+        2 => (n(), pause()).prop_map(|(job, seconds)| Step::Defer { job, seconds }),
+        1 => n().prop_map(|job| Step::MarkPending { job }),
+        3 => (n(), seldom()).prop_map(|(job, stale)| Step::Unreachable { job, stale }),
+        3 => (n(), n()).prop_map(|(job, by)| Step::Cancel { job, by }),
+        1 => n().prop_map(|job| Step::Requeue { job }),
+        1 => n().prop_map(|job| Step::Tick { job }),
+    ];
+    let people = prop_oneof![
+        6 => (n(), n(), n(), n(), n(), seldom()).prop_map(
+            |(who, actor, liveness, skills, price, stray)| {
+                Step::Enrol { who, actor, liveness, skills, price, stray }
+            }
+        ),
+        2 => n().prop_map(|who| Step::Remove { who }),
+        1 => n().prop_map(|who| Step::Beat { who }),
+        3 => n().prop_map(|who| Step::Poll { who }),
+        2 => (n(), n()).prop_map(|(from, to)| Step::Send { from, to }),
+        1 => (n(), n()).prop_map(|(who, up_to)| Step::Ack { who, up_to }),
+        2 => (n(), n()).prop_map(|(which, how)| Step::Pushed { which, how }),
+        1 => (n(), any::<bool>()).prop_map(|(scope, done)| Step::Remember { scope, done }),
+        1 => (n(), n(), n()).prop_map(|(who, hash, how)| Step::Keys { who, hash, how }),
+    ];
+    let money = prop_oneof![
+        4 => (n(), n(), n(), n(), prop::option::of(n()), any::<bool>()).prop_map(
+            |(from, to, amount, name, job, open)| {
+                Step::Pay { from, to, amount, name, job, open }
+            }
+        ),
+        2 => (n(), n()).prop_map(|(owner, amount)| Step::Grant { owner, amount }),
+        1 => (n(), n()).prop_map(|(owner, amount)| Step::Burn { owner, amount }),
+    ];
+    let time = prop_oneof![
+        3 => pause().prop_map(|seconds| Step::Wait { seconds }),
+        1 => pause().prop_map(|seconds| Step::Sleep { seconds }),
+    ];
+    prop_oneof![12 => market, 5 => people, 3 => money, 2 => time]
+}
+
+/// Everybody registered, two of the owners with money, and short leases.
+pub fn opening() -> Scene {
+    let rules = Rules { attempts_max: 4, welcome_grant: credits("3.00"), ..Rules::default() };
+    let mut scene = Scene::new(rules);
+    for who in 0..6 {
+        let step = Step::Enrol { who, actor: 0, liveness: who, skills: 3, price: who, stray: false };
+        step.perform(&mut scene).expect("everybody is new");
+    }
+    scene
+}
+
+fn pick<T: Copy>(from: &[T], at: u8) -> T {
+    from[usize::from(at) % from.len()]
+}
+
+/// A live job mostly, and any job there ever was sometimes.
+fn job_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
+    let jobs = &scene.store.rows.jobs;
+    let live: Vec<&Arc<Job>> = jobs.values().filter(|job| !job.state.is_final()).collect();
+    if at < 230 && !live.is_empty() {
+        return Some(pick(&live, at).clone());
+    }
+    let all: Vec<&Arc<Job>> = jobs.values().collect();
+    (!all.is_empty()).then(|| pick(&all, at).clone())
+}
+
+/// A job by one of its three names.
+fn name_of(job: &Job, at: u8) -> JobRef {
+    match at % 3 {
+        0 => JobRef::Id(job.id),
+        1 => JobRef::Uuid(job.uuid),
+        _ => JobRef::Foreign { origin: job.origin, id: job.foreign.clone() },
+    }
+}
+
+fn agent_at(scene: &Scene, who: u8) -> AgentId {
+    let native = format!("agent-{}", who % AGENTS);
+    // One that is not there is worth asking for, too.
+    scene.world.agent_named(HOME, &native).unwrap_or(AgentId(u64::from(who) + 100))
+}
+
+impl Step {
+    /// Does it, as far as there is anybody to do it.
+    pub fn perform(&self, scene: &mut Scene) -> Result<(), Refusal> {
+        if let Step::Wait { seconds } = self {
+            scene.wait(Millis::seconds(i64::from(*seconds)));
+            return Ok(());
+        }
+        if let Step::Sleep { seconds } = self {
+            scene.sleep(Millis::seconds(i64::from(*seconds)));
+            return Ok(());
+        }
+        match self.command(scene) {
+            Some(command) => scene.run(command).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    fn command(&self, scene: &mut Scene) -> Option<Command> {
+        let amount = |at: u8| credits(pick(&AMOUNTS, at));
+        let price = |at: u8| credits(pick(&PRICES, at));
+        Some(match *self {
+            Step::Enrol { .. } => self.enrol(scene),
+            Step::Remove { who } => {
+                Command::Remove { agent: agent_at(scene, who), by_operator: who % 2 == 0 }
+            }
+            Step::Beat { who } => Command::Beat { agent: agent_at(scene, who) },
+            Step::Poll { who } => {
+                let agent = agent_at(scene, who);
+                let mut jobs: Vec<_> = scene.world.work_of(agent).map(|job| job.id).collect();
+                jobs.extend(job_at(scene, who).map(|job| job.id));
+                Command::HandOver { agent, jobs }
+            }
+            Step::Grant { owner, amount: at } => {
+                Command::Grant { name: pick(&OWNERS, owner).to_owned(), amount: amount(at) }
+            }
+            Step::Burn { owner, amount: at } => {
+                Command::Burn { name: pick(&OWNERS, owner).to_owned(), amount: amount(at) }
+            }
+            Step::Pay { .. } => self.pay(scene),
+            Step::Open { .. } => self.open(scene),
+            Step::Offer { job, by, price: at, short } => {
+                let valid_for = if short { Millis(0) } else { Millis::minutes(30) };
+                let job = name_of(&*job_at(scene, job)?, job);
+                Command::Offer { job, by: agent_at(scene, by), price: price(at), valid_for }
+            }
+            Step::Accept { job, by, from } => {
+                let job = name_of(&*job_at(scene, job)?, job);
+                Command::AcceptOffer { job, by: agent_at(scene, by), from: agent_at(scene, from) }
+            }
+            Step::Report { .. } => self.report(scene)?,
+            Step::Start { job } => {
+                let found = job_at(scene, job)?;
+                Command::Start { job: name_of(&found, job), by: found.worker()? }
+            }
+            Step::Decline { job, stray } => {
+                let found = job_at(scene, job)?;
+                let by = stray.map(|who| agent_at(scene, who)).or(found.worker())?;
+                Command::Decline { job: name_of(&found, job), by }
+            }
+            Step::Defer { job, seconds } => {
+                let found = job_at(scene, job)?;
+                let until = scene.now.plus(Millis::seconds(i64::from(seconds)));
+                Command::Defer { job: name_of(&found, job), by: found.worker()?, until }
+            }
+            Step::MarkPending { job } => Command::MarkPending { job: job_at(scene, job)?.id },
+            Step::Unreachable { job, stale } => {
+                let found = job_at(scene, job)?;
+                let epoch = found.epoch.saturating_sub(u32::from(stale));
+                Command::Unreachable { job: found.id, epoch }
+            }
+            Step::Cancel { job, by } => {
+                let found = job_at(scene, job)?;
+                let by = match (by % 4, &found.requester) {
+                    (0, _) => Canceller::Agent(agent_at(scene, by)),
+                    (1, _) | (_, Requester::Guest(_)) => Canceller::Operator,
+                    (_, Requester::Agent(agent)) => Canceller::Agent(*agent),
+                };
+                Command::Cancel { job: name_of(&found, job), by }
+            }
+            Step::Requeue { job } => {
+                Command::Requeue { job: name_of(&*job_at(scene, job)?, job) }
+            }
+            Step::Send { from, to } => {
+                let body = "hello".to_owned();
+                Command::Send { from: agent_at(scene, from), to: agent_at(scene, to), body }
+            }
+            Step::Ack { who, up_to } => {
+                Command::Ack { agent: agent_at(scene, who), up_to: u64::from(up_to) }
+            }
+            Step::Pushed { which, how } => self.pushed(scene, which, how)?,
+            Step::Remember { scope, done } => {
+                let scope = Digest::of(&[b"scope", &[scope % 4]]);
+                let answer = Kept::Answer { status: 200, body: "{}".to_owned() };
+                let kept = if done { answer } else { Kept::Done(Receipt::Nothing) };
+                Command::Remember { scope, request: scope, kept }
+            }
+            Step::Keys { who, hash, how } => {
+                let agent = agent_at(scene, who);
+                let holder = Holder::Agent(agent);
+                match how % 3 {
+                    0 => Command::RevokeKeys { agent },
+                    _ => {
+                        let retire_others = how % 3 == 1;
+                        Command::IssueKey { holder, hash: [hash; 32], retire_others }
+                    }
+                }
+            }
+            Step::Tick { job } => Command::Tick(Timer::Job(job_at(scene, job)?.id)),
+            Step::Wait { .. } | Step::Sleep { .. } => return None,
+        })
+    }
+
+    fn enrol(&self, scene: &Scene) -> Command {
+        let Step::Enrol { who, actor, liveness, skills, price, stray } = *self else {
+            unreachable!()
+        };
+        let who = who % AGENTS;
+        let owner = pick(&OWNERS, if stray { who + 1 } else { who });
+        let mut order: Enrol = enrolment(&format!("agent-{who}"), owner, &[]);
+        order.aliases = vec![(AWAY, format!("alias-{who}"))];
+        for (at, name) in SKILLS.iter().enumerate().filter(|(at, _)| skills >> at & 1 == 1) {
+            order.skills.push(skill(name, pick(&PRICES, price.wrapping_add(at as u8))));
+        }
+        (order.liveness, order.endpoint) = match liveness % 4 {
+            0 | 3 => (Liveness::Always, None),
+            1 => (Liveness::Reached, Some(format!("https://agent-{who}.example"))),
+            _ => (Liveness::Polls, None),
+        };
+        order.actor = match actor % 6 {
+            0..=2 => Actor::Open,
+            3 => Actor::Agent(agent_at(scene, who)),
+            4 => Actor::Agent(agent_at(scene, actor / 6)),
+            _ => Actor::Nobody,
+        };
+        order.key = Some([actor; 32]);
+        order.rotate = actor % 7 == 0;
+        Command::Enrol(Box::new(order))
+    }
+
+    fn pay(&self, scene: &mut Scene) -> Command {
+        let Step::Pay { from, to, amount, name, job, open } = *self else { unreachable!() };
+        let job = job.and_then(|at| job_at(scene, at));
+        let mut order: Pay =
+            scene.payment(pick(&OWNERS, from), pick(&OWNERS, to), pick(&AMOUNTS, amount));
+        if let (Some(job), true) = (&job, name % 2 == 0) {
+            // Sometimes exactly what was paid, between exactly those who paid.
+            let owner = |id| scene.world.owner(id).map(|owner| owner.name.clone());
+            let payer = job.payer.and_then(owner);
+            let payee = job.assignment.and_then(|turn| owner(turn.owner));
+            if let (Some(payer), Some(payee), Some(report)) = (payer, payee, &job.report) {
+                (order.from, order.to, order.amount) = (payer, payee, report.paid);
+            }
+        }
+        order.job = job.map(|job| job.foreign.clone());
+        if name % 5 == 0 {
+            order.job = Some(format!("elsewhere-{}", name % 3));
+        }
+        if name % 3 == 0 {
+            // An id out of a small pool, with content that may or may not be the same.
+            order.foreign = format!("shared-{}", name % 4);
+            order.content = Digest::of(&[&[name % 2]]);
+        }
+        order.named = name % 7 != 0;
+        order.open_payee = open;
+        Command::Pay(Box::new(order))
+    }
+
+    fn open(&self, scene: &mut Scene) -> Command {
+        let Step::Open { by, skill, budget, choice, policy, life, name } = *self else {
+            unreachable!()
+        };
+        let requester = agent_at(scene, by);
+        let budget = ["0", "0.10", "0.20", "0.50", "2.00"][usize::from(budget % 5)];
+        let mut order: OpenJob = scene.ask(requester, pick(&SKILLS, skill), budget);
+        if by % 16 == 15 {
+            order.requester = Requester::Guest("guest".to_owned());
+        }
+        let closes = scene.now.plus(Millis::seconds(i64::from(life % 40)));
+        order.selection = match choice % 8 {
+            0 => Selection::Direct(agent_at(scene, choice / 8)),
+            1 => Selection::BestReputation,
+            2 => Selection::RoundRobin,
+            3 => Selection::Cheapest,
+            4 => Selection::LeastOccupied,
+            5 => Selection::Broadcast,
+            _ => Selection::Auction { closes },
+        };
+        order.policy = Policy {
+            next_when_unreachable: policy & 1 != 0,
+            next_when_declined: policy & 2 != 0,
+            next_when_failed: policy & 4 != 0,
+            queue_unmatched: policy & 8 != 0,
+        };
+        order.lease = Millis::seconds(20 + i64::from(life));
+        order.deadline = scene.now.plus(Millis::seconds(i64::from(life) * 10));
+        order.callback = (policy & 16 != 0).then(|| "https://callback.example".to_owned());
+        order.hops = choice / 25;
+        if let Some(name) = name {
+            order.foreign = format!("shared-{}", name % 4);
+            order.content = Digest::of(&[&[name % 2]]);
+        }
+        Command::OpenJob(Box::new(order))
+    }
+
+    fn report(&self, scene: &Scene) -> Option<Command> {
+        let Step::Report { job, stray, ok, cost, cause } = *self else { unreachable!() };
+        let found = job_at(scene, job)?;
+        let by = stray.map(|who| agent_at(scene, who)).or(found.worker())?;
+        let causes = [None, Some(Cause::Execution), Some(Cause::NoSuchSkill), Some(Cause::Unusable)];
+        let word = scene.word(found.id, ok, pick(&AMOUNTS, cost));
+        let cost = if cost == 255 { Credits::from_micros(-1) } else { word.cost };
+        let cause = pick(&causes, cause);
+        let job = name_of(&found, job);
+        Some(Command::Report(Box::new(ReportWork { job, by, cost, cause, ..word })))
+    }
+
+    fn pushed(&self, scene: &Scene, which: u8, how: u8) -> Option<Command> {
+        let mut pushes: Vec<_> = scene.world.pushes().map(|push| push.notice).collect();
+        pushes.sort();
+        let notice = (!pushes.is_empty()).then(|| pick(&pushes, which))?;
+        let ended = match how % 4 {
+            0 | 1 => PushEnd::Delivered,
+            2 => {
+                let next_try = (how % 8 == 2).then(|| scene.now.plus(Millis::seconds(5)));
+                PushEnd::Failed { why: "refused".to_owned(), next_try }
+            }
+            _ => PushEnd::Gone,
+        };
+        Some(Command::PushDone { notice, ended })
+    }
+}

@@ -1,0 +1,242 @@
+//! Discovery, and a world made anew from its rows.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::discover::Wanted;
+use super::{Rules, World};
+use crate::agent::{Agent, Desk, Liveness};
+use crate::changes::Changes;
+use crate::id::{AgentId, OwnerId};
+use crate::money::Credits;
+use crate::reputation::{Score, Standing};
+use crate::testkit::laws::scan;
+use crate::testkit::{DAWN, HOME, Scene, credits, skill};
+use crate::time::Millis;
+
+fn wanted(skill: &str) -> Wanted<'_> {
+    Wanted { skill, min_score: Score::MIN, max_price: None, min_jobs: 0, limit: 200, offset: 0 }
+}
+
+/// An agent and its desk, as rows, without anything having happened.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    price: i64,
+    score: i64,
+    settled: u64,
+    liveness: Liveness,
+    /// How long ago it was seen, in seconds.
+    silent: i64,
+    unreachable: bool,
+    active: bool,
+}
+
+impl Seat {
+    fn quiet(price: i64, score: i64, settled: u64) -> Self {
+        let liveness = Liveness::Always;
+        Self { price, score, settled, liveness, silent: 0, unreachable: false, active: true }
+    }
+
+    fn put(self, changes: &mut Changes, id: AgentId) {
+        let mut offered = skill("sum", "0");
+        offered.price = Credits::from_micros(self.price);
+        let agent = Agent {
+            id,
+            owner: OwnerId(id.0),
+            home: HOME,
+            native: id.to_string(),
+            name: id.to_string(),
+            endpoint: None,
+            liveness: self.liveness,
+            skills: vec![offered],
+            card: String::new(),
+            registered_at: DAWN,
+            active: self.active,
+            secret_generation: 1,
+        };
+        let mut desk = Desk::new(id, DAWN.plus(Millis(-self.silent * 1_000)));
+        desk.presence.unreachable = self.unreachable;
+        let (score, successes) = (Score::from_millionths(self.score), self.settled);
+        desk.standing = Standing { score, successes, ..Standing::default() };
+        changes.agents.insert(id, Arc::new(agent));
+        changes.desks.insert(id, Arc::new(desk));
+    }
+}
+
+fn house(seats: &[Seat]) -> World {
+    let mut world = World::new(Rules::default());
+    let mut changes = Changes::default();
+    for (id, seat) in (1_u64..).zip(seats) {
+        seat.put(&mut changes, AgentId(id));
+    }
+    world.apply(&changes);
+    world
+}
+
+fn order_of(world: &World) -> Vec<u64> {
+    let found = world.discover(&wanted("sum"), DAWN);
+    assert_eq!(found.total, found.page.len());
+    found.page.iter().map(|one| one.agent.0).collect()
+}
+
+#[test]
+fn the_worked_order_of_discovery() {
+    let proven = |score: &str, price: &str| {
+        Seat::quiet(credits(price).micros(), credits(score).micros(), 1)
+    };
+    let world = house(&[proven("90", "0.05"), proven("92.3", "0.20"), proven("92.3", "0.10")]);
+    assert_eq!(order_of(&world), [3, 2, 1]);
+
+    // Proven at 50 and 0.20 stands before new at 50 and 0.10; all equal: who came first.
+    let new = Seat::quiet(100_000, 50_000_000, 0);
+    let world = house(&[new, proven("50", "0.20"), new]);
+    assert_eq!(order_of(&world), [2, 1, 3]);
+}
+
+#[test]
+fn filters_keep_what_is_equal_to_them() {
+    let world = house(&[
+        Seat::quiet(100_000, 40_000_000, 2),
+        Seat::quiet(200_000, 39_999_999, 3),
+        Seat::quiet(200_001, 41_000_000, 0),
+    ]);
+    let ids = |wanted: &Wanted<'_>| {
+        let found = world.discover(wanted, DAWN);
+        assert_eq!(found.total, found.page.len());
+        found.page.iter().map(|one| one.agent.0).collect::<Vec<_>>()
+    };
+    let min_score = Score::from_millionths(40_000_000);
+    assert_eq!(ids(&Wanted { min_score, ..wanted("sum") }), [3, 1]);
+    let max_price = Some(Credits::from_micros(200_000));
+    assert_eq!(ids(&Wanted { max_price, ..wanted("sum") }), [1, 2]);
+    assert_eq!(ids(&Wanted { min_jobs: 2, ..wanted("sum") }), [1, 2]);
+    assert_eq!(ids(&wanted("other")), [] as [u64; 0]);
+}
+
+#[test]
+fn pages_follow_each_other_and_the_total_counts_all() {
+    let seats: Vec<Seat> = (0..25).map(|n| Seat::quiet(n % 3, 50_000_000 + n, 1)).collect();
+    let world = house(&seats);
+    let mut walked = Vec::new();
+    for offset in (0..30).step_by(10) {
+        let found = world.discover(&Wanted { limit: 10, offset, ..wanted("sum") }, DAWN);
+        assert_eq!(found.total, 25);
+        walked.extend(found.page.iter().map(|one| one.agent.0));
+    }
+    assert_eq!(walked, (1..=25).rev().collect::<Vec<_>>());
+}
+
+fn seat() -> impl Strategy<Value = Seat> {
+    let liveness = prop_oneof![
+        4 => Just(Liveness::Always),
+        2 => Just(Liveness::Polls),
+        2 => Just(Liveness::Reached),
+    ];
+    // Few different prices and scores, many of them on or beside the borders of the buckets.
+    let price = prop_oneof![Just(100_000), Just(200_000), Just(300_000)];
+    let score = prop_oneof![
+        (0..=100_i64).prop_map(|points| points * 1_000_000),
+        (1..=100_i64).prop_map(|points| points * 1_000_000 - 1),
+        48_000_000..52_000_000_i64,
+    ];
+    let silent = prop_oneof![Just(0), Just(90), Just(91)];
+    (price, score, 0..3_u64, liveness, silent, prop::bool::weighted(0.2), prop::bool::weighted(0.9))
+        .prop_map(|(price, score, settled, liveness, silent, unreachable, active)| Seat {
+            price,
+            score,
+            settled,
+            liveness,
+            silent,
+            unreachable,
+            active,
+        })
+}
+
+fn question() -> impl Strategy<Value = (i64, Option<i64>, u64)> {
+    let floor = prop_oneof![
+        Just(0),
+        Just(100_000_000),
+        (0..=100_i64).prop_map(|points| points * 1_000_000),
+        49_000_000..51_000_000_i64,
+    ];
+    let most = prop::option::of(prop_oneof![Just(0), Just(100_000), Just(200_000), Just(250_000)]);
+    (floor, most, prop_oneof![3 => Just(0_u64), 1 => 1..3_u64])
+}
+
+/// Asks the index and asks everybody, and compares.
+fn agree(world: &World, (floor, most, min_jobs): (i64, Option<i64>, u64)) {
+    let min_score = Score::from_millionths(floor);
+    let max_price = most.map(Credits::from_micros);
+    let wanted =
+        Wanted { min_score, max_price, min_jobs, limit: 20, offset: 5, ..wanted("sum") };
+    let all = scan(world, &wanted, DAWN);
+    let found = world.discover(&wanted, DAWN);
+    assert_eq!(found.total, all.len(), "{wanted:?}");
+    let page: Vec<_> = all.into_iter().skip(5).take(20).collect();
+    assert_eq!(found.page, page, "{wanted:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn asking_the_index_is_asking_everybody(
+        // With three prices, groups grow well past the size from which they keep counts.
+        seats in prop::collection::vec(seat(), 1..1_500),
+        changed in prop::collection::vec((any::<prop::sample::Index>(), seat()), 0..400),
+        questions in prop::collection::vec(question(), 6),
+    ) {
+        let mut world = house(&seats);
+        for question in &questions {
+            agree(&world, *question);
+        }
+        world.sweep(DAWN);
+        // Some change price, score or presence; groups shrink as well as grow.
+        for (who, seat) in &changed {
+            let mut changes = Changes::default();
+            seat.put(&mut changes, AgentId(who.index(seats.len()) as u64 + 1));
+            world.apply(&changes);
+        }
+        for question in &questions {
+            agree(&world, *question);
+        }
+        world.sweep(DAWN);
+        for question in &questions {
+            agree(&world, *question);
+            let (floor, most, _) = *question;
+            let (min, max) = (Score::from_millionths(floor), most.map(Credits::from_micros));
+            let wanted = Wanted { min_score: min, max_price: max, ..wanted("sum") };
+            prop_assert_eq!(world.skills.count("sum", max, min), scan(&world, &wanted, DAWN).len());
+        }
+    }
+}
+
+#[test]
+fn a_large_group_counts_exactly_at_every_border() {
+    let seats: Vec<Seat> =
+        (0..2_000).map(|n| Seat::quiet(100_000, (n % 101) * 1_000_000 - (n % 2), 1)).collect();
+    let world = house(&seats);
+    for points in 0..=100 {
+        for nudge in [-1, 0, 1] {
+            agree(&world, (points * 1_000_000 + nudge, None, 0));
+        }
+    }
+}
+
+#[test]
+fn skills_and_prices_of_those_who_left_are_forgotten() {
+    let mut scene = Scene::default();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10"), ("dig", "0.20")]);
+    scene.worker("bob", "bobs", &[("sum", "0.10")]);
+    let names = |scene: &Scene| {
+        scene.world.skills.names().map(str::to_owned).collect::<BTreeSet<String>>()
+    };
+    assert_eq!(names(&scene), BTreeSet::from(["dig".to_owned(), "sum".to_owned()]));
+    assert_eq!(scene.world.skills.prices("sum"), [(credits("0.10"), 2)]);
+    scene.remove(ada);
+    assert_eq!(names(&scene), BTreeSet::from(["sum".to_owned()]));
+    assert_eq!(scene.world.skills.prices("sum"), [(credits("0.10"), 1)]);
+    assert_eq!(scene.world.skills.prices("dig"), []);
+}

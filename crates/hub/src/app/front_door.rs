@@ -1,0 +1,118 @@
+//! The front door: every protocol under its prefix, the printed paths at the root, and the one path
+//! two protocols share.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use http::Uri;
+use rialto_protocols::ALL;
+use rialto_protocols::face::{Face, Floor, Trouble, sent};
+use rialto_protocols::kit::{ijson, stamp};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use super::house::refuse;
+use super::{openapi, probes};
+use crate::v1;
+
+/// Everything the hub serves.
+pub fn router(floor: &Floor, probes: probes::Probes) -> Router {
+    let mut router = Router::new()
+        .route("/register", post(register).with_state(Registrations::of(floor)))
+        .merge(v1::routes(floor))
+        .merge(probes::routes(probes))
+        .merge(openapi::routes());
+    for face in ALL {
+        router = router.merge(face.root_routes(floor));
+        let own = face.routes(floor).fallback(missing).method_not_allowed_fallback(wrong_method);
+        router = router.nest(&format!("/{}", face.id()), own);
+    }
+    router.fallback(missing).method_not_allowed_fallback(wrong_method)
+}
+
+async fn missing(uri: Original) -> Response {
+    refuse(&uri.0, Trouble::NotFound)
+}
+
+async fn wrong_method(uri: Original) -> Response {
+    refuse(&uri.0, Trouble::MethodNotAllowed)
+}
+
+/// The path as the client wrote it, whatever prefix has been taken off on the way.
+struct Original(String);
+
+impl<S: Sync> axum::extract::FromRequestParts<S> for Original {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(
+        parts: &mut http::request::Parts,
+        _: &S,
+    ) -> Result<Self, Self::Rejection> {
+        let original = parts.extensions.get::<axum::extract::OriginalUri>();
+        Ok(Self(original.map_or(&parts.uri, |original| &original.0).path().to_owned()))
+    }
+}
+
+/// Who takes registrations, and through which router.
+#[derive(Clone)]
+struct Registrations {
+    routes: Vec<(&'static dyn Face, Router)>,
+    body_limit: usize,
+}
+
+impl Registrations {
+    fn of(floor: &Floor) -> Self {
+        let routes = ALL.iter().map(|face| (*face, face.routes(floor))).collect();
+        Self { routes, body_limit: floor.body_limit }
+    }
+}
+
+/// `POST /register` at the root: told apart by the body's shape.
+async fn register(State(who): State<Registrations>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = match sent::read(&parts.headers, body, who.body_limit).await {
+        Ok(body) => body,
+        Err(trouble) => return refuse("/register", trouble),
+    };
+    let json = ijson::read(&body);
+    let claims = |face: &&dyn Face| json.as_ref().is_ok_and(|json| face.claims_registration(json));
+    let mut fitting = who.routes.iter().filter(|(face, _)| claims(face));
+    let (Some((_, routes)), None) = (fitting.next(), fitting.next()) else {
+        return fits_nobody(&who, json.err().map(|unreadable| unreadable.to_string()));
+    };
+    let mut request = Request::from_parts(parts, Body::from(body));
+    *request.uri_mut() = Uri::from_static("/register");
+    match routes.clone().oneshot(request).await {
+        Ok(answer) => answer,
+        Err(never) => match never {},
+    }
+}
+
+/// A correct example of each registration there is.
+fn fits_nobody(who: &Registrations, unreadable: Option<String>) -> Response {
+    let shapes = who.routes.iter().map(|(face, _)| {
+        let example: Value = serde_json::from_str(face.registration_example()).unwrap_or_default();
+        json!({"protocol": face.id(), "path": format!("/{}/register", face.id()), "example": example})
+    });
+    let neither = "two registrations share this path; the body fits neither (or both)";
+    let text = unreadable.map_or_else(|| neither.to_owned(), |why| format!("body cannot be read: {why}"));
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let now = rialto_core::time::Timestamp(i64::try_from(now.as_millis()).unwrap_or_default());
+    let body = json!({
+        "success": false,
+        "status": "error",
+        "error_code": "INVALID_REQUEST",
+        "error_message": text,
+        "error": {
+            "code": "ERR_VALIDATION",
+            "message": text,
+            "retryable": false,
+            "shapes": shapes.collect::<Vec<_>>(),
+        },
+        "detail": text,
+        "metadata": {"timestamp": stamp::millis(now)},
+    });
+    (http::StatusCode::BAD_REQUEST, axum::Json(body)).into_response()
+}

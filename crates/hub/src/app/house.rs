@@ -1,0 +1,99 @@
+//! What the edge is told about paths: who owns them, what they count as, how their errors look.
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use http::Method;
+use matchit::Router;
+use rialto_protocols::ALL;
+use rialto_protocols::face::{Face, Listed, Reach, Trouble as FaceTrouble};
+
+use super::openapi::listed;
+use crate::edge::{Class, House, Kind, Trouble};
+use crate::v1::problem::Problem;
+
+/// All paths of this hub.
+pub struct Paths {
+    by_path: Router<Vec<(&'static str, Reach)>>,
+    body_limit: usize,
+}
+
+impl Paths {
+    /// The paths of every protocol and of the hub itself.
+    pub fn new(body_limit: usize) -> Self {
+        let mut by_path: Router<Vec<(&'static str, Reach)>> = Router::new();
+        for Listed { method, path, reach, .. } in listed() {
+            match by_path.at_mut(&path) {
+                Ok(known) => known.value.push((method, reach)),
+                // Two templates for one path cannot both be served; the router refused them before.
+                Err(_) => drop(by_path.insert(path, vec![(method, reach)])),
+            }
+        }
+        Self { by_path, body_limit }
+    }
+
+    fn reach(&self, method: &Method, path: &str) -> Option<Reach> {
+        let found = self.by_path.at(path).ok()?;
+        let wanted = if method == Method::HEAD { "GET" } else { method.as_str() };
+        found.value.iter().find(|(method, _)| *method == wanted).map(|(_, reach)| *reach)
+    }
+}
+
+impl House for Paths {
+    fn class(&self, method: &Method, path: &str) -> Class {
+        let reach = self.reach(method, path);
+        let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+        let kind = match reach {
+            Some(Reach::Register) => Kind::Register,
+            Some(Reach::Public) => Kind::Read,
+            _ if reads => Kind::Read,
+            _ => Kind::Write,
+        };
+        Class { public: reach.is_some_and(Reach::is_public) && reads, kind }
+    }
+
+    fn trouble(&self, path: &str, trouble: Trouble) -> Response<Body> {
+        refuse(path, translate(trouble))
+    }
+
+    fn body_limit(&self, _path: &str) -> usize {
+        self.body_limit
+    }
+}
+
+/// A refusal in the shape of whoever owns the path.
+pub fn refuse(path: &str, trouble: FaceTrouble) -> Response<Body> {
+    match owner(path) {
+        Some(face) => face.trouble(trouble),
+        None => Problem::from(trouble).into_response(),
+    }
+}
+
+/// The protocol whose prefix the path has.
+fn owner(path: &str) -> Option<&'static dyn Face> {
+    let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    if let Some(face) = ALL.iter().find(|face| face.id().as_str() == first) {
+        return Some(*face);
+    }
+    // A path that a protocol prints at the root is that protocol's there, too.
+    let rooted = |face: &&&dyn Face| {
+        let template = |one: Listed| one.path.split('/').nth(1).map(str::to_owned);
+        face.listed().into_iter().filter_map(template).any(|part| part == first && !part.is_empty())
+    };
+    ALL.iter().find(rooted).copied()
+}
+
+fn translate(trouble: Trouble) -> FaceTrouble {
+    match trouble {
+        Trouble::Malformed { what } => FaceTrouble::Malformed { what },
+        Trouble::WrongHost => FaceTrouble::WrongHost,
+        Trouble::ForeignOrigin => FaceTrouble::ForeignOrigin,
+        Trouble::Encoded => FaceTrouble::Encoded,
+        Trouble::TooLarge { limit } => FaceTrouble::TooLarge { limit },
+        Trouble::TooSlow => FaceTrouble::TooSlow,
+        Trouble::TooManyRequests { retry_after_seconds } => {
+            FaceTrouble::TooManyRequests { retry_after_seconds }
+        }
+        Trouble::Overloaded => FaceTrouble::Overloaded,
+        Trouble::Broken => FaceTrouble::Broken,
+    }
+}

@@ -1,0 +1,10 @@
+//! The assembled hub: configuration in, a running server out.
+
+mod front_door;
+mod house;
+pub mod openapi;
+mod probes;
+mod start;
+
+pub use openapi::listed;
+pub use start::{Hub, Options, StartError};

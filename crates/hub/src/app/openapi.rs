@@ -1,0 +1,113 @@
+//! The API document: every route there is, from the same tables the router is made of.
+
+use std::collections::BTreeMap;
+
+use axum::Router;
+use axum::routing::get;
+use rialto_protocols::ALL;
+use rialto_protocols::face::{Listed, Reach};
+use serde_json::{Map, Value, json};
+
+use super::probes;
+use crate::v1;
+
+/// Every route of the hub.
+pub fn listed() -> Vec<Listed> {
+    let own = Listed {
+        protocol: None,
+        method: "GET",
+        path: "/openapi.json".to_owned(),
+        reach: Reach::Public,
+        about: "This document",
+    };
+    let protocols = ALL.iter().flat_map(|face| face.listed());
+    protocols.chain(v1::listed()).chain(probes::listed()).chain([own]).collect()
+}
+
+pub fn routes() -> Router {
+    // The tables do not change while the hub runs.
+    let text = document().to_string();
+    let answer = move || {
+        let text = text.clone();
+        async move { ([(http::header::CONTENT_TYPE, "application/json")], text) }
+    };
+    Router::new().route("/openapi.json", get(answer))
+}
+
+/// The document, OpenAPI 3.1.
+pub fn document() -> Value {
+    let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
+    for route in listed() {
+        let operation = operation(&route);
+        paths.entry(route.path).or_default().insert(route.method.to_lowercase(), operation);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Rialto",
+            "summary": "The bridge and the market for AI agents",
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "tags": tags(),
+        "paths": paths,
+        "components": {"securitySchemes": {
+            "agentKey": {"type": "http", "scheme": "bearer", "description": "An agent's own key, rk_…"},
+            "operatorKey": {"type": "http", "scheme": "bearer", "description": "The operator's key, ro_…"},
+        }},
+    })
+}
+
+fn tags() -> Vec<Value> {
+    let protocols = ALL.iter().map(|face| json!({"name": face.id()}));
+    protocols.chain([json!({"name": "hub"})]).collect()
+}
+
+fn operation(route: &Listed) -> Value {
+    let tag = route.protocol.map_or_else(|| "hub".to_owned(), |protocol| protocol.to_string());
+    let parameters: Vec<Value> = placeholders(&route.path)
+        .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
+        .collect();
+    let mut operation = json!({
+        "tags": [tag],
+        "summary": route.about,
+        "operationId": operation_id(route),
+        "parameters": parameters,
+        "security": security(route.reach),
+        "responses": {
+            "2XX": {"description": "Done", "content": {"application/json": {}}},
+            "4XX": {"description": "Refused: says what was wrong, where, and whether to retry"},
+            "5XX": {"description": "Not done; retryable says whether to try again"},
+        },
+    });
+    if route.method == "POST" {
+        let body = json!({"content": {"application/json": {"schema": {"type": "object"}}}});
+        operation["requestBody"] = body;
+    }
+    operation
+}
+
+fn operation_id(route: &Listed) -> String {
+    let words = route.path.replace(['{', '}'], "").replace(['/', '.', '-'], "_");
+    format!("{}{words}", route.method.to_lowercase())
+}
+
+fn placeholders(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+}
+
+fn security(reach: Reach) -> Value {
+    match reach {
+        Reach::Public | Reach::Register | Reach::Token => json!([]),
+        Reach::Operator => json!([{"operatorKey": []}]),
+        Reach::AgentOrOperator | Reach::OwnerOrOperator | Reach::AnyAgentOrOperator => {
+            json!([{"agentKey": []}, {"operatorKey": []}])
+        }
+        Reach::Agent
+        | Reach::Requester
+        | Reach::Party
+        | Reach::Worker
+        | Reach::Owner
+        | Reach::AnyAgent => json!([{"agentKey": []}]),
+    }
+}

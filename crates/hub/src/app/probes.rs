@@ -1,0 +1,101 @@
+//! Probes: is it alive, is it ready, how is it doing.
+
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::StatusCode;
+use rialto_engine::Engine;
+use rialto_protocols::face::{Listed, Reach};
+use rialto_protocols::kit::stamp;
+use serde_json::json;
+
+use crate::telemetry::{CONTENT_TYPE, Extra, Metrics};
+
+/// What the probes look at.
+#[derive(Clone)]
+pub struct Probes {
+    pub engine: Engine,
+    pub metrics: Metrics,
+    pub started: Instant,
+}
+
+/// The probes' routes.
+pub fn routes(probes: Probes) -> Router {
+    Router::new()
+        .route("/livez", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .route("/health", get(health))
+        .route("/metrics", get(metrics))
+        .with_state(probes)
+}
+
+/// The same, for documents and tests.
+pub fn listed() -> Vec<Listed> {
+    let one = |path: &str, about| Listed {
+        protocol: None,
+        method: "GET",
+        path: path.to_owned(),
+        reach: Reach::Public,
+        about,
+    };
+    vec![
+        one("/livez", "Whether the process is alive"),
+        one("/readyz", "Whether the hub takes writes"),
+        one("/health", "How the hub is doing"),
+        one("/metrics", "Numbers for Prometheus"),
+    ]
+}
+
+async fn ready(State(probes): State<Probes>) -> Response {
+    match probes.engine.is_writable() {
+        true => "ready\n".into_response(),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n").into_response(),
+    }
+}
+
+async fn health(State(probes): State<Probes>) -> Response {
+    let now = probes.engine.now();
+    let agents = probes.engine.look(|world| world.agents().filter(|agent| agent.active).count());
+    let writable = probes.engine.is_writable();
+    let body = json!({
+        "success": writable,
+        "data": {
+            "status": if writable { "ok" } else { "unavailable" },
+            "version": env!("CARGO_PKG_VERSION"),
+            "uptime_seconds": probes.started.elapsed().as_secs(),
+            "agents_registered": agents,
+        },
+        "metadata": {"timestamp": stamp::millis(now)},
+    });
+    let status = if writable { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, axum::Json(body)).into_response()
+}
+
+async fn metrics(State(probes): State<Probes>) -> Response {
+    ([(http::header::CONTENT_TYPE, CONTENT_TYPE)], probes.metrics.encode()).into_response()
+}
+
+/// Numbers of the hub itself. No ids, no names: only how much of what there is.
+pub fn numbers(engine: &Engine) -> Vec<Extra> {
+    let credits = |amount: rialto_core::money::Credits| amount.micros() as f64 / 1e6;
+    let row = |name: &str, help: &str, value: f64| (name.to_owned(), help.to_owned(), value);
+    engine.look(|world| {
+        let issued = world.owner(rialto_core::owner::Owner::ISSUANCE).map(|o| -credits(o.available));
+        vec![
+            row("rialto_agents", "Agents registered now", world.agents().filter(|a| a.active).count() as f64),
+            row("rialto_agents_online", "Agents online now", world.online_count() as f64),
+            row("rialto_owners", "Accounts", world.owners().count() as f64 - 1.0),
+            row("rialto_jobs_live", "Jobs that have not ended", world.live_jobs().count() as f64),
+            row("rialto_jobs_queued", "Jobs waiting for a worker", world.queue().count() as f64),
+            row("rialto_jobs_opened", "Jobs ever opened", (world.next.job.0 - 1) as f64),
+            row("rialto_pushes_waiting", "Pushes on their way or given up", world.pushes().count() as f64),
+            row("rialto_payments", "Payments between owners", world.next.payments as f64),
+            row("rialto_payments_credits", "Their sum in credits", credits(world.next.volume)),
+            row("rialto_credits_issued", "Credits in circulation", issued.unwrap_or_default()),
+            row("rialto_store_writable", "1 while writes are taken", f64::from(u8::from(engine.is_writable()))),
+        ]
+    })
+}

@@ -1,0 +1,219 @@
+//! Starting and stopping a hub.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rialto_core::agent::key::Holder;
+use rialto_core::command::Command;
+use rialto_core::time::Timestamp;
+use rialto_core::world::Rules;
+use rialto_engine::clock::SystemClock;
+use rialto_engine::delivery::Delivery;
+use rialto_engine::delivery::egress::{BadEgress, Egress, EgressSettings};
+use rialto_engine::ids::{Ids, OsIds};
+use rialto_engine::keys::{Key, Kind};
+use rialto_engine::secret::{HubSecret, NoSecret};
+use rialto_engine::store::memory::MemoryStore;
+use rialto_engine::store::sqlite::SqliteStore;
+use rialto_engine::store::{Store, StoreError};
+use rialto_engine::{Engine, Failure, Setup, Started};
+use rialto_protocols::face::{self, Floor, Settings};
+use rialto_protocols::registry;
+use tokio::net::TcpListener;
+
+use super::house::Paths;
+use super::{front_door, probes};
+use crate::config::{Access, Backend, Config, DiscoverEndpoint};
+use crate::edge::{self, Front, Hosts, Limits};
+use crate::shutdown::Shutdown;
+use crate::telemetry::Metrics;
+
+/// Secrets from outside the configuration.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// `RIALTO_OPERATOR_KEY`.
+    pub operator_key: Option<String>,
+    /// `RIALTO_HUB_SECRET`.
+    pub hub_secret: Option<String>,
+}
+
+/// Why a hub does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("the data directory {dir} cannot be made: {error}")]
+    DataDir { dir: String, error: io::Error },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Secret(#[from] NoSecret),
+    #[error(transparent)]
+    Egress(#[from] BadEgress),
+    #[error("cannot listen on {address}: {error}")]
+    Listen { address: SocketAddr, error: io::Error },
+    #[error("RIALTO_OPERATOR_KEY is no operator key: it has the form ro_ and 48 hex digits")]
+    OperatorKey,
+    #[error("the hub cannot write: {0}")]
+    Write(#[from] Failure),
+}
+
+/// A running hub.
+pub struct Hub {
+    pub address: SocketAddr,
+    pub url: String,
+    /// Set when an operator key was made just now; shown once and never again.
+    pub new_operator_key: Option<String>,
+    pub engine: Engine,
+    lane: JoinHandle<()>,
+    served: tokio::task::JoinHandle<()>,
+    delivered: tokio::task::JoinHandle<()>,
+}
+
+impl Hub {
+    /// Opens the store, starts the lane, and listens.
+    pub async fn start(
+        config: &Config,
+        options: Options,
+        shutdown: Shutdown,
+    ) -> Result<Self, StartError> {
+        let address = config.http.listen;
+        let listener = edge::bind(address).map_err(|error| StartError::Listen { address, error })?;
+        let bound = listener.local_addr().map_err(|error| StartError::Listen { address, error })?;
+        let Started { engine, lane } = start_engine(config, options.hub_secret)?;
+        let new_operator_key = settle_operator(&engine, options.operator_key).await?;
+        let url = config.http.base_url(bound);
+        let floor = floor(config, engine.clone(), url.clone())?;
+        let delivery = Delivery::new(engine.clone(), floor.egress.clone(), face::couriers(&floor));
+        let delivered = tokio::spawn(delivery.work());
+        let served = serve(config, &floor, listener, bound, shutdown);
+        Ok(Self { address: bound, url, new_operator_key, engine, lane, served, delivered })
+    }
+
+    /// Runs until asked to stop or until the store fails. An error means promises were at stake.
+    pub async fn run(self, shutdown: &Shutdown) -> Result<(), String> {
+        let mut broken = self.engine.broken();
+        let failed = tokio::select! {
+            () = shutdown.wait() => None,
+            found = broken.wait_for(Option::is_some) => found.ok().and_then(|why| why.clone()),
+        };
+        if let Some(why) = failed {
+            // Readers may finish, but nothing more is promised.
+            self.served.abort();
+            return Err(why);
+        }
+        // Waits for what runs, within the edge's own grace.
+        let _ = self.served.await;
+        self.delivered.abort();
+        self.engine.stop().await;
+        let _ = tokio::task::spawn_blocking(move || self.lane.join()).await;
+        Ok(())
+    }
+}
+
+fn start_engine(config: &Config, hub_secret: Option<String>) -> Result<Started, StartError> {
+    let dir = &config.data.dir;
+    std::fs::create_dir_all(dir)
+        .map_err(|error| StartError::DataDir { dir: dir.display().to_string(), error })?;
+    let secret = HubSecret::load_or_make(dir, hub_secret)?;
+    let store: Box<dyn Store> = match config.store.backend {
+        Backend::Sqlite => Box::new(SqliteStore::open(dir)?),
+        Backend::Memory => Box::new(MemoryStore::default()),
+    };
+    let rules = Rules {
+        presence_ttl: config.registry.heartbeat_ttl.millis(),
+        welcome_grant: config.ledger.welcome_grant,
+        inbox_messages_max: config.limits.inbox_pending.max().map_or(0, |max| u64::from(max.get())),
+        attempts_max: config.jobs.max_attempts.get(),
+        ..Rules::default()
+    };
+    let clock = Arc::new(SystemClock::start(Timestamp(0)));
+    let setup = Setup { store, rules, clock, ids: Arc::new(OsIds), secret };
+    Ok(Engine::start(setup)?)
+}
+
+/// The given operator key works; with none given, one is made at the first start.
+async fn settle_operator(
+    engine: &Engine,
+    given: Option<String>,
+) -> Result<Option<String>, StartError> {
+    let (key, made) = match given {
+        Some(text) => {
+            let key = Key::read(text.trim()).filter(|key| key.kind() == Kind::Operator);
+            (key.ok_or(StartError::OperatorKey)?, false)
+        }
+        None if engine.look(|world| world.has_operator(engine.now())) => return Ok(None),
+        None => (Key::make(Kind::Operator, OsIds.key_bits()), true),
+    };
+    let hash = key.hash();
+    if engine.look(|world| world.key(&hash).is_none()) {
+        let holder = Holder::Operator;
+        engine.run(Command::IssueKey { holder, hash, retire_others: true }).await?;
+    }
+    Ok(made.then(|| key.expose().to_owned()))
+}
+
+fn floor(config: &Config, engine: Engine, hub_url: String) -> Result<Floor, StartError> {
+    let egress = Egress::new(EgressSettings {
+        allow: config.egress.allow.clone(),
+        connect_timeout: config.egress.connect_timeout.duration(),
+        timeout: config.egress.timeout.duration(),
+        per_host: config.egress.per_host.get() as usize,
+    })?;
+    if let Some(why) = egress.https_trouble() {
+        tracing::warn!(why, "agents with https endpoints cannot be reached");
+    }
+    let settings = Settings {
+        registry: registry::Settings {
+            open: config.auth.registry == Access::Open,
+            sync_wait: config.registry.sync_wait.millis(),
+            lease: config.jobs.lease.map_or(registry::Settings::default().lease, |span| span.millis()),
+            hide_endpoints: config.registry.discover_endpoint == DiscoverEndpoint::Hub,
+        },
+    };
+    Ok(Floor {
+        engine,
+        egress: Arc::new(egress),
+        hub_url: hub_url.trim_end_matches('/').to_owned(),
+        body_limit: config.http.body_limit.bytes(),
+        settings: Arc::new(settings),
+        running: face::once::Running::default(),
+    })
+}
+
+fn serve(
+    config: &Config,
+    floor: &Floor,
+    listener: TcpListener,
+    bound: SocketAddr,
+    shutdown: Shutdown,
+) -> tokio::task::JoinHandle<()> {
+    let counted = floor.engine.clone();
+    let metrics = Metrics::new(move || probes::numbers(&counted));
+    let probes = probes::Probes {
+        engine: floor.engine.clone(),
+        metrics: metrics.clone(),
+        started: Instant::now(),
+    };
+    let front = Front {
+        house: Arc::new(Paths::new(config.http.body_limit.bytes())),
+        hosts: Hosts::new(&config.http, bound),
+        limits: Limits::new(&config.limits),
+        request_ids: Arc::new(|| OsIds.uuid().to_string()),
+        metrics: metrics.clone(),
+        body_timeout: config.http.body_timeout.duration().max(Duration::from_millis(1)),
+    };
+    let (stop, stopping) = tokio::sync::watch::channel(false);
+    let told = shutdown.clone();
+    tokio::spawn(async move {
+        told.wait().await;
+        stop.send_replace(true);
+        // Held until everybody has heard.
+        stop.closed().await;
+    });
+    let router = front_door::router(floor, probes).layer(axum::Extension(stopping));
+    let router = front.over(router);
+    let settings = edge::Settings::from(&config.http);
+    tokio::spawn(async move { edge::serve(listener, router, settings, &metrics, shutdown).await })
+}

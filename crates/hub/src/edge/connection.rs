@@ -1,0 +1,115 @@
+//! One connection, from its first byte to its last.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tower::Service;
+use tracing::debug;
+
+use super::bodies::{Arriving, Departing};
+use super::line::Line;
+use super::patience::Patience;
+use super::pulse::{Phase, Pulse};
+use super::settings::Settings;
+use super::slots::Slot;
+
+/// The largest head of a request. Keys, cursors and trace headers need a tenth of it.
+const HEAD_MAX: usize = 32 << 10;
+/// What one connection may hold back in either direction.
+const BUFFER_MAX: usize = 64 << 10;
+
+/// Put on a request whose head tells the length of its body in two ways.
+#[derive(Clone, Copy, Debug)]
+pub struct Ambiguous;
+
+/// What all connections of a hub share.
+pub struct Counter {
+    pub settings: Settings,
+    http: http1::Builder,
+    router: Router,
+}
+
+impl Counter {
+    pub fn new(router: Router, settings: Settings) -> Self {
+        let mut http = http1::Builder::new();
+        // How many headers there may be is left at hyper's 100: saying even the same number would
+        // take them off its stack. Its timer is off because `Patience` knows waiting from sending.
+        http.max_header_size(HEAD_MAX).max_buf_size(BUFFER_MAX).header_read_timeout(None);
+        Self { settings, http, router }
+    }
+}
+
+/// Serves a connection until it ends, takes too long or `stop` turns true. Not one byte is kept of
+/// it afterwards.
+pub async fn attend(
+    counter: Arc<Counter>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    slot: Slot,
+    mut stop: watch::Receiver<bool>,
+) {
+    let pulse = Arc::new(Pulse::default());
+    let line = TokioIo::new(Line::new(stream, Arc::clone(&pulse), slot));
+    let service = service_fn(|request| answer(counter.router.clone(), request, peer, &pulse));
+    let connection = counter.http.serve_connection(line, service).with_upgrades();
+
+    let mut connection = pin!(connection);
+    let mut patience = Patience::new(&counter.settings);
+    let mut timer = pin!(sleep(counter.settings.header_timeout));
+    // The receiver outlives the connection: the accept loop counts receivers to know who is left.
+    let mut stopped = pin!(async {
+        let _ = stop.wait_for(|stop| *stop).await;
+    });
+    let ended = poll_fn(|context| {
+        loop {
+            if let Poll::Ready(ended) = connection.as_mut().poll(context) {
+                return Poll::Ready(Some(ended));
+            }
+            if pulse.is_stopping() || stopped.as_mut().poll(context).is_pending() {
+                return patience.poll(pulse.beat(), timer.as_mut(), context).map(|()| None);
+            }
+            pulse.stop();
+            patience.hurry();
+            connection.as_mut().graceful_shutdown();
+        }
+    });
+    match ended.await {
+        Some(Ok(())) => {}
+        Some(Err(error)) => debug!(%error, "a connection broke"),
+        None => debug!(phase = ?pulse.beat().phase(), "a connection took too long"),
+    }
+}
+
+fn answer(
+    mut router: Router,
+    mut request: Request<Incoming>,
+    peer: SocketAddr,
+    pulse: &Arc<Pulse>,
+) -> impl Future<Output = Result<http::Response<Departing>, Infallible>> + use<> {
+    pulse.enter(Phase::Busy);
+    request.extensions_mut().insert(ConnectInfo(peer));
+    if pulse.take_doubt() {
+        request.extensions_mut().insert(Ambiguous);
+    }
+    let response = router.call(request.map(|body| Arriving::new(body, Arc::clone(pulse))));
+    let pulse = Arc::clone(pulse);
+    async move {
+        let (head, body) = response.await?.into_parts();
+        let body = Departing::new(body, &head.headers, pulse);
+        Ok(http::Response::from_parts(head, body))
+    }
+}

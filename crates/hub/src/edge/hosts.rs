@@ -1,0 +1,178 @@
+//! Which names the hub answers to, and whose web pages may ask it.
+//!
+//! A page in the operator's browser can reach a hub on loopback, directly or by giving its own name
+//! a loopback address (GUARANTEES T29). In the first case `Origin` tells, in the second `Host`.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::config::Http;
+
+/// The names of this hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hosts {
+    /// Only loopback is guarded: any other address was opened to strangers on purpose, under names
+    /// we cannot know.
+    guarded: bool,
+    /// Names besides those of loopback; one without a port stands for all ports.
+    known: Vec<(String, Option<u16>)>,
+}
+
+impl Hosts {
+    /// The names of a hub that listens on `bound`.
+    pub fn new(http: &Http, bound: SocketAddr) -> Self {
+        let public = http.public_url.as_ref().and_then(|url| authority(url.as_str()));
+        let allowed = http.allowed_hosts.iter().map(|host| host.as_str());
+        let known = allowed.chain(public).filter_map(split);
+        let known = known.map(|(host, port)| (host.to_ascii_lowercase(), port)).collect();
+        Self { guarded: bound.ip().to_canonical().is_loopback(), known }
+    }
+
+    /// Whether the hub answers to this value of `Host`.
+    pub fn answers_to(&self, host: &str) -> bool {
+        if !self.guarded {
+            return true;
+        }
+        split(host).is_some_and(|(name, port)| is_loopback(name) || self.knows(name, port))
+    }
+
+    /// Whether a page of `origin` is at home on the hub that was asked as `host`.
+    pub fn is_home(&self, origin: &str, host: &str) -> bool {
+        let Some((name, port)) = authority(origin).and_then(split) else {
+            return false;
+        };
+        let asked = split(host).map_or("", |(asked, _)| asked);
+        name.eq_ignore_ascii_case(asked)
+            || (is_loopback(name) && is_loopback(asked))
+            || self.knows(name, port)
+    }
+
+    fn knows(&self, name: &str, port: Option<u16>) -> bool {
+        self.known.iter().any(|(known, only)| {
+            known.eq_ignore_ascii_case(name) && (only.is_none() || *only == port)
+        })
+    }
+}
+
+/// The `host:port` of a URL or an origin.
+fn authority(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    rest.split('/').next()
+}
+
+/// The host and the port; `None` if it is neither. Brackets stay with the host.
+fn split(authority: &str) -> Option<(&str, Option<u16>)> {
+    let name_end = match authority.rfind(']') {
+        Some(bracket) => bracket + 1,
+        None => authority.find(':').unwrap_or(authority.len()),
+    };
+    let (name, rest) = authority.split_at_checked(name_end)?;
+    let port = match rest.strip_prefix(':') {
+        None if rest.is_empty() => None,
+        // "host:" is allowed and means no port.
+        Some("") => None,
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Some(digits.parse().ok()?)
+        }
+        _ => return None,
+    };
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b".-_[]:".contains(&byte);
+    (!name.is_empty() && name.bytes().all(fits)).then_some((name, port))
+}
+
+/// Names that lead to the own machine whatever any name server says.
+fn is_loopback(name: &str) -> bool {
+    let six = || name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    name.trim_end_matches('.').eq_ignore_ascii_case("localhost")
+        || name.parse().is_ok_and(|ip: Ipv4Addr| ip.is_loopback())
+        || six().and_then(|ip| ip.parse().ok()).is_some_and(|ip: Ipv6Addr| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Loaded, Posture};
+
+    fn hosts(bound: &str, flags: &[(&str, &str)]) -> Hosts {
+        let flags: Vec<_> = flags.iter().map(|(key, value)| (*key, (*value).to_owned())).collect();
+        // A file that is empty, so that no `rialto.toml` lying around is read.
+        let none = std::path::Path::new("/dev/null");
+        let loaded = Loaded::load(Posture::Serve, Some(none), std::iter::empty(), &flags);
+        Hosts::new(&loaded.expect("valid").config.http, bound.parse().expect("an address"))
+    }
+
+    #[test]
+    fn on_loopback_only_known_names_are_answered() {
+        let flags = [
+            ("http.allowed_hosts", "hub.test,exact.test:99"),
+            ("http.public_url", "https://p.test"),
+        ];
+        let hosts = hosts("127.0.0.1:7425", &flags);
+        for host in [
+            "localhost",
+            "LOCALHOST:7425",
+            "localhost.:1",
+            "127.0.0.1",
+            "127.9.9.9:80",
+            "[::1]",
+            "[::1]:7425",
+            "hub.test",
+            "Hub.Test:8080",
+            "exact.test:99",
+            "p.test",
+        ] {
+            assert!(hosts.answers_to(host), "{host}");
+        }
+        for host in [
+            "",
+            "evil.test",
+            "localhost.evil.test",
+            "127.0.0.1.evil.test",
+            "127.1",
+            "0.0.0.0",
+            "[::2]",
+            "[::1]x",
+            "[::1].evil.test",
+            "exact.test",
+            "exact.test:98",
+            "localhost:http",
+            "localhost:99999",
+            "user@localhost",
+            "evil.test:80:localhost",
+            "localhost, evil.test",
+        ] {
+            assert!(!hosts.answers_to(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn elsewhere_every_name_is_answered() {
+        assert!(hosts("0.0.0.0:7425", &[]).answers_to("anything.test"));
+        assert!(!hosts("[::ffff:127.0.0.1]:7425", &[]).answers_to("anything.test"));
+        assert!(!hosts("[::1]:7425", &[]).answers_to("anything.test"));
+    }
+
+    #[test]
+    fn a_page_is_at_home_on_its_own_host_and_loopback_is_one_host() {
+        let hosts = hosts("127.0.0.1:7425", &[("http.public_url", "https://p.test")]);
+        for (origin, host) in [
+            ("http://localhost:7425", "localhost:7425"),
+            ("http://localhost:3000", "127.0.0.1:7425"),
+            ("http://[::1]", "127.0.0.1:7425"),
+            ("https://hub.test", "HUB.test:7425"),
+            ("https://p.test", "127.0.0.1:7425"),
+        ] {
+            assert!(hosts.is_home(origin, host), "{origin} {host}");
+        }
+        for (origin, host) in [
+            ("null", "localhost:7425"),
+            ("http://evil.test", "localhost:7425"),
+            ("http://localhost.evil.test", "localhost"),
+            ("http://localhost:3000", "hub.test"),
+            ("file://", "localhost"),
+            ("", ""),
+            ("http://", ""),
+        ] {
+            assert!(!hosts.is_home(origin, host), "{origin} {host}");
+        }
+    }
+}

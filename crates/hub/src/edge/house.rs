@@ -1,0 +1,102 @@
+//! What the edge has to be told about paths.
+//!
+//! The edge knows no protocol: whoever puts the protocols together tells it what a path is for and
+//! how its errors look.
+
+use axum::body::Body;
+use http::{Method, Response, StatusCode};
+
+/// Knows all paths of the hub.
+pub trait House: Send + Sync {
+    /// What a request to `path` is for. Also asked about paths that do not exist.
+    fn class(&self, method: &Method, path: &str) -> Class;
+
+    /// `trouble` as the protocol that owns `path` tells it. The request id and `Retry-After` are
+    /// added by the edge.
+    fn trouble(&self, path: &str, trouble: Trouble) -> Response<Body>;
+
+    /// The largest body `path` takes, in bytes.
+    fn body_limit(&self, path: &str) -> usize;
+}
+
+/// How a request is treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// Whether the web pages of strangers may ask it: public reads, and the clara MU and CU.
+    pub public: bool,
+    pub kind: Kind,
+}
+
+/// What a request counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Not counted.
+    Read,
+    /// Counted for each credential.
+    Write,
+    /// Counted for each peer, since whoever registers has no credential yet.
+    Register,
+}
+
+/// Why the edge itself refuses a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    #[error("the request is not proper HTTP: {what}")]
+    Malformed { what: &'static str },
+    #[error("this hub does not answer to that Host; see http.allowed_hosts")]
+    WrongHost,
+    #[error("web pages of other origins may not ask this")]
+    ForeignOrigin,
+    #[error("bodies are taken as they are: send no Content-Encoding")]
+    Encoded,
+    #[error("the body is larger than {limit} bytes")]
+    TooLarge { limit: usize },
+    #[error("the body took too long to arrive")]
+    TooSlow,
+    #[error("too many requests; try again in {retry_after_seconds} s")]
+    TooManyRequests { retry_after_seconds: u64 },
+    #[error("the hub has too much to do; try again in {} s", OVERLOAD_SECONDS)]
+    Overloaded,
+    #[error("the hub made a mistake; the log has it under the request id")]
+    Broken,
+}
+
+/// When to come back to a hub that has too much to do.
+const OVERLOAD_SECONDS: u64 = 1;
+
+impl Trouble {
+    /// The status every protocol answers it with.
+    pub const fn status(self) -> StatusCode {
+        match self {
+            Self::Malformed { .. } => StatusCode::BAD_REQUEST,
+            Self::WrongHost => StatusCode::MISDIRECTED_REQUEST,
+            Self::ForeignOrigin => StatusCode::FORBIDDEN,
+            Self::Encoded => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Broken => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// In how many seconds the same request may succeed; `None` when waiting does not help.
+    pub const fn retry_after_seconds(self) -> Option<u64> {
+        match self {
+            Self::TooManyRequests { retry_after_seconds } => Some(retry_after_seconds),
+            Self::Overloaded => Some(OVERLOAD_SECONDS),
+            Self::Malformed { .. }
+            | Self::WrongHost
+            | Self::ForeignOrigin
+            | Self::Encoded
+            | Self::TooLarge { .. }
+            | Self::TooSlow
+            | Self::Broken => None,
+        }
+    }
+
+    /// Whether the same request may succeed later.
+    pub const fn is_retryable(self) -> bool {
+        matches!(self, Self::TooSlow | Self::Broken) || self.retry_after_seconds().is_some()
+    }
+}

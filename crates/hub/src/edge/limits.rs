@@ -1,0 +1,166 @@
+//! How often one caller may register and write (C11).
+
+use std::hash::{BuildHasher, RandomState};
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use governor::clock::{Clock, DefaultClock};
+use governor::middleware::NoOpMiddleware;
+use governor::{Quota, RateLimiter};
+use http::{HeaderMap, header};
+
+use super::house::{Kind, Trouble};
+use super::peer::Peer;
+use super::tally::Tally;
+use crate::config;
+
+/// After so many checks the callers that were quiet for long enough are forgotten.
+const SWEEP_EVERY: u32 = 1024;
+
+/// All rate limits of one hub.
+pub struct Limits<C: Clock = DefaultClock> {
+    registrations: Option<Rate<C>>,
+    writes: Option<Rate<C>>,
+    /// Keyed at random, so that nobody can choose whose bucket he falls into. It also means that
+    /// no key is kept, not even its plain hash.
+    hash: RandomState,
+}
+
+struct Rate<C: Clock> {
+    limiter: RateLimiter<u64, Tally, C, NoOpMiddleware<C::Instant>>,
+    checks: AtomicU32,
+}
+
+impl Limits {
+    pub fn new(limits: &config::Limits) -> Self {
+        let (registrations, writes) = (limits.registrations_per_minute, limits.writes_per_minute);
+        Self::with_clock(registrations.max(), writes.max(), DefaultClock::default())
+    }
+}
+
+impl<C: Clock + Clone> Limits<C> {
+    fn with_clock(
+        registrations_per_minute: Option<NonZeroU32>,
+        writes_per_minute: Option<NonZeroU32>,
+        clock: C,
+    ) -> Self {
+        let rate = |per_minute: NonZeroU32| Rate::new(per_minute, clock.clone());
+        Self {
+            registrations: registrations_per_minute.map(rate),
+            writes: writes_per_minute.map(rate),
+            hash: RandomState::new(),
+        }
+    }
+}
+
+impl<C: Clock> Limits<C> {
+    /// Counts a request, or refuses it. Writes are counted by credential, which many agents behind
+    /// one address do not share, and only without one by peer.
+    pub fn check(&self, kind: Kind, headers: &HeaderMap, peer: Peer) -> Result<(), Trouble> {
+        let rate = match kind {
+            Kind::Read => return Ok(()),
+            Kind::Register => &self.registrations,
+            Kind::Write => &self.writes,
+        };
+        let Some(rate) = rate else {
+            return Ok(());
+        };
+        let credential = headers.get(header::AUTHORIZATION).filter(|_| kind == Kind::Write);
+        let caller = match credential {
+            Some(credential) => self.hash.hash_one(credential.as_bytes()),
+            None => self.hash.hash_one(peer),
+        };
+        rate.check(caller)
+    }
+}
+
+impl<C: Clock> Rate<C> {
+    fn new(per_minute: NonZeroU32, clock: C) -> Self {
+        let limiter = RateLimiter::new(Quota::per_minute(per_minute), Tally::default(), clock);
+        Self { limiter, checks: AtomicU32::new(0) }
+    }
+
+    fn check(&self, caller: u64) -> Result<(), Trouble> {
+        if self.checks.fetch_add(1, Relaxed) % SWEEP_EVERY == SWEEP_EVERY - 1 {
+            self.limiter.retain_recent();
+        }
+        self.limiter.check_key(&caller).map_err(|until| {
+            let wait = until.wait_time_from(self.limiter.clock().now());
+            // Rounded up: who comes back when told must not be told again.
+            let retry_after_seconds = wait.as_millis().div_ceil(1000).max(1) as u64;
+            Trouble::TooManyRequests { retry_after_seconds }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::time::Duration;
+
+    use governor::clock::FakeRelativeClock;
+
+    use super::*;
+
+    fn peer(last: u8) -> Peer {
+        Peer::from(SocketAddr::from((Ipv4Addr::new(192, 0, 2, last), 1)))
+    }
+
+    fn with_key(key: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(header::AUTHORIZATION, http::HeaderValue::from_static(key))])
+    }
+
+    fn limits(registrations: u32, writes: u32) -> (Limits<FakeRelativeClock>, FakeRelativeClock) {
+        let clock = FakeRelativeClock::default();
+        let (registrations, writes) = (NonZeroU32::new(registrations), NonZeroU32::new(writes));
+        (Limits::with_clock(registrations, writes, clock.clone()), clock)
+    }
+
+    const LATER: Result<(), Trouble> = Err(Trouble::TooManyRequests { retry_after_seconds: 30 });
+
+    #[test]
+    fn registrations_are_counted_by_peer_whatever_key_comes_with_them() {
+        let (limits, clock) = limits(2, 0);
+        let none = HeaderMap::new();
+        assert_eq!(limits.check(Kind::Register, &none, peer(1)), Ok(()));
+        assert_eq!(limits.check(Kind::Register, &with_key("a"), peer(1)), Ok(()));
+        assert_eq!(limits.check(Kind::Register, &with_key("b"), peer(1)), LATER);
+        assert_eq!(limits.check(Kind::Register, &none, peer(2)), Ok(()));
+        clock.advance(Duration::from_secs(30));
+        assert_eq!(limits.check(Kind::Register, &none, peer(1)), Ok(()));
+        assert_eq!(limits.check(Kind::Register, &none, peer(1)), LATER);
+    }
+
+    #[test]
+    fn writes_are_counted_by_credential_and_without_one_by_peer() {
+        let (limits, _) = limits(0, 2);
+        for caller in [with_key("a"), with_key("b"), HeaderMap::new()] {
+            assert_eq!(limits.check(Kind::Write, &caller, peer(1)), Ok(()));
+            assert_eq!(limits.check(Kind::Write, &caller, peer(1)), Ok(()));
+            assert_eq!(limits.check(Kind::Write, &caller, peer(1)), LATER);
+        }
+        assert_eq!(limits.check(Kind::Write, &with_key("a"), peer(2)), LATER);
+        assert_eq!(limits.check(Kind::Read, &with_key("a"), peer(1)), Ok(()));
+    }
+
+    #[test]
+    fn no_limit_is_no_limit() {
+        let (limits, _) = limits(0, 0);
+        for _ in 0..10_000 {
+            assert_eq!(limits.check(Kind::Write, &HeaderMap::new(), peer(1)), Ok(()));
+            assert_eq!(limits.check(Kind::Register, &HeaderMap::new(), peer(1)), Ok(()));
+        }
+    }
+
+    #[test]
+    fn callers_that_were_quiet_are_forgotten() {
+        let (limits, clock) = limits(2, 0);
+        let rate = limits.registrations.as_ref().expect("there is a limit");
+        for caller in 0..u64::from(SWEEP_EVERY) - 1 {
+            assert_eq!(rate.check(caller), Ok(()));
+        }
+        clock.advance(Duration::from_secs(61));
+        assert_eq!(rate.check(u64::MAX), Ok(()));
+        assert_eq!(rate.limiter.len(), 1);
+    }
+}

@@ -1,0 +1,41 @@
+//! The edge: what every request meets before any protocol sees it.
+//!
+//! `accept` takes connections and ends those that cost too much; `front` checks each request and
+//! signs each answer. What a path means, and how its errors look, is known to the [`House`] only.
+//!
+//! ```text
+//! accept → slots → connection (line, bodies, pulse, patience) → front (hosts, limits, intake) → router
+//! ```
+
+mod accept;
+mod bodies;
+mod connection;
+mod cors;
+mod framing;
+mod front;
+mod hosts;
+mod house;
+mod intake;
+mod limits;
+mod line;
+mod patience;
+mod peer;
+mod pulse;
+mod refuse;
+mod request_id;
+mod settings;
+mod slots;
+mod tally;
+mod trace;
+
+#[cfg(test)]
+mod tests;
+
+pub use accept::{bind, serve};
+pub use front::Front;
+pub use hosts::Hosts;
+pub use house::{Class, House, Kind, Trouble};
+pub use limits::Limits;
+pub use request_id::{IdSource, RequestId};
+pub use settings::Settings;
+pub use trace::TraceParent;

@@ -1,0 +1,72 @@
+//! When a connection has done nothing for too long.
+//!
+//! One timer serves all limits of a connection, and is hardly ever touched while requests follow
+//! each other: a timer that rings too early is set again, one that would ring too late is moved.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep};
+
+use super::pulse::{Beat, Phase};
+use super::settings::Settings;
+
+/// Watches the beats of one connection.
+pub struct Patience<'a> {
+    settings: &'a Settings,
+    seen: Option<Beat>,
+    due: Option<Instant>,
+    end: Option<Instant>,
+}
+
+impl<'a> Patience<'a> {
+    pub fn new(settings: &'a Settings) -> Self {
+        Self { settings, seen: None, due: None, end: None }
+    }
+
+    /// The hub stops: from now on nothing may take longer than the grace.
+    pub fn hurry(&mut self) {
+        self.end = Some(Instant::now() + self.settings.grace);
+    }
+
+    /// Ready when the connection has to end. Asked after everything else had its turn, so that
+    /// `beat` is what the connection is waiting in.
+    pub fn poll(
+        &mut self,
+        beat: Beat,
+        mut timer: Pin<&mut Sleep>,
+        context: &mut Context<'_>,
+    ) -> Poll<()> {
+        if self.seen != Some(beat) {
+            self.seen = Some(beat);
+            self.due = self.limit(beat).map(|limit| Instant::now() + limit);
+        }
+        let Some(due) = self.due.into_iter().chain(self.end).min() else {
+            return Poll::Pending;
+        };
+        if timer.deadline() > due {
+            timer.as_mut().reset(due);
+        }
+        while timer.as_mut().poll(context).is_ready() {
+            if Instant::now() >= due {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(due);
+        }
+        Poll::Pending
+    }
+
+    fn limit(&self, beat: Beat) -> Option<Duration> {
+        if beat.is_stalled() {
+            return Some(self.settings.stall_timeout);
+        }
+        match beat.phase() {
+            Phase::Head => Some(self.settings.header_timeout),
+            Phase::Waiting => Some(self.settings.idle_timeout),
+            Phase::Leaving => Some(self.settings.linger_timeout),
+            // How long an answer may take is for its handler to say.
+            Phase::Busy => None,
+        }
+    }
+}

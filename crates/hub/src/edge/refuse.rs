@@ -1,0 +1,73 @@
+//! Connections there is no place for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+/// How many are told at once. The others are closed without a word: saying no must never become
+/// the work we have no place for.
+const TOLD_MAX: usize = 64;
+/// How long telling may take.
+const TELL_MAX: Duration = Duration::from_millis(500);
+/// How much of a request is read, to have it out of the way of the answer.
+const READ_MAX: usize = 16 << 10;
+
+/// No path is known yet, so this has the shape of our own errors rather than that of a protocol.
+const ANSWER: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+    content-type: application/problem+json\r\n\
+    content-length: 106\r\n\
+    retry-after: 1\r\n\
+    connection: close\r\n\
+    \r\n\
+    {\"title\":\"too many connections\",\"status\":503,\"code\":\"overloaded\",\"retryable\":true,\
+    \"retry_after_seconds\":1}";
+
+/// Says no to connections.
+pub struct Refuser(Arc<Semaphore>);
+
+impl Refuser {
+    pub fn new() -> Self {
+        Self(Arc::new(Semaphore::new(TOLD_MAX)))
+    }
+
+    /// Tells the peer to come back later, and closes.
+    pub fn refuse(&self, stream: TcpStream) {
+        let Ok(told) = Arc::clone(&self.0).try_acquire_owned() else {
+            return;
+        };
+        tokio::spawn(async move {
+            // Whether the peer heard it changes nothing.
+            let _ = timeout(TELL_MAX, tell(stream)).await;
+            drop(told);
+        });
+    }
+}
+
+async fn tell(mut stream: TcpStream) -> std::io::Result<()> {
+    // An answer that comes before its question confuses clients.
+    let mut request = vec![0; READ_MAX];
+    if stream.read(&mut request).await? == 0 {
+        return Ok(());
+    }
+    stream.write_all(ANSWER).await?;
+    stream.shutdown().await?;
+    while stream.read(&mut request).await? > 0 {}
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_is_as_long_as_it_says() {
+        let text = std::str::from_utf8(ANSWER).expect("the answer is text");
+        let (head, body) = text.split_once("\r\n\r\n").expect("the answer has a head");
+        assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{}", body.len());
+        assert!(body.ends_with('}'));
+    }
+}

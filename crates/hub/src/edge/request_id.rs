@@ -1,0 +1,76 @@
+//! The id of a request, which its answer, its log lines and its errors carry.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// The header that carries it both ways.
+pub const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+/// The longest id a caller may choose.
+const LENGTH_MAX: usize = 128;
+
+/// Makes ids for requests that bring none: UUIDs, unless a test wants others.
+pub type IdSource = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// A request's id: the caller's, or one of ours. Handlers find it in the extensions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestId(HeaderValue);
+
+impl RequestId {
+    /// The id the caller chose, if it is one that cannot hurt a log; else one from `source`.
+    pub fn of(headers: &HeaderMap, source: &IdSource) -> Self {
+        let chosen = headers.get(HEADER).filter(|value| is_fit(value)).cloned();
+        // A source that makes unfit ids would be a mistake of ours, but no reason to fail requests.
+        let make = || HeaderValue::try_from(source()).ok().filter(is_fit);
+        Self(chosen.or_else(make).unwrap_or(HeaderValue::from_static("unknown")))
+    }
+
+    pub fn as_str(&self) -> &str {
+        self.0.to_str().unwrap_or("unknown")
+    }
+
+    pub fn header(&self) -> HeaderValue {
+        self.0.clone()
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+fn is_fit(value: &HeaderValue) -> bool {
+    (1..=LENGTH_MAX).contains(&value.len())
+        && value.as_bytes().iter().all(|byte| byte.is_ascii_graphic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(chosen: &[u8]) -> String {
+        let mut headers = HeaderMap::new();
+        headers.insert(HEADER, HeaderValue::from_bytes(chosen).expect("a header value"));
+        let source: IdSource = Arc::new(|| "made".to_owned());
+        RequestId::of(&headers, &source).to_string()
+    }
+
+    #[test]
+    fn only_short_visible_ids_are_echoed() {
+        assert_eq!(id(b"abc-123~"), "abc-123~");
+        assert_eq!(id(&[b'a'; 128]), "a".repeat(128));
+        for chosen in [&[b'a'; 129][..], b"", b"a b", b"a\tb", "ü".as_bytes()] {
+            assert_eq!(id(chosen), "made", "{chosen:?}");
+        }
+    }
+
+    #[test]
+    fn without_one_the_source_is_asked() {
+        let source: IdSource = Arc::new(|| "made".to_owned());
+        assert_eq!(RequestId::of(&HeaderMap::new(), &source).as_str(), "made");
+        let broken: IdSource = Arc::new(|| "two\nlines".to_owned());
+        assert_eq!(RequestId::of(&HeaderMap::new(), &broken).as_str(), "unknown");
+    }
+}

@@ -1,0 +1,47 @@
+//! How many connections there may be, and how long each may do nothing.
+
+use std::time::Duration;
+
+use crate::config::Http;
+
+/// How long an answer may wait for a reader that takes nothing. Long enough for a laptop that
+/// changes networks; a stream that is cut can be resumed.
+const STALL_MAX: Duration = Duration::from_secs(30);
+/// How long we wait for what is still under way after our last word, so that a caller who is still
+/// sending gets to read the answer instead of a reset.
+const LINGER_MAX: Duration = Duration::from_secs(1);
+/// How long requests may still run when the hub stops: all of it has to fit in a second.
+const GRACE: Duration = Duration::from_millis(850);
+
+/// The limits of the accept loop and its connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// For a request's head, counted from its first byte; also for a new connection's silence.
+    pub header_timeout: Duration,
+    /// Between two requests.
+    pub idle_timeout: Duration,
+    /// For a reader that takes nothing while we have something for it.
+    pub stall_timeout: Duration,
+    /// For the rest of a refused request, after the refusal.
+    pub linger_timeout: Duration,
+    /// For everything still running when the hub stops.
+    pub grace: Duration,
+    /// Connections open at once.
+    pub max_connections: usize,
+    /// Connections open at once from one peer.
+    pub max_connections_per_address: usize,
+}
+
+impl From<&Http> for Settings {
+    fn from(http: &Http) -> Self {
+        Self {
+            header_timeout: http.header_timeout.duration(),
+            idle_timeout: http.idle_timeout.duration(),
+            stall_timeout: STALL_MAX,
+            linger_timeout: LINGER_MAX,
+            grace: GRACE,
+            max_connections: http.max_connections.get() as usize,
+            max_connections_per_address: http.max_connections_per_address.get() as usize,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What the rate limits remember: one number for each caller, for so many callers and no more.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use governor::nanos::Nanos;
+use governor::state::StateStore;
+use governor::state::keyed::ShrinkableKeyedStateStore;
+
+/// Callers remembered one by one: about two megabytes.
+const CALLERS_MAX: usize = 1 << 16;
+/// When there are more, the new ones share this many numbers. Someone who invents a million
+/// credentials thus spoils them for one caller in so many, and for nobody who was here before.
+const SHARED: u64 = 1 << 10;
+
+/// Numbers by caller.
+#[derive(Debug, Default)]
+pub struct Tally(Mutex<HashMap<u64, Nanos>>);
+
+impl Tally {
+    fn callers(&self) -> MutexGuard<'_, HashMap<u64, Nanos>> {
+        // A number is replaced whole or not at all.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl StateStore for Tally {
+    type Key = u64;
+
+    fn measure_and_replace<T, F, E>(&self, key: &u64, measure: F) -> Result<T, E>
+    where
+        F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
+    {
+        let mut callers = self.callers();
+        let full = callers.len() >= CALLERS_MAX && !callers.contains_key(key);
+        let key = if full { key % SHARED } else { *key };
+        let (outcome, new) = measure(callers.get(&key).copied())?;
+        callers.insert(key, new);
+        Ok(outcome)
+    }
+}
+
+impl ShrinkableKeyedStateStore<u64> for Tally {
+    fn retain_recent(&self, drop_below: Nanos) {
+        let mut callers = self.callers();
+        callers.retain(|_, at| *at > drop_below);
+        if callers.capacity() > callers.len() * 4 {
+            callers.shrink_to_fit();
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.callers().len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.callers().is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take(tally: &Tally, key: u64) -> Result<(), ()> {
+        tally.measure_and_replace(&key, |before| match before {
+            None => Ok(((), Nanos::new(1))),
+            Some(_) => Err(()),
+        })
+    }
+
+    #[test]
+    fn invented_callers_fill_no_memory_and_hurt_no_known_one() {
+        let tally = Tally::default();
+        assert_eq!(take(&tally, u64::MAX), Ok(()));
+        for key in 1_000_000..1_200_000 {
+            let _ = take(&tally, key);
+        }
+        assert!(tally.len() <= CALLERS_MAX + SHARED as usize, "{}", tally.len());
+        assert_eq!(take(&tally, u64::MAX), Err(()));
+        assert_eq!(take(&tally, 2_000_000), Err(()), "late comers share");
+        tally.retain_recent(Nanos::new(1));
+        assert!(tally.is_empty());
+    }
+}

@@ -1,0 +1,127 @@
+//! More connections than there is room for, and doors that jam.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use axum::Router;
+use axum::routing::get;
+use tokio::net::{TcpListener, TcpStream};
+
+use super::kit::{Hub, get_more, get_request, patient};
+use crate::edge::Settings;
+use crate::edge::accept::{Door, take_all};
+use crate::shutdown::Shutdown;
+use crate::telemetry::Metrics;
+
+/// Error 24 of Linux and macOS: this process has no file descriptors left.
+const EMFILE: i32 = 24;
+
+#[tokio::test]
+async fn two_thousand_connections_of_one_peer_leave_the_others_their_place() {
+    let hub = Hub::start(Settings { max_connections_per_address: 100, ..patient() });
+    let mut held = Vec::new();
+    for _ in 0..100 {
+        held.push(hub.connect_from(2).await.expect("there is room"));
+    }
+    hub.until_open(100).await;
+    let mut known = hub.connect().await;
+    for wave in 0..19 {
+        let mut refused = Vec::new();
+        for _ in 0..100 {
+            // The system may be slow to take back what the hub has closed.
+            refused.extend(hub.connect_from(2).await);
+        }
+        known.send(&get_more("/hello")).await;
+        known.until("hello").await;
+        if wave % 6 == 0 {
+            hub.assert_well().await;
+        }
+    }
+    hub.until_open(101).await;
+    drop(held);
+    hub.until_open(1).await;
+    let mut again = hub.connect_from(2).await.expect("there is room again");
+    again.send(&get_request("/hello")).await;
+    assert!(again.rest().await.ends_with("hello"));
+}
+
+#[tokio::test]
+async fn a_full_hub_goes_on_serving_those_it_has() {
+    let hub = Hub::start(Settings { max_connections: 100, ..patient() });
+    let mut held = Vec::new();
+    for _ in 0..100 {
+        held.push(hub.connect().await);
+    }
+    hub.until_open(100).await;
+    for (turn, client) in held.iter_mut().enumerate() {
+        for last in [3, 4, 5] {
+            drop(hub.connect_from(last).await);
+        }
+        client.send(&get_more("/hello")).await;
+        assert!(client.until("hello").await.starts_with("HTTP/1.1 200"), "{turn}");
+    }
+    held.truncate(99);
+    hub.until_open(99).await;
+    hub.assert_well().await;
+}
+
+#[tokio::test]
+async fn who_finds_no_place_is_told_when_to_come_back() {
+    let hub = Hub::start(Settings { max_connections: 1, ..patient() });
+    let held = hub.connect().await;
+    hub.until_open(1).await;
+    let answer = hub.ask(&get_more("/hello")).await;
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
+    assert!(answer.contains("\"retryable\":true"), "{answer}");
+    drop(held);
+    hub.until_open(0).await;
+    hub.assert_well().await;
+}
+
+struct Jammed {
+    listener: TcpListener,
+    failures: AtomicU32,
+}
+
+impl Door for Jammed {
+    async fn next(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        match self.failures.fetch_sub(1, Ordering::Relaxed) {
+            0 => self.failures.store(0, Ordering::Relaxed),
+            left if left % 2 == 0 => return Err(io::ErrorKind::ConnectionAborted.into()),
+            _ => return Err(io::Error::from_raw_os_error(EMFILE)),
+        }
+        self.listener.accept().await
+    }
+}
+
+#[tokio::test]
+async fn a_door_that_jams_is_tried_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let router = Router::new().route("/hello", get(async || "hello"));
+    let (trigger, shutdown) = Shutdown::manual();
+    let serving = tokio::spawn(async move {
+        let door = Jammed { listener, failures: AtomicU32::new(6) };
+        take_all(door, router, patient(), &Metrics::new(Vec::new), shutdown).await;
+    });
+    let mut client = super::kit::Client(TcpStream::connect(address).await.expect("it listens"));
+    client.send(&get_request("/hello")).await;
+    assert!(client.rest().await.ends_with("hello"));
+    trigger.ask();
+    serving.await.expect("it ends well");
+}
+
+#[tokio::test]
+async fn a_jammed_door_does_not_keep_the_hub_from_stopping() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let (trigger, shutdown) = Shutdown::manual();
+    let serving = tokio::spawn(async move {
+        let door = Jammed { listener, failures: AtomicU32::new(u32::MAX) };
+        take_all(door, Router::new(), patient(), &Metrics::new(Vec::new), shutdown).await;
+    });
+    tokio::task::yield_now().await;
+    trigger.ask();
+    serving.await.expect("it ends well");
+}

@@ -1,0 +1,201 @@
+//! Clients that mean harm, and others who must not notice (GUARANTEES T43, T45, T49).
+
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::time::sleep;
+
+use super::kit::{BODY_LIMIT, Hub, LONG, SHORT, get_more, get_request, patient};
+use crate::edge::Settings;
+
+#[tokio::test]
+async fn a_silent_connection_is_ended() {
+    let hub = Hub::start(Settings { header_timeout: SHORT, ..patient() });
+    let mut silent = hub.connect().await;
+    assert_eq!(silent.rest().await, "");
+    hub.until_open(0).await;
+    hub.assert_well().await;
+}
+
+#[tokio::test]
+async fn a_head_that_comes_byte_by_byte_is_ended_and_harms_nobody() {
+    let hub = Hub::start(Settings { header_timeout: SHORT, ..patient() });
+    let mut slow = Vec::new();
+    for _ in 0..50 {
+        let mut client = hub.connect().await;
+        slow.push(tokio::spawn(async move {
+            for byte in get_more("/hello").into_bytes().into_iter().cycle() {
+                // Cycling, it is never over; only the hub can end it.
+                if byte != b'\r' && client.0.write_all(&[byte]).await.is_err() {
+                    break;
+                }
+                sleep(Duration::from_millis(10)).await;
+            }
+        }));
+    }
+    hub.assert_well().await;
+    for client in slow {
+        client.await.expect("the hub ends it");
+    }
+    hub.assert_well().await;
+    hub.until_open(0).await;
+}
+
+#[tokio::test]
+async fn a_second_head_is_timed_from_its_first_byte() {
+    let hub = Hub::start(Settings { header_timeout: SHORT, ..patient() });
+    let mut client = hub.connect().await;
+    client.send(&get_more("/hello")).await;
+    client.until("hello").await;
+    client.send("GET /he").await;
+    assert_eq!(client.rest().await, "");
+}
+
+#[tokio::test]
+async fn heads_without_measure_are_refused() {
+    let hub = Hub::start(patient());
+    let long = "x".repeat(40 << 10);
+    let many: String = (0..100_000).map(|n| format!("h{n}: v\r\n")).collect();
+    for (request, status) in [
+        (format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {long}\r\n\r\n"), "431"),
+        (format!("GET / HTTP/1.1\r\nHost: localhost\r\n{many}\r\n"), "431"),
+        (format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", long.repeat(2)), "4"),
+        ("\0\0\0\0\r\n\r\n".to_owned(), "400"),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), ""),
+    ] {
+        let mut client = hub.connect().await;
+        let (mut reading, mut writing) = client.0.into_split();
+        // The hub need not read all of it.
+        let _ = writing.write_all(request.as_bytes()).await;
+        let mut answer = String::new();
+        let read = tokio::io::AsyncReadExt::read_to_string(&mut reading, &mut answer);
+        let _ = tokio::time::timeout(LONG, read).await.expect("the hub closes before long");
+        let expected = format!("HTTP/1.1 {status}");
+        assert!(status.is_empty() || answer.starts_with(&expected), "{expected}: {answer}");
+        drop(writing);
+        client = hub.connect().await;
+        drop(client);
+    }
+    hub.assert_well().await;
+    hub.until_open(0).await;
+}
+
+#[tokio::test]
+async fn a_reader_that_takes_nothing_is_ended_and_harms_nobody() {
+    let hub = Hub::start(Settings { stall_timeout: SHORT, ..patient() });
+    let mut stalled = Vec::new();
+    for _ in 0..20 {
+        let mut client = hub.connect().await;
+        client.send(&get_more("/flood")).await;
+        stalled.push(client);
+    }
+    hub.assert_well().await;
+    hub.until_open(0).await;
+    hub.assert_well().await;
+}
+
+#[tokio::test]
+async fn a_stream_whose_reader_is_gone_is_ended() {
+    let hub = Hub::start(patient());
+    let mut client = hub.connect().await;
+    client.send(&get_more("/events")).await;
+    client.until("data: first\n\n\r\n").await;
+    hub.until_open(1).await;
+    drop(client);
+    hub.until_open(0).await;
+}
+
+#[tokio::test]
+async fn a_body_with_two_lengths_is_refused_in_any_order() {
+    let hub = Hub::start(patient());
+    let (one, other) = ("Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n");
+    for lengths in [[one, other], [other, one]] {
+        let request = format!(
+            "POST /write HTTP/1.1\r\nHost: localhost\r\n{}\r\n0\r\n\r\nGET /hello HTTP/1.1\r\n",
+            lengths.concat()
+        );
+        let answer = hub.ask(&request).await;
+        assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+        assert!(answer.contains("write says: ") && answer.contains("both"), "{answer}");
+        assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{answer}");
+    }
+    for lengths in ["Content-Length: 5\r\nContent-Length: 6\r\n", "Content-Length: +5\r\n"] {
+        let answer =
+            hub.ask(&format!("POST /write HTTP/1.1\r\nHost: localhost\r\n{lengths}\r\n")).await;
+        assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn the_doubt_about_one_request_does_not_cling_to_the_next() {
+    let hub = Hub::start(patient());
+    let mut client = hub.connect().await;
+    let head = "POST /write HTTP/1.1\r\nHost: localhost\r\n";
+    client.send(&format!("{head}Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n")).await;
+    assert!(client.until("\r\n\r\n2").await.starts_with("HTTP/1.1 200"));
+    client.send(&format!("{head}Content-Length: 3\r\nConnection: close\r\n\r\nabc")).await;
+    let answer = client.rest().await;
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with('3'), "{answer}");
+}
+
+#[tokio::test]
+async fn a_caller_still_sending_gets_to_read_why_he_was_refused() {
+    let hub = Hub::start(patient());
+    let body = "x".repeat(4 << 20);
+    for (path, status) in [("/limited", "413"), ("/unread", "401")] {
+        let length = body.len();
+        let head =
+            format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n");
+        let mut client = hub.connect().await;
+        client.send(&head).await;
+        client.send(&body).await;
+        let answer = client.rest().await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+    }
+    hub.until_open(0).await;
+}
+
+#[tokio::test]
+async fn whoever_sends_on_and_on_after_the_refusal_is_cut_off() {
+    let hub = Hub::start(Settings { linger_timeout: SHORT, ..patient() });
+    let mut client = hub.connect().await;
+    let head = "POST /limited HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n";
+    client.send(head).await;
+    assert!(client.rest().await.starts_with("HTTP/1.1 413"));
+    hub.until_open(0).await;
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_given_up() {
+    let hub = Hub::with(patient(), &[("http.body_timeout", "150ms")]);
+    let request = "POST /write HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nab";
+    let answer = hub.ask(request).await;
+    assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("write says"), "{answer}");
+    hub.until_open(0).await;
+}
+
+#[tokio::test]
+async fn a_body_without_a_stated_length_is_measured_while_it_comes() {
+    let hub = Hub::start(patient());
+    let chunks = |count| "64\r\n".to_owned() + &"x".repeat(100) + "\r\n" + &"".repeat(count);
+    let head = "POST /limited HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+                Transfer-Encoding: chunked\r\n\r\n";
+    let fits = chunks(0).repeat(BODY_LIMIT / 100);
+    let answer = hub.ask(&format!("{head}{fits}0\r\n\r\n")).await;
+    assert!(answer.ends_with(&BODY_LIMIT.to_string()), "{answer}");
+    let answer = hub.ask(&format!("{head}{fits}1\r\nx\r\n")).await;
+    assert!(answer.starts_with("HTTP/1.1 413") && answer.contains("limited says"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_body_cut_short_or_badly_chunked_is_no_body() {
+    let hub = Hub::start(patient());
+    let head = "POST /write HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let answer = hub.ask(&format!("{head}zz\r\nab\r\n0\r\n\r\n")).await;
+    assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("write says"), "{answer}");
+    let mut cut = hub.connect().await;
+    cut.send(&format!("{head}5\r\nab")).await;
+    drop(cut);
+    hub.until_open(0).await;
+    hub.ask(&get_request("/hello")).await;
+}

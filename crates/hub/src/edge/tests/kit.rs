@@ -1,0 +1,235 @@
+//! A hub with a few routes, and clients that can do anything.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use http::{Method, Response, StatusCode, header};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use crate::config::{Config, Loaded, Posture};
+use crate::edge::{Class, Front, Hosts, House, Kind, Limits, Settings, Trouble, bind, serve};
+use crate::edge::{RequestId, TraceParent};
+use crate::shutdown::{Shutdown, Trigger};
+use crate::telemetry::Metrics;
+
+/// Long enough that a test in which it passes has failed.
+pub const LONG: Duration = Duration::from_secs(60);
+/// Short enough to wait for.
+pub const SHORT: Duration = Duration::from_millis(150);
+/// What `/limited` takes.
+pub const BODY_LIMIT: usize = 1000;
+
+/// Limits that no test reaches unless it sets one.
+pub fn patient() -> Settings {
+    Settings {
+        header_timeout: LONG,
+        idle_timeout: LONG,
+        stall_timeout: LONG,
+        linger_timeout: LONG,
+        grace: LONG,
+        max_connections: 10_000,
+        max_connections_per_address: 10_000,
+    }
+}
+
+pub fn config(flags: &[(&str, &str)]) -> Config {
+    let flags: Vec<_> = flags.iter().map(|(key, value)| (*key, (*value).to_owned())).collect();
+    let none = std::path::Path::new("/dev/null");
+    let loaded = Loaded::load(Posture::Serve, Some(none), std::iter::empty(), &flags);
+    loaded.expect("the flags are valid").config
+}
+
+/// A running hub; it stops when dropped.
+pub struct Hub {
+    pub address: SocketAddr,
+    pub metrics: Metrics,
+    pub trigger: Trigger,
+    pub serving: JoinHandle<()>,
+}
+
+impl Hub {
+    pub fn start(settings: Settings) -> Self {
+        Self::with(settings, &[])
+    }
+
+    pub fn with(settings: Settings, flags: &[(&str, &str)]) -> Self {
+        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let config = config(flags);
+        let metrics = Metrics::new(Vec::new);
+        let made = AtomicU32::new(0);
+        let front = Front {
+            house: Arc::new(TestHouse),
+            hosts: Hosts::new(&config.http, address),
+            limits: Limits::new(&config.limits),
+            request_ids: Arc::new(move || format!("made-{}", made.fetch_add(1, Ordering::Relaxed))),
+            metrics: metrics.clone(),
+            body_timeout: config.http.body_timeout.duration(),
+        };
+        let (trigger, shutdown) = Shutdown::manual();
+        let counted = metrics.clone();
+        let serving = tokio::spawn(async move {
+            serve(listener, front.over(routes()), settings, &counted, shutdown).await;
+        });
+        Self { address, metrics, trigger, serving }
+    }
+
+    pub async fn connect(&self) -> Client {
+        Client(TcpStream::connect(self.address).await.expect("the hub accepts"))
+    }
+
+    /// From another address of this machine.
+    pub async fn connect_from(&self, last: u8) -> io::Result<Client> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind(SocketAddr::from(([127, 0, 0, last], 0)))?;
+        socket.connect(self.address).await.map(Client)
+    }
+
+    /// One request on a connection of its own.
+    pub async fn ask(&self, request: &str) -> String {
+        let mut client = self.connect().await;
+        client.send(request).await;
+        client.rest().await
+    }
+
+    pub async fn assert_well(&self) {
+        let answer = self.ask(&get_request("/hello")).await;
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("hello"), "{answer}");
+    }
+
+    /// Waits until so many connections are open.
+    pub async fn until_open(&self, count: i64) {
+        until(|| self.metrics.connections().get() == count).await;
+    }
+}
+
+pub async fn until(condition: impl Fn() -> bool) {
+    let met = async {
+        while !condition() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(LONG, met).await.expect("it happens before long");
+}
+
+/// A request that ends its connection.
+pub fn get_request(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+}
+
+/// One that does not.
+pub fn get_more(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")
+}
+
+/// A client without manners.
+pub struct Client(pub TcpStream);
+
+impl Client {
+    pub async fn send(&mut self, text: &str) {
+        self.0.write_all(text.as_bytes()).await.expect("the hub reads");
+    }
+
+    /// Everything until the hub closes; what came before a reset counts.
+    pub async fn rest(&mut self) -> String {
+        let mut bytes = Vec::new();
+        let read = timeout(LONG, self.0.read_to_end(&mut bytes)).await;
+        let _ = read.expect("the hub closes before long");
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Everything until `end` has come.
+    pub async fn until(&mut self, end: &str) -> String {
+        let mut bytes = Vec::new();
+        let reading = async {
+            while !String::from_utf8_lossy(&bytes).ends_with(end) {
+                bytes.push(self.0.read_u8().await.expect("there is more"));
+            }
+        };
+        timeout(LONG, reading).await.expect("it comes before long");
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+/// Knows the paths below.
+struct TestHouse;
+
+impl House for TestHouse {
+    fn class(&self, method: &Method, path: &str) -> Class {
+        let kind = match (method, path) {
+            (&Method::POST, "/register") => Kind::Register,
+            (&Method::POST, _) => Kind::Write,
+            _ => Kind::Read,
+        };
+        Class { public: path == "/open" && method == Method::GET, kind }
+    }
+
+    fn trouble(&self, path: &str, trouble: Trouble) -> Response<Body> {
+        let owner = path.split('/').nth(1).unwrap_or_default();
+        (trouble.status(), format!("{owner} says: {trouble}")).into_response()
+    }
+
+    fn body_limit(&self, path: &str) -> usize {
+        if path == "/limited" { BODY_LIMIT } else { 16 << 20 }
+    }
+}
+
+fn routes() -> Router {
+    let peer = |ConnectInfo(peer): ConnectInfo<SocketAddr>| async move { peer.to_string() };
+    let size = |body: Bytes| async move { body.len().to_string() };
+    Router::new()
+        .route("/hello", get(async || "hello"))
+        .route("/open", get(async || "open").post(async || "not so open"))
+        .route("/peer", get(peer))
+        .route("/agents/{id}", get(async || "an agent"))
+        .route("/about", get(about))
+        .route("/register", post(size))
+        .route("/write", post(size))
+        .route("/limited", post(size))
+        .route("/unread", post(async || StatusCode::UNAUTHORIZED))
+        .route("/panic", get(panicking))
+        .route("/soon", get(soon))
+        .route("/never", get(std::future::pending::<()>))
+        .route("/flood", get(async || Body::from_stream(flood())))
+        .route("/events", get(events))
+}
+
+/// What the front tells its handlers.
+async fn about(request: axum::extract::Request) -> String {
+    let id = request.extensions().get::<RequestId>().map(RequestId::to_string);
+    let trace = request.extensions().get::<TraceParent>().map(|parent| parent.trace_id);
+    format!("{} {:x}", id.unwrap_or_default(), trace.unwrap_or_default())
+}
+
+async fn panicking() {
+    panic!("a mistake");
+}
+
+async fn soon() -> &'static str {
+    sleep(SHORT).await;
+    "soon"
+}
+
+fn flood() -> impl stream::Stream<Item = Result<Bytes, Infallible>> {
+    stream::repeat_with(|| Ok(Bytes::from(vec![b'x'; 64 << 10])))
+}
+
+async fn events() -> impl IntoResponse {
+    let first = Ok::<_, Infallible>(Bytes::from_static(b"data: first\n\n"));
+    let body = Body::from_stream(stream::iter([first]).chain(stream::pending()));
+    ([(header::CONTENT_TYPE, "text/event-stream")], body)
+}

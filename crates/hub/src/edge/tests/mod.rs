@@ -1,0 +1,8 @@
+//! The edge over real sockets.
+
+mod connections;
+mod crowd;
+mod front;
+mod hostile;
+mod kit;
+mod stop;

@@ -1,0 +1,164 @@
+//! Log lines: text for people at a terminal, JSON for everything else.
+
+use std::io::{self, IsTerminal};
+use std::panic;
+
+use tracing::{Subscriber, error, subscriber};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::FmtSpan;
+
+use crate::config::{Level, Log, LogFormat};
+
+/// The environment variable that replaces `log.level` with a filter, as in
+/// `info,rialto::access=debug`.
+pub const FILTER_VARIABLE: &str = "RIALTO_LOG";
+
+/// The filter in the environment makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{FILTER_VARIABLE} is not a log filter: {why}; try `info,rialto::access=debug`")]
+pub struct BadFilter {
+    why: String,
+}
+
+/// How lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Json,
+    Text { colours: bool },
+}
+
+/// Starts writing lines to standard error, for the whole process and for good. `filter` is the
+/// value of [`FILTER_VARIABLE`]. A second start changes nothing, since tests start many hubs.
+pub fn start(log: &Log, filter: Option<&str>) -> Result<(), BadFilter> {
+    let form = form(log.format, io::stderr().is_terminal());
+    let filter = parse(filter.unwrap_or(default_filter(log.level)))?;
+    if subscriber::set_global_default(writing(form, filter, io::stderr)).is_ok() {
+        log_panics();
+    }
+    Ok(())
+}
+
+/// A panic is a log line as any other, or readers of JSON would stumble over it. What it says is
+/// ours: assertions and `expect`, never what a caller sent.
+fn log_panics() {
+    panic::set_hook(Box::new(|panic| {
+        let at = panic.location().map(ToString::to_string).unwrap_or_default();
+        error!(at, what = panic.payload_as_str().unwrap_or("unknown"), "panicked");
+    }));
+}
+
+fn form(format: LogFormat, terminal: bool) -> Form {
+    match format {
+        LogFormat::Json => Form::Json,
+        LogFormat::Text => Form::Text { colours: terminal },
+        LogFormat::Auto if terminal => Form::Text { colours: true },
+        LogFormat::Auto => Form::Json,
+    }
+}
+
+/// Our own crates at the level that was asked for. What the libraries have to say helps nobody who
+/// did not ask for everything.
+fn default_filter(level: Level) -> &'static str {
+    match level {
+        Level::Error => "error",
+        Level::Warn => "warn",
+        Level::Info => "warn,rialto=info",
+        Level::Debug => "warn,rialto=debug",
+        Level::Trace => "trace",
+    }
+}
+
+fn parse(filter: &str) -> Result<EnvFilter, BadFilter> {
+    EnvFilter::builder().parse(filter).map_err(|why| BadFilter { why: why.to_string() })
+}
+
+fn writing<W>(form: Form, filter: EnvFilter, writer: W) -> Box<dyn Subscriber + Send + Sync>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_span_events(FmtSpan::NONE)
+        .with_writer(writer);
+    match form {
+        Form::Json => Box::new(lines.json().flatten_event(true).with_span_list(false).finish()),
+        Form::Text { colours } => Box::new(lines.with_ansi(colours).finish()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tracing::{debug, info, info_span};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("no writer panics").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn written(form: Form, filter: &str, act: impl FnOnce()) -> String {
+        let page = Page::default();
+        let to = page.clone();
+        let filter = parse(filter).expect("the filter is good");
+        subscriber::with_default(writing(form, filter, move || to.clone()), act);
+        let bytes = page.0.lock().expect("no writer panics").clone();
+        String::from_utf8(bytes).expect("lines are text")
+    }
+
+    #[test]
+    fn auto_is_text_only_on_a_terminal() {
+        assert_eq!(form(LogFormat::Auto, true), Form::Text { colours: true });
+        assert_eq!(form(LogFormat::Auto, false), Form::Json);
+        assert_eq!(form(LogFormat::Json, true), Form::Json);
+        assert_eq!(form(LogFormat::Text, false), Form::Text { colours: false });
+    }
+
+    #[test]
+    fn json_lines_carry_fields_and_the_request_they_belong_to() {
+        let text = written(Form::Json, "info", || {
+            let _request = info_span!("request", request_id = "r-1").entered();
+            info!(attempt = 2, text = "two\nlines", "retried");
+        });
+        for part in [
+            "\"level\":\"INFO\"",
+            "\"message\":\"retried\"",
+            "\"attempt\":2",
+            "\"text\":\"two\\nlines\"",
+            "\"span\":{\"request_id\":\"r-1\",\"name\":\"request\"}",
+        ] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        assert_eq!(text.lines().count(), 1);
+    }
+
+    #[test]
+    fn a_level_is_about_our_own_crates() {
+        let text = written(Form::Text { colours: false }, default_filter(Level::Debug), || {
+            debug!("ours");
+            debug!(target: "rialto::access", "access");
+            debug!(target: "hyper::proto", "theirs");
+        });
+        assert!(text.contains("ours") && text.contains("access"), "{text}");
+        assert!(!text.contains("theirs"), "{text}");
+    }
+
+    #[test]
+    fn a_bad_filter_is_told_with_a_good_one() {
+        let problem = parse("rialto=loud").map(|_| ()).expect_err("loud is no level");
+        assert!(problem.to_string().contains("RIALTO_LOG"), "{problem}");
+        assert!(problem.to_string().contains("try `info"), "{problem}");
+    }
+}

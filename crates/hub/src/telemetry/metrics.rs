@@ -1,0 +1,219 @@
+//! Numbers for Prometheus.
+//!
+//! The HTTP numbers are counted here; all others belong to whoever knows them, and are asked for
+//! when somebody scrapes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric, LabelValueEncoder, text,
+};
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::request::{Answered, Route, Verb};
+
+/// The content type of [`Metrics::encode`].
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Upper ends of the duration buckets: most answers wait for one fsync, some for another agent.
+const SECONDS: [f64; 14] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
+
+/// A number that is asked for at each scrape: name, help, value. A name that ends in `_total` is a
+/// counter, any other a gauge.
+pub type Extra = (String, String, f64);
+
+/// All numbers of one hub. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Metrics(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    registry: Registry,
+    requests: Family<Counted, Counter>,
+    durations: Family<Timed, Histogram, fn() -> Histogram>,
+    connections: Gauge,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Counted {
+    method: Verb,
+    route: Route,
+    status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Timed {
+    method: Verb,
+    route: Route,
+}
+
+struct Asked<F>(F);
+
+impl Metrics {
+    /// `extra` is asked for the other numbers at each scrape; its names must not repeat.
+    pub fn new(extra: impl Fn() -> Vec<Extra> + Send + Sync + 'static) -> Self {
+        let mut registry = Registry::default();
+        let requests = Family::default();
+        let durations: Family<Timed, Histogram, fn() -> Histogram> =
+            Family::new_with_constructor(|| Histogram::new(SECONDS));
+        let connections = Gauge::default();
+        let build: Family<[(&'static str, &'static str); 1], Gauge> = Family::default();
+        build.get_or_create(&[("version", env!("CARGO_PKG_VERSION"))]).set(1);
+
+        registry.register("rialto_http_requests", "Requests answered", requests.clone());
+        let name = "rialto_http_request_duration_seconds";
+        registry.register(name, "Time until the head of the answer was ready", durations.clone());
+        registry.register("rialto_http_connections", "Connections open now", connections.clone());
+        registry.register("rialto_build_info", "The version that runs", build);
+        registry.register_collector(Box::new(Asked(extra)));
+        Self(Arc::new(Inner { registry, requests, durations, connections }))
+    }
+
+    /// Counts one answered request.
+    pub fn count(&self, answered: &Answered) {
+        let Answered { verb: method, route, status, took } = answered;
+        let timed = Timed { method: *method, route: route.clone() };
+        self.0.durations.get_or_create(&timed).observe(took.as_secs_f64());
+        let Timed { method, route } = timed;
+        self.0.requests.get_or_create(&Counted { method, route, status: status.as_u16() }).inc();
+    }
+
+    /// The number of open connections, kept by the edge.
+    pub fn connections(&self) -> &Gauge {
+        &self.0.connections
+    }
+
+    /// Everything in the Prometheus text format; see [`CONTENT_TYPE`].
+    pub fn encode(&self) -> String {
+        let mut open = String::new();
+        // Writing to a string cannot fail, and half of the numbers are better than none.
+        let _ = text::encode_registry(&mut open, &self.0.registry);
+        classic(&open)
+    }
+}
+
+impl<F: Fn() -> Vec<Extra> + Send + Sync + 'static> Collector for Asked<F> {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        for (name, help, value) in (self.0)() {
+            let total = name.strip_suffix("_total");
+            let metric: Box<dyn EncodeMetric> = match total {
+                Some(_) => Box::new(ConstCounter::new(value)),
+                None => Box::new(ConstGauge::new(value)),
+            };
+            let name = total.unwrap_or(&name);
+            let kind = metric.metric_type();
+            metric.encode(encoder.encode_descriptor(name, &help, None, kind)?)?;
+        }
+        Ok(())
+    }
+}
+
+impl<F> fmt::Debug for Asked<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Asked")
+    }
+}
+
+impl EncodeLabelValue for Verb {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> fmt::Result {
+        self.as_str().encode(encoder)
+    }
+}
+
+impl EncodeLabelValue for Route {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> fmt::Result {
+        self.as_str().encode(encoder)
+    }
+}
+
+/// OpenMetrics names a counter without `_total` where it is described and with it where it is
+/// counted. The older text format, which every scraper and `curl | grep` reads, knows one name.
+fn classic(open: &str) -> String {
+    let mut text = String::with_capacity(open.len() + 64);
+    let mut help = None;
+    for line in open.lines() {
+        if let Some(described) = line.strip_prefix("# HELP ") {
+            help = described.split_once(' ');
+            continue;
+        }
+        let described = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' '));
+        let (Some((name, kind)), Some((_, about))) = (described, help) else {
+            text.extend([line, "\n"]);
+            continue;
+        };
+        let total = if kind == "counter" { "_total" } else { "" };
+        text.extend(["# HELP ", name, total, " ", about, "\n"]);
+        text.extend(["# TYPE ", name, total, " ", kind, "\n"]);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http::{Method, StatusCode};
+
+    use super::*;
+
+    fn answered() -> Answered {
+        Answered {
+            verb: Verb::from(&Method::GET),
+            route: Route::from(None),
+            status: StatusCode::OK,
+            took: Duration::from_millis(3),
+        }
+    }
+
+    #[test]
+    fn an_answered_request_is_counted_and_timed() {
+        let metrics = Metrics::new(Vec::new);
+        metrics.count(&answered());
+        metrics.count(&answered());
+        metrics.connections().inc();
+        let text = metrics.encode();
+        for line in [
+            "# TYPE rialto_http_requests_total counter",
+            "rialto_http_requests_total{method=\"GET\",route=\"none\",status=\"200\"} 2",
+            "# TYPE rialto_http_request_duration_seconds histogram",
+            "rialto_http_request_duration_seconds_count{method=\"GET\",route=\"none\"} 2",
+            "rialto_http_connections 1",
+            concat!("rialto_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+        let bucket = "rialto_http_request_duration_seconds_bucket{le=\"0.005\"";
+        assert!(text.contains(bucket), "{text}");
+    }
+
+    #[test]
+    fn extra_numbers_are_asked_for_at_each_scrape() {
+        use std::sync::atomic::{AtomicU32, Ordering};
+
+        let scrapes = AtomicU32::new(0);
+        let metrics = Metrics::new(move || {
+            let scrape = f64::from(scrapes.fetch_add(1, Ordering::Relaxed) + 1);
+            let scraped = "rialto_scrapes_total".to_owned();
+            let agents = "rialto_agents".to_owned();
+            vec![(scraped, "Scrapes".to_owned(), scrape), (agents, "Agents".to_owned(), 2.5)]
+        });
+        metrics.encode();
+        let text = metrics.encode();
+        let lines = [
+            "# HELP rialto_scrapes_total Scrapes",
+            "# TYPE rialto_scrapes_total counter",
+            "rialto_scrapes_total 2.0",
+            "# HELP rialto_agents Agents",
+            "# TYPE rialto_agents gauge",
+            "rialto_agents 2.5",
+        ];
+        assert!(text.contains(&lines.join("\n")), "{text}");
+    }
+}

@@ -1,0 +1,104 @@
+//! One answered request, as it is logged and counted.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::time::Duration;
+
+use axum::extract::MatchedPath;
+use http::{Method, StatusCode};
+use tracing::{debug, info};
+
+/// Stands for every path that no route has, so that strangers cannot invent label values.
+const ROUTE_NONE: &str = "none";
+/// Stands for every method without a name of its own, for the same reason.
+const VERB_OTHER: &str = "OTHER";
+
+/// A request and how it was answered.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    pub verb: Verb,
+    pub route: Route,
+    pub status: StatusCode,
+    /// Until the answer's head was ready; a stream goes on long after that.
+    pub took: Duration,
+}
+
+/// A method, out of a closed set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Verb(&'static str);
+
+/// The template of the route that was taken, such as `/registry/agents/{id}`.
+#[derive(Clone)]
+pub struct Route(Option<MatchedPath>);
+
+impl Answered {
+    /// Writes the access log line. Lines cost more than most requests, so only failures of our own
+    /// are written at the default level; `RIALTO_LOG=info,rialto::access=debug` writes all.
+    pub fn log(&self, request_id: &str) {
+        let Self { verb: Verb(method), route, status, took } = self;
+        let (route, status, micros) = (route.as_str(), status.as_u16(), took.as_micros() as u64);
+        if status >= 500 {
+            info!(target: "rialto::access", method, route, status, micros, request_id, "answered");
+        } else {
+            debug!(target: "rialto::access", method, route, status, micros, request_id, "answered");
+        }
+    }
+}
+
+impl Verb {
+    pub fn as_str(self) -> &'static str {
+        self.0
+    }
+}
+
+impl From<&Method> for Verb {
+    fn from(method: &Method) -> Self {
+        const NAMED: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+        let named = NAMED.into_iter().find(|name| *name == method.as_str());
+        Self(named.unwrap_or(VERB_OTHER))
+    }
+}
+
+impl Route {
+    pub fn as_str(&self) -> &str {
+        self.0.as_ref().map_or(ROUTE_NONE, MatchedPath::as_str)
+    }
+}
+
+impl From<Option<MatchedPath>> for Route {
+    fn from(matched: Option<MatchedPath>) -> Self {
+        Self(matched)
+    }
+}
+
+impl PartialEq for Route {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Route {}
+
+impl Hash for Route {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
+    }
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_str().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn invented_methods_share_one_name() {
+        let invented = Method::from_bytes(b"BREW").expect("a token is a method");
+        assert_eq!(Verb::from(&invented).as_str(), "OTHER");
+        assert_eq!(Verb::from(&Method::PATCH).as_str(), "PATCH");
+    }
+}
