@@ -1,1 +1,4 @@
-fn main() {}
+//! Whole hubs on free ports, spoken to the way users speak to them.
+
+mod kit;
+mod smoke;

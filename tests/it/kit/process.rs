@@ -1,0 +1,70 @@
+//! The real binary in a process of its own, for what only a process can do: be killed.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A hub process. It is killed when dropped.
+pub struct Process {
+    child: Child,
+    pub url: String,
+    /// The lines it had printed by the time it was ready.
+    pub greeting: Vec<String>,
+}
+
+impl Process {
+    /// `rialto serve` or `rialto dev` on a free port over a data directory.
+    pub fn start(verb: &str, data: &Path, more: &[&str]) -> Self {
+        Self::with_env(verb, data, more, &[])
+    }
+
+    pub fn with_env(verb: &str, data: &Path, more: &[&str], env: &[(&str, &str)]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_rialto"))
+            .arg(verb)
+            .args(["--listen", "127.0.0.1:0", "--data"])
+            .arg(data)
+            .args(more)
+            .envs(env.iter().copied())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let mut greeting = Vec::new();
+        let url = loop {
+            let line = lines.next().expect("the hub greets before it ends").expect("text");
+            let found = line.split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned);
+            greeting.push(line);
+            if let Some(url) = found {
+                break url;
+            }
+        };
+        // Read on, or the hub would block on a full pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, url, greeting }
+    }
+
+    /// SIGKILL, and wait until it is gone.
+    pub fn kill(mut self) {
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it ends");
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs the binary to its end: exit code, standard output and standard error.
+pub fn run(arguments: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_rialto")).args(arguments).output().expect("it runs");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+}

@@ -1,0 +1,142 @@
+//! A worker at an endpoint of its own, on loopback, that does as it is told.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+/// What the worker does with a job.
+#[derive(Clone, Debug)]
+pub enum Behaviour {
+    /// SUCCESS with this output and cost (decimal text).
+    Succeed(Value, &'static str),
+    /// FAILURE with this code.
+    Fail(Option<&'static str>),
+    Pending,
+    /// This status and body, word for word.
+    Say(u16, String),
+    /// Nothing for this long, then SUCCESS.
+    Dawdle(Duration),
+    /// A redirect to this place.
+    Redirect(String),
+}
+
+/// One request the worker got.
+#[derive(Clone, Debug)]
+pub struct Got {
+    pub path: String,
+    pub headers: HeaderMap,
+    pub body: String,
+}
+
+impl Got {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_default()
+    }
+}
+
+#[derive(Clone)]
+struct Desk {
+    behaviour: Arc<Mutex<Behaviour>>,
+    got: Arc<Mutex<Vec<Got>>>,
+    heard: Arc<tokio::sync::Notify>,
+}
+
+/// The worker's server; it stops when dropped.
+pub struct Worker {
+    pub url: String,
+    desk: Desk,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Worker {
+    pub async fn start(behaviour: Behaviour) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let desk = Desk {
+            behaviour: Arc::new(Mutex::new(behaviour)),
+            got: Arc::default(),
+            heard: Arc::default(),
+        };
+        let app = Router::new().fallback(serve).with_state(desk.clone());
+        let task = tokio::spawn(async move {
+            let _ = axum::serve(listener, app).await;
+        });
+        Self { url, desk, task }
+    }
+
+    /// Everything it was sent so far.
+    pub fn got(&self) -> Vec<Got> {
+        self.desk.got.lock().expect("no panic").clone()
+    }
+
+    pub fn behave(&self, behaviour: Behaviour) {
+        *self.desk.behaviour.lock().expect("no panic") = behaviour;
+    }
+
+    /// Waits until it has been sent this many requests.
+    pub async fn heard(&self, count: usize) -> Vec<Got> {
+        let wait = async {
+            loop {
+                let told = self.desk.heard.notified();
+                let got = self.got();
+                if got.len() >= count {
+                    return got;
+                }
+                told.await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), wait).await.expect("the worker was called")
+    }
+
+    /// A URL where nobody listens.
+    pub async fn nowhere() -> String {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        format!("http://{}", listener.local_addr().expect("an address"))
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn serve(State(desk): State<Desk>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    let body = String::from_utf8_lossy(&body).into_owned();
+    let job: Value = serde_json::from_str(&body).unwrap_or_default();
+    desk.got.lock().expect("no panic").push(Got { path: uri.path().to_owned(), headers, body });
+    desk.heard.notify_waiters();
+    let behaviour = desk.behaviour.lock().expect("no panic").clone();
+    let succeed = |output: Value, cost: &str| {
+        let text = format!(
+            r#"{{"job_id":{},"status":"SUCCESS","output_data":{output},"execution_cost":{cost},"execution_time_ms":7,"error_message":null}}"#,
+            job["job_id"]
+        );
+        ([("content-type", "application/json")], text).into_response()
+    };
+    match behaviour {
+        Behaviour::Succeed(output, cost) => succeed(output, cost),
+        Behaviour::Fail(code) => axum::Json(json!({
+            "job_id": job["job_id"], "status": "FAILURE", "output_data": null, "execution_cost": 0,
+            "execution_time_ms": 3, "error_message": "it broke", "error_code": code,
+        }))
+        .into_response(),
+        Behaviour::Pending => axum::Json(json!({"job_id": job["job_id"], "status": "PENDING"})).into_response(),
+        Behaviour::Say(status, text) => {
+            (StatusCode::from_u16(status).expect("a status"), text).into_response()
+        }
+        Behaviour::Dawdle(time) => {
+            tokio::time::sleep(time).await;
+            succeed(json!({"late": true}), "0.10")
+        }
+        Behaviour::Redirect(to) => {
+            (StatusCode::TEMPORARY_REDIRECT, [("location", to)]).into_response()
+        }
+    }
+}
