@@ -1,4 +1,6 @@
 //! Whole hubs on free ports, spoken to the way users speak to them.
 
 mod kit;
+mod readme;
+mod registry;
 mod smoke;

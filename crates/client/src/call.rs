@@ -81,9 +81,7 @@ impl Hub {
             request = request.bearer_auth(key);
         }
         if let Some(body) = body {
-            request = request
-                .header("content-type", "application/json")
-                .body(body.to_string());
+            request = request.header("content-type", "application/json").body(body.to_string());
         }
         let failed = |error: reqwest::Error| match error.is_timeout() {
             true => CallError::TimedOut { url: url.clone() },

@@ -35,7 +35,8 @@ impl Agent {
         skills: &[Skill<'_>],
     ) -> Result<Self, CallError> {
         let skills: Result<Vec<Value>, CallError> = skills.iter().map(skill).collect();
-        let body = json!({"agent_name": name, "owner_id": owner, "skills": skills?, "version": "0.1"});
+        let body =
+            json!({"agent_name": name, "owner_id": owner, "skills": skills?, "version": "0.1"});
         let answer = hub.post("/registry/register", &body).await?;
         let text = |name: &str| {
             let found = answer.get(name).and_then(Value::as_str).map(str::to_owned);

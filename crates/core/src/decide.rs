@@ -147,9 +147,12 @@ impl Wants<'_> {
         }
     }
 
+    /// A live job is at hand under each of its names; only a finished one needs its claim.
     fn named(&mut self, job: &JobRef) {
         match job {
             JobRef::Id(id) => self.job(*id),
+            JobRef::Uuid(uuid) if self.world.job_by_uuid(*uuid).is_some() => {}
+            JobRef::Foreign { origin, id } if self.world.job_by_name(*origin, id).is_some() => {}
             JobRef::Uuid(uuid) => self.claim(claim::job_uuid(*uuid)),
             JobRef::Foreign { origin, id } => self.claim(claim::job(*origin, id)),
         }

@@ -3,11 +3,14 @@
 //! It loads, has the core decide, commits, and then delivers. Stores, clocks, randomness, keys and
 //! outgoing connections live here and nowhere below.
 
+pub mod audit;
 pub mod clock;
 pub mod delivery;
 pub mod ids;
 pub mod keys;
 pub mod run;
+#[cfg(test)]
+mod scene;
 pub mod secret;
 pub mod store;
 #[cfg(any(test, feature = "testkit"))]

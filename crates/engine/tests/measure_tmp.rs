@@ -50,10 +50,18 @@ fn measure() {
         let mut batch = Changes::default();
         for _ in 0..rows {
             batch.notices.push(Arc::new(Notice {
-                id: NoticeId(next), to: Some(AgentId(1)), position: next, before: None, at: Timestamp(1),
+                id: NoticeId(next),
+                to: Some(AgentId(1)),
+                position: next,
+                before: None,
+                at: Timestamp(1),
                 news: News::Message { from: AgentId(1), body: "x".repeat(1000) },
             }));
-            batch.lines.push(Arc::new(Line { id: EventId(next), at: Timestamp(1), events: vec![] }));
+            batch.lines.push(Arc::new(Line {
+                id: EventId(next),
+                at: Timestamp(1),
+                events: vec![],
+            }));
             next += 1;
         }
         batch.next = Some(Counters::default());
@@ -69,12 +77,23 @@ fn measure() {
         }
     }
     stop.store(true, Ordering::Relaxed);
-    for t in threads { t.join().unwrap(); }
+    for t in threads {
+        t.join().unwrap();
+    }
     took.sort();
     let at = |p: f64| took[((took.len() - 1) as f64 * p) as usize];
     let db = std::fs::metadata(dir.join("rialto.db")).map_or(0, |m| m.len());
-    println!("readers {readers} rows {rows} commits {} reads {} wal_max {} MiB db {} MiB p50 {:?} p99 {:?} p999 {:?} max {:?}",
-        took.len(), reads.load(Ordering::Relaxed), wal_max >> 20, db >> 20, at(0.5), at(0.99), at(0.999), took.last().unwrap());
+    println!(
+        "readers {readers} rows {rows} commits {} reads {} wal_max {} MiB db {} MiB p50 {:?} p99 {:?} p999 {:?} max {:?}",
+        took.len(),
+        reads.load(Ordering::Relaxed),
+        wal_max >> 20,
+        db >> 20,
+        at(0.5),
+        at(0.99),
+        at(0.999),
+        took.last().unwrap()
+    );
     drop(store);
     let _ = std::fs::remove_dir_all(&dir);
 }

@@ -1,5 +1,6 @@
 //! `rialto`: one binary to run a hub, look after it, and measure it.
 
+mod bench;
 mod commands;
 mod exit;
 

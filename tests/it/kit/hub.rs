@@ -56,7 +56,8 @@ impl TestHub {
         ];
         let given = flags.iter().map(|(key, value)| (*key, (*value).to_owned()));
         let all: Vec<(&str, String)> = own.into_iter().chain(given).collect();
-        let loaded = Loaded::load(posture, None, std::iter::empty(), &all).expect("a good configuration");
+        let loaded =
+            Loaded::load(posture, None, std::iter::empty(), &all).expect("a good configuration");
         let (trigger, shutdown) = Shutdown::manual();
         let operator = operator_key();
         let options = Options { operator_key: Some(operator.clone()), hub_secret: None };
@@ -81,7 +82,13 @@ impl TestHub {
     }
 
     /// Any call.
-    pub async fn call(&self, method: &str, path: &str, key: Option<&str>, body: Option<&str>) -> Reply {
+    pub async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        key: Option<&str>,
+        body: Option<&str>,
+    ) -> Reply {
         let method = reqwest::Method::from_bytes(method.as_bytes()).expect("a method");
         let mut request = self.http.request(method, format!("{}{path}", self.url));
         if let Some(key) = key {
@@ -102,7 +109,13 @@ impl TestHub {
     }
 
     /// Registers an agent with one skill; no endpoint means that it polls.
-    pub async fn agent(&self, owner: &str, skill: &str, price: &str, endpoint: Option<&str>) -> Agent {
+    pub async fn agent(
+        &self,
+        owner: &str,
+        skill: &str,
+        price: &str,
+        endpoint: Option<&str>,
+    ) -> Agent {
         let price: Value = serde_json::from_str(price).expect("a number");
         let mut body = json!({
             "agent_name": format!("{owner}'s agent"), "owner_id": owner, "version": "0.1",
@@ -135,7 +148,10 @@ impl TestHub {
 
     /// An owner's spendable balance and escrow, as printed.
     pub async fn balance(&self, owner: &str) -> (String, String) {
-        let reply = self.get(&format!("/registry/accounts/{owner}"), Some(&self.operator)).await.expect(200);
+        let reply = self
+            .get(&format!("/registry/accounts/{owner}"), Some(&self.operator))
+            .await
+            .expect(200);
         (digits(&reply.text, "balance"), digits(&reply.text, "held"))
     }
 
@@ -169,7 +185,8 @@ impl TestHub {
 
 /// The digits of a number member exactly as they stand in the text.
 pub fn digits(text: &str, member: &str) -> String {
-    let start = text.find(&format!("\"{member}\":")).unwrap_or_else(|| panic!("no {member} in {text}"));
+    let start =
+        text.find(&format!("\"{member}\":")).unwrap_or_else(|| panic!("no {member} in {text}"));
     let rest = &text[start + member.len() + 3..];
     rest.chars().take_while(|c| c.is_ascii_digit() || ".-eE+".contains(*c)).collect()
 }

@@ -2,12 +2,22 @@
 
 #![allow(dead_code, unused_imports)]
 
+mod closed;
+mod eventually;
 mod hub;
 mod process;
+mod refused;
 mod reply;
+mod snapshot;
+mod together;
 mod worker;
 
+pub use closed::ClosedPort;
+pub use eventually::eventually;
 pub use hub::{Agent, TestHub, digits, operator_key};
 pub use process::{Process, run};
+pub use refused::{assert_later, assert_malformed, assert_refused, repaired};
 pub use reply::Reply;
-pub use worker::{Behaviour, Worker};
+pub use snapshot::{Snapshot, counted, snapshot};
+pub use together::together;
+pub use worker::{Behaviour, Got, Worker};

@@ -33,7 +33,8 @@ impl Process {
         let mut greeting = Vec::new();
         let url = loop {
             let line = lines.next().expect("the hub greets before it ends").expect("text");
-            let found = line.split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned);
+            let found =
+                line.split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned);
             greeting.push(line);
             if let Some(url) = found {
                 break url;
@@ -64,7 +65,8 @@ impl Drop for Process {
 
 /// Runs the binary to its end: exit code, standard output and standard error.
 pub fn run(arguments: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_rialto")).args(arguments).output().expect("it runs");
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_rialto")).args(arguments).output().expect("it runs");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
 }

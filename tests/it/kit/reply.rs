@@ -31,7 +31,10 @@ impl Reply {
     /// A text by its JSON pointer.
     #[track_caller]
     pub fn str(&self, pointer: &str) -> String {
-        self.at(pointer).as_str().unwrap_or_else(|| panic!("{pointer} is no text: {}", self.text)).to_owned()
+        self.at(pointer)
+            .as_str()
+            .unwrap_or_else(|| panic!("{pointer} is no text: {}", self.text))
+            .to_owned()
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {

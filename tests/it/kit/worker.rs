@@ -56,7 +56,11 @@ pub struct Worker {
 
 impl Worker {
     pub async fn start(behaviour: Behaviour) -> Self {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        Self::at(tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port"), behaviour)
+    }
+
+    /// A worker at a port that is open already.
+    pub fn at(listener: tokio::net::TcpListener, behaviour: Behaviour) -> Self {
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let desk = Desk {
             behaviour: Arc::new(Mutex::new(behaviour)),
@@ -127,7 +131,9 @@ async fn serve(State(desk): State<Desk>, uri: Uri, headers: HeaderMap, body: Byt
             "execution_time_ms": 3, "error_message": "it broke", "error_code": code,
         }))
         .into_response(),
-        Behaviour::Pending => axum::Json(json!({"job_id": job["job_id"], "status": "PENDING"})).into_response(),
+        Behaviour::Pending => {
+            axum::Json(json!({"job_id": job["job_id"], "status": "PENDING"})).into_response()
+        }
         Behaviour::Say(status, text) => {
             (StatusCode::from_u16(status).expect("a status"), text).into_response()
         }

@@ -219,11 +219,12 @@ fn revocation_ends_every_key_at_once_and_a_later_rotation_revives_none() {
 #[test]
 fn every_owner_is_welcomed_once() {
     let mut scene = Scene::new(Rules { welcome_grant: credits("100"), ..Rules::default() });
-    let open = |scene: &mut Scene, name: &str| {
-        match scene.run(Command::OpenAccount { name: name.to_owned() }).unwrap() {
-            Answer::Account { granted, .. } => granted,
-            other => panic!("{other:?}"),
-        }
+    let open = |scene: &mut Scene, name: &str| match scene
+        .run(Command::OpenAccount { name: name.to_owned() })
+        .unwrap()
+    {
+        Answer::Account { granted, .. } => granted,
+        other => panic!("{other:?}"),
     };
     let ada = scene.worker("ada", "acme", &[]);
     assert_eq!(scene.purse("acme").0, "100.00");

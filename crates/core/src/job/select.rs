@@ -42,7 +42,7 @@ pub enum Selection {
 pub struct Turn {
     pub skill: String,
     pub owner: OwnerId,
-    /// The last agent of each owner that had a turn.
+    /// Who had the last turn of each owner that has several agents.
     pub agents: Vec<(OwnerId, AgentId)>,
 }
 

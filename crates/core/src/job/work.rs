@@ -17,15 +17,19 @@ use crate::time::{Millis, Timestamp};
 
 /// The job a caller means.
 pub fn find(draft: &Draft<'_>, wanted: &JobRef) -> Option<Job> {
+    let target = |digest| match draft.claimed(digest)? {
+        Target::Job(id) => Some(id),
+        _ => None,
+    };
     let id = match wanted {
         JobRef::Id(id) => *id,
-        JobRef::Uuid(uuid) => match draft.claimed(claim::job_uuid(*uuid))? {
-            Target::Job(id) => id,
-            _ => return None,
+        JobRef::Uuid(uuid) => match draft.world.job_by_uuid(*uuid) {
+            Some(job) => job.id,
+            None => target(claim::job_uuid(*uuid))?,
         },
-        JobRef::Foreign { origin, id } => match draft.claimed(claim::job(*origin, id))? {
-            Target::Job(id) => id,
-            _ => return None,
+        JobRef::Foreign { origin, id } => match draft.world.job_by_name(*origin, id) {
+            Some(job) => job.id,
+            None => target(claim::job(*origin, id))?,
         },
     };
     draft.job(id).filter(|job| job.state != State::Withdrawn).cloned()

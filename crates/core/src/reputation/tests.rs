@@ -15,7 +15,11 @@ fn points(text: &str) -> Score {
 fn work(scene: &mut Scene, hirer: AgentId, ok: bool) {
     let order = scene.ask(hirer, "sum", "0.10");
     let job = scene.open(order).id;
-    if ok { scene.succeed(job, "0.10") } else { scene.fail(job) };
+    if ok {
+        scene.succeed(job, "0.10")
+    } else {
+        scene.fail(job)
+    };
 }
 
 fn market() -> (Scene, AgentId, AgentId) {

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use crate::agent::Desk;
 use crate::changes::Changes;
+use crate::event::Event;
 use crate::id::*;
-use crate::job::{Job, Requester, State};
-use crate::ledger::{Entry, Hash, Kind, Pocket};
+use crate::job::{Cause, Job, Requester, State};
+use crate::ledger::{Entry, Hash, Kind, Pocket, Transfer};
 use crate::money::Credits;
-use crate::notice::Notice;
+use crate::notice::{News, Notice};
 use crate::owner::Owner;
 use crate::reputation::{Outcome, Score, Standing};
 use crate::time::Timestamp;
@@ -35,6 +36,13 @@ pub struct Laws {
     inboxes: BTreeMap<AgentId, (u64, NoticeId)>,
     agents: BTreeMap<AgentId, (OwnerId, Timestamp)>,
     skills: BTreeSet<String>,
+    /// Foreign ids of jobs that count, and of jobs paid for elsewhere.
+    job_names: BTreeMap<String, JobId>,
+    hired_elsewhere: BTreeSet<String>,
+    transfer_names: BTreeSet<String>,
+    settled: BTreeSet<(OwnerId, String)>,
+    welcomed: BTreeSet<OwnerId>,
+    ended: BTreeSet<JobId>,
 }
 
 /// What one job moved, in millionths.
@@ -51,11 +59,18 @@ impl Laws {
         for entry in &changes.entries {
             self.entry(entry);
         }
-        for job in changes.jobs.values() {
-            self.job(job);
-        }
         for outcome in &changes.outcomes {
             self.outcome(outcome, changes, world);
+        }
+        for job in changes.jobs.values() {
+            self.turn(job, changes, world, now);
+            self.job(job);
+        }
+        for transfer in &changes.transfers {
+            self.transfer(transfer);
+        }
+        for event in changes.lines.iter().flat_map(|line| &line.events) {
+            self.event(event);
         }
         for notice in &changes.notices {
             self.notice(notice);
@@ -80,6 +95,9 @@ impl Laws {
         assert_eq!(entry.id, self.last_entry.next(), "lines have no gap");
         assert_eq!(entry.hash, entry.chained(self.chain), "the chain verifies");
         (self.last_entry, self.chain) = (entry.id, entry.hash);
+        let issued = [entry.from.owner, entry.to.owner].contains(&Owner::ISSUANCE);
+        let may = matches!(entry.kind, Kind::Grant | Kind::Burn);
+        assert_eq!(issued, may, "credits come from grants alone");
         let before = |owner| self.newest_entry.get(&owner).copied();
         assert_eq!(entry.before_from, before(entry.from.owner));
         assert_eq!(entry.before_to, before(entry.to.owner));
@@ -98,6 +116,61 @@ impl Laws {
         }
     }
 
+    /// A new turn goes to somebody who is there, at the listed price, in time, and is told.
+    fn turn(&self, job: &Job, changes: &Changes, world: &World, now: Timestamp) {
+        let old = self.jobs.get(&job.id);
+        let epoch = old.map_or(0, |old| old.epoch);
+        let Some(turn) = job.assignment.filter(|_| job.epoch > epoch) else { return };
+        assert!(now < job.deadline, "given out after its deadline");
+        let news = News::Assigned { job: job.id, epoch: job.epoch };
+        let told = |notice: &Arc<Notice>| notice.to == Some(turn.worker) && notice.news == news;
+        assert_eq!(changes.notices.iter().filter(|notice| told(notice)).count(), 1);
+        let resumed = old.is_some_and(|old| old.worker() == Some(turn.worker));
+        if resumed {
+            assert_eq!(old.and_then(|old| old.assignment).map(|old| old.price), Some(turn.price));
+            return;
+        }
+        assert!(epoch < world.rules.attempts_max, "given out once too often");
+        let listed = world.agent(turn.worker).and_then(|worker| worker.skill(&job.skill));
+        let offered = job.offers.iter().any(|o| o.by == turn.worker && o.price == turn.price);
+        if !offered {
+            assert_eq!(listed.map(|skill| skill.price), Some(turn.price), "at the listed price");
+            assert!(world.is_online(turn.worker, now), "given to somebody who is not there");
+        }
+    }
+
+    /// Names of transfers are used once, and each payer settles each job once.
+    fn transfer(&mut self, transfer: &Transfer) {
+        assert!(transfer.amount > Credits::ZERO);
+        assert!(self.transfer_names.insert(transfer.foreign.clone()), "{transfer:?}");
+        let Some(job) = &transfer.job else { return };
+        assert!(self.settled.insert((transfer.from, job.clone())), "settled twice: {transfer:?}");
+        let ran = self.job_names.get(job).and_then(|id| self.jobs.get(id));
+        let ran = ran.filter(|job| job.state != State::Withdrawn);
+        assert_eq!(ran.is_some(), transfer.settled_by_hold);
+        match ran {
+            Some(job) => {
+                assert_eq!(job.state, State::Completed);
+                assert_eq!(job.payer, Some(transfer.from));
+                assert_eq!(job.assignment.map(|turn| turn.owner), Some(transfer.to));
+                assert_eq!(job.report.as_ref().map(|report| report.paid), Some(transfer.amount));
+            }
+            None => {
+                self.hired_elsewhere.insert(job.clone());
+            }
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        match *event {
+            Event::Granted { owner, welcome: true, .. } => {
+                assert!(self.welcomed.insert(owner), "{owner} welcomed twice");
+            }
+            Event::JobEnded { job, .. } => assert!(self.ended.insert(job), "{job} ended twice"),
+            _ => {}
+        }
+    }
+
     /// States follow the table, terminal jobs rest, epochs grow, and holds resolve once.
     fn job(&mut self, job: &Arc<Job>) {
         if let Some(old) = self.jobs.get(&job.id) {
@@ -109,6 +182,14 @@ impl Laws {
             let moved = turn(job).is_some() && turn(job) != turn(old);
             assert!(!moved || job.epoch > old.epoch, "a new turn has a new epoch");
             assert!(job.declined.starts_with(&old.declined), "a refusal is never forgotten");
+            let started =
+                old.state == State::Running || old.assignment.is_some_and(|turn| turn.handed_over);
+            assert!(job.state != State::Cancelled || !started, "called off after it was begun");
+        } else {
+            assert!(!self.hired_elsewhere.contains(&job.foreign), "paid for elsewhere");
+            let known = self.job_names.insert(job.foreign.clone(), job.id);
+            let known = known.and_then(|id| self.jobs.get(&id));
+            assert!(known.is_none_or(|known| known.state == State::Withdrawn), "one id, two jobs");
         }
         let deal = self.deals.get(&job.id).copied().unwrap_or_default();
         assert_eq!(deal.held - deal.captured - deal.released, job.held.micros());
@@ -121,6 +202,9 @@ impl Laws {
             let price = job.assignment.map_or(0, |turn| turn.price.micros());
             assert!(paid <= price, "never more than the agreed price");
             assert!(job.ended_at.is_some());
+            let judged = job.worker().is_some_and(|worker| self.judged.contains(&(job.id, worker)));
+            let settled = matches!(job.state, State::Completed | State::Failed | State::Expired);
+            assert_eq!(judged, settled && job.assignment.is_some(), "{job:?}");
             assert_eq!(job.report.is_some(), job.state != State::Withdrawn);
         }
         self.jobs.insert(job.id, job.clone());
@@ -139,12 +223,18 @@ impl Laws {
         self.standings.insert(subject, after);
         let named = changes.jobs.get(&job).expect("an outcome names a job of its own command");
         let owner = world.agent(subject).expect("subjects are agents").owner;
-        assert!(!counted || named.payer != Some(owner), "work inside one owner never counts");
         let hirer = match named.requester {
             Requester::Agent(agent) => Some(agent),
             Requester::Guest(_) => None,
         };
         assert_eq!(outcome.hired_by, hirer);
+        let standing = hirer.and_then(|hirer| self.standings.get(&hirer)).copied();
+        assert_eq!(hirer_score, standing.unwrap_or_default().score, "as it stands now");
+        let excused = matches!(
+            outcome.cause,
+            Some(Cause::NoSuchSkill | Cause::BudgetTooLow | Cause::Policy | Cause::NobodyLeft)
+        );
+        assert_eq!(counted, !excused && named.payer != Some(owner), "{outcome:?}");
     }
 
     /// Positions have no gap, and each notice names the one before it.
@@ -185,8 +275,7 @@ impl Laws {
 
     /// Every live job has a due time and at most one worker, and the indexes say the same.
     fn live_jobs(&self, world: &World) {
-        let live: BTreeMap<JobId, &Arc<Job>> =
-            world.live_jobs().map(|job| (job.id, job)).collect();
+        let live: BTreeMap<JobId, &Arc<Job>> = world.live_jobs().map(|job| (job.id, job)).collect();
         let open = self.jobs.iter().filter(|(_, job)| !job.state.is_final());
         assert!(open.eq(live.iter().map(|(id, job)| (id, *job))), "live is what is not finished");
         let mut timers = BTreeSet::new();
@@ -253,7 +342,8 @@ fn fold(old: Standing, ok: bool, counted: bool, hirer: Score) -> Standing {
 pub fn discovery_is_a_sorted_scan(world: &World, skill: &str, now: Timestamp) {
     let floor = Score::from_millionths(50_500_000);
     let cheap = Some(Credits::from_micros(200_000));
-    let questions = [(Score::MIN, None, 0), (floor, None, 0), (Score::MIN, cheap, 0), (floor, cheap, 1)];
+    let questions =
+        [(Score::MIN, None, 0), (floor, None, 0), (Score::MIN, cheap, 0), (floor, cheap, 1)];
     for (min_score, max_price, min_jobs) in questions {
         let wanted = Wanted { skill, min_score, max_price, min_jobs, limit: 3, offset: 1 };
         let found = world.discover(&wanted, now);

@@ -131,7 +131,9 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
             passed.extend(scene.world.live_jobs().map(|job| name(job.state)));
         }
         let rows = &scene.store.rows;
-        ends.extend(rows.jobs.values().filter(|job| job.state.is_final()).map(|job| name(job.state)));
+        ends.extend(
+            rows.jobs.values().filter(|job| job.state.is_final()).map(|job| name(job.state)),
+        );
         longest = longest.max(rows.jobs.values().map(|job| job.epoch).max().unwrap_or(0));
         kinds.extend(rows.entries.iter().map(|entry| entry.kind.as_str()));
         counted += rows.outcomes.iter().filter(|outcome| outcome.counted).count();

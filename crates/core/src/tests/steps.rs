@@ -14,6 +14,7 @@ use crate::id::AgentId;
 use crate::job::{Cause, Job, Policy, Requester, Selection};
 use crate::memory::{Kept, Receipt};
 use crate::money::Credits;
+use crate::owner::Owner;
 use crate::refusal::Refusal;
 use crate::testkit::{AWAY, HOME, Scene, credits, enrolment, skill};
 use crate::time::Millis;
@@ -21,6 +22,8 @@ use crate::world::Rules;
 
 pub const SKILLS: [&str; 2] = ["sum", "dig"];
 const OWNERS: [&str; 4] = ["north", "east", "south", "west"];
+/// Whose money is moved: also nobody's, and the account nobody may touch.
+const PAYERS: [&str; 6] = ["north", "east", "south", "west", "nobody", Owner::ISSUANCE_NAME];
 /// Few enough that they meet all the time.
 const AGENTS: u8 = 8;
 const PRICES: [&str; 5] = ["0", "0.10", "0.20", "0.20", "1.50"];
@@ -120,7 +123,8 @@ pub fn opening() -> Scene {
     let rules = Rules { attempts_max: 4, welcome_grant: credits("3.00"), ..Rules::default() };
     let mut scene = Scene::new(rules);
     for who in 0..6 {
-        let step = Step::Enrol { who, actor: 0, liveness: who, skills: 3, price: who, stray: false };
+        let step =
+            Step::Enrol { who, actor: 0, liveness: who, skills: 3, price: who, stray: false };
         step.perform(&mut scene).expect("everybody is new");
     }
     scene
@@ -189,10 +193,10 @@ impl Step {
                 Command::HandOver { agent, jobs }
             }
             Step::Grant { owner, amount: at } => {
-                Command::Grant { name: pick(&OWNERS, owner).to_owned(), amount: amount(at) }
+                Command::Grant { name: pick(&PAYERS, owner).to_owned(), amount: amount(at) }
             }
             Step::Burn { owner, amount: at } => {
-                Command::Burn { name: pick(&OWNERS, owner).to_owned(), amount: amount(at) }
+                Command::Burn { name: pick(&PAYERS, owner).to_owned(), amount: amount(at) }
             }
             Step::Pay { .. } => self.pay(scene),
             Step::Open { .. } => self.open(scene),
@@ -235,9 +239,7 @@ impl Step {
                 };
                 Command::Cancel { job: name_of(&found, job), by }
             }
-            Step::Requeue { job } => {
-                Command::Requeue { job: name_of(&*job_at(scene, job)?, job) }
-            }
+            Step::Requeue { job } => Command::Requeue { job: name_of(&*job_at(scene, job)?, job) },
             Step::Send { from, to } => {
                 let body = "hello".to_owned();
                 Command::Send { from: agent_at(scene, from), to: agent_at(scene, to), body }
@@ -273,7 +275,11 @@ impl Step {
             unreachable!()
         };
         let who = who % AGENTS;
-        let owner = pick(&OWNERS, if stray { who + 1 } else { who });
+        let owner = match (stray, who % 2) {
+            (false, _) => pick(&OWNERS, who),
+            (true, 0) => pick(&OWNERS, who + 1),
+            (true, _) => Owner::ISSUANCE_NAME,
+        };
         let mut order: Enrol = enrolment(&format!("agent-{who}"), owner, &[]);
         order.aliases = vec![(AWAY, format!("alias-{who}"))];
         for (at, name) in SKILLS.iter().enumerate().filter(|(at, _)| skills >> at & 1 == 1) {
@@ -299,7 +305,7 @@ impl Step {
         let Step::Pay { from, to, amount, name, job, open } = *self else { unreachable!() };
         let job = job.and_then(|at| job_at(scene, at));
         let mut order: Pay =
-            scene.payment(pick(&OWNERS, from), pick(&OWNERS, to), pick(&AMOUNTS, amount));
+            scene.payment(pick(&PAYERS, from), pick(&PAYERS, to), pick(&AMOUNTS, amount));
         if let (Some(job), true) = (&job, name % 2 == 0) {
             // Sometimes exactly what was paid, between exactly those who paid.
             let owner = |id| scene.world.owner(id).map(|owner| owner.name.clone());
@@ -313,12 +319,12 @@ impl Step {
         if name % 5 == 0 {
             order.job = Some(format!("elsewhere-{}", name % 3));
         }
-        if name % 3 == 0 {
+        order.named = name % 7 != 0;
+        if order.named && name % 3 == 0 {
             // An id out of a small pool, with content that may or may not be the same.
             order.foreign = format!("shared-{}", name % 4);
             order.content = Digest::of(&[&[name % 2]]);
         }
-        order.named = name % 7 != 0;
         order.open_payee = open;
         Command::Pay(Box::new(order))
     }
@@ -364,7 +370,8 @@ impl Step {
         let Step::Report { job, stray, ok, cost, cause } = *self else { unreachable!() };
         let found = job_at(scene, job)?;
         let by = stray.map(|who| agent_at(scene, who)).or(found.worker())?;
-        let causes = [None, Some(Cause::Execution), Some(Cause::NoSuchSkill), Some(Cause::Unusable)];
+        let causes =
+            [None, Some(Cause::Execution), Some(Cause::NoSuchSkill), Some(Cause::Unusable)];
         let word = scene.word(found.id, ok, pick(&AMOUNTS, cost));
         let cost = if cost == 255 { Credits::from_micros(-1) } else { word.cost };
         let cause = pick(&causes, cause);

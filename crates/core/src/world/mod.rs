@@ -23,7 +23,7 @@ use crate::changes::{Changes, Counters};
 use crate::command::Timer;
 use crate::id::*;
 use crate::job::select::Turn;
-use crate::job::{Job, State};
+use crate::job::{Job, Requester, State};
 use crate::ledger::Transfer;
 use crate::memory::Memory;
 use crate::money::Credits;
@@ -75,6 +75,7 @@ pub struct World {
     agent_keys: HashMap<AgentId, Vec<KeyHash>>,
     jobs: HashMap<JobId, Arc<Job>>,
     job_uuids: HashMap<uuid::Uuid, JobId>,
+    job_names: HashMap<(Protocol, String), JobId>,
     turns: HashMap<String, Arc<Turn>>,
     pushes: HashMap<NoticeId, Arc<Push>>,
     memories: HashMap<Digest, Arc<Memory>>,
@@ -115,6 +116,7 @@ impl World {
             agent_keys: HashMap::new(),
             jobs: HashMap::new(),
             job_uuids: HashMap::new(),
+            job_names: HashMap::new(),
             turns: HashMap::new(),
             pushes: HashMap::new(),
             memories: HashMap::new(),
@@ -202,6 +204,12 @@ impl World {
     /// A live job by its public id.
     pub fn job_by_uuid(&self, uuid: uuid::Uuid) -> Option<&Arc<Job>> {
         self.job_uuids.get(&uuid).and_then(|id| self.jobs.get(id))
+    }
+
+    /// A live job by its requester's own id for it.
+    pub fn job_by_name(&self, origin: Protocol, name: &str) -> Option<&Arc<Job>> {
+        // The key type owns its text; a lookup must build one.
+        self.job_names.get(&(origin, name.to_owned())).and_then(|id| self.jobs.get(id))
     }
 
     pub fn transfer(&self, id: TransferId) -> Option<&Arc<Transfer>> {
@@ -412,41 +420,64 @@ impl World {
     }
 
     fn set_job(&mut self, job: Arc<Job>) {
-        if let Some(old) = self.jobs.remove(&job.id) {
-            self.unindex_job(&old);
+        let old = self.jobs.get(&job.id).cloned();
+        if let Some(old) = &old {
+            self.unplace(old);
+        }
+        match (old.is_some(), job.state.is_final()) {
+            (false, false) => self.name(&job),
+            (true, true) => self.unname(&job),
+            _ => {}
         }
         if job.state.is_final() {
+            self.jobs.remove(&job.id);
             self.visitors.jobs.insert(job.id, job);
             return;
         }
+        self.place(&job);
+        self.jobs.insert(job.id, job);
+    }
+
+    /// What stays the same for as long as a job lives.
+    fn name(&mut self, job: &Job) {
+        if let Requester::Agent(agent) = job.requester {
+            self.asked.entry(agent).or_default().insert(job.id);
+        }
+        self.job_uuids.insert(job.uuid, job.id);
+        self.job_names.insert((job.origin, job.foreign.clone()), job.id);
+    }
+
+    fn unname(&mut self, job: &Job) {
+        if let Requester::Agent(agent) = job.requester {
+            leave(&mut self.asked, agent, job.id);
+        }
+        self.job_uuids.remove(&job.uuid);
+        self.job_names.remove(&(job.origin, job.foreign.clone()));
+    }
+
+    /// What changes with its state.
+    fn place(&mut self, job: &Job) {
         if let Some(at) = job.due() {
             self.timers.insert((at, Timer::Job(job.id)));
         }
-        if let crate::job::Requester::Agent(agent) = job.requester {
-            self.asked.entry(agent).or_default().insert(job.id);
-        }
-        if let Some(worker) = job.in_hand_of() {
+        if matches!(job.state, State::Assigned | State::Running | State::Deferred { .. })
+            && let Some(worker) = job.worker()
+        {
             self.in_hand.entry(worker).or_default().insert(job.id);
         }
         if job.state == State::Queued {
             self.waiting.insert(job.id);
         }
-        self.job_uuids.insert(job.uuid, job.id);
-        self.jobs.insert(job.id, job);
     }
 
-    fn unindex_job(&mut self, job: &Job) {
+    fn unplace(&mut self, job: &Job) {
         if let Some(at) = job.due() {
             self.timers.remove(&(at, Timer::Job(job.id)));
-        }
-        if let crate::job::Requester::Agent(agent) = job.requester {
-            leave(&mut self.asked, agent, job.id);
         }
         if let Some(worker) = job.worker() {
             leave(&mut self.in_hand, worker, job.id);
         }
         self.waiting.remove(&job.id);
-        self.job_uuids.remove(&job.uuid);
     }
 }
 

@@ -46,10 +46,10 @@ impl World {
             if now <= until {
                 return;
             }
+            // Taken out here whatever else is true of it, so that the loop ends.
+            self.online.ending.remove(&(until, id));
             if let Some(agent) = self.agents.get(&id).cloned() {
                 self.hide(&agent);
-            } else {
-                self.online.ending.remove(&(until, id));
             }
         }
     }

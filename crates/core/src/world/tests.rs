@@ -83,9 +83,8 @@ fn order_of(world: &World) -> Vec<u64> {
 
 #[test]
 fn the_worked_order_of_discovery() {
-    let proven = |score: &str, price: &str| {
-        Seat::quiet(credits(price).micros(), credits(score).micros(), 1)
-    };
+    let proven =
+        |score: &str, price: &str| Seat::quiet(credits(price).micros(), credits(score).micros(), 1);
     let world = house(&[proven("90", "0.05"), proven("92.3", "0.20"), proven("92.3", "0.10")]);
     assert_eq!(order_of(&world), [3, 2, 1]);
 
@@ -169,8 +168,7 @@ fn question() -> impl Strategy<Value = (i64, Option<i64>, u64)> {
 fn agree(world: &World, (floor, most, min_jobs): (i64, Option<i64>, u64)) {
     let min_score = Score::from_millionths(floor);
     let max_price = most.map(Credits::from_micros);
-    let wanted =
-        Wanted { min_score, max_price, min_jobs, limit: 20, offset: 5, ..wanted("sum") };
+    let wanted = Wanted { min_score, max_price, min_jobs, limit: 20, offset: 5, ..wanted("sum") };
     let all = scan(world, &wanted, DAWN);
     let found = world.discover(&wanted, DAWN);
     assert_eq!(found.total, all.len(), "{wanted:?}");
@@ -230,9 +228,8 @@ fn skills_and_prices_of_those_who_left_are_forgotten() {
     let mut scene = Scene::default();
     let ada = scene.worker("ada", "acme", &[("sum", "0.10"), ("dig", "0.20")]);
     scene.worker("bob", "bobs", &[("sum", "0.10")]);
-    let names = |scene: &Scene| {
-        scene.world.skills.names().map(str::to_owned).collect::<BTreeSet<String>>()
-    };
+    let names =
+        |scene: &Scene| scene.world.skills.names().map(str::to_owned).collect::<BTreeSet<String>>();
     assert_eq!(names(&scene), BTreeSet::from(["dig".to_owned(), "sum".to_owned()]));
     assert_eq!(scene.world.skills.prices("sum"), [(credits("0.10"), 2)]);
     scene.remove(ada);

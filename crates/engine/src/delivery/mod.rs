@@ -103,11 +103,10 @@ impl Delivery {
             let now = self.engine.now();
             for push in self.due(now) {
                 let Ok(slot) = self.slots.clone().acquire_owned().await else { return };
-                let this = self.clone();
+                let way = Way { delivery: self.clone(), notice: push.notice };
                 tokio::spawn(async move {
-                    this.carry(&push).await;
-                    this.under_way.lock().remove(&push.notice);
-                    drop(slot);
+                    way.delivery.carry(&push).await;
+                    drop((way, slot));
                 });
             }
             let next = self.engine.look(|world| world.next_push());
@@ -123,6 +122,10 @@ impl Delivery {
 
     /// What is due and not yet under way.
     fn due(&self, now: Timestamp) -> Vec<Arc<Push>> {
+        // What cannot be recorded would be sent again and again.
+        if !self.engine.is_writable() {
+            return Vec::new();
+        }
         let mut under_way = self.under_way.lock();
         self.engine.look(|world| {
             let fresh = world.pushes_due(now).filter(|push| under_way.insert(push.notice));
@@ -138,8 +141,7 @@ impl Delivery {
             _ => None,
         };
         let courier = self.courier(push, job.as_deref());
-        let letter =
-            courier.and_then(|courier| courier.letter(&self.engine, push, job.as_deref()));
+        let letter = courier.and_then(|courier| courier.letter(&self.engine, push, job.as_deref()));
         let (Some(courier), Some(letter)) = (courier, letter) else {
             self.record(push, Arrived::Yes, Vec::new()).await;
             return;
@@ -161,9 +163,9 @@ impl Delivery {
 
     async fn send(&self, push: &Push, letter: Letter) -> Result<Answer, SendError> {
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-        let generation = push
-            .to
-            .and_then(|id| self.engine.look(|world| world.agent(id).map(|a| (id, a.secret_generation))));
+        let generation = push.to.and_then(|id| {
+            self.engine.look(|world| world.agent(id).map(|a| (id, a.secret_generation)))
+        });
         if let Some((agent, generation)) = generation {
             let secret = self.engine.secret().webhook_secret(agent, generation);
             headers.extend(signature::sign(&secret, &letter.id, self.engine.now(), &letter.body));
@@ -190,5 +192,17 @@ impl Delivery {
         if let Err(failure) = self.engine.run(done).await {
             tracing::warn!(notice = %push.notice, %failure, "a push could not be recorded");
         }
+    }
+}
+
+/// A push on its way. It is off it however the attempt ends, also when a courier panics.
+struct Way {
+    delivery: Arc<Delivery>,
+    notice: NoticeId,
+}
+
+impl Drop for Way {
+    fn drop(&mut self) {
+        self.delivery.under_way.lock().remove(&self.notice);
     }
 }

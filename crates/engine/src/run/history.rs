@@ -5,10 +5,9 @@
 
 use std::sync::Arc;
 
-use rialto_core::id::{AgentId, EntryId, JobId, NoticeId, OutcomeId, OwnerId};
+use rialto_core::id::{EntryId, JobId, OutcomeId, OwnerId};
 use rialto_core::job::Job;
 use rialto_core::ledger::{Entry, Transfer};
-use rialto_core::notice::Notice;
 use rialto_core::reputation::Outcome;
 
 use super::{Engine, Failure};
@@ -43,6 +42,10 @@ impl Engine {
         self.read(move |reader| {
             walk(reader, from.map(Key::Entry), limit, |row| {
                 let Row::Entry(entry) = row else { return None };
+                // A cursor into somebody else's account leads nowhere.
+                if entry.from.owner != owner && entry.to.owner != owner {
+                    return None;
+                }
                 let before = entry.before(owner);
                 Some((wanted(&entry).then_some(entry), before.map(|id| (Key::Entry(id), id.0))))
             })
@@ -87,18 +90,6 @@ impl Engine {
         .await
     }
 
-    /// Notices of one inbox after a position, oldest first.
-    pub async fn notices_of(
-        &self,
-        agent: AgentId,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<Notice>, Failure> {
-        let inbox = self.look(|world| world.desk(agent).map(|desk| desk.inbox));
-        let Some(inbox) = inbox.filter(|inbox| inbox.head > after) else { return Ok(Vec::new()) };
-        self.read(move |reader| notices(reader, inbox.newest, after, limit)).await
-    }
-
     /// The payment orders behind ledger lines.
     pub async fn transfer(
         &self,
@@ -121,36 +112,19 @@ fn walk<T>(
 ) -> Result<Cursor<T>, StoreError> {
     let mut page = Cursor { rows: Vec::new(), next: None };
     let mut at = from;
-    for _ in 0..STEPS_MAX {
-        let Some(key) = at else { return Ok(page) };
-        let Some((found, before)) = reader.load(key)?.and_then(&step) else { return Ok(page) };
+    for steps in 0..STEPS_MAX {
+        let Some(key) = at else { break };
+        let Some((found, before)) = reader.load(key)?.and_then(&step) else {
+            // A cursor may be anybody's invention; what one row says of another may not.
+            let lost = StoreError::Corrupt(format!("{key:?} is named and not there"));
+            return if steps == 0 { Ok(page) } else { Err(lost) };
+        };
         page.rows.extend(found);
         page.next = before.map(|(_, id)| id);
         at = before.map(|(key, _)| key);
         if page.rows.len() >= limit {
-            return Ok(page);
+            break;
         }
     }
     Ok(page)
-}
-
-/// Back from the newest to the first wanted one; only the oldest `limit` are kept.
-fn notices(
-    reader: &mut dyn Reader,
-    newest: Option<NoticeId>,
-    after: u64,
-    limit: usize,
-) -> Result<Vec<Notice>, StoreError> {
-    let mut found = std::collections::VecDeque::new();
-    let mut at = newest;
-    while let Some(id) = at {
-        let Some(Row::Notice(notice)) = reader.load(Key::Notice(id))? else { break };
-        if notice.position <= after {
-            break;
-        }
-        at = notice.before;
-        found.push_front(notice);
-        found.truncate(limit);
-    }
-    Ok(found.into())
 }

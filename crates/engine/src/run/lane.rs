@@ -6,27 +6,26 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
+use parking_lot::RwLockWriteGuard;
 use rialto_core::changes::Changes;
 use rialto_core::command::Command;
 use rialto_core::decide::Need;
-use rialto_core::id::AnswerId;
+use rialto_core::id::{AgentId, AnswerId};
 use rialto_core::memory::{Kept, Receipt};
 use rialto_core::refusal::{Refusal, Retry};
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::timers::Timers;
 use super::{Ask, Done, Errand, Failure, Idempotency, Inner};
 use crate::store::{Key, Row, Store, StoreError};
 
 /// Commands decided before a commit.
 const BATCH: usize = 1_024;
-/// Timers fired in one batch, so that a long pause does not starve the callers.
-const TIMERS_A_BATCH: usize = 256;
-/// Old answers forgotten in one batch.
-const FORGOTTEN_A_BATCH: usize = 256;
+/// Old answers forgotten in one batch: more than a batch can add.
+const FORGOTTEN_A_BATCH: usize = 2 * BATCH;
 /// Claims that lead to rows: more rounds than any chain of references has.
 const LOAD_ROUNDS: usize = 4;
 
@@ -40,6 +39,7 @@ pub struct Lane {
     pub inner: Arc<Inner>,
     /// When the lane must look again by itself.
     pub next_due: watch::Sender<Option<Timestamp>>,
+    pub timers: Timers,
 }
 
 /// One batch in the making.
@@ -48,29 +48,26 @@ struct Batch {
     changes: Changes,
     forgotten: Vec<AnswerId>,
     replies: Vec<(Reply, Result<Done, Failure>)>,
-    signs: Vec<(rialto_core::id::AgentId, Timestamp)>,
+    signs: Vec<(AgentId, Timestamp)>,
     stop: bool,
 }
 
 impl Lane {
-    /// Works until told to stop or until the store fails.
+    /// Works until told to stop, until nobody is left who could ask, or until the store fails.
     pub fn work(mut self) {
-        loop {
-            let Some(first) = self.wait() else { return };
+        while let Some(first) = self.wait() {
             let mut batch = Batch::default();
             let now = self.inner.clock.now();
-            batch.signs = std::mem::take(&mut *self.inner.signs.lock());
-            for (agent, at) in &batch.signs {
-                self.world.seen(*agent, *at);
-            }
-            self.world.sweep(now);
+            batch.signs = std::mem::take(&mut *self.inner.signs.lock()).into_iter().collect();
+            note(&mut self.world, &batch.signs, now);
             self.fire_timers(&mut batch, now);
             self.take(&mut batch, first, now);
-            while batch.replies.len() < BATCH && !batch.stop {
-                match self.queue.try_recv() {
-                    Ok(errand) => self.take(&mut batch, errand, now),
-                    Err(_) => break,
+            for _ in 1..BATCH {
+                if batch.stop {
+                    break;
                 }
+                let Ok(errand) = self.queue.try_recv() else { break };
+                self.take(&mut batch, errand, now);
             }
             batch.forgotten = self.world.stale_memories(now).take(FORGOTTEN_A_BATCH).collect();
             let stop = batch.stop;
@@ -90,9 +87,10 @@ impl Lane {
             }
             match self.store.tend() {
                 Ok(true) => continue,
-                Ok(false) => return self.queue.blocking_recv(),
+                // What could be tidied up can wait until there is room.
+                Ok(false) | Err(StoreError::Full) => return self.queue.blocking_recv(),
                 Err(error) => {
-                    self.give_up(error);
+                    self.inner.give_up(&error);
                     return None;
                 }
             }
@@ -100,11 +98,11 @@ impl Lane {
     }
 
     fn fire_timers(&mut self, batch: &mut Batch, now: Timestamp) {
-        let due: Vec<_> = self.world.due(now).take(TIMERS_A_BATCH).collect();
-        for timer in due {
+        for timer in self.timers.due(&self.world, now) {
             let (changes, done) = self.decide(Command::Tick(timer), None, now);
             if let Err(failure) = done {
                 tracing::error!(?timer, %failure, "a timer was refused");
+                self.timers.put_off(timer, now);
             }
             self.accept(batch, changes);
         }
@@ -139,7 +137,7 @@ impl Lane {
             return (Changes::default(), known);
         }
         if let Err(error) = self.load(&command) {
-            return (Changes::default(), Err(self.give_up(error)));
+            return (Changes::default(), Err(self.inner.give_up(&error)));
         }
         // The rules only read, so a panic in one has changed nothing.
         let rules = AssertUnwindSafe(|| rialto_core::decide(&self.world, command, now));
@@ -155,8 +153,10 @@ impl Lane {
             }
         };
         // A refusal that waiting can cure is not written down: the repeat is meant to succeed.
-        let curable = matches!(&receipt, Receipt::Refused(refusal) if refusal.retry() != Retry::Never);
+        let curable =
+            matches!(&receipt, Receipt::Refused(refusal) if refusal.retry() != Retry::Never);
         if let Some(Idempotency { scope, request }) = once.filter(|_| !curable) {
+            // The record is decided after the effect, as a command of its own would be.
             self.world.apply(&changes);
             let note = Command::Remember { scope, request, kept: Kept::Done(receipt) };
             if let Ok((noted, _)) = rialto_core::decide(&self.world, note, now) {
@@ -180,14 +180,18 @@ impl Lane {
 
     /// Brings in the rows a command names.
     fn load(&mut self, command: &Command) -> Result<(), StoreError> {
+        let mut asked = Vec::new();
         for _ in 0..LOAD_ROUNDS {
-            let needs = rialto_core::needs(&self.world, command);
+            let mut needs = rialto_core::needs(&self.world, command);
+            // What was asked for and did not come is not there.
+            needs.retain(|need| !asked.contains(need));
             if needs.is_empty() {
                 break;
             }
-            for need in needs {
-                self.bring(need)?;
+            for need in &needs {
+                self.bring(*need)?;
             }
+            asked.append(&mut needs);
         }
         Ok(())
     }
@@ -217,88 +221,77 @@ impl Lane {
 
     /// Commits, publishes and answers. False when the lane must stop.
     fn finish(&mut self, batch: Batch, now: Timestamp) -> bool {
-        if !batch.changes.is_empty() || !batch.forgotten.is_empty() {
-            match self.store.commit(&batch.changes, &batch.forgotten) {
-                Ok(()) => {}
-                Err(StoreError::Full) => {
-                    self.start_over();
-                    for (reply, _) in batch.replies {
-                        let _ = reply.send(Err(Failure::Full));
-                    }
-                    return true;
+        match self.commit(&batch) {
+            Ok(()) => {
+                self.publish(&batch, now);
+                for (reply, result) in batch.replies {
+                    let _ = reply.send(result);
                 }
-                Err(error) => {
-                    let failure = self.give_up(error);
-                    for (reply, _) in batch.replies {
-                        let _ = reply.send(Err(failure.clone()));
-                    }
-                    return false;
+                self.inner.wake.tell(&batch.changes);
+                true
+            }
+            Err(failure) => {
+                let goes_on = matches!(failure, Failure::Full);
+                if goes_on {
+                    self.start_over(&batch, now);
                 }
+                for (reply, _) in batch.replies {
+                    let _ = reply.send(Err(failure.clone()));
+                }
+                goes_on
             }
         }
-        self.publish(&batch, now);
-        for (reply, result) in batch.replies {
-            let _ = reply.send(result);
-        }
-        self.inner.wake.tell(&batch.changes);
-        true
     }
 
+    fn commit(&mut self, batch: &Batch) -> Result<(), Failure> {
+        // A reader or a load of this very batch may have found the store unfit for use.
+        if self.inner.is_broken() {
+            return Err(Failure::Down);
+        }
+        if batch.changes.is_empty() && batch.forgotten.is_empty() {
+            return Ok(());
+        }
+        let committed = self.store.commit(&batch.changes, &batch.forgotten);
+        committed.map_err(|error| self.inner.give_up(&error))
+    }
+
+    /// Shows what is committed, in the order in which it came to be.
     fn publish(&mut self, batch: &Batch, now: Timestamp) {
-        self.world.dismiss();
         self.world.forget(&batch.forgotten);
+        self.world.dismiss();
+        self.world.sweep(now);
         {
             let mut world = self.inner.world.write();
+            note(&mut world, &batch.signs, now);
             world.apply(&batch.changes);
-            for (agent, at) in &batch.signs {
-                world.seen(*agent, *at);
-            }
-            world.sweep(now);
             world.forget(&batch.forgotten);
             world.dismiss();
+            world.sweep(now);
         }
-        let just_after = |at: Timestamp| at.plus(rialto_core::time::Millis(1));
-        let next = self.world.next_timer().into_iter().chain(self.world.next_offline().map(just_after)).min();
+        self.tell_next();
+    }
+
+    /// Drops what could not be committed. Signs of life are not stored, and stay.
+    fn start_over(&mut self, batch: &Batch, now: Timestamp) {
+        self.world = {
+            let mut world = self.inner.world.write();
+            note(&mut world, &batch.signs, now);
+            RwLockWriteGuard::downgrade(world).clone()
+        };
+        self.timers.pause(now);
+        self.tell_next();
+    }
+
+    fn tell_next(&self) {
+        let next = self.timers.next(&self.world);
         self.next_due.send_if_modified(|due| std::mem::replace(due, next) != next);
-    }
-
-    /// Drops what could not be committed.
-    fn start_over(&mut self) {
-        self.world = self.inner.world.read().clone();
-    }
-
-    /// The store cannot be trusted any more: no further write, and everybody is told.
-    fn give_up(&self, error: StoreError) -> Failure {
-        if matches!(error, StoreError::Full) {
-            return Failure::Full;
-        }
-        tracing::error!(%error, "the store failed; no further write is accepted");
-        self.inner.broken.send_replace(Some(error.to_string()));
-        Failure::Down
     }
 }
 
-/// Sends the lane a wake-up whenever something is due.
-pub async fn keep_time(inner: std::sync::Weak<Inner>, mut due: watch::Receiver<Option<Timestamp>>) {
-    /// A clock that jumps or stands still is looked at again after this long.
-    const LOOK_AGAIN: Duration = Duration::from_millis(500);
-    loop {
-        let at = *due.borrow_and_update();
-        let wait = {
-            let Some(inner) = inner.upgrade() else { return };
-            at.map(|at| inner.clock.until(at).min(LOOK_AGAIN))
-        };
-        let sleep = tokio::time::sleep(wait.unwrap_or(LOOK_AGAIN));
-        tokio::select! {
-            changed = due.changed() => if changed.is_err() { return },
-            () = sleep => {
-                let Some(inner) = inner.upgrade() else { return };
-                if at.is_some_and(|at| at <= inner.clock.now()) {
-                    let _ = inner.lane.send(Errand::Wake).await;
-                    // The lane publishes the next moment; without this a late one would spin.
-                    tokio::time::sleep(Duration::from_millis(1)).await;
-                }
-            }
-        }
+/// Notes signs of life, and who has given none for too long.
+fn note(world: &mut World, signs: &[(AgentId, Timestamp)], now: Timestamp) {
+    for (agent, at) in signs {
+        world.seen(*agent, *at);
     }
+    world.sweep(now);
 }

@@ -4,10 +4,16 @@
 //! of the world; readers look at the published copy, which is always what is committed.
 
 mod history;
+mod inbox;
 mod lane;
+mod readers;
 mod start;
+#[cfg(test)]
+mod tests;
+mod timers;
 mod wake;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,20 +25,24 @@ use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::{Job, State};
 use rialto_core::memory::{Kept, Receipt};
 use rialto_core::refusal::Refusal;
-use rialto_core::time::Timestamp;
+use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::World;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::Clock;
 use crate::ids::Ids;
 use crate::secret::HubSecret;
 use crate::store::{Key, Page, Reader, Row, StoreError};
 pub use history::{Cursor, Side};
+use inbox::Marks;
+use readers::Readers;
 pub use start::{Setup, Started};
 use wake::Wake;
 
 /// Commands that may wait for the lane.
 const QUEUE: usize = 4_096;
+/// A sign of life so soon after another is worth noting, but not worth waking the lane for.
+const SIGNS_APART: Millis = Millis::seconds(1);
 
 /// Why a command has no answer.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -92,17 +102,17 @@ enum Done {
 #[derive(Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
+    /// Only handles keep the lane: with the last of them it stops, and the store is closed.
+    lane: mpsc::Sender<Errand>,
 }
 
 struct Inner {
-    lane: mpsc::Sender<Errand>,
     world: RwLock<World>,
-    readers: Mutex<Vec<Box<dyn Reader>>>,
-    /// One permit for each reader.
-    reading: Semaphore,
+    readers: Arc<Readers>,
     wake: Wake,
-    /// Signs of life that wait for the lane.
-    signs: Mutex<Vec<(AgentId, Timestamp)>>,
+    marks: Mutex<Marks>,
+    /// Signs of life that wait for the lane, the newest of each agent.
+    signs: Mutex<HashMap<AgentId, Timestamp>>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     secret: HubSecret,
@@ -125,7 +135,7 @@ impl Engine {
     ) -> Result<Ran, Failure> {
         let (reply, answer) = oneshot::channel();
         let ask = Box::new(Ask { command, once, reply });
-        self.inner.lane.send(Errand::Run(ask)).await.map_err(|_| Failure::Down)?;
+        self.lane.send(Errand::Run(ask)).await.map_err(|_| Failure::Down)?;
         match answer.await.map_err(|_| Failure::Down)?? {
             Done::Now(answer) => Ok(Ran { answer, replayed: false }),
             Done::Before(receipt) => {
@@ -142,7 +152,8 @@ impl Engine {
             Receipt::Nothing => Answer::Done,
             Receipt::Refused(refusal) => return Err(Failure::Refused(refusal)),
             Receipt::Agent(id) => {
-                let found = self.look(|world| world.agent(id).cloned().zip(world.desk(id).cloned()));
+                let found =
+                    self.look(|world| world.agent(id).cloned().zip(world.desk(id).cloned()));
                 let (agent, desk) = found.ok_or(Failure::Fault)?;
                 Answer::Agent { agent, desk, new: false }
             }
@@ -185,19 +196,23 @@ impl Engine {
     pub fn seen(&self, agent: AgentId) {
         let now = self.now();
         let known = self.look(|world| {
-            world.desk(agent).is_some_and(|desk| desk.presence.seen >= now && !desk.presence.unreachable)
+            let presence = world.desk(agent)?.presence;
+            Some(presence.seen).filter(|_| !presence.unreachable && world.is_online(agent, now))
         });
-        if known {
+        if known.is_some_and(|seen| seen >= now) || !self.is_writable() {
             return;
         }
-        self.inner.signs.lock().push((agent, now));
-        self.wake();
+        self.inner.signs.lock().insert(agent, now);
+        // The lane takes signs in before it calls anybody silent, so this one is not too late.
+        if known.is_none_or(|seen| now.since(seen) >= SIGNS_APART) {
+            self.wake();
+        }
     }
 
     /// Has the lane look at what is due, for clocks that move by hand.
     pub fn wake(&self) {
         // A full queue means the lane is about to look anyway.
-        let _ = self.inner.lane.try_send(Errand::Wake);
+        let _ = self.lane.try_send(Errand::Wake);
     }
 
     /// One stored row.
@@ -215,16 +230,10 @@ impl Engine {
         &self,
         work: impl FnOnce(&mut dyn Reader) -> Result<R, StoreError> + Send + 'static,
     ) -> Result<R, Failure> {
-        let _turn = self.inner.reading.acquire().await.map_err(|_| Failure::Down)?;
-        let Some(mut reader) = self.inner.readers.lock().pop() else { return Err(Failure::Fault) };
-        let (reader, found) = tokio::task::spawn_blocking(move || {
-            let found = work(&mut *reader);
-            (reader, found)
-        })
-        .await
-        .map_err(|_| Failure::Fault)?;
-        self.inner.readers.lock().push(reader);
-        found.map_err(|error| self.report(error))
+        let mut reader = self.inner.readers.lend().await.ok_or(Failure::Down)?;
+        // The thread goes on when the caller goes away, and gives its reader back all the same.
+        let found = tokio::task::spawn_blocking(move || reader.with(work)).await;
+        found.map_err(|_| Failure::Fault)?.map_err(|error| self.inner.give_up(&error))
     }
 
     /// A job by our id, live or finished.
@@ -249,7 +258,12 @@ impl Engine {
                 }
                 claim::job_uuid(*uuid)
             }
-            JobRef::Foreign { origin, id } => claim::job(*origin, id),
+            JobRef::Foreign { origin, id } => {
+                if let Some(job) = self.look(|world| world.job_by_name(*origin, id).cloned()) {
+                    return Ok(Some(job));
+                }
+                claim::job(*origin, id)
+            }
         };
         let Some(Row::Claim(found)) = self.row(Key::Claim(digest)).await? else { return Ok(None) };
         let Target::Job(id) = found.target else { return Ok(None) };
@@ -265,14 +279,19 @@ impl Engine {
     ) -> Result<Option<Arc<Job>>, Failure> {
         let end = self.inner.wake.job(id);
         // Registered first, looked second: an end in between is seen by one or the other.
-        if let Some(live) = self.look(|world| world.job(id).cloned()) {
-            if let Ok(Ok(job)) = tokio::time::timeout(at_most, end).await {
-                return Ok(Some(job));
+        let live = self.look(|world| world.job(id).cloned());
+        let told = match &live {
+            Some(job) if !job.pending => tokio::time::timeout(at_most, end).await.ok(),
+            _ => {
+                drop(end);
+                None
             }
-            let now = self.job(id).await?;
-            return Ok(Some(now.unwrap_or(live)));
+        };
+        if let Some(Ok(job)) = told {
+            return Ok(Some(job));
         }
-        self.job(id).await
+        self.inner.wake.nobody_waits(id);
+        Ok(self.job(id).await?.or(live))
     }
 
     /// Resolves when something new is in the agent's inbox or hands.
@@ -312,27 +331,33 @@ impl Engine {
 
     /// Whether writes are possible.
     pub fn is_writable(&self) -> bool {
-        self.inner.broken.borrow().is_none() && !self.inner.stopping.load(Ordering::Acquire)
+        !self.inner.is_broken() && !self.inner.stopping.load(Ordering::Acquire)
     }
 
     /// Stops the lane after what is already queued.
     pub async fn stop(&self) {
         self.inner.stopping.store(true, Ordering::Release);
-        let _ = self.inner.lane.send(Errand::Stop).await;
+        let _ = self.lane.send(Errand::Stop).await;
+    }
+}
+
+impl Inner {
+    fn is_broken(&self) -> bool {
+        self.broken.borrow().is_some()
     }
 
-    fn report(&self, error: StoreError) -> Failure {
-        match error {
-            StoreError::Full => Failure::Full,
-            error => {
-                tracing::error!(%error, "store");
-                self.inner.broken.send_if_modified(|broken| {
-                    let first = broken.is_none();
-                    broken.get_or_insert(error.to_string());
-                    first
-                });
-                Failure::Down
-            }
+    /// What a store's error means for whoever asked. All but a full disk is the end: no further
+    /// write is accepted, and everybody is told.
+    fn give_up(&self, error: &StoreError) -> Failure {
+        if matches!(error, StoreError::Full) {
+            return Failure::Full;
         }
+        tracing::error!(%error, "the store failed; no further write is accepted");
+        self.broken.send_if_modified(|broken| {
+            let first = broken.is_none();
+            broken.get_or_insert_with(|| error.to_string());
+            first
+        });
+        Failure::Down
     }
 }

@@ -1,20 +1,25 @@
 //! Starting: a store becomes a world, a lane and a handle.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 
 use parking_lot::{Mutex, RwLock};
+use rialto_core::id::EntryId;
+use rialto_core::ledger::Hash;
 use rialto_core::world::{Rules, World};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
-use super::lane::{Lane, keep_time};
+use super::lane::Lane;
+use super::readers::Readers;
+use super::timers::{Timers, keep_time};
 use super::wake::Wake;
 use super::{Engine, Inner, QUEUE};
 use crate::clock::Clock;
 use crate::ids::Ids;
 use crate::secret::HubSecret;
-use crate::store::{Store, StoreError};
+use crate::store::{Key, Row, Store, StoreError};
 
 /// Connections that read beside the lane.
 const READERS: usize = 4;
@@ -40,16 +45,14 @@ impl Engine {
         let Setup { mut store, rules, clock, ids, secret } = setup;
         let mut world = World::new(rules);
         world.apply(&store.rebuild()?);
+        books_agree(&world, &mut *store)?;
         world.sweep(clock.now());
-        let (lane, queue) = mpsc::channel(QUEUE);
-        let (next_due, due) = watch::channel(world.next_timer().into_iter().chain(world.next_offline()).min());
         let readers: Result<Vec<_>, _> = (0..READERS).map(|_| store.reader()).collect();
         let inner = Arc::new(Inner {
-            lane,
             world: RwLock::new(world.clone()),
-            readers: Mutex::new(readers?),
-            reading: Semaphore::new(READERS),
+            readers: Readers::new(readers?),
             wake: Wake::default(),
+            marks: Mutex::default(),
             signs: Mutex::default(),
             clock,
             ids,
@@ -57,12 +60,43 @@ impl Engine {
             broken: watch::Sender::new(None),
             stopping: AtomicBool::new(false),
         });
-        let thread = {
-            let lane = Lane { world, store, queue, inner: inner.clone(), next_due };
-            std::thread::Builder::new().name("lane".to_owned()).spawn(move || lane.work())
-        };
-        let lane = thread.map_err(|error| StoreError::Broken(error.to_string()))?;
-        tokio::spawn(keep_time(Arc::downgrade(&inner), due));
-        Ok(Started { engine: Engine { inner }, lane })
+        let timers = Timers::default();
+        let (sender, queue) = mpsc::channel(QUEUE);
+        let (next_due, due) = watch::channel(timers.next(&world));
+        let lane = Lane { world, store, queue, inner: inner.clone(), next_due, timers };
+        let lane = std::thread::Builder::new()
+            .name("lane".to_owned())
+            .spawn(move || run(lane))
+            .map_err(|error| StoreError::Broken(error.to_string()))?;
+        tokio::spawn(keep_time(sender.downgrade(), Arc::downgrade(&inner), due));
+        Ok(Started { engine: Engine { inner, lane: sender }, lane })
     }
+}
+
+/// The rules are guarded one by one; a panic anywhere else is our own mistake and ends the hub.
+fn run(lane: Lane) {
+    let inner = lane.inner.clone();
+    if catch_unwind(AssertUnwindSafe(|| lane.work())).is_err() {
+        inner.give_up(&StoreError::Broken("the lane panicked".to_owned()));
+    }
+}
+
+/// The two checks of the books that cost nothing: the end of the chain, and that the sum is zero.
+/// `audit` does the rest.
+fn books_agree(world: &World, store: &mut dyn Store) -> Result<(), StoreError> {
+    let newest = EntryId(world.next.entry.0.saturating_sub(1));
+    let head = match store.load(Key::Entry(newest))? {
+        Some(Row::Entry(entry)) => entry.hash,
+        _ if newest == EntryId(0) => Hash::default(),
+        _ => return Err(StoreError::Corrupt(format!("ledger line {newest} is missing"))),
+    };
+    if head != world.next.chain {
+        return Err(StoreError::Corrupt(format!("ledger line {newest} is not the one written")));
+    }
+    let pockets = world.owners().flat_map(|owner| [owner.available, owner.held]);
+    let sum: i128 = pockets.map(|credits| i128::from(credits.micros())).sum();
+    if sum != 0 {
+        return Err(StoreError::Corrupt(format!("all balances together are {sum}, not zero")));
+    }
+    Ok(())
 }

@@ -42,6 +42,23 @@ impl Wake {
         end
     }
 
+    /// Drops those who have stopped waiting for a job, which may never be told of again.
+    pub fn nobody_waits(&self, id: JobId) {
+        let mut jobs = self.jobs.lock();
+        if let Some(waiting) = jobs.get_mut(&id) {
+            waiting.retain(|one| !one.is_closed());
+            if waiting.is_empty() {
+                jobs.remove(&id);
+            }
+        }
+    }
+
+    /// For how many jobs somebody is listed as waiting.
+    #[cfg(test)]
+    pub fn waiting(&self) -> usize {
+        self.jobs.lock().len()
+    }
+
     /// News for an agent.
     pub fn agent(&self, id: AgentId) -> Arc<Notify> {
         let mut agents = self.agents.lock();

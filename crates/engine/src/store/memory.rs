@@ -1,6 +1,7 @@
 //! The memory store: maps, for tests, simulation and benchmarks. Nothing survives it.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -66,7 +67,8 @@ impl Reader for MemoryStore {
         let tables = self.tables.lock();
         Ok(match page {
             Page::Lines { after, limit } => {
-                let lines = tables.lines.range(after.next()..).take(limit);
+                let later = (Bound::Excluded(after), Bound::Unbounded);
+                let lines = tables.lines.range(later).take(limit);
                 lines.map(|(_, line)| Row::Line(Line::clone(line))).collect()
             }
             Page::Entries { before, limit } => {

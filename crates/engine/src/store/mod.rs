@@ -3,7 +3,7 @@
 pub mod memory;
 pub mod sqlite;
 #[cfg(test)]
-mod suite;
+pub(crate) mod suite;
 
 use std::sync::Arc;
 
@@ -31,6 +31,9 @@ pub enum StoreError {
     /// Made by a later version of this program.
     #[error("the store has schema {found}, this program knows {known}: use a newer rialto")]
     Newer { found: i64, known: i64 },
+    /// There is nothing to open.
+    #[error("there is no store in {0}")]
+    Missing(String),
     /// Somebody else has it open.
     #[error("another hub is using {0}")]
     InUse(String),

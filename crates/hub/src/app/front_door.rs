@@ -97,8 +97,10 @@ fn fits_nobody(who: &Registrations, unreadable: Option<String>) -> Response {
         json!({"protocol": face.id(), "path": format!("/{}/register", face.id()), "example": example})
     });
     let neither = "two registrations share this path; the body fits neither (or both)";
-    let text = unreadable.map_or_else(|| neither.to_owned(), |why| format!("body cannot be read: {why}"));
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let text =
+        unreadable.map_or_else(|| neither.to_owned(), |why| format!("body cannot be read: {why}"));
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let now = rialto_core::time::Timestamp(i64::try_from(now.as_millis()).unwrap_or_default());
     let body = json!({
         "success": false,

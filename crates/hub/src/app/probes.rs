@@ -83,19 +83,32 @@ pub fn numbers(engine: &Engine) -> Vec<Extra> {
     let credits = |amount: rialto_core::money::Credits| amount.micros() as f64 / 1e6;
     let row = |name: &str, help: &str, value: f64| (name.to_owned(), help.to_owned(), value);
     engine.look(|world| {
-        let issued = world.owner(rialto_core::owner::Owner::ISSUANCE).map(|o| -credits(o.available));
+        let issued =
+            world.owner(rialto_core::owner::Owner::ISSUANCE).map(|o| -credits(o.available));
         vec![
-            row("rialto_agents", "Agents registered now", world.agents().filter(|a| a.active).count() as f64),
+            row(
+                "rialto_agents",
+                "Agents registered now",
+                world.agents().filter(|a| a.active).count() as f64,
+            ),
             row("rialto_agents_online", "Agents online now", world.online_count() as f64),
             row("rialto_owners", "Accounts", world.owners().count() as f64 - 1.0),
             row("rialto_jobs_live", "Jobs that have not ended", world.live_jobs().count() as f64),
             row("rialto_jobs_queued", "Jobs waiting for a worker", world.queue().count() as f64),
             row("rialto_jobs_opened", "Jobs ever opened", (world.next.job.0 - 1) as f64),
-            row("rialto_pushes_waiting", "Pushes on their way or given up", world.pushes().count() as f64),
+            row(
+                "rialto_pushes_waiting",
+                "Pushes on their way or given up",
+                world.pushes().count() as f64,
+            ),
             row("rialto_payments", "Payments between owners", world.next.payments as f64),
             row("rialto_payments_credits", "Their sum in credits", credits(world.next.volume)),
             row("rialto_credits_issued", "Credits in circulation", issued.unwrap_or_default()),
-            row("rialto_store_writable", "1 while writes are taken", f64::from(u8::from(engine.is_writable()))),
+            row(
+                "rialto_store_writable",
+                "1 while writes are taken",
+                f64::from(u8::from(engine.is_writable())),
+            ),
         ]
     })
 }

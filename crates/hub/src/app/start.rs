@@ -79,7 +79,8 @@ impl Hub {
         shutdown: Shutdown,
     ) -> Result<Self, StartError> {
         let address = config.http.listen;
-        let listener = edge::bind(address).map_err(|error| StartError::Listen { address, error })?;
+        let listener =
+            edge::bind(address).map_err(|error| StartError::Listen { address, error })?;
         let bound = listener.local_addr().map_err(|error| StartError::Listen { address, error })?;
         let Started { engine, lane } = start_engine(config, options.hub_secret)?;
         let new_operator_key = settle_operator(&engine, options.operator_key).await?;
@@ -168,7 +169,10 @@ fn floor(config: &Config, engine: Engine, hub_url: String) -> Result<Floor, Star
         registry: registry::Settings {
             open: config.auth.registry == Access::Open,
             sync_wait: config.registry.sync_wait.millis(),
-            lease: config.jobs.lease.map_or(registry::Settings::default().lease, |span| span.millis()),
+            lease: config
+                .jobs
+                .lease
+                .map_or(registry::Settings::default().lease, |span| span.millis()),
             hide_endpoints: config.registry.discover_endpoint == DiscoverEndpoint::Hub,
         },
     };

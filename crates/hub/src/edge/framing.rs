@@ -7,14 +7,17 @@
 //! Only a head that begins with a read is looked at. One that was sent ahead, behind another
 //! request, is left to what hyper does.
 
-const LENGTH: &[u8] = b"content-length";
-const ENCODING: &[u8] = b"transfer-encoding";
+use std::io::BufRead;
+
+const LENGTH: &[u8] = b"content-length:";
+const ENCODING: &[u8] = b"transfer-encoding:";
 
 /// Reads along with one head.
 #[derive(Debug, Default)]
 pub struct Framing {
     /// How the current line begins, as far as the longer of the two names goes.
     start: [u8; ENCODING.len()],
+    /// How long the current line is so far.
     column: usize,
     begun: bool,
     over: bool,
@@ -24,27 +27,12 @@ pub struct Framing {
 
 impl Framing {
     /// Reads the next bytes; true when the head has both.
-    pub fn read(&mut self, bytes: &[u8]) -> bool {
-        for &byte in bytes {
-            match byte {
-                _ if self.over => break,
-                // Empty lines before a request mean nothing, the first one after it ends the head.
-                b'\n' => {
-                    self.over = self.begun && self.column == 0;
-                    self.column = 0;
-                }
-                b'\r' => {}
-                _ => {
-                    if byte == b':' {
-                        self.end_name();
-                    }
-                    if let Some(place) = self.start.get_mut(self.column) {
-                        *place = byte;
-                    }
-                    self.column += 1;
-                    self.begun = true;
-                }
-            }
+    pub fn read(&mut self, mut bytes: &[u8]) -> bool {
+        while !self.over && !bytes.is_empty() {
+            let all = bytes;
+            // Skipping within a slice cannot fail.
+            let piece = bytes.skip_until(b'\n').unwrap_or(all.len());
+            self.read_piece(all.get(..piece).unwrap_or(all));
         }
         self.length && self.encoding
     }
@@ -54,10 +42,30 @@ impl Framing {
         self.begun
     }
 
-    fn end_name(&mut self) {
-        let name = self.start.get(..self.column).unwrap_or_default();
-        self.length |= name.eq_ignore_ascii_case(LENGTH);
-        self.encoding |= name.eq_ignore_ascii_case(ENCODING);
+    /// Reads a line, or the part of one that has come.
+    fn read_piece(&mut self, piece: &[u8]) {
+        let places = self.start.iter_mut().skip(self.column);
+        places.zip(piece).for_each(|(place, byte)| *place = *byte);
+        self.column += piece.len();
+        self.begun |= piece.iter().any(|byte| !b"\r\n".contains(byte));
+        if piece.ends_with(b"\n") {
+            self.end_line();
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = self.start.get(..self.column).unwrap_or(&self.start);
+        let is = |name: &[u8]| {
+            line.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
+        };
+        if line == b"\n" || line == b"\r\n" {
+            // Empty lines before a request mean nothing, the first one after it ends the head.
+            self.over = self.begun;
+        } else {
+            self.length |= is(LENGTH);
+            self.encoding |= is(ENCODING);
+        }
+        self.column = 0;
     }
 }
 
@@ -83,9 +91,13 @@ mod tests {
         for cut in 0..=BOTH.len() {
             let (first, second) = BOTH.split_at(cut);
             let mut framing = Framing::default();
-            framing.read(first.as_bytes());
+            let early = framing.read(first.as_bytes());
             assert!(framing.read(second.as_bytes()), "{first:?}");
+            assert_eq!(early, cut > BOTH.len() - 3, "{first:?}");
         }
+        let mut framing = Framing::default();
+        let seen = BOTH.bytes().map(|byte| framing.read(&[byte])).last();
+        assert_eq!(seen, Some(true));
     }
 
     #[test]
@@ -93,8 +105,19 @@ mod tests {
         assert!(!doubts("POST / HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\n"));
         assert!(!doubts("GET / HTTP/1.1\r\nX: Content-Length: 3\r\nTransfer-Encoding: x\r\n\r\n"));
         assert!(!doubts(
-            "POST /content-length: HTTP/1.1\r\nContent-Length: 20\r\n\r\nTransfer-Encoding: x"
+            "POST /content-length: HTTP/1.1\r\nContent-Length: 20\r\n\r\nTransfer-Encoding: x\r\n"
         ));
         assert!(!doubts("POST / HTTP/1.1\r\nxContent-Length: 3\r\nTransfer-Encoding: x\r\n\r\n"));
+    }
+
+    #[test]
+    fn a_head_begins_with_its_first_line() {
+        let mut framing = Framing::default();
+        framing.read(b"");
+        assert!(!framing.has_begun());
+        framing.read(b"\r\n\r\n");
+        assert!(!framing.has_begun());
+        framing.read(b"G");
+        assert!(framing.has_begun());
     }
 }

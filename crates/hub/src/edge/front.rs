@@ -1,26 +1,32 @@
-//! The front: what is checked of every request, and added to every answer.
+//! The front: every request comes in through it, and every answer leaves through it.
+//!
+//! What is checked of a request is in `checks`; here it gets its id, and its answer is completed,
+//! counted and logged.
 
 use std::any::Any;
+use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, MatchedPath, Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
 use futures_util::FutureExt;
-use http::{HeaderValue, Response, Uri, Version, header};
+use http::{HeaderValue, Response, Uri, header};
 use hyper::body::Body as HttpBody;
+use tower::Service;
+use tower::layer::layer_fn;
 use tracing::{Instrument, Span, error, error_span, field};
 
-use super::connection::Ambiguous;
+use super::checks::Verdict;
 use super::cors;
 use super::hosts::Hosts;
-use super::house::{Class, House, Trouble};
+use super::house::{House, Trouble};
 use super::intake::{Fate, Intake};
 use super::limits::Limits;
-use super::peer::Peer;
 use super::request_id::{self, IdSource, RequestId};
 use super::trace::TraceParent;
 use crate::telemetry::{Answered, Metrics, Route, Verb};
@@ -36,69 +42,27 @@ pub struct Front {
     pub body_timeout: Duration,
 }
 
-/// What becomes of a request.
-enum Verdict {
-    Pass,
-    Preflight(http::Method),
+/// A route with the front before it.
+#[derive(Clone)]
+struct Fronted<S> {
+    front: Arc<Front>,
+    route: S,
+}
+
+/// What is known of a request when its answer is ready.
+struct Visit {
+    began: Instant,
+    id: RequestId,
+    verb: Verb,
+    route: Route,
+    public: bool,
 }
 
 impl Front {
     /// Puts the front before every route and fallback of `router`, which must be complete.
     pub fn over(self, router: Router) -> Router {
-        router.layer(from_fn_with_state(Arc::new(self), pass))
-    }
-
-    fn judge(&self, request: &Request, class: Class) -> Result<Verdict, Trouble> {
-        let host = host_of(request)?;
-        let target = request.uri().authority().map(|authority| authority.as_str());
-        if !self.hosts.answers_to(host) || !target.is_none_or(|name| self.hosts.answers_to(name)) {
-            return Err(Trouble::WrongHost);
-        }
-        let preflighted = cors::preflighted(request);
-        if let Some(method) = preflighted
-            && self.house.class(&method, request.uri().path()).public
-        {
-            return Ok(Verdict::Preflight(method));
-        }
-        let headers = request.headers();
-        let origin = headers.get(header::ORIGIN).filter(|_| !class.public);
-        if let Some(origin) = origin
-            && !origin.to_str().is_ok_and(|origin| self.hosts.is_home(origin, host))
-        {
-            return Err(Trouble::ForeignOrigin);
-        }
-        if request.extensions().get::<Ambiguous>().is_some() {
-            let what = "it has both Content-Length and Transfer-Encoding";
-            return Err(Trouble::Malformed { what });
-        }
-        let plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
-        if !headers.get_all(header::CONTENT_ENCODING).iter().all(plain) {
-            return Err(Trouble::Encoded);
-        }
-        let limit = self.house.body_limit(request.uri().path());
-        if request.body().size_hint().lower() > limit as u64 {
-            return Err(Trouble::TooLarge { limit });
-        }
-        self.limits.check(class.kind, headers, peer_of(request))?;
-        Ok(Verdict::Pass)
-    }
-
-    /// Lets the handler answer, and answers for it where it cannot.
-    async fn handle(&self, request: Request, next: Next) -> Response<Body> {
-        let uri = request.uri().clone();
-        let (request, fate) = self.limit_body(request);
-        let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-        let trouble = match &answer {
-            Ok(_) => fate.and_then(|fate| fate.get().copied()),
-            Err(panic) => {
-                error!(what = text_of(panic.as_ref()), "a handler panicked");
-                Some(Trouble::Broken)
-            }
-        };
-        match (answer, trouble) {
-            (Ok(answer), None) => answer,
-            (_, trouble) => self.refuse(&uri, trouble.unwrap_or(Trouble::Broken)),
-        }
+        let front = Arc::new(self);
+        router.layer(layer_fn(move |route| Fronted { front: Arc::clone(&front), route }))
     }
 
     fn limit_body(&self, mut request: Request) -> (Request, Option<Fate>) {
@@ -120,29 +84,71 @@ impl Front {
         }
         response
     }
+
+    fn complete(&self, visit: Visit, mut response: Response<Body>) -> Response<Body> {
+        let Visit { began, id, verb, route, public } = visit;
+        response.headers_mut().insert(request_id::HEADER, id.header());
+        if public {
+            cors::allow(response.headers_mut());
+        }
+        let answered = Answered { verb, route, status: response.status(), took: began.elapsed() };
+        self.metrics.count(&answered);
+        answered.log(id.as_str());
+        response
+    }
 }
 
-async fn pass(State(front): State<Arc<Front>>, mut request: Request, next: Next) -> Response<Body> {
-    let began = Instant::now();
-    let id = RequestId::of(request.headers(), &front.request_ids);
-    let span = span(&mut request, &id);
-    let verb = Verb::from(request.method());
-    let route = Route::from(request.extensions().get::<MatchedPath>().cloned());
-    let class = front.house.class(request.method(), request.uri().path());
+impl<S> Service<Request> for Fronted<S>
+where
+    S: Service<Request, Response = Response<Body>, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
-    let mut response = match front.judge(&request, class) {
-        Ok(Verdict::Pass) => front.handle(request, next).instrument(span).await,
-        Ok(Verdict::Preflight(method)) => cors::preflight(&method),
-        Err(trouble) => front.refuse(request.uri(), trouble),
-    };
-    response.headers_mut().insert(request_id::HEADER, id.header());
-    if class.public {
-        cors::allow(response.headers_mut());
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.route.poll_ready(context)
     }
-    let answered = Answered { verb, route, status: response.status(), took: began.elapsed() };
-    front.metrics.count(&answered);
-    answered.log(id.as_str());
-    response
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let began = Instant::now();
+        let front = Arc::clone(&self.front);
+        let id = RequestId::of(request.headers(), &front.request_ids);
+        let class = front.house.class(request.method(), request.uri().path());
+        let visit = Visit {
+            began,
+            verb: Verb::from(request.method()),
+            route: Route::from(request.extensions().get::<MatchedPath>().cloned()),
+            public: class.public,
+            id,
+        };
+        let refusal = match front.judge(&request, class) {
+            Ok(Verdict::Pass) => None,
+            Ok(Verdict::Preflight(method)) => Some(cors::preflight(&method)),
+            Err(trouble) => Some(front.refuse(request.uri(), trouble)),
+        };
+        if let Some(refusal) = refusal {
+            let response = front.complete(visit, refusal);
+            return Box::pin(std::future::ready(Ok(response)));
+        }
+        let uri = request.uri().clone();
+        let span = span(&mut request, &visit.id);
+        let (request, fate) = front.limit_body(request);
+        let answer = AssertUnwindSafe(self.route.call(request)).catch_unwind().instrument(span);
+        Box::pin(async move {
+            // Whatever the handler made of a broken body, the caller is told what broke.
+            let response = match (answer.await, fate.and_then(|fate| fate.get().copied())) {
+                (Ok(Ok(response)), None) => response,
+                (Ok(Ok(_)), Some(trouble)) => front.refuse(&uri, trouble),
+                (Err(panic), _) => {
+                    error!(request_id = %visit.id, what = text_of(&panic), "a handler panicked");
+                    front.refuse(&uri, Trouble::Broken)
+                }
+            };
+            Ok(front.complete(visit, response))
+        })
+    }
 }
 
 /// The span all log lines of this request belong to. It has the level of errors, because even the
@@ -157,25 +163,7 @@ fn span(request: &mut Request, id: &RequestId) -> Span {
     span
 }
 
-/// RFC 9112 section 3.2: a request has exactly one `Host`, and only an old one may have none.
-fn host_of(request: &Request) -> Result<&str, Trouble> {
-    let malformed = |what| Trouble::Malformed { what };
-    let mut hosts = request.headers().get_all(header::HOST).iter();
-    match (hosts.next(), hosts.next()) {
-        (Some(host), None) => host.to_str().map_err(|_| malformed("its Host is no text")),
-        (None, _) if request.version() == Version::HTTP_10 => Ok(""),
-        (None, _) => Err(malformed("it has no Host")),
-        (Some(_), Some(_)) => Err(malformed("it has more than one Host")),
-    }
-}
-
-fn peer_of(request: &Request) -> Peer {
-    let nobody = std::net::SocketAddr::from(([0, 0, 0, 0], 0));
-    let connected = request.extensions().get::<ConnectInfo<std::net::SocketAddr>>();
-    Peer::from(connected.map_or(nobody, |ConnectInfo(address)| *address))
-}
-
-fn text_of(panic: &(dyn Any + Send)) -> &str {
+fn text_of(panic: &Box<dyn Any + Send>) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown")
 }

@@ -9,6 +9,7 @@
 
 mod accept;
 mod bodies;
+mod checks;
 mod connection;
 mod cors;
 mod framing;

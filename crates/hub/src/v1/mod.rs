@@ -1,7 +1,54 @@
-//! PLACEHOLDER by the app's author so that the app compiles: whoever writes /v1 replaces this file and problem.rs whole.
-//! Wanted: `pub fn routes(&Floor) -> Router`, `pub fn listed() -> Vec<Listed>`, `pub mod problem` with
-//! `problem::Problem: From<rialto_protocols::face::Trouble> + IntoResponse`.
+//! Our own API, under `/v1`: agents, jobs, money, inbox, events, keys, and the operator's room.
+//!
+//! It speaks the words of the core. Amounts are exact numbers, times are RFC 3339 in UTC, lists
+//! come in pages with cursors, errors are problems (RFC 9457), and a POST with an
+//! `Idempotency-Key` has one effect however often it is sent. What is not the caller's is answered
+//! exactly like what does not exist.
+
+mod accounts;
+mod agents;
+mod answer;
+mod codes;
+mod events;
+mod examples;
+mod gate;
+mod inbox;
+mod jobs;
+mod keys;
+mod ledger;
+mod me;
+mod members;
+mod messages;
+mod names;
+mod notice;
+mod operator;
+mod page;
 pub mod problem;
+mod proof;
+mod refs;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use axum::Router;
+use rialto_protocols::face::route::router;
 use rialto_protocols::face::{Floor, Listed};
-pub fn routes(_: &Floor) -> axum::Router { axum::Router::new() }
-pub fn listed() -> Vec<Listed> { Vec::new() }
+
+pub use table::TABLE;
+
+/// The router of the table.
+pub fn routes(floor: &Floor) -> Router {
+    gate::before(router(TABLE.iter(), floor.clone()), floor)
+}
+
+/// The table as others see it.
+pub fn listed() -> Vec<Listed> {
+    let one = |row: &rialto_protocols::face::Route<Floor>| Listed {
+        protocol: None,
+        method: row.method,
+        path: row.path.to_owned(),
+        reach: row.reach,
+        about: row.about,
+    };
+    TABLE.iter().map(one).collect()
+}

@@ -1,6 +1,135 @@
-//! PLACEHOLDER, see mod.rs.
+//! Problems: what went wrong, in the shape of RFC 9457 (`application/problem+json`).
+//!
+//! This room knows how a problem looks. Which one a refusal becomes is said in `codes`.
+
+use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use rialto_protocols::face::Trouble;
-pub struct Problem(Trouble);
-impl From<Trouble> for Problem { fn from(t: Trouble) -> Self { Self(t) } }
-impl IntoResponse for Problem { fn into_response(self) -> Response { (http::StatusCode::NOT_FOUND, format!("{:?}", self.0)).into_response() } }
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, StatusCode};
+use rialto_protocols::kit::fields::Malformed;
+use rialto_protocols::kit::write;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::codes::{self, Kind};
+use super::examples;
+
+/// How a body of this shape is labelled.
+pub const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// One request that is not done, and why.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    pub kind: &'static Kind,
+    pub detail: String,
+    /// The same request may succeed later.
+    pub retryable: bool,
+    pub retry_after_seconds: Option<u64>,
+    /// What does not fit: a JSON pointer, `?name` of the query, or a header's name.
+    pub field: Option<String>,
+    /// JSON text that repairs the field.
+    pub example: Option<&'static str>,
+    pub request_id: Option<String>,
+}
+
+impl Problem {
+    pub fn new(kind: &'static Kind, detail: impl Into<String>) -> Self {
+        Self {
+            kind,
+            detail: detail.into(),
+            retryable: false,
+            retry_after_seconds: None,
+            field: None,
+            example: None,
+            request_id: None,
+        }
+    }
+
+    /// Missing, malformed, unknown and revoked keys are one answer.
+    pub fn unauthorized() -> Self {
+        Self::new(&codes::UNAUTHORIZED, "a valid key is needed: Authorization: Bearer rk_…")
+    }
+
+    pub fn forbidden(detail: &str) -> Self {
+        Self::new(&codes::FORBIDDEN, detail)
+    }
+
+    /// What does not exist and what is somebody else's are one answer.
+    pub fn not_found() -> Self {
+        Self::new(&codes::NOT_FOUND, "no such thing, or it is not yours")
+    }
+
+    /// A field that does not fit, with a correct example of it.
+    pub fn field(field: &str, message: impl Into<String>) -> Self {
+        Malformed { field: field.to_owned(), message: message.into() }.into()
+    }
+
+    /// The same, to be tried again after this long.
+    pub fn retry_after(self, seconds: u64) -> Self {
+        Self { retryable: true, retry_after_seconds: Some(seconds), ..self }
+    }
+
+    /// The same, to be tried again at once.
+    pub fn retryable(self) -> Self {
+        Self { retryable: true, ..self }
+    }
+}
+
+impl From<Malformed> for Problem {
+    fn from(malformed: Malformed) -> Self {
+        let example = Some(examples::of(&malformed.field));
+        let field = Some(malformed.field);
+        Self { field, example, ..Self::new(&codes::MALFORMED, malformed.message) }
+    }
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+    code: &'a str,
+    retryable: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    example: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let Kind { status, code, title } = *self.kind;
+        let shown = Shown {
+            r#type: format!("urn:rialto:problem:{code}"),
+            title,
+            status,
+            detail: &self.detail,
+            code,
+            retryable: self.retryable,
+            retry_after_seconds: self.retry_after_seconds,
+            field: self.field.as_deref(),
+            example: self.example.map(write::verbatim),
+            request_id: self.request_id.as_deref(),
+        };
+        let text = serde_json::to_vec(&shown).unwrap_or_default();
+        let mut answer = Response::new(Body::from(text));
+        *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+        let headers = answer.headers_mut();
+        headers.insert(CONTENT_TYPE, MEDIA_TYPE);
+        if let Some(seconds) = self.retry_after_seconds {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            // RFC 9110 section 15.5.2: a 401 says which proof is wanted.
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        // The gate writes it again with the id of the request.
+        answer.extensions_mut().insert(self);
+        answer
+    }
+}

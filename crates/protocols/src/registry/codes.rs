@@ -47,7 +47,15 @@ pub struct RefusedJob {
 impl Failure {
     pub fn new(status: u16, code: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { status, code, message, retry_after_seconds: None, field: None, example: None, job: None }
+        Self {
+            status,
+            code,
+            message,
+            retry_after_seconds: None,
+            field: None,
+            example: None,
+            job: None,
+        }
     }
 
     pub fn unauthorized() -> Self {
@@ -87,6 +95,15 @@ impl From<Malformed> for Failure {
     }
 }
 
+/// For bodies that cannot be read at all: they are answered with a whole one that can.
+pub fn unread(whole: &'static str) -> impl Fn(Malformed) -> Failure {
+    move |malformed| {
+        let all = malformed.field.is_empty();
+        let failure = Failure::from(malformed);
+        if all { Failure { example: Some(whole), ..failure } } else { failure }
+    }
+}
+
 /// What was asked, where the same refusal has different codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
@@ -100,14 +117,17 @@ pub fn failed(failure: EngineFailure, context: Context) -> Failure {
     match failure {
         EngineFailure::Refused(refusal) => refused(&refusal, context),
         EngineFailure::Full => {
-            let full = Failure::new(507, "UNAVAILABLE", "the hub's disk is full; nothing was changed");
+            let full =
+                Failure::new(507, "UNAVAILABLE", "the hub's disk is full; nothing was changed");
             Failure { retry_after_seconds: Some(30), ..full }
         }
         EngineFailure::Down => {
             let down = Failure::new(503, "UNAVAILABLE", "the hub cannot write now");
             Failure { retry_after_seconds: Some(5), ..down }
         }
-        EngineFailure::Fault => Failure::new(500, "INTERNAL", "the hub made a mistake; it is logged"),
+        EngineFailure::Fault => {
+            Failure::new(500, "INTERNAL", "the hub made a mistake; it is logged")
+        }
         EngineFailure::StillRunning => {
             let text = "the first request with this key is still running";
             Failure { retry_after_seconds: Some(1), ..Failure::new(409, "CONFLICT", text) }
@@ -117,6 +137,10 @@ pub fn failed(failure: EngineFailure, context: Context) -> Failure {
 
 /// Every refusal there is, so that a new one cannot slip past.
 pub fn refused(refusal: &Refusal, context: Context) -> Failure {
+    // What is not there and what is not theirs are one answer, wherever it was noticed.
+    if *refusal == Refusal::NotYours {
+        return Failure::not_found();
+    }
     let money = context == Context::Transfer;
     let (status, code) = match refusal {
         Refusal::NotAuthenticated => (401, "UNAUTHORIZED"),
@@ -149,7 +173,9 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
 pub fn trouble(trouble: Trouble) -> Failure {
     match trouble {
         Trouble::NotFound => Failure::new(404, "NOT_FOUND", "no such path"),
-        Trouble::MethodNotAllowed => Failure::new(405, INVALID_REQUEST, "this path has other methods"),
+        Trouble::MethodNotAllowed => {
+            Failure::new(405, INVALID_REQUEST, "this path has other methods")
+        }
         Trouble::WrongHost => Failure::new(421, INVALID_REQUEST, "this hub has another name"),
         Trouble::ForeignOrigin => Failure::forbidden("pages of another origin may not call this"),
         Trouble::Encoded => {
@@ -276,7 +302,8 @@ impl IntoResponse for Failure {
 pub fn json(status: u16, body: &impl Serialize) -> Response {
     let text = serde_json::to_vec(body).unwrap_or_default();
     let mut answer = Response::new(Body::from(text));
-    *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    *answer.status_mut() =
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     answer.headers_mut().insert("content-type", HeaderValue::from_static("application/json"));
     answer
 }

@@ -67,14 +67,17 @@ pub fn jobs_url(endpoint: &str) -> String {
 fn worked(job: &Job, epoch: u32, answer: &Result<Answer, SendError>) -> Verdict {
     let done = |commands| Verdict { arrived: Arrived::Yes, commands };
     let Some(worker) = job.worker() else { return done(Vec::new()) };
-    let unusable = |why: &str| {
-        done(vec![translate::unusable(JobRef::Id(job.id), worker, why)])
-    };
+    let unusable = |why: &str| done(vec![translate::unusable(JobRef::Id(job.id), worker, why)]);
     match answer {
-        Ok(answer) => match said(job, answer) {
-            Ok(result) => done(vec![translate::report(result, JobRef::Id(job.id), worker)]),
-            Err(why) => unusable(&why),
-        },
+        Ok(answer) => {
+            let verdict = match said(job, answer) {
+                Ok(result) => done(vec![translate::report(result, JobRef::Id(job.id), worker)]),
+                Err(why) => unusable(&why),
+            };
+            // Whatever came of this job, an endpoint that says it is gone gets no other.
+            let arrived = if answer.status == 410 { Arrived::Gone } else { verdict.arrived };
+            Verdict { arrived, ..verdict }
+        }
         Err(SendError::Blocked(_) | SendError::Unreachable(_)) => {
             done(vec![Command::Unreachable { job: job.id, epoch }])
         }

@@ -3,7 +3,26 @@
 /// A registration that succeeds as it is.
 pub const REGISTRATION: &str = r#"{"agent_name":"Text-Analyst","owner_id":"acme","api_endpoint":"https://agent.example","skills":[{"skill_name":"analyze_text","description":"Finds names and numbers","cost_per_call":0.10,"input_schema":{"text":"string"},"output_schema":{"entities":"list"}}],"version":"0.1"}"#;
 
-/// An example that repairs the named field; the whole body's when nothing closer is known.
+/// A whole job.
+pub const JOB: &str = r#"{"job_id":"f81d4fae-7dec-11d0-a765-00a0c91e6bf6","orchestrator_id":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f","skill_name":"analyze_text","input_data":{"text":"Revenue for Q3 was 42000"},"budget":0.15,"currency":"chorus_credits_v1"}"#;
+
+/// A whole result.
+pub const RESULT: &str = r#"{"job_id":"f81d4fae-7dec-11d0-a765-00a0c91e6bf6","agent_id":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f","status":"SUCCESS","output_data":{"entities":[]},"execution_cost":0.10,"execution_time_ms":1250,"error_message":null}"#;
+
+/// A whole transfer.
+pub const TRANSFER: &str = r#"{"transfer_id":"0e37df36-f698-41e6-8a1c-0d2f6e2c7a10","from_owner":"acme","to_owner":"globex","amount":0.10}"#;
+
+/// A whole question to discovery.
+pub const QUESTION: &str = r#"{"skill":"analyze_text","min_reputation":40,"max_cost":0.20}"#;
+
+/// A whole heartbeat.
+pub const BEAT: &str = r#"{"agent_id":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f"}"#;
+
+/// A whole account.
+pub const ACCOUNT: &str = r#"{"owner_id":"acme"}"#;
+
+/// An example that repairs the named field, to be put where the field stands; the whole body's when
+/// nothing closer is known.
 pub fn of(field: &str) -> &'static str {
     let last = field.rsplit('/').next().unwrap_or_default();
     match last {
@@ -17,7 +36,8 @@ pub fn of(field: &str) -> &'static str {
         "to_owner" => r#"{"to_owner":"globex"}"#,
         "api_endpoint" => r#"{"api_endpoint":"https://agent.example/jobs"}"#,
         "callback_url" => r#"{"callback_url":"https://orchestrator.example/results"}"#,
-        "skills" | "skill_name" => r#"{"skills":[{"skill_name":"analyze_text","cost_per_call":0.10}]}"#,
+        "skills" => r#"{"skills":[{"skill_name":"analyze_text","cost_per_call":0.10}]}"#,
+        "skill_name" => r#"{"skill_name":"analyze_text"}"#,
         "description" => r#"{"description":"Finds names and numbers"}"#,
         "cost_per_call" => r#"{"cost_per_call":0.10}"#,
         "input_schema" => r#"{"input_schema":{"text":"string"}}"#,
@@ -53,6 +73,10 @@ pub fn of(field: &str) -> &'static str {
         "limit" => r#"{"limit":50}"#,
         "offset" => r#"{"offset":0}"#,
         "Idempotency-Key" => r#""Idempotency-Key: 5f0c2a9e""#,
+        _ if field.starts_with('?') => r#""/discover?skill=analyze_text""#,
+        _ if field.starts_with("/skills/") => {
+            r#"{"skill_name":"analyze_text","cost_per_call":0.10}"#
+        }
         _ => REGISTRATION,
     }
 }

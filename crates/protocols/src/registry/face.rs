@@ -15,6 +15,7 @@ use super::codes::{self, Failure};
 use super::courier::RegistryCourier;
 use super::routes::{agents, discover, jobs, money, results};
 use super::{ID, examples};
+use crate::face::caller::Caller;
 use crate::face::once::{Words, at_most_once};
 use crate::face::route::{listed, router};
 use crate::face::{Face, Floor, Listed, Reach, Route, Trouble};
@@ -28,55 +29,190 @@ pub struct Registry;
 const ALIASES: Uuid = Uuid::from_u128(0xb26b_c05a_86f5_5456_bb53_ffeb_a844_57cc);
 
 const TABLE: &[Route<Floor>] = &[
-    Route { method: "POST", path: "/register", at_root: true, reach: Reach::Register,
-        about: "Register an agent, or update it with its key", handler: || post(agents::register) },
-    Route { method: "GET", path: "/discover", at_root: true, reach: Reach::Public,
-        about: "Find agents by skill, reputation and cost", handler: || get(discover::get) },
-    Route { method: "POST", path: "/discover", at_root: true, reach: Reach::Public,
-        about: "Find agents, with the question as JSON", handler: || post(discover::post) },
-    Route { method: "POST", path: "/jobs", at_root: true, reach: Reach::AnyAgent,
+    Route {
+        method: "POST",
+        path: "/register",
+        at_root: true,
+        reach: Reach::Register,
+        about: "Register an agent, or update it with its key",
+        handler: || post(agents::register),
+    },
+    Route {
+        method: "GET",
+        path: "/discover",
+        at_root: true,
+        reach: Reach::Public,
+        about: "Find agents by skill, reputation and cost",
+        handler: || get(discover::get),
+    },
+    Route {
+        method: "POST",
+        path: "/discover",
+        at_root: true,
+        reach: Reach::Public,
+        about: "Find agents, with the question as JSON",
+        handler: || post(discover::post),
+    },
+    Route {
+        method: "POST",
+        path: "/jobs",
+        at_root: true,
+        reach: Reach::AnyAgent,
         about: "Ask for work; the hub picks the worker unless the body names one",
-        handler: || post(jobs::post) },
-    Route { method: "POST", path: "/agents/{agent_id}/jobs", at_root: false, reach: Reach::AnyAgent,
-        about: "Ask this agent for work", handler: || post(jobs::post_to) },
-    Route { method: "GET", path: "/jobs/{job_id}", at_root: true, reach: Reach::Party,
-        about: "How a job stands", handler: || get(jobs::show) },
-    Route { method: "POST", path: "/jobs/{job_id}/cancel", at_root: true, reach: Reach::Requester,
-        about: "Call a job off before its worker has it", handler: || post(jobs::cancel) },
-    Route { method: "GET", path: "/agents/{agent_id}/jobs", at_root: false, reach: Reach::Agent,
-        about: "Fetch the work that waits for an agent", handler: || get(jobs::fetch) },
-    Route { method: "POST", path: "/results", at_root: true, reach: Reach::Worker,
-        about: "Report the result of a job", handler: || post(results::post) },
-    Route { method: "POST", path: "/callbacks/{token}", at_root: false, reach: Reach::Token,
+        handler: || post(jobs::post),
+    },
+    Route {
+        method: "POST",
+        path: "/agents/{agent_id}/jobs",
+        at_root: false,
+        reach: Reach::AnyAgent,
+        about: "Ask this agent for work",
+        handler: || post(jobs::post_to),
+    },
+    Route {
+        method: "GET",
+        path: "/jobs/{job_id}",
+        at_root: true,
+        reach: Reach::Party,
+        about: "How a job stands",
+        handler: || get(jobs::show),
+    },
+    Route {
+        method: "POST",
+        path: "/jobs/{job_id}/cancel",
+        at_root: true,
+        reach: Reach::Requester,
+        about: "Call a job off before its worker has it",
+        handler: || post(jobs::cancel),
+    },
+    Route {
+        method: "GET",
+        path: "/agents/{agent_id}/jobs",
+        at_root: false,
+        reach: Reach::Agent,
+        about: "Fetch the work that waits for an agent",
+        handler: || get(jobs::fetch),
+    },
+    Route {
+        method: "POST",
+        path: "/results",
+        at_root: true,
+        reach: Reach::Worker,
+        about: "Report the result of a job",
+        handler: || post(results::post),
+    },
+    Route {
+        method: "POST",
+        path: "/callbacks/{token}",
+        at_root: false,
+        reach: Reach::Token,
         about: "Report the result of the job this address was made for",
-        handler: || post(results::call_back) },
-    Route { method: "POST", path: "/transfer", at_root: true, reach: Reach::Owner,
-        about: "Pay, or confirm what a job's escrow has paid", handler: || post(money::transfer) },
-    Route { method: "POST", path: "/heartbeat", at_root: true, reach: Reach::Agent,
-        about: "Say that an agent is there", handler: || post(agents::heartbeat) },
-    Route { method: "POST", path: "/accounts", at_root: true, reach: Reach::OwnerOrOperator,
+        handler: || post(results::call_back),
+    },
+    Route {
+        method: "POST",
+        path: "/transfer",
+        at_root: true,
+        reach: Reach::Owner,
+        about: "Pay, or confirm what a job's escrow has paid",
+        handler: || post(money::transfer),
+    },
+    Route {
+        method: "POST",
+        path: "/heartbeat",
+        at_root: true,
+        reach: Reach::Agent,
+        about: "Say that an agent is there",
+        handler: || post(agents::heartbeat),
+    },
+    Route {
+        method: "POST",
+        path: "/accounts",
+        at_root: true,
+        reach: Reach::OwnerOrOperator,
         about: "Open an account; with the operator key, grant credits",
-        handler: || post(money::open_account) },
-    Route { method: "GET", path: "/accounts/{owner_id}", at_root: true, reach: Reach::OwnerOrOperator,
-        about: "Balance and escrow of an owner", handler: || get(money::account) },
-    Route { method: "GET", path: "/agents/{agent_id}", at_root: false, reach: Reach::Public,
-        about: "What anybody may know about an agent", handler: || get(agents::show) },
-    Route { method: "DELETE", path: "/agents/{agent_id}", at_root: false, reach: Reach::AgentOrOperator,
-        about: "Take an agent off the lists", handler: || delete(agents::unregister) },
-    Route { method: "GET", path: "/skills", at_root: true, reach: Reach::Public,
-        about: "All skills on offer", handler: || get(discover::skills) },
-    Route { method: "GET", path: "/reputation/{agent_id}", at_root: true, reach: Reach::Public,
-        about: "An agent's score", handler: || get(agents::reputation) },
-    Route { method: "POST", path: "/reputation/{agent_id}/success", at_root: true, reach: Reach::Public,
-        about: "Answered, and changes nothing", handler: || post(agents::claim_reputation) },
-    Route { method: "POST", path: "/reputation/{agent_id}/failure", at_root: true, reach: Reach::Public,
-        about: "Answered, and changes nothing", handler: || post(agents::claim_reputation) },
-    Route { method: "GET", path: "/audit", at_root: true, reach: Reach::AnyAgentOrOperator,
-        about: "Payments, newest first", handler: || get(money::audit) },
-    Route { method: "GET", path: "/economy", at_root: true, reach: Reach::AnyAgentOrOperator,
-        about: "Sums over all accounts, and the balances one may see", handler: || get(money::economy) },
-    Route { method: "GET", path: "/health", at_root: false, reach: Reach::Public,
-        about: "Whether the registry works", handler: || get(discover::health) },
+        handler: || post(money::open_account),
+    },
+    Route {
+        method: "GET",
+        path: "/accounts/{owner_id}",
+        at_root: true,
+        reach: Reach::OwnerOrOperator,
+        about: "Balance and escrow of an owner",
+        handler: || get(money::account),
+    },
+    Route {
+        method: "GET",
+        path: "/agents/{agent_id}",
+        at_root: false,
+        reach: Reach::Public,
+        about: "What anybody may know about an agent",
+        handler: || get(agents::show),
+    },
+    Route {
+        method: "DELETE",
+        path: "/agents/{agent_id}",
+        at_root: false,
+        reach: Reach::AgentOrOperator,
+        about: "Take an agent off the lists",
+        handler: || delete(agents::unregister),
+    },
+    Route {
+        method: "GET",
+        path: "/skills",
+        at_root: true,
+        reach: Reach::Public,
+        about: "All skills on offer",
+        handler: || get(discover::skills),
+    },
+    Route {
+        method: "GET",
+        path: "/reputation/{agent_id}",
+        at_root: true,
+        reach: Reach::Public,
+        about: "An agent's score",
+        handler: || get(agents::reputation),
+    },
+    Route {
+        method: "POST",
+        path: "/reputation/{agent_id}/success",
+        at_root: true,
+        reach: Reach::Public,
+        about: "Answered, and changes nothing",
+        handler: || post(agents::claim_reputation),
+    },
+    Route {
+        method: "POST",
+        path: "/reputation/{agent_id}/failure",
+        at_root: true,
+        reach: Reach::Public,
+        about: "Answered, and changes nothing",
+        handler: || post(agents::claim_reputation),
+    },
+    Route {
+        method: "GET",
+        path: "/audit",
+        at_root: true,
+        reach: Reach::AnyAgentOrOperator,
+        about: "Payments, newest first",
+        handler: || get(money::audit),
+    },
+    Route {
+        method: "GET",
+        path: "/economy",
+        at_root: true,
+        reach: Reach::AnyAgentOrOperator,
+        about: "Sums over all accounts, and the balances one may see",
+        handler: || get(money::economy),
+    },
+    Route {
+        method: "GET",
+        path: "/health",
+        at_root: false,
+        reach: Reach::Public,
+        about: "Whether the registry works",
+        handler: || get(discover::health),
+    },
 ];
 
 impl Face for Registry {
@@ -107,7 +243,8 @@ impl Face for Registry {
     }
 
     fn claims_registration(&self, body: &Json<'_>) -> bool {
-        let named = ["agent_name", "owner_id", "skills"].iter().any(|name| body.get(name).is_some());
+        let named =
+            ["agent_name", "owner_id", "skills"].iter().any(|name| body.get(name).is_some());
         let by_uuid = body.get("agent_id").is_some_and(|id| match id.kind() {
             Kind::Text(text) => text.parse::<uuid::fmt::Hyphenated>().is_ok(),
             _ => false,
@@ -129,7 +266,13 @@ fn once_each(router: Router, floor: &Floor) -> Router {
     let floor = floor.clone();
     router.layer(from_fn(move |request: Request, next: Next| {
         let floor = floor.clone();
-        async move { at_most_once(&floor, &Registry, request, next).await }
+        async move {
+            // A key that works no longer is told so, and gets nothing it was told before.
+            match Caller::read(&floor.engine, request.headers()) {
+                Err(_) | Ok(Caller::Former(_)) => next.run(request).await,
+                Ok(_) => at_most_once(&floor, &Registry, request, next).await,
+            }
+        }
     }))
 }
 
@@ -154,7 +297,8 @@ impl Words for Registry {
         // Raw members keep every digit of every amount.
         type Members = std::collections::BTreeMap<String, Box<RawValue>>;
         let Ok(mut members) = serde_json::from_str::<Members>(body) else { return body.to_owned() };
-        let had = ["api_key", "webhook_secret"].iter().filter(|name| members.remove(**name).is_some());
+        let had =
+            ["api_key", "webhook_secret"].iter().filter(|name| members.remove(**name).is_some());
         if had.count() == 0 {
             return body.to_owned();
         }

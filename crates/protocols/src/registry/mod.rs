@@ -19,12 +19,12 @@ mod proof;
 mod routes;
 #[cfg(feature = "server")]
 mod shape;
+#[cfg(all(test, feature = "server"))]
+mod tests;
 #[cfg(feature = "server")]
 mod token;
 #[cfg(feature = "server")]
 mod translate;
-#[cfg(all(test, feature = "server"))]
-mod tests;
 
 use rialto_core::alias::Protocol;
 use rialto_core::time::Millis;

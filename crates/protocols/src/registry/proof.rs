@@ -2,7 +2,7 @@
 //! for agents native to this protocol.
 
 use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use bytes::Bytes;
 use rialto_core::command::Actor;
@@ -30,6 +30,19 @@ pub struct Known(pub Anyone);
 
 /// The body, read whole.
 pub struct Sent(pub Bytes);
+
+/// The part of the path that names something.
+pub struct Named(pub String);
+
+impl FromRequestParts<Floor> for Named {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Failure> {
+        // Bytes that are no text name nothing.
+        let name = Path::<String>::from_request_parts(parts, floor).await;
+        name.map(|Path(name)| Self(name)).map_err(|_| Failure::not_found())
+    }
+}
 
 impl FromRequestParts<Floor> for Anyone {
     type Rejection = Failure;
@@ -96,8 +109,8 @@ impl Known {
             },
             Caller::Operator => Err(Failure::forbidden("an operator key cannot act for an agent")),
             Caller::Nobody | Caller::Former(_) => {
-                let name = named.ok_or_else(Failure::not_found)?;
-                native(world, name).ok_or_else(Failure::not_found)
+                let missing = || Failure::field("/agent_id", "agent_id is required");
+                native(world, named.ok_or_else(missing)?).ok_or_else(Failure::not_found)
             }
         }
     }

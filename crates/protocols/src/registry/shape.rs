@@ -243,7 +243,8 @@ impl TransferBody {
         entry: &rialto_core::ledger::Entry,
         job_id: Option<String>,
     ) -> Self {
-        let digest = rialto_core::alias::Digest::of(&[b"registry entry", &entry.id.0.to_be_bytes()]);
+        let digest =
+            rialto_core::alias::Digest::of(&[b"registry entry", &entry.id.0.to_be_bytes()]);
         let id = uuid::Builder::from_random_bytes(digest.0).into_uuid();
         Self {
             transfer_id: id.to_string(),

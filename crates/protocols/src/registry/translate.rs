@@ -1,7 +1,7 @@
 //! From this protocol's words to commands.
 
-use rialto_core::agent::{Liveness, Skill};
 use rialto_core::agent::key::KeyHash;
+use rialto_core::agent::{Liveness, Skill};
 use rialto_core::command::{Actor, Command, Enrol, JobRef, OpenJob, Pay, ReportWork};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Policy, Requester, Selection};

@@ -61,7 +61,7 @@ pub struct JobPost {
     pub budget: Credits,
     pub callback_url: Option<String>,
     pub timestamp_utc: Option<String>,
-    /// Of all that matters, to tell a repeat from another job.
+    /// Of all that matters but the worker, which a path may name as well.
     pub content: Digest,
 }
 
@@ -200,7 +200,6 @@ impl JobPost {
             &meaning,
             &budget.micros().to_be_bytes(),
             callback_url.unwrap_or_default().as_bytes(),
-            agent_id.map(Uuid::into_bytes).unwrap_or_default().as_slice(),
         ]);
         Ok(Self {
             job_id: f.uuid("job_id")?,

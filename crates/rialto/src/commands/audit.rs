@@ -6,7 +6,9 @@ use super::complain;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  rialto audit --data ./rialto-data\n  rialto audit --data ./rialto-data --json")]
+#[command(
+    after_help = "Examples:\n  rialto audit --data ./rialto-data\n  rialto audit --data ./rialto-data --json"
+)]
 pub struct Args {
     /// Data directory of the hub
     #[arg(long, default_value = "./rialto-data")]

@@ -9,7 +9,9 @@ use super::complain;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  rialto config show --origin\n  rialto config check --config rialto.toml")]
+#[command(
+    after_help = "Examples:\n  rialto config show --origin\n  rialto config check --config rialto.toml"
+)]
 pub struct Args {
     #[command(subcommand)]
     verb: Verb,

@@ -13,7 +13,8 @@ pub async fn work(hub_url: String) {
 
 async fn both(hub_url: &str) -> Result<(), CallError> {
     let hub = Hub::new(hub_url)?;
-    let counting = Skill { name: "count_words", about: "Counts the words of a text", price: "0.05" };
+    let counting =
+        Skill { name: "count_words", about: "Counts the words of a text", price: "0.05" };
     let echoing = Skill { name: "echo", about: "Gives back what it is given", price: "0" };
     let counter = Agent::register(&hub, "word-counter", "rialto-demo-counter", &[counting]).await?;
     let echo = Agent::register(&hub, "echo", "rialto-demo-echo", &[echoing]).await?;

@@ -9,7 +9,9 @@ use super::{complain, demo_agents, serve};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  rialto dev\n  rialto dev --listen 127.0.0.1:0 --data ./scratch")]
+#[command(
+    after_help = "Examples:\n  rialto dev\n  rialto dev --listen 127.0.0.1:0 --data ./scratch"
+)]
 pub struct Args {
     /// Address and port to listen on
     #[arg(long)]

@@ -1,5 +1,7 @@
 //! The command line: one file per verb.
 
+mod audit;
+mod bench;
 mod completions;
 mod config;
 mod demo_agents;
@@ -20,6 +22,7 @@ use crate::exit::Exit;
     name = "rialto",
     version,
     about = "The bridge and the market for AI agents",
+    after_help = "Examples:\n  rialto dev                      a throw-away hub with two agents to try\n  rialto serve --data ./data      a hub to keep\n  rialto config show --origin     every setting and where it comes from\n  rialto audit --data ./data      recount every promise that can be recounted\n\nExit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 auth, 5 conflict, 6 rate-limited, 7 unreachable, 8 timed out"
 )]
 pub struct Line {
     #[command(subcommand)]
@@ -36,8 +39,10 @@ enum Verb {
     Config(config::Args),
     /// Look after accounts
     Wallet(wallet::Args),
-    /// 
+    /// Recount every promise of a stopped or running hub's data directory
+    Audit(audit::Args),
     /// Measure the hub against a bare echo in one run
+    Bench(bench::Args),
     /// Print the API document
     Openapi,
     /// Print completions for a shell
@@ -51,6 +56,8 @@ pub fn run(line: Line) -> ExitCode {
         Verb::Dev(args) => dev::run(args),
         Verb::Config(args) => config::run(args),
         Verb::Wallet(args) => wallet::run(args),
+        Verb::Audit(args) => audit::run(&args),
+        Verb::Bench(args) => bench::run(args),
         Verb::Openapi => openapi::run(),
         Verb::Completions(args) => completions::run(&args),
     };

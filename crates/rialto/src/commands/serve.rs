@@ -17,7 +17,9 @@ const OPERATOR_KEY: &str = "RIALTO_OPERATOR_KEY";
 const HUB_SECRET: &str = "RIALTO_HUB_SECRET";
 
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  rialto serve\n  rialto serve --listen 0.0.0.0:7425 --data /var/lib/rialto\n  RIALTO_LEDGER__WELCOME_GRANT=10.00 rialto serve --config rialto.toml")]
+#[command(
+    after_help = "Examples:\n  rialto serve\n  rialto serve --listen 0.0.0.0:7425 --data /var/lib/rialto\n  RIALTO_LEDGER__WELCOME_GRANT=10.00 rialto serve --config rialto.toml"
+)]
 pub struct Args {
     /// Configuration file; ./rialto.toml is read if it is there
     #[arg(long)]
@@ -64,7 +66,9 @@ pub fn flags(
     flags.extend(data.map(|dir| ("data.dir".to_owned(), dir.display().to_string())));
     for pair in set {
         let Some((key, value)) = pair.split_once('=') else {
-            return Err(format!("--set takes key=value, like --set limits.writes_per_minute=0, not {pair}"));
+            return Err(format!(
+                "--set takes key=value, like --set limits.writes_per_minute=0, not {pair}"
+            ));
         };
         flags.push((key.to_owned(), value.to_owned()));
     }

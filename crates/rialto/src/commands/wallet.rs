@@ -9,7 +9,9 @@ use super::{complain, runtime};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  RIALTO_OPERATOR_KEY=ro_… rialto wallet grant acme 100.00\n  RIALTO_KEY=rk_… rialto wallet balance acme")]
+#[command(
+    after_help = "Examples:\n  RIALTO_OPERATOR_KEY=ro_… rialto wallet grant acme 100.00\n  RIALTO_KEY=rk_… rialto wallet balance acme"
+)]
 pub struct Args {
     #[command(subcommand)]
     verb: Verb,

@@ -37,7 +37,7 @@ fn the_lowest_sealed_offer_wins_at_its_own_price() {
     let wanted = News::OffersWanted { job: job.id, closes };
     for bidder in [a, b, c] {
         // Listed at 70, above the budget: in an auction everybody names its own price.
-        assert_eq!(scene.told(bidder), [wanted.clone()]);
+        assert_eq!(scene.told(bidder), std::slice::from_ref(&wanted));
     }
     bid(&mut scene, job.id, a, "40").unwrap();
     bid(&mut scene, job.id, c, "30").unwrap();

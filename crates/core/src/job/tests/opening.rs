@@ -1,6 +1,7 @@
 use super::{PATIENT, market};
+use crate::agent::Liveness;
 use crate::alias::Digest;
-use crate::command::{Command, JobRef, OpenJob};
+use crate::command::{Command, Enrol, JobRef, OpenJob};
 use crate::id::AgentId;
 use crate::job::open::HOPS_MAX;
 use crate::job::{Policy, Requester, Selection, State};
@@ -209,6 +210,22 @@ fn an_update_that_no_longer_fits_takes_nothing() {
     scene.enrol(reached("ada", "acme", &[("other", "0.10")])).unwrap();
     assert_eq!(scene.state(job), State::Queued);
     assert!(scene.online(ada));
+}
+
+#[test]
+fn an_update_that_raises_the_price_is_not_held_to_the_old_one() {
+    let (mut scene, client) = market();
+    let order = enrolment("ada", "acme", &[("sum", "0.10")]);
+    let polls = |order| Enrol { liveness: Liveness::Polls, ..order };
+    let ada = scene.enrol(polls(order)).unwrap();
+    scene.sleep(Millis::hours(1));
+    let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "1.00") };
+    let job = scene.open(order).id;
+    assert_eq!(scene.state(job), State::Queued);
+    // It is back, and in the index again at the old price, when the new price comes.
+    scene.world.seen(ada, scene.now);
+    scene.enrol(polls(enrolment("ada", "acme", &[("sum", "9.00")]))).unwrap();
+    assert_eq!(scene.state(job), State::Queued);
 }
 
 #[test]

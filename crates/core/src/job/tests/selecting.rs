@@ -97,7 +97,11 @@ fn cheapest_compares_numbers_and_ties_go_to_who_came_first() {
     scene.worker("thirty", "o1", &[("sum", "30")]);
     scene.worker("ten", "o2", &[("sum", "10")]);
     let nine = scene.worker("nine", "o3", &[("sum", "9")]);
-    scene.worker("nine-too", "o4", &[("sum", "9.000000")]);
+    scene.worker("nine-too", "o4", &[("sum", "9.000000"), ("other", "0.10")]);
+    // The later 9 is the better one, which does not matter here.
+    let order = scene.ask(client, "other", "1.00");
+    let job = scene.open(order).id;
+    scene.succeed(job, "0.10");
     let order = OpenJob { selection: Selection::Cheapest, ..scene.ask(client, "sum", "50") };
     let job = scene.open(order);
     assert_eq!(job.worker(), Some(nine), "9 is less than 10, and the earlier 9 wins");
@@ -107,8 +111,8 @@ fn cheapest_compares_numbers_and_ties_go_to_who_came_first() {
 #[test]
 fn least_occupied_counts_jobs_in_hand() {
     let (mut scene, client) = market();
-    let a = scene.worker("a", "o1", &[("sum", "0.10")]);
-    let b = scene.worker("b", "o2", &[("sum", "0.10")]);
+    let a = scene.worker("a", "o1", &[("sum", "0.30")]);
+    let b = scene.worker("b", "o2", &[("sum", "0.20")]);
     let c = scene.worker("c", "o3", &[("sum", "0.10")]);
     let order = Selection::LeastOccupied;
     assert_eq!(serve(&mut scene, client, order, 4), [a, b, c, a]);

@@ -188,6 +188,21 @@ fn a_job_everybody_declines_is_given_up_after_a_number_of_turns() {
 }
 
 #[test]
+fn a_job_past_its_deadline_is_passed_on_to_nobody() {
+    let (mut scene, client) = market();
+    scene.worker("a", "o1", &[("sum", "0.10")]);
+    let b = scene.worker("b", "o2", &[("sum", "0.10")]);
+    let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "1.00") };
+    let job = scene.open(order).id;
+    // The hub was down; the refusal comes before the timer.
+    scene.sleep(Millis::hours(25));
+    let ended = scene.decline(job);
+    assert_eq!((ended.state, ended.worker()), (State::Failed, None));
+    assert_eq!(scene.told(b), []);
+    assert_eq!(scene.purse("rich").0, "100.00");
+}
+
+#[test]
 fn unreachable_turns_count_too_and_a_tired_job_is_not_queued() {
     let mut scene = Scene::new(Rules { attempts_max: 2, ..Rules::default() });
     let client = scene.client("client", "rich", "1.00");

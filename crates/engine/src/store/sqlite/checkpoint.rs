@@ -1,8 +1,9 @@
 //! Moving the log into the file, mostly beside the lane.
 //!
 //! Left to itself SQLite does this inside some unlucky commit, and hides an fsync error while at
-//! it. Here a thread copies, and an error stops the next commit. The thread alone can never finish
-//! while commits keep coming, so the lane does the last few pages and starts the log anew.
+//! it. Here a thread copies, and an error stops the next commit. The thread alone never catches up
+//! while commits keep coming, and then the log grows for ever; so when little is left, the lane
+//! copies the rest and starts the log anew.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,21 +12,33 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use rusqlite::Connection;
 
 use super::{BUSY, trouble};
 use crate::store::StoreError;
 
-/// The thread begins to copy once the log has this many pages: 16 MiB.
-const LOG_PAGES: u32 = 4_096;
-/// The lane does not let the log grow past this many pages, if readers allow it: 128 MiB.
-pub const LOG_PAGES_MAX: u32 = 32_768;
+/// How long the log may become.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The thread begins to copy once the log has this many pages.
+    pub pages: u32,
+    /// At this length the lane no longer waits for the thread.
+    pub pages_max: u32,
+}
+
+impl Default for Limits {
+    /// 16 and 128 MiB: short enough that starting anew takes some 20 ms, and is seldom.
+    fn default() -> Self {
+        Self { pages: 4_096, pages_max: 32_768 }
+    }
+}
+
 /// So few left to copy that the lane may do it.
 const FEW: u32 = 64;
 /// Rounds in which the thread tries to catch up with the lane.
 const ROUNDS: usize = 4;
-/// How long the lane waits for readers that still use the old log.
+/// How long the lane waits for readers of other processes. Our own are kept out by the gate.
 const READERS_MAY_TAKE: Duration = Duration::from_millis(100);
 
 /// The thread, and what lane and thread tell each other.
@@ -33,26 +46,38 @@ pub struct Checkpointer {
     shared: Arc<Shared>,
     nudge: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// The lane starts the log anew at this length, ready or not.
-    restart_at: u32,
+    limits: Limits,
+    /// After a try in vain: the length at which to try again.
+    not_before: u32,
+}
+
+/// What our own readers pass through, so that the lane can have the log for itself.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<RwLock<()>>);
+
+impl Gate {
+    /// Holds the lane off for the length of one statement.
+    pub fn pass(&self) -> RwLockReadGuard<'_, ()> {
+        self.0.read()
+    }
 }
 
 #[derive(Default)]
 struct Shared {
+    gate: Gate,
     /// Pages in the log after the newest commit.
     pages: AtomicU32,
     /// The thread has copied almost everything.
     ready: AtomicBool,
     /// Held while one of the two is copying: SQLite would send the other away.
     copying: Mutex<()>,
-    pub gate: Arc<parking_lot::RwLock<()>>,
     failed: Mutex<Option<StoreError>>,
     has_failed: AtomicBool,
 }
 
 impl Checkpointer {
     /// Starts the thread for one database file, and counts what the lane writes to its log.
-    pub fn start(path: &Path, lane: &mut Connection) -> Result<Self, StoreError> {
+    pub fn start(path: &Path, lane: &mut Connection, limits: Limits) -> Result<Self, StoreError> {
         let db = Connection::open(path).map_err(trouble)?;
         db.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;")
             .map_err(trouble)?;
@@ -64,13 +89,15 @@ impl Checkpointer {
         };
         lane.wal_hook(Some(count)).map_err(trouble)?;
         let (nudge, nudged) = sync_channel::<()>(1);
-        let file = std::fs::File::open(path).unwrap();
         let told = shared.clone();
         let work = move || {
             while nudged.recv().is_ok() {
-                match told.catch_up(&db, &file) {
-                    // No room in the file: the log is still whole, and there may be room later.
-                    Ok(()) | Err(StoreError::Full) => {}
+                match told.catch_up(&db, limits) {
+                    Ok(()) => {}
+                    // The log is still whole; when it cannot grow either, commits will say so.
+                    Err(StoreError::Full) => {
+                        tracing::warn!("no room to move the log into the file")
+                    }
                     Err(error) => return told.fail(error),
                 }
             }
@@ -79,37 +106,42 @@ impl Checkpointer {
             .name("checkpoint".to_owned())
             .spawn(work)
             .map_err(|error| StoreError::Broken(error.to_string()))?;
-        Ok(Self { shared, nudge: Some(nudge), thread: Some(thread), restart_at: LOG_PAGES_MAX })
+        Ok(Self { shared, nudge: Some(nudge), thread: Some(thread), limits, not_before: 0 })
     }
 
-    pub fn gate(&self) -> Arc<parking_lot::RwLock<()>> { self.shared.gate.clone() }
-    /// Before a commit: an error of the thread stops it, and a log that is long starts anew.
+    /// The gate for readers of this process.
+    pub fn gate(&self) -> Gate {
+        self.shared.gate.clone()
+    }
+
+    /// Before a commit: an error of the thread stops it, and a long log is started anew.
     pub fn before_commit(&mut self, lane: &Connection) -> Result<(), StoreError> {
         if self.shared.has_failed.load(Ordering::Acquire) {
             return self.shared.failed.lock().clone().map_or(Ok(()), Err);
         }
         let pages = self.shared.pages.load(Ordering::Acquire);
+        if pages < self.limits.pages {
+            self.not_before = 0;
+            return Ok(());
+        }
         let ready = self.shared.ready.swap(false, Ordering::AcqRel);
-        if pages < LOG_PAGES || !(ready || pages >= self.restart_at) {
+        if pages < self.not_before || !(ready || pages >= self.limits.pages_max) {
             return Ok(());
         }
         let _alone = self.shared.copying.lock();
+        let _nobody_reads = self.shared.gate.0.write();
         lane.busy_timeout(READERS_MAY_TAKE).map_err(trouble)?;
-        let t=std::time::Instant::now();
-        let _gate = self.shared.gate.write();
-        let g=t.elapsed();
         let copied = copy(lane, "RESTART");
-        if std::env::var("MSHOW").is_ok() { println!("gate {g:?} restart {:?} busy {:?} pages {pages}", t.elapsed(), copied.as_ref().map(|c| c.busy)); }
         lane.busy_timeout(BUSY).map_err(trouble)?;
-        // Some reader is slow: go on with a longer log, and ask again a little later.
-        let again = pages.saturating_add(LOG_PAGES).max(LOG_PAGES_MAX);
-        self.restart_at = if copied?.busy { again } else { LOG_PAGES_MAX };
+        // Somebody outside reads for long: the log has to grow, and we ask again a little later.
+        let later = pages.saturating_add(self.limits.pages);
+        self.not_before = if copied?.busy { later } else { 0 };
         Ok(())
     }
 
-    /// Says that something was committed.
+    /// After a commit: a long log is for the thread to copy.
     pub fn committed(&self) {
-        let long = self.shared.pages.load(Ordering::Acquire) >= LOG_PAGES;
+        let long = self.shared.pages.load(Ordering::Acquire) >= self.limits.pages;
         if let Some(nudge) = self.nudge.as_ref().filter(|_| long) {
             // A nudge that is already waiting says the same.
             let _ = nudge.try_send(());
@@ -119,13 +151,13 @@ impl Checkpointer {
 
 impl Shared {
     /// Copies until little is left, and tells the lane.
-    fn catch_up(&self, db: &Connection, file: &std::fs::File) -> Result<(), StoreError> {
-        if self.ready.load(Ordering::Acquire) || self.pages.load(Ordering::Acquire) < LOG_PAGES {
+    fn catch_up(&self, db: &Connection, limits: Limits) -> Result<(), StoreError> {
+        if self.ready.load(Ordering::Acquire) || self.pages.load(Ordering::Acquire) < limits.pages {
             return Ok(());
         }
         for _ in 0..ROUNDS {
-            let copied = { let _alone = self.copying.lock(); copy(db, "PASSIVE")? };
-            if std::env::var("MSYNC").is_ok() { file.sync_data().unwrap(); }
+            let _alone = self.copying.lock();
+            let copied = copy(db, "PASSIVE")?;
             if copied.log.saturating_sub(copied.done) <= FEW {
                 break;
             }
@@ -142,21 +174,20 @@ impl Shared {
 
 /// What SQLite says about a checkpoint.
 struct Copied {
+    /// Somebody was in the way, and the log does not start anew.
     busy: bool,
     log: u32,
     done: u32,
 }
 
 fn copy(db: &Connection, mode: &str) -> Result<Copied, StoreError> {
-    let mut statement =
-        db.prepare_cached(&format!("PRAGMA wal_checkpoint({mode})")).map_err(trouble)?;
+    let sql = format!("PRAGMA wal_checkpoint({mode})");
+    let mut statement = db.prepare_cached(&sql).map_err(trouble)?;
     let number = |pages: i64| u32::try_from(pages).unwrap_or(0);
-    statement
-        .query_row([], |row| {
-            let (busy, log, done): (bool, _, _) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            Ok(Copied { busy, log: number(log), done: number(done) })
-        })
-        .map_err(trouble)
+    let copied = statement.query_row([], |row| {
+        Ok(Copied { busy: row.get(0)?, log: number(row.get(1)?), done: number(row.get(2)?) })
+    });
+    copied.map_err(trouble)
 }
 
 impl Drop for Checkpointer {

@@ -7,22 +7,25 @@ use std::collections::{HashMap, VecDeque};
 
 use rialto_core::alias::{Claim, Digest};
 use rialto_core::id::ClaimId;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, params};
 
-use super::row::odd;
+use super::row::{checksum, encode, key, odd, read as read_row};
 use super::trouble;
 use crate::store::StoreError;
 
-/// How many are moved into the index at a time.
-const SLICE: usize = 512;
-/// Above this many in memory the lane moves some even when it is busy.
-const TAIL_MAX: usize = 1_000_000;
+/// How many are moved into the index at a time; fewer are not worth an fsync of their own.
+pub const SLICE: usize = 512;
+/// Above this many in memory, about 20 MB, the lane moves some with every commit.
+const TAIL_MAX: usize = 200_000;
+/// Where the index is said to be complete up to a claim.
+pub const INDEXED: &str = "claims_indexed";
 
 /// Claims that are not in the index yet.
 #[derive(Default)]
 pub struct Tail {
     newest: HashMap<Digest, Claim>,
-    order: VecDeque<Claim>,
+    order: VecDeque<(ClaimId, Digest)>,
 }
 
 impl Tail {
@@ -30,38 +33,22 @@ impl Tail {
     pub fn load(db: &Connection) -> Result<Self, StoreError> {
         let indexed = indexed_to(db)?;
         let mut statement = db
-            .prepare("SELECT id, digest, target FROM claims WHERE id > ?1 ORDER BY id")
+            .prepare("SELECT id, digest, target, crc FROM claims WHERE id > ?1 ORDER BY id")
             .map_err(trouble)?;
-        let mut rows = statement.query([indexed]).map_err(trouble)?;
+        let mut rows = statement.query([key(indexed.0)]).map_err(trouble)?;
         let mut tail = Self::default();
         while let Some(row) = rows.next().map_err(trouble)? {
-            tail.add(read(row)?);
+            tail.keep(&[read(row)?]);
         }
         Ok(tail)
     }
 
-    /// Writes new claims and keeps them at hand.
-    pub fn write(&mut self, db: &Connection, claims: &[Claim]) -> Result<(), StoreError> {
-        let mut insert = db
-            .prepare_cached("INSERT INTO claims (id, digest, target) VALUES (?1, ?2, ?3)")
-            .map_err(trouble)?;
-        for claim in claims {
-            let target = serde_json::to_string(&claim.target).map_err(odd)?;
-            insert
-                .execute(params![claim.id.0 as i64, claim.digest.0, target])
-                .map_err(trouble)?;
-        }
-        Ok(())
-    }
-
     /// Takes committed claims in.
     pub fn keep(&mut self, claims: &[Claim]) {
-        claims.iter().for_each(|claim| self.add(*claim));
-    }
-
-    fn add(&mut self, claim: Claim) {
-        self.newest.insert(claim.digest, claim);
-        self.order.push_back(claim);
+        for claim in claims {
+            self.newest.insert(claim.digest, *claim);
+            self.order.push_back((claim.id, claim.digest));
+        }
     }
 
     /// The newest claim of that digest that is still in memory.
@@ -69,75 +56,100 @@ impl Tail {
         self.newest.get(&digest).copied()
     }
 
-    /// Whether some must be moved even though the lane is busy.
-    pub fn is_long(&self) -> bool {
-        self.order.len() > TAIL_MAX
+    /// The oldest ones, if there are enough of them to be worth moving.
+    pub fn slice(&self) -> Vec<(ClaimId, Digest)> {
+        let enough = if self.order.len() >= SLICE { SLICE } else { 0 };
+        self.order.iter().take(enough).copied().collect()
     }
 
-    /// Moves a slice into the index; true when there is more to move.
-    pub fn index_slice(&mut self, db: &Connection) -> Result<bool, StoreError> {
-        let slice: Vec<Claim> = self.order.iter().take(SLICE).copied().collect();
-        let Some(last) = slice.last() else { return Ok(false) };
-        db.execute_batch("BEGIN IMMEDIATE").map_err(trouble)?;
-        let moved = Self::insert_slice(db, &slice, last.id);
-        if let Err(error) = moved.and_then(|()| db.execute_batch("COMMIT").map_err(trouble)) {
-            let _ = db.execute_batch("ROLLBACK");
-            return Err(error);
-        }
-        for claim in self.order.drain(..slice.len()) {
-            // A later claim of the same id may have replaced this one.
-            if self.newest.get(&claim.digest).is_some_and(|newest| newest.id == claim.id) {
-                self.newest.remove(&claim.digest);
+    /// Those that must be moved although the lane is busy: more than come in, once there are many.
+    pub fn overflow(&self, coming: usize) -> Vec<(ClaimId, Digest)> {
+        let enough = if self.order.len() > TAIL_MAX { SLICE.max(2 * coming) } else { 0 };
+        self.order.iter().take(enough).copied().collect()
+    }
+
+    /// Lets the oldest ones go, once the index has them.
+    pub fn release(&mut self, count: usize) {
+        for (id, digest) in self.order.drain(..count) {
+            // A later claim of the same id may have taken its place.
+            if self.newest.get(&digest).is_some_and(|newest| newest.id == id) {
+                self.newest.remove(&digest);
             }
         }
-        Ok(!self.order.is_empty())
-    }
-
-    fn insert_slice(db: &Connection, slice: &[Claim], last: ClaimId) -> Result<(), StoreError> {
-        let mut sorted = slice.to_vec();
-        sorted.sort_by_key(|claim| (claim.digest, claim.id));
-        let mut insert = db
-            .prepare_cached("INSERT OR REPLACE INTO claim_index (digest, claim) VALUES (?1, ?2)")
-            .map_err(trouble)?;
-        for claim in sorted {
-            insert.execute(params![claim.digest.0, claim.id.0 as i64]).map_err(trouble)?;
-        }
-        db.execute(
-            "INSERT OR REPLACE INTO state (name, body, crc) VALUES ('claims_indexed', ?1, 0)",
-            [last.0.to_string()],
-        )
-        .map_err(trouble)?;
-        Ok(())
     }
 }
 
-fn indexed_to(db: &Connection) -> Result<i64, StoreError> {
-    let text: Option<String> = db
-        .query_row("SELECT body FROM state WHERE name = 'claims_indexed'", [], |row| row.get(0))
-        .optional()
+/// Writes new claims at the end of the table.
+pub fn append(db: &Connection, claims: &[Claim]) -> Result<(), StoreError> {
+    let mut insert = db
+        .prepare_cached("INSERT INTO claims (id, digest, target, crc) VALUES (?1, ?2, ?3, ?4)")
         .map_err(trouble)?;
-    text.map_or(Ok(0), |text| text.parse().map_err(odd))
+    for claim in claims {
+        let target = serde_json::to_string(&claim.target).map_err(odd)?;
+        let (id, crc) = (key(claim.id.0), guard(claim.id, claim.digest, &target));
+        insert.execute(params![id, claim.digest.0, target, crc]).map_err(trouble)?;
+    }
+    Ok(())
+}
+
+/// Puts a slice into the index, in the index's own order; of one digest the newest stays.
+pub fn index(db: &Connection, slice: &[(ClaimId, Digest)]) -> Result<(), StoreError> {
+    let Some((last, _)) = slice.last() else { return Ok(()) };
+    let mut sorted = slice.to_vec();
+    sorted.sort_by_key(|(id, digest)| (*digest, *id));
+    let mut insert = db
+        .prepare_cached("INSERT OR REPLACE INTO claim_index (digest, claim) VALUES (?1, ?2)")
+        .map_err(trouble)?;
+    for (id, digest) in sorted {
+        insert.execute(params![digest.0, key(id.0)]).map_err(trouble)?;
+    }
+    let (body, crc) = encode(ValueRef::Text(INDEXED.as_bytes()), last)?;
+    let sql = "INSERT OR REPLACE INTO state (name, body, crc) VALUES (?1, ?2, ?3)";
+    let mut insert = db.prepare_cached(sql).map_err(trouble)?;
+    insert.execute(params![INDEXED, body, crc]).map_err(trouble)?;
+    Ok(())
+}
+
+/// The newest claim the index knows of.
+pub fn indexed_to(db: &Connection) -> Result<ClaimId, StoreError> {
+    let sql = "SELECT name, body, crc FROM state WHERE name = ?1";
+    let mut statement = db.prepare_cached(sql).map_err(trouble)?;
+    let mut rows = statement.query([INDEXED]).map_err(trouble)?;
+    let found = rows.next().map_err(trouble)?;
+    found.map_or(Ok(ClaimId(0)), |row| read_row("state", row))
 }
 
 /// A claim that has been moved into the index.
 pub fn indexed(db: &Connection, digest: Digest) -> Result<Option<Claim>, StoreError> {
     let mut statement = db
         .prepare_cached(
-            "SELECT c.id, c.digest, c.target FROM claim_index i JOIN claims c ON c.id = i.claim
-             WHERE i.digest = ?1",
+            "SELECT c.id, c.digest, c.target, c.crc
+             FROM claim_index i JOIN claims c ON c.id = i.claim WHERE i.digest = ?1",
         )
         .map_err(trouble)?;
     let mut rows = statement.query([digest.0]).map_err(trouble)?;
-    rows.next().map_err(trouble)?.map(read).transpose()
+    let found = rows.next().map_err(trouble)?.map(read).transpose()?;
+    if found.is_some_and(|claim| claim.digest != digest) {
+        return Err(StoreError::Corrupt("the index of claims names another claim".to_owned()));
+    }
+    Ok(found)
 }
 
-fn read(row: &rusqlite::Row<'_>) -> Result<Claim, StoreError> {
-    let id: i64 = row.get(0).map_err(trouble)?;
-    let digest: [u8; 16] = row.get(1).map_err(trouble)?;
-    let target: String = row.get(2).map_err(trouble)?;
-    Ok(Claim {
-        id: ClaimId(id as u64),
-        digest: Digest(digest),
-        target: serde_json::from_str(&target).map_err(odd)?,
-    })
+/// A row of the table, if it is what was written.
+pub fn read(row: &rusqlite::Row<'_>) -> Result<Claim, StoreError> {
+    let id = row.get_ref(0).map_err(trouble)?.as_i64().map_err(odd)?;
+    let wrong = |why: &str| StoreError::Corrupt(format!("row {id} of claims {why}"));
+    let digest: [u8; 16] = row.get(1).map_err(|_| wrong("has no digest"))?;
+    let target = row.get_ref(2).map_err(trouble)?.as_str().map_err(|_| wrong("is no text"))?;
+    let (id, digest) = (ClaimId(id.unsigned_abs()), Digest(digest));
+    let crc = row.get_ref(3).map_err(trouble)?.as_i64();
+    if crc.ok() != Some(i64::from(guard(id, digest, target))) {
+        return Err(wrong("fails its checksum"));
+    }
+    let target = serde_json::from_str(target).map_err(|_| wrong("makes no sense"))?;
+    Ok(Claim { id, digest, target })
+}
+
+fn guard(id: ClaimId, digest: Digest, target: &str) -> u32 {
+    checksum(ValueRef::Integer(key(id.0)), &[&digest.0, target.as_bytes()].concat())
 }

@@ -1,12 +1,15 @@
 //! The embedded store: one SQLite file in WAL mode, fsynced at every commit.
 //!
 //! One connection writes, and belongs to the lane. Readers have connections of their own. A
-//! background thread moves the log into the file, so that no commit has to.
+//! background thread moves the log into the file, so that hardly a commit has to.
 
 mod checkpoint;
-mod claims;
-mod row;
-mod schema;
+pub(crate) mod claims;
+pub(crate) mod recall;
+pub(crate) mod row;
+pub(crate) mod schema;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::fs::{File, OpenOptions};
@@ -17,10 +20,11 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use rialto_core::changes::Changes;
 use rialto_core::id::AnswerId;
+use rialto_core::time::Timestamp;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{Key, Page, Reader, Row, Store, StoreError};
-use checkpoint::Checkpointer;
+use checkpoint::{Checkpointer, Gate, Limits};
 use claims::Tail;
 
 /// The database inside the data directory.
@@ -29,13 +33,13 @@ pub const FILE: &str = "rialto.db";
 const LOCK: &str = "rialto.lock";
 /// Pages of the writer's cache: 64 MiB.
 const CACHE_KIB: i64 = -65_536;
-/// A log that once had to be longer is cut back to this.
-const LOG_BYTES_KEPT: u32 = checkpoint::LOG_PAGES_MAX * 4_096;
+/// Bytes in a page, for files made by this program.
+const PAGE: u32 = 4_096;
 /// How long a connection waits for another.
 const BUSY: Duration = Duration::from_secs(5);
 
 /// What a failed call means for us.
-fn trouble(error: rusqlite::Error) -> StoreError {
+pub(crate) fn trouble(error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full,
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
@@ -43,6 +47,10 @@ fn trouble(error: rusqlite::Error) -> StoreError {
         }
         _ => StoreError::Broken(error.to_string()),
     }
+}
+
+fn broken(error: std::io::Error) -> StoreError {
+    StoreError::Broken(error.to_string())
 }
 
 /// Rows in one file.
@@ -57,32 +65,85 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens or makes the store in a data directory.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
+        Self::open_limited(dir, Limits::default())
+    }
+
+    fn open_limited(dir: &Path, limits: Limits) -> Result<Self, StoreError> {
         let lock = lock(dir)?;
         let path = dir.join(FILE);
         let mut db = Connection::open(&path).map_err(trouble)?;
         db.busy_timeout(BUSY).map_err(trouble)?;
-        let mode: String = db
-            .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
-            .map_err(trouble)?;
-        // An error while switching silently leaves the old mode, and with it another durability.
-        if mode != "wal" {
-            return Err(StoreError::Broken(format!("journal mode is {mode}, not wal")));
-        }
-        db.execute_batch(&format!(
-            "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA temp_store = MEMORY;
-             PRAGMA cache_size = {CACHE_KIB}; PRAGMA journal_size_limit = {LOG_BYTES_KEPT};"
-        ))
-        .map_err(trouble)?;
+        schema::recognise(&db)?;
+        durable(&db, limits)?;
         db.set_prepared_statement_cache_capacity(128);
         schema::migrate(&db)?;
+        on_disk(dir)?;
         let tail = Arc::new(RwLock::new(Tail::load(&db)?));
-        let checkpointer = Checkpointer::start(&path, &mut db)?;
+        let checkpointer = Checkpointer::start(&path, &mut db, limits)?;
         Ok(Self { db, path, tail, checkpointer, _lock: lock })
+    }
+
+    /// The last moment the store knows of, before which no clock of a hub may start.
+    pub fn last_moment(&self) -> Result<Timestamp, StoreError> {
+        recall::last_moment(&self.db)
+    }
+
+    /// Runs one transaction: all of it or nothing.
+    fn at_once<R>(
+        &mut self,
+        work: impl FnOnce(&Self) -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        self.checkpointer.before_commit(&self.db)?;
+        self.db.execute_batch("BEGIN IMMEDIATE").map_err(trouble)?;
+        let written = work(self)
+            .and_then(|done| self.db.execute_batch("COMMIT").map_err(trouble).map(|()| done));
+        if written.is_err() && !self.db.is_autocommit() {
+            // What cannot be taken back is no longer known for certain.
+            self.db
+                .execute_batch("ROLLBACK")
+                .map_err(|error| StoreError::Broken(error.to_string()))?;
+        }
+        self.checkpointer.committed();
+        written
     }
 }
 
+/// Sets what durability rests on, and looks whether it took.
+fn durable(db: &Connection, limits: Limits) -> Result<(), StoreError> {
+    let mode: String =
+        db.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(trouble)?;
+    // An error while switching silently leaves the old mode, and with it another durability.
+    if mode != "wal" {
+        return Err(StoreError::Broken(format!("journal mode is {mode}, not wal")));
+    }
+    // A log that once had to be longer is cut back to what it may be.
+    let kept = limits.pages_max * PAGE;
+    db.execute_batch(&format!(
+        "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
+         PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = {kept};
+         PRAGMA temp_store = MEMORY; PRAGMA cache_size = {CACHE_KIB};"
+    ))
+    .map_err(trouble)?;
+    let level: i64 = db.query_row("PRAGMA synchronous", [], |row| row.get(0)).map_err(trouble)?;
+    if level != 2 {
+        return Err(StoreError::Broken(format!("synchronous is {level}, not full")));
+    }
+    Ok(())
+}
+
+/// The names of new files are data too: without this a power cut can lose the whole directory.
+fn on_disk(dir: &Path) -> Result<(), StoreError> {
+    let parent = dir.canonicalize().map_err(broken)?;
+    for dir in std::iter::once(dir).chain(parent.parent()) {
+        // Not every file system lets a directory be opened or synced; those keep names by themselves.
+        if let Ok(names) = File::open(dir) {
+            let _ = names.sync_all();
+        }
+    }
+    Ok(())
+}
+
 fn lock(dir: &Path) -> Result<File, StoreError> {
-    let broken = |error: std::io::Error| StoreError::Broken(error.to_string());
     let path = dir.join(LOCK);
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(path);
     let file = file.map_err(broken)?;
@@ -95,38 +156,43 @@ fn lock(dir: &Path) -> Result<File, StoreError> {
 
 impl Store for SqliteStore {
     fn rebuild(&mut self) -> Result<Changes, StoreError> {
-        write::rebuild(&self.db)
+        recall::rebuild(&self.db)
     }
 
     fn commit(&mut self, batch: &Changes, forgotten: &[AnswerId]) -> Result<(), StoreError> {
-        self.checkpointer.before_commit(&self.db)?;
-        self.db.execute_batch("BEGIN IMMEDIATE").map_err(trouble)?;
-        let written = write::batch(&self.db, batch, forgotten)
-            .and_then(|()| self.tail.write().write(&self.db, &batch.claims))
-            .and_then(|()| self.db.execute_batch("COMMIT").map_err(trouble));
-        if let Err(error) = written {
-            let _ = self.db.execute_batch("ROLLBACK");
-            return Err(error);
+        let moved = self.at_once(|store| {
+            write::batch(&store.db, batch, forgotten)?;
+            claims::append(&store.db, &batch.claims)?;
+            let overflow = store.tail.read().overflow(batch.claims.len());
+            claims::index(&store.db, &overflow)?;
+            Ok(overflow.len())
+        })?;
+        if moved + batch.claims.len() > 0 {
+            let mut tail = self.tail.write();
+            tail.release(moved);
+            tail.keep(&batch.claims);
         }
-        self.tail.write().keep(&batch.claims);
-        if self.tail.read().is_long() {
-            self.tail.write().index_slice(&self.db)?;
-        }
-        self.checkpointer.committed();
         Ok(())
     }
 
     fn load(&mut self, key: Key) -> Result<Option<Row>, StoreError> {
-        load(&self.db, &self.tail, key)
+        recall::load(&self.db, &self.tail, key)
     }
 
     fn tend(&mut self) -> Result<bool, StoreError> {
-        self.tail.write().index_slice(&self.db)
+        let slice = self.tail.read().slice();
+        if slice.is_empty() {
+            return Ok(false);
+        }
+        self.at_once(|store| claims::index(&store.db, &slice))?;
+        self.tail.write().release(slice.len());
+        Ok(!self.tail.read().slice().is_empty())
     }
 
     fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(&self.path, flags).map_err(trouble)?;
+        db.busy_timeout(BUSY).map_err(trouble)?;
         db.set_prepared_statement_cache_capacity(32);
         Ok(Box::new(SqliteReader { db, tail: self.tail.clone(), gate: self.checkpointer.gate() }))
     }
@@ -134,36 +200,19 @@ impl Store for SqliteStore {
 
 /// Reads beside the lane; sees what is committed.
 struct SqliteReader {
-    gate: Arc<RwLock<()>>,
     db: Connection,
     tail: Arc<RwLock<Tail>>,
+    gate: Gate,
 }
 
 impl Reader for SqliteReader {
     fn load(&mut self, key: Key) -> Result<Option<Row>, StoreError> {
-        let _gate = self.gate.read();
-        load(&self.db, &self.tail, key)
+        let _pass = self.gate.pass();
+        recall::load(&self.db, &self.tail, key)
     }
 
     fn page(&mut self, page: Page) -> Result<Vec<Row>, StoreError> {
-        let _gate = self.gate.read();
-        write::page(&self.db, page)
+        let _pass = self.gate.pass();
+        recall::page(&self.db, page)
     }
-}
-
-fn load(db: &Connection, tail: &RwLock<Tail>, key: Key) -> Result<Option<Row>, StoreError> {
-    Ok(match key {
-        Key::Claim(digest) => {
-            let newest = tail.read().get(digest);
-            newest.map_or_else(|| claims::indexed(db, digest), |found| Ok(Some(found)))?.map(Row::Claim)
-        }
-        Key::Job(id) => {
-            let archived = row::get(db, "archive", id.0)?;
-            archived.map_or_else(|| row::get(db, "jobs", id.0), |job| Ok(Some(job)))?.map(Row::Job)
-        }
-        Key::Transfer(id) => row::get(db, "transfers", id.0)?.map(Row::Transfer),
-        Key::Entry(id) => row::get(db, "entries", id.0)?.map(Row::Entry),
-        Key::Notice(id) => row::get(db, "notices", id.0)?.map(Row::Notice),
-        Key::Outcome(id) => row::get(db, "outcomes", id.0)?.map(Row::Outcome),
-    })
 }

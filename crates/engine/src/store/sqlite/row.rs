@@ -1,5 +1,6 @@
 //! Rows as text: JSON with a checksum, written by serde and checked when read.
 
+use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -8,19 +9,43 @@ use super::trouble;
 use crate::store::StoreError;
 
 /// A row's text and checksum.
-pub fn encode<T: Serialize>(row: &T) -> Result<(String, u32), StoreError> {
+pub fn encode<T: Serialize>(key: ValueRef<'_>, row: &T) -> Result<(String, u32), StoreError> {
     let body = serde_json::to_string(row).map_err(|error| StoreError::Broken(error.to_string()))?;
-    let crc = crc32fast::hash(body.as_bytes());
+    let crc = checksum(key, body.as_bytes());
     Ok((body, crc))
 }
 
-/// The row behind a text, if it is what was written.
-pub fn decode<T: DeserializeOwned>(table: &str, body: &str, crc: u32) -> Result<T, StoreError> {
-    if crc32fast::hash(body.as_bytes()) != crc {
-        return Err(StoreError::Corrupt(format!("a row of {table} fails its checksum")));
+/// The key counts too: a row that stands in the wrong place is not what was written.
+pub fn checksum(key: ValueRef<'_>, body: &[u8]) -> u32 {
+    let mut hash = crc32fast::Hasher::new();
+    match key {
+        ValueRef::Integer(id) => hash.update(&id.to_be_bytes()),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => hash.update(bytes),
+        ValueRef::Null | ValueRef::Real(_) => {}
     }
-    let wrong = |error| StoreError::Corrupt(format!("a row of {table} makes no sense: {error}"));
-    serde_json::from_str(body).map_err(wrong)
+    hash.update(body);
+    hash.finalize()
+}
+
+/// The row behind a statement's columns key, body and checksum, if it is what was written.
+pub fn read<T: DeserializeOwned>(table: &str, row: &rusqlite::Row<'_>) -> Result<T, StoreError> {
+    let key = row.get_ref(0).map_err(trouble)?;
+    let wrong = |why: String| StoreError::Corrupt(format!("row {} of {table} {why}", show(key)));
+    let body = row.get_ref(1).map_err(trouble)?;
+    let body = body.as_str().map_err(|error| wrong(format!("is no text: {error}")))?;
+    let crc = row.get_ref(2).map_err(trouble)?.as_i64();
+    if crc.ok() != Some(i64::from(checksum(key, body.as_bytes()))) {
+        return Err(wrong("fails its checksum".to_owned()));
+    }
+    serde_json::from_str(body).map_err(|error| wrong(format!("makes no sense: {error}")))
+}
+
+fn show(key: ValueRef<'_>) -> String {
+    match key {
+        ValueRef::Integer(id) => id.to_string(),
+        ValueRef::Text(text) => format!("{:?}", String::from_utf8_lossy(text)),
+        other => format!("of type {}", other.data_type()),
+    }
 }
 
 /// One row by its key.
@@ -29,15 +54,14 @@ pub fn get<T: DeserializeOwned>(
     table: &'static str,
     id: u64,
 ) -> Result<Option<T>, StoreError> {
-    let sql = format!("SELECT body, crc FROM {table} WHERE id = ?1");
+    let sql = format!("SELECT id, body, crc FROM {table} WHERE id = ?1");
     let mut statement = db.prepare_cached(&sql).map_err(trouble)?;
-    let mut rows = statement.query([id as i64]).map_err(trouble)?;
-    let Some(row) = rows.next().map_err(trouble)? else { return Ok(None) };
-    let body = row.get_ref(0).map_err(trouble)?.as_str().map_err(odd)?;
-    decode(table, body, row.get(1).map_err(trouble)?).map(Some)
+    let mut rows = statement.query([key(id)]).map_err(trouble)?;
+    let found = rows.next().map_err(trouble)?;
+    found.map(|row| read(table, row)).transpose()
 }
 
-/// All rows a statement gives, whose first two columns are body and checksum.
+/// All rows a statement gives, whose columns are key, body and checksum.
 pub fn all<T: DeserializeOwned>(
     table: &'static str,
     mut statement: CachedStatement<'_>,
@@ -46,10 +70,14 @@ pub fn all<T: DeserializeOwned>(
     let mut found = Vec::new();
     let mut rows = statement.query(arguments).map_err(trouble)?;
     while let Some(row) = rows.next().map_err(trouble)? {
-        let body = row.get_ref(0).map_err(trouble)?.as_str().map_err(odd)?;
-        found.push(decode(table, body, row.get(1).map_err(trouble)?)?);
+        found.push(read(table, row)?);
     }
     Ok(found)
+}
+
+/// An id as SQLite keeps it; the ids we hand out never come near the end.
+pub fn key(id: u64) -> i64 {
+    i64::try_from(id).unwrap_or(i64::MAX)
 }
 
 /// A column that is not the type it was written as.

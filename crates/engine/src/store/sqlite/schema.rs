@@ -28,7 +28,8 @@ const STEPS: &[&str] = &["
     CREATE TABLE notices  (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
     CREATE TABLE outcomes (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
     CREATE TABLE lines    (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
-    CREATE TABLE claims   (id INTEGER PRIMARY KEY, digest BLOB NOT NULL, target TEXT NOT NULL);
+    CREATE TABLE claims   (id INTEGER PRIMARY KEY, digest BLOB NOT NULL, target TEXT NOT NULL,
+                           crc INTEGER NOT NULL);
     -- Filled behind, in slices, when the lane is idle: random keys are what makes writing slow.
     CREATE TABLE claim_index (digest BLOB PRIMARY KEY, claim INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TABLE state    (name TEXT PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
@@ -37,16 +38,32 @@ const STEPS: &[&str] = &["
 /// The version this program writes.
 pub const KNOWN: i64 = STEPS.len() as i64;
 
-/// Brings the file up to date, or refuses one from the future.
-pub fn migrate(db: &Connection) -> Result<(), StoreError> {
-    let found: i64 = db
-        .query_row("PRAGMA user_version", [], |row| row.get(0))
-        .map_err(super::trouble)?;
+/// Says that a file is ours: "rial".
+const APPLICATION: i64 = 0x7269_616C;
+
+/// Refuses a file of another program or of a later version, before anything is changed in it.
+pub fn recognise(db: &Connection) -> Result<(), StoreError> {
+    let number = |sql| db.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(super::trouble);
+    let tables = number("SELECT count(*) FROM sqlite_schema")?;
+    if tables > 0 && number("PRAGMA application_id")? != APPLICATION {
+        return Err(StoreError::Corrupt("the file belongs to another program".to_owned()));
+    }
+    let found = number("PRAGMA user_version")?;
     if found > KNOWN {
         return Err(StoreError::Newer { found, known: KNOWN });
     }
+    Ok(())
+}
+
+/// Brings the file up to date.
+pub fn migrate(db: &Connection) -> Result<(), StoreError> {
+    let sql = "PRAGMA user_version";
+    let found: i64 = db.query_row(sql, [], |row| row.get(0)).map_err(super::trouble)?;
     for (version, step) in (1_i64..).zip(STEPS).filter(|(version, _)| *version > found) {
-        let whole = format!("BEGIN IMMEDIATE; {step} PRAGMA user_version = {version}; COMMIT;");
+        let whole = format!(
+            "BEGIN IMMEDIATE; {step} PRAGMA application_id = {APPLICATION};
+             PRAGMA user_version = {version}; COMMIT;"
+        );
         db.execute_batch(&whole).map_err(super::trouble)?;
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Agents: register, show, unregister, heartbeat, reputation.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::id::AgentId;
@@ -11,12 +11,12 @@ use serde_json::value::RawValue;
 use super::Answered;
 use crate::face::caller::Caller;
 use crate::face::{Floor, aliases};
-use crate::kit::fields::Fields;
+use crate::kit::fields::{Fields, Malformed};
 use crate::kit::{ijson, stamp, write};
-use crate::registry::codes::{Context, Failure, failed, json};
-use crate::registry::proof::{Anyone, Known, Sent, native};
+use crate::registry::codes::{Context, Failure, failed, json, unread};
+use crate::registry::proof::{Anyone, Known, Named, Sent, native};
 use crate::registry::wire::{Register, path_uuid};
-use crate::registry::{ID, shape, translate};
+use crate::registry::{ID, examples, shape, translate};
 
 #[derive(Serialize)]
 struct Registered {
@@ -30,7 +30,12 @@ struct Registered {
 }
 
 /// `POST /register`: a new agent, or an update of a known one (§3.1).
-pub async fn register(State(floor): State<Floor>, anyone: Anyone, shown: Shown, sent: Sent) -> Answered {
+pub async fn register(
+    State(floor): State<Floor>,
+    anyone: Anyone,
+    shown: Shown,
+    sent: Sent,
+) -> Answered {
     let wire = Register::read(&sent.0)?;
     if let Some(url) = wire.api_endpoint.as_deref().filter(|url| translate::is_callable(url)) {
         let blocked = |why| Failure::field("/api_endpoint", format!("api_endpoint {why}"));
@@ -51,8 +56,9 @@ pub async fn register(State(floor): State<Floor>, anyone: Anyone, shown: Shown, 
         agent_id: agent.native.clone(),
         reputation_score: write::score(desk.standing.score.millionths()),
         api_key: if fresh { Some(key.expose().to_owned()) } else { shown.0 },
-        webhook_secret: (agent.liveness == rialto_core::agent::Liveness::Reached)
-            .then(|| floor.engine.secret().webhook_secret(agent.id, agent.secret_generation).text()),
+        webhook_secret: (agent.liveness == rialto_core::agent::Liveness::Reached).then(|| {
+            floor.engine.secret().webhook_secret(agent.id, agent.secret_generation).text()
+        }),
     };
     Ok(json(if new { 201 } else { 200 }, &body))
 }
@@ -68,14 +74,15 @@ impl axum::extract::FromRequestParts<Floor> for Shown {
         _: &Floor,
     ) -> Result<Self, Self::Rejection> {
         let header = parts.headers.get(axum::http::header::AUTHORIZATION);
-        let key = header.and_then(|value| value.to_str().ok()).and_then(rialto_engine::keys::bearer);
+        let key =
+            header.and_then(|value| value.to_str().ok()).and_then(rialto_engine::keys::bearer);
         // An operator's key is nobody's api_key.
         Ok(Self(key.filter(|key| key.starts_with("rk_")).map(str::to_owned)))
     }
 }
 
 /// `GET /agents/{agent_id}`: what anybody may know about an agent.
-pub async fn show(State(floor): State<Floor>, Path(id): Path<String>) -> Answered {
+pub async fn show(State(floor): State<Floor>, _: Anyone, Named(id): Named) -> Answered {
     let id = path_uuid(&id, "agent_id")?.to_string();
     let now = floor.engine.now();
     floor.engine.look(|world| {
@@ -98,7 +105,7 @@ struct Gone {
 }
 
 /// `DELETE /agents/{agent_id}`: off the lists; the id stays reserved.
-pub async fn unregister(State(floor): State<Floor>, known: Known, Path(id): Path<String>) -> Answered {
+pub async fn unregister(State(floor): State<Floor>, known: Known, Named(id): Named) -> Answered {
     let id = path_uuid(&id, "agent_id")?.to_string();
     let (agent, by_operator) = floor.engine.look(|world| {
         if known.0.caller == Caller::Operator {
@@ -121,8 +128,9 @@ struct Beaten {
 
 /// `POST /heartbeat`: the agent is there and will go on saying so.
 pub async fn heartbeat(State(floor): State<Floor>, known: Known, sent: Sent) -> Answered {
-    let json_body = ijson::read(&sent.0).map_err(crate::kit::fields::Malformed::from)?;
-    let f = Fields::of(&json_body, "")?;
+    let whole = unread(examples::BEAT);
+    let body = ijson::read(&sent.0).map_err(Malformed::from).map_err(&whole)?;
+    let f = Fields::of(&body, "").map_err(&whole)?;
     let id = f.required("agent_id", f.uuid("agent_id")?)?.to_string();
     let agent = floor.engine.look(|world| known.agent(world, Some(&id)))?;
     let done = floor.engine.run_once(Command::Beat { agent }, known.0.once).await;
@@ -146,7 +154,7 @@ struct Stats {
 }
 
 /// `GET /reputation/{agent_id}`.
-pub async fn reputation(State(floor): State<Floor>, Path(id): Path<String>) -> Answered {
+pub async fn reputation(State(floor): State<Floor>, _: Anyone, Named(id): Named) -> Answered {
     let id = path_uuid(&id, "agent_id")?.to_string();
     floor.engine.look(|world| {
         let agent = public(world, &id).ok_or_else(Failure::not_found)?;
@@ -170,16 +178,19 @@ struct NotApplied {
 }
 
 /// `POST /reputation/{agent_id}/success` and `/failure`: answered, and nothing changes (D17).
-pub async fn claim_reputation(State(floor): State<Floor>, Path(id): Path<String>) -> Answered {
+pub async fn claim_reputation(State(floor): State<Floor>, _: Anyone, Named(id): Named) -> Answered {
     let id = path_uuid(&id, "agent_id")?.to_string();
     floor.engine.look(|world| {
         let agent = public(world, &id).ok_or_else(Failure::not_found)?;
         let standing = world.desk(agent).ok_or_else(Failure::not_found)?.standing;
-        Ok(json(200, &NotApplied {
-            agent_id: id.clone(),
-            applied: false,
-            score: write::score(standing.score.millionths()),
-            reason: "scores move only when a job settles",
-        }))
+        Ok(json(
+            200,
+            &NotApplied {
+                agent_id: id.clone(),
+                applied: false,
+                score: write::score(standing.score.millionths()),
+                reason: "scores move only when a job settles",
+            },
+        ))
     })
 }

@@ -1,7 +1,9 @@
 //! Discovery: who offers a skill, best first; and what skills there are.
+//!
+//! No key is needed. One that is shown is checked all the same, and is a sign of its agent's life.
 
 use axum::extract::{RawQuery, State};
-use rialto_core::money::Credits;
+use rialto_core::money::{Credits, NotMoney};
 use rialto_core::reputation::Score;
 use rialto_core::world::discover::Wanted;
 use serde::Serialize;
@@ -11,8 +13,9 @@ use crate::face::Floor;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, Kind};
 use crate::kit::query::Query;
-use crate::registry::codes::json;
-use crate::registry::proof::Sent;
+use crate::registry::codes::{json, unread};
+use crate::registry::examples;
+use crate::registry::proof::{Anyone, Sent};
 use crate::registry::shape::{self, Entry};
 use crate::registry::wire::DECIMALS;
 
@@ -38,13 +41,21 @@ struct Question {
 }
 
 /// `GET /discover?skill=…` (§3.2).
-pub async fn get(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answered {
+pub async fn get(State(floor): State<Floor>, _: Anyone, RawQuery(raw): RawQuery) -> Answered {
     let query = Query::read(raw.as_deref().unwrap_or_default())?;
     let skill = query.text("skill").filter(|skill| !skill.is_empty());
-    let missing = || Malformed { field: "?skill".to_owned(), message: "skill is required".to_owned() };
+    let missing =
+        || Malformed { field: "?skill".to_owned(), message: "skill is required".to_owned() };
+    let no_score = || Malformed {
+        field: "?min_reputation".to_owned(),
+        message: format!("min_reputation {NOT_A_SCORE}"),
+    };
     let question = Question {
         skill: skill.ok_or_else(missing)?.to_owned(),
-        min_reputation: query.score("min_reputation")?.unwrap_or(0),
+        min_reputation: query
+            .text("min_reputation")
+            .map_or(Some(0), least_score)
+            .ok_or_else(no_score)?,
         max_cost: query.credits("max_cost", DECIMALS)?,
         min_jobs: query.integer("min_jobs", 0..=i64::MAX)?.unwrap_or(0).unsigned_abs(),
         limit: query.integer("limit", 1..=LIMIT_MAX)?.unwrap_or(LIMIT) as usize,
@@ -54,9 +65,10 @@ pub async fn get(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answere
 }
 
 /// `POST /discover`: the same names as JSON (D1).
-pub async fn post(State(floor): State<Floor>, sent: Sent) -> Answered {
-    let body = ijson::read(&sent.0).map_err(Malformed::from)?;
-    let f = Fields::of(&body, "")?;
+pub async fn post(State(floor): State<Floor>, _: Anyone, sent: Sent) -> Answered {
+    let whole = unread(examples::QUESTION);
+    let body = ijson::read(&sent.0).map_err(Malformed::from).map_err(&whole)?;
+    let f = Fields::of(&body, "").map_err(&whole)?;
     let within = |name: &str, low: i64, high: i64| match f.integer(name)? {
         Some(n) if !(low..=high).contains(&n) => {
             Err(f.fail(name, format!("must be a whole number from {low} to {high}")))
@@ -78,14 +90,28 @@ pub async fn post(State(floor): State<Floor>, sent: Sent) -> Answered {
     Ok(find(&floor, &question))
 }
 
-/// A score in millionths, read from its digits like an amount.
+/// The lowest score asked for, from a body.
 fn min_reputation(f: &Fields<'_, '_>) -> Result<i64, Malformed> {
     const NAME: &str = "min_reputation";
-    let wrong = || f.fail(NAME, "must be a number from 0 to 100");
     let Some(given) = f.get(NAME) else { return Ok(0) };
-    let Kind::Number(digits) = given.kind() else { return Err(wrong()) };
-    let value = Credits::parse(digits, 6).map_err(|_| wrong())?;
-    Some(value.micros()).filter(|score| *score <= Score::MAX.millionths()).ok_or_else(wrong)
+    let found = match given.kind() {
+        Kind::Number(digits) => least_score(digits),
+        _ => None,
+    };
+    found.ok_or_else(|| f.fail(NAME, NOT_A_SCORE))
+}
+
+const NOT_A_SCORE: &str = "must be a number from 0 to 100";
+
+/// The lowest score, in millionths, that is no lower than the number.
+fn least_score(digits: &str) -> Option<i64> {
+    let millionths = match Credits::parse(digits, 6) {
+        Ok(exact) => exact.micros(),
+        // A computed bound such as 66.66666666666667 falls between two scores; the upper one counts.
+        Err(NotMoney::TooFine { .. }) => (digits.parse::<f64>().ok()? * 1e6).ceil() as i64,
+        Err(_) => return None,
+    };
+    Some(millionths).filter(|score| *score <= Score::MAX.millionths())
 }
 
 fn find(floor: &Floor, question: &Question) -> axum::response::Response {
@@ -116,7 +142,7 @@ struct Skills {
 }
 
 /// `GET /skills`.
-pub async fn skills(State(floor): State<Floor>) -> Answered {
+pub async fn skills(State(floor): State<Floor>, _: Anyone) -> Answered {
     let (mut skills, total_agents) = floor.engine.look(|world| {
         let names: Vec<String> = world.skills.names().map(str::to_owned).collect();
         (names, world.online_count())
@@ -135,7 +161,7 @@ struct Health {
 }
 
 /// `GET /health`.
-pub async fn health(State(floor): State<Floor>) -> Answered {
+pub async fn health(State(floor): State<Floor>, _: Anyone) -> Answered {
     let (agents_online, total_skills) =
         floor.engine.look(|world| (world.online_count(), world.skills.names().count()));
     let writable = floor.engine.is_writable();

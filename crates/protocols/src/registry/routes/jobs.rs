@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Canceller, Command, JobRef};
@@ -16,12 +16,12 @@ use crate::face::Floor;
 use crate::face::caller::Caller;
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
-use crate::registry::codes::{Context, Failure, RefusedJob, failed, json};
-use crate::registry::proof::{Known, Sent, differs, native};
+use crate::registry::codes::{Context, Failure, RefusedJob, failed, json, unread};
+use crate::registry::proof::{Known, Named, Sent, differs, native};
 use crate::registry::shape::{self, Forwarded};
 use crate::registry::translate::{self, Fresh};
 use crate::registry::wire::{JobPost, path_uuid};
-use crate::registry::{ID, routes::agents::public};
+use crate::registry::{ID, examples};
 
 /// Jobs given to a worker at once.
 const FETCHED_MAX: usize = 50;
@@ -30,7 +30,7 @@ const WAIT_MAX: i64 = 30;
 
 /// `POST /jobs`: the hub picks the worker, or the body names it.
 pub async fn post(State(floor): State<Floor>, known: Known, sent: Sent) -> Answered {
-    let wire = JobPost::read(&sent.0)?;
+    let wire = JobPost::read(&sent.0).map_err(unread(examples::JOB))?;
     ask(&floor, known, wire).await
 }
 
@@ -38,11 +38,11 @@ pub async fn post(State(floor): State<Floor>, known: Known, sent: Sent) -> Answe
 pub async fn post_to(
     State(floor): State<Floor>,
     known: Known,
-    Path(agent): Path<String>,
+    Named(agent): Named,
     sent: Sent,
 ) -> Answered {
     let agent = path_uuid(&agent, "agent_id")?;
-    let mut wire = JobPost::read(&sent.0)?;
+    let mut wire = JobPost::read(&sent.0).map_err(unread(examples::JOB))?;
     if wire.agent_id.is_some_and(|named| named != agent) {
         return Err(Failure::field("/agent_id", "agent_id differs from the one in the path"));
     }
@@ -64,7 +64,8 @@ async fn open(floor: &Floor, known: Known, wire: JobPost) -> Answered {
     let worker = match wire.agent_id {
         None => None,
         Some(id) => {
-            let found = floor.engine.look(|world| public(world, &id.to_string()));
+            // Also one that has left: a repeat still gets its first answer, and a new job none.
+            let found = floor.engine.look(|world| world.agent_named(ID, &id.to_string()));
             Some(found.ok_or_else(Failure::not_found)?)
         }
     };
@@ -75,8 +76,7 @@ async fn open(floor: &Floor, known: Known, wire: JobPost) -> Answered {
     let ids = floor.engine.ids();
     let fresh = Fresh { uuid: ids.uuid(), job_id: ids.uuid() };
     let settings = &floor.settings.registry;
-    let command =
-        translate::open_job(wire, requester, worker, fresh, settings, floor.engine.now());
+    let command = translate::open_job(wire, requester, worker, fresh, settings, floor.engine.now());
     let ran = floor.engine.run_once(command, known.0.once).await;
     let ran = ran.map_err(|failure| failed(failure, Context::Job))?;
     let Answer::Job { job, .. } = ran.answer else { return Err(Failure::not_found()) };
@@ -87,9 +87,8 @@ async fn open(floor: &Floor, known: Known, wire: JobPost) -> Answered {
 fn requester(floor: &Floor, known: &Known, named: Option<&str>) -> Result<Requester, Failure> {
     floor.engine.look(|world| match known.0.caller {
         Caller::Nobody | Caller::Former(_) => {
-            let named = named.ok_or_else(|| {
-                Failure::field("/orchestrator_id", "orchestrator_id is required")
-            })?;
+            let named = named
+                .ok_or_else(|| Failure::field("/orchestrator_id", "orchestrator_id is required"))?;
             let name = named.to_lowercase();
             match (native(world, &name), world.agent_named(ID, &name)) {
                 (Some(agent), _) => Ok(Requester::Agent(agent)),
@@ -157,14 +156,14 @@ pub async fn by_either_name(floor: &Floor, id: uuid::Uuid) -> Result<Arc<Job>, F
 }
 
 /// `GET /jobs/{job_id}`: how it stands, for its two parties.
-pub async fn show(State(floor): State<Floor>, known: Known, Path(id): Path<String>) -> Answered {
+pub async fn show(State(floor): State<Floor>, known: Known, Named(id): Named) -> Answered {
     let job = seen(&floor, &known, &id).await?;
     let status = if job.state.is_final() { 200 } else { 202 };
     Ok(shape::answer(&floor, &job, status))
 }
 
 /// `POST /jobs/{job_id}/cancel`: called off before the worker has it.
-pub async fn cancel(State(floor): State<Floor>, known: Known, Path(id): Path<String>) -> Answered {
+pub async fn cancel(State(floor): State<Floor>, known: Known, Named(id): Named) -> Answered {
     let job = seen(&floor, &known, &id).await?;
     let by = match (known.0.caller, &job.requester) {
         (Caller::Agent(agent), _) => Canceller::Agent(agent),
@@ -172,7 +171,7 @@ pub async fn cancel(State(floor): State<Floor>, known: Known, Path(id): Path<Str
         // A guest has no key to show; on an open hub its word is enough.
         (_, Requester::Guest(_)) => Canceller::Operator,
     };
-    let command = Command::Cancel { job: JobRef::Uuid(job.uuid), by };
+    let command = Command::Cancel { job: JobRef::Id(job.id), by };
     let ran = floor.engine.run_once(command, known.0.once).await;
     match ran.map_err(|failure| failed(failure, Context::Job))?.answer {
         Answer::Job { job, .. } => Ok(shape::answer(&floor, &job, 200)),
@@ -189,7 +188,7 @@ struct Work {
 pub async fn fetch(
     State(floor): State<Floor>,
     known: Known,
-    Path(id): Path<String>,
+    Named(id): Named,
     RawQuery(raw): RawQuery,
 ) -> Answered {
     let id = path_uuid(&id, "agent_id")?.to_string();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::id::{EntryId, OwnerId};
@@ -20,13 +20,13 @@ use crate::face::caller::Caller;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson;
 use crate::kit::query::Query;
-use crate::registry::codes::{Context, Failure, failed, json};
-use crate::registry::proof::{Known, Sent, differs};
+use crate::registry::codes::{Context, Failure, failed, json, unread};
+use crate::registry::proof::{Known, Named, Sent, differs};
 use crate::registry::shape::{TransferBody, money};
 use crate::registry::wire::{
     DECIMALS, TransferPost, ledger_name, owner_name, path_owner, path_uuid,
 };
-use crate::registry::translate;
+use crate::registry::{examples, translate};
 
 /// Transactions listed at once, at most and when nothing is said.
 const AUDIT_MAX: i64 = 500;
@@ -46,7 +46,7 @@ struct Transferred {
 
 /// `POST /transfer`: pay, or confirm what a job's hold has paid (§3.5).
 pub async fn transfer(State(floor): State<Floor>, known: Known, sent: Sent) -> Answered {
-    let wire = TransferPost::read(&sent.0)?;
+    let wire = TransferPost::read(&sent.0).map_err(unread(examples::TRANSFER))?;
     if !floor.engine.look(|world| known.speaks_for(world, &wire.from_owner)) {
         return Err(differs());
     }
@@ -91,8 +91,9 @@ impl<'a> Account<'a> {
 
 /// `POST /accounts`: an account, and for the operator a grant.
 pub async fn open_account(State(floor): State<Floor>, known: Known, sent: Sent) -> Answered {
-    let body = ijson::read(&sent.0).map_err(Malformed::from)?;
-    let f = Fields::of(&body, "")?;
+    let whole = unread(examples::ACCOUNT);
+    let body = ijson::read(&sent.0).map_err(Malformed::from).map_err(&whole)?;
+    let f = Fields::of(&body, "").map_err(&whole)?;
     let amount = f.credits("initial_balance", DECIMALS)?.unwrap_or(Credits::ZERO);
     let command = if known.0.is_operator() {
         Command::Grant { name: ledger_name(&f, "owner_id")?, amount }
@@ -112,7 +113,7 @@ pub async fn open_account(State(floor): State<Floor>, known: Known, sent: Sent) 
 }
 
 /// `GET /accounts/{owner_id}`: for its owner and the operator; to others it does not exist.
-pub async fn account(State(floor): State<Floor>, known: Known, Path(name): Path<String>) -> Answered {
+pub async fn account(State(floor): State<Floor>, known: Known, Named(name): Named) -> Answered {
     let name = path_owner(&name)?;
     let owner = floor.engine.look(|world| {
         let allowed = known.0.is_operator() || known.speaks_for(world, name);
@@ -134,7 +135,8 @@ pub async fn audit(State(floor): State<Floor>, known: Known, RawQuery(raw): RawQ
     let limit = query.integer("limit", 1..=AUDIT_MAX)?.unwrap_or(AUDIT) as usize;
     let job = query.text("job_id").map(|id| path_uuid(id, "?job_id")).transpose()?;
     let whose = whose(&floor, &known, query.text("owner_id"))?;
-    let (entries, total) = entries(&floor, whose, if job.is_some() { usize::MAX } else { limit }).await?;
+    let (entries, total) =
+        entries(&floor, whose, if job.is_some() { usize::MAX } else { limit }).await?;
     let mut transactions = Vec::new();
     let mut matching = 0;
     for entry in entries {
@@ -185,7 +187,8 @@ async fn entries(
     let mut found = Vec::new();
     let mut before = EntryId(u64::MAX);
     while found.len() < limit {
-        let page = floor.engine.page(Page::Entries { before, limit: 1_000 }).await.map_err(wrong)?;
+        let page =
+            floor.engine.page(Page::Entries { before, limit: 1_000 }).await.map_err(wrong)?;
         if page.is_empty() {
             break;
         }
@@ -231,9 +234,9 @@ pub async fn economy(State(floor): State<Floor>, known: Known) -> Answered {
     let body = floor.engine.look(|world| {
         let all = known.0.is_operator() || known.0.caller == Caller::Nobody;
         let own = known.own(world);
-        let shown = world.owners().filter(|owner| {
-            owner.id != Owner::ISSUANCE && (all || Some(owner.id) == own)
-        });
+        let shown = world
+            .owners()
+            .filter(|owner| owner.id != Owner::ISSUANCE && (all || Some(owner.id) == own));
         let balances = shown.take(BALANCES_MAX).map(|o| (o.name.clone(), money(o.available)));
         Economy {
             total_accounts: world.owners().count() - 1,

@@ -1,6 +1,6 @@
 //! Results: by the worker's key, or by the callback URL made for the job.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use rialto_core::answer::Answer;
 use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
@@ -14,10 +14,10 @@ use super::Answered;
 use super::jobs::by_either_name;
 use crate::face::Floor;
 use crate::kit::fields::Malformed;
-use crate::registry::codes::{Context, Failure, failed, json};
-use crate::registry::proof::{Anyone, Known, Sent, differs};
+use crate::registry::codes::{Context, Failure, failed, json, unread};
+use crate::registry::proof::{Anyone, Known, Named, Sent, differs};
 use crate::registry::wire::ResultPost;
-use crate::registry::{ID, shape, token, translate};
+use crate::registry::{ID, examples, shape, token, translate};
 
 #[derive(Serialize)]
 struct Accepted<'a> {
@@ -28,8 +28,9 @@ struct Accepted<'a> {
 
 /// `POST /results`: the assigned agent's word about its job (§3.4).
 pub async fn post(State(floor): State<Floor>, known: Known, sent: Sent) -> Answered {
-    let wire = ResultPost::read(&sent.0)?;
-    let missing = || Malformed { field: "/job_id".to_owned(), message: "job_id is required".to_owned() };
+    let wire = ResultPost::read(&sent.0).map_err(unread(examples::RESULT))?;
+    let missing =
+        || Malformed { field: "/job_id".to_owned(), message: "job_id is required".to_owned() };
     let id = wire.job_id.ok_or_else(missing)?;
     let named = wire.agent_id.map(|id| id.to_string());
     let by = floor.engine.look(|world| known.agent(world, named.as_deref()))?;
@@ -41,7 +42,7 @@ pub async fn post(State(floor): State<Floor>, known: Known, sent: Sent) -> Answe
 pub async fn call_back(
     State(floor): State<Floor>,
     anyone: Anyone,
-    Path(text): Path<String>,
+    Named(text): Named,
     sent: Sent,
 ) -> Answered {
     let token = token::read(floor.engine.secret(), &text).ok_or_else(Failure::not_found)?;
@@ -49,11 +50,10 @@ pub async fn call_back(
     let found = found.map_err(|failure| failed(failure, Context::Job))?;
     let job = found.filter(|job| job.epoch == token.epoch).ok_or_else(Failure::not_found)?;
     let worker = job.worker().ok_or_else(Failure::not_found)?;
-    let wire = ResultPost::read(&sent.0)?;
+    let wire = ResultPost::read(&sent.0).map_err(unread(examples::RESULT))?;
     let named = wire.agent_id.map(|id| id.to_string());
-    let is_worker = |name: &str| {
-        floor.engine.look(|world| world.agent_named(ID, name)) == Some(worker)
-    };
+    let is_worker =
+        |name: &str| floor.engine.look(|world| world.agent_named(ID, name)) == Some(worker);
     if named.is_some_and(|name| !is_worker(&name)) {
         return Err(differs());
     }
@@ -73,7 +73,7 @@ async fn accept(
     once: Option<Idempotency>,
 ) -> Answered {
     floor.engine.seen(by);
-    let command = translate::report(wire, JobRef::Uuid(job.uuid), by);
+    let command = translate::report(wire, JobRef::Id(job.id), by);
     let ran = floor.engine.run_once(command, once).await;
     let Answer::Job { job: now, .. } = ran.map_err(|failure| failed(failure, Context::Job))?.answer
     else {

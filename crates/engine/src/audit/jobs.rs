@@ -1,0 +1,219 @@
+//! Jobs: where each may stand, and that every hold ended once and with its job.
+
+use std::collections::HashMap;
+
+use rialto_core::id::{AgentId, JobId, OwnerId};
+use rialto_core::job::{Job, Requester, State};
+use rialto_core::money::Credits;
+use rusqlite::Connection;
+
+use super::Check;
+use super::claims::Claims;
+use super::people::People;
+use super::rows::{Ids, Rows};
+use super::scratch::Scratch;
+use crate::store::StoreError;
+use crate::store::sqlite::{row, trouble};
+
+/// Sums kept while walking through all jobs.
+struct Walk<'p> {
+    people: &'p People,
+    states: Check,
+    holds: Check,
+    money: &'p Scratch,
+    claims: &'p mut Claims,
+    held: HashMap<OwnerId, i128>,
+    /// For each worker: the ids of its finished jobs, less those named as being before another.
+    /// In a chain that leaves the newest.
+    worked: HashMap<AgentId, i128>,
+    before: Scratch,
+}
+
+/// Walks through live and finished jobs, oldest first.
+pub fn recount(
+    rows: &mut Rows<'_>,
+    people: &People,
+    holds: Check,
+    money: &Scratch,
+    claims: &mut Claims,
+) -> Result<(Check, Check), StoreError> {
+    let states = Check::new("jobs.states");
+    let (held, worked, before) = (HashMap::new(), HashMap::new(), Scratch::new()?);
+    let mut walk = Walk { people, states, holds, money, claims, held, worked, before };
+    let next = rows.next.job.0;
+    let both = "SELECT count(*) FROM jobs JOIN archive USING (id)";
+    for id in super::ids(rows.db, "SELECT id FROM jobs JOIN archive USING (id) LIMIT 100")? {
+        walk.states.breach(|| format!("job {id} is live and finished"));
+    }
+    let twice = super::ids(rows.db, both)?.first().copied().unwrap_or(0);
+    let mut count = 0;
+    rows.each(
+        "archive",
+        Some(Ids::Below(next)),
+        |one: &Job| one.id.0,
+        |db, job| {
+            count += 1;
+            walk.finished(&job)?;
+            walk.any(db, &job)
+        },
+    )?;
+    rows.each(
+        "jobs",
+        Some(Ids::Below(next)),
+        |one: &Job| one.id.0,
+        |db, job| {
+            count += 1;
+            walk.live(&job);
+            walk.any(db, &job)
+        },
+    )?;
+    rows.counted("jobs", count - twice, next);
+    for job in walk.money.left()? {
+        walk.holds.breach(|| format!("money moved for job {job}, which does not exist"));
+    }
+    walk.asked(rows.db)?;
+    walk.ends();
+    Ok((walk.states, walk.holds))
+}
+
+impl Walk<'_> {
+    /// What holds for every job.
+    fn any(&mut self, db: &Connection, job: &Job) -> Result<(), StoreError> {
+        let id = job.id;
+        self.states.rows += 1;
+        let payer = match job.requester {
+            Requester::Agent(agent) => {
+                let person = self.people.agents.get(&agent);
+                self.states.holds(person.is_some(), || format!("job {id} was asked by nobody"));
+                person.map(|person| person.owner)
+            }
+            Requester::Guest(_) => None,
+        };
+        self.states.holds(job.payer == payer, || format!("job {id} is paid by {:?}", job.payer));
+        let turn = job.assignment.is_none_or(|turn| {
+            let worker = self.people.agents.get(&turn.worker);
+            worker.is_some_and(|worker| worker.owner == turn.owner) && job.epoch > 0
+        });
+        self.states.holds(turn, || format!("the worker of job {id} is nobody"));
+        self.claims.of_job(db, job)?;
+        self.money(job)
+    }
+
+    /// Set aside once, never more than offered; captured what was reported; the rest given back.
+    fn money(&mut self, job: &Job) -> Result<(), StoreError> {
+        self.holds.rows += 1;
+        let (id, moved) = (job.id, self.money.take(job.id.0)?);
+        let left = moved.held - moved.captured - moved.released;
+        self.holds.holds(moved.holds <= 1, || format!("job {id} was held {} times", moved.holds));
+        self.holds.holds(moved.held == job.purse().micros(), || {
+            format!("job {id} held {}, and {} were offered", moved.held, job.purse().micros())
+        });
+        self.holds.holds(moved.captured <= moved.held, || {
+            format!("job {id} captured {} of {} held", moved.captured, moved.held)
+        });
+        self.holds.holds(left == job.held.micros(), || {
+            format!("job {id} says it holds {}, and its lines leave {left}", job.held.micros())
+        });
+        if job.state.is_final() {
+            self.holds.holds(left == 0, || format!("job {id} has ended and still holds {left}"));
+            let paid = job.report.as_ref().map_or(0, |report| report.paid.micros());
+            self.holds.holds(moved.captured == paid, || {
+                format!("job {id} captured {}, and {paid} were reported", moved.captured)
+            });
+        } else if let Some(payer) = job.payer {
+            *self.held.entry(payer).or_default() += i128::from(job.held.micros());
+        }
+        Ok(())
+    }
+
+    fn live(&mut self, job: &Job) {
+        let id = job.id;
+        let live = !job.state.is_final() && job.state != State::Open;
+        self.states.holds(live, || format!("job {id} is {:?} and still with the live", job.state));
+        self.states.holds(job.state.is_final() || job.due().is_some(), || {
+            format!("job {id} is never due")
+        });
+        let in_hand =
+            matches!(job.state, State::Assigned | State::Running | State::Deferred { .. });
+        self.states.holds(in_hand == job.assignment.is_some(), || {
+            format!("job {id} is {:?} with worker {:?}", job.state, job.worker())
+        });
+        let willing = job.worker().is_none_or(|worker| !job.declined.contains(&worker));
+        self.states.holds(willing, || format!("job {id} is with somebody who declined it"));
+        let unended = job.ended_at.is_none() && job.report.is_none();
+        self.states.holds(unended, || format!("job {id} is live and has an end"));
+    }
+
+    fn finished(&mut self, job: &Job) -> Result<(), StoreError> {
+        let id = job.id;
+        let last = job.state.is_final();
+        self.states.holds(last, || format!("job {id} is {:?} and with the finished", job.state));
+        self.states.holds(job.ended_at.is_some(), || format!("job {id} ended at no time"));
+        let told = job.report.is_some() == (job.state != State::Withdrawn);
+        self.states.holds(told, || format!("job {id} is {:?} and has no report", job.state));
+        let paid = job.report.as_ref().map_or(Credits::ZERO, |report| report.paid);
+        let done = job.state == State::Completed;
+        let ok = job.report.as_ref().is_some_and(|report| report.ok);
+        self.states
+            .holds(ok == done, || format!("job {id} is {:?}, against its report", job.state));
+        self.states.holds(done || paid.is_zero(), || format!("job {id} was paid for nothing"));
+        let price = job.assignment.map_or(Credits::ZERO, |turn| turn.price);
+        self.states.holds(paid <= price, || format!("job {id} was paid more than agreed"));
+        let willing = job.worker().is_none_or(|worker| !job.declined.contains(&worker));
+        self.states
+            .holds(!done || willing, || format!("job {id} was done by somebody who declined it"));
+        if let Some(worker) = job.worker().filter(|_| job.state != State::Withdrawn) {
+            let before = job.before_worked.unwrap_or_default();
+            *self.worked.entry(worker).or_default() += i128::from(id.0) - i128::from(before.0);
+            let first = self.before.first(worker.0, before.0)?;
+            self.states
+                .holds(first, || format!("job {id} and another follow {before} of {worker}"));
+        }
+        Ok(())
+    }
+
+    /// Each requester's jobs, oldest first, name the one before.
+    fn asked(&mut self, db: &Connection) -> Result<(), StoreError> {
+        let sql = "SELECT id, body ->> '$.requester.Agent', body ->> 'before_asked'
+                   FROM (SELECT id, body FROM jobs UNION ALL SELECT id, body FROM archive)
+                   WHERE json_valid(body) ORDER BY id";
+        let mut statement = db.prepare(sql).map_err(trouble)?;
+        let mut rows = statement.query([]).map_err(trouble)?;
+        let mut last: HashMap<i64, i64> = HashMap::new();
+        while let Some(found) = rows.next().map_err(trouble)? {
+            let number = |at| found.get::<_, Option<i64>>(at).unwrap_or_default();
+            let (id, before) = (number(0).unwrap_or_default(), number(2));
+            let Some(agent) = number(1) else { continue };
+            let known = last.insert(agent, id);
+            self.states.holds(before == known, || {
+                format!("job {id} of agent {agent} follows {before:?}, not {known:?}")
+            });
+        }
+        for desk in self.people.desks.values() {
+            let newest = last.get(&row::key(desk.agent.0)).map(|id| JobId(id.unsigned_abs()));
+            self.states.holds(desk.last_asked == newest, || {
+                let said = desk.last_asked;
+                format!("the newest job agent {} asked for is {newest:?}, not {said:?}", desk.agent)
+            });
+        }
+        Ok(())
+    }
+
+    /// What only shows at the end.
+    fn ends(&mut self) {
+        for owner in self.people.owners.values() {
+            let (name, said) = (&owner.name, i128::from(owner.held.micros()));
+            let held = self.held.remove(&owner.id).unwrap_or(0);
+            self.holds.holds(said == held, || {
+                format!("{name} has {said} held, and its live jobs hold {held}")
+            });
+        }
+        for desk in self.people.desks.values() {
+            let newest = self.worked.get(&desk.agent).copied().unwrap_or(0);
+            let said = desk.last_worked.unwrap_or_default();
+            self.states.holds(i128::from(said.0) == newest, || {
+                format!("the newest job agent {} finished is {newest}, not {said}", desk.agent)
+            });
+        }
+    }
+}

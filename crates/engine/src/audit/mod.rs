@@ -1,0 +1,137 @@
+//! The audit: an offline recount of every promise that can be recounted.
+//!
+//! It reads one snapshot of the file and never writes to it, so a running hub is not in its way,
+//! and a killed one has left everything it needs. Balances, scores, positions and states are
+//! computed anew from the rows alone and compared with what the rows say.
+
+mod books;
+mod claims;
+mod inbox;
+mod jobs;
+mod people;
+mod rows;
+mod scratch;
+#[cfg(test)]
+mod tests;
+mod trust;
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+use serde::Serialize;
+
+use crate::store::StoreError;
+use crate::store::sqlite::{FILE, schema, trouble};
+use rows::Rows;
+
+/// Breaches told in full; the rest is only counted.
+const BREACHES_MAX: usize = 100;
+
+/// What was recounted.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub checks: Vec<Check>,
+}
+
+/// One promise.
+#[derive(Debug, Serialize)]
+pub struct Check {
+    pub name: &'static str,
+    /// Rows looked at.
+    pub rows: u64,
+    /// What was found wrong, the first hundred of it.
+    pub breaches: Vec<String>,
+    pub breaches_total: u64,
+}
+
+impl Report {
+    /// Whether nothing was found wrong.
+    pub fn is_clean(&self) -> bool {
+        self.checks.iter().all(|check| check.breaches_total == 0)
+    }
+}
+
+impl Check {
+    fn new(name: &'static str) -> Self {
+        Self { name, rows: 0, breaches: Vec::new(), breaches_total: 0 }
+    }
+
+    /// Notes a breach.
+    fn breach(&mut self, what: impl FnOnce() -> String) {
+        self.breaches_total += 1;
+        if self.breaches.len() < BREACHES_MAX {
+            self.breaches.push(what());
+        }
+    }
+
+    /// Notes a breach unless something holds.
+    fn holds(&mut self, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.breach(what);
+        }
+    }
+}
+
+/// Recounts a data directory.
+pub fn audit(dir: &Path) -> Result<Report, StoreError> {
+    let path = dir.join(FILE);
+    if !path.exists() {
+        return Err(StoreError::Missing(dir.display().to_string()));
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(&path, flags).map_err(trouble)?;
+    // Everything is read at one moment, whatever a hub does meanwhile.
+    db.execute_batch("BEGIN").map_err(trouble)?;
+    schema::recognise(&db)?;
+    let file = whole(&db)?;
+    let mut rows = Rows::new(&db)?;
+    let (people, keys, aliases) = people::read(&mut rows)?;
+    let mut claims = claims::recount(&mut rows)?;
+    let books = books::recount(&mut rows, &people)?;
+    let (states, holds) =
+        jobs::recount(&mut rows, &people, books.holds, &books.money, &mut claims)?;
+    let reputation = trust::recount(&mut rows, &people)?;
+    let inbox = inbox::recount(&mut rows, &people)?;
+    let (checksums, counters) = rows.finish()?;
+    let [chain, sums, history, transfers] = books.checks;
+    let checks = vec![
+        file,
+        chain,
+        sums,
+        history,
+        transfers,
+        holds,
+        states,
+        reputation,
+        inbox,
+        claims.check,
+        aliases,
+        keys,
+        checksums,
+        counters,
+    ];
+    Ok(Report { checks })
+}
+
+/// The file itself: trees, pages, and what the database was told to check.
+fn whole(db: &Connection) -> Result<Check, StoreError> {
+    let mut check = Check::new("file");
+    check.rows = db
+        .query_row("PRAGMA page_count", [], |row| row.get::<_, i64>(0))
+        .map_err(trouble)?
+        .unsigned_abs();
+    let mut statement = db.prepare("PRAGMA integrity_check").map_err(trouble)?;
+    let mut rows = statement.query([]).map_err(trouble)?;
+    while let Some(row) = rows.next().map_err(trouble)? {
+        let said: String = row.get(0).map_err(trouble)?;
+        check.holds(said == "ok", || said.clone());
+    }
+    Ok(check)
+}
+
+/// The numbers a statement gives.
+fn ids(db: &Connection, sql: &str) -> Result<Vec<u64>, StoreError> {
+    let mut statement = db.prepare(sql).map_err(trouble)?;
+    let rows = statement.query_map([], |row| row.get::<_, i64>(0)).map_err(trouble)?;
+    rows.map(|id| id.map(i64::unsigned_abs).map_err(trouble)).collect()
+}

@@ -1,0 +1,143 @@
+//! Rows: each table read once from end to end, every row against its checksum.
+
+use rialto_core::changes::Counters;
+use rusqlite::Connection;
+use serde::de::DeserializeOwned;
+
+use super::Check;
+use crate::store::StoreError;
+use crate::store::sqlite::{claims, recall, row, trouble};
+
+/// The tables, and what is noticed about any row of any of them.
+pub struct Rows<'d> {
+    pub db: &'d Connection,
+    pub next: Counters,
+    checksums: Check,
+    counters: Check,
+}
+
+/// How the ids of a table must be.
+#[derive(Clone, Copy)]
+pub enum Ids {
+    /// From 1 to the last one handed out, without gap: nothing is ever taken away.
+    Whole(u64),
+    /// Below the next one.
+    Below(u64),
+}
+
+impl<'d> Rows<'d> {
+    pub fn new(db: &'d Connection) -> Result<Self, StoreError> {
+        let (mut checksums, mut counters) = (Check::new("checksums"), Check::new("counters"));
+        let next = match recall::counters(db) {
+            Ok(next) => {
+                checksums.rows += u64::from(next.is_some());
+                next
+            }
+            Err(StoreError::Corrupt(why)) => {
+                checksums.breach(|| why);
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        if next.is_none() {
+            let lines = "SELECT EXISTS (SELECT 1 FROM lines)";
+            let used: bool = db.query_row(lines, [], |row| row.get(0)).map_err(trouble)?;
+            counters.holds(!used, || "there are rows and no counters".to_owned());
+        }
+        Ok(Self { db, next: next.unwrap_or_default(), checksums, counters })
+    }
+
+    /// Every row of a table in the order of its ids. Rows that cannot be read are noted and left out.
+    pub fn each<T: DeserializeOwned>(
+        &mut self,
+        table: &'static str,
+        ids: Option<Ids>,
+        own_id: impl Fn(&T) -> u64,
+        mut each: impl FnMut(&Connection, T) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let sql = format!("SELECT id, body, crc FROM {table} ORDER BY id");
+        self.read(table, &sql, ids, |rows, found, id| {
+            let found: T = row::read(table, found)?;
+            if own_id(&found) != id {
+                let why = format!("row {id} of {table} says it is row {}", own_id(&found));
+                return Err(StoreError::Corrupt(why));
+            }
+            each(rows, found)
+        })
+    }
+
+    /// Every claim, in order.
+    pub fn claims(
+        &mut self,
+        mut each: impl FnMut(&Connection, rialto_core::alias::Claim) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let sql = "SELECT id, digest, target, crc FROM claims ORDER BY id";
+        let ids = Some(Ids::Whole(self.next.claim.0));
+        self.read("claims", sql, ids, |db, found, _| each(db, claims::read(found)?))
+    }
+
+    /// Compares how many rows there are with how many ids were handed out.
+    pub fn counted(&mut self, what: &str, count: u64, next: u64) {
+        self.counters.rows += 1;
+        let lost = || format!("{what}: {count} rows, and {next} would come next");
+        self.counters.holds(count + 1 == next, lost);
+    }
+
+    /// Tables whose rows have no further promise to keep.
+    fn rest(&mut self) -> Result<(), StoreError> {
+        use rialto_core::event::Line;
+        use rialto_core::memory::Memory;
+        let (lines, answers) = (self.next.event.0, self.next.answer.0);
+        self.each("lines", Some(Ids::Whole(lines)), |one: &Line| one.id.0, |_, _| Ok(()))?;
+        self.each("memories", Some(Ids::Below(answers)), |one: &Memory| one.id.0, |_, _| Ok(()))?;
+        let sql = "SELECT skill, body, crc FROM turns";
+        self.read("turns", sql, None, |_, found, _| {
+            row::read::<rialto_core::job::select::Turn>("turns", found).map(drop)
+        })
+    }
+
+    fn read(
+        &mut self,
+        table: &'static str,
+        sql: &str,
+        ids: Option<Ids>,
+        mut each: impl FnMut(&Connection, &rusqlite::Row<'_>, u64) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut statement = self.db.prepare(sql).map_err(trouble)?;
+        let mut rows = statement.query([]).map_err(trouble)?;
+        let mut expected = 1;
+        while let Some(found) = rows.next().map_err(trouble)? {
+            self.checksums.rows += 1;
+            let id = found.get_ref(0).map_err(trouble)?.as_i64().unwrap_or(0).unsigned_abs();
+            match ids {
+                Some(Ids::Whole(_)) => {
+                    let gap = || format!("{table}: {expected} comes next, and there is {id}");
+                    self.counters.holds(id == expected, gap);
+                    expected = id + 1;
+                }
+                Some(Ids::Below(next)) => {
+                    let used = || format!("{table}: {id} is used, and {next} would come next");
+                    self.counters.holds(id < next, used);
+                }
+                None => {}
+            }
+            match each(self.db, found, id) {
+                Ok(()) => {}
+                Err(StoreError::Corrupt(why)) => self.checksums.breach(|| why),
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(Ids::Whole(next)) = ids {
+            self.counters.rows += 1;
+            let end = || format!("{table} ends before {expected}, and {next} would come next");
+            self.counters.holds(expected == next, end);
+        }
+        Ok(())
+    }
+
+    /// What was noticed on the way.
+    pub fn finish(mut self) -> Result<(Check, Check), StoreError> {
+        self.rest()?;
+        Ok((self.checksums, self.counters))
+    }
+}

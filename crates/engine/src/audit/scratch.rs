@@ -1,0 +1,109 @@
+//! Scratch paper: sums by key that may not fit in memory, in a database that is thrown away.
+
+use rusqlite::{Connection, params};
+
+use crate::store::StoreError;
+use crate::store::sqlite::trouble;
+
+/// What one job moved, in millionths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    pub held: i64,
+    pub captured: i64,
+    pub released: i64,
+    /// How many times something was set aside.
+    pub holds: i64,
+}
+
+/// Paper for one kind of note each.
+pub struct Scratch(Connection);
+
+impl Scratch {
+    /// An empty sheet.
+    pub fn new() -> Result<Self, StoreError> {
+        // An empty name is a file of SQLite's own, gone when it is closed.
+        let db = Connection::open("").map_err(trouble)?;
+        db.execute_batch(
+            "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN;
+             CREATE TABLE moved (job INTEGER PRIMARY KEY, held INTEGER, captured INTEGER,
+                                 released INTEGER, holds INTEGER);
+             CREATE TABLE seen (a INTEGER, b INTEGER, PRIMARY KEY (a, b)) WITHOUT ROWID;
+             CREATE TABLE replaced (digest BLOB, claim INTEGER, target TEXT,
+                                    PRIMARY KEY (digest, claim)) WITHOUT ROWID;",
+        )
+        .map_err(trouble)?;
+        db.set_prepared_statement_cache_capacity(16);
+        Ok(Self(db))
+    }
+
+    /// Adds to what a job moved.
+    pub fn add(&self, job: u64, more: Moved) -> Result<(), StoreError> {
+        let mut statement = self
+            .0
+            .prepare_cached(
+                "INSERT INTO moved VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT (job) DO UPDATE SET held = held + ?2, captured = captured + ?3,
+                                                 released = released + ?4, holds = holds + ?5",
+            )
+            .map_err(trouble)?;
+        let Moved { held, captured, released, holds } = more;
+        let row = params![job as i64, held, captured, released, holds];
+        statement.execute(row).map_err(trouble)?;
+        Ok(())
+    }
+
+    /// What a job moved. Taken off the paper, so that what stays is what nobody asked for.
+    pub fn take(&self, job: u64) -> Result<Moved, StoreError> {
+        let sql = "DELETE FROM moved WHERE job = ?1 RETURNING held, captured, released, holds";
+        let mut statement = self.0.prepare_cached(sql).map_err(trouble)?;
+        let mut rows = statement.query([job as i64]).map_err(trouble)?;
+        let mut moved = Moved::default();
+        while let Some(row) = rows.next().map_err(trouble)? {
+            moved = Moved {
+                held: row.get(0).map_err(trouble)?,
+                captured: row.get(1).map_err(trouble)?,
+                released: row.get(2).map_err(trouble)?,
+                holds: row.get(3).map_err(trouble)?,
+            };
+        }
+        Ok(moved)
+    }
+
+    /// Jobs that moved something and that nobody asked about.
+    pub fn left(&self) -> Result<Vec<u64>, StoreError> {
+        let mut statement = self.0.prepare("SELECT job FROM moved LIMIT 1000").map_err(trouble)?;
+        let rows = statement.query_map([], |row| row.get::<_, i64>(0)).map_err(trouble)?;
+        rows.map(|id| id.map(i64::unsigned_abs).map_err(trouble)).collect()
+    }
+
+    /// Notes a pair; false when it was there already.
+    pub fn first(&self, a: u64, b: u64) -> Result<bool, StoreError> {
+        let sql = "INSERT OR IGNORE INTO seen VALUES (?1, ?2)";
+        let mut statement = self.0.prepare_cached(sql).map_err(trouble)?;
+        Ok(statement.execute([a as i64, b as i64]).map_err(trouble)? == 1)
+    }
+
+    /// Notes a claim in whose place another stands now, or the one that stands last.
+    pub fn replaced(&self, digest: &[u8; 16], claim: u64, target: &str) -> Result<(), StoreError> {
+        let sql = "INSERT OR IGNORE INTO replaced VALUES (?1, ?2, ?3)";
+        let mut statement = self.0.prepare_cached(sql).map_err(trouble)?;
+        statement.execute(params![digest, claim as i64, target]).map_err(trouble)?;
+        Ok(())
+    }
+
+    /// Every such claim, those of one id together and in order.
+    pub fn chains(
+        &self,
+        mut each: impl FnMut([u8; 16], u64, &str) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let sql = "SELECT digest, claim, target FROM replaced ORDER BY digest, claim";
+        let mut statement = self.0.prepare(sql).map_err(trouble)?;
+        let mut rows = statement.query([]).map_err(trouble)?;
+        while let Some(row) = rows.next().map_err(trouble)? {
+            let id: i64 = row.get(1).map_err(trouble)?;
+            let target: String = row.get(2).map_err(trouble)?;
+            each(row.get(0).map_err(trouble)?, id.unsigned_abs(), &target)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,184 @@
+//! The audit finds nothing in an honest store, and names what somebody planted.
+
+mod planted;
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use rialto_core::agent::Liveness;
+use rialto_core::command::Command;
+use rialto_core::world::Rules;
+use rusqlite::Connection;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{BREACHES_MAX, Report, audit};
+use crate::scene::{DAWN, Life, agent_in, credits, enrol, open, pay};
+use crate::store::sqlite::{FILE, SqliteStore, row};
+use crate::store::{Store, StoreError};
+use crate::testkit::{StandingClock, engine};
+
+/// A store with a long and honest life, made once and only ever copied.
+fn honest() -> &'static Path {
+    static MADE: OnceLock<TempDir> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let dir = tempfile::tempdir().expect("a directory can be made");
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+        runtime.block_on(grow(dir.path()));
+        dir
+    })
+    .path()
+}
+
+async fn grow(dir: &Path) {
+    let store = SqliteStore::open(dir).expect("nobody else has it open");
+    let rules = Rules { welcome_grant: credits("40"), ..Rules::default() };
+    let clock = StandingClock::at(DAWN);
+    let started = engine(Box::new(store), rules, clock.clone()).expect("it is empty");
+    let engine = started.engine;
+    Life::new(11).lead(&engine, &clock, 250).await;
+    // Enough transfers to fill a slice of the index of claims, and then some.
+    let pays = (0..300).map(|n| pay(2_000_000 + n, "ada", "bob", "0.01"));
+    for order in pays {
+        let engine = engine.clone();
+        tokio::spawn(async move { engine.run(Command::Pay(Box::new(order))).await });
+    }
+    // Whatever else happened, there is a live job with money in it and a push on its way.
+    let run = |command| engine.run(command);
+    let asker = enrol("asker", "asker", &[]);
+    let asker = agent_in(&run(Command::Enrol(Box::new(asker))).await.expect("a new name"));
+    let mut helper = enrol("helper", "helper", &[("help", "1")]);
+    (helper.liveness, helper.endpoint) = (Liveness::Reached, Some("https://h.example".to_owned()));
+    run(Command::Enrol(Box::new(helper))).await.expect("a new name");
+    let order = open(1_000_000, asker, "help", "2", engine.now());
+    run(Command::OpenJob(Box::new(order))).await.expect("somebody takes it");
+    engine.stop().await;
+    drop(engine);
+    tokio::task::spawn_blocking(|| started.lane.join()).await.expect("joins").expect("in peace");
+}
+
+/// A copy of the honest store.
+fn copy() -> TempDir {
+    let dir = tempfile::tempdir().expect("a directory can be made");
+    std::fs::copy(honest().join(FILE), dir.path().join(FILE)).expect("copied");
+    dir
+}
+
+fn behind(dir: &Path) -> Connection {
+    Connection::open(dir.join(FILE)).expect("the file is there")
+}
+
+/// Changes the text of a row and seals it again, as somebody would who knows how.
+fn rewrite(db: &Connection, table: &str, id: i64, change: impl FnOnce(&mut Value)) {
+    let (key, body): (rusqlite::types::Value, String) = db
+        .query_row(&format!("SELECT rowid, body FROM {table} WHERE id = {id}"), [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .expect("the row is there");
+    let mut value: Value = serde_json::from_str(&body).expect("rows are JSON");
+    change(&mut value);
+    let body = value.to_string();
+    let crc = row::checksum((&key).into(), body.as_bytes());
+    let sql = format!("UPDATE {table} SET body = ?1, crc = ?2 WHERE id = ?3");
+    db.execute(&sql, rusqlite::params![body, crc, id]).expect("rewritten");
+}
+
+/// The first number a question gives.
+fn number(db: &Connection, sql: &str) -> i64 {
+    db.query_row(sql, [], |row| row.get(0)).unwrap_or_else(|error| panic!("{sql}: {error}"))
+}
+
+/// The names of the checks that failed.
+fn failed(report: &Report) -> Vec<&'static str> {
+    let bad = report.checks.iter().filter(|check| check.breaches_total > 0);
+    bad.map(|check| check.name).collect()
+}
+
+#[test]
+fn an_honest_store_is_clean_and_every_check_had_something_to_look_at() {
+    let report = audit(honest()).expect("readable");
+    assert!(report.is_clean(), "{report:#?}");
+    let names: Vec<_> = report.checks.iter().map(|check| check.name).collect();
+    assert_eq!(
+        names,
+        [
+            "file",
+            "ledger.chain",
+            "ledger.sums",
+            "ledger.history",
+            "transfers",
+            "holds",
+            "jobs.states",
+            "reputation",
+            "inbox",
+            "claims",
+            "aliases",
+            "keys",
+            "checksums",
+            "counters"
+        ]
+    );
+    for check in &report.checks {
+        assert!(check.rows > 9, "{check:?}");
+    }
+    let json = serde_json::to_value(&report).expect("it can be printed");
+    assert_eq!(json["checks"][1]["name"], "ledger.chain");
+    let db = behind(honest());
+    assert!(number(&db, "SELECT count(*) FROM claim_index") > 500, "some are in the index");
+    assert!(
+        number(&db, "SELECT count(*) FROM claims")
+            > number(&db, "SELECT count(*) FROM claim_index")
+    );
+}
+
+#[test]
+fn an_empty_store_is_clean() {
+    let dir = tempfile::tempdir().expect("a directory can be made");
+    drop(SqliteStore::open(dir.path()).expect("free"));
+    let report = audit(dir.path()).expect("readable");
+    assert!(report.is_clean(), "{report:#?}");
+}
+
+#[test]
+fn a_hub_that_runs_or_was_killed_can_be_audited() {
+    let dir = tempfile::tempdir().expect("a directory can be made");
+    let mut store = SqliteStore::open(dir.path()).expect("free");
+    let mut script = crate::scene::Script::default();
+    crate::store::suite::history(&mut script, &mut store);
+    let report = audit(dir.path()).expect("a running hub is not in the way");
+    assert!(report.is_clean(), "{report:#?}");
+    assert!(report.checks.iter().any(|check| check.name == "ledger.chain" && check.rows > 5));
+    let killed = tempfile::tempdir().expect("a directory can be made");
+    for name in [FILE.to_owned(), format!("{FILE}-wal")] {
+        std::fs::copy(dir.path().join(&name), killed.path().join(&name)).expect("copied");
+    }
+    let after = audit(killed.path()).expect("readable");
+    assert!(after.is_clean(), "{after:#?}");
+    let rows = |report: &Report| report.checks.iter().map(|check| check.rows).collect::<Vec<_>>();
+    assert_eq!(rows(&after)[1..], rows(&report)[1..], "the same rows but for the file's pages");
+    store.commit(&script.run(crate::scene::grant("ada", "1")).1, &[]).expect("nor the other way");
+}
+
+#[test]
+fn what_is_no_store_of_ours_is_an_error_and_no_report() {
+    let dir = tempfile::tempdir().expect("a directory can be made");
+    assert!(matches!(audit(dir.path()), Err(StoreError::Missing(_))));
+    assert!(!dir.path().join(FILE).exists(), "nothing is made by looking");
+    std::fs::write(dir.path().join(FILE), vec![b'?'; 9_000]).expect("written");
+    assert!(matches!(audit(dir.path()), Err(StoreError::Corrupt(_))));
+    let newer = copy();
+    behind(newer.path()).execute_batch("PRAGMA user_version = 99").expect("done");
+    assert!(matches!(audit(newer.path()), Err(StoreError::Newer { .. })));
+}
+
+#[test]
+fn many_breaches_are_counted_and_the_first_hundred_told() {
+    let dir = copy();
+    let rotten = behind(dir.path()).execute("UPDATE lines SET body = body || ' '", []);
+    let rotten = rotten.expect("rotted") as u64;
+    let report = audit(dir.path()).expect("readable");
+    let check = report.checks.iter().find(|check| check.name == "checksums").expect("there");
+    assert!(rotten > BREACHES_MAX as u64, "there were {rotten}");
+    assert_eq!((check.breaches.len(), check.breaches_total), (BREACHES_MAX, rotten));
+    assert!(!report.is_clean());
+}

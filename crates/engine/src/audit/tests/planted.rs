@@ -1,0 +1,352 @@
+//! Breaches planted one by one, each of which must be named by its check.
+
+use super::*;
+
+/// Plants something in a copy; the given check must be among those that fail.
+fn plant(check: &str, what: &str, how: impl FnOnce(&Connection)) {
+    let dir = copy();
+    let db = behind(dir.path());
+    how(&db);
+    drop(db);
+    let report = audit(dir.path()).expect("a store with breaches can be read");
+    let failed = failed(&report);
+    assert!(failed.contains(&check), "{what}: only {failed:?} noticed");
+}
+
+fn run(sql: &'static str) -> impl FnOnce(&Connection) {
+    move |db| {
+        let changed = db.execute(sql, []).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        assert!(changed > 0, "{sql} found nothing to spoil");
+    }
+}
+
+/// Adds to a number in a row.
+fn add(value: &mut Value, path: &str, more: i64) {
+    let number = value.pointer_mut(path).unwrap_or_else(|| panic!("no {path}"));
+    *number = (number.as_i64().unwrap_or(0) + more).into();
+}
+
+#[test]
+fn the_chain_of_the_ledger() {
+    plant("ledger.chain", "an amount changed", |db| {
+        rewrite(db, "entries", 3, |entry| add(entry, "/amount", 1));
+    });
+    plant("ledger.chain", "the last line gone", |db| {
+        run("DELETE FROM entries WHERE id = (SELECT max(id) FROM entries)")(db);
+    });
+    plant("ledger.chain", "a line in the middle gone", run("DELETE FROM entries WHERE id = 5"));
+    plant(
+        "ledger.chain",
+        "a column changed",
+        run("UPDATE entries SET amount = amount + 1 WHERE id = 4"),
+    );
+}
+
+#[test]
+fn the_sums_of_the_ledger() {
+    plant("ledger.sums", "an owner richer", |db| {
+        rewrite(db, "owners", 1, |owner| add(owner, "/available", 1));
+        run("UPDATE owners SET available = available + 1 WHERE id = 1")(db);
+    });
+    plant("ledger.sums", "an owner gone", run("DELETE FROM owners WHERE id = 2"));
+    plant("ledger.sums", "a column changed", run("UPDATE owners SET held = held + 1 WHERE id = 1"));
+    plant("file", "a balance below zero", |db| {
+        db.execute_batch("PRAGMA ignore_check_constraints = ON").expect("set");
+        run("UPDATE owners SET available = -1 WHERE id = 1")(db);
+    });
+}
+
+#[test]
+fn the_history_of_each_account() {
+    plant("ledger.history", "a line that leads elsewhere", |db| {
+        let id = number(db, "SELECT max(id) FROM entries WHERE kind = 'hold'");
+        rewrite(db, "entries", id, |entry| entry["before_from"] = 1.into());
+    });
+    plant("ledger.history", "an account that begins too late", |db| {
+        rewrite(db, "owners", 1, |owner| owner["newest"] = 1.into());
+    });
+    plant("ledger.history", "a payment not counted", |db| {
+        rewrite(db, "owners", 1, |owner| add(owner, "/movements", -1));
+    });
+    plant("ledger.history", "the volume", |db| counters(db, |next| add(next, "/volume", 5)));
+}
+
+fn counters(db: &Connection, change: impl FnOnce(&mut Value)) {
+    let sql = "SELECT body FROM state WHERE name = 'counters'";
+    let body: String = db.query_row(sql, [], |row| row.get(0)).expect("there");
+    let mut value: Value = serde_json::from_str(&body).expect("JSON");
+    change(&mut value);
+    let body = value.to_string();
+    let crc = row::checksum(rusqlite::types::ValueRef::Text(b"counters"), body.as_bytes());
+    db.execute(
+        "UPDATE state SET body = ?1, crc = ?2 WHERE name = 'counters'",
+        rusqlite::params![body, crc],
+    )
+    .expect("rewritten");
+}
+
+#[test]
+fn transfers() {
+    plant("transfers", "another amount", |db| {
+        let id = number(db, "SELECT min(id) FROM transfers WHERE body ->> 'settled_by_hold' = 0");
+        rewrite(db, "transfers", id, |transfer| add(transfer, "/amount", 1));
+    });
+    plant("transfers", "one that never moved", |db| {
+        let id = number(db, "SELECT min(id) FROM transfers WHERE body ->> 'settled_by_hold' = 0");
+        rewrite(db, "transfers", id, |transfer| transfer["settled_by_hold"] = true.into());
+    });
+}
+
+const PAID: &str = "SELECT min(id) FROM archive WHERE body ->> '$.report.paid' > 0";
+const LIVE: &str =
+    "SELECT max(id) FROM jobs WHERE body ->> 'held' > 0 AND body ->> 'state' = 'Assigned'";
+
+#[test]
+fn holds() {
+    plant("holds", "more reported than captured", |db| {
+        rewrite(db, "archive", number(db, PAID), |job| add(job, "/report/paid", 1));
+    });
+    plant("holds", "a live job that forgets its hold", |db| {
+        rewrite(db, "jobs", number(db, LIVE), |job| job["held"] = 0.into());
+    });
+    plant("holds", "a hold that outlives its job", |db| {
+        let id = number(db, LIVE);
+        rewrite(db, "jobs", id, |job| {
+            job["state"] = "Failed".into();
+            job["ended_at"] = 1.into();
+        });
+        db.execute("INSERT INTO archive SELECT * FROM jobs WHERE id = ?1", [id]).expect("moved");
+        db.execute("DELETE FROM jobs WHERE id = ?1", [id]).expect("moved");
+    });
+}
+
+#[test]
+fn the_states_of_jobs() {
+    plant("jobs.states", "a finished job among the live", |db| {
+        rewrite(db, "jobs", number(db, LIVE), |job| job["state"] = "Completed".into());
+    });
+    plant("jobs.states", "a live job among the finished", |db| {
+        rewrite(db, "archive", number(db, PAID), |job| job["state"] = "Running".into());
+    });
+    plant("jobs.states", "one in both places", |db| {
+        let sql = format!("INSERT INTO archive SELECT * FROM jobs WHERE id = ({LIVE})");
+        assert_eq!(db.execute(&sql, []).expect("copied"), 1);
+    });
+    plant("jobs.states", "no end", |db| {
+        rewrite(db, "archive", number(db, PAID), |job| job["ended_at"] = Value::Null);
+    });
+    plant("jobs.states", "no report", |db| {
+        rewrite(db, "archive", number(db, PAID), |job| job["report"] = Value::Null);
+    });
+    plant("jobs.states", "a worker who declined", |db| {
+        rewrite(db, "jobs", number(db, LIVE), |job| {
+            let worker = job["assignment"]["worker"].clone();
+            job["declined"] = vec![worker].into();
+        });
+    });
+    plant("jobs.states", "assigned to nobody", |db| {
+        rewrite(db, "jobs", number(db, LIVE), |job| job["assignment"] = Value::Null);
+    });
+    plant("jobs.states", "a requester's history cut", |db| {
+        let sql = "SELECT max(id) FROM archive WHERE body ->> 'before_asked' IS NOT NULL";
+        rewrite(db, "archive", number(db, sql), |job| job["before_asked"] = Value::Null);
+    });
+    plant("jobs.states", "a worker's history cut", |db| {
+        let sql = "SELECT max(id) FROM archive WHERE body ->> 'before_worked' IS NOT NULL";
+        rewrite(db, "archive", number(db, sql), |job| job["before_worked"] = Value::Null);
+    });
+}
+
+#[test]
+fn reputation() {
+    let counted = "SELECT max(id) FROM outcomes WHERE body ->> 'counted' = 1";
+    plant("reputation", "a better score", |db| {
+        rewrite(db, "outcomes", number(db, counted), |one| add(one, "/score_after", 1));
+    });
+    plant("reputation", "a gap in the numbers", |db| {
+        rewrite(db, "outcomes", number(db, counted), |one| add(one, "/number", 1));
+    });
+    plant("reputation", "a chain that leads elsewhere", |db| {
+        rewrite(db, "outcomes", number(db, counted), |one| one["before"] = 999_999.into());
+    });
+    plant("reputation", "a failure that became a success", |db| {
+        let sql = "SELECT max(id) FROM outcomes WHERE body ->> 'ok' = 0";
+        rewrite(db, "outcomes", number(db, sql), |one| one["ok"] = true.into());
+    });
+    plant("reputation", "a desk that praises itself", |db| {
+        rewrite(db, "desks", 1, |desk| add(desk, "/standing/score", 1_000_000));
+    });
+    plant("reputation", "counted within one owner", |db| {
+        let sql = "SELECT max(o.id) FROM outcomes o JOIN archive j ON j.id = o.body ->> 'job'
+                   WHERE o.body ->> 'counted' = 0
+                   AND j.body ->> 'payer' = j.body ->> '$.assignment.owner'";
+        rewrite(db, "outcomes", number(db, sql), |one| one["counted"] = true.into());
+    });
+    plant("reputation", "a judgement twice", |db| {
+        let id = number(db, counted);
+        let job = number(db, &format!("SELECT body ->> 'job' FROM outcomes WHERE id = {id}"));
+        let sql = format!(
+            "SELECT max(a.id) FROM outcomes a JOIN outcomes b ON b.id = {id}
+             WHERE a.id <> b.id AND a.body ->> 'subject' = b.body ->> 'subject'"
+        );
+        rewrite(db, "outcomes", number(db, &sql), |one| one["job"] = job.into());
+    });
+    plant("reputation", "a job that does not exist", |db| {
+        rewrite(db, "outcomes", number(db, counted), |one| one["job"] = 999_999.into());
+    });
+}
+
+#[test]
+fn inboxes() {
+    let told = "SELECT max(id) FROM notices WHERE body ->> 'position' > 1";
+    plant("inbox", "a gap", |db| {
+        rewrite(db, "notices", number(db, told), |notice| add(notice, "/position", 1));
+    });
+    plant("inbox", "a chain that leads elsewhere", |db| {
+        rewrite(db, "notices", number(db, told), |notice| notice["before"] = Value::Null);
+    });
+    plant("inbox", "a head too far", |db| {
+        rewrite(db, "desks", 1, |desk| add(desk, "/inbox/head", 1));
+    });
+    plant("inbox", "acknowledged before it came", |db| {
+        rewrite(db, "desks", 1, |desk| add(desk, "/inbox/acked", 9_999));
+    });
+    plant("inbox", "a push without a notice", |db| {
+        let id = number(db, "SELECT max(id) FROM pushes");
+        rewrite(db, "pushes", id, |push| push["news"] = serde_json::json!({"Queued": {"job": 1}}));
+    });
+}
+
+#[test]
+fn claims() {
+    plant(
+        "claims",
+        "lost from the index",
+        run("DELETE FROM claim_index WHERE claim = (SELECT min(claim) FROM claim_index)"),
+    );
+    plant(
+        "claims",
+        "the index leads to another",
+        run("UPDATE claim_index SET claim = 2 WHERE claim = 1"),
+    );
+    let retarget = |db: &Connection, id: i64, target: &str| {
+        let digest: Vec<u8> = db
+            .query_row("SELECT digest FROM claims WHERE id = ?1", [id], |row| row.get(0))
+            .expect("there");
+        let guarded = [&digest[..], target.as_bytes()].concat();
+        let crc = row::checksum(rusqlite::types::ValueRef::Integer(id), &guarded);
+        db.execute(
+            "UPDATE claims SET target = ?1, crc = ?2 WHERE id = ?3",
+            rusqlite::params![target, crc, id],
+        )
+        .expect("rewritten");
+    };
+    let of_job =
+        |ends: &str| format!("SELECT {ends}(id) FROM claims WHERE target LIKE '{{\"Job\"%'");
+    plant("claims", "an id given back that was not", |db| {
+        retarget(db, number(db, &of_job("min")), "\"Free\"");
+    });
+    plant("claims", "an id in memory given back that was not", |db| {
+        retarget(db, number(db, &of_job("max")), "\"Free\"");
+    });
+    plant("claims", "an id that leads to nothing", |db| {
+        retarget(db, number(db, &of_job("max")), "{\"Job\":999999}");
+    });
+    plant("claims", "a transfer nobody can find", |db| {
+        let sql = "SELECT min(id) FROM claims WHERE target LIKE '{\"Transfer\"%'";
+        let id = number(db, sql);
+        let to = number(db, &format!("SELECT target ->> 'Transfer' FROM claims WHERE id = {id}"));
+        let sql = format!(
+            "SELECT id FROM claims WHERE target ->> 'Transfer' = {to} AND json_valid(target)"
+        );
+        for id in crate::audit::ids(db, &sql).expect("readable") {
+            retarget(db, id as i64, "\"Free\"");
+        }
+    });
+    plant("claims", "an id used twice", |db| {
+        // The tail says that an id of the index is somebody else's now.
+        let (old, new) = (number(db, &of_job("min")), number(db, &of_job("max")));
+        db.execute(
+            "UPDATE claims SET digest = (SELECT digest FROM claims WHERE id = ?1) WHERE id = ?2",
+            [old, new],
+        )
+        .expect("moved");
+        let target: String = db
+            .query_row("SELECT target FROM claims WHERE id = ?1", [new], |row| row.get(0))
+            .expect("there");
+        retarget(db, new, &target);
+    });
+}
+
+#[test]
+fn names_and_keys() {
+    plant("aliases", "a name taken twice", |db| {
+        let name = "SELECT body ->> 'name' FROM aliases WHERE id = 1";
+        let name: String = db.query_row(name, [], |row| row.get(0)).expect("there");
+        rewrite(db, "aliases", 2, |alias| alias["name"] = name.into());
+    });
+    plant("aliases", "a name of nobody", |db| {
+        rewrite(db, "aliases", 1, |alias| alias["agent"] = 999.into());
+    });
+    plant("keys", "one hash twice", |db| {
+        let hash = "SELECT body ->> 'hash' FROM keys WHERE id = 1";
+        let hash: String = db.query_row(hash, [], |row| row.get(0)).expect("there");
+        rewrite(db, "keys", 2, |key| key["hash"] = hash.into());
+    });
+    plant("keys", "a key that is no hash", |db| {
+        rewrite(db, "keys", 1, |key| key["hash"] = "ca_0123".into());
+    });
+    plant("keys", "a key of nobody", |db| {
+        rewrite(db, "keys", 1, |key| key["holder"] = serde_json::json!({"Agent": 999}));
+    });
+}
+
+#[test]
+fn checksums_of_every_table() {
+    let tables = [
+        "agents",
+        "desks",
+        "owners",
+        "keys",
+        "aliases",
+        "turns",
+        "jobs",
+        "archive",
+        "pushes",
+        "memories",
+        "entries",
+        "transfers",
+        "notices",
+        "outcomes",
+        "lines",
+        "claims",
+        "state",
+    ];
+    for table in tables {
+        let body = if table == "claims" { "target" } else { "body" };
+        plant("checksums", table, |db| {
+            let sql = format!("UPDATE {table} SET {body} = {body} || ' '");
+            assert!(db.execute(&sql, []).expect("rotted") > 0, "{table} is empty");
+        });
+    }
+    plant("checksums", "a row in the wrong place", |db| {
+        run("UPDATE notices SET id = 999999 WHERE id = 3")(db);
+    });
+}
+
+#[test]
+fn counters_and_what_was_taken_away() {
+    for id in [
+        "agent", "owner", "job", "entry", "transfer", "notice", "event", "outcome", "key", "alias",
+        "claim", "answer",
+    ] {
+        plant("counters", id, |db| counters(db, |next| next[id] = 1.into()));
+    }
+    for table in ["lines", "notices", "transfers", "agents", "archive"] {
+        plant("counters", table, |db| {
+            let sql = format!("DELETE FROM {table} WHERE id = (SELECT min(id) FROM {table})");
+            assert_eq!(db.execute(&sql, []).expect("deleted"), 1);
+        });
+    }
+    plant("counters", "no counters at all", run("DELETE FROM state WHERE name = 'counters'"));
+}

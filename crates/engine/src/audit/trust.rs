@@ -1,0 +1,134 @@
+//! Trust: every score folded anew from the outcomes, each of which names a job that bears it out.
+
+use std::collections::HashMap;
+
+use rialto_core::id::{AgentId, OutcomeId};
+use rialto_core::job::{Cause, Job, Requester};
+use rialto_core::reputation::{Outcome, Score, Standing};
+use rusqlite::Connection;
+
+use super::Check;
+use super::people::People;
+use super::rows::{Ids, Rows};
+use super::scratch::Scratch;
+use crate::store::StoreError;
+use crate::store::sqlite::{row, trouble};
+
+type Standings = HashMap<AgentId, (Standing, OutcomeId)>;
+
+/// Walks through the outcomes in the order they came.
+pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError> {
+    let mut check = Check::new("reputation");
+    let mut standings = Standings::new();
+    let judged = Scratch::new()?;
+    let ids = Some(Ids::Whole(rows.next.outcome.0));
+    rows.each(
+        "outcomes",
+        ids,
+        |one: &Outcome| one.id.0,
+        |db, outcome| {
+            check.rows += 1;
+            let (id, job, subject) = (outcome.id, outcome.job, outcome.subject);
+            let first = judged.first(job.0, subject.0)?;
+            check.holds(first, || format!("outcome {id} judges {subject} for job {job} again"));
+            fold(&mut check, &mut standings, &outcome);
+            let found = match row::get::<Job>(db, "archive", job.0)? {
+                Some(finished) => Some(finished),
+                None => row::get(db, "jobs", job.0)?,
+            };
+            match found {
+                Some(job) => borne_out(&mut check, people, &job, &outcome),
+                None => {
+                    check.breach(|| format!("outcome {id} names job {job}, which does not exist"))
+                }
+            }
+            Ok(())
+        },
+    )?;
+    for desk in people.desks.values() {
+        let found = standings.remove(&desk.agent);
+        let (standing, last) =
+            found.map_or((Standing::default(), None), |(standing, last)| (standing, Some(last)));
+        let agent = desk.agent;
+        check.holds(desk.standing == standing, || {
+            format!(
+                "agent {agent} stands at {:?}, and its outcomes give {standing:?}",
+                desk.standing
+            )
+        });
+        check.holds(desk.last_outcome == last, || {
+            format!("the last outcome of agent {agent} is {last:?}, not {:?}", desk.last_outcome)
+        });
+    }
+    for agent in standings.keys() {
+        check.breach(|| format!("agent {agent} has outcomes and does not exist"));
+    }
+    judged_all(rows.db, &mut check, &judged)?;
+    Ok(check)
+}
+
+/// Numbers, chain and score follow from the outcome before.
+fn fold(check: &mut Check, standings: &mut Standings, outcome: &Outcome) {
+    let Outcome { id, subject, ok, counted, hirer_score, .. } = *outcome;
+    let known = standings.get(&subject).copied();
+    let (before, last) =
+        known.map_or((Standing::default(), None), |(standing, last)| (standing, Some(last)));
+    let after = before.after(ok, counted, hirer_score);
+    let hirer = outcome.hired_by.and_then(|hirer| standings.get(&hirer));
+    let score = hirer.map_or(Score::START, |(standing, _)| standing.score);
+    check.holds(outcome.number == after.outcomes, || {
+        format!("outcome {id} is number {} of {subject}, not {}", outcome.number, after.outcomes)
+    });
+    check.holds(outcome.before == last, || {
+        format!("outcome {id} of {subject} follows {:?}, not {last:?}", outcome.before)
+    });
+    check.holds(hirer_score == score, || {
+        format!("outcome {id} takes the hirer's score for {hirer_score:?}, and it was {score:?}")
+    });
+    check.holds(outcome.score_after == after.score, || {
+        format!("outcome {id} leaves a score of {:?}, not {:?}", outcome.score_after, after.score)
+    });
+    standings.insert(subject, (after, id));
+}
+
+/// The job was really in the subject's hands, and counts only between owners.
+fn borne_out(check: &mut Check, people: &People, job: &Job, outcome: &Outcome) {
+    let Outcome { id, subject, .. } = *outcome;
+    let ended_with = job.state.is_final() && job.worker() == Some(subject);
+    let passed_on = job.declined.contains(&subject);
+    check.holds(ended_with || passed_on, || {
+        format!("outcome {id} is about job {}, which {subject} never finished or lost", job.id)
+    });
+    let hirer = match job.requester {
+        Requester::Agent(agent) => Some(agent),
+        Requester::Guest(_) => None,
+    };
+    check.holds(outcome.hired_by == hirer, || format!("outcome {id} names another hirer"));
+    let owner = people.agents.get(&subject).map(|person| person.owner);
+    let blamed = outcome.ok || outcome.cause.is_some_and(Cause::blames_worker);
+    let between_owners = job.payer.is_none() || job.payer != owner;
+    check.holds(outcome.counted == (blamed && between_owners), || match between_owners {
+        true => format!("outcome {id} counts as {}, against its cause", outcome.counted),
+        false => format!("outcome {id} is counted within one owner"),
+    });
+    let paid = job.report.as_ref().map(|report| report.paid);
+    let same = !outcome.ok || paid == Some(outcome.paid);
+    check.holds(same, || format!("outcome {id} says something else was paid"));
+}
+
+/// No finished work went without a judgement.
+fn judged_all(db: &Connection, check: &mut Check, judged: &Scratch) -> Result<(), StoreError> {
+    let sql = "SELECT id, body ->> '$.assignment.worker' FROM archive WHERE json_valid(body)
+               AND body ->> 'state' IN ('Completed', 'Failed', 'Expired')
+               AND body ->> 'assignment' IS NOT NULL";
+    let mut statement = db.prepare(sql).map_err(trouble)?;
+    let mut rows = statement.query([]).map_err(trouble)?;
+    while let Some(found) = rows.next().map_err(trouble)? {
+        let (Ok(job), Ok(worker)) = (found.get::<_, i64>(0), found.get::<_, i64>(1)) else {
+            continue;
+        };
+        let missing = judged.first(job.unsigned_abs(), worker.unsigned_abs())?;
+        check.holds(!missing, || format!("job {job} ended without an outcome for {worker}"));
+    }
+    Ok(())
+}

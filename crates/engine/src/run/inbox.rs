@@ -1,0 +1,125 @@
+//! Inboxes: notices after a position, oldest first.
+//!
+//! Each notice names the one before it, so the way to an old one leads back from the newest. Every
+//! so often that way leaves a mark, and the next page of the same inbox sets out from there.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use rialto_core::id::{AgentId, NoticeId};
+use rialto_core::notice::Notice;
+
+use super::{Engine, Failure};
+use crate::store::{Key, Reader, Row, StoreError};
+
+/// One mark every so many positions.
+const MARK_EVERY: u64 = 256;
+/// Marks kept for all inboxes together: a few megabytes.
+const MARKS_MAX: usize = 65_536;
+
+/// Where in an inbox a walk back may begin. A shortcut only: without it the way is longer.
+#[derive(Debug, Default)]
+pub struct Marks {
+    by_agent: HashMap<AgentId, BTreeMap<u64, NoticeId>>,
+    count: usize,
+}
+
+impl Marks {
+    /// The nearest notice known to stand at or after a position.
+    fn from(&self, agent: AgentId, position: u64) -> Option<NoticeId> {
+        let marks = self.by_agent.get(&agent)?;
+        marks.range(position..).next().map(|(_, id)| *id)
+    }
+
+    /// Keeps marks, and drops those of what has been acknowledged.
+    fn keep(&mut self, agent: AgentId, acked: u64, marks: Vec<(u64, NoticeId)>) {
+        if marks.is_empty() {
+            return;
+        }
+        if self.count + marks.len() > MARKS_MAX {
+            *self = Self::default();
+        }
+        let known = self.by_agent.entry(agent).or_default();
+        self.count -= known.len();
+        *known = known.split_off(&acked);
+        known.extend(marks.into_iter().take(MARKS_MAX));
+        self.count += known.len();
+    }
+}
+
+impl Engine {
+    /// Notices of one inbox after a position, oldest first.
+    pub async fn notices_of(
+        &self,
+        agent: AgentId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Notice>, Failure> {
+        let inbox = self.look(|world| world.desk(agent).map(|desk| desk.inbox));
+        let Some(inbox) = inbox.filter(|inbox| inbox.head > after && limit > 0) else {
+            return Ok(Vec::new());
+        };
+        let last = after.saturating_add(limit as u64);
+        let from = self.inner.marks.lock().from(agent, last).or(inbox.newest);
+        let (found, marks) = self.read(move |reader| back(reader, from, after, limit)).await?;
+        self.inner.marks.lock().keep(agent, inbox.acked, marks);
+        Ok(found)
+    }
+}
+
+type Way = (Vec<Notice>, Vec<(u64, NoticeId)>);
+
+/// Back to the first wanted one; only the oldest `limit` are kept.
+fn back(
+    reader: &mut dyn Reader,
+    from: Option<NoticeId>,
+    after: u64,
+    limit: usize,
+) -> Result<Way, StoreError> {
+    let (mut found, mut marks) = (VecDeque::new(), Vec::new());
+    let mut at = from;
+    while let Some(id) = at {
+        let Some(Row::Notice(notice)) = reader.load(Key::Notice(id))? else {
+            return Err(StoreError::Corrupt(format!("notice {id} is named and not there")));
+        };
+        if notice.position <= after {
+            break;
+        }
+        if notice.position % MARK_EVERY == 0 {
+            marks.push((notice.position, id));
+        }
+        at = notice.before;
+        found.push_front(notice);
+        found.truncate(limit);
+    }
+    Ok((found.into(), marks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AGENT: AgentId = AgentId(1);
+
+    #[test]
+    fn a_walk_begins_at_the_nearest_mark_behind_what_is_wanted() {
+        let mut marks = Marks::default();
+        marks.keep(AGENT, 0, vec![(256, NoticeId(2)), (512, NoticeId(5))]);
+        assert_eq!(marks.from(AGENT, 100), Some(NoticeId(2)));
+        assert_eq!(marks.from(AGENT, 256), Some(NoticeId(2)));
+        assert_eq!(marks.from(AGENT, 257), Some(NoticeId(5)));
+        assert_eq!(marks.from(AGENT, 513), None);
+        assert_eq!(marks.from(AgentId(2), 1), None);
+    }
+
+    #[test]
+    fn marks_do_not_pile_up() {
+        let mut marks = Marks::default();
+        marks.keep(AGENT, 0, vec![(256, NoticeId(2)), (512, NoticeId(5))]);
+        marks.keep(AGENT, 300, vec![(768, NoticeId(9))]);
+        assert_eq!((marks.count, marks.from(AGENT, 1)), (2, Some(NoticeId(5))));
+        let many = |from: u64| (from..from + 40_000).map(|at| (at, NoticeId(at))).collect();
+        marks.keep(AgentId(2), 0, many(1));
+        marks.keep(AgentId(3), 0, many(1));
+        assert_eq!((marks.count, marks.from(AgentId(2), 1)), (40_000, None));
+    }
+}

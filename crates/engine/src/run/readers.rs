@@ -1,0 +1,55 @@
+//! Readers: a few connections beside the lane, lent out one at a time.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::store::{Reader, StoreError};
+
+/// The readers that are not lent out.
+pub struct Readers {
+    idle: Mutex<Vec<Box<dyn Reader>>>,
+    /// One permit for each reader.
+    turns: Arc<Semaphore>,
+}
+
+/// A reader on loan. It comes back however the loan ends: its work may panic, and whoever asked may
+/// be gone before it is done.
+pub struct Lent {
+    reader: Option<Box<dyn Reader>>,
+    home: Arc<Readers>,
+    _turn: OwnedSemaphorePermit,
+}
+
+impl Readers {
+    pub fn new(readers: Vec<Box<dyn Reader>>) -> Arc<Self> {
+        let turns = Arc::new(Semaphore::new(readers.len()));
+        Arc::new(Self { idle: Mutex::new(readers), turns })
+    }
+
+    /// Waits for a reader.
+    pub async fn lend(self: &Arc<Self>) -> Option<Lent> {
+        let turn = self.turns.clone().acquire_owned().await.ok()?;
+        let reader = self.idle.lock().pop();
+        Some(Lent { reader, home: self.clone(), _turn: turn })
+    }
+}
+
+impl Lent {
+    /// Reads something.
+    pub fn with<R>(
+        &mut self,
+        work: impl FnOnce(&mut dyn Reader) -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        let reader = self.reader.as_mut().expect("there is a reader for every turn");
+        work(&mut **reader)
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        // Before the turn is given back, which is a field and dropped after this.
+        self.home.idle.lock().extend(self.reader.take());
+    }
+}

@@ -1,0 +1,198 @@
+//! The engine as a whole, over both stores, with a clock that stands.
+
+mod batches;
+mod faults;
+mod history;
+mod money;
+mod once;
+mod restart;
+mod time;
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use rialto_core::answer::Answer;
+use rialto_core::changes::Changes;
+use rialto_core::command::{Command, Enrol, OpenJob};
+use rialto_core::id::{AgentId, AnswerId, JobId};
+use rialto_core::time::Millis;
+use rialto_core::world::Rules;
+
+use super::{Engine, Failure, Started};
+use crate::scene::{DAWN, agent_in, credits, job_in, open};
+use crate::store::memory::MemoryStore;
+use crate::store::sqlite::SqliteStore;
+use crate::store::{Key, Reader, Row, Store, StoreError};
+use crate::testkit::{StandingClock, engine};
+
+/// Longer than anything here should ever take.
+const LONG: Duration = Duration::from_secs(20);
+
+/// A running engine, its clock and its thread.
+struct Hub {
+    engine: Engine,
+    clock: Arc<StandingClock>,
+    lane: std::thread::JoinHandle<()>,
+}
+
+impl Hub {
+    fn over(store: Box<dyn Store>, clock: Arc<StandingClock>) -> Self {
+        let rules = Rules { welcome_grant: credits("10"), ..Rules::default() };
+        let started = engine(store, rules, clock.clone()).expect("the store can be read");
+        let Started { engine, lane } = started;
+        Self { engine, clock, lane }
+    }
+
+    fn in_memory() -> Self {
+        Self::over(Box::new(MemoryStore::default()), StandingClock::at(DAWN))
+    }
+
+    fn on_disk(dir: &Path, clock: &Arc<StandingClock>) -> Self {
+        let store = SqliteStore::open(dir).expect("nobody else has it open");
+        Self::over(Box::new(store), clock.clone())
+    }
+
+    async fn run(&self, command: Command) -> Result<Answer, Failure> {
+        self.engine.run(command).await
+    }
+
+    async fn enrol(&self, order: Enrol) -> AgentId {
+        agent_in(&self.run(Command::Enrol(Box::new(order))).await.expect("a new name is free"))
+    }
+
+    async fn open(&self, order: OpenJob) -> JobId {
+        job_in(&self.run(Command::OpenJob(Box::new(order))).await.expect("somebody takes it"))
+    }
+
+    /// A job number `n`.
+    fn ask(&self, n: u64, by: AgentId, skill: &str, budget: &str) -> OpenJob {
+        open(n, by, skill, budget, self.engine.now())
+    }
+
+    /// What an owner can spend and has set aside, as text.
+    fn purse(&self, owner: &str) -> (String, String) {
+        self.engine.look(|world| {
+            let owner = world.owner_named(owner).and_then(|id| world.owner(id));
+            let owner = owner.expect("the owner was made");
+            (owner.available.text(2), owner.held.text(2))
+        })
+    }
+
+    /// Moves the clock and has the lane look, until something is as it should be.
+    async fn after(&self, span: Millis, is_so: impl Fn(&Engine) -> bool) {
+        self.clock.advance(span);
+        self.until(is_so).await;
+    }
+
+    async fn until(&self, is_so: impl Fn(&Engine) -> bool) {
+        let waiting = async {
+            while !is_so(&self.engine) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(LONG, waiting).await.expect("it should have come to be");
+    }
+
+    /// Stops the lane and waits for its end, so that the store is free again.
+    async fn stop(self) {
+        self.engine.stop().await;
+        let joined = tokio::task::spawn_blocking(move || self.lane.join()).await;
+        joined.expect("joining works").expect("the lane ended in peace");
+    }
+}
+
+/// What a test knows about a store and can do to it.
+#[derive(Default)]
+struct Probe {
+    commits: AtomicU64,
+    /// What the next commits say instead of writing; `None` lets one pass.
+    faults: Mutex<VecDeque<Option<StoreError>>>,
+    closed: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Probe {
+    fn commits(&self) -> u64 {
+        self.commits.load(Ordering::SeqCst)
+    }
+
+    /// Lets no commit through until `open`.
+    fn close(&self) {
+        *self.closed.lock() = true;
+    }
+
+    fn open(&self) {
+        *self.closed.lock() = false;
+        self.opened.notify_all();
+    }
+
+    fn fail_with(&self, error: StoreError) {
+        self.faults.lock().push_back(Some(error));
+    }
+
+    /// Lets one commit pass before the next fault.
+    fn pass(&self) {
+        self.faults.lock().push_back(None);
+    }
+}
+
+/// A store with a probe in it.
+struct Probed {
+    inner: Box<dyn Store>,
+    probe: Arc<Probe>,
+}
+
+impl Probed {
+    fn new(inner: impl Store + 'static) -> (Box<dyn Store>, Arc<Probe>) {
+        let probe = Arc::new(Probe::default());
+        (Box::new(Self { inner: Box::new(inner), probe: probe.clone() }), probe)
+    }
+}
+
+impl Store for Probed {
+    fn rebuild(&mut self) -> Result<Changes, StoreError> {
+        self.inner.rebuild()
+    }
+
+    fn commit(&mut self, batch: &Changes, forgotten: &[AnswerId]) -> Result<(), StoreError> {
+        self.probe.opened.wait_while(&mut self.probe.closed.lock(), |closed| *closed);
+        self.probe.commits.fetch_add(1, Ordering::SeqCst);
+        match self.probe.faults.lock().pop_front().flatten() {
+            Some(error) => Err(error),
+            None => self.inner.commit(batch, forgotten),
+        }
+    }
+
+    fn load(&mut self, key: Key) -> Result<Option<Row>, StoreError> {
+        self.inner.load(key)
+    }
+
+    fn tend(&mut self) -> Result<bool, StoreError> {
+        self.inner.tend()
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
+        self.inner.reader()
+    }
+}
+
+/// Runs these all at once.
+async fn together(
+    engine: &Engine,
+    commands: impl IntoIterator<Item = Command>,
+) -> Vec<Result<Answer, Failure>> {
+    let run = |command| {
+        let engine = engine.clone();
+        tokio::spawn(async move { engine.run(command).await })
+    };
+    let running: Vec<_> = commands.into_iter().map(run).collect();
+    let mut answers = Vec::new();
+    for one in running {
+        answers.push(one.await.expect("nothing panics"));
+    }
+    answers
+}

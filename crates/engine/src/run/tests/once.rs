@@ -1,0 +1,139 @@
+//! Repeats: the same request gets the first answer, for a day, also after a restart.
+
+use rialto_core::alias::Digest;
+use rialto_core::memory::KEPT_FOR;
+use rialto_core::refusal::Refusal;
+
+use super::*;
+use crate::run::{Idempotency, Ran};
+use crate::scene::{enrol, grant, open, pay};
+
+fn key(name: &str, body: &str) -> Idempotency {
+    let (scope, request) = (Digest::of(&[name.as_bytes()]), Digest::of(&[body.as_bytes()]));
+    Idempotency { scope, request }
+}
+
+async fn once(hub: &Hub, command: Command, key: Idempotency) -> Result<Ran, Failure> {
+    hub.engine.run_once(command, Some(key)).await
+}
+
+#[tokio::test]
+async fn a_repeat_has_one_effect_and_the_first_answer() {
+    let hub = Hub::in_memory();
+    let first = once(&hub, grant("ada", "1"), key("k", "b")).await.expect("granted");
+    assert!(!first.replayed);
+    let again = once(&hub, grant("ada", "1"), key("k", "b")).await.expect("told again");
+    assert!(again.replayed);
+    assert!(matches!(again.answer, Answer::Account { owner, .. } if owner.name == "ada"));
+    assert_eq!(hub.purse("ada").0, "11.00", "welcome and one grant");
+    // Other scopes are other requests.
+    let other = once(&hub, grant("ada", "1"), key("other", "b")).await.expect("granted");
+    assert!(!other.replayed);
+    assert_eq!(hub.purse("ada").0, "12.00");
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn the_same_key_with_other_content_is_refused_and_does_nothing() {
+    let hub = Hub::in_memory();
+    once(&hub, grant("ada", "1"), key("k", "b")).await.expect("granted");
+    let other = once(&hub, grant("ada", "5"), key("k", "another body")).await;
+    assert!(matches!(other, Err(Failure::Refused(Refusal::SameIdOtherContent))), "{other:?}");
+    assert_eq!(hub.purse("ada").0, "11.00");
+    assert_eq!(hub.engine.remembered(key("k", "another body")), Some(Err(())));
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn a_lasting_refusal_is_remembered_and_a_passing_one_is_not() {
+    let hub = Hub::in_memory();
+    let ada = hub.enrol(enrol("ada", "ada", &[])).await;
+    let order = || Command::Pay(Box::new(pay(1, "ada", "bob", "1")));
+    let refused = once(&hub, order(), key("pay", "b")).await;
+    assert!(matches!(refused, Err(Failure::Refused(Refusal::NoSuchOwner { .. }))));
+    hub.run(grant("bob", "1")).await.expect("granted");
+    let again = once(&hub, order(), key("pay", "b")).await;
+    assert!(matches!(again, Err(Failure::Refused(Refusal::NoSuchOwner { .. }))), "{again:?}");
+    assert_eq!(hub.purse("bob").0, "11.00");
+
+    let mut shy = enrol("bob", "bob", &[("sum", "1")]);
+    shy.liveness = rialto_core::agent::Liveness::Polls;
+    hub.enrol(shy).await;
+    hub.clock.advance(Millis::minutes(10));
+    let order = || Command::OpenJob(Box::new(open(1, ada, "sum", "1", hub.engine.now())));
+    let refused = once(&hub, order(), key("job", "b")).await;
+    assert!(matches!(refused, Err(Failure::Refused(Refusal::Offline))), "{refused:?}");
+    hub.run(Command::Beat { agent: AgentId(2) }).await.expect("it is back");
+    let again = once(&hub, order(), key("job", "b")).await.expect("waiting helped");
+    assert!(!again.replayed);
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn repeats_within_one_batch_are_repeats_too() {
+    let (store, probe) = Probed::new(MemoryStore::default());
+    let hub = Hub::over(store, StandingClock::at(DAWN));
+    probe.close();
+    let run = |n: u64| {
+        let engine = hub.engine.clone();
+        let owner = format!("owner-{}", n % 2);
+        let key = key(&owner, "b");
+        tokio::spawn(async move { engine.run_once(grant(&owner, "1"), Some(key)).await })
+    };
+    let running: Vec<_> = (0..40).map(run).collect();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    probe.open();
+    let mut fresh = 0;
+    for one in running {
+        fresh += u32::from(!one.await.expect("no panic").expect("answered").replayed);
+    }
+    assert_eq!(fresh, 2);
+    assert_eq!(hub.purse("owner-0").0, "11.00");
+    assert_eq!(hub.purse("owner-1").0, "11.00");
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn a_repeat_after_a_restart_is_still_one() {
+    let dir = tempfile::tempdir().expect("a directory can be made");
+    let clock = StandingClock::at(DAWN);
+    let hub = Hub::on_disk(dir.path(), &clock);
+    hub.run(grant("bob", "0")).await.expect("opened");
+    hub.run(grant("ada", "5")).await.expect("granted");
+    let order = || Command::Pay(Box::new(pay(1, "ada", "bob", "2")));
+    let first = once(&hub, order(), key("k", "b")).await.expect("paid");
+    let refused = once(&hub, grant("hub:issuance", "1"), key("no", "b")).await;
+    assert!(matches!(refused, Err(Failure::Refused(_))));
+    hub.stop().await;
+
+    let hub = Hub::on_disk(dir.path(), &clock);
+    let again = once(&hub, order(), key("k", "b")).await.expect("told again");
+    let (Answer::Paid { transfer: one, .. }, Answer::Paid { transfer: two, .. }) =
+        (first.answer, again.answer)
+    else {
+        panic!("both are transfers")
+    };
+    assert_eq!((one, again.replayed), (two, true));
+    assert_eq!(hub.purse("bob").0, "12.00");
+    let refused = once(&hub, grant("hub:issuance", "1"), key("no", "b")).await;
+    assert!(matches!(refused, Err(Failure::Refused(Refusal::NoSuchOwner { .. }))));
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn after_a_day_it_is_forgotten_and_the_store_too() {
+    let dir = tempfile::tempdir().expect("a directory can be made");
+    let clock = StandingClock::at(DAWN);
+    let hub = Hub::on_disk(dir.path(), &clock);
+    for n in 0..20 {
+        once(&hub, grant("ada", "1"), key(&format!("k{n}"), "b")).await.expect("granted");
+    }
+    clock.advance(Millis(KEPT_FOR.0 - 1));
+    assert!(once(&hub, grant("ada", "1"), key("k0", "b")).await.expect("known").replayed);
+    clock.advance(Millis(1));
+    assert!(!once(&hub, grant("ada", "1"), key("k0", "b")).await.expect("granted").replayed);
+    assert_eq!(hub.purse("ada").0, "31.00", "welcome, twenty, and one a day later");
+    hub.stop().await;
+    let kept = SqliteStore::open(dir.path()).expect("free").rebuild().expect("readable").memories;
+    assert_eq!(kept.len(), 1, "{kept:?}");
+}

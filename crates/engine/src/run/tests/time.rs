@@ -1,0 +1,177 @@
+//! Time: signs of life, silence, leases, and waiting for an end.
+
+use rialto_core::agent::Liveness;
+use rialto_core::job::{Requester, State};
+use rialto_core::reputation::Score;
+use rialto_core::world::discover::Wanted;
+
+use super::*;
+use crate::scene::{LEASE, enrol, grant, report};
+
+fn polled(native: &str) -> Enrol {
+    Enrol { liveness: Liveness::Polls, ..enrol(native, native, &[("sum", "0")]) }
+}
+
+fn found(engine: &Engine) -> usize {
+    let (min_score, max_price) = (Score::MIN, None);
+    let wanted = Wanted { skill: "sum", min_score, max_price, min_jobs: 0, limit: 9, offset: 0 };
+    engine.look(|world| world.discover(&wanted, engine.now()).total)
+}
+
+#[tokio::test]
+async fn a_sign_of_life_costs_no_write_and_keeps_an_agent_online() {
+    let (store, probe) = Probed::new(MemoryStore::default());
+    let hub = Hub::over(store, StandingClock::at(DAWN));
+    let bob = hub.enrol(polled("bob")).await;
+    let commits = probe.commits();
+    for _ in 0..5 {
+        hub.clock.advance(Millis::seconds(80));
+        hub.engine.seen(bob);
+        let now = hub.engine.now();
+        hub.until(|engine| {
+            engine.look(|world| world.desk(bob).is_some_and(|desk| desk.presence.seen == now))
+        })
+        .await;
+        assert_eq!(found(&hub.engine), 1);
+    }
+    // Soon after another sign, and never published by itself; it counts all the same.
+    hub.clock.advance(Millis(500));
+    hub.engine.seen(bob);
+    hub.clock.advance(Millis(89_900));
+    hub.until(|engine| engine.look(|world| world.is_online(bob, engine.now()))).await;
+    assert_eq!(probe.commits(), commits);
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn whoever_is_silent_too_long_goes_off_the_lists_by_itself() {
+    let hub = Hub::in_memory();
+    hub.enrol(polled("bob")).await;
+    hub.clock.advance(Millis::seconds(90));
+    assert_eq!(found(&hub.engine), 1, "its last moment still counts");
+    hub.after(Millis(1), |engine| engine.look(|world| world.online_count()) == 0).await;
+    assert_eq!(found(&hub.engine), 0);
+    hub.engine.seen(AgentId(1));
+    hub.until(|engine| engine.look(|world| world.online_count()) == 1).await;
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn a_lease_runs_out_by_itself_also_after_a_restart() {
+    let dir = tempfile::tempdir().expect("a directory can be made");
+    let clock = StandingClock::at(DAWN);
+    let hub = Hub::on_disk(dir.path(), &clock);
+    let ada = hub.enrol(enrol("ada", "ada", &[])).await;
+    hub.enrol(enrol("bob", "bob", &[("sum", "1")])).await;
+    let first = hub.open(hub.ask(1, ada, "sum", "2")).await;
+    assert_eq!(hub.purse("ada"), ("8.00".to_owned(), "2.00".to_owned()));
+    let alive = |id| move |engine: &Engine| engine.look(|world| world.job(id).is_none());
+    hub.after(LEASE, alive(first)).await;
+    let ended = hub.engine.job(first).await.expect("readable").expect("it is history");
+    assert_eq!(ended.state, State::Expired);
+    assert_eq!(hub.purse("ada"), ("10.00".to_owned(), "0.00".to_owned()));
+    let second = hub.open(hub.ask(2, ada, "sum", "2")).await;
+    hub.stop().await;
+
+    clock.advance(LEASE);
+    let hub = Hub::on_disk(dir.path(), &clock);
+    hub.until(alive(second)).await;
+    assert_eq!(hub.purse("ada"), ("10.00".to_owned(), "0.00".to_owned()));
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn a_sign_of_life_does_not_undo_what_was_found_out_after_it() {
+    let (store, probe) = Probed::new(MemoryStore::default());
+    let hub = Hub::over(store, StandingClock::at(DAWN));
+    let (job, bob) = at_once(&hub).await;
+    hub.clock.advance(Millis::seconds(5));
+    probe.close();
+    let engine = hub.engine.clone();
+    let held = tokio::spawn(async move { engine.run(grant("ada", "1")).await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    hub.engine.seen(bob);
+    let engine = hub.engine.clone();
+    let lost =
+        tokio::spawn(async move { engine.run(Command::Unreachable { job, epoch: 1 }).await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    probe.open();
+    assert!(held.await.expect("no panic").is_ok());
+    assert!(lost.await.expect("no panic").is_ok());
+    assert!(!hub.engine.look(|world| world.is_online(bob, hub.engine.now())));
+    hub.stop().await;
+}
+
+/// A job whose requester waits for the answer on the line.
+async fn at_once(hub: &Hub) -> (JobId, AgentId) {
+    let mut bob = enrol("bob", "bob", &[("sum", "0")]);
+    (bob.liveness, bob.endpoint) = (Liveness::Reached, Some("https://bob.example".to_owned()));
+    let bob = hub.enrol(bob).await;
+    let mut order = hub.ask(1, AgentId(0), "sum", "0");
+    order.requester = Requester::Guest("guest".to_owned());
+    (hub.open(order).await, bob)
+}
+
+#[tokio::test]
+async fn whoever_waits_for_an_end_is_woken_by_it() {
+    let hub = Hub::in_memory();
+    let (job, bob) = at_once(&hub).await;
+    let waiting: Vec<_> = (0..5)
+        .map(|_| {
+            let engine = hub.engine.clone();
+            tokio::spawn(async move { engine.ended(job, LONG).await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert!(waiting.iter().all(|one| !one.is_finished()));
+    hub.run(report(job, bob, true, "0")).await.expect("it is its turn");
+    for one in waiting {
+        let ended = one.await.expect("no panic").expect("readable").expect("it exists");
+        assert_eq!(ended.state, State::Completed);
+    }
+    // Too late, unknown, and too short a wait.
+    let late = hub.engine.ended(job, LONG).await.expect("readable").expect("it exists");
+    assert_eq!(late.state, State::Completed);
+    assert!(hub.engine.ended(JobId(99), LONG).await.expect("readable").is_none());
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn whoever_waits_is_let_go_when_time_is_up_or_the_answer_will_take_longer() {
+    let hub = Hub::in_memory();
+    let (job, bob) = at_once(&hub).await;
+    let short = Duration::from_millis(20);
+    let live = hub.engine.ended(job, short).await.expect("readable").expect("it exists");
+    assert_eq!(live.state, State::Assigned);
+    let engine = hub.engine.clone();
+    let waiting = tokio::spawn(async move { engine.ended(job, LONG).await });
+    tokio::time::sleep(short).await;
+    let named = rialto_core::command::JobRef::Id(job);
+    hub.run(Command::Start { job: named, by: bob }).await.expect("it is its turn");
+    let running = waiting.await.expect("no panic").expect("readable").expect("it exists");
+    assert_eq!(running.state, State::Running);
+    // Known before anybody waited: there is nothing to wait for.
+    let running = hub.engine.ended(job, LONG).await.expect("readable").expect("it exists");
+    assert_eq!(running.state, State::Running);
+    assert_eq!(hub.engine.inner.wake.waiting(), 0, "nobody is left behind");
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_end_is_missed_however_the_race_goes() {
+    let hub = Hub::in_memory();
+    let (first, bob) = at_once(&hub).await;
+    hub.run(report(first, bob, true, "0")).await.expect("it is its turn");
+    for n in 2..150 {
+        let mut order = hub.ask(n, AgentId(0), "sum", "0");
+        order.requester = Requester::Guest("guest".to_owned());
+        let job = hub.open(order).await;
+        let engine = hub.engine.clone();
+        let reporting = tokio::spawn(async move { engine.run(report(job, bob, true, "0")).await });
+        let ended = hub.engine.ended(job, LONG).await.expect("readable").expect("it exists");
+        assert_eq!(ended.state, State::Completed);
+        reporting.await.expect("no panic").expect("it was its turn");
+    }
+    assert_eq!(hub.engine.inner.wake.waiting(), 0, "nobody is left behind");
+    hub.stop().await;
+}

@@ -1,0 +1,95 @@
+//! Timers: what the lane does by itself, and when it has to be woken for it.
+//!
+//! Moments stand in the world, on rows that are stored. Firing is a command like any other.
+
+use std::collections::BTreeMap;
+use std::sync::Weak;
+use std::time::Duration;
+
+use rialto_core::command::Timer;
+use rialto_core::time::{Millis, Timestamp};
+use rialto_core::world::World;
+use tokio::sync::{mpsc, watch};
+
+use super::{Errand, Inner};
+
+/// Timers fired in one batch, so that a long pause does not starve the callers.
+const A_BATCH: usize = 256;
+/// A timer that was refused is tried again after this long; it is a mistake of ours.
+const PUT_OFF_FOR: Millis = Millis::minutes(1);
+/// While there is no room, timers fire no more often than this.
+const PAUSE: Millis = Millis::seconds(1);
+/// A clock that jumps or stands still is looked at again after this long.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// What the lane knows about timers beyond the world.
+#[derive(Debug, Default)]
+pub struct Timers {
+    put_off: BTreeMap<Timer, Timestamp>,
+    paused_until: Option<Timestamp>,
+}
+
+impl Timers {
+    /// What to fire now, the longest due first.
+    pub fn due(&mut self, world: &World, now: Timestamp) -> Vec<Timer> {
+        if self.paused_until.is_some_and(|until| now < until) {
+            return Vec::new();
+        }
+        self.paused_until = None;
+        self.put_off.retain(|_, until| now < *until);
+        let due = world.due(now).filter(|timer| !self.put_off.contains_key(timer));
+        due.take(A_BATCH).collect()
+    }
+
+    /// Leaves a timer alone for a while, so that it does not stand in the way of the others.
+    pub fn put_off(&mut self, timer: Timer, now: Timestamp) {
+        self.put_off.insert(timer, now.plus(PUT_OFF_FOR));
+    }
+
+    /// Fires nothing for a while: what was fired could not be written.
+    pub fn pause(&mut self, now: Timestamp) {
+        self.paused_until = Some(now.plus(PAUSE));
+    }
+
+    /// When the lane must look again: at the next timer, or when somebody will have gone silent.
+    pub fn next(&self, world: &World) -> Option<Timestamp> {
+        let timer = if self.put_off.is_empty() {
+            world.next_timer()
+        } else {
+            let free = world.due(Timestamp::NEVER).find(|timer| !self.put_off.contains_key(timer));
+            let moment = free.and_then(|Timer::Job(id)| world.job(id)?.due());
+            moment.into_iter().chain(self.put_off.values().copied()).min()
+        };
+        let timer = timer.map(|at| at.max(self.paused_until.unwrap_or(at)));
+        // Being online includes its last moment.
+        let silent = world.next_offline().map(|at| at.plus(Millis(1)));
+        timer.into_iter().chain(silent).min()
+    }
+}
+
+/// Sends the lane a wake-up whenever something is due, for as long as there is a lane to wake.
+pub async fn keep_time(
+    lane: mpsc::WeakSender<Errand>,
+    inner: Weak<Inner>,
+    mut due: watch::Receiver<Option<Timestamp>>,
+) {
+    loop {
+        let at = *due.borrow_and_update();
+        let wait = {
+            let Some(inner) = inner.upgrade() else { return };
+            at.map(|at| inner.clock.until(at).min(LOOK_AGAIN))
+        };
+        tokio::select! {
+            changed = due.changed() => if changed.is_err() { return },
+            () = tokio::time::sleep(wait.unwrap_or(LOOK_AGAIN)) => {
+                let Some(now) = inner.upgrade().map(|inner| inner.clock.now()) else { return };
+                if at.is_some_and(|at| at <= now) {
+                    let Some(lane) = lane.upgrade() else { return };
+                    let _ = lane.send(Errand::Wake).await;
+                    // The lane publishes the next moment; without this a late one would spin.
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            }
+        }
+    }
+}

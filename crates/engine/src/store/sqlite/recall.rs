@@ -1,0 +1,123 @@
+//! Reading back: everything a world is rebuilt from, single rows, and pages of history.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use rialto_core::agent::key::Key as Credential;
+use rialto_core::agent::{Agent, Desk};
+use rialto_core::alias::Alias;
+use rialto_core::changes::{Changes, Counters};
+use rialto_core::event::Line;
+use rialto_core::job::Job;
+use rialto_core::job::select::Turn;
+use rialto_core::memory::Memory;
+use rialto_core::notice::Push;
+use rialto_core::owner::Owner;
+use rialto_core::time::Timestamp;
+use rusqlite::{Connection, params};
+use serde::de::DeserializeOwned;
+
+use super::claims::{self, Tail};
+use super::row::{all, get, key, read};
+use super::trouble;
+use super::write::COUNTERS;
+use crate::store::{Key, Page, Row, StoreError};
+
+/// Everything that must be at hand.
+pub fn rebuild(db: &Connection) -> Result<Changes, StoreError> {
+    let turns = db.prepare_cached("SELECT skill, body, crc FROM turns").map_err(trouble)?;
+    let turns: Vec<Arc<Turn>> = all("turns", turns, [])?;
+    let pushes: Vec<Arc<Push>> = every(db, "pushes")?;
+    Ok(Changes {
+        agents: keyed(db, "agents", |row: &Agent| row.id)?,
+        desks: keyed(db, "desks", |row: &Desk| row.agent)?,
+        owners: keyed(db, "owners", |row: &Owner| row.id)?,
+        keys: keyed(db, "keys", |row: &Credential| row.id)?,
+        jobs: keyed(db, "jobs", |row: &Job| row.id)?,
+        memories: keyed(db, "memories", |row: &Memory| row.id)?,
+        turns: turns.into_iter().map(|row| (row.skill.clone(), row)).collect(),
+        pushes: pushes.into_iter().map(|row| (row.notice, Some(row))).collect(),
+        aliases: every::<Alias>(db, "aliases")?,
+        next: counters(db)?,
+        ..Changes::default()
+    })
+}
+
+fn keyed<K: Ord, T: DeserializeOwned>(
+    db: &Connection,
+    table: &'static str,
+    key: impl Fn(&T) -> K,
+) -> Result<BTreeMap<K, Arc<T>>, StoreError> {
+    let rows: Vec<Arc<T>> = every(db, table)?;
+    Ok(rows.into_iter().map(|row| (key(&row), row)).collect())
+}
+
+fn every<T: DeserializeOwned>(db: &Connection, table: &'static str) -> Result<Vec<T>, StoreError> {
+    let sql = format!("SELECT id, body, crc FROM {table} ORDER BY id");
+    all(table, db.prepare_cached(&sql).map_err(trouble)?, [])
+}
+
+/// What comes next; nothing in a store that was never written to.
+pub fn counters(db: &Connection) -> Result<Option<Counters>, StoreError> {
+    let sql = "SELECT name, body, crc FROM state WHERE name = ?1";
+    let mut statement = db.prepare_cached(sql).map_err(trouble)?;
+    let mut rows = statement.query([COUNTERS]).map_err(trouble)?;
+    let found = rows.next().map_err(trouble)?;
+    found.map(|row| read("state", row)).transpose()
+}
+
+/// When the newest line of history was written.
+pub fn last_moment(db: &Connection) -> Result<Timestamp, StoreError> {
+    let sql = "SELECT id, body, crc FROM lines ORDER BY id DESC LIMIT 1";
+    let newest = all::<Line>("lines", db.prepare_cached(sql).map_err(trouble)?, [])?;
+    Ok(newest.first().map_or(Timestamp(0), |line| line.at))
+}
+
+/// One row by its key.
+pub fn load(db: &Connection, tail: &RwLock<Tail>, wanted: Key) -> Result<Option<Row>, StoreError> {
+    Ok(match wanted {
+        Key::Claim(digest) => {
+            let newest = tail.read().get(digest);
+            match newest {
+                Some(claim) => Some(claim),
+                None => claims::indexed(db, digest)?,
+            }
+            .map(Row::Claim)
+        }
+        // The live ones first: a job that ends between the two looks is found by the second.
+        Key::Job(id) => match get(db, "jobs", id.0)? {
+            Some(live) => Some(live),
+            None => get(db, "archive", id.0)?,
+        }
+        .map(Row::Job),
+        Key::Transfer(id) => get(db, "transfers", id.0)?.map(Row::Transfer),
+        Key::Entry(id) => get(db, "entries", id.0)?.map(Row::Entry),
+        Key::Notice(id) => get(db, "notices", id.0)?.map(Row::Notice),
+        Key::Outcome(id) => get(db, "outcomes", id.0)?.map(Row::Outcome),
+    })
+}
+
+/// Rows in the order they were written.
+pub fn page(db: &Connection, page: Page) -> Result<Vec<Row>, StoreError> {
+    const LINES: &str = "SELECT id, body, crc FROM lines WHERE id > ?1 ORDER BY id LIMIT ?2";
+    const ENTRIES: &str =
+        "SELECT id, body, crc FROM entries WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
+    const JOBS: &str = "SELECT id, body, crc FROM archive WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
+    let prepared = |sql| db.prepare_cached(sql).map_err(trouble);
+    let most = |limit: usize| i64::try_from(limit).unwrap_or(i64::MAX);
+    Ok(match page {
+        Page::Lines { after, limit } => {
+            let rows = all("lines", prepared(LINES)?, params![key(after.0), most(limit)])?;
+            rows.into_iter().map(Row::Line).collect()
+        }
+        Page::Entries { before, limit } => {
+            let rows = all("entries", prepared(ENTRIES)?, params![key(before.0), most(limit)])?;
+            rows.into_iter().map(Row::Entry).collect()
+        }
+        Page::Jobs { before, limit } => {
+            let rows = all("archive", prepared(JOBS)?, params![key(before.0), most(limit)])?;
+            rows.into_iter().map(Row::Job).collect()
+        }
+    })
+}

@@ -1,0 +1,313 @@
+//! What only the SQLite store promises.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rialto_core::alias::{Claim, Digest, Target};
+use rialto_core::changes::{Changes, Counters};
+use rialto_core::event::Line;
+use rialto_core::id::*;
+use rialto_core::money::Credits;
+use rialto_core::notice::{News, Notice};
+use rialto_core::owner::Owner;
+use rialto_core::time::Timestamp;
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::checkpoint::Limits;
+use super::{FILE, PAGE, SqliteStore};
+use crate::scene::Script;
+use crate::store::suite::history;
+use crate::store::{Key, Page, Row, Store, StoreError};
+
+fn dir() -> TempDir {
+    tempfile::tempdir().expect("a directory can be made")
+}
+
+/// Opens the file behind the store's back.
+fn behind(dir: &Path) -> Connection {
+    Connection::open(dir.join(FILE)).expect("the file is there")
+}
+
+/// A line and a notice with this much text.
+fn filler(n: u64, bytes: usize) -> Changes {
+    let at = Timestamp(i64::try_from(n).expect("small"));
+    let news = News::Message { from: AgentId(1), body: "x".repeat(bytes) };
+    let notice = Notice { id: NoticeId(n), to: None, position: 0, before: None, at, news };
+    Changes {
+        notices: vec![Arc::new(notice)],
+        lines: vec![Arc::new(Line { id: EventId(n), at, events: Vec::new() })],
+        next: Some(Counters::default()),
+        ..Changes::default()
+    }
+}
+
+fn log_bytes(dir: &Path) -> u64 {
+    std::fs::metadata(dir.join(format!("{FILE}-wal"))).map_or(0, |found| found.len())
+}
+
+#[test]
+fn the_log_is_really_a_wal_and_really_synced() {
+    let dir = dir();
+    let store = SqliteStore::open(dir.path()).unwrap();
+    let text = |sql| store.db.query_row(sql, [], |row| row.get::<_, String>(0)).unwrap();
+    let number = |sql| store.db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(text("PRAGMA journal_mode"), "wal");
+    assert_eq!(number("PRAGMA synchronous"), 2, "full");
+    assert_eq!(number("PRAGMA wal_autocheckpoint"), 0, "we do it ourselves");
+}
+
+#[test]
+fn an_empty_file_becomes_a_store_and_stays_one() {
+    let dir = dir();
+    std::fs::write(dir.path().join(FILE), b"").unwrap();
+    let mut store = SqliteStore::open(dir.path()).unwrap();
+    store.commit(&filler(1, 10), &[]).unwrap();
+    drop(store);
+    assert_eq!(SqliteStore::open(dir.path()).unwrap().last_moment().unwrap(), Timestamp(1));
+}
+
+#[test]
+fn a_newer_schema_is_refused_and_left_alone() {
+    let dir = dir();
+    drop(SqliteStore::open(dir.path()).unwrap());
+    behind(dir.path()).execute_batch("PRAGMA user_version = 99").unwrap();
+    let refused = SqliteStore::open(dir.path()).err().expect("it is from the future");
+    assert!(matches!(refused, StoreError::Newer { found: 99, .. }), "{refused}");
+    assert!(refused.to_string().contains("use a newer rialto"));
+    let sql = "PRAGMA user_version";
+    let found: i64 = behind(dir.path()).query_row(sql, [], |row| row.get(0)).unwrap();
+    assert_eq!(found, 99);
+}
+
+#[test]
+fn a_second_opener_is_refused_until_the_first_has_gone() {
+    let dir = dir();
+    let first = SqliteStore::open(dir.path()).unwrap();
+    let second = SqliteStore::open(dir.path()).err().expect("it is in use");
+    assert!(matches!(second, StoreError::InUse(_)), "{second}");
+    drop(first);
+    assert!(SqliteStore::open(dir.path()).is_ok());
+}
+
+#[test]
+fn garbage_and_files_of_other_programs_are_refused() {
+    let garbage = dir();
+    std::fs::write(garbage.path().join(FILE), vec![b'?'; 9_000]).unwrap();
+    let refused = SqliteStore::open(garbage.path()).err().expect("that is no database");
+    assert!(matches!(refused, StoreError::Corrupt(_)), "{refused}");
+    let other = dir();
+    behind(other.path()).execute_batch("CREATE TABLE recipes (id INTEGER)").unwrap();
+    let refused = SqliteStore::open(other.path()).err().expect("that is somebody else's");
+    assert!(refused.to_string().contains("another program"), "{refused}");
+    let tables = "SELECT count(*) FROM sqlite_schema";
+    let count: i64 = behind(other.path()).query_row(tables, [], |row| row.get(0)).unwrap();
+    assert_eq!(count, 1, "nothing was added to it");
+}
+
+#[test]
+fn a_truncated_file_is_refused() {
+    let dir = dir();
+    let mut store = SqliteStore::open(dir.path()).unwrap();
+    history(&mut Script::default(), &mut store);
+    drop(store);
+    let path = dir.path().join(FILE);
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    let opened = SqliteStore::open(dir.path()).and_then(|mut store| store.rebuild());
+    let refused = opened.err().expect("half of it is gone");
+    assert!(matches!(refused, StoreError::Corrupt(_) | StoreError::Broken(_)), "{refused}");
+}
+
+#[test]
+fn a_flipped_byte_in_any_row_is_noticed() {
+    let at_hand =
+        ["agents", "desks", "owners", "keys", "aliases", "turns", "jobs", "memories", "state"];
+    let loaded = ["archive", "entries", "transfers", "notices", "outcomes", "lines", "claims"];
+    let dir = dir();
+    let mut script = Script::default();
+    let mut store = SqliteStore::open(dir.path()).unwrap();
+    history(&mut script, &mut store);
+    drop(store);
+    let file = std::fs::read(dir.path().join(FILE)).unwrap();
+    for table in at_hand.into_iter().chain(loaded) {
+        std::fs::write(dir.path().join(FILE), &file).unwrap();
+        let body = if table == "claims" { "target" } else { "body" };
+        let flip = format!("UPDATE {table} SET {body} = upper({body})");
+        let flipped = behind(dir.path()).execute(&flip, []).unwrap();
+        assert!(flipped > 0, "{table}");
+        let found = read_everything(dir.path(), &script);
+        assert!(matches!(&found, Err(StoreError::Corrupt(_))), "{table}: {found:?}");
+    }
+}
+
+/// Opens, rebuilds and loads every row there is.
+fn read_everything(dir: &Path, script: &Script) -> Result<(), StoreError> {
+    let mut store = SqliteStore::open(dir)?;
+    store.rebuild()?;
+    for claim in &script.rows.claims {
+        store.load(Key::Claim(claim.digest))?;
+    }
+    for id in 1..50 {
+        let keys = [
+            Key::Job(JobId(id)),
+            Key::Transfer(TransferId(id)),
+            Key::Entry(EntryId(id)),
+            Key::Notice(NoticeId(id)),
+            Key::Outcome(OutcomeId(id)),
+        ];
+        for key in keys {
+            store.load(key)?;
+        }
+    }
+    store.reader()?.page(Page::Lines { after: EventId(0), limit: 99 })?;
+    Ok(())
+}
+
+#[test]
+fn a_row_in_the_wrong_place_is_noticed() {
+    let dir = dir();
+    let mut store = SqliteStore::open(dir.path()).unwrap();
+    store.commit(&filler(1, 10), &[]).unwrap();
+    behind(dir.path()).execute_batch("UPDATE notices SET id = 7 WHERE id = 1").unwrap();
+    let found = store.load(Key::Notice(NoticeId(7)));
+    assert!(matches!(&found, Err(StoreError::Corrupt(_))), "{found:?}");
+}
+
+#[test]
+fn the_database_itself_refuses_a_negative_balance() {
+    let dir = dir();
+    let mut store = SqliteStore::open(dir.path()).unwrap();
+    let broke = |id: u64, available: i64, held: i64| {
+        let owner = Owner {
+            id: OwnerId(id),
+            name: format!("owner-{id}"),
+            available: Credits::from_micros(available),
+            held: Credits::from_micros(held),
+            welcomed: true,
+            opened_at: Timestamp(0),
+            newest: None,
+            movements: 0,
+        };
+        let mut changes = filler(id + 10, 10);
+        changes.owners.insert(owner.id, Arc::new(owner));
+        changes
+    };
+    assert!(store.commit(&broke(0, -5, 0), &[]).is_ok(), "credits have to come from somewhere");
+    for (available, held) in [(-1, 0), (0, -1)] {
+        let refused = store.commit(&broke(1, available, held), &[]);
+        assert!(matches!(&refused, Err(StoreError::Broken(_))), "{refused:?}");
+    }
+    assert_eq!(store.rebuild().unwrap().owners.len(), 1);
+    assert!(store.load(Key::Notice(NoticeId(11))).unwrap().is_none(), "all or nothing");
+}
+
+#[test]
+fn history_is_never_written_twice() {
+    let dir = dir();
+    let mut store = SqliteStore::open(dir.path()).unwrap();
+    store.commit(&filler(1, 10), &[]).unwrap();
+    let again = store.commit(&filler(1, 20), &[]);
+    assert!(matches!(&again, Err(StoreError::Broken(_))), "{again:?}");
+    let Some(Row::Notice(kept)) = store.load(Key::Notice(NoticeId(1))).unwrap() else {
+        panic!("the first one is there")
+    };
+    assert!(matches!(kept.news, News::Message { body, .. } if body.len() == 10));
+}
+
+#[test]
+fn a_full_disk_refuses_the_whole_batch_and_nothing_else() {
+    let dir = dir();
+    let mut store = SqliteStore::open(dir.path()).unwrap();
+    store.commit(&filler(1, 10), &[]).unwrap();
+    store.db.execute_batch("PRAGMA max_page_count = 40").unwrap();
+    let digest = Digest([3; 16]);
+    let mut large = filler(2, 500_000);
+    large.claims.push(Claim { id: ClaimId(1), digest, target: Target::Free });
+    let full = store.commit(&large, &[]);
+    assert!(matches!(&full, Err(StoreError::Full)), "{full:?}");
+    for key in [Key::Notice(NoticeId(2)), Key::Claim(digest)] {
+        assert!(store.load(key).unwrap().is_none());
+        assert!(store.reader().unwrap().load(key).unwrap().is_none());
+    }
+    store.commit(&filler(2, 10), &[]).expect("a little still fits");
+    store.db.execute_batch("PRAGMA max_page_count = 1000000").unwrap();
+    large.notices = filler(3, 500_000).notices;
+    large.lines.clear();
+    store.commit(&large, &[]).expect("there is room again");
+    drop(store);
+    let mut store = SqliteStore::open(dir.path()).unwrap();
+    assert!(store.load(Key::Claim(digest)).unwrap().is_some());
+    assert_eq!(store.last_moment().unwrap(), Timestamp(2));
+}
+
+const SMALL: Limits = Limits { pages: 128, pages_max: 512 };
+
+#[test]
+fn the_log_stays_short_while_commits_and_readers_never_stop() {
+    let dir = dir();
+    let mut store = SqliteStore::open_limited(dir.path(), SMALL).unwrap();
+    store.commit(&filler(1, 10), &[]).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let readers: Vec<_> = (0..2)
+        .map(|_| {
+            let (mut reader, stop) = (store.reader().unwrap(), stop.clone());
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    reader.page(Page::Lines { after: EventId(0), limit: 200 }).unwrap();
+                    reader.load(Key::Notice(NoticeId(1))).unwrap().expect("it was committed first");
+                }
+            })
+        })
+        .collect();
+    let (mut longest, mut written) = (0, 0);
+    for n in 2..=250 {
+        store.commit(&filler(n, 100_000), &[]).unwrap();
+        longest = longest.max(log_bytes(dir.path()));
+        written += 100_000;
+    }
+    stop.store(true, Ordering::Relaxed);
+    for reader in readers {
+        reader.join().expect("readers were never turned away");
+    }
+    // A page of the log has a header of 24 bytes; one commit may go past the limit.
+    let most = u64::from(SMALL.pages_max + 40) * u64::from(PAGE + 24);
+    assert!(longest <= most, "{longest} bytes of log, {most} allowed");
+    assert!(written > 4 * most, "enough was written to tell");
+}
+
+#[test]
+fn a_reader_from_outside_lets_the_log_grow_only_while_it_reads() {
+    let dir = dir();
+    let mut store = SqliteStore::open_limited(dir.path(), SMALL).unwrap();
+    store.commit(&filler(1, 10), &[]).unwrap();
+    let outside = behind(dir.path());
+    outside.execute_batch("BEGIN; SELECT count(*) FROM lines;").unwrap();
+    for n in 2..=40 {
+        store.commit(&filler(n, 100_000), &[]).expect("commits go on");
+    }
+    let most = u64::from(SMALL.pages_max + 40) * u64::from(PAGE + 24);
+    assert!(log_bytes(dir.path()) > most, "the outside reader still needs the old log");
+    drop(outside);
+    for n in 41..=80 {
+        store.commit(&filler(n, 100_000), &[]).unwrap();
+    }
+    assert!(log_bytes(dir.path()) <= most, "{} bytes of log", log_bytes(dir.path()));
+}
+
+#[test]
+fn what_a_killed_hub_committed_is_there_after_the_restart() {
+    let dir = dir();
+    let copy = self::dir();
+    let mut script = Script::default();
+    let mut store = SqliteStore::open(dir.path()).unwrap();
+    history(&mut script, &mut store);
+    // As a crash would leave it: file and log, and no goodbye.
+    for name in [FILE.to_owned(), format!("{FILE}-wal")] {
+        std::fs::copy(dir.path().join(&name), copy.path().join(&name)).unwrap();
+    }
+    let mut restarted = SqliteStore::open(copy.path()).unwrap();
+    assert_eq!(restarted.rebuild().unwrap().next, Some(script.world.next));
+    assert!(read_everything(dir.path(), &script).is_err(), "the first one is still open");
+}

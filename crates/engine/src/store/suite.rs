@@ -1,1 +1,0 @@
-//! One suite of behaviour that every store passes.

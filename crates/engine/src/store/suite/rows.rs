@@ -1,0 +1,123 @@
+//! Rows are what was written: rebuilt, loaded, in pages, and forgotten when told.
+
+use rialto_core::alias::Digest;
+use rialto_core::changes::Changes;
+use rialto_core::command::Command;
+use rialto_core::id::*;
+use rialto_core::memory::Kept;
+use rialto_core::notice::Notice;
+
+use super::{Place, history, rebuilt};
+use crate::scene::{Script, picture};
+use crate::store::{Key, Page, Row};
+
+pub fn an_empty_store_is_an_empty_world(place: &mut dyn Place) {
+    let script = Script::default();
+    for _ in 0..2 {
+        let mut store = place.enter();
+        let world = rebuilt(&script, &mut *store);
+        assert_eq!(picture(&world, script.now), picture(&script.world, script.now));
+        assert!(
+            store
+                .reader()
+                .unwrap()
+                .page(Page::Lines { after: EventId(0), limit: 9 })
+                .unwrap()
+                .is_empty()
+        );
+    }
+}
+
+pub fn what_is_committed_is_rebuilt_equal(place: &mut dyn Place) {
+    let mut script = Script::default();
+    history(&mut script, &mut *place.enter());
+    let world = rebuilt(&script, &mut *place.enter());
+    assert_eq!(picture(&world, script.now), picture(&script.world, script.now));
+}
+
+pub fn every_kind_of_row_can_be_loaded(place: &mut dyn Place) {
+    let mut script = Script::default();
+    history(&mut script, &mut *place.enter());
+    let mut store = place.enter();
+    let mut reader = store.reader().expect("readers can be made");
+    let mut same = |key: Key, expected: String| {
+        let show = |row: Option<Row>| format!("{row:?}");
+        assert_eq!(show(store.load(key).expect("the lane can read")), expected, "{key:?}");
+        assert_eq!(show(reader.load(key).expect("readers can read")), expected, "{key:?}");
+    };
+    let rows = &script.rows;
+    for one in rows.jobs.values() {
+        same(Key::Job(one.id), format!("{:?}", Some(Row::Job(one.clone()))));
+    }
+    for one in &rows.transfers {
+        same(Key::Transfer(one.id), format!("{:?}", Some(Row::Transfer(one.clone()))));
+    }
+    for one in &rows.entries {
+        same(Key::Entry(one.id), format!("{:?}", Some(Row::Entry(one.clone()))));
+    }
+    for one in &rows.notices {
+        same(Key::Notice(one.id), format!("{:?}", Some(Row::Notice(Notice::clone(one)))));
+    }
+    for one in &rows.outcomes {
+        same(Key::Outcome(one.id), format!("{:?}", Some(Row::Outcome(one.clone()))));
+    }
+    for one in &rows.claims {
+        same(Key::Claim(one.digest), format!("{:?}", script.claim(one.digest).map(Row::Claim)));
+    }
+    let some = [rows.jobs.len(), rows.transfers.len(), rows.outcomes.len(), rows.claims.len()];
+    assert!(some.iter().all(|count| *count >= 2), "{some:?}");
+    for none in [0, 999, u64::MAX] {
+        same(Key::Job(JobId(none)), "None".to_owned());
+        same(Key::Transfer(TransferId(none)), "None".to_owned());
+        same(Key::Entry(EntryId(none)), "None".to_owned());
+        same(Key::Notice(NoticeId(none)), "None".to_owned());
+        same(Key::Outcome(OutcomeId(none)), "None".to_owned());
+    }
+    same(Key::Claim(Digest([9; 16])), "None".to_owned());
+}
+
+pub fn pages_come_in_order_and_no_longer_than_asked(place: &mut dyn Place) {
+    let mut script = Script::default();
+    let mut store = place.enter();
+    history(&mut script, &mut *store);
+    let mut reader = store.reader().expect("readers can be made");
+    let mut ids = |page: Page| -> Vec<u64> {
+        let rows = reader.page(page).expect("readers can read");
+        let id = |row: &Row| match row {
+            Row::Line(line) => line.id.0,
+            Row::Entry(entry) => entry.id.0,
+            Row::Job(job) => job.id.0,
+            other => panic!("pages have no {other:?}"),
+        };
+        rows.iter().map(id).collect()
+    };
+    let lines: Vec<u64> = (1..script.world.next.event.0).collect();
+    assert_eq!(ids(Page::Lines { after: EventId(0), limit: 999 }), lines);
+    assert_eq!(ids(Page::Lines { after: EventId(2), limit: 3 }), [3, 4, 5]);
+    assert!(ids(Page::Lines { after: EventId(u64::MAX), limit: 9 }).is_empty());
+    assert!(ids(Page::Lines { after: EventId(0), limit: 0 }).is_empty());
+    let newest = script.world.next.entry.0;
+    let entries: Vec<u64> = (1..newest).rev().collect();
+    assert_eq!(ids(Page::Entries { before: EntryId(u64::MAX), limit: 999 }), entries);
+    assert_eq!(ids(Page::Entries { before: EntryId(4), limit: 2 }), [3, 2]);
+    assert!(ids(Page::Entries { before: EntryId(1), limit: 9 }).is_empty());
+    let done = script.rows.jobs.values().rev().filter(|job| job.state.is_final());
+    let done: Vec<u64> = done.map(|job| job.id.0).collect();
+    assert_eq!(ids(Page::Jobs { before: JobId(u64::MAX), limit: 999 }), done);
+    assert_eq!(ids(Page::Jobs { before: JobId(u64::MAX), limit: 1 }), done[..1]);
+}
+
+pub fn forgotten_answers_are_gone(place: &mut dyn Place) {
+    let mut script = Script::default();
+    let mut store = place.enter();
+    for n in 0..4_u8 {
+        let scope = Digest::of(&[&[n]]);
+        let kept = Kept::Answer { status: 200, body: "{}".to_owned() };
+        let (_, changes) = script.run(Command::Remember { scope, request: scope, kept });
+        store.commit(&changes, &[]).expect("there is room");
+    }
+    store.commit(&Changes::default(), &[AnswerId(1), AnswerId(3)]).expect("there is room");
+    drop(store);
+    let kept: Vec<AnswerId> = place.enter().rebuild().unwrap().memories.into_keys().collect();
+    assert_eq!(kept, [AnswerId(2), AnswerId(4)]);
+}

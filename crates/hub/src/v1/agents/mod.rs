@@ -1,0 +1,76 @@
+//! Agents as anybody may see them: searched, listed, shown.
+
+mod ranking;
+mod search;
+pub mod view;
+
+use axum::extract::{RawQuery, State};
+use rialto_protocols::face::Floor;
+use rialto_protocols::kit::fields::Malformed;
+use rialto_protocols::kit::query::Query;
+
+use super::answer::{Answered, ok};
+use super::page::{self, Page};
+use super::problem::Problem;
+use super::proof::{Part, is_registered};
+use super::{names, page::choice};
+use search::Wanted;
+use view::AgentView;
+
+/// Longest text that is searched for.
+const TEXT_MAX: usize = 128;
+
+/// `GET /v1/agents`: with `skill` the best first, otherwise in the order they registered.
+pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answered {
+    let query = page::query(raw.as_deref())?;
+    let wanted = wanted(&query)?;
+    let limit = page::limit(&query)?;
+    let found = match wanted.ranked_skill() {
+        Some(skill) => {
+            let after = page::place(&query, ranking::RANKED)?;
+            ranking::ranked(&floor.engine, skill, &wanted, after, limit)
+        }
+        None => {
+            let after = page::place(&query, search::LISTED)?.map_or(0, |[after]| after);
+            search::listed(&floor.engine, &wanted, after, limit)
+        }
+    };
+    let now = floor.engine.now();
+    let items = floor.engine.look(|world| {
+        let agents = found.agents.iter();
+        agents.filter_map(|id| AgentView::public(world, *id, now)).collect()
+    });
+    Ok(ok(&Page { items, next_cursor: found.next }))
+}
+
+/// `GET /v1/agents/{id}`: by our number, or by any name in any protocol.
+pub async fn show(State(floor): State<Floor>, Part(name): Part) -> Answered {
+    let now = floor.engine.now();
+    let view = floor.engine.look(|world| {
+        let id = names::find(world, &name, "agent")?;
+        let listed = is_registered(world, id).then(|| AgentView::whole(world, id, now)).flatten();
+        listed.ok_or_else(Problem::not_found)
+    })?;
+    Ok(ok(&view))
+}
+
+fn wanted(query: &Query) -> Result<Wanted, Malformed> {
+    let text = |name: &str| match query.text(name) {
+        Some(given) if given.is_empty() || given.chars().count() > TEXT_MAX => Err(Malformed {
+            field: format!("?{name}"),
+            message: format!("{name} must have 1 to {TEXT_MAX} characters"),
+        }),
+        given => Ok(given),
+    };
+    let unknown = || Malformed {
+        field: "?protocol".to_owned(),
+        message: "protocol is none this hub speaks".to_owned(),
+    };
+    let protocol = query.text("protocol").map(|id| names::protocol(id).ok_or_else(unknown));
+    Ok(Wanted {
+        skill: text("skill")?.map(str::to_owned),
+        text: text("q")?.map(str::to_lowercase),
+        protocol: protocol.transpose()?,
+        online: choice(query, "online", &[("true", true), ("false", false)])?,
+    })
+}

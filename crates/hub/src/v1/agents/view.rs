@@ -1,0 +1,111 @@
+//! An agent as it is shown: to everybody, and to itself.
+
+use std::collections::BTreeMap;
+
+use rialto_core::agent::{Agent, Desk, Liveness, Skill};
+use rialto_core::id::AgentId;
+use rialto_core::time::Timestamp;
+use rialto_core::world::World;
+use rialto_protocols::kit::write;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::v1::answer::{money, time};
+use crate::v1::names;
+
+/// What is shown of an agent. Score, jobs and age are the numbers our ranking uses.
+#[derive(Serialize)]
+pub struct AgentView {
+    id: u64,
+    name: String,
+    owner: String,
+    protocol: String,
+    /// What it is called in each protocol.
+    names: BTreeMap<String, String>,
+    skills: Vec<SkillView>,
+    score: Box<RawValue>,
+    jobs_settled: u64,
+    age_seconds: i64,
+    online: bool,
+    registered_at: String,
+    #[serde(flatten)]
+    own: Option<Own>,
+}
+
+/// What an agent alone sees of itself.
+#[derive(Serialize)]
+struct Own {
+    endpoint: Option<String>,
+    liveness: &'static str,
+}
+
+#[derive(Serialize)]
+struct SkillView {
+    name: String,
+    price: Box<RawValue>,
+    description: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_schema: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_schema: Option<Box<RawValue>>,
+}
+
+impl AgentView {
+    /// For lists: all but the schemas, which may be long.
+    pub fn public(world: &World, id: AgentId, now: Timestamp) -> Option<Self> {
+        Self::of(world, id, now, false)
+    }
+
+    /// For one agent: the schemas too.
+    pub fn whole(world: &World, id: AgentId, now: Timestamp) -> Option<Self> {
+        Self::of(world, id, now, true)
+    }
+
+    /// For the agent itself.
+    pub fn own(world: &World, id: AgentId, now: Timestamp) -> Option<Self> {
+        let agent = world.agent(id)?;
+        let endpoint = agent.endpoint.clone();
+        let own = Some(Own { endpoint, liveness: liveness(agent.liveness) });
+        Some(Self { own, ..Self::of(world, id, now, true)? })
+    }
+
+    fn of(world: &World, id: AgentId, now: Timestamp, schemas: bool) -> Option<Self> {
+        let agent: &Agent = world.agent(id)?;
+        let desk: &Desk = world.desk(id)?;
+        let owner = world.owner(agent.owner).map(|owner| owner.name.clone());
+        Some(Self {
+            id: id.0,
+            name: agent.name.clone(),
+            owner: owner.unwrap_or_default(),
+            protocol: agent.home.to_string(),
+            names: names::of(world, id),
+            skills: agent.skills.iter().map(|skill| SkillView::of(skill, schemas)).collect(),
+            score: write::score(desk.standing.score.millionths()),
+            jobs_settled: desk.standing.settled(),
+            age_seconds: now.since(agent.registered_at).0 / 1_000,
+            online: world.is_online(id, now),
+            registered_at: time(agent.registered_at),
+            own: None,
+        })
+    }
+}
+
+impl SkillView {
+    fn of(skill: &Skill, schemas: bool) -> Self {
+        Self {
+            name: skill.name.clone(),
+            price: money(skill.price),
+            description: skill.about.clone(),
+            input_schema: schemas.then(|| write::verbatim(&skill.input)),
+            output_schema: schemas.then(|| write::verbatim(&skill.output)),
+        }
+    }
+}
+
+fn liveness(liveness: Liveness) -> &'static str {
+    match liveness {
+        Liveness::Reached => "reached",
+        Liveness::Polls => "polls",
+        Liveness::Always => "always",
+    }
+}

@@ -1,0 +1,43 @@
+//! Answers: JSON with exact amounts and times that everybody reads alike.
+
+use axum::body::Body;
+use axum::response::Response;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, StatusCode};
+use rialto_core::money::Credits;
+use rialto_core::time::Timestamp;
+use rialto_protocols::kit::{stamp, write};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::problem::Problem;
+
+/// Decimals an amount has at least; all six where it needs them.
+const DECIMALS_MIN: usize = 2;
+
+/// What every handler gives.
+pub type Answered = Result<Response, Problem>;
+
+/// An answer with this body.
+pub fn json(status: StatusCode, body: &impl Serialize) -> Response {
+    let text = serde_json::to_vec(body).unwrap_or_default();
+    let mut answer = Response::new(Body::from(text));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
+}
+
+/// The usual answer.
+pub fn ok(body: &impl Serialize) -> Response {
+    json(StatusCode::OK, body)
+}
+
+/// An amount as a JSON number that never was a float.
+pub fn money(amount: Credits) -> Box<RawValue> {
+    write::amount(amount, DECIMALS_MIN)
+}
+
+/// `2026-03-20T10:00:00.000Z`.
+pub fn time(moment: Timestamp) -> String {
+    stamp::millis(moment)
+}

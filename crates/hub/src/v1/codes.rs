@@ -1,0 +1,126 @@
+//! Every way a request can fail, as a kind of problem.
+//!
+//! All refusals of the core are named one by one, so that a new one cannot slip past.
+
+use rialto_core::refusal::{Refusal, Retry};
+use rialto_engine::Failure;
+use rialto_protocols::face::Trouble;
+
+use super::problem::Problem;
+
+/// A kind of problem: its code and title never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    pub status: u16,
+    pub code: &'static str,
+    pub title: &'static str,
+}
+
+const fn kind(status: u16, code: &'static str, title: &'static str) -> Kind {
+    Kind { status, code, title }
+}
+
+pub static MALFORMED: Kind = kind(400, "malformed", "The request makes no sense");
+pub static UNAUTHORIZED: Kind = kind(401, "unauthorized", "A valid key is needed");
+static TOO_FEW_CREDITS: Kind = kind(402, "too_few_credits", "Not enough credits");
+static BUDGET_TOO_LOW: Kind = kind(402, "budget_too_low", "The budget is below the price");
+pub static FORBIDDEN: Kind = kind(403, "forbidden", "This key may not do this");
+pub static NOT_FOUND: Kind = kind(404, "not_found", "No such thing");
+static METHOD_NOT_ALLOWED: Kind = kind(405, "method_not_allowed", "No such method here");
+static TOO_SLOW: Kind = kind(408, "too_slow", "The request took too long to arrive");
+static ID_TAKEN: Kind = kind(409, "id_taken", "This id is taken");
+static WRONG_STATE: Kind = kind(409, "wrong_state", "Things are not in a state for this");
+static STILL_RUNNING: Kind = kind(409, "still_running", "The first request is still running");
+static TOO_LARGE: Kind = kind(413, "too_large", "The body is too large");
+static ENCODED: Kind = kind(415, "encoded", "Bodies are taken unencoded");
+static WRONG_HOST: Kind = kind(421, "wrong_host", "This hub has another name");
+static REFUSED: Kind = kind(422, "refused", "The hub's rules do not allow this");
+pub static OTHER_CONTENT: Kind = kind(422, "other_content", "The same id with other content");
+static RATE_LIMITED: Kind = kind(429, "rate_limited", "Too many requests");
+static INBOX_FULL: Kind = kind(429, "inbox_full", "The receiver's inbox is full");
+static INTERNAL: Kind = kind(500, "internal", "The hub made a mistake");
+static UNAVAILABLE: Kind = kind(503, "unavailable", "The hub cannot do this now");
+static AGENT_UNAVAILABLE: Kind = kind(503, "agent_unavailable", "The agent cannot do this now");
+static STORE_FULL: Kind = kind(507, "store_full", "The hub's disk is full");
+
+/// What the engine could not do.
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(refusal) => refusal.into(),
+            Failure::Full => Self::new(&STORE_FULL, "nothing was changed").retry_after(30),
+            Failure::Down => Self::new(&UNAVAILABLE, "the hub cannot write now").retry_after(5),
+            Failure::Fault => Self::new(&INTERNAL, "it is logged under the request's id"),
+            Failure::StillRunning => {
+                let text = "the first request with this Idempotency-Key is still running";
+                Self::new(&STILL_RUNNING, text).retry_after(1)
+            }
+        }
+    }
+}
+
+/// What the rules refuse.
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let kind = match &refusal {
+            Refusal::NotAuthenticated => return Self::unauthorized(),
+            Refusal::NotYours => return Self::not_found(),
+            Refusal::NothingToMove => return Self::field("/amount", refusal.to_string()),
+            Refusal::NoSuchAgent | Refusal::NoSuchOwner { .. } => &NOT_FOUND,
+            Refusal::IdentityDiffers | Refusal::GuestCannotPay => &FORBIDDEN,
+            Refusal::IdTaken => &ID_TAKEN,
+            Refusal::TooFewCredits => &TOO_FEW_CREDITS,
+            Refusal::BudgetTooLow { .. } => &BUDGET_TOO_LOW,
+            Refusal::Offline | Refusal::AtCapacity => &AGENT_UNAVAILABLE,
+            Refusal::WrongState { .. }
+            | Refusal::OfferExpired
+            | Refusal::JobNotPaid { .. }
+            | Refusal::AlreadySettled { .. } => &WRONG_STATE,
+            Refusal::SameIdOtherContent => &OTHER_CONTENT,
+            Refusal::InboxFull => &INBOX_FULL,
+            Refusal::NoSuchSkill
+            | Refusal::DeadlineTooSoon
+            | Refusal::PaysItself
+            | Refusal::NotWhatWasPaid { .. }
+            | Refusal::BridgeLoop { .. }
+            | Refusal::TooManyAgents { .. }
+            | Refusal::Overflow => &REFUSED,
+        };
+        let problem = Self::new(kind, refusal.to_string());
+        match refusal.retry() {
+            Retry::Never => problem,
+            Retry::After(wait) => problem.retry_after(wait.0.unsigned_abs().div_ceil(1_000)),
+        }
+    }
+}
+
+/// What the edge refuses.
+impl From<Trouble> for Problem {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::NotFound => Self::new(&NOT_FOUND, "no such path"),
+            Trouble::MethodNotAllowed => {
+                Self::new(&METHOD_NOT_ALLOWED, "this path has other methods; see Allow")
+            }
+            Trouble::WrongHost => Self::new(&WRONG_HOST, "this hub does not answer to that Host"),
+            Trouble::ForeignOrigin => Self::forbidden("pages of another origin may not call this"),
+            Trouble::Encoded => Self::new(&ENCODED, "send the body without Content-Encoding"),
+            Trouble::TooLarge { limit } => {
+                Self::new(&TOO_LARGE, format!("the body has more than {limit} bytes"))
+            }
+            Trouble::TooManyRequests { retry_after_seconds } => {
+                Self::new(&RATE_LIMITED, "wait a little").retry_after(retry_after_seconds)
+            }
+            Trouble::Overloaded => {
+                Self::new(&UNAVAILABLE, "the hub has too much to do").retry_after(1)
+            }
+            Trouble::Malformed { what } => Self::new(&MALFORMED, format!("not HTTP: {what}")),
+            Trouble::TooSlow => {
+                Self::new(&TOO_SLOW, "send the whole body without pauses").retryable()
+            }
+            Trouble::Broken => {
+                Self::new(&INTERNAL, "it is logged under the request's id").retryable()
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Events: what happens, as it happens, over Server-Sent Events.
+//!
+//! An agent's stream is its inbox, the operator's is the hub's history. Ids are positions there, so
+//! `Last-Event-ID` resumes without gap or repeat, also after a restart.
+
+mod feed;
+mod line;
+mod source;
+
+use std::convert::Infallible;
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, RawQuery, State};
+use axum::http::request::Parts;
+use axum::response::Response;
+use futures_util::stream;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use rialto_protocols::face::Floor;
+use tokio::sync::watch;
+
+use super::answer::Answered;
+use super::inbox;
+use super::page;
+use super::problem::Problem;
+use super::proof::Known;
+use feed::Feed;
+use source::Source;
+
+/// The header a client resumes with.
+const LAST_EVENT_ID: &str = "last-event-id";
+/// Tells proxies that collect answers to pass this one on as it comes.
+const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// Tells whether the hub is stopping, if whoever runs it says so.
+pub struct Stopping(Option<watch::Receiver<bool>>);
+
+impl FromRequestParts<Floor> for Stopping {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Floor) -> Result<Self, Infallible> {
+        Ok(Self(parts.extensions.get().cloned()))
+    }
+}
+
+/// `GET /v1/events`: from `Last-Event-ID` or `?after=` on. With neither, an agent gets what it has
+/// not acknowledged, and the operator what is new.
+pub async fn open(
+    State(floor): State<Floor>,
+    known: Known,
+    stopping: Stopping,
+    RawQuery(raw): RawQuery,
+    headers: HeaderMap,
+) -> Answered {
+    let source = Source::of(&known.proven);
+    let resumed = match last_event_id(&headers)? {
+        Some(last) => Some(last),
+        None => inbox::position(&page::query(raw.as_deref())?)?,
+    };
+    let head = source.head(&floor.engine);
+    if resumed.is_some_and(|last| last > head) {
+        // Waiting for it would hide everything up to there.
+        let text = format!("Last-Event-ID is past the newest event, {head}");
+        return Err(Problem::field("Last-Event-ID", text));
+    }
+    let after = resumed.unwrap_or_else(|| source.start(&floor.engine));
+    let feed = Feed::new(floor.engine.clone(), known.proven, source, after, stopping.0);
+    Ok(streamed(feed))
+}
+
+/// What a client that lost its stream says it had. Browsers send the header empty at first.
+fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(header) = headers.get(LAST_EVENT_ID).filter(|header| !header.is_empty()) else {
+        return Ok(None);
+    };
+    let digits = header.to_str().ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
+    let number = digits.and_then(|digits| digits.parse().ok());
+    let wrong = || Problem::field("Last-Event-ID", "Last-Event-ID must be an id of this stream");
+    number.map(Some).ok_or_else(wrong)
+}
+
+fn streamed(feed: Feed) -> Response {
+    // The stream is pulled: what its reader does not take is not read from the store either.
+    let parts = stream::unfold(feed, |mut feed| async move {
+        let bytes = feed.next().await?;
+        Some((Ok::<_, Infallible>(bytes), feed))
+    });
+    let mut answer = Response::new(Body::from_stream(parts));
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(BUFFERING, HeaderValue::from_static("no"));
+    answer
+}

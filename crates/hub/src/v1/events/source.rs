@@ -1,0 +1,110 @@
+//! Where a stream's events come from: an inbox, or the hub's history.
+
+use std::sync::Arc;
+
+use rialto_core::id::{AgentId, EventId};
+use rialto_engine::{Engine, Failure};
+use tokio::sync::{Notify, watch};
+
+use super::line;
+use crate::v1::notice;
+use crate::v1::proof::{Proven, Who};
+
+/// What is streamed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    Inbox(AgentId),
+    History,
+}
+
+/// One event: its id, its kind, and its data on one line.
+pub struct Event {
+    pub id: u64,
+    pub kind: &'static str,
+    pub data: String,
+}
+
+impl Source {
+    pub fn of(proven: &Proven) -> Self {
+        match proven.who {
+            Who::Agent(id) => Self::Inbox(id),
+            Who::Operator => Self::History,
+        }
+    }
+
+    /// The newest id there is.
+    pub fn head(self, engine: &Engine) -> u64 {
+        engine.look(|world| match self {
+            Self::Inbox(agent) => world.desk(agent).map_or(0, |desk| desk.inbox.head),
+            Self::History => world.next.event.0 - 1,
+        })
+    }
+
+    /// Where a stream begins when nothing is said.
+    pub fn start(self, engine: &Engine) -> u64 {
+        match self {
+            Self::Inbox(agent) => {
+                engine.look(|world| world.desk(agent).map_or(0, |desk| desk.inbox.acked))
+            }
+            Self::History => self.head(engine),
+        }
+    }
+
+    /// What rings when there is more.
+    pub fn bell(self, engine: &Engine) -> Bell {
+        match self {
+            Self::Inbox(agent) => Bell::Inbox(engine.news_of(agent)),
+            Self::History => Bell::History(engine.lines()),
+        }
+    }
+
+    /// Events after an id, oldest first.
+    pub async fn page(
+        self,
+        engine: &Engine,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, Failure> {
+        match self {
+            Self::Inbox(agent) => {
+                let told = notice::after(engine, agent, after, limit).await?;
+                let event = |told: notice::Told| Event {
+                    id: told.position,
+                    kind: told.kind,
+                    data: told.members.line(),
+                };
+                Ok(told.into_iter().map(event).collect())
+            }
+            Self::History => line::after(engine, EventId(after), limit).await,
+        }
+    }
+}
+
+/// Rings when there may be something new.
+pub enum Bell {
+    Inbox(Arc<Notify>),
+    History(watch::Receiver<u64>),
+}
+
+impl Bell {
+    /// Waits for the next ring, unless there is news already.
+    pub async fn heard(&mut self, is_news: impl Fn() -> bool) {
+        match self {
+            Self::Inbox(notify) => {
+                let told = notify.notified();
+                tokio::pin!(told);
+                // From here on nothing can be missed, so looking comes after it.
+                told.as_mut().enable();
+                if !is_news() {
+                    told.await;
+                }
+            }
+            Self::History(lines) => {
+                lines.borrow_and_update();
+                if !is_news() && lines.changed().await.is_err() {
+                    std::future::pending().await
+                }
+            }
+        }
+    }
+}

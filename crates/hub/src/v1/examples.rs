@@ -1,0 +1,27 @@
+//! Correct examples, shown to whoever got a field wrong.
+
+/// JSON text that repairs the named field.
+pub fn of(field: &str) -> &'static str {
+    match field {
+        "/owner" | "/amount" => r#"{"owner":"acme","amount":100.00}"#,
+        "/up_to" => r#"{"up_to":17}"#,
+        "/to" | "/body" => {
+            r#"{"to":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f","body":{"text":"hello"}}"#
+        }
+        "?limit" => r#""?limit=50""#,
+        "?cursor" => r#""?cursor=<the next_cursor of the page before>""#,
+        "?after" => r#""?after=17""#,
+        "?side" => r#""/v1/jobs?side=asked""#,
+        "?state" => r#""/v1/jobs?state=live""#,
+        "?online" => r#""/v1/agents?online=true""#,
+        "?protocol" => r#""/v1/agents?protocol=registry""#,
+        "?skill" => r#""/v1/agents?skill=analyze_text""#,
+        "?q" => r#""/v1/agents?q=analyst""#,
+        "job" => r#""/v1/jobs/f81d4fae-7dec-11d0-a765-00a0c91e6bf6""#,
+        "agent" => r#""/v1/agents/registry:a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f""#,
+        "push" => r#""/v1/operator/pushes/17/retry""#,
+        "Last-Event-ID" => r#""Last-Event-ID: 17""#,
+        "Idempotency-Key" => r#""Idempotency-Key: 5f0c2a9e""#,
+        _ => "{}",
+    }
+}

@@ -1,0 +1,114 @@
+//! The gate: what happens to every request of this API before and after its handler.
+//!
+//! The key is looked at first, so that nobody without one gets a body read. Then a request that
+//! was made before gets its first answer. On the way out a problem learns the request's id.
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use http::Method;
+use http::header::CONTENT_TYPE;
+use rialto_protocols::face::once::{Words, at_most_once};
+use rialto_protocols::face::{Floor, Trouble};
+use serde_json::value::RawValue;
+
+use super::codes;
+use super::problem::{MEDIA_TYPE, Problem};
+use super::proof::Proven;
+use crate::edge::RequestId;
+
+/// Marks an answer that was given before.
+const REPLAYED: &str = "idempotency-replayed";
+/// The one member that holds a secret, in the answer to a rotation.
+const SECRET: &str = "key";
+
+/// Puts the gate before every route.
+pub fn before(router: Router, floor: &Floor) -> Router {
+    let floor = floor.clone();
+    router.layer(from_fn(move |request: Request, next: Next| {
+        let floor = floor.clone();
+        async move {
+            let id = request.extensions().get::<RequestId>().cloned();
+            let answer = pass(&floor, request, next).await;
+            finish(answer, id.as_ref())
+        }
+    }))
+}
+
+async fn pass(floor: &Floor, mut request: Request, next: Next) -> Response {
+    let proven = match Proven::read(&floor.engine, request.headers()) {
+        Ok(proven) => proven,
+        Err(problem) => return problem.into_response(),
+    };
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    match proven {
+        Some(proven) => drop(request.extensions_mut().insert(proven)),
+        None if reads => {}
+        // Nothing here is changed by anybody without a key.
+        None => return Problem::unauthorized().into_response(),
+    }
+    at_most_once(floor, &Ours, request, next).await
+}
+
+fn finish(mut answer: Response, id: Option<&RequestId>) -> Response {
+    let problem = answer.extensions_mut().remove::<Problem>();
+    if let (Some(problem), Some(id)) = (problem, id) {
+        let told = Problem { request_id: Some(id.as_str().to_owned()), ..problem };
+        let mut answer = told.into_response();
+        answer.extensions_mut().remove::<Problem>();
+        return answer;
+    }
+    if answer.headers().contains_key(REPLAYED) && answer.status().as_u16() >= 400 {
+        answer.headers_mut().insert(CONTENT_TYPE, MEDIA_TYPE);
+    }
+    answer
+}
+
+/// Our words for requests that come twice.
+struct Ours;
+
+impl Words for Ours {
+    fn key_too_long(&self) -> Response {
+        let text = "Idempotency-Key must have 1 to 256 characters";
+        Problem::field("Idempotency-Key", text).into_response()
+    }
+
+    fn other_content(&self) -> Response {
+        let text = "this Idempotency-Key was used with another body";
+        let problem = Problem::new(&codes::OTHER_CONTENT, text);
+        Problem { field: Some("Idempotency-Key".to_owned()), ..problem }.into_response()
+    }
+
+    fn trouble(&self, trouble: Trouble) -> Response {
+        Problem::from(trouble).into_response()
+    }
+
+    fn without_secrets(&self, body: &str) -> String {
+        // Raw members keep every digit of every amount.
+        type Members = std::collections::BTreeMap<String, Box<RawValue>>;
+        let Ok(mut members) = serde_json::from_str::<Members>(body) else { return body.to_owned() };
+        match members.remove(SECRET) {
+            Some(_) => serde_json::to_string(&members).unwrap_or_default(),
+            None => body.to_owned(),
+        }
+    }
+
+    fn principal(&self, _: &[u8]) -> Option<String> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_of_an_answer_has_no_key_and_all_its_digits() {
+        let kept = Ours.without_secrets(r#"{"amount":0.10,"key":"rk_secret","n":1}"#);
+        assert_eq!(kept, r#"{"amount":0.10,"n":1}"#);
+        for body in [r#"{"amount":0.100,"a":{"key":1}}"#, "[1]", ""] {
+            assert_eq!(Ours.without_secrets(body), body);
+        }
+    }
+}

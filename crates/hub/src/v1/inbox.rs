@@ -1,0 +1,61 @@
+//! The inbox: read from a position on, and acknowledged up to one.
+
+use axum::extract::{RawQuery, State};
+use rialto_core::command::Command;
+use rialto_protocols::face::Floor;
+use rialto_protocols::kit::fields::{Fields, Malformed};
+use rialto_protocols::kit::ijson;
+use rialto_protocols::kit::query::Query;
+use serde::Serialize;
+
+use super::answer::{Answered, ok};
+use super::me::InboxView;
+use super::members::Members;
+use super::notice;
+use super::page::{self, Cursor};
+use super::problem::Problem;
+use super::proof::{AsAgent, Sent};
+
+/// The list, as its cursors name it.
+const NOTICES: char = 'n';
+
+#[derive(Serialize)]
+struct Inbox {
+    items: Vec<Members>,
+    next_cursor: Option<Cursor>,
+    #[serde(flatten)]
+    stands: InboxView,
+}
+
+/// `GET /v1/inbox`: notices after a position; with none given, those not yet acknowledged.
+pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
+    let query = page::query(raw.as_deref())?;
+    let limit = page::limit(&query)?;
+    let inbox = floor.engine.look(|world| world.desk(by.id).map(|desk| desk.inbox));
+    let inbox = inbox.ok_or_else(Problem::not_found)?;
+    let after = match page::place(&query, NOTICES)? {
+        Some([after]) => after,
+        None => position(&query)?.unwrap_or(inbox.acked),
+    };
+    let told = notice::after(&floor.engine, by.id, after, limit).await?;
+    let last = told.last().map_or(after, |last| last.position);
+    let next_cursor = (last < inbox.head).then(|| Cursor::new(NOTICES, [last]));
+    let items = told.into_iter().map(|told| told.members).collect();
+    Ok(ok(&Inbox { items, next_cursor, stands: InboxView::of(inbox) }))
+}
+
+/// `?after=`: the last position the caller has.
+pub fn position(query: &Query) -> Result<Option<u64>, Malformed> {
+    Ok(query.integer("after", 0..=i64::MAX)?.map(i64::unsigned_abs))
+}
+
+/// `POST /v1/inbox/ack`: everything up to here has arrived.
+pub async fn ack(State(floor): State<Floor>, by: AsAgent, Sent(body): Sent) -> Answered {
+    let json = ijson::read(&body).map_err(Malformed::from)?;
+    let f = Fields::of(&json, "")?;
+    let up_to = f.required("up_to", f.integer("up_to")?)?;
+    let up_to = u64::try_from(up_to).map_err(|_| f.fail("up_to", "must not be negative"))?;
+    floor.engine.run_once(Command::Ack { agent: by.id, up_to }, by.once).await?;
+    let inbox = floor.engine.look(|world| world.desk(by.id).map(|desk| desk.inbox));
+    Ok(ok(&InboxView::of(inbox.ok_or_else(Problem::not_found)?)))
+}

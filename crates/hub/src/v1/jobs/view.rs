@@ -1,0 +1,162 @@
+//! A job as it is shown, to each pair of eyes what is theirs to see.
+
+use rialto_core::job::{Cause, Job, Report, Requester, State};
+use rialto_protocols::kit::write;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::v1::answer::{money, time};
+
+/// Who looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eyes {
+    Requester,
+    Worker,
+    Operator,
+}
+
+/// What is shown of a job.
+#[derive(Serialize)]
+pub struct JobView {
+    id: Uuid,
+    protocol: String,
+    /// The requester's own id for it.
+    foreign_id: String,
+    skill: String,
+    state: &'static str,
+    /// The agent that asked; `null` for a guest.
+    requester: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    guest: Option<String>,
+    worker: Option<u64>,
+    epoch: u32,
+    /// Agreed at assignment.
+    price: Option<Box<RawValue>>,
+    #[serde(flatten)]
+    purse: Option<Purse>,
+    paid: Option<Box<RawValue>>,
+    cause: Option<&'static str>,
+    opened_at: String,
+    assigned_at: Option<String>,
+    /// The worker's silence past this moment is a failure.
+    lease_until: Option<String>,
+    deadline: String,
+    ended_at: Option<String>,
+    #[serde(flatten)]
+    content: Option<Content>,
+}
+
+/// What the worker is not told: it is paid its price, whatever was offered.
+#[derive(Serialize)]
+struct Purse {
+    budget: Box<RawValue>,
+    held: Box<RawValue>,
+}
+
+/// What only the parties see.
+#[derive(Serialize)]
+struct Content {
+    input: Box<RawValue>,
+    result: Option<ResultView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    callback: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ResultView {
+    ok: bool,
+    output: Option<Box<RawValue>>,
+    text: Option<String>,
+    took_ms: i64,
+}
+
+impl JobView {
+    /// All but input, result and callback.
+    pub fn outline(job: &Job, eyes: Eyes) -> Self {
+        let (requester, guest) = match &job.requester {
+            Requester::Agent(id) => (Some(id.0), None),
+            Requester::Guest(name) => (None, Some(name.clone())),
+        };
+        let purse = || Purse { budget: money(job.budget), held: money(job.held) };
+        Self {
+            id: job.uuid,
+            protocol: job.origin.to_string(),
+            foreign_id: job.foreign.clone(),
+            skill: job.skill.clone(),
+            state: state(job.state),
+            requester,
+            guest,
+            worker: job.worker().map(|id| id.0),
+            epoch: job.epoch,
+            price: job.assignment.map(|turn| money(turn.price)),
+            purse: (eyes != Eyes::Worker).then(purse),
+            paid: job.report.as_ref().map(|report| money(report.paid)),
+            cause: job.report.as_ref().and_then(|report| report.cause).map(cause),
+            opened_at: time(job.opened_at),
+            assigned_at: job.assignment.map(|turn| time(turn.since)),
+            lease_until: job.in_hand_of().and(job.assignment).map(|turn| time(turn.until)),
+            deadline: time(job.deadline),
+            ended_at: job.ended_at.map(time),
+            content: None,
+        }
+    }
+
+    /// Everything, for a party. Where the end is told is the requester's alone to know.
+    pub fn whole(job: &Job, eyes: Eyes) -> Self {
+        let content = Content {
+            input: write::verbatim(&job.input),
+            result: job.report.as_ref().map(ResultView::of),
+            callback: job.callback.clone().filter(|_| eyes == Eyes::Requester),
+        };
+        Self {
+            content: Some(content).filter(|_| eyes != Eyes::Operator),
+            ..Self::outline(job, eyes)
+        }
+    }
+}
+
+impl ResultView {
+    fn of(report: &Report) -> Self {
+        Self {
+            ok: report.ok,
+            output: report.output.as_deref().map(write::verbatim),
+            text: report.text.clone(),
+            took_ms: report.took.0,
+        }
+    }
+}
+
+/// A state's name outside.
+pub fn state(state: State) -> &'static str {
+    match state {
+        State::Open => "open",
+        State::Queued => "queued",
+        State::Negotiating => "negotiating",
+        State::Deferred { .. } => "deferred",
+        State::Assigned => "assigned",
+        State::Running => "running",
+        State::Completed => "completed",
+        State::Failed => "failed",
+        State::Expired => "expired",
+        State::Cancelled => "cancelled",
+        State::Withdrawn => "withdrawn",
+    }
+}
+
+/// A cause's name outside.
+pub fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::NoSuchSkill => "no_such_skill",
+        Cause::BudgetTooLow => "budget_too_low",
+        Cause::Offline => "offline",
+        Cause::Execution => "execution",
+        Cause::Payment => "payment",
+        Cause::Unusable => "unusable",
+        Cause::TimedOut => "timed_out",
+        Cause::WorkerLeft => "worker_left",
+        Cause::Cancelled => "cancelled",
+        Cause::Policy => "policy",
+        Cause::NobodyLeft => "nobody_left",
+    }
+}

@@ -1,0 +1,54 @@
+//! Names: an agent is known by our number, and by a name in every protocol.
+
+use std::collections::BTreeMap;
+
+use rialto_core::alias::Protocol;
+use rialto_core::id::AgentId;
+use rialto_core::world::World;
+use rialto_protocols::ALL;
+
+use super::problem::Problem;
+
+/// The agent somebody means: `17`, `registry:a3b8…`, or just `a3b8…` where only one fits.
+///
+/// A number is always ours; an agent that some protocol knows as `17` is `<protocol>:17` here.
+/// `field` is where the name stood.
+pub fn find(world: &World, text: &str, field: &str) -> Result<AgentId, Problem> {
+    let number = text.parse().ok().map(AgentId).filter(|id| id.to_string() == text);
+    if let Some(id) = number {
+        return world.agent(id).map(|agent| agent.id).ok_or_else(Problem::not_found);
+    }
+    let prefixed = text.split_once(':').and_then(|(id, name)| Some((protocol(id)?, name)));
+    if let Some((protocol, name)) = prefixed {
+        return in_protocol(world, protocol, name).ok_or_else(Problem::not_found);
+    }
+    let mut fitting = ALL.iter().filter_map(|face| in_protocol(world, face.id(), text));
+    let first = fitting.next().ok_or_else(Problem::not_found)?;
+    match fitting.any(|other| other != first) {
+        false => Ok(first),
+        // Two protocols may know two agents by one name, and guessing would hit the wrong one.
+        true => {
+            let text = "several agents have this name: write it as protocol:name";
+            Err(Problem::field(field, text))
+        }
+    }
+}
+
+fn in_protocol(world: &World, protocol: Protocol, name: &str) -> Option<AgentId> {
+    // UUIDs and addresses are kept in lower case and may be written in any.
+    let caseless = name.parse::<uuid::fmt::Hyphenated>().is_ok() || name.contains('@');
+    let folded = || name.to_lowercase();
+    let exact = world.agent_named(protocol, name);
+    exact.or_else(|| world.agent_named(protocol, &folded()).filter(|_| caseless))
+}
+
+/// What an agent is called in each protocol.
+pub fn of(world: &World, agent: AgentId) -> BTreeMap<String, String> {
+    let name = |protocol: Protocol| world.name_of(agent, protocol).map(str::to_owned);
+    ALL.iter().filter_map(|face| Some((face.id().to_string(), name(face.id())?))).collect()
+}
+
+/// The id of a protocol the hub speaks, by its text.
+pub fn protocol(text: &str) -> Option<Protocol> {
+    ALL.iter().map(|face| face.id()).find(|id| id.as_str() == text)
+}

@@ -1,0 +1,79 @@
+//! Notices as an agent reads them, in its inbox and on its stream.
+
+use rialto_core::id::{AgentId, JobId};
+use rialto_core::notice::{News, Notice};
+use rialto_engine::{Engine, Failure};
+use rialto_protocols::kit::write;
+
+use super::answer::time;
+use super::members::Members;
+use super::refs::Refs;
+
+/// One notice, ready to be shown.
+pub struct Told {
+    pub position: u64,
+    pub kind: &'static str,
+    pub members: Members,
+}
+
+/// Notices of an inbox after a position, oldest first.
+pub async fn after(
+    engine: &Engine,
+    agent: AgentId,
+    position: u64,
+    limit: usize,
+) -> Result<Vec<Told>, Failure> {
+    let notices = engine.notices_of(agent, position, limit).await?;
+    let jobs = notices.iter().filter_map(|notice| job(&notice.news));
+    let refs = Refs::look_up(engine, jobs, []).await?;
+    Ok(notices.iter().map(|notice| Told::of(notice, &refs)).collect())
+}
+
+impl Told {
+    fn of(notice: &Notice, refs: &Refs) -> Self {
+        let kind = kind(&notice.news);
+        let members = Members::default()
+            .with("position", notice.position)
+            .with("kind", kind)
+            .with("at", time(notice.at));
+        let members = match job(&notice.news) {
+            Some(id) => members.with("job", refs.job(id)),
+            None => members,
+        };
+        let members = match &notice.news {
+            News::Assigned { epoch, .. } | News::TakenBack { epoch, .. } => {
+                members.with("epoch", epoch)
+            }
+            News::OffersWanted { closes, .. } => members.with("closes", time(*closes)),
+            News::Message { from, body } => {
+                members.with("from", from.0).with("body", write::verbatim(body))
+            }
+            News::Ended { .. } | News::Queued { .. } => members,
+        };
+        Self { position: notice.position, kind, members }
+    }
+}
+
+/// What the news is called.
+pub fn kind(news: &News) -> &'static str {
+    match news {
+        News::Assigned { .. } => "assigned",
+        News::Ended { .. } => "ended",
+        News::TakenBack { .. } => "taken_back",
+        News::Queued { .. } => "queued",
+        News::OffersWanted { .. } => "offers_wanted",
+        News::Message { .. } => "message",
+    }
+}
+
+/// The job the news is about.
+pub fn job(news: &News) -> Option<JobId> {
+    match news {
+        News::Assigned { job, .. }
+        | News::Ended { job }
+        | News::TakenBack { job, .. }
+        | News::Queued { job }
+        | News::OffersWanted { job, .. } => Some(*job),
+        News::Message { .. } => None,
+    }
+}

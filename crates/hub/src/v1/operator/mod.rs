@@ -1,0 +1,102 @@
+//! What the operator may do. Every action is a command, and so a line of the history.
+
+pub mod pushes;
+pub mod stats;
+
+use axum::extract::State;
+use http::StatusCode;
+use rialto_core::answer::Answer;
+use rialto_core::command::{Canceller, Command, JobRef};
+use rialto_core::money::Credits;
+use rialto_protocols::face::Floor;
+use rialto_protocols::kit::fields::{Fields, Malformed};
+use rialto_protocols::kit::ijson;
+use serde::Serialize;
+
+use super::accounts::AccountView;
+use super::answer::{Answered, json, ok};
+use super::jobs::view::{Eyes, JobView};
+use super::problem::Problem;
+use super::proof::{AsOperator, Part, Sent};
+use super::{jobs, names};
+
+/// Longest name in the ledger: an owner's own, or one that begins with its protocol.
+const OWNER_MAX: usize = 160;
+/// Decimals an amount may have.
+const DECIMALS: usize = 6;
+
+/// Credits and whose they are.
+struct Sum {
+    owner: String,
+    amount: Credits,
+}
+
+impl Sum {
+    fn read(body: &[u8]) -> Result<Self, Malformed> {
+        let json = ijson::read(body)?;
+        let f = Fields::of(&json, "")?;
+        let owner = f.required_name("owner", OWNER_MAX)?.to_owned();
+        let amount = f.required_credits("amount", DECIMALS)?;
+        match amount.is_zero() {
+            true => Err(f.fail("amount", "must be above zero")),
+            false => Ok(Self { owner, amount }),
+        }
+    }
+}
+
+/// `POST /v1/operator/grants`: new credits for an owner, who need not exist yet.
+pub async fn grant(State(floor): State<Floor>, by: AsOperator, Sent(body): Sent) -> Answered {
+    let Sum { owner, amount } = Sum::read(&body)?;
+    move_credits(&floor, by, Command::Grant { name: owner, amount }).await
+}
+
+/// `POST /v1/operator/burns`: credits out of circulation.
+pub async fn burn(State(floor): State<Floor>, by: AsOperator, Sent(body): Sent) -> Answered {
+    let Sum { owner, amount } = Sum::read(&body)?;
+    move_credits(&floor, by, Command::Burn { name: owner, amount }).await
+}
+
+async fn move_credits(floor: &Floor, by: AsOperator, command: Command) -> Answered {
+    match floor.engine.run_once(command, by.once).await?.answer {
+        Answer::Account { owner, .. } => Ok(json(StatusCode::CREATED, &AccountView::of(&owner))),
+        _ => Err(Problem::not_found()),
+    }
+}
+
+/// `POST /v1/operator/jobs/{uuid}/cancel`: called off, as long as nobody has started on it.
+pub async fn cancel(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -> Answered {
+    let job = JobRef::Uuid(jobs::uuid(&id)?);
+    change_job(&floor, by, Command::Cancel { job, by: Canceller::Operator }).await
+}
+
+/// `POST /v1/operator/jobs/{uuid}/requeue`: taken from its worker and given to the next.
+pub async fn requeue(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -> Answered {
+    let job = JobRef::Uuid(jobs::uuid(&id)?);
+    change_job(&floor, by, Command::Requeue { job }).await
+}
+
+async fn change_job(floor: &Floor, by: AsOperator, command: Command) -> Answered {
+    match floor.engine.run_once(command, by.once).await?.answer {
+        Answer::Job { job, .. } => Ok(ok(&JobView::outline(&job, Eyes::Operator))),
+        _ => Err(Problem::not_found()),
+    }
+}
+
+#[derive(Serialize)]
+struct Touched {
+    agent: u64,
+}
+
+/// `POST /v1/operator/agents/{id}/revoke-keys`: none of its keys works any more.
+pub async fn revoke_keys(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -> Answered {
+    let agent = floor.engine.look(|world| names::find(world, &id, "agent"))?;
+    floor.engine.run_once(Command::RevokeKeys { agent }, by.once).await?;
+    Ok(ok(&Touched { agent: agent.0 }))
+}
+
+/// `DELETE /v1/operator/agents/{id}`: off the lists; its id stays reserved.
+pub async fn remove(State(floor): State<Floor>, _by: AsOperator, Part(id): Part) -> Answered {
+    let agent = floor.engine.look(|world| names::find(world, &id, "agent"))?;
+    floor.engine.run(Command::Remove { agent, by_operator: true }).await?;
+    Ok(ok(&Touched { agent: agent.0 }))
+}

@@ -1,0 +1,151 @@
+//! Who calls. Identity comes from the key alone; no body and no path is ever taken at its word.
+
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::request::Parts;
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use rialto_core::agent::key::KeyHash;
+use rialto_core::id::AgentId;
+use rialto_core::world::World;
+use rialto_engine::keys::{Key, Kind, bearer};
+use rialto_engine::{Engine, Idempotency};
+use rialto_protocols::face::caller::Caller;
+use rialto_protocols::face::once::Once;
+use rialto_protocols::face::{Floor, sent};
+
+use super::problem::Problem;
+
+/// Whoever a working key belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    Agent(AgentId),
+    Operator,
+}
+
+/// A key that was shown and works.
+#[derive(Clone, Copy, Debug)]
+pub struct Proven {
+    pub who: Who,
+    pub key: KeyHash,
+    pub kind: Kind,
+}
+
+impl Proven {
+    /// Reads the header: nothing for a caller without a key, or with one that is only good for
+    /// coming back. A key that does not work is an error even where none is needed.
+    pub fn read(engine: &Engine, headers: &HeaderMap) -> Result<Option<Self>, Problem> {
+        let who = match Caller::read(engine, headers).map_err(|_| Problem::unauthorized())? {
+            Caller::Agent(id) => Who::Agent(id),
+            Caller::Operator => Who::Operator,
+            Caller::Nobody | Caller::Former(_) => return Ok(None),
+        };
+        let header = headers.get(AUTHORIZATION).and_then(|header| header.to_str().ok());
+        let key = header.and_then(bearer).and_then(Key::read);
+        Ok(key.map(|key| Self { who, key: key.hash(), kind: key.kind() }))
+    }
+
+    /// Whether the key still works and its agent is still registered, for streams that go on.
+    pub fn still_holds(&self, engine: &Engine) -> bool {
+        let now = engine.now();
+        engine.look(|world| {
+            let works = world.key(&self.key).is_some_and(|key| key.works(now));
+            works && self.agent().is_none_or(|id| is_registered(world, id))
+        })
+    }
+
+    fn agent(&self) -> Option<AgentId> {
+        match self.who {
+            Who::Agent(id) => Some(id),
+            Who::Operator => None,
+        }
+    }
+}
+
+/// Whether the agent is on the lists.
+pub fn is_registered(world: &World, id: AgentId) -> bool {
+    world.agent(id).is_some_and(|agent| agent.active)
+}
+
+/// A caller with a working key.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    pub proven: Proven,
+    pub once: Option<Idempotency>,
+}
+
+/// An agent, acting for itself.
+#[derive(Clone, Copy, Debug)]
+pub struct AsAgent {
+    pub id: AgentId,
+    pub kind: Kind,
+    pub once: Option<Idempotency>,
+}
+
+/// The operator.
+#[derive(Clone, Copy, Debug)]
+pub struct AsOperator {
+    pub once: Option<Idempotency>,
+}
+
+impl FromRequestParts<Floor> for Known {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Floor) -> Result<Self, Problem> {
+        // The gate has put it there.
+        let proven = parts.extensions.get::<Proven>().ok_or_else(Problem::unauthorized)?;
+        let once = parts.extensions.get::<Once>().map(|once| once.0);
+        Ok(Self { proven: *proven, once })
+    }
+}
+
+impl FromRequestParts<Floor> for AsAgent {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Problem> {
+        let Known { proven, once } = Known::from_request_parts(parts, floor).await?;
+        match proven.who {
+            Who::Agent(id) => Ok(Self { id, kind: proven.kind, once }),
+            Who::Operator => Err(Problem::forbidden("an operator key cannot act for an agent")),
+        }
+    }
+}
+
+impl FromRequestParts<Floor> for AsOperator {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Problem> {
+        let Known { proven, once } = Known::from_request_parts(parts, floor).await?;
+        match proven.who {
+            Who::Operator => Ok(Self { once }),
+            Who::Agent(_) => Err(Problem::forbidden("this needs the operator's key")),
+        }
+    }
+}
+
+/// The part of the path that varies.
+pub struct Part(pub String);
+
+impl FromRequestParts<Floor> for Part {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Problem> {
+        // Only bytes that are no text fail here, and nothing has such a name.
+        let part = Path::<String>::from_request_parts(parts, floor).await;
+        part.map(|Path(text)| Self(text)).map_err(|_| Problem::not_found())
+    }
+}
+
+/// The body, read whole.
+pub struct Sent(pub Bytes);
+
+impl FromRequest<Floor> for Sent {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request<Body>, floor: &Floor) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let body = sent::read(&parts.headers, body, floor.body_limit).await;
+        body.map(Self).map_err(Problem::from)
+    }
+}

@@ -1,0 +1,60 @@
+//! References: rows name jobs and transfers by our own numbers; outside they have other names.
+
+use std::collections::{BTreeSet, HashMap};
+
+use rialto_core::id::{JobId, TransferId};
+use rialto_engine::store::{Key, Row};
+use rialto_engine::{Engine, Failure};
+use uuid::Uuid;
+
+/// What jobs and transfers are called outside.
+#[derive(Default)]
+pub struct Refs {
+    jobs: HashMap<JobId, Uuid>,
+    transfers: HashMap<TransferId, String>,
+}
+
+impl Refs {
+    /// Looks all of them up, the live jobs in memory and the rest in one read.
+    pub async fn look_up(
+        engine: &Engine,
+        jobs: impl IntoIterator<Item = JobId>,
+        transfers: impl IntoIterator<Item = TransferId>,
+    ) -> Result<Self, Failure> {
+        let wanted: BTreeSet<JobId> = jobs.into_iter().collect();
+        let transfers: BTreeSet<TransferId> = transfers.into_iter().collect();
+        let live: HashMap<JobId, Uuid> = engine.look(|world| {
+            wanted.iter().filter_map(|id| Some((*id, world.job(*id)?.uuid))).collect()
+        });
+        let ended: Vec<JobId> = wanted.into_iter().filter(|id| !live.contains_key(id)).collect();
+        let mut refs = Self { jobs: live, transfers: HashMap::new() };
+        if ended.is_empty() && transfers.is_empty() {
+            return Ok(refs);
+        }
+        engine
+            .read(move |reader| {
+                for id in ended {
+                    if let Some(Row::Job(job)) = reader.load(Key::Job(id))? {
+                        refs.jobs.insert(id, job.uuid);
+                    }
+                }
+                for id in transfers {
+                    if let Some(Row::Transfer(transfer)) = reader.load(Key::Transfer(id))? {
+                        refs.transfers.insert(id, transfer.foreign.clone());
+                    }
+                }
+                Ok(refs)
+            })
+            .await
+    }
+
+    /// The hub's public id of a job.
+    pub fn job(&self, id: JobId) -> Option<Uuid> {
+        self.jobs.get(&id).copied()
+    }
+
+    /// The payer's own id for a transfer.
+    pub fn transfer(&self, id: TransferId) -> Option<&str> {
+        self.transfers.get(&id).map(String::as_str)
+    }
+}

@@ -1,0 +1,82 @@
+//! Every route of this API, one row each.
+
+use axum::routing::{MethodRouter, delete, get, post};
+use rialto_protocols::face::Reach::{
+    AnyAgent, AnyAgentOrOperator, Operator, OwnerOrOperator, Public,
+};
+use rialto_protocols::face::{Floor, Reach, Route};
+
+use super::{accounts, agents, events, inbox, jobs, keys, ledger, me, messages, operator};
+
+const fn row(
+    method: &'static str,
+    path: &'static str,
+    reach: Reach,
+    about: &'static str,
+    handler: fn() -> MethodRouter<Floor>,
+) -> Route<Floor> {
+    Route { method, path, at_root: false, reach, about, handler }
+}
+
+/// The table. What has no row does not exist.
+pub const TABLE: &[Route<Floor>] = &[
+    row("GET", "/v1/agents", Public, "Find agents: by skill the best first, or list all", || {
+        get(agents::list)
+    }),
+    row("GET", "/v1/agents/{id}", Public, "An agent, by our number or any of its names", || {
+        get(agents::show)
+    }),
+    row("GET", "/v1/me", AnyAgent, "The caller: agent, account, inbox, work", || get(me::show)),
+    row("GET", "/v1/jobs", AnyAgent, "The caller's jobs, asked or worked, live or ended", || {
+        get(jobs::list)
+    }),
+    // Operators see all but input, result and callback.
+    row("GET", "/v1/jobs/{uuid}", AnyAgentOrOperator, "A job, for its two parties", || {
+        get(jobs::show)
+    }),
+    row("GET", "/v1/ledger", AnyAgentOrOperator, "Movements of credits, newest first", || {
+        get(ledger::list)
+    }),
+    row("GET", "/v1/accounts/{name}", OwnerOrOperator, "An account, open and held", || {
+        get(accounts::show)
+    }),
+    row("GET", "/v1/inbox", AnyAgent, "Notices after a position", || get(inbox::list)),
+    row("POST", "/v1/inbox/ack", AnyAgent, "Acknowledge notices up to a position", || {
+        post(inbox::ack)
+    }),
+    row("GET", "/v1/events", AnyAgentOrOperator, "Inbox or history as a resumable stream", || {
+        get(events::open)
+    }),
+    row("POST", "/v1/messages", AnyAgent, "Write to an agent", || post(messages::send)),
+    row("POST", "/v1/keys/rotate", AnyAgent, "A new key; the old ones live 10 minutes", || {
+        post(keys::rotate)
+    }),
+    row("DELETE", "/v1/keys", AnyAgent, "Revoke all keys of the caller", || delete(keys::revoke)),
+    row("POST", "/v1/operator/grants", Operator, "Give credits to an owner", || {
+        post(operator::grant)
+    }),
+    row("POST", "/v1/operator/burns", Operator, "Take credits out of circulation", || {
+        post(operator::burn)
+    }),
+    row("POST", "/v1/operator/jobs/{uuid}/cancel", Operator, "Call a job off", || {
+        post(operator::cancel)
+    }),
+    row("POST", "/v1/operator/jobs/{uuid}/requeue", Operator, "Hand a job on", || {
+        post(operator::requeue)
+    }),
+    row("POST", "/v1/operator/agents/{id}/revoke-keys", Operator, "Revoke its keys", || {
+        post(operator::revoke_keys)
+    }),
+    row("DELETE", "/v1/operator/agents/{id}", Operator, "Unlist an agent", || {
+        delete(operator::remove)
+    }),
+    row("GET", "/v1/operator/pushes", Operator, "Pushes under way or given up", || {
+        get(operator::pushes::list)
+    }),
+    row("POST", "/v1/operator/pushes/{id}/retry", Operator, "Try a push again now", || {
+        post(operator::pushes::retry)
+    }),
+    row("GET", "/v1/operator/stats", Operator, "Numbers about the hub", || {
+        get(operator::stats::show)
+    }),
+];

@@ -1,0 +1,167 @@
+//! Finding and showing agents.
+
+use rialto_core::command::Command;
+
+use super::kit::Hub;
+
+fn names(items: &[serde_json::Value]) -> Vec<&str> {
+    items.iter().map(|item| item["name"].as_str().expect("a name")).collect()
+}
+
+#[tokio::test]
+async fn a_skill_ranks_the_proven_before_the_new_and_says_by_what_numbers() {
+    let hub = Hub::start().await;
+    hub.grant("rich", "10.00").await;
+    let client = hub.enrol("client", "rich", None).await;
+    let _idle = hub.enrol("idle", "acme", Some(("sum", "0.01"))).await;
+    let _proven = hub.enrol("proven", "globex", Some(("sum", "0.05"))).await;
+    // The hub prefers the cheaper one among the unproven; once it has left, the other gets the job.
+    hub.engine.run(Command::Remove { agent: _idle.id, by_operator: false }).await.expect("gone");
+    let job = hub.open(&client, "sum", "1.00").await;
+    hub.succeed(&job).await;
+    hub.enrol("new", "initech", Some(("sum", "0.01"))).await;
+    hub.enrol("other", "initech", Some(("other", "0.01"))).await;
+    hub.clock.advance(rialto_core::time::Millis::seconds(90));
+
+    let got = hub.get("/v1/agents?skill=sum", "").await;
+    assert_eq!(got.status, 200);
+    let items = got.body["items"].as_array().expect("items");
+    assert_eq!(names(items), ["proven", "new"]);
+    assert_eq!(
+        (items[0]["jobs_settled"].as_u64(), items[0]["age_seconds"].as_u64()),
+        (Some(1), Some(90))
+    );
+    assert!(got.text.contains(r#""score":51.0"#), "{}", got.text);
+    assert!(got.text.contains(r#""price":0.05"#), "{}", got.text);
+    assert_eq!(items[0]["registered_at"], "2026-02-11T12:00:00.000Z");
+    assert_eq!(items[0]["owner"], "globex");
+    assert_eq!(items[0]["online"], true);
+    assert_eq!(names(&hub.all("/v1/agents?skill=sum", "", 1).await), ["proven", "new"]);
+}
+
+#[tokio::test]
+async fn all_pages_together_are_the_whole_ranking() {
+    let hub = Hub::start().await;
+    hub.grant("rich", "100.00").await;
+    let client = hub.enrol("client", "rich", None).await;
+    for n in 0_u64..40 {
+        let price = ["0.01", "0.02", "0.03"][(n % 3) as usize];
+        let worker = hub.enrol(&format!("a{n}"), "acme", Some(("sum", price))).await;
+        for turn in 0..n % 5 {
+            let only = rialto_core::job::Selection::Direct(worker.id);
+            let job = hub.hire(&client, "sum", "0.10", only).await;
+            hub.report(&job, (n * 7 + turn) % 3 != 0).await;
+        }
+    }
+    let place = |item: &serde_json::Value| {
+        let number = |name: &str| item[name].as_f64().expect("a number");
+        let (settled, score) = (number("jobs_settled") as u64, (number("score") * 100.0) as u64);
+        let reverse = std::cmp::Reverse;
+        (settled == 0, reverse(score), reverse(settled), number("id") as u64)
+    };
+    let whole = hub.all("/v1/agents?skill=sum", "", 200).await;
+    assert_eq!(whole.len(), 40);
+    assert!(whole.is_sorted_by_key(place));
+    for limit in [1, 3, 7, 39, 40] {
+        assert_eq!(hub.all("/v1/agents?skill=sum", "", limit).await, whole, "{limit}");
+    }
+}
+
+#[tokio::test]
+async fn lists_go_by_age_and_can_be_narrowed() {
+    let hub = Hub::start().await;
+    for n in 0..7 {
+        let skill = format!("Skill-{}", n % 2);
+        hub.enrol(&format!("Agent-{n}"), "acme", Some((&skill, "1"))).await;
+    }
+    let gone = hub.enrol("gone", "acme", None).await;
+    hub.engine.run(Command::Remove { agent: gone.id, by_operator: false }).await.expect("gone");
+    let all = hub.all("/v1/agents", "", 2).await;
+    assert_eq!(all.len(), 7, "and none that has left");
+    assert_eq!(names(&all)[..2], ["Agent-0", "Agent-1"]);
+    assert_eq!(hub.all("/v1/agents?q=skill-1", "", 2).await.len(), 3);
+    assert_eq!(names(&hub.all("/v1/agents?q=AGENT-3", "", 2).await), ["Agent-3"]);
+    assert_eq!(hub.all("/v1/agents?skill=Skill-0&q=agent-4", "", 1).await.len(), 1);
+    assert_eq!(hub.all("/v1/agents?online=false", "", 2).await.len(), 0);
+    assert_eq!(hub.all("/v1/agents?skill=Skill-0&online=false", "", 2).await.len(), 0);
+    assert_eq!(hub.all("/v1/agents?protocol=registry&online=true", "", 3).await.len(), 7);
+    assert_eq!(hub.all("/v1/agents?q=nobody", "", 3).await.len(), 0);
+}
+
+#[tokio::test]
+async fn a_cursor_survives_rows_that_arrive_in_between() {
+    let hub = Hub::start().await;
+    for n in 0..4 {
+        hub.enrol(&format!("a{n}"), "acme", Some(("sum", "1"))).await;
+    }
+    for path in ["/v1/agents?limit=2", "/v1/agents?limit=2&skill=sum"] {
+        let first = hub.get(path, "").await;
+        hub.enrol("late", "acme", Some(("sum", "1"))).await;
+        let next = first.body["next_cursor"].as_str().expect("there is more");
+        let second = hub.get(&format!("{path}&cursor={next}"), "").await;
+        let names = names(second.body["items"].as_array().expect("items"))[..2].to_vec();
+        assert_eq!(names, ["a2", "a3"]);
+    }
+}
+
+#[tokio::test]
+async fn an_agent_is_found_by_number_and_by_any_name() {
+    let hub = Hub::start().await;
+    let ada = hub.enrol("Ada", "acme", Some(("sum", "0.000001"))).await;
+    let paths = [
+        ada.id.to_string(),
+        ada.native.clone(),
+        ada.native.to_uppercase(),
+        format!("registry:{}", ada.native),
+    ];
+    for name in paths {
+        let got = hub.get(&format!("/v1/agents/{name}"), "").await;
+        assert_eq!((got.status, got.body["id"].as_u64()), (200, Some(ada.id.0)), "{name}");
+        assert_eq!(got.body["names"]["registry"], ada.native);
+        assert!(got.text.contains(r#""price":0.000001"#));
+        assert!(got.text.contains(r#""input_schema":{"text":"string"}"#));
+        assert!(!got.text.contains("s3cret") && !got.text.contains("secret.example"));
+    }
+    hub.engine.run(Command::Remove { agent: ada.id, by_operator: false }).await.expect("gone");
+    let unknown = hub.get("/v1/agents/99", "").await;
+    unknown.is_problem(404, "not_found");
+    for name in [ada.id.to_string(), ada.native, "0".to_owned(), "%FF".to_owned(), "01".to_owned()]
+    {
+        assert_eq!(hub.get(&format!("/v1/agents/{name}"), "").await.text, unknown.text, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn bad_questions_are_told_what_is_wrong_with_them() {
+    let hub = Hub::start().await;
+    for (query, field) in [
+        ("limit=0", "?limit"),
+        ("limit=201", "?limit"),
+        ("cursor=xyz", "?cursor"),
+        ("cursor=", "?cursor"),
+        ("online=yes", "?online"),
+        ("protocol=smtp", "?protocol"),
+        ("q=", "?q"),
+        ("skill=", "?skill"),
+        ("q=a&q=b", "?q"),
+    ] {
+        let got = hub.get(&format!("/v1/agents?{query}"), "").await;
+        got.is_problem(400, "malformed");
+        assert_eq!(got.body["field"], field, "{query}");
+    }
+    let listed = hub.get("/v1/agents?cursor=YS41", "").await;
+    assert_eq!(listed.status, 200, "a.5");
+    hub.get("/v1/agents?skill=sum&cursor=YS41", "").await.is_problem(400, "malformed");
+}
+
+#[tokio::test]
+async fn many_agents_are_listed_whole_though_each_page_looks_at_few() {
+    let hub = Hub::start().await;
+    for n in 0..1_300 {
+        hub.enrol(&format!("a{n}"), "acme", None).await;
+    }
+    hub.enrol("needle", "acme", None).await;
+    assert_eq!(hub.all("/v1/agents", "", 200).await.len(), 1_301);
+    let got = hub.get("/v1/agents?q=needle", "").await;
+    assert_eq!(names(got.body["items"].as_array().expect("items")), ["needle"]);
+}

@@ -1,0 +1,110 @@
+//! Who may call what: every row of the table against every kind of caller.
+
+use http::Method;
+use rialto_core::command::Command;
+use rialto_protocols::face::Reach;
+
+use super::kit::{Hub, nothing};
+use crate::v1::{TABLE, listed};
+
+/// A path with its parts filled in by things that do not exist.
+fn path(template: &str) -> String {
+    let job = nothing().to_string();
+    template.replace("{uuid}", &job).replace("{id}", "999").replace("{name}", "nobody")
+}
+
+fn method(text: &str) -> Method {
+    text.parse().expect("a method")
+}
+
+#[tokio::test]
+async fn every_route_lets_in_whom_its_row_says() {
+    let hub = Hub::start().await;
+    let agent = hub.enrol("ada", "acme", None).await;
+    for row in TABLE {
+        if row.path == "/v1/keys" {
+            continue;
+        }
+        let path = path(row.path);
+        let answer = async |key: &str| {
+            let request = Hub::request(method(row.method), &path, key, "{}");
+            hub.ask(request).await.status().as_u16()
+        };
+        let (anon, by_agent, by_operator) =
+            (answer("").await, answer(&agent.key).await, answer(&hub.operator).await);
+        let let_in = |status: u16| !matches!(status, 401 | 403);
+        let expected = match row.reach {
+            Reach::Public => (true, true, true),
+            Reach::AnyAgent => (false, true, false),
+            Reach::AnyAgentOrOperator | Reach::OwnerOrOperator => (false, true, true),
+            Reach::Operator => (false, false, true),
+            other => panic!("{other:?} is not used here"),
+        };
+        let got = (let_in(anon), let_in(by_agent), let_in(by_operator));
+        assert_eq!(got, expected, "{} {path}: {anon} {by_agent} {by_operator}", row.method);
+        if row.reach != Reach::Public {
+            assert_eq!(anon, 401, "{} {path}", row.method);
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_bad_key_gets_the_same_401_before_the_body_is_read() {
+    let hub = Hub::start().await;
+    let ada = hub.enrol("ada", "acme", None).await;
+    let bob = hub.enrol("bob", "acme", None).await;
+    hub.engine.run(Command::RevokeKeys { agent: ada.id }).await.expect("revoked");
+    hub.engine.run(Command::Remove { agent: bob.id, by_operator: false }).await.expect("gone");
+    let unknown = "rk_0123456789abcdef0123456789abcdef0123456700000000";
+    let expected = hub.post("/v1/messages", "", "{}").await;
+    expected.is_problem(401, "unauthorized");
+    assert_eq!(expected.headers["www-authenticate"], "Bearer");
+    for key in ["nonsense", unknown, &ada.key, &bob.key] {
+        for once in [false, true] {
+            // A body that never comes: whoever waits for it does not answer.
+            let body = axum::body::Body::from_stream(futures_util::stream::pending::<
+                Result<bytes::Bytes, std::convert::Infallible>,
+            >());
+            let mut request = Hub::request(Method::POST, "/v1/messages", key, "").map(|_| body);
+            if once {
+                request.headers_mut().insert("idempotency-key", "k".parse().expect("a header"));
+            }
+            let got = hub.send(request).await;
+            assert_eq!((got.status, &got.text), (401, &expected.text), "{key} {once}");
+        }
+    }
+    // Where no key is needed, a bad one is still no good.
+    hub.get("/v1/agents", "nonsense").await.is_problem(401, "unauthorized");
+}
+
+#[tokio::test]
+async fn what_is_somebody_elses_looks_like_what_is_not_there() {
+    let hub = Hub::start().await;
+    hub.grant("rich", "10.00").await;
+    let client = hub.enrol("client", "rich", None).await;
+    let _worker = hub.enrol("worker", "globex", Some(("sum", "0.05"))).await;
+    let stranger = hub.enrol("stranger", "acme", None).await;
+    let job = hub.open(&client, "sum", "1.00").await;
+    for (theirs, nobodys) in [
+        (format!("/v1/jobs/{}", job.uuid), format!("/v1/jobs/{}", nothing())),
+        ("/v1/accounts/rich".to_owned(), "/v1/accounts/nobody".to_owned()),
+        ("/v1/accounts/hub:issuance".to_owned(), "/v1/accounts/nobody".to_owned()),
+        ("/v1/ledger?owner=rich".to_owned(), "/v1/ledger?owner=nobody".to_owned()),
+    ] {
+        let (theirs, nobodys) =
+            (hub.get(&theirs, &stranger.key).await, hub.get(&nobodys, &stranger.key).await);
+        theirs.is_problem(404, "not_found");
+        assert_eq!(theirs.text, nobodys.text);
+    }
+}
+
+#[test]
+fn the_table_is_listed_whole_and_no_row_twice() {
+    let rows = listed();
+    assert_eq!(rows.len(), TABLE.len());
+    let mut seen = std::collections::BTreeSet::new();
+    for row in rows {
+        assert!(row.protocol.is_none() && row.path.starts_with("/v1/") && !row.about.is_empty());
+        assert!(seen.insert((row.method, row.path)));
+    }
+}

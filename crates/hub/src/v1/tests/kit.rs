@@ -1,0 +1,260 @@
+//! A hub without network: an engine in memory, a router, and agents with keys.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use http::{Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use rialto_core::agent::key::Holder;
+use rialto_core::agent::{Liveness, Skill};
+use rialto_core::alias::Digest;
+use rialto_core::answer::Answer;
+use rialto_core::command::{Actor, Command, Enrol, JobRef, OpenJob, ReportWork};
+use rialto_core::id::AgentId;
+use rialto_core::job::{Job, Policy, Requester, Selection};
+use rialto_core::money::Credits;
+use rialto_core::time::{Millis, Timestamp};
+use rialto_core::world::Rules;
+use rialto_engine::Engine;
+use rialto_engine::delivery::egress::{Egress, EgressSettings};
+use rialto_engine::keys::{Key, Kind};
+use rialto_engine::store::memory::MemoryStore;
+use rialto_engine::testkit::{StandingClock, engine};
+use rialto_protocols::face::Floor;
+use rialto_protocols::registry;
+use serde_json::Value;
+use tower::ServiceExt;
+use uuid::Uuid;
+
+use crate::v1;
+
+/// 2026-02-11T12:00:00Z.
+pub const DAWN: Timestamp = Timestamp(1_770_811_200_000);
+
+pub struct Hub {
+    pub engine: Engine,
+    pub clock: Arc<StandingClock>,
+    pub router: Router,
+    pub operator: String,
+}
+
+#[derive(Clone)]
+pub struct Agent {
+    pub id: AgentId,
+    pub key: String,
+    pub native: String,
+}
+
+/// An answer, read whole.
+pub struct Got {
+    pub status: u16,
+    pub headers: http::HeaderMap,
+    pub text: String,
+    pub body: Value,
+}
+
+pub fn credits(text: &str) -> Credits {
+    Credits::parse(text, 6).expect("tests write amounts that exist")
+}
+
+impl Hub {
+    pub async fn start() -> Self {
+        Self::over(MemoryStore::default(), Rules::default()).await
+    }
+
+    pub async fn over(store: MemoryStore, rules: Rules) -> Self {
+        let clock = StandingClock::at(DAWN);
+        let started = engine(Box::new(store), rules, clock.clone()).expect("memory is there");
+        let engine = started.engine;
+        let egress = Egress::new(EgressSettings::default()).expect("the defaults work");
+        let floor = Floor {
+            engine: engine.clone(),
+            egress: Arc::new(egress),
+            hub_url: "http://hub.example".to_owned(),
+            body_limit: 1 << 20,
+            settings: Arc::default(),
+            running: Default::default(),
+        };
+        let key = Key::make(Kind::Operator, [9; 20]);
+        let (holder, hash) = (Holder::Operator, key.hash());
+        if engine.look(|world| world.key(&hash).is_none()) {
+            let command = Command::IssueKey { holder, hash, retire_others: false };
+            engine.run(command).await.expect("a key");
+        }
+        let operator = key.expose().to_owned();
+        Self { router: v1::routes(&floor), engine, clock, operator }
+    }
+
+    /// Registers an agent with a skill at a price, if one is given.
+    pub async fn enrol(&self, name: &str, owner: &str, skill: Option<(&str, &str)>) -> Agent {
+        let native = self.engine.ids().uuid().to_string();
+        let key = Key::make(Kind::Registry, self.engine.ids().key_bits());
+        let skills = skill.map(|(name, price)| Skill {
+            name: name.to_owned(),
+            price: credits(price),
+            about: "does it".to_owned(),
+            input: r#"{"text":"string"}"#.to_owned(),
+            output: "{}".to_owned(),
+        });
+        let order = Enrol {
+            actor: Actor::Open,
+            home: registry::ID,
+            native: native.clone(),
+            aliases: Vec::new(),
+            owner: owner.to_owned(),
+            name: name.to_owned(),
+            endpoint: Some("https://secret.example/in?token=s3cret".to_owned()),
+            liveness: Liveness::Always,
+            skills: skills.into_iter().collect(),
+            card: r#"{"card":"s3cret"}"#.to_owned(),
+            key: Some(key.hash()),
+            rotate: false,
+        };
+        match self.engine.run(Command::Enrol(Box::new(order))).await {
+            Ok(Answer::Agent { agent, .. }) => {
+                Agent { id: agent.id, key: key.expose().to_owned(), native }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub async fn grant(&self, owner: &str, amount: &str) {
+        let command = Command::Grant { name: owner.to_owned(), amount: credits(amount) };
+        self.engine.run(command).await.expect("a grant");
+    }
+
+    /// Opens a job for whoever is best.
+    pub async fn open(&self, by: &Agent, skill: &str, budget: &str) -> Arc<Job> {
+        self.hire(by, skill, budget, Selection::BestReputation).await
+    }
+
+    pub async fn hire(&self, by: &Agent, skill: &str, budget: &str, who: Selection) -> Arc<Job> {
+        let uuid = self.engine.ids().uuid();
+        let order = OpenJob {
+            uuid,
+            origin: registry::ID,
+            foreign: format!("own-{uuid}"),
+            content: Digest::of(&[uuid.as_bytes()]),
+            requester: Requester::Agent(by.id),
+            skill: skill.to_owned(),
+            input: "{\n \"text\": 1.10 }".to_owned(),
+            budget: credits(budget),
+            selection: who,
+            policy: Policy::default(),
+            deadline: self.engine.now().plus(Millis::hours(24)),
+            lease: Millis::minutes(10),
+            callback: Some("https://back.example/s3cret".to_owned()),
+            meta: "{}".to_owned(),
+            hops: 0,
+        };
+        match self.engine.run(Command::OpenJob(Box::new(order))).await {
+            Ok(Answer::Job { job, .. }) => job,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub async fn succeed(&self, job: &Job) {
+        self.report(job, true).await;
+    }
+
+    pub async fn report(&self, job: &Job, ok: bool) {
+        let said = ReportWork {
+            job: JobRef::Id(job.id),
+            by: job.worker().expect("it is assigned"),
+            ok,
+            output: Some(r#"{"sum": 0.30}"#.to_owned()),
+            cost: Credits::MAX,
+            took: Millis(7),
+            cause: None,
+            text: None,
+            content: Digest::of(&[b"done"]),
+        };
+        self.engine.run(Command::Report(Box::new(said))).await.expect("a report");
+    }
+
+    pub async fn say(&self, from: &Agent, to: &Agent, body: &str) {
+        let command = Command::Send { from: from.id, to: to.id, body: body.to_owned() };
+        self.engine.run(command).await.expect("a message");
+    }
+
+    pub fn request(method: Method, path: &str, key: &str, body: &str) -> Request<Body> {
+        let mut request = Request::builder().method(method).uri(path);
+        if !key.is_empty() {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        request.body(Body::from(body.to_owned())).expect("a request")
+    }
+
+    pub async fn ask(&self, request: Request<Body>) -> Response {
+        self.router.clone().oneshot(request).await.expect("routers do not fail")
+    }
+
+    pub async fn send(&self, request: Request<Body>) -> Got {
+        let answer = self.ask(request).await;
+        let (parts, body) = answer.into_parts();
+        let bytes = body.collect().await.expect("a body").to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).expect("text");
+        let body = serde_json::from_str(&text).unwrap_or_default();
+        Got { status: parts.status.as_u16(), headers: parts.headers, text, body }
+    }
+
+    pub async fn get(&self, path: &str, key: &str) -> Got {
+        self.send(Self::request(Method::GET, path, key, "")).await
+    }
+
+    pub async fn post(&self, path: &str, key: &str, body: &str) -> Got {
+        self.send(Self::request(Method::POST, path, key, body)).await
+    }
+
+    pub async fn delete(&self, path: &str, key: &str) -> Got {
+        self.send(Self::request(Method::DELETE, path, key, "")).await
+    }
+
+    /// All items of a list, page by page.
+    pub async fn all(&self, path: &str, key: &str, limit: usize) -> Vec<Value> {
+        let join = if path.contains('?') { '&' } else { '?' };
+        let (mut items, mut cursor) = (Vec::new(), String::new());
+        for _ in 0..1_000 {
+            let got = self.get(&format!("{path}{join}limit={limit}{cursor}"), key).await;
+            assert_eq!(got.status, 200, "{}", got.text);
+            let page = got.body["items"].as_array().expect("a page").clone();
+            assert!(page.len() <= limit);
+            items.extend(page);
+            match got.body["next_cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return items,
+            }
+        }
+        panic!("a list without end");
+    }
+}
+
+impl Got {
+    /// Checks that this is a problem of that status and code, in the right shape.
+    pub fn is_problem(&self, status: u16, code: &str) {
+        assert_eq!(
+            (self.status, self.body["code"].as_str()),
+            (status, Some(code)),
+            "{}",
+            self.text
+        );
+        assert_eq!(self.headers["content-type"], "application/problem+json");
+        assert_eq!(self.body["status"], status);
+        assert_eq!(self.body["type"], format!("urn:rialto:problem:{code}"));
+        assert!(self.body["retryable"].is_boolean() && self.body["title"].is_string());
+        let waits = self.body["retry_after_seconds"].as_u64().map(|s| s.to_string());
+        let header = self.headers.get("retry-after").map(|v| v.to_str().expect("digits"));
+        assert_eq!(waits.as_deref(), header);
+        if status == StatusCode::BAD_REQUEST {
+            assert!(self.body["field"].is_string(), "{}", self.text);
+            assert!(!self.body["example"].is_null(), "{}", self.text);
+        }
+    }
+}
+
+/// A public id nothing has.
+pub fn nothing() -> Uuid {
+    Uuid::from_u128(7)
+}

@@ -1,0 +1,11 @@
+//! The API over an engine in memory, asked as its router is asked by the edge.
+
+mod agents;
+mod authority;
+mod events;
+mod inbox;
+mod jobs;
+pub mod kit;
+mod money;
+mod once;
+mod operator;

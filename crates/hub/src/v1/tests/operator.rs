@@ -1,0 +1,155 @@
+//! The operator's room.
+
+use rialto_core::command::{Command, PushEnd};
+use rialto_core::event::Event;
+use rialto_core::id::EventId;
+use rialto_engine::store::{Page, Row};
+
+use super::kit::{Agent, Hub, nothing};
+
+async fn scene() -> (Hub, Agent, Agent) {
+    let hub = Hub::start().await;
+    hub.grant("rich", "10.00").await;
+    let client = hub.enrol("client", "rich", None).await;
+    let worker = hub.enrol("worker", "globex", Some(("sum", "0.05"))).await;
+    (hub, client, worker)
+}
+
+/// Everything that happened after a line.
+async fn history(hub: &Hub, after: u64) -> Vec<Event> {
+    let page = Page::Lines { after: EventId(after), limit: 1_000 };
+    let rows = hub.engine.page(page).await.expect("history");
+    let events = |row| match row {
+        Row::Line(line) => line.events,
+        other => panic!("{other:?}"),
+    };
+    rows.into_iter().flat_map(events).collect()
+}
+
+fn newest(hub: &Hub) -> u64 {
+    hub.engine.look(|world| world.next.event.0 - 1)
+}
+
+#[tokio::test]
+async fn grants_and_burns_move_exactly_what_they_say() {
+    let (hub, _, _) = scene().await;
+    let before = newest(&hub);
+    let body = r#"{"owner":"fresh","amount":0.000003}"#;
+    let got = hub.post("/v1/operator/grants", &hub.operator, body).await;
+    assert_eq!(got.status, 201);
+    assert!(got.text.contains(r#""available":0.000003,"held":0.00"#), "{}", got.text);
+    let body = r#"{"owner":"fresh","amount":0.000001}"#;
+    let got = hub.post("/v1/operator/burns", &hub.operator, body).await;
+    assert!(got.text.contains(r#""available":0.000002"#), "{}", got.text);
+    let events = history(&hub, before).await;
+    assert!(events.iter().any(|event| matches!(event, Event::Granted { welcome: false, .. })));
+    assert!(events.iter().any(|event| matches!(event, Event::Burned { .. })));
+
+    let body = r#"{"owner":"fresh","amount":1}"#;
+    hub.post("/v1/operator/burns", &hub.operator, body).await.is_problem(402, "too_few_credits");
+    let body = r#"{"owner":"nobody","amount":1}"#;
+    hub.post("/v1/operator/burns", &hub.operator, body).await.is_problem(404, "not_found");
+    for amount in ["0", "-1", "0.0000001", "\"1\"", "1e10", "null"] {
+        let body = format!(r#"{{"owner":"rich","amount":{amount}}}"#);
+        for path in ["/v1/operator/grants", "/v1/operator/burns"] {
+            let got = hub.post(path, &hub.operator, &body).await;
+            got.is_problem(400, "malformed");
+            assert_eq!(got.body["field"], "/amount");
+        }
+    }
+    hub.post("/v1/operator/grants", &hub.operator, r#"{"owner":"hub:issuance","amount":1}"#)
+        .await
+        .is_problem(404, "not_found");
+}
+
+#[tokio::test]
+async fn jobs_are_called_off_and_handed_on() {
+    let (hub, client, worker) = scene().await;
+    let job = hub.open(&client, "sum", "1.00").await;
+    let before = newest(&hub);
+    let path = format!("/v1/operator/jobs/{}/requeue", job.uuid);
+    let got = hub.post(&path, &hub.operator, "").await;
+    assert_eq!((got.status, got.body["state"].as_str()), (200, Some("failed")), "{}", got.text);
+    assert!(!got.text.contains("s3cret") && got.body.get("input").is_none());
+    hub.post(&path, &hub.operator, "").await.is_problem(409, "wrong_state");
+    let events = history(&hub, before).await;
+    assert!(events.contains(&Event::JobRequeued { job: job.id }));
+
+    let job = hub.open(&client, "sum", "1.00").await;
+    let path = format!("/v1/operator/jobs/{}/cancel", job.uuid);
+    let got = hub.post(&path, &hub.operator, "").await;
+    assert_eq!(got.body["state"], "cancelled");
+    assert_eq!(hub.get("/v1/me", &worker.key).await.body["jobs_in_hand"], 0);
+    for verb in ["cancel", "requeue"] {
+        let path = format!("/v1/operator/jobs/{}/{verb}", nothing());
+        hub.post(&path, &hub.operator, "").await.is_problem(404, "not_found");
+    }
+}
+
+#[tokio::test]
+async fn agents_lose_their_keys_and_their_place() {
+    let (hub, client, worker) = scene().await;
+    let before = newest(&hub);
+    let path = format!("/v1/operator/agents/{}/revoke-keys", worker.native);
+    let got = hub.post(&path, &hub.operator, "").await;
+    assert_eq!(got.text, format!(r#"{{"agent":{}}}"#, worker.id));
+    hub.get("/v1/me", &worker.key).await.is_problem(401, "unauthorized");
+    let path = format!("/v1/operator/agents/{}", client.id);
+    assert_eq!(hub.delete(&path, &hub.operator).await.status, 200);
+    hub.delete(&path, &hub.operator).await.is_problem(404, "not_found");
+    hub.get("/v1/me", &client.key).await.is_problem(401, "unauthorized");
+    hub.get(&format!("/v1/agents/{}", client.id), "").await.is_problem(404, "not_found");
+    let events = history(&hub, before).await;
+    assert!(events.contains(&Event::KeyRevoked { agent: worker.id }));
+    assert!(events.contains(&Event::AgentRemoved { agent: client.id, by_operator: true }));
+}
+
+#[tokio::test]
+async fn pushes_are_listed_and_tried_again() {
+    let (hub, client, worker) = scene().await;
+    let mut pushes = Vec::new();
+    for n in 0..3 {
+        let job = hub.open(&client, "sum", "1.00").await;
+        hub.engine.run(Command::MarkPending { job: job.id }).await.expect("pending");
+        hub.succeed(&job).await;
+        let newest = hub.engine.look(|world| world.pushes().map(|push| push.notice).max());
+        let notice = newest.expect("a callback is due");
+        let next_try = (n > 0).then(|| hub.engine.now());
+        let ended = PushEnd::Failed { why: "answered HTTP 500".to_owned(), next_try };
+        hub.engine.run(Command::PushDone { notice, ended }).await.expect("recorded");
+        pushes.push((notice, job));
+    }
+    let _ = worker;
+    let all = hub.all("/v1/operator/pushes", &hub.operator, 1).await;
+    let ids: Vec<_> = all.iter().filter_map(|push| push["id"].as_u64()).collect();
+    assert_eq!(ids, pushes.iter().map(|(notice, _)| notice.0).collect::<Vec<_>>());
+    assert_eq!(all[0]["destination"], "https://back.example");
+    assert_eq!(all[0]["job"], pushes[0].1.uuid.to_string());
+    assert_eq!((&all[0]["state"], &all[1]["state"]), (&"given_up".into(), &"waiting".into()));
+    assert_eq!(hub.all("/v1/operator/pushes?state=waiting", &hub.operator, 5).await.len(), 2);
+    let path = format!("/v1/operator/pushes/{}/retry", pushes[0].0);
+    let got = hub.post(&path, &hub.operator, "").await;
+    assert_eq!(got.body["state"], "waiting", "{}", got.text);
+    assert_eq!(got.body["trouble"], "answered HTTP 500");
+    assert!(!got.text.contains("s3cret"));
+    assert_eq!(hub.all("/v1/operator/pushes?state=given_up", &hub.operator, 5).await.len(), 0);
+    hub.post("/v1/operator/pushes/999/retry", &hub.operator, "").await.is_problem(404, "not_found");
+    hub.post("/v1/operator/pushes/x/retry", &hub.operator, "").await.is_problem(400, "malformed");
+}
+
+#[tokio::test]
+async fn the_numbers_add_up() {
+    let (hub, client, worker) = scene().await;
+    let job = hub.open(&client, "sum", "1.00").await;
+    hub.succeed(&job).await;
+    hub.open(&client, "sum", "1.00").await;
+    hub.engine.run(Command::Remove { agent: worker.id, by_operator: false }).await.expect("gone");
+    let got = hub.get("/v1/operator/stats", &hub.operator).await;
+    assert_eq!((got.body["agents"].as_u64(), got.body["owners"].as_u64()), (Some(1), Some(2)));
+    assert_eq!(got.body["live_jobs"], serde_json::json!({}));
+    assert_eq!(
+        (got.body["payments"].as_u64(), got.body["jobs_opened"].as_u64()),
+        (Some(1), Some(2))
+    );
+    assert!(got.text.contains(r#""volume":0.05,"issued":10.00"#), "{}", got.text);
+}

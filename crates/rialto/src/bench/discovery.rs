@@ -1,0 +1,122 @@
+//! Discovery over few and many agents: the time must follow the answer, not the crowd.
+
+use std::io;
+use std::time::Duration;
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use rialto_core::agent::Liveness;
+use rialto_core::money::Credits;
+
+use super::hub::BenchHub;
+use super::jobs::How;
+use super::load::{self, Plan, Request};
+use super::people::{self, Sells};
+use super::report::Goal;
+use super::rounds::{Contestant, Series, take_turns};
+
+/// What the issue asks: at most this many times slower.
+const GOAL: f64 = 4.0;
+/// Agents with one rare skill, in either crowd.
+const HITS: usize = 20;
+/// Registrations under way at once while the crowd gathers.
+const GATHERING: usize = 2_048;
+
+/// Measures a crowd of a thousand and a large one in turns.
+pub fn measure(how: How, many: usize) -> io::Result<(Vec<Series>, Vec<Goal>)> {
+    let (small, large) = (1_000, many);
+    // The index is in memory whatever the store; the store only slows the gathering.
+    let few = BenchHub::start(how.threads, "memory")?;
+    few.wait(gather(&few, small))?;
+    let crowd = BenchHub::start(how.threads, "memory")?;
+    crowd.wait(gather(&crowd, large))?;
+    let ask = |hub: &BenchHub, agents: usize, common: bool| {
+        let plan = Plan {
+            connections: 8,
+            duration: Duration::from_secs(how.seconds),
+            warm_up: Duration::from_millis(500),
+            ..Plan::new(hub.address)
+        };
+        move |_round: usize| {
+            let path = move |at: usize, n: u64| {
+                let skill = match common {
+                    true => "common".to_owned(),
+                    false => rare(((at as u64 * 7_919 + n * 31) % agents as u64) as usize),
+                };
+                let filters = "min_reputation=40&max_cost=0.20&limit=20";
+                Request::get(format!("/registry/discover?skill={skill}&{filters}"))
+            };
+            // The twentieth hit must be there, or the figure means nothing.
+            let full =
+                |status: hyper::StatusCode, body: &[u8]| status.is_success() && body.len() > 5_000;
+            load::run(&plan, path, full)
+        }
+    };
+    let series = take_turns(
+        how.rounds,
+        vec![
+            Contestant::new(
+                format!("discover rare skill, {small} agents"),
+                ask(&few, small, false),
+            ),
+            Contestant::new(
+                format!("discover rare skill, {large} agents"),
+                ask(&crowd, large, false),
+            ),
+            Contestant::new(
+                format!("discover common skill, {small} agents"),
+                ask(&few, small, true),
+            ),
+            Contestant::new(
+                format!("discover common skill, {large} agents"),
+                ask(&crowd, large, true),
+            ),
+        ],
+    )?;
+    let slower =
+        |few: usize, many: usize| series[few].ratio_to(&series[many], |round| round.per_second);
+    let goals = vec![
+        Goal::at_most(
+            format!("discovery, rare skill: {large} / {small} agents"),
+            slower(0, 1),
+            GOAL,
+            "×",
+        ),
+        Goal::at_most(
+            format!("discovery, common skill: {large} / {small} agents"),
+            slower(2, 3),
+            GOAL,
+            "×",
+        ),
+    ];
+    Ok((series, goals))
+}
+
+/// Every agent shares its skill with nineteen others; one in two also has the common one, at any of
+/// a hundred prices.
+async fn gather(hub: &BenchHub, agents: usize) -> io::Result<()> {
+    let mut under_way = FuturesUnordered::new();
+    for at in 0..agents {
+        while under_way.len() >= GATHERING {
+            under_way.next().await.transpose()?;
+        }
+        let (skill, cents) = match at % 2 {
+            0 => (rare(at), 1 + (at / 2) % 20),
+            _ => ("common".to_owned(), 1 + (at / 2) % 100),
+        };
+        let sells = Sells { skill, price: Credits::from_micros(cents as i64 * 10_000) };
+        let owner = format!("owner-{}", at % 1_000);
+        let engine = hub.engine.clone();
+        under_way.push(async move {
+            people::enrol(&engine, &owner, Liveness::Always, Some(sells)).await.map(drop)
+        });
+    }
+    while let Some(done) = under_way.next().await {
+        done?;
+    }
+    Ok(())
+}
+
+/// The rare skill of the agent's group of twenty.
+fn rare(at: usize) -> String {
+    format!("rare-{}", at / (2 * HITS))
+}

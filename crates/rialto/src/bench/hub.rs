@@ -1,0 +1,64 @@
+//! A hub for the benchmark: in this process, on a runtime of its own with the echo's thread count.
+
+use std::io;
+use std::net::SocketAddr;
+
+use rialto_engine::Engine;
+use rialto_hub::app::{Hub, Options};
+use rialto_hub::config::{Loaded, Posture};
+use rialto_hub::shutdown::{Shutdown, Trigger};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// A running hub; it ends when this is dropped.
+pub struct BenchHub {
+    pub address: SocketAddr,
+    pub engine: Engine,
+    pub runtime: Option<Runtime>,
+    trigger: Trigger,
+    _dir: TempDir,
+}
+
+impl BenchHub {
+    /// A hub over the named store, without rate limits.
+    pub fn start(threads: usize, backend: &str) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads.max(1))
+            .thread_name("hub")
+            .enable_all()
+            .build()?;
+        let dir = tempfile::Builder::new().prefix("rialto-bench-").tempdir()?;
+        let flags = [
+            ("http.listen", "127.0.0.1:0".to_owned()),
+            ("data.dir", dir.path().display().to_string()),
+            ("store.backend", backend.to_owned()),
+            ("limits.registrations_per_minute", "0".to_owned()),
+            ("limits.writes_per_minute", "0".to_owned()),
+        ];
+        let loaded = Loaded::load(Posture::Serve, None, std::iter::empty(), &flags);
+        let loaded = loaded.map_err(io::Error::other)?;
+        let (trigger, shutdown) = Shutdown::manual();
+        let hub =
+            runtime.block_on(Hub::start(&loaded.config, Options::default(), shutdown.clone()));
+        let hub = hub.map_err(io::Error::other)?;
+        let (address, engine) = (hub.address, hub.engine.clone());
+        runtime.spawn(async move { hub.run(&shutdown).await });
+        Ok(Self { address, engine, runtime: Some(runtime), trigger, _dir: dir })
+    }
+
+    /// Waits for something on the hub's runtime.
+    pub fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+        let runtime = self.runtime.as_ref().expect("the runtime lives as long as the hub");
+        runtime.block_on(work)
+    }
+}
+
+impl Drop for BenchHub {
+    fn drop(&mut self) {
+        self.trigger.ask();
+        self.wait(self.engine.stop());
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The full registry job against the echo: open, assign, deliver, result, settle.
+//!
+//! Each connection is an orchestrator and a worker in turn. A job is three requests: it is asked
+//! for, fetched by its worker, and reported; money and score move with the third. Every one of the
+//! three is on disk before it is answered.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::header::{AUTHORIZATION, HeaderValue};
+use rialto_core::agent::Liveness;
+use rialto_core::money::Credits;
+use uuid::Uuid;
+
+use super::echo::{Echo, Worker};
+use super::hub::BenchHub;
+use super::load::{self, Pace, Plan, Request};
+use super::people::{self, Person, Sells};
+use super::report::Goal;
+use super::rounds::{Contestant, Series, take_turns};
+
+/// What the issue asks: a full job at this share of the echo's rate.
+const GOAL: f64 = 0.15;
+/// Requests of one job.
+const REQUESTS_A_JOB: u64 = 3;
+
+/// How to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    pub rounds: usize,
+    pub connections: usize,
+    pub seconds: u64,
+    pub threads: usize,
+    pub pace: Pace,
+}
+
+/// One connection's cast.
+struct Pair {
+    asking: Person,
+    working: Person,
+    skill: String,
+}
+
+/// Measures echo and hub in turns.
+pub fn measure(how: How) -> io::Result<(Vec<Series>, Vec<Goal>)> {
+    let echo = Echo::start(how.threads, Worker { agent_id: Uuid::nil().to_string(), cost: 0.01 })?;
+    let hub = BenchHub::start(how.threads, "sqlite")?;
+    let pairs = Arc::new(hub.wait(cast(&hub, how.connections))?);
+    let plan = |address| Plan {
+        connections: how.connections,
+        duration: Duration::from_secs(how.seconds),
+        warm_up: Duration::from_secs(1),
+        pace: how.pace,
+        ..Plan::new(address)
+    };
+    let (echo_plan, hub_plan) = (plan(echo.address()), plan(hub.address));
+    let echoed = pairs.clone();
+    let contestants = vec![
+        Contestant::new("echo", move |round| {
+            let pairs = echoed.clone();
+            let ask = move |at: usize, n: u64| {
+                Request::post("/registry/jobs", body(job_id(round, at, n), &pairs[at]))
+            };
+            load::run(&echo_plan, ask, |status, _: &[u8]| status.is_success())
+        }),
+        Contestant::new("registry job (requests)", move |round| {
+            let pairs = pairs.clone();
+            let ask = move |at: usize, n: u64| step(round, at, n, &pairs[at]);
+            load::run(&hub_plan, ask, |status, _: &[u8]| status.is_success())
+        }),
+    ];
+    let series = take_turns(how.rounds, contestants)?;
+    let share = series[1].ratio_to(&series[0], |round| round.per_second) / REQUESTS_A_JOB as f64;
+    let name = format!("full registry job / echo at {} connections", how.connections);
+    Ok((series, vec![Goal::at_least(name, share, GOAL, "×")]))
+}
+
+async fn cast(hub: &BenchHub, connections: usize) -> io::Result<Vec<Pair>> {
+    let mut pairs = Vec::new();
+    for at in 0..connections {
+        let price = Credits::from_micros(10_000);
+        let skill = format!("bench-{at}");
+        let sells = Sells { skill: skill.clone(), price };
+        let (asks, works) = (format!("asks-{at}"), format!("works-{at}"));
+        let working = people::enrol(&hub.engine, &works, Liveness::Always, Some(sells)).await?;
+        let asking = people::enrol(&hub.engine, &asks, Liveness::Always, None).await?;
+        people::enrich(&hub.engine, &asks).await?;
+        pairs.push(Pair { asking, working, skill });
+    }
+    Ok(pairs)
+}
+
+/// The n-th request of a connection: ask, fetch, report, and again.
+fn step(round: usize, at: usize, n: u64, pair: &Pair) -> Request {
+    let id = job_id(round, at, n / REQUESTS_A_JOB);
+    match n % REQUESTS_A_JOB {
+        0 => {
+            let path = format!("/registry/agents/{}/jobs", pair.working.id);
+            Request::post(path, body(id, pair)).with(AUTHORIZATION, bearer(&pair.asking))
+        }
+        1 => {
+            let path = format!("/registry/agents/{}/jobs?status=PENDING", pair.working.id);
+            Request::get(path).with(AUTHORIZATION, bearer(&pair.working))
+        }
+        _ => {
+            let result = format!(
+                r#"{{"job_id":"{id}","agent_id":"{}","status":"SUCCESS","output_data":{{"entities":[{{"type":"revenue","value":42000,"period":"Q3"}}]}},"execution_cost":0.01,"execution_time_ms":1250,"error_message":null}}"#,
+                pair.working.id
+            );
+            Request::post("/registry/results", result).with(AUTHORIZATION, bearer(&pair.working))
+        }
+    }
+}
+
+fn bearer(person: &Person) -> HeaderValue {
+    HeaderValue::try_from(format!("Bearer {}", person.key)).expect("keys are plain ASCII")
+}
+
+/// The body of a job; what the echo gets as well.
+fn body(id: Uuid, pair: &Pair) -> Bytes {
+    let (asking, skill) = (pair.asking.id, &pair.skill);
+    format!(
+        r#"{{"job_id":"{id}","orchestrator_id":"{asking}","skill_name":"{skill}","input_data":{{"text":"Revenue for Q3 was 42000"}},"budget":0.01,"currency":"chorus_credits_v1","callback_url":"","timestamp_utc":"2026-02-11T14:15:09Z"}}"#
+    )
+    .into()
+}
+
+/// An id no other round, connection or job has.
+fn job_id(round: usize, at: usize, n: u64) -> Uuid {
+    Uuid::from_u128(
+        ((round as u128 + 1) << 100) | ((at as u128) << 68) | u128::from(n) | (4 << 76) | (8 << 60),
+    )
+}

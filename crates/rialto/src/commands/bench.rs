@@ -1,0 +1,92 @@
+//! `rialto bench`: what the hub keeps of a bare echo's speed, and the other goals.
+
+use clap::ValueEnum;
+
+use super::complain;
+use crate::bench::jobs::How;
+use crate::bench::load::Pace;
+use crate::bench::report::Report;
+use crate::bench::{discovery, jobs, startup};
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  rialto bench\n  rialto bench jobs --rounds 7 --connections 256\n  rialto bench discover --agents 100000 --json"
+)]
+pub struct Args {
+    /// What to measure
+    #[arg(value_enum, default_value_t = What::All)]
+    what: What,
+    /// Rounds that take turns; the median of their ratios counts
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Length of one round in seconds
+    #[arg(long, default_value_t = 4)]
+    seconds: u64,
+    /// Connections of the job scenario
+    #[arg(long, default_value_t = 64)]
+    connections: usize,
+    /// Agents of the large crowd
+    #[arg(long, default_value_t = 1_000_000)]
+    agents: usize,
+    /// Send at this fixed rate a second instead of as fast as answers come
+    #[arg(long, value_name = "PER_SECOND")]
+    rate: Option<f64>,
+    /// Exit 1 when a goal is missed
+    #[arg(long)]
+    check: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    All,
+    /// Full registry jobs against the echo
+    Jobs,
+    /// Discovery over few and many agents
+    Discover,
+    /// Start-up time and idle memory
+    Start,
+}
+
+pub fn run(args: Args) -> Exit {
+    let report = match measure(&args) {
+        Ok(report) => report,
+        Err(error) => return complain(error),
+    };
+    match args.json.then(|| report.to_json()) {
+        None => println!("{report}"),
+        Some(Ok(text)) => println!("{text}"),
+        Some(Err(error)) => return complain(error),
+    }
+    if args.check && !report.all_met() { Exit::Failed } else { Exit::Ok }
+}
+
+fn measure(args: &Args) -> std::io::Result<Report> {
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    let how = How {
+        rounds: args.rounds,
+        connections: args.connections,
+        seconds: args.seconds,
+        threads,
+        pace: args.rate.map_or(Pace::Closed, |per_second| Pace::Open { per_second }),
+    };
+    let wants = |what| args.what == What::All || args.what == what;
+    let (mut series, mut goals) = (Vec::new(), Vec::new());
+    if wants(What::Start) {
+        goals.extend(startup::measure(args.rounds)?);
+    }
+    if wants(What::Jobs) {
+        let (measured, met) = jobs::measure(how)?;
+        series.extend(measured);
+        goals.extend(met);
+    }
+    if wants(What::Discover) {
+        let (measured, met) = discovery::measure(how, args.agents)?;
+        series.extend(measured);
+        goals.extend(met);
+    }
+    Ok(Report::new(series, goals))
+}

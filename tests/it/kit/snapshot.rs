@@ -1,0 +1,64 @@
+//! What a hub holds, to be compared before and after something that must change nothing.
+
+use std::collections::BTreeMap;
+
+use super::{TestHub, eventually};
+
+/// What callers can see, and what is kept behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Answers by path, as the operator gets them.
+    pub shown: BTreeMap<String, String>,
+    /// Owners, agents, scores and live jobs. Signs of life are left out: every call is one.
+    pub kept: Vec<String>,
+    /// How many of each thing there ever were, whatever became of them.
+    pub counted: String,
+}
+
+impl Snapshot {
+    /// The same without what changes by itself as agents fall silent.
+    pub fn lasting(&self) -> (Vec<&String>, &[String], &str) {
+        let money =
+            ["/registry/economy", "/registry/audit?limit=500"].map(|path| &self.shown[path]);
+        (money.to_vec(), &self.kept, &self.counted)
+    }
+}
+
+/// Everything a refused request could have changed. What is on its way out comes to its end first,
+/// since that is written down, too.
+pub async fn snapshot(hub: &TestHub) -> Snapshot {
+    eventually(async || {
+        hub.engine.look(|world| world.pushes_due(hub.engine.now()).next().is_none())
+    })
+    .await;
+    let mut paths = vec!["/registry/economy".to_owned(), "/registry/audit?limit=500".to_owned()];
+    let skills = hub.get("/registry/skills", None).await.expect(200);
+    for skill in skills.at("/skills").as_array().expect("a list") {
+        paths.push(format!("/registry/discover?skill={}", skill.as_str().expect("a name")));
+    }
+    let mut shown = BTreeMap::from([("/registry/skills".to_owned(), skills.text)]);
+    for path in paths {
+        let reply = hub.get(&path, Some(&hub.operator)).await.expect(200);
+        shown.insert(path, reply.text);
+    }
+    Snapshot { shown, kept: kept(hub), counted: counted(hub) }
+}
+
+/// How many of each thing there ever were: the cheap half of a snapshot.
+pub fn counted(hub: &TestHub) -> String {
+    hub.engine.look(|world| format!("{:?}", world.next))
+}
+
+fn kept(hub: &TestHub) -> Vec<String> {
+    hub.engine.look(|world| {
+        let owners = world.owners().map(|owner| format!("{owner:?}"));
+        let agents = world.agents().map(|agent| {
+            let standing = world.desk(agent.id).map(|desk| desk.standing);
+            format!("{agent:?} {standing:?} {}", world.keys_of(agent.id).count())
+        });
+        let jobs = world.live_jobs().map(|job| format!("{job:?}"));
+        let mut all: Vec<String> = owners.chain(agents).chain(jobs).collect();
+        all.sort_unstable();
+        all
+    })
+}
