@@ -1,6 +1,7 @@
 //! The README, run as printed: only the address is replaced by that of the test's own hub.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
 use crate::kit::Process;
 
@@ -71,11 +72,11 @@ fn the_readme_walk_through_works_as_printed() {
 #[test]
 fn the_dev_hub_greets_with_its_address_key_and_three_things_to_try() {
     let data = tempfile::TempDir::new().expect("a directory");
-    let out = std::process::Command::new(env!("CARGO_BIN_EXE_rialto"))
+    let mut child = Command::new(env!("CARGO_BIN_EXE_rialto"))
         .args(["dev", "--listen", "127.0.0.1:0", "--data"])
         .arg(data.path())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
         .spawn()
         .expect("it starts");
     let mut child = out;

@@ -25,6 +25,7 @@ pub enum Event {
     AgentUpdated { agent: AgentId },
     AgentRemoved { agent: AgentId, by_operator: bool },
     KeyIssued { agent: AgentId },
+    OperatorKeyIssued,
     KeyRevoked { agent: AgentId },
     AccountOpened { owner: OwnerId },
     Granted { owner: OwnerId, amount: Credits, welcome: bool },

@@ -97,6 +97,39 @@ async fn the_input_reaches_the_agent_digit_by_digit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn members_the_hub_does_not_know_reach_the_agent_as_they_came() {
+    let hub = TestHub::serve(&[]).await;
+    let worker = Worker::start(Behaviour::Succeed(json!({}), "0")).await;
+    let (asking, working) = pair(&hub, Some(&worker.url), "1").await;
+    let polling = hub.agent("poller", "analyze_text", "0", None).await;
+    let more = r#""priority":1.10,"x-trace":{"a" : [1e2]},"nothing":null,"status":"FAILURE""#;
+    for (agent, id) in [(&working, JOB_ID), (&polling, "00000001-7dec-11d0-a765-00a0c91e6bf6")] {
+        let ask = |more: &str| {
+            let ids = format!(r#""job_id":"{id}","agent_id":"{}""#, agent.id);
+            format!(r#"{{{ids},"skill_name":"analyze_text","budget":0.10,{more}}}"#)
+        };
+        let first = hub.post_text("/jobs", Some(&asking.key), &ask(more)).await;
+        assert!([200, 202].contains(&first.status), "{}", first.text);
+        // They belong to what was asked.
+        let again = hub.post_text("/jobs", Some(&asking.key), &ask(more)).await;
+        assert_eq!((again.status, again.text), (first.status, first.text));
+        let changed = ask(&more.replace("1.10", "1.2"));
+        let other = hub.post_text("/jobs", Some(&asking.key), &changed).await;
+        assert_refused(&other, 422, "IDEMPOTENCY_CONFLICT");
+    }
+    let fetch = format!("/registry/agents/{}/jobs", polling.id);
+    let fetched = hub.get(&fetch, Some(&polling.key)).await.expect(200).text;
+    for text in [&worker.got()[0].body, &fetched] {
+        for member in more.split(",\"").map(|member| member.trim_start_matches('"')) {
+            assert!(text.contains(member), "{member} in {text}");
+        }
+        assert!(!text.contains("agent_id"), "who is asked is told by asking: {text}");
+    }
+    assert_eq!(worker.got().len(), 1);
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_jobs_path_is_added_to_the_endpoint_once() {
     let hub = TestHub::serve(&[]).await;
     let worker = Worker::start(Behaviour::Succeed(json!({}), "0")).await;

@@ -216,6 +216,12 @@ async fn an_open_hub_lets_strangers_ask_for_what_is_free_and_nothing_else() {
             "demo_orchestrator"
         );
     }
+    // A stranger is known by its name, and its jobs by their ids.
+    let first = named(&ask("both", 0.0), JOB_ID);
+    let answer = hub.post(&to(&free), None, &first).await.expect(200);
+    assert_eq!(hub.post(&to(&free), None, &first).await.expect(200).text, answer.text);
+    let other = with(&first, "/orchestrator_id", Some(json!("another_orchestrator")));
+    assert_refused(&hub.post(&to(&free), None, &other).await, 409, "CONFLICT");
     // A registered one needs no key on an open hub, and pays.
     let asking = hub.orchestrator("o1").await;
     let body = json!({"orchestrator_id": asking.id, "skill_name": "both", "budget": 0.15});

@@ -115,11 +115,22 @@ fn speaks_for(draft: &Draft<'_>, actor: Actor, owner: OwnerId) -> bool {
 
 /// Adds a key; the others of the same holder run out when `retire_others` is set.
 pub fn issue_key(draft: &mut Draft<'_>, holder: Holder, hash: KeyHash, retire_others: bool) {
-    if let Holder::Agent(agent) = holder {
-        if retire_others {
-            end_keys(draft, agent, OLD_KEY_LIVES);
+    match holder {
+        Holder::Agent(agent) => {
+            if retire_others {
+                end_keys(draft, agent, OLD_KEY_LIVES);
+            }
+            draft.event(Event::KeyIssued { agent });
         }
-        draft.event(Event::KeyIssued { agent });
+        Holder::Operator => {
+            // Whoever sets another operator key wants the old one to stop at once.
+            let now = draft.now;
+            let old: Vec<Arc<Key>> = draft.world.operator_keys().cloned().collect();
+            for key in old.iter().filter(|key| retire_others && key.works(now)) {
+                draft.put_key(Key { until: Some(now), ..Key::clone(key) });
+            }
+            draft.event(Event::OperatorKeyIssued);
+        }
     }
     let id = draft.next.key;
     draft.next.key = id.next();

@@ -16,7 +16,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::agent::key::{Key, KeyHash};
+use crate::agent::key::{Holder, Key, KeyHash};
 use crate::agent::{Agent, Desk};
 use crate::alias::{Claim, Digest, Protocol};
 use crate::changes::{Changes, Counters};
@@ -185,10 +185,9 @@ impl World {
         self.keys.get(hash)
     }
 
-    /// Whether an operator has a key.
-    pub fn has_operator(&self, now: Timestamp) -> bool {
-        use crate::agent::key::Holder;
-        self.keys.values().any(|key| key.holder == Holder::Operator && key.works(now))
+    /// All keys operators ever had, in no order.
+    pub fn operator_keys(&self) -> impl Iterator<Item = &Arc<Key>> {
+        self.keys.values().filter(|key| key.holder == Holder::Operator)
     }
 
     /// All keys an agent ever had.
@@ -390,7 +389,6 @@ impl World {
     }
 
     fn set_key(&mut self, key: Arc<Key>) {
-        use crate::agent::key::Holder;
         if let Holder::Agent(agent) = key.holder {
             let known = self.agent_keys.entry(agent).or_default();
             if !known.contains(&key.hash) {

@@ -113,7 +113,7 @@ pub fn audit(dir: &Path) -> Result<Report, StoreError> {
     Ok(Report { checks })
 }
 
-/// The file itself: trees, pages, and what the database was told to check.
+/// The file itself: its pages and trees.
 fn whole(db: &Connection) -> Result<Check, StoreError> {
     let mut check = Check::new("file");
     check.rows = db

@@ -93,3 +93,55 @@ pub async fn keep_time(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rialto_core::command::Command;
+    use rialto_core::id::JobId;
+
+    use super::*;
+    use crate::scene::{LEASE, Script, agent_in, enrol, open};
+
+    /// Two jobs, each due when its lease runs out.
+    fn two_jobs() -> Script {
+        let mut script = Script::default();
+        let asker = script.run(Command::Enrol(Box::new(enrol("ada", "ada", &[])))).0;
+        script.run(Command::Enrol(Box::new(enrol("bob", "bob", &[("sum", "1")]))));
+        for n in 1..=2 {
+            let order = open(n, agent_in(&asker), "sum", "1", script.now);
+            script.run(Command::OpenJob(Box::new(order)));
+        }
+        script
+    }
+
+    fn timer(job: u64) -> Timer {
+        Timer::Job(JobId(job))
+    }
+
+    #[test]
+    fn a_timer_that_is_refused_steps_aside_and_comes_again() {
+        let script = two_jobs();
+        let mut timers = Timers::default();
+        let now = script.now.plus(LEASE);
+        assert_eq!(timers.due(&script.world, now), [timer(1), timer(2)]);
+        timers.put_off(timer(1), now);
+        assert_eq!(timers.due(&script.world, now), [timer(2)]);
+        assert_eq!(timers.next(&script.world), Some(script.now.plus(LEASE)), "the other one");
+        timers.put_off(timer(2), now.plus(Millis(5)));
+        assert_eq!(timers.next(&script.world), Some(now.plus(PUT_OFF_FOR)));
+        assert!(timers.due(&script.world, now.plus(Millis(5))).is_empty());
+        assert_eq!(timers.due(&script.world, now.plus(PUT_OFF_FOR)), [timer(1)]);
+    }
+
+    #[test]
+    fn during_a_pause_nothing_fires_and_nobody_is_woken_for_it() {
+        let script = two_jobs();
+        let mut timers = Timers::default();
+        let now = script.now.plus(LEASE);
+        timers.pause(now);
+        assert!(timers.due(&script.world, now).is_empty());
+        assert_eq!(timers.next(&script.world), Some(now.plus(PAUSE)));
+        assert_eq!(timers.due(&script.world, now.plus(PAUSE)).len(), 2);
+        assert_eq!(timers.next(&script.world), Some(now), "overdue");
+    }
+}

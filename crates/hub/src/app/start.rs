@@ -144,15 +144,21 @@ async fn settle_operator(
             let key = Key::read(text.trim()).filter(|key| key.kind() == Kind::Operator);
             (key.ok_or(StartError::OperatorKey)?, false)
         }
-        None if engine.look(|world| world.has_operator(engine.now())) => return Ok(None),
+        None if has_operator(engine) => return Ok(None),
         None => (Key::make(Kind::Operator, OsIds.key_bits()), true),
     };
     let hash = key.hash();
-    if engine.look(|world| world.key(&hash).is_none()) {
+    let works = engine.look(|world| world.key(&hash).is_some_and(|key| key.works(engine.now())));
+    if !works {
         let holder = Holder::Operator;
         engine.run(Command::IssueKey { holder, hash, retire_others: true }).await?;
     }
     Ok(made.then(|| key.expose().to_owned()))
+}
+
+fn has_operator(engine: &Engine) -> bool {
+    let now = engine.now();
+    engine.look(|world| world.operator_keys().any(|key| key.works(now)))
 }
 
 fn floor(config: &Config, engine: Engine, hub_url: String) -> Result<Floor, StartError> {

@@ -9,7 +9,7 @@ use std::task::Poll;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
-use http::Request;
+use http::{Request, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -21,14 +21,13 @@ use tower::Service;
 use tracing::debug;
 
 use super::bodies::{Arriving, Departing};
+use super::framing::is_ambiguous;
 use super::line::Line;
 use super::patience::Patience;
-use super::pulse::{Phase, Pulse};
+use super::pulse::{HEAD_MAX, Phase, Pulse};
 use super::settings::Settings;
 use super::slots::Slot;
 
-/// The largest head of a request. Keys, cursors and trace headers need a tenth of it.
-const HEAD_MAX: usize = 32 << 10;
 /// What one connection may hold back in either direction.
 const BUFFER_MAX: usize = 64 << 10;
 
@@ -102,7 +101,8 @@ fn answer(
 ) -> impl Future<Output = Result<http::Response<Departing>, Infallible>> + use<> {
     pulse.enter(Phase::Busy);
     request.extensions_mut().insert(ConnectInfo(peer));
-    if pulse.take_doubt() {
+    let head = pulse.take_head();
+    if request.headers().contains_key(header::TRANSFER_ENCODING) && is_ambiguous(&head) {
         request.extensions_mut().insert(Ambiguous);
     }
     let response = router.call(request.map(|body| Arriving::new(body, Arc::clone(pulse))));

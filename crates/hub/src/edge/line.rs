@@ -8,7 +8,6 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::framing::Framing;
 use super::pulse::{Phase, Pulse};
 use super::slots::Slot;
 
@@ -22,28 +21,22 @@ const REST_PART: usize = 4096;
 pub struct Line {
     stream: TcpStream,
     pulse: Arc<Pulse>,
-    framing: Framing,
     rest: usize,
     _slot: Slot,
 }
 
 impl Line {
     pub fn new(stream: TcpStream, pulse: Arc<Pulse>, slot: Slot) -> Self {
-        Self { stream, pulse, framing: Framing::default(), rest: 0, _slot: slot }
+        Self { stream, pulse, rest: 0, _slot: slot }
     }
 
-    fn note_read(&mut self, bytes: &[u8]) {
+    fn note_read(&self, bytes: &[u8]) {
         match self.pulse.beat().phase() {
-            Phase::Waiting => {
-                self.pulse.enter(Phase::Head);
-                self.framing = Framing::default();
-            }
+            Phase::Waiting => self.pulse.enter(Phase::Head),
             Phase::Head => {}
             Phase::Busy | Phase::Leaving => return,
         }
-        if self.framing.read(bytes) {
-            self.pulse.doubt();
-        }
+        self.pulse.keep_head(bytes);
     }
 
     fn note_written(&self, written: &Poll<io::Result<usize>>) {
@@ -105,7 +98,7 @@ impl AsyncWrite for Line {
         ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
         let phase = self.pulse.beat().phase();
         if phase != Phase::Leaving {
-            let half_read = phase == Phase::Head && self.framing.has_begun();
+            let half_read = phase == Phase::Head && self.pulse.has_head();
             if !half_read && !self.pulse.is_unread() {
                 return Poll::Ready(Ok(()));
             }

@@ -4,6 +4,7 @@
 //! reading and writing them needs no order.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 /// What a connection is busy with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,9 @@ pub enum Phase {
     Leaving,
 }
 
+/// The largest head of a request. Keys, cursors and trace headers need a tenth of it.
+pub const HEAD_MAX: usize = 32 << 10;
+
 const PHASE: u32 = 0b011;
 const STALLED: u32 = 0b100;
 const STEP: u32 = 0b1000;
@@ -31,7 +35,8 @@ pub struct Beat(u32);
 #[derive(Debug, Default)]
 pub struct Pulse {
     beat: AtomicU32,
-    ambiguous: AtomicBool,
+    /// The head that is arriving, as it came, and what came with it.
+    head: Mutex<Vec<u8>>,
     unread: AtomicBool,
     stopping: AtomicBool,
 }
@@ -76,14 +81,22 @@ impl Pulse {
         }
     }
 
-    /// The head that is arriving tells its body's length in two ways.
-    pub fn doubt(&self) {
-        self.ambiguous.store(true, Relaxed);
+    /// Keeps more of the head that is arriving; of one that is too long, only the beginning.
+    pub fn keep_head(&self, bytes: &[u8]) {
+        let mut head = self.head.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = HEAD_MAX.saturating_sub(head.len()).min(bytes.len());
+        head.extend_from_slice(bytes.get(..room).unwrap_or_default());
     }
 
-    /// Whether the head that just arrived was doubted; asking forgets it.
-    pub fn take_doubt(&self) -> bool {
-        self.ambiguous.swap(false, Relaxed)
+    /// Whether anything of a head has come that is not yet a request.
+    pub fn has_head(&self) -> bool {
+        !self.head.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// The head that has just become a request. Nothing is kept of it: most connections have
+    /// nothing to say for most of their life, and should not need memory for it.
+    pub fn take_head(&self) -> Vec<u8> {
+        std::mem::take(&mut *self.head.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The request's body was dropped before its end.
@@ -123,6 +136,20 @@ mod tests {
         pulse.enter(Phase::Waiting);
         assert_eq!(pulse.beat().phase(), Phase::Waiting);
         assert_ne!(pulse.beat(), before);
+    }
+
+    #[test]
+    fn a_head_is_kept_until_it_is_taken_and_never_more_of_it_than_fits() {
+        let pulse = Pulse::default();
+        pulse.keep_head(b"GET");
+        pulse.keep_head(b" /");
+        assert!(pulse.has_head());
+        assert_eq!(pulse.take_head(), b"GET /");
+        assert!(!pulse.has_head());
+        pulse.keep_head(&[b'x'; HEAD_MAX - 1]);
+        pulse.keep_head(b"yz");
+        let head = pulse.take_head();
+        assert_eq!((head.len(), head.last()), (HEAD_MAX, Some(&b'y')));
     }
 
     #[test]

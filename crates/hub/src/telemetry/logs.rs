@@ -87,36 +87,49 @@ where
     }
 }
 
+/// Where tests read what would have been written.
+#[cfg(test)]
+#[derive(Clone, Default)]
+pub(crate) struct Page(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+#[cfg(test)]
+impl Page {
+    /// Writes the lines of this thread to the page until the guard is dropped.
+    fn open(form: Form, filter: &str) -> (Self, subscriber::DefaultGuard) {
+        let page = Self::default();
+        let to = page.clone();
+        let filter = parse(filter).expect("the filter is good");
+        let guard = subscriber::set_default(writing(form, filter, move || to.clone()));
+        (page, guard)
+    }
+
+    pub(crate) fn json(filter: &str) -> (Self, subscriber::DefaultGuard) {
+        Self::open(Form::Json, filter)
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let bytes = self.0.lock().expect("no writer panics").clone();
+        String::from_utf8(bytes).expect("lines are text")
+    }
+}
+
+#[cfg(test)]
+impl io::Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no writer panics").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
-
     use tracing::{debug, info, info_span};
 
     use super::*;
-
-    #[derive(Clone, Default)]
-    struct Page(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Page {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("no writer panics").extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    fn written(form: Form, filter: &str, act: impl FnOnce()) -> String {
-        let page = Page::default();
-        let to = page.clone();
-        let filter = parse(filter).expect("the filter is good");
-        subscriber::with_default(writing(form, filter, move || to.clone()), act);
-        let bytes = page.0.lock().expect("no writer panics").clone();
-        String::from_utf8(bytes).expect("lines are text")
-    }
 
     #[test]
     fn auto_is_text_only_on_a_terminal() {
@@ -128,10 +141,10 @@ mod tests {
 
     #[test]
     fn json_lines_carry_fields_and_the_request_they_belong_to() {
-        let text = written(Form::Json, "info", || {
-            let _request = info_span!("request", request_id = "r-1").entered();
-            info!(attempt = 2, text = "two\nlines", "retried");
-        });
+        let (page, _open) = Page::json("info");
+        let _request = info_span!("request", request_id = "r-1").entered();
+        info!(attempt = 2, text = "two\nlines", "retried");
+        let text = page.text();
         for part in [
             "\"level\":\"INFO\"",
             "\"message\":\"retried\"",
@@ -146,11 +159,12 @@ mod tests {
 
     #[test]
     fn a_level_is_about_our_own_crates() {
-        let text = written(Form::Text { colours: false }, default_filter(Level::Debug), || {
-            debug!("ours");
-            debug!(target: "rialto::access", "access");
-            debug!(target: "hyper::proto", "theirs");
-        });
+        let form = Form::Text { colours: false };
+        let (page, _open) = Page::open(form, default_filter(Level::Debug));
+        debug!("ours");
+        debug!(target: "rialto::access", "access");
+        debug!(target: "hyper::proto", "theirs");
+        let text = page.text();
         assert!(text.contains("ours") && text.contains("access"), "{text}");
         assert!(!text.contains("theirs"), "{text}");
     }

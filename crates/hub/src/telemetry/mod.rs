@@ -7,6 +7,8 @@ mod logs;
 mod metrics;
 mod request;
 
+#[cfg(test)]
+pub(crate) use logs::Page;
 pub use logs::{BadFilter, FILTER_VARIABLE, start};
 pub use metrics::{CONTENT_TYPE, Extra, Metrics};
 pub use request::{Answered, Route, Verb};

@@ -17,6 +17,7 @@ use rialto_core::command::Command;
 use rialto_core::memory::Kept;
 use rialto_engine::Idempotency;
 
+use super::caller::{BadKey, Caller};
 use super::{Floor, Trouble, sent};
 
 /// The header.
@@ -66,7 +67,7 @@ pub async fn at_most_once(
         Ok(body) => body,
         Err(trouble) => return words.trouble(trouble),
     };
-    let caller = principal(&parts.headers).or_else(|| words.principal(&body));
+    let caller = principal(floor, &parts.headers).or_else(|| words.principal(&body));
     let path = parts.uri.path().as_bytes();
     let query = parts.uri.query().unwrap_or_default().as_bytes();
     let scope = Digest::of(&[b"once", caller.unwrap_or_default().as_bytes(), path, key.as_bytes()]);
@@ -102,9 +103,13 @@ impl Drop for Leaving<'_> {
     }
 }
 
-fn principal(headers: &HeaderMap) -> Option<String> {
-    let shown = headers.get(axum::http::header::AUTHORIZATION)?;
-    Some(format!("key {}", shown.to_str().unwrap_or_default()))
+/// Who calls, by name and not by key: a rotated key is still the same caller.
+fn principal(floor: &Floor, headers: &HeaderMap) -> Option<String> {
+    match Caller::read(&floor.engine, headers) {
+        Ok(Caller::Agent(id) | Caller::Former(id)) => Some(format!("agent {id}")),
+        Ok(Caller::Operator) => Some("operator".to_owned()),
+        Ok(Caller::Nobody) | Err(BadKey) => None,
+    }
 }
 
 fn replay(status: u16, body: String) -> Response {

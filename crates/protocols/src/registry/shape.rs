@@ -1,5 +1,7 @@
 //! What goes over the wire: results, discovery entries, jobs as forwarded, transfers.
 
+use std::collections::BTreeMap;
+
 use axum::response::Response;
 use rialto_core::agent::{Agent, Desk, Liveness};
 use rialto_core::job::{Cause, Job, Requester, State};
@@ -11,7 +13,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::codes::{self, of_cause};
-use super::wire::{CURRENCY, DECIMALS, Status};
+use super::wire::{CURRENCY, DECIMALS, Rest, Status};
 use super::{ID, token};
 use crate::face::Floor;
 use crate::kit::{stamp, write};
@@ -108,6 +110,8 @@ pub struct Forwarded {
     currency: &'static str,
     callback_url: String,
     timestamp_utc: String,
+    #[serde(flatten)]
+    more: BTreeMap<String, Box<RawValue>>,
 }
 
 pub fn forwarded(floor: &Floor, world: &World, job: &Job) -> Forwarded {
@@ -117,7 +121,11 @@ pub fn forwarded(floor: &Floor, world: &World, job: &Job) -> Forwarded {
         Requester::Guest(name) => name.clone(),
     };
     let agreed = job.assignment.map_or(job.budget, |turn| turn.price);
-    let said: Option<String> = serde_json::from_str(&job.meta).unwrap_or_default();
+    // What another protocol keeps there is not for this one's agents.
+    let rest: Rest = match native {
+        true => serde_json::from_str(&job.meta).unwrap_or_default(),
+        false => Rest::default(),
+    };
     Forwarded {
         // A requester of another protocol keeps its own id; the worker sees the hub's.
         job_id: if native { job.foreign.clone() } else { job.uuid.to_string() },
@@ -131,7 +139,8 @@ pub fn forwarded(floor: &Floor, world: &World, job: &Job) -> Forwarded {
             floor.hub_url,
             token::make(floor.engine.secret(), job)
         ),
-        timestamp_utc: said.filter(|_| native).unwrap_or_else(|| stamp::seconds(job.opened_at)),
+        timestamp_utc: rest.timestamp_utc.unwrap_or_else(|| stamp::seconds(job.opened_at)),
+        more: rest.more,
     }
 }
 

@@ -40,7 +40,8 @@ fn the_specs_job_is_read_field_by_field() {
     assert!(read.input_data.contains("\"Revenue for Q3 was $42,000...\""));
     assert_eq!(read.budget.text(2), "0.15");
     assert_eq!(read.callback_url.as_deref(), Some("https://orchestrator/results"));
-    assert_eq!(read.timestamp_utc.as_deref(), Some("2026-02-11T14:15:09Z"));
+    assert_eq!(read.rest.timestamp_utc.as_deref(), Some("2026-02-11T14:15:09Z"));
+    assert!(read.rest.more.is_empty());
 }
 
 #[test]

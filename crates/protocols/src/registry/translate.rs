@@ -95,7 +95,7 @@ pub fn open_job(
         deadline: now.plus(JOB_LIFE),
         lease: settings.lease,
         callback: wire.callback_url,
-        meta: serde_json::to_string(&wire.timestamp_utc).unwrap_or_default(),
+        meta: serde_json::to_string(&wire.rest).unwrap_or_default(),
         hops: 0,
     }))
 }

@@ -1,13 +1,18 @@
 //! What comes over the wire, read strictly and named by field.
 
+use std::collections::BTreeMap;
+
 use rialto_core::alias::Digest;
 use rialto_core::money::Credits;
 use rialto_core::text::check_name;
 use rialto_core::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, Json, Kind};
+use crate::kit::write;
 
 /// Credits have two decimals here.
 pub const DECIMALS: usize = 2;
@@ -23,6 +28,18 @@ const ERROR_TEXT_MAX: usize = 4_096;
 pub const CURRENCY: &str = "chorus_credits_v1";
 /// The version spoken.
 pub const VERSION: &str = "0.1";
+/// The members of a job that this protocol knows.
+const JOB_MEMBERS: [&str; 9] = [
+    "job_id",
+    "orchestrator_id",
+    "agent_id",
+    "skill_name",
+    "input_data",
+    "budget",
+    "currency",
+    "callback_url",
+    "timestamp_utc",
+];
 /// Owner names the hub gives to others.
 const RESERVED_OWNERS: [&str; 5] = ["relay:", "openclaw:", "clara:", "agora:", "hub:"];
 
@@ -60,9 +77,18 @@ pub struct JobPost {
     pub input_data: String,
     pub budget: Credits,
     pub callback_url: Option<String>,
-    pub timestamp_utc: Option<String>,
+    /// What the hub has no use for and passes on.
+    pub rest: Rest,
     /// Of all that matters but the worker, which a path may name as well.
     pub content: Digest,
+}
+
+/// What a job says that only its worker reads: it goes on as it came.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Rest {
+    pub timestamp_utc: Option<String>,
+    /// Members this protocol does not know.
+    pub more: BTreeMap<String, Box<RawValue>>,
 }
 
 /// A worker's word about a job.
@@ -195,9 +221,17 @@ impl JobPost {
         if let Some(input) = input {
             canonical(input, &mut meaning);
         }
+        let mut more = BTreeMap::new();
+        let mut said = Vec::new();
+        for (name, value) in unknown(&json) {
+            more.insert(name.to_owned(), write::verbatim(value.raw()));
+            said.extend(name.as_bytes());
+            canonical(value, &mut said);
+        }
         let content = Digest::of(&[
             skill_name.as_bytes(),
             &meaning,
+            &said,
             &budget.micros().to_be_bytes(),
             callback_url.unwrap_or_default().as_bytes(),
         ]);
@@ -209,10 +243,19 @@ impl JobPost {
             input_data: input.map_or("{}", Json::raw).to_owned(),
             budget,
             callback_url: callback_url.map(str::to_owned),
-            timestamp_utc: f.text("timestamp_utc")?.map(str::to_owned),
+            rest: Rest { timestamp_utc: f.text("timestamp_utc")?.map(str::to_owned), more },
             content,
         })
     }
+}
+
+/// The members of a job that this protocol does not know, by name.
+fn unknown<'j, 'a>(job: &'j Json<'a>) -> Vec<(&'j str, &'j Json<'a>)> {
+    let Kind::Object(members) = job.kind() else { return Vec::new() };
+    let all = members.iter().map(|(name, value)| (name.as_ref(), value));
+    let mut unknown: Vec<_> = all.filter(|(name, _)| !JOB_MEMBERS.contains(name)).collect();
+    unknown.sort_by_key(|(name, _)| *name);
+    unknown
 }
 
 impl ResultPost {

@@ -50,10 +50,21 @@ fn the_sums_of_the_ledger() {
     });
     plant("ledger.sums", "an owner gone", run("DELETE FROM owners WHERE id = 2"));
     plant("ledger.sums", "a column changed", run("UPDATE owners SET held = held + 1 WHERE id = 1"));
-    plant("file", "a balance below zero", |db| {
+    plant("ledger.sums", "a balance below zero", |db| {
         db.execute_batch("PRAGMA ignore_check_constraints = ON").expect("set");
         run("UPDATE owners SET available = -1 WHERE id = 1")(db);
     });
+}
+
+#[test]
+fn the_file_itself() {
+    let dir = copy();
+    let path = dir.path().join(FILE);
+    let mut bytes = std::fs::read(&path).expect("read");
+    // How many free pages the header speaks of (sqlite.org/fileformat, 1.3).
+    bytes[36..40].copy_from_slice(&7_u32.to_be_bytes());
+    std::fs::write(&path, bytes).expect("written");
+    assert_eq!(failed(&audit(dir.path()).expect("readable")), ["file"]);
 }
 
 #[test]

@@ -100,6 +100,34 @@ async fn timers_wait_while_the_disk_is_full_and_fire_when_it_is_not() {
 }
 
 #[tokio::test]
+async fn no_room_to_tidy_up_is_no_reason_to_stop() {
+    let (store, probe) = Probed::new(MemoryStore::default());
+    let hub = Hub::over(store, StandingClock::at(DAWN));
+    *probe.tending.lock() = Some(StoreError::Full);
+    for _ in 0..3 {
+        hub.run(grant("ada", "1")).await.expect("there is room for this");
+    }
+    *probe.tending.lock() = Some(broken());
+    hub.until(|engine| {
+        engine.wake();
+        !engine.is_writable()
+    })
+    .await;
+    assert!(matches!(hub.run(grant("ada", "1")).await, Err(Failure::Down)));
+}
+
+#[tokio::test]
+async fn a_panic_in_the_lane_is_told_and_nobody_waits_for_ever() {
+    let (store, probe) = Probed::new(MemoryStore::default());
+    let hub = Hub::over(store, StandingClock::at(DAWN));
+    probe.panics.store(true, Ordering::SeqCst);
+    assert!(matches!(hub.run(grant("ada", "1")).await, Err(Failure::Down)));
+    let mut told = hub.engine.broken();
+    told.wait_for(Option::is_some).await.expect("told");
+    assert!(!hub.engine.is_writable());
+}
+
+#[tokio::test]
 async fn a_broken_store_ends_the_hub_and_shows_nothing_of_the_last_batch() {
     let dir = tempfile::tempdir().expect("a directory can be made");
     let clock = StandingClock::at(DAWN);

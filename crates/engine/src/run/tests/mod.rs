@@ -11,7 +11,7 @@ mod time;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -113,6 +113,9 @@ struct Probe {
     faults: Mutex<VecDeque<Option<StoreError>>>,
     closed: Mutex<bool>,
     opened: Condvar,
+    /// What tidying up says.
+    tending: Mutex<Option<StoreError>>,
+    panics: AtomicBool,
 }
 
 impl Probe {
@@ -161,6 +164,7 @@ impl Store for Probed {
     fn commit(&mut self, batch: &Changes, forgotten: &[AnswerId]) -> Result<(), StoreError> {
         self.probe.opened.wait_while(&mut self.probe.closed.lock(), |closed| *closed);
         self.probe.commits.fetch_add(1, Ordering::SeqCst);
+        assert!(!self.probe.panics.load(Ordering::SeqCst), "as planned");
         match self.probe.faults.lock().pop_front().flatten() {
             Some(error) => Err(error),
             None => self.inner.commit(batch, forgotten),
@@ -172,7 +176,7 @@ impl Store for Probed {
     }
 
     fn tend(&mut self) -> Result<bool, StoreError> {
-        self.inner.tend()
+        self.probe.tending.lock().clone().map_or_else(|| self.inner.tend(), Err)
     }
 
     fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {

@@ -153,3 +153,43 @@ pub fn read(row: &rusqlite::Row<'_>) -> Result<Claim, StoreError> {
 fn guard(id: ClaimId, digest: Digest, target: &str) -> u32 {
     checksum(ValueRef::Integer(key(id.0)), &[&digest.0, target.as_bytes()].concat())
 }
+
+#[cfg(test)]
+mod tests {
+    use rialto_core::alias::Target;
+
+    use super::*;
+
+    fn claims(from: u64, count: u64) -> Vec<Claim> {
+        let claim = |id: u64| {
+            let digest = Digest::of(&[&id.to_be_bytes()]);
+            Claim { id: ClaimId(id), digest, target: Target::Free }
+        };
+        (from..from + count).map(claim).collect()
+    }
+
+    #[test]
+    fn a_lane_that_is_never_idle_still_keeps_the_tail_short() {
+        let mut tail = Tail::default();
+        let (mut next, mut longest) = (1, 0);
+        for _ in 0..60 {
+            let coming = claims(next, 5_000);
+            let moved = tail.overflow(coming.len()).len();
+            tail.release(moved);
+            tail.keep(&coming);
+            next += 5_000;
+            longest = longest.max(tail.order.len());
+        }
+        assert!(next > 250_000 && longest <= TAIL_MAX + 5_000, "{longest} of {next}");
+        assert_eq!(tail.order.len(), tail.newest.len());
+    }
+
+    #[test]
+    fn a_few_are_not_worth_moving() {
+        let mut tail = Tail::default();
+        tail.keep(&claims(1, SLICE as u64 - 1));
+        assert!(tail.slice().is_empty() && tail.overflow(9).is_empty());
+        tail.keep(&claims(SLICE as u64, 2));
+        assert_eq!(tail.slice().len(), SLICE);
+    }
+}

@@ -62,6 +62,21 @@ async fn answers_and_streams_may_take_longer_than_any_limit_for_silence() {
 }
 
 #[tokio::test]
+async fn a_connection_that_was_taken_over_keeps_its_place_and_is_left_alone() {
+    let hub = Hub::start(Settings { header_timeout: SHORT, idle_timeout: SHORT, ..patient() });
+    let mut client = hub.connect().await;
+    let head = "GET /upgrade HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\n";
+    client.send(&format!("{head}Upgrade: echo\r\n\r\n")).await;
+    assert!(client.until("\r\n\r\n").await.starts_with("HTTP/1.1 101"));
+    sleep(SHORT * 3).await;
+    client.send("still here").await;
+    client.until("still here").await;
+    assert_eq!(hub.metrics.connections().get(), 1);
+    drop(client);
+    hub.until_open(0).await;
+}
+
+#[tokio::test]
 async fn the_configuration_sets_the_limits() {
     let flags =
         [("http.header_timeout", "3s"), ("http.idle_timeout", "4s"), ("http.max_connections", "5")];

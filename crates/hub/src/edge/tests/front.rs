@@ -1,6 +1,7 @@
 //! What the front checks and adds.
 
 use super::kit::{BODY_LIMIT, Hub, get_more, get_request, patient};
+use crate::telemetry::Page;
 
 /// A request with more headers, each ending in a line break.
 fn with(method: &str, path: &str, headers: &str) -> String {
@@ -157,4 +158,40 @@ async fn requests_are_counted_by_template_and_never_by_what_callers_made_up() {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
     assert!(!text.to_lowercase().contains("secret"), "{text}");
+}
+
+#[tokio::test]
+async fn a_request_leaves_one_line_that_tells_nothing_of_its_caller() {
+    let (page, _open) = Page::json("warn,rialto=debug");
+    let hub = Hub::start(patient());
+    let headers = "X-Request-Id: r-1\r\nAuthorization: Bearer secret-1\r\nContent-Length: 8\r\n";
+    let request = with("POST", "/write?key=secret-2", headers);
+    assert!(hub.ask(&(request + "secret-3")).await.starts_with("HTTP/1.1 200"));
+    hub.ask(&with("GET", "/agents/secret-4", "X-Request-Id: r-2\r\n")).await;
+    let text = page.text();
+    assert!(!text.contains("secret"), "{text}");
+    let lines: Vec<_> = text.lines().filter(|line| line.contains("rialto::access")).collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    for part in ["\"method\":\"POST\"", "\"route\":\"/write\"", "\"status\":200", "\"micros\":"] {
+        assert!(lines[0].contains(part), "{part} is not in {text}");
+    }
+    assert!(lines[0].contains("\"request_id\":\"r-1\""), "{text}");
+    assert!(lines[1].contains("\"route\":\"/agents/{id}\""), "{text}");
+}
+
+#[tokio::test]
+async fn the_lines_of_a_handler_name_its_request_and_its_trace() {
+    let (page, _open) = Page::json("error");
+    let hub = Hub::start(patient());
+    let headers = "X-Request-Id: r-1\r\n\
+                   traceparent: 00-000000000000000000000000000000ab-00000000000000cd-00\r\n";
+    hub.ask(&with("GET", "/panic", headers)).await;
+    let text = page.text();
+    let panicked = text.lines().find(|line| line.contains("a handler panicked"));
+    let panicked = panicked.expect("it is logged");
+    assert!(panicked.contains("\"request_id\":\"r-1\""), "{text}");
+    assert!(panicked.contains("\"what\":\"a mistake\""), "{text}");
+    let logged = text.lines().find(|line| line.contains("about to panic")).expect("it is logged");
+    assert!(logged.contains("\"request_id\":\"r-1\""), "{text}");
+    assert!(logged.contains("\"trace_id\":\"000000000000000000000000000000ab\""), "{text}");
 }

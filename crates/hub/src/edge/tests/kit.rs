@@ -206,6 +206,7 @@ fn routes() -> Router {
         .route("/never", get(std::future::pending::<()>))
         .route("/flood", get(async || Body::from_stream(flood())))
         .route("/events", get(events))
+        .route("/upgrade", get(upgrade))
 }
 
 /// What the front tells its handlers.
@@ -216,12 +217,24 @@ async fn about(request: axum::extract::Request) -> String {
 }
 
 async fn panicking() {
+    tracing::error!("about to panic");
     panic!("a mistake");
 }
 
 async fn soon() -> &'static str {
     sleep(SHORT).await;
     "soon"
+}
+
+/// Takes the connection over and sends back what comes.
+async fn upgrade(mut request: axum::extract::Request) -> impl IntoResponse {
+    let upgrading = hyper::upgrade::on(&mut request);
+    tokio::spawn(async move {
+        let upgraded = upgrading.await.expect("the connection is handed over");
+        let (mut reading, mut writing) = tokio::io::split(hyper_util::rt::TokioIo::new(upgraded));
+        let _ = tokio::io::copy(&mut reading, &mut writing).await;
+    });
+    (StatusCode::SWITCHING_PROTOCOLS, [(header::UPGRADE, "echo"), (header::CONNECTION, "upgrade")])
 }
 
 fn flood() -> impl stream::Stream<Item = Result<Bytes, Infallible>> {

@@ -55,6 +55,7 @@ impl Said<'_> {
                 self.agent("agent_removed", *agent).with("by_operator", by_operator)
             }
             Fact::KeyIssued { agent } => self.agent("key_issued", *agent),
+            Fact::OperatorKeyIssued => named("operator_key_issued"),
             Fact::KeyRevoked { agent } => self.agent("key_revoked", *agent),
             Fact::AccountOpened { owner } => self.owner(named("account_opened"), "owner", *owner),
             Fact::Granted { owner, amount, welcome } => self
@@ -143,6 +144,7 @@ fn job(fact: &Fact) -> Option<JobId> {
         | Fact::AgentUpdated { .. }
         | Fact::AgentRemoved { .. }
         | Fact::KeyIssued { .. }
+        | Fact::OperatorKeyIssued
         | Fact::KeyRevoked { .. }
         | Fact::AccountOpened { .. }
         | Fact::Granted { .. }

@@ -1,0 +1,135 @@
+//! Callers that are not let in, are too many, or come when the hub cannot write (section 5).
+
+use rialto_engine::ids::{Ids, OsIds};
+use rialto_engine::keys::{Key, Kind};
+use serde_json::json;
+
+use super::market::{Market, SKILL, success};
+use crate::kit::{TestHub, assert_later, assert_refused, counted, snapshot};
+
+/// Well-formed and nobody's.
+fn unknown(kind: Kind) -> String {
+    Key::make(kind, OsIds.key_bits()).expose().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_unknown_and_revoked_keys_get_one_and_the_same_answer() {
+    let market = Market::keyed(&[]).await;
+    let gone = market.hub.orchestrator("gone").await;
+    market.hub.call("DELETE", &format!("/registry/agents/{}", gone.id), Some(&gone.key), None).await.expect(200);
+    let job = market.pending().await;
+    let (worker, asking) = (&market.working.id, &market.asking.id);
+    let before = snapshot(&market.hub).await;
+    // The bodies make no sense on purpose: nobody reads them.
+    let calls = [
+        ("POST", "/registry/jobs".to_owned()),
+        ("POST", "/jobs".to_owned()),
+        ("POST", format!("/registry/agents/{worker}/jobs")),
+        ("GET", format!("/jobs/{job}")),
+        ("POST", format!("/registry/jobs/{job}/cancel")),
+        ("GET", format!("/registry/agents/{worker}/jobs")),
+        ("POST", "/results".to_owned()),
+        ("POST", "/registry/transfer".to_owned()),
+        ("POST", "/heartbeat".to_owned()),
+        ("POST", "/accounts".to_owned()),
+        ("GET", "/accounts/o1".to_owned()),
+        ("DELETE", format!("/registry/agents/{asking}")),
+        ("GET", "/audit".to_owned()),
+        ("GET", "/economy".to_owned()),
+    ];
+    for (method, path) in calls {
+        let body = (method == "POST").then_some("{nonsense");
+        let missing = market.hub.call(method, &path, None, body).await;
+        assert_refused(&missing, 401, "UNAUTHORIZED");
+        let mut cut = market.working.key.clone();
+        cut.pop();
+        let wrong = [unknown(Kind::Registry), unknown(Kind::Operator), gone.key.clone(), cut, "x".to_owned(), String::new()];
+        for key in wrong {
+            let reply = market.hub.call(method, &path, Some(&key), body).await;
+            assert_eq!((reply.status, &reply.text), (401, &missing.text), "{method} {path} {key:?}");
+        }
+        let scheme = [("authorization", format!("Basic {}", market.working.key))];
+        let headers: Vec<(&str, &str)> = scheme.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let reply = market.hub.send(method, &path, &headers, body.unwrap_or_default().as_bytes()).await;
+        assert_eq!((reply.status, &reply.text), (401, &missing.text), "{method} {path} Basic");
+    }
+    assert_eq!(snapshot(&market.hub).await, before);
+    market.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_shown_is_checked_even_where_none_is_needed() {
+    for market in Market::both(&[]).await {
+        let bad = unknown(Kind::Registry);
+        let id = &market.working.id;
+        let paths = [
+            format!("/discover?skill={SKILL}"),
+            "/skills".to_owned(),
+            format!("/registry/agents/{id}"),
+            format!("/reputation/{id}"),
+            "/registry/health".to_owned(),
+        ];
+        for path in paths {
+            market.hub.get(&path, None).await.expect(200);
+            market.hub.get(&path, Some(&market.working.key)).await.expect(200);
+            assert_refused(&market.hub.get(&path, Some(&bad)).await, 401, "UNAUTHORIZED");
+        }
+        let body = json!({"agent_name": "n", "owner_id": "new", "skills": []});
+        assert_refused(&market.hub.post("/register", Some(&bad), &body).await, 401, "UNAUTHORIZED");
+        market.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn too_many_writes_or_registrations_are_told_when_to_come_back() {
+    let hub = TestHub::serve(&[("limits.writes_per_minute", "3"), ("limits.registrations_per_minute", "2")]).await;
+    let asking = hub.orchestrator("o1").await;
+    let other = hub.orchestrator("o2").await;
+    let before = counted(&hub);
+    let body = json!({"agent_name": "n", "owner_id": "o3", "skills": []});
+    for path in ["/registry/register", "/register"] {
+        let reply = hub.post(path, None, &body).await;
+        let wait = reply.at("/error/retry_after_seconds").as_u64().expect("seconds");
+        assert!((1..=60).contains(&wait), "{wait}");
+        assert_later(&reply, 429, "RATE_LIMITED", wait);
+    }
+    assert_eq!(counted(&hub), before);
+    for _ in 0..3 {
+        hub.post("/heartbeat", Some(&asking.key), &json!({"agent_id": asking.id})).await.expect(200);
+    }
+    let before = counted(&hub);
+    let reply = hub.post("/registry/accounts", Some(&asking.key), &json!({"owner_id": "o1"})).await;
+    let wait = reply.at("/error/retry_after_seconds").as_u64().expect("seconds");
+    assert_later(&reply, 429, "RATE_LIMITED", wait);
+    assert_eq!(counted(&hub), before);
+    // Others are not held up by it, and reading is free.
+    hub.post("/heartbeat", Some(&other.key), &json!({"agent_id": other.id})).await.expect(200);
+    for _ in 0..10 {
+        hub.get("/accounts/o1", Some(&asking.key)).await.expect(200);
+    }
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_that_cannot_write_says_so_and_goes_on_reading() {
+    let market = Market::keyed(&[]).await;
+    let job = market.pending().await;
+    market.hub.engine.stop().await;
+    let pay = json!({"from_owner": "o1", "to_owner": "acme", "amount": 1});
+    let tries = [
+        market.hub.post("/transfer", Some(&market.asking.key), &pay).await,
+        market.report(&success(&job, &market.working, "0.10")).await,
+        market.hub.post("/register", None, &json!({"agent_name": "n", "owner_id": "new", "skills": []})).await,
+        market.ask(&market.working, json!({})).await,
+    ];
+    for reply in tries {
+        assert_later(&reply, 503, "UNAVAILABLE", 5);
+    }
+    assert_eq!(market.purses().await, ["99.85", "0.15", "0.00"]);
+    market.shown(&job).await.expect(202);
+    let health = market.hub.get("/registry/health", None).await.expect(503);
+    assert_eq!(health.str("/status"), "unavailable");
+    market.hub.get("/readyz", None).await.expect(503);
+    market.hub.get("/livez", None).await.expect(200);
+    market.stop().await;
+}
