@@ -1,6 +1,9 @@
 //! Whole hubs on free ports, spoken to the way users speak to them.
 
+mod authority;
+mod crash;
 mod kit;
+mod races;
 mod readme;
 mod registry;
 mod smoke;

@@ -35,7 +35,8 @@ async fn assert_sums_to_zero(hub: &TestHub) {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hundred_transfers_with_one_id_move_money_once_and_answer_alike() {
     let (hub, asking, _) = market("100.00").await;
-    let body = json!({"transfer_id": id(1), "from_owner": "o1", "to_owner": "acme", "amount": 0.10});
+    let body =
+        json!({"transfer_id": id(1), "from_owner": "o1", "to_owner": "acme", "amount": 0.10});
     let pay = || hub.post("/registry/transfer", Some(&asking.key), &body);
     let replies = together((0..200).map(|_| pay())).await;
     for reply in &replies {
@@ -110,7 +111,8 @@ async fn of_a_result_and_a_cancel_at_once_exactly_one_wins_and_the_money_follows
         let path = format!("/registry/jobs/{job}/cancel");
         let nothing = json!({});
         let cancel = hub.post(&path, Some(&asking.key), &nothing);
-        let (result, cancelled) = tokio::join!(hub.report(&working, &job, "SUCCESS", "0.10"), cancel);
+        let (result, cancelled) =
+            tokio::join!(hub.report(&working, &job, "SUCCESS", "0.10"), cancel);
         let shown = hub.get(&format!("/jobs/{job}"), Some(&asking.key)).await.expect(200);
         match (result.status, cancelled.status) {
             (200, 409) => {
@@ -137,14 +139,16 @@ async fn of_two_different_results_at_once_one_stands_and_the_other_is_too_late()
             hub.report(&working, &job, "SUCCESS", "0.10"),
             hub.report(&working, &job, "FAILURE", "0"),
         );
-        let shown = hub.get(&format!("/jobs/{job}"), Some(&asking.key)).await.expect(200).str("/status");
+        let shown =
+            hub.get(&format!("/jobs/{job}"), Some(&asking.key)).await.expect(200).str("/status");
         match (good.status, bad.status) {
             (200, 409) => assert_eq!(shown, "SUCCESS"),
             (409, 200) => assert_eq!(shown, "FAILURE"),
             other => panic!("{other:?}"),
         }
     }
-    let reputation = hub.get(&format!("/registry/reputation/{}", working.id), None).await.expect(200);
+    let reputation =
+        hub.get(&format!("/registry/reputation/{}", working.id), None).await.expect(200);
     assert_eq!(reputation.at("/stats/total"), ROUNDS);
     let earned = reputation.at("/stats/successes").as_u64().expect("a count") * 10;
     assert_eq!(hub.balance("acme").await.0, format!("{}.{:02}", earned / 100, earned % 100));

@@ -27,7 +27,8 @@ async fn all_agents_of_an_owner_share_one_account() {
     let mate = json!({"agent_name": "mate", "owner_id": "acme", "skills": [{"skill_name": SKILL, "cost_per_call": 0.10}]});
     let mate = market.hub.enrol(&mate, Some(&market.working.key)).await;
     for worker in [&market.working, &mate] {
-        let job = market.hub.hire(&market.asking, worker, SKILL, "0.15").await.expect(202).str("/job_id");
+        let job =
+            market.hub.hire(&market.asking, worker, SKILL, "0.15").await.expect(202).str("/job_id");
         let body = success(&job, worker, "0.10");
         market.hub.post("/results", Some(&worker.key), &body).await.expect(200);
     }
@@ -51,12 +52,16 @@ async fn only_the_operator_makes_credits_and_the_wish_of_anyone_else_is_ignored(
     assert_refused(&open_account(&market.hub, None, body.clone()).await, 401, "UNAUTHORIZED");
     let other = open_account(&market.hub, Some(&market.asking.key), body.clone()).await;
     assert_refused(&other, 403, "FORBIDDEN");
-    let unknown = open_account(&market.hub, Some(&market.asking.key), json!({"owner_id": "new"})).await;
+    let unknown =
+        open_account(&market.hub, Some(&market.asking.key), json!({"owner_id": "new"})).await;
     assert_eq!((unknown.status, &unknown.text), (403, &other.text));
     assert_eq!(snapshot(&market.hub).await, before);
 
     let reply = open_account(&market.hub, Some(&market.hub.operator), body).await.expect(201);
-    assert_eq!(reply.text, r#"{"owner_id":"acme","balance":1000.00,"held":0.00,"granted":1000.00}"#);
+    assert_eq!(
+        reply.text,
+        r#"{"owner_id":"acme","balance":1000.00,"held":0.00,"granted":1000.00}"#
+    );
     let more = json!({"owner_id": "acme", "initial_balance": 0.29});
     let reply = open_account(&market.hub, Some(&market.hub.operator), more).await.expect(201);
     assert_eq!(reply.text, r#"{"owner_id":"acme","balance":1000.29,"held":0.00,"granted":0.29}"#);
@@ -93,11 +98,15 @@ async fn the_welcome_is_given_once_per_owner_and_none_by_default() {
     hub.post("/registry/register", Some(&first.key), &again).await.expect(200);
     hub.enrol(&json!({"agent_name": "b", "owner_id": "o1", "skills": []}), Some(&first.key)).await;
     open_account(&hub, Some(&first.key), json!({"owner_id": "o1"})).await.expect(201);
-    hub.call("DELETE", &format!("/registry/agents/{}", first.id), Some(&first.key), None).await.expect(200);
+    hub.call("DELETE", &format!("/registry/agents/{}", first.id), Some(&first.key), None)
+        .await
+        .expect(200);
     hub.post("/registry/register", Some(&first.key), &again).await.expect(200);
     assert_eq!(hub.balance("o1").await.0, "7.50");
     // With the operator's grant to somebody new comes the welcome.
-    let reply = open_account(&hub, Some(&hub.operator), json!({"owner_id": "o2", "initial_balance": 1})).await;
+    let reply =
+        open_account(&hub, Some(&hub.operator), json!({"owner_id": "o2", "initial_balance": 1}))
+            .await;
     assert_eq!(digits(&reply.expect(201).text, "granted"), "8.50");
     hub.stop().await;
 }
@@ -112,7 +121,12 @@ async fn the_operator_grants_to_any_name_in_the_ledger_but_the_issue_account() {
         "agora:did:key:z6MkiK6iPnt423Ycuhg83yfJ8PtX2HjH1Hqh3MywFmA2gB3s",
     ];
     for name in names {
-        let reply = open_account(&hub, Some(&hub.operator), json!({"owner_id": name, "initial_balance": 5})).await;
+        let reply = open_account(
+            &hub,
+            Some(&hub.operator),
+            json!({"owner_id": name, "initial_balance": 5}),
+        )
+        .await;
         assert_eq!(digits(&reply.expect(201).text, "balance"), "5.00", "{name}");
     }
     let before = snapshot(&hub).await;

@@ -16,7 +16,8 @@ async fn a_job_nobody_has_fetched_is_called_off_with_refund_and_without_blame() 
             let job = market.pending().await;
             assert_eq!(market.purses().await, ["99.85", "0.15", "0.00"]);
             let path = format!("{base}/jobs/{job}/cancel");
-            let reply = market.hub.post(&path, market.key(&market.asking), &json!({})).await.expect(200);
+            let reply =
+                market.hub.post(&path, market.key(&market.asking), &json!({})).await.expect(200);
             assert_eq!(reply.str("/job_id"), job);
             assert_eq!(reply.str("/status"), "FAILURE");
             assert_eq!(reply.str("/error_message"), "cancelled by requester");
@@ -47,7 +48,11 @@ async fn a_job_that_was_fetched_sent_or_finished_can_no_longer_be_called_off() {
         let agent = market.endpoint(&worker.url).await;
         let sent = market.ask(&agent, json!({})).await.expect(202).str("/job_id");
         let (cancelled, finished) = (market.pending().await, market.pending().await);
-        market.hub.post(&path(&cancelled), market.key(&market.asking), &json!({})).await.expect(200);
+        market
+            .hub
+            .post(&path(&cancelled), market.key(&market.asking), &json!({}))
+            .await
+            .expect(200);
         market.report(&success(&finished, &market.working, "0.10")).await.expect(200);
         let fetched = market.pending().await;
         assert_eq!(market.fetch(&market.working).await[0]["job_id"], fetched);
@@ -95,7 +100,8 @@ async fn the_id_of_a_job_that_was_called_off_still_stands_for_it() {
     let market = Market::keyed(&[]).await;
     let id = fresh_id();
     market.ask(&market.working, json!({"job_id": id})).await.expect(202);
-    let cancelled = market.hub.post(&path(&id), Some(&market.asking.key), &json!({})).await.expect(200);
+    let cancelled =
+        market.hub.post(&path(&id), Some(&market.asking.key), &json!({})).await.expect(200);
     let again = market.ask(&market.working, json!({"job_id": id})).await.expect(200);
     assert_eq!(again.text, cancelled.text);
     assert_eq!(market.hub.balance("o1").await, ("100.00".to_owned(), "0.00".to_owned()));

@@ -17,7 +17,8 @@ fn comeback(agent: &Agent) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_left_is_on_no_list() {
     for market in Market::both(&[]).await {
-        let reply = leave(&market.hub, &market.working, market.key(&market.working)).await.expect(200);
+        let reply =
+            leave(&market.hub, &market.working, market.key(&market.working)).await.expect(200);
         assert_eq!(reply.json(), json!({"status": "unregistered", "agent_id": market.working.id}));
         let id = &market.working.id;
         for path in [format!("/registry/agents/{id}"), format!("/reputation/{id}")] {
@@ -29,7 +30,11 @@ async fn an_agent_that_left_is_on_no_list() {
         assert_eq!(found.at("/total"), 0);
         assert_eq!(market.hub.get("/skills", None).await.expect(200).at("/skills"), json!([]));
         assert_refused(&market.ask(&market.working, json!({})).await, 404, "NOT_FOUND");
-        assert_refused(&leave(&market.hub, &market.working, Some(&market.hub.operator)).await, 404, "NOT_FOUND");
+        assert_refused(
+            &leave(&market.hub, &market.working, Some(&market.hub.operator)).await,
+            404,
+            "NOT_FOUND",
+        );
         market.stop().await;
     }
 }
@@ -42,7 +47,11 @@ async fn only_the_agent_and_the_operator_take_it_off_the_lists() {
     let before = snapshot(&market.hub).await;
     assert_refused(&leave(&market.hub, &market.working, None).await, 401, "UNAUTHORIZED");
     for other in [&market.asking, &mate] {
-        assert_refused(&leave(&market.hub, &market.working, Some(&other.key)).await, 404, "NOT_FOUND");
+        assert_refused(
+            &leave(&market.hub, &market.working, Some(&other.key)).await,
+            404,
+            "NOT_FOUND",
+        );
     }
     assert_eq!(snapshot(&market.hub).await, before);
     let operator = market.hub.operator.clone();
@@ -75,7 +84,8 @@ async fn only_its_former_key_brings_an_agent_back() {
     }
     assert_eq!(snapshot(&market.hub).await, before);
 
-    let reply = market.hub.post("/registry/register", Some(&market.working.key), &body).await.expect(200);
+    let reply =
+        market.hub.post("/registry/register", Some(&market.working.key), &body).await.expect(200);
     assert_eq!(digits(&reply.text, "reputation_score"), "51.0", "what it earned is still its own");
     assert_eq!(market.hub.balance("acme").await.0, "0.10");
     market.pending().await;
@@ -124,7 +134,8 @@ async fn the_open_jobs_of_an_agent_that_leaves_fail_with_refund() {
             assert_eq!(shown.str("/status"), "FAILURE");
             assert_eq!(shown.str("/error_code"), "EXECUTION_ERROR");
         }
-        let late = market.hub.post(&callback, None, &failure(&fetched, &market.working, None)).await;
+        let late =
+            market.hub.post(&callback, None, &failure(&fetched, &market.working, None)).await;
         assert_refused(&late, 409, "CONFLICT");
         market.stop().await;
     }
@@ -138,7 +149,11 @@ async fn a_requester_that_leaves_gets_back_what_nobody_works_on_and_pays_for_the
     let waiting = market.pending().await;
     leave(&market.hub, &market.asking, Some(&market.asking.key)).await.expect(200);
     assert_eq!(market.purses().await, ["99.85", "0.15", "0.00"]);
-    assert_refused(&market.report(&success(&waiting, &market.working, "0.10")).await, 409, "CONFLICT");
+    assert_refused(
+        &market.report(&success(&waiting, &market.working, "0.10")).await,
+        409,
+        "CONFLICT",
+    );
     market.report(&success(&started, &market.working, "0.10")).await.expect(200);
     assert_eq!(market.purses().await, ["99.90", "0.00", "0.10"]);
     market.stop().await;

@@ -48,7 +48,7 @@ async fn a_worker_is_paid_what_it_reports_up_to_its_price_and_nothing_for_a_fail
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_budget_equal_to_the_price_is_enough_and_a_cent_less_is_not() {
+async fn a_budget_of_exactly_the_price_is_held_and_paid_whole() {
     let market = Market::keyed(&[]).await;
     let before = snapshot(&market.hub).await;
     let reply = market.ask(&market.working, json!({"budget": 0.09})).await;
@@ -83,7 +83,8 @@ async fn what_is_held_cannot_be_spent() {
     let market = Market::keyed(&[]).await;
     let poor = market.hub.orchestrator("poor").await;
     market.hub.grant("poor", "0.20").await;
-    let job = market.hub.hire(&poor, &market.working, SKILL, "0.15").await.expect(202).str("/job_id");
+    let job =
+        market.hub.hire(&poor, &market.working, SKILL, "0.15").await.expect(202).str("/job_id");
     let before = snapshot(&market.hub).await;
     let pay = |amount: f64| json!({"from_owner": "poor", "to_owner": "acme", "amount": amount});
     let reply = market.hub.post("/registry/transfer", Some(&poor.key), &pay(0.06)).await;
@@ -102,7 +103,8 @@ async fn what_is_held_cannot_be_spent() {
 async fn the_agreed_price_is_that_of_the_assignment_whatever_the_worker_asks_later() {
     for (later, reported, left) in [("0.50", "0.50", "99.90"), ("0.01", "0.10", "99.90")] {
         let market = Market::keyed(&[]).await;
-        let job = market.ask(&market.working, json!({"budget": 0.60})).await.expect(202).str("/job_id");
+        let job =
+            market.ask(&market.working, json!({"budget": 0.60})).await.expect(202).str("/job_id");
         let later: Value = serde_json::from_str(later).expect("a number");
         let dearer = json!({"agent_id": market.working.id, "agent_name": "w", "owner_id": "acme",
             "skills": [{"skill_name": SKILL, "cost_per_call": later}]});

@@ -16,7 +16,11 @@ fn unknown(kind: Kind) -> String {
 async fn missing_unknown_and_revoked_keys_get_one_and_the_same_answer() {
     let market = Market::keyed(&[]).await;
     let gone = market.hub.orchestrator("gone").await;
-    market.hub.call("DELETE", &format!("/registry/agents/{}", gone.id), Some(&gone.key), None).await.expect(200);
+    market
+        .hub
+        .call("DELETE", &format!("/registry/agents/{}", gone.id), Some(&gone.key), None)
+        .await
+        .expect(200);
     let job = market.pending().await;
     let (worker, asking) = (&market.working.id, &market.asking.id);
     let before = snapshot(&market.hub).await;
@@ -43,14 +47,27 @@ async fn missing_unknown_and_revoked_keys_get_one_and_the_same_answer() {
         assert_refused(&missing, 401, "UNAUTHORIZED");
         let mut cut = market.working.key.clone();
         cut.pop();
-        let wrong = [unknown(Kind::Registry), unknown(Kind::Operator), gone.key.clone(), cut, "x".to_owned(), String::new()];
+        let wrong = [
+            unknown(Kind::Registry),
+            unknown(Kind::Operator),
+            gone.key.clone(),
+            cut,
+            "x".to_owned(),
+            String::new(),
+        ];
         for key in wrong {
             let reply = market.hub.call(method, &path, Some(&key), body).await;
-            assert_eq!((reply.status, &reply.text), (401, &missing.text), "{method} {path} {key:?}");
+            assert_eq!(
+                (reply.status, &reply.text),
+                (401, &missing.text),
+                "{method} {path} {key:?}"
+            );
         }
         let scheme = [("authorization", format!("Basic {}", market.working.key))];
-        let headers: Vec<(&str, &str)> = scheme.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let reply = market.hub.send(method, &path, &headers, body.unwrap_or_default().as_bytes()).await;
+        let headers: Vec<(&str, &str)> =
+            scheme.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let reply =
+            market.hub.send(method, &path, &headers, body.unwrap_or_default().as_bytes()).await;
         assert_eq!((reply.status, &reply.text), (401, &missing.text), "{method} {path} Basic");
     }
     assert_eq!(snapshot(&market.hub).await, before);
@@ -82,7 +99,11 @@ async fn a_key_that_is_shown_is_checked_even_where_none_is_needed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn too_many_writes_or_registrations_are_told_when_to_come_back() {
-    let hub = TestHub::serve(&[("limits.writes_per_minute", "3"), ("limits.registrations_per_minute", "2")]).await;
+    let hub = TestHub::serve(&[
+        ("limits.writes_per_minute", "3"),
+        ("limits.registrations_per_minute", "2"),
+    ])
+    .await;
     let asking = hub.orchestrator("o1").await;
     let other = hub.orchestrator("o2").await;
     let before = counted(&hub);
@@ -95,7 +116,9 @@ async fn too_many_writes_or_registrations_are_told_when_to_come_back() {
     }
     assert_eq!(counted(&hub), before);
     for _ in 0..3 {
-        hub.post("/heartbeat", Some(&asking.key), &json!({"agent_id": asking.id})).await.expect(200);
+        hub.post("/heartbeat", Some(&asking.key), &json!({"agent_id": asking.id}))
+            .await
+            .expect(200);
     }
     let before = counted(&hub);
     let reply = hub.post("/registry/accounts", Some(&asking.key), &json!({"owner_id": "o1"})).await;
@@ -119,7 +142,10 @@ async fn a_hub_that_cannot_write_says_so_and_goes_on_reading() {
     let tries = [
         market.hub.post("/transfer", Some(&market.asking.key), &pay).await,
         market.report(&success(&job, &market.working, "0.10")).await,
-        market.hub.post("/register", None, &json!({"agent_name": "n", "owner_id": "new", "skills": []})).await,
+        market
+            .hub
+            .post("/register", None, &json!({"agent_name": "n", "owner_id": "new", "skills": []}))
+            .await,
         market.ask(&market.working, json!({})).await,
     ];
     for reply in tries {
@@ -132,4 +158,31 @@ async fn a_hub_that_cannot_write_says_so_and_goes_on_reading() {
     market.hub.get("/readyz", None).await.expect(503);
     market.hub.get("/livez", None).await.expect(200);
     market.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_key_and_no_secret_is_in_the_data_directory() {
+    let hub = TestHub::serve(&[]).await;
+    let body = json!({"agent_name": "n", "owner_id": "o1", "skills": [], "api_endpoint": "https://agent.example"});
+    let once = [("idempotency-key", "first")];
+    let made = hub.send("POST", "/register", &once, body.to_string().as_bytes()).await.expect(201);
+    let (key, secret) = (made.str("/api_key"), made.str("/webhook_secret"));
+    let mut again = body.clone();
+    again["agent_id"] = made.str("/agent_id").into();
+    again["rotate_key"] = true.into();
+    let rotated = hub.post("/register", Some(&key), &again).await.expect(200).str("/api_key");
+    assert_ne!(rotated, key);
+    hub.get("/accounts/o1", Some(&rotated)).await.expect(200);
+    let operator = hub.operator.clone();
+    let dir = hub.stop().await;
+    let mut files = 0;
+    for file in std::fs::read_dir(dir.path()).expect("a directory") {
+        let bytes = std::fs::read(file.expect("a file").path()).expect("readable");
+        let holds = |word: &str| bytes.windows(word.len()).any(|some| some == word.as_bytes());
+        for word in [&key, &rotated, &secret, &operator] {
+            assert!(!holds(&word[..24]), "{}… is on disk", &word[..10]);
+        }
+        files += 1;
+    }
+    assert!(files >= 2, "{files}");
 }

@@ -3,7 +3,10 @@
 use serde_json::json;
 
 use super::market::{Market, SKILL, success};
-use crate::kit::{Agent, Behaviour, ClosedPort, TestHub, Worker, assert_later, assert_malformed, assert_refused, counted, eventually, snapshot};
+use crate::kit::{
+    Agent, Behaviour, ClosedPort, TestHub, Worker, assert_later, assert_malformed, assert_refused,
+    counted, eventually, snapshot,
+};
 
 /// Short enough to be waited for.
 const SHORT: [(&str, &str); 1] = [("registry.heartbeat_ttl", "250ms")];
@@ -18,7 +21,8 @@ async fn is_online(hub: &TestHub, agent: &Agent) -> bool {
 }
 
 async fn is_discovered(hub: &TestHub, agent: &Agent) -> bool {
-    let found = hub.get(&format!("/registry/discover?skill={SKILL}&limit=200"), None).await.expect(200);
+    let found =
+        hub.get(&format!("/registry/discover?skill={SKILL}&limit=200"), None).await.expect(200);
     found.at("/agents").as_array().expect("a list").iter().any(|one| one["agent_id"] == agent.id)
 }
 
@@ -104,9 +108,19 @@ async fn any_call_with_its_key_is_a_sign_of_life() {
     let market = Market::keyed(&SHORT).await;
     let agent = market.hub.agent("globex", SKILL, "0.10", Some("https://agent.example")).await;
     beat(&market.hub, &agent).await;
-    let (skills, own) = (format!("/discover?skill={SKILL}"), format!("/registry/agents/{}", agent.id));
+    let (skills, own) =
+        (format!("/discover?skill={SKILL}"), format!("/registry/agents/{}", agent.id));
     let reputation = format!("/reputation/{}", agent.id);
-    let paths = ["/registry/economy", "/accounts/globex", "/audit", "/skills", "/registry/health", &skills, &own, &reputation];
+    let paths = [
+        "/registry/economy",
+        "/accounts/globex",
+        "/audit",
+        "/skills",
+        "/registry/health",
+        &skills,
+        &own,
+        &reputation,
+    ];
     for path in paths {
         goes_offline(&market.hub, &agent).await;
         eventually(async || {
@@ -137,7 +151,10 @@ async fn a_connection_that_fails_puts_an_agent_offline_until_it_calls() {
     assert_eq!(market.hub.balance("o1").await, purses);
     assert_eq!(market.hub.score(&agent).await, "50.0");
     market.hub.get("/accounts/globex", Some(&agent.key)).await.expect(200);
-    eventually(async || is_online(&market.hub, &agent).await && is_discovered(&market.hub, &agent).await).await;
+    eventually(async || {
+        is_online(&market.hub, &agent).await && is_discovered(&market.hub, &agent).await
+    })
+    .await;
     market.stop().await;
 }
 
@@ -157,7 +174,10 @@ async fn a_connection_that_works_again_puts_an_agent_back_online() {
     let worker = Worker::at(closed.listen(), Behaviour::Say(200, String::new()));
     market.report(&success(&job, &market.working, "0.10")).await.expect(200);
     worker.heard(1).await;
-    eventually(async || is_online(&market.hub, &agent).await && is_discovered(&market.hub, &agent).await).await;
+    eventually(async || {
+        is_online(&market.hub, &agent).await && is_discovered(&market.hub, &agent).await
+    })
+    .await;
     market.stop().await;
 }
 
@@ -174,7 +194,8 @@ async fn a_heartbeat_needs_the_agents_own_key() {
         assert_refused(&operator, 403, "FORBIDDEN");
         let nameless = market.hub.post(path, Some(&market.working.key), &json!({})).await;
         assert_malformed(&nameless, "/agent_id");
-        let wrong = market.hub.post(path, Some(&market.working.key), &json!({"agent_id": "me"})).await;
+        let wrong =
+            market.hub.post(path, Some(&market.working.key), &json!({"agent_id": "me"})).await;
         assert_malformed(&wrong, "/agent_id");
     }
     assert_eq!(snapshot(&market.hub).await, before);

@@ -1,26 +1,40 @@
 //! The registry protocol, requirement by requirement; CONFORMANCE.md beside its code says which test
 //! shows which.
 
+mod access;
+mod accounts;
 mod bodies;
 mod callbacks;
+mod cancel;
+mod departure;
 mod discover;
+mod escrow;
 mod fixtures;
 mod forms;
+mod hub_owned;
 mod job_fields;
 mod jobs;
+mod keys;
+mod liveness;
 mod market;
+mod money;
 mod numbers;
 mod once;
+mod outbound;
+mod overview;
 mod owners;
 mod picking;
+mod polling;
 mod ranking;
 mod refusals;
 mod register;
 mod register_fields;
 mod repeats;
 mod reporting;
+mod reputation;
 mod results;
 mod root;
+mod settlement;
 mod strangers;
 mod types;
 mod waiting;

@@ -100,8 +100,21 @@ async fn an_amount_must_be_above_zero_and_a_number_of_cents() {
     let market = Market::keyed(&[]).await;
     let before = snapshot(&market.hub).await;
     let amounts = [
-        "0", "0.00", "-0.01", "-0", "0.005", "0.001", "\"0.10\"", "null", "true", "[0.10]", "1e308",
-        "9007199254740993", "0.1e-400", "1000000000.01", "1e400",
+        "0",
+        "0.00",
+        "-0.01",
+        "-0",
+        "0.005",
+        "0.001",
+        "\"0.10\"",
+        "null",
+        "true",
+        "[0.10]",
+        "1e308",
+        "9007199254740993",
+        "0.1e-400",
+        "1000000000.01",
+        "1e400",
     ];
     for amount in amounts {
         let text = format!(r#"{{"from_owner":"o1","to_owner":"acme","amount":{amount}}}"#);
@@ -146,7 +159,9 @@ async fn a_transfer_with_a_bad_field_names_it_and_the_example_repairs_it() {
         assert_eq!(snapshot(&market.hub).await, before, "{field}");
     }
     // The examples name other owners than ours; everything else in them can be taken as it is.
-    for (field, value) in [("amount", json!(0.001)), ("transfer_id", json!("t-1")), ("job_id", json!("job 1"))] {
+    for (field, value) in
+        [("amount", json!(0.001)), ("transfer_id", json!("t-1")), ("job_id", json!("job 1"))]
+    {
         let mut body = printed(&fresh_id(), &fresh_id());
         body[field] = value;
         let refusal = pay(&market, &body).await;
@@ -196,6 +211,12 @@ async fn an_unknown_owner_cannot_pay_and_is_paid_only_where_everybodys_word_is_t
     assert_refused(&pay(&keyed, &to_nobody).await, 404, "TRANSFER_FAILED");
     assert_eq!(snapshot(&keyed.hub).await, before);
 
+    // A payment that fails leaves no account behind.
+    let before = snapshot(&open.hub).await;
+    let mut too_much = to_nobody.clone();
+    too_much["amount"] = 1000.into();
+    assert_refused(&pay(&open, &too_much).await, 402, "TRANSFER_FAILED");
+    assert_eq!(snapshot(&open.hub).await, before);
     let reply = pay(&open, &to_nobody).await.expect(200);
     assert_eq!(digits(&reply.text, "receiver_balance"), "0.10");
     assert_eq!(open.hub.balance("newcomer").await, ("0.10".to_owned(), "0.00".to_owned()));

@@ -96,7 +96,13 @@ async fn a_forbidden_callback_is_refused_with_the_job() {
         let asking = hub.orchestrator("o1").await;
         let working = hub.agent("acme", SKILL, "0", None).await;
         let before = snapshot(&hub).await;
-        let others = ["ftp://agent.example/", "local://memory", "javascript:alert(1)", "agent.example", "file:///etc/passwd"];
+        let others = [
+            "ftp://agent.example/",
+            "local://memory",
+            "javascript:alert(1)",
+            "agent.example",
+            "file:///etc/passwd",
+        ];
         for url in FORBIDDEN.iter().chain(&others) {
             let body = json!({"orchestrator_id": asking.id, "skill_name": SKILL, "input_data": {}, "budget": 0,
                 "callback_url": url, "agent_id": working.id});
@@ -128,11 +134,14 @@ async fn an_endpoint_with_another_scheme_means_that_the_agent_polls() {
 /// Names in this machine's own table that lead to loopback, besides those the hub knows by heart.
 fn names_of_this_machine() -> Vec<String> {
     let table = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
-    let names = table.lines().filter_map(|line| line.split('#').next()).flat_map(|line| {
-        line.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>()
-    });
+    let names = table
+        .lines()
+        .filter_map(|line| line.split('#').next())
+        .flat_map(|line| line.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>());
     let leads_home = |name: &String| {
-        let found = (name.as_str(), 443).to_socket_addrs().map(|all| all.map(|one| one.ip()).collect::<Vec<_>>());
+        let found = (name.as_str(), 443)
+            .to_socket_addrs()
+            .map(|all| all.map(|one| one.ip()).collect::<Vec<_>>());
         !name.ends_with("localhost") && found.is_ok_and(|all| all.iter().any(IpAddr::is_loopback))
     };
     names.filter(leads_home).collect()

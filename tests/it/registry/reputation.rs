@@ -18,7 +18,8 @@ async fn run(hub: &TestHub, by: &Agent, worker: &Agent, good: bool) {
 async fn stats(hub: &TestHub, agent: &Agent) -> [u64; 3] {
     let reply = hub.get(&format!("/registry/reputation/{}", agent.id), None).await.expect(200);
     assert_eq!(reply.str("/agent_id"), agent.id);
-    ["total", "successes", "failures"].map(|name| reply.at(&format!("/stats/{name}")).as_u64().expect("a count"))
+    ["total", "successes", "failures"]
+        .map(|name| reply.at(&format!("/stats/{name}")).as_u64().expect("a count"))
 }
 
 /// Somebody who sells the skill and has money to hire with.
@@ -64,7 +65,8 @@ async fn the_gain_grows_with_the_hirers_own_score_and_the_loss_does_not() {
         assert_eq!(hub.score(&worker).await, gained, "hired by {}", hirer.owner);
         run(&hub, hirer, &worker, false).await;
         let kept = hub.score(&worker).await;
-        let lost: f64 = gained.parse::<f64>().expect("a number") - kept.parse::<f64>().expect("a number");
+        let lost: f64 =
+            gained.parse::<f64>().expect("a number") - kept.parse::<f64>().expect("a number");
         assert!((lost - 4.5).abs() < 1e-9, "{gained} to {kept}");
     }
     hub.stop().await;
@@ -73,7 +75,8 @@ async fn the_gain_grows_with_the_hirers_own_score_and_the_loss_does_not() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hirers_score_counts_as_it_is_at_that_moment_to_the_hundredth() {
     let hub = TestHub::serve(&[]).await;
-    let (first, second, third) = (trader(&hub, "a").await, trader(&hub, "b").await, trader(&hub, "c").await);
+    let (first, second, third) =
+        (trader(&hub, "a").await, trader(&hub, "b").await, trader(&hub, "c").await);
     run(&hub, &first, &second, true).await;
     assert_eq!(hub.score(&second).await, "51.0");
     run(&hub, &second, &third, true).await;
@@ -140,12 +143,16 @@ async fn a_proven_agent_can_be_told_from_a_fresh_name_with_the_same_score() {
         let found = market.hub.get(&query, None).await.expect(200);
         assert_eq!(found.at("/total"), total, "min_jobs={least}");
         let asked = json!({"skill": SKILL, "min_jobs": least});
-        assert_eq!(market.hub.post("/discover", None, &asked).await.expect(200).at("/total"), total);
+        assert_eq!(
+            market.hub.post("/discover", None, &asked).await.expect(200).at("/total"),
+            total
+        );
     }
     let found = market.hub.get(&format!("/discover?skill={SKILL}"), None).await.expect(200);
     let settled = |agent: &Agent| {
         let all = found.at("/agents");
-        let one = all.as_array().expect("a list").iter().find(|one| one["agent_id"] == agent.id).cloned();
+        let one =
+            all.as_array().expect("a list").iter().find(|one| one["agent_id"] == agent.id).cloned();
         one.expect("it is found")["jobs_settled"].clone()
     };
     assert_eq!((settled(&proven), settled(&market.working)), (json!(5), json!(0)));
@@ -192,7 +199,9 @@ async fn refusals_cancellations_and_the_callers_own_errors_move_no_score() {
         assert_eq!(market.hub.score(agent).await, "50.0");
         assert_eq!(stats(&market.hub, agent).await, [0, 0, 0]);
     }
-    for (code, score) in [("AGENT_OFFLINE", "45.5"), ("EXECUTION_ERROR", "41.0"), ("TRANSFER_FAILED", "36.5")] {
+    for (code, score) in
+        [("AGENT_OFFLINE", "45.5"), ("EXECUTION_ERROR", "41.0"), ("TRANSFER_FAILED", "36.5")]
+    {
         let job = market.pending().await;
         market.report(&failure(&job, &market.working, Some(code))).await.expect(200);
         assert_eq!(market.hub.score(&market.working).await, score, "{code}");
@@ -228,7 +237,8 @@ async fn a_score_is_the_sum_of_its_stored_outcomes_and_survives_a_restart() {
             let id = world.agent_named(Protocol::new("registry"), &agent.id).expect("an agent");
             world.desk(id).cloned().expect("a desk")
         });
-        let mut outcomes = hub.engine.outcomes_of(desk.last_outcome, 100).await.expect("readable").rows;
+        let mut outcomes =
+            hub.engine.outcomes_of(desk.last_outcome, 100).await.expect("readable").rows;
         outcomes.reverse();
         let mut standing = Standing::default();
         for (number, outcome) in (1..).zip(&outcomes) {
@@ -250,9 +260,14 @@ async fn nobody_can_set_a_score() {
         let id = &market.working.id;
         for base in ["/registry", ""] {
             for verdict in ["success", "failure"] {
-                let path = format!("{base}/reputation/{id}/{verdict}?job_id={job}&contractor_reputation=100");
-                for key in [None, Some(market.working.key.as_str()), Some(market.hub.operator.as_str())] {
-                    let reply = market.hub.post(&path, key, &json!({"score": 100})).await.expect(200);
+                let path = format!(
+                    "{base}/reputation/{id}/{verdict}?job_id={job}&contractor_reputation=100"
+                );
+                for key in
+                    [None, Some(market.working.key.as_str()), Some(market.hub.operator.as_str())]
+                {
+                    let reply =
+                        market.hub.post(&path, key, &json!({"score": 100})).await.expect(200);
                     assert_eq!(reply.at("/applied"), Value::Bool(false));
                     assert_eq!(digits(&reply.text, "score"), "51.0");
                     assert_eq!(reply.str("/agent_id"), *id);

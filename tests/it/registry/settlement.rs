@@ -27,7 +27,8 @@ async fn paid_job(market: &Market) -> String {
 async fn a_settlement_confirms_what_escrow_paid_and_moves_nothing_again() {
     for market in Market::both(&[]).await {
         let job = paid_job(&market).await;
-        let listed = market.hub.get("/registry/audit", Some(&market.hub.operator)).await.expect(200);
+        let listed =
+            market.hub.get("/registry/audit", Some(&market.hub.operator)).await.expect(200);
         let id = fresh_id();
         let reply = pay(&market, &order(&job, json!({"transfer_id": id}))).await.expect(200);
         assert_eq!(reply.str("/status"), "completed");
@@ -49,7 +50,12 @@ async fn a_settlement_must_name_what_was_paid_and_between_whom() {
     market.hub.grant("globex", "5.00").await;
     let job = paid_job(&market).await;
     let before = snapshot(&market.hub).await;
-    for wrong in [json!({"amount": 0.15}), json!({"amount": 0.04}), json!({"to_owner": "globex"}), json!({"to_owner": "o1"})] {
+    for wrong in [
+        json!({"amount": 0.15}),
+        json!({"amount": 0.04}),
+        json!({"to_owner": "globex"}),
+        json!({"to_owner": "o1"}),
+    ] {
         let mut body = order(&job, wrong.clone());
         assert_refused(&pay(&market, &body).await, 422, "TRANSFER_FAILED");
         merge(&mut body, json!({"transfer_id": fresh_id()}));
@@ -94,7 +100,8 @@ async fn a_job_inside_one_owner_can_be_settled() {
     market.hub.grant("acme", "1.00").await;
     let mate = json!({"agent_name": "mate", "owner_id": "acme", "skills": []});
     let mate = market.hub.enrol(&mate, Some(&market.working.key)).await;
-    let job = market.hub.hire(&mate, &market.working, SKILL, "0.15").await.expect(202).str("/job_id");
+    let job =
+        market.hub.hire(&mate, &market.working, SKILL, "0.15").await.expect(202).str("/job_id");
     market.report(&success(&job, &market.working, "0.10")).await.expect(200);
     let body = order(&job, json!({"from_owner": "acme"}));
     let reply = market.hub.post("/registry/transfer", Some(&mate.key), &body).await.expect(200);
@@ -169,7 +176,8 @@ async fn a_transfer_id_gives_the_first_answer_for_ever() {
         let reply = hub.post("/transfer", Some(&asking.key), again).await.expect(200);
         assert_eq!(reply.text, first.text);
     }
-    for wrong in [json!({"amount": 0.11}), json!({"to_owner": "o1"}), json!({"job_id": fresh_id()})] {
+    for wrong in [json!({"amount": 0.11}), json!({"to_owner": "o1"}), json!({"job_id": fresh_id()})]
+    {
         let mut changed = body.clone();
         merge(&mut changed, wrong);
         let reply = hub.post("/transfer", Some(&asking.key), &changed).await;
@@ -191,7 +199,10 @@ async fn a_settled_job_has_one_transfer_and_every_other_is_told_its_name() {
     assert_refused(&second, 409, "TRANSFER_FAILED");
     assert!(second.str("/error_message").contains(&id), "{}", second.text);
     assert_eq!(pay(&market, &order(&job, json!({}))).await.expect(200).text, first.text);
-    assert_eq!(pay(&market, &order(&job, json!({"transfer_id": id}))).await.expect(200).text, first.text);
+    assert_eq!(
+        pay(&market, &order(&job, json!({"transfer_id": id}))).await.expect(200).text,
+        first.text
+    );
     assert_eq!(snapshot(&market.hub).await, before);
     market.stop().await;
 }

@@ -217,6 +217,30 @@ fn revocation_ends_every_key_at_once_and_a_later_rotation_revives_none() {
 }
 
 #[test]
+fn another_operator_key_ends_the_old_one_at_once() {
+    let mut scene = Scene::default();
+    let order = Enrol { key: Some([9; 32]), ..enrolment("ada", "acme", &[]) };
+    scene.enrol(order).unwrap();
+    let issue =
+        |hash, retire_others| Command::IssueKey { holder: Holder::Operator, hash, retire_others };
+    let works = |scene: &Scene, key: &KeyHash| scene.world.key(key).unwrap().works(scene.now);
+    scene.run(issue(FIRST_KEY, false)).unwrap();
+    scene.run(issue([3; 32], false)).unwrap();
+    assert!(works(&scene, &FIRST_KEY) && works(&scene, &[3; 32]));
+    scene.run(issue(NEXT_KEY, true)).unwrap();
+    assert!(!works(&scene, &FIRST_KEY) && !works(&scene, &[3; 32]));
+    assert!(
+        works(&scene, &NEXT_KEY) && works(&scene, &[9; 32]),
+        "an agent's key is another matter"
+    );
+    // The same key set again goes on working, also after a restart.
+    scene.run(issue(NEXT_KEY, true)).unwrap();
+    assert!(works(&scene, &NEXT_KEY));
+    scene.world = scene.store.rebuilt(scene.world.rules);
+    assert!(works(&scene, &NEXT_KEY) && !works(&scene, &FIRST_KEY));
+}
+
+#[test]
 fn every_owner_is_welcomed_once() {
     let mut scene = Scene::new(Rules { welcome_grant: credits("100"), ..Rules::default() });
     let open = |scene: &mut Scene, name: &str| match scene

@@ -283,6 +283,9 @@ impl Laws {
             let due = job.due().expect("a live job always has a moment by which it moves");
             assert!(due <= job.deadline, "never later than its deadline");
             timers.insert((due, job.id));
+            let by_uuid = world.job_by_uuid(job.uuid).map(|job| job.id);
+            let by_name = world.job_by_name(job.origin, &job.foreign).map(|job| job.id);
+            assert_eq!((by_uuid, by_name), (Some(job.id), Some(job.id)), "found by its names");
             let in_hand =
                 matches!(job.state, State::Assigned | State::Running | State::Deferred { .. });
             assert_eq!(in_hand, job.assignment.is_some(), "one worker exactly while in hand");
@@ -294,6 +297,11 @@ impl Laws {
                 assert!(world.agent(turn.worker).is_some_and(|worker| worker.active));
                 assert_eq!(world.agent(turn.worker).map(|worker| worker.owner), Some(turn.owner));
             }
+        }
+        for job in self.jobs.values().filter(|job| job.state.is_final()) {
+            let named = world.job_by_name(job.origin, &job.foreign).map(|job| job.id);
+            assert_ne!(named, Some(job.id), "a finished job gives its names back");
+            assert!(world.job_by_uuid(job.uuid).is_none());
         }
         let indexed = world.due(Timestamp::NEVER).map(|crate::command::Timer::Job(id)| id);
         assert!(indexed.eq(timers.iter().map(|(_, id)| *id)), "every live job has its timer");

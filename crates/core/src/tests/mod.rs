@@ -106,7 +106,7 @@ fn comes_to_rest(scene: &mut Scene) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(384))]
 
     #[test]
     fn whatever_is_asked_the_laws_hold(steps in prop::collection::vec(steps::step(), WALK)) {

@@ -458,9 +458,7 @@ impl World {
         if let Some(at) = job.due() {
             self.timers.insert((at, Timer::Job(job.id)));
         }
-        if matches!(job.state, State::Assigned | State::Running | State::Deferred { .. })
-            && let Some(worker) = job.worker()
-        {
+        if let Some(worker) = job.in_hand_of() {
             self.in_hand.entry(worker).or_default().insert(job.id);
         }
         if job.state == State::Queued {

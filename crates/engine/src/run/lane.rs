@@ -6,6 +6,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use parking_lot::RwLockWriteGuard;
 use rialto_core::changes::Changes;
@@ -55,7 +56,8 @@ struct Batch {
 impl Lane {
     /// Works until told to stop, until nobody is left who could ask, or until the store fails.
     pub fn work(mut self) {
-        while let Some(first) = self.wait() {
+        let mut idle = true;
+        while let Some(first) = self.wait(idle) {
             let mut batch = Batch::default();
             let now = self.inner.clock.now();
             batch.signs = std::mem::take(&mut *self.inner.signs.lock()).into_iter().collect();
@@ -71,24 +73,36 @@ impl Lane {
             }
             batch.forgotten = self.world.stale_memories(now).take(FORGOTTEN_A_BATCH).collect();
             let stop = batch.stop;
+            idle = batch.replies.is_empty();
             if !self.finish(batch, now) || stop {
                 return;
             }
         }
     }
 
-    /// The next errand; while there is none, the store may tend itself.
-    fn wait(&mut self) -> Option<Errand> {
+    /// The next errand; while there is none for a while, the store may tend itself.
+    ///
+    /// Between two busy batches there is always a moment without errands. Filling it with a write
+    /// would make everybody in the next batch wait, so tending starts only when a wake-up has found
+    /// nothing else to do.
+    fn wait(&mut self, idle: bool) -> Option<Errand> {
         loop {
             match self.queue.try_recv() {
                 Ok(errand) => return Some(errand),
                 Err(mpsc::error::TryRecvError::Disconnected) => return None,
                 Err(mpsc::error::TryRecvError::Empty) => {}
             }
+            if !idle {
+                self.inner.untidy.store(true, Ordering::Relaxed);
+                return self.queue.blocking_recv();
+            }
             match self.store.tend() {
                 Ok(true) => continue,
                 // What could be tidied up can wait until there is room.
-                Ok(false) | Err(StoreError::Full) => return self.queue.blocking_recv(),
+                Ok(false) | Err(StoreError::Full) => {
+                    self.inner.untidy.store(false, Ordering::Relaxed);
+                    return self.queue.blocking_recv();
+                }
                 Err(error) => {
                     self.inner.give_up(&error);
                     return None;

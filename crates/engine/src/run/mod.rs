@@ -113,6 +113,8 @@ struct Inner {
     marks: Mutex<Marks>,
     /// Signs of life that wait for the lane, the newest of each agent.
     signs: Mutex<HashMap<AgentId, Timestamp>>,
+    /// The store has something to tidy up when the lane is idle.
+    untidy: AtomicBool,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     secret: HubSecret,

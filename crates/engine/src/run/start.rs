@@ -54,6 +54,7 @@ impl Engine {
             wake: Wake::default(),
             marks: Mutex::default(),
             signs: Mutex::default(),
+            untidy: AtomicBool::new(false),
             clock,
             ids,
             secret,

@@ -3,7 +3,7 @@
 mod planted;
 
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rialto_core::agent::Liveness;
 use rialto_core::command::Command;
@@ -13,7 +13,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{BREACHES_MAX, Report, audit};
-use crate::scene::{DAWN, Life, agent_in, credits, enrol, open, pay};
+use crate::run::Started;
+use crate::scene::{DAWN, Life, agent_in, credits, enrol, grant, job_in, open, pay, report};
 use crate::store::sqlite::{FILE, SqliteStore, row};
 use crate::store::{Store, StoreError};
 use crate::testkit::{StandingClock, engine};
@@ -23,38 +24,61 @@ fn honest() -> &'static Path {
     static MADE: OnceLock<TempDir> = OnceLock::new();
     MADE.get_or_init(|| {
         let dir = tempfile::tempdir().expect("a directory can be made");
-        let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
-        runtime.block_on(grow(dir.path()));
+        // One thread, so that the same seed is the same life.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime can be made").block_on(grow(dir.path()));
         dir
     })
     .path()
 }
 
 async fn grow(dir: &Path) {
-    let store = SqliteStore::open(dir).expect("nobody else has it open");
-    let rules = Rules { welcome_grant: credits("40"), ..Rules::default() };
     let clock = StandingClock::at(DAWN);
-    let started = engine(Box::new(store), rules, clock.clone()).expect("it is empty");
-    let engine = started.engine;
-    Life::new(11).lead(&engine, &clock, 250).await;
-    // Enough transfers to fill a slice of the index of claims, and then some.
-    let pays = (0..300).map(|n| pay(2_000_000 + n, "ada", "bob", "0.01"));
-    for order in pays {
-        let engine = engine.clone();
-        tokio::spawn(async move { engine.run(Command::Pay(Box::new(order))).await });
+    let first = start(dir, &clock);
+    Life::new(11).lead(&first.engine, &clock, 160).await;
+    // Enough transfers to fill a slice of the index of claims.
+    for name in ["ada", "bob"] {
+        first.engine.run(grant(name, "20")).await.expect("granted");
     }
-    // Whatever else happened, there is a live job with money in it and a push on its way.
-    let run = |command| engine.run(command);
+    let pays = (0..600).map(|n| pay(2_000_000 + n, "ada", "bob", "0.01"));
+    let run = |order| {
+        let engine = first.engine.clone();
+        tokio::spawn(async move { engine.run(Command::Pay(Box::new(order))).await })
+    };
+    for one in pays.map(run).collect::<Vec<_>>() {
+        one.await.expect("no panic").expect("there is enough");
+    }
+    stop(first).await;
+    while SqliteStore::open(dir).expect("free").tend().expect("there is room") {}
+    // And then a live job with money in it, a push on its way, and claims outside the index.
+    let second = start(dir, &clock);
+    let run = |command| second.engine.run(command);
     let asker = enrol("asker", "asker", &[]);
     let asker = agent_in(&run(Command::Enrol(Box::new(asker))).await.expect("a new name"));
     let mut helper = enrol("helper", "helper", &[("help", "1")]);
     (helper.liveness, helper.endpoint) = (Liveness::Reached, Some("https://h.example".to_owned()));
-    run(Command::Enrol(Box::new(helper))).await.expect("a new name");
-    let order = open(1_000_000, asker, "help", "2", engine.now());
+    let helper = agent_in(&run(Command::Enrol(Box::new(helper))).await.expect("a new name"));
+    let order = open(1_000_000, asker, "help", "2", second.engine.now());
     run(Command::OpenJob(Box::new(order))).await.expect("somebody takes it");
+    // A job within one owner, which counts for nobody.
+    let own = enrol("cousin", "helper", &[]);
+    let own = agent_in(&run(Command::Enrol(Box::new(own))).await.expect("a new name"));
+    let order = open(1_000_001, own, "help", "2", second.engine.now());
+    let job = run(Command::OpenJob(Box::new(order))).await.expect("somebody takes it");
+    run(report(job_in(&job), helper, true, "1")).await.expect("it is its turn");
+    stop(second).await;
+}
+
+fn start(dir: &Path, clock: &Arc<StandingClock>) -> Started {
+    let store = SqliteStore::open(dir).expect("nobody else has it open");
+    let rules = Rules { welcome_grant: credits("40"), ..Rules::default() };
+    engine(Box::new(store), rules, clock.clone()).expect("it can be read")
+}
+
+async fn stop(Started { engine, lane }: Started) {
     engine.stop().await;
     drop(engine);
-    tokio::task::spawn_blocking(|| started.lane.join()).await.expect("joins").expect("in peace");
+    tokio::task::spawn_blocking(|| lane.join()).await.expect("joins").expect("in peace");
 }
 
 /// A copy of the honest store.

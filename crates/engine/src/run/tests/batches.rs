@@ -10,18 +10,18 @@ use crate::store::Page;
 
 #[tokio::test]
 async fn one_commit_answers_everybody_who_waited() {
-    let (store, probe) = Probed::new(MemoryStore::default());
+    let (store, probe) = Probed::over(MemoryStore::default());
     let hub = Hub::over(store, StandingClock::at(DAWN));
     probe.close();
     let engine = hub.engine.clone();
     let first = tokio::spawn(async move { engine.run(grant("first", "1")).await });
     // The lane is held in the commit of the first; the others gather behind it.
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    probe.held().await;
     let engine = hub.engine.clone();
     let others = tokio::spawn(async move {
         together(&engine, (0..300).map(|n| grant(&format!("owner-{n}"), "1"))).await
     });
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    tokio::time::sleep(Duration::from_millis(20)).await;
     assert!(!first.is_finished(), "nobody is answered before the commit");
     assert!(hub.engine.look(|world| world.owner_named("first")).is_none(), "nor is it shown");
     probe.open();
@@ -34,14 +34,14 @@ async fn one_commit_answers_everybody_who_waited() {
 
 #[tokio::test]
 async fn commands_of_one_batch_see_each_other() {
-    let (store, probe) = Probed::new(MemoryStore::default());
+    let (store, probe) = Probed::over(MemoryStore::default());
     let hub = Hub::over(store, StandingClock::at(DAWN));
     let ada = hub.enrol(enrol("ada", "ada", &[])).await;
     let bob = hub.enrol(enrol("bob", "bob", &[("sum", "1")])).await;
     probe.close();
     let engine = hub.engine.clone();
     let held = tokio::spawn(async move { engine.run(grant("held", "1")).await });
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    probe.held().await;
     let before = probe.commits();
     // Opened, taken, paid, confirmed and spent again, all before one commit.
     let mut confirm = pay(1, "ada", "bob", "1");
@@ -79,7 +79,7 @@ async fn commands_of_one_batch_see_each_other() {
 
 #[tokio::test]
 async fn a_refused_command_leaves_no_trace() {
-    let (store, probe) = Probed::new(MemoryStore::default());
+    let (store, probe) = Probed::over(MemoryStore::default());
     let hub = Hub::over(store, StandingClock::at(DAWN));
     let ada = hub.enrol(enrol("ada", "ada", &[("sum", "1")])).await;
     let before = hub.engine.look(|world| picture(world, DAWN));
@@ -109,11 +109,13 @@ async fn a_reader_comes_back_when_its_work_panics_or_its_caller_leaves() {
     for _ in 0..10 {
         let panicked = hub.engine.read::<()>(|_| panic!("as planned")).await;
         assert!(matches!(panicked, Err(Failure::Fault)), "{panicked:?}");
-        let slow = hub.engine.read(|_| {
-            std::thread::sleep(Duration::from_millis(20));
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let slow = hub.engine.read(move |_| {
+            let _ = held.recv();
             Ok(())
         });
         let left = tokio::time::timeout(Duration::from_millis(2), slow).await;
+        drop(release);
         assert!(left.is_err(), "the caller has gone away");
     }
     let found = tokio::time::timeout(LONG, hub.engine.row(Key::Notice(NoticeId(1)))).await;

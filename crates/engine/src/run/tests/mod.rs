@@ -113,6 +113,7 @@ struct Probe {
     faults: Mutex<VecDeque<Option<StoreError>>>,
     closed: Mutex<bool>,
     opened: Condvar,
+    held: AtomicBool,
     /// What tidying up says.
     tending: Mutex<Option<StoreError>>,
     panics: AtomicBool,
@@ -128,7 +129,15 @@ impl Probe {
         *self.closed.lock() = true;
     }
 
+    /// Waits until the lane is held in a commit.
+    async fn held(&self) {
+        while !self.held.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
     fn open(&self) {
+        self.held.store(false, Ordering::SeqCst);
         *self.closed.lock() = false;
         self.opened.notify_all();
     }
@@ -150,7 +159,7 @@ struct Probed {
 }
 
 impl Probed {
-    fn new(inner: impl Store + 'static) -> (Box<dyn Store>, Arc<Probe>) {
+    fn over(inner: impl Store + 'static) -> (Box<dyn Store>, Arc<Probe>) {
         let probe = Arc::new(Probe::default());
         (Box::new(Self { inner: Box::new(inner), probe: probe.clone() }), probe)
     }
@@ -162,7 +171,11 @@ impl Store for Probed {
     }
 
     fn commit(&mut self, batch: &Changes, forgotten: &[AnswerId]) -> Result<(), StoreError> {
-        self.probe.opened.wait_while(&mut self.probe.closed.lock(), |closed| *closed);
+        {
+            let mut closed = self.probe.closed.lock();
+            self.probe.held.store(*closed, Ordering::SeqCst);
+            self.probe.opened.wait_while(&mut closed, |closed| *closed);
+        }
         self.probe.commits.fetch_add(1, Ordering::SeqCst);
         assert!(!self.probe.panics.load(Ordering::SeqCst), "as planned");
         match self.probe.faults.lock().pop_front().flatten() {

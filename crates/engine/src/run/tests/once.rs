@@ -71,7 +71,7 @@ async fn a_lasting_refusal_is_remembered_and_a_passing_one_is_not() {
 
 #[tokio::test]
 async fn repeats_within_one_batch_are_repeats_too() {
-    let (store, probe) = Probed::new(MemoryStore::default());
+    let (store, probe) = Probed::over(MemoryStore::default());
     let hub = Hub::over(store, StandingClock::at(DAWN));
     probe.close();
     let run = |n: u64| {
@@ -81,7 +81,7 @@ async fn repeats_within_one_batch_are_repeats_too() {
         tokio::spawn(async move { engine.run_once(grant(&owner, "1"), Some(key)).await })
     };
     let running: Vec<_> = (0..40).map(run).collect();
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    probe.held().await;
     probe.open();
     let mut fresh = 0;
     for one in running {

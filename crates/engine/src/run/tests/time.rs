@@ -20,7 +20,7 @@ fn found(engine: &Engine) -> usize {
 
 #[tokio::test]
 async fn a_sign_of_life_costs_no_write_and_keeps_an_agent_online() {
-    let (store, probe) = Probed::new(MemoryStore::default());
+    let (store, probe) = Probed::over(MemoryStore::default());
     let hub = Hub::over(store, StandingClock::at(DAWN));
     let bob = hub.enrol(polled("bob")).await;
     let commits = probe.commits();
@@ -82,19 +82,19 @@ async fn a_lease_runs_out_by_itself_also_after_a_restart() {
 
 #[tokio::test]
 async fn a_sign_of_life_does_not_undo_what_was_found_out_after_it() {
-    let (store, probe) = Probed::new(MemoryStore::default());
+    let (store, probe) = Probed::over(MemoryStore::default());
     let hub = Hub::over(store, StandingClock::at(DAWN));
     let (job, bob) = at_once(&hub).await;
     hub.clock.advance(Millis::seconds(5));
     probe.close();
     let engine = hub.engine.clone();
     let held = tokio::spawn(async move { engine.run(grant("ada", "1")).await });
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    probe.held().await;
     hub.engine.seen(bob);
     let engine = hub.engine.clone();
     let lost =
         tokio::spawn(async move { engine.run(Command::Unreachable { job, epoch: 1 }).await });
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
     probe.open();
     assert!(held.await.expect("no panic").is_ok());
     assert!(lost.await.expect("no panic").is_ok());

@@ -59,6 +59,8 @@ pub struct Hub {
     pub metrics: Metrics,
     pub trigger: Trigger,
     pub serving: JoinHandle<()>,
+    /// How many requests for `/soon` and `/never` are under way or were.
+    pub begun: Arc<AtomicU32>,
 }
 
 impl Hub {
@@ -80,12 +82,14 @@ impl Hub {
             metrics: metrics.clone(),
             body_timeout: config.http.body_timeout.duration(),
         };
+        let begun = Arc::new(AtomicU32::new(0));
+        let router = front.over(routes(Arc::clone(&begun)));
         let (trigger, shutdown) = Shutdown::manual();
         let counted = metrics.clone();
         let serving = tokio::spawn(async move {
-            serve(listener, front.over(routes()), settings, &counted, shutdown).await;
+            serve(listener, router, settings, &counted, shutdown).await;
         });
-        Self { address, metrics, trigger, serving }
+        Self { address, metrics, trigger, serving, begun }
     }
 
     pub async fn connect(&self) -> Client {
@@ -109,6 +113,11 @@ impl Hub {
     pub async fn assert_well(&self) {
         let answer = self.ask(&get_request("/hello")).await;
         assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("hello"), "{answer}");
+    }
+
+    /// Waits until so many requests are under way.
+    pub async fn until_begun(&self, count: u32) {
+        until(|| self.begun.load(Ordering::Relaxed) == count).await;
     }
 
     /// Waits until so many connections are open.
@@ -188,9 +197,19 @@ impl House for TestHouse {
     }
 }
 
-fn routes() -> Router {
+fn routes(begun: Arc<AtomicU32>) -> Router {
     let peer = |ConnectInfo(peer): ConnectInfo<SocketAddr>| async move { peer.to_string() };
     let size = |body: Bytes| async move { body.len().to_string() };
+    let soon_begun = Arc::clone(&begun);
+    let soon = async move || {
+        soon_begun.fetch_add(1, Ordering::Relaxed);
+        sleep(SHORT).await;
+        "soon"
+    };
+    let never = async move || {
+        begun.fetch_add(1, Ordering::Relaxed);
+        std::future::pending::<()>().await;
+    };
     Router::new()
         .route("/hello", get(async || "hello"))
         .route("/open", get(async || "open").post(async || "not so open"))
@@ -203,7 +222,7 @@ fn routes() -> Router {
         .route("/unread", post(async || StatusCode::UNAUTHORIZED))
         .route("/panic", get(panicking))
         .route("/soon", get(soon))
-        .route("/never", get(std::future::pending::<()>))
+        .route("/never", get(never))
         .route("/flood", get(async || Body::from_stream(flood())))
         .route("/events", get(events))
         .route("/upgrade", get(upgrade))
@@ -219,11 +238,6 @@ async fn about(request: axum::extract::Request) -> String {
 async fn panicking() {
     tracing::error!("about to panic");
     panic!("a mistake");
-}
-
-async fn soon() -> &'static str {
-    sleep(SHORT).await;
-    "soon"
 }
 
 /// Takes the connection over and sends back what comes.

@@ -19,8 +19,7 @@ async fn what_runs_may_finish_what_waits_is_closed_and_streams_end_properly() {
     let mut running = hub.connect().await;
     running.send(&get_more("/soon")).await;
     hub.until_open(4).await;
-    // The request has to be under way, or there is nothing to finish.
-    tokio::time::sleep(SHORT / 3).await;
+    hub.until_begun(1).await;
 
     hub.trigger.ask();
     assert_eq!(idle.rest().await, "");
@@ -43,7 +42,7 @@ async fn what_does_not_end_in_time_is_dropped() {
     let mut half = hub.connect().await;
     half.send("GET /he").await;
     hub.until_open(3).await;
-    tokio::time::sleep(SHORT / 3).await;
+    hub.until_begun(1).await;
 
     hub.trigger.ask();
     timeout(LONG, hub.serving).await.expect("it ends before long").expect("it ends well");

@@ -1,0 +1,133 @@
+//! Who may do what: every route against every kind of caller.
+//!
+//! A route without a row fails the suite, and so does a row without a route. What is refused must
+//! change nothing; what is public must change nothing either.
+
+mod scene;
+mod table;
+
+use std::collections::BTreeSet;
+
+use rialto_hub::app::listed;
+use rialto_protocols::face::{Listed, Reach};
+
+use crate::kit::snapshot;
+use scene::Scene;
+use table::{Row, TABLE};
+
+/// The six kinds of caller, in the order of the table's columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// Shows no key.
+    Anyone,
+    /// The agent the request is about.
+    Itself,
+    /// Asked for the job the request is about.
+    Requester,
+    /// Was given that job.
+    Worker,
+    /// Has nothing to do with any of it.
+    Other,
+    Operator,
+}
+
+const CALLERS: [Caller; 6] = [
+    Caller::Anyone,
+    Caller::Itself,
+    Caller::Requester,
+    Caller::Worker,
+    Caller::Other,
+    Caller::Operator,
+];
+
+fn name(route: &Listed) -> String {
+    format!("{} {}", route.method, route.path)
+}
+
+fn route_of(row: &Row) -> Listed {
+    let found = listed().into_iter().find(|route| name(route) == row.route);
+    found.unwrap_or_else(|| panic!("there is no route {}", row.route))
+}
+
+#[test]
+fn every_route_has_a_row_and_every_row_a_route() {
+    let routes: BTreeSet<String> = listed().iter().map(name).collect();
+    let rows: BTreeSet<String> = TABLE.iter().map(|row| row.route.to_owned()).collect();
+    let without_row: Vec<_> = routes.difference(&rows).collect();
+    let without_route: Vec<_> = rows.difference(&routes).collect();
+    assert!(without_row.is_empty(), "routes nobody has thought about: {without_row:?}");
+    assert!(without_route.is_empty(), "rows about nothing: {without_route:?}");
+}
+
+#[test]
+fn the_documented_reach_of_every_route_is_the_real_one() {
+    for row in TABLE {
+        let may = row.expected.map(|status| (200..300).contains(&status));
+        let [anyone, itself, requester, worker, other, operator] = may;
+        assert!(may.contains(&true), "{} is for nobody", row.route);
+        let agents = [itself, requester, worker, other];
+        let fits = match route_of(row).reach {
+            Reach::Public | Reach::Token => may == [true; 6],
+            // Anybody for something new; an agent that exists is its own and its owner's.
+            Reach::Register => itself && operator,
+            Reach::Agent | Reach::Owner => {
+                agents == [true, false, false, false] && !anyone && !operator
+            }
+            Reach::AgentOrOperator | Reach::OwnerOrOperator => {
+                agents == [true, false, false, false] && !anyone && operator
+            }
+            Reach::Requester => agents == [false, true, false, false] && !anyone && !operator,
+            Reach::Party => agents == [false, true, true, false] && !anyone && !operator,
+            Reach::Worker => agents == [false, false, true, false] && !anyone && !operator,
+            Reach::Operator => agents == [false; 4] && !anyone && operator,
+            // Whose own it must be, the row says.
+            Reach::AnyAgent => agents.contains(&true) && !anyone && !operator,
+            Reach::AnyAgentOrOperator => agents.contains(&true) && !anyone && operator,
+        };
+        assert!(
+            fits,
+            "{} is listed as {:?} and answers {:?}",
+            row.route,
+            route_of(row).reach,
+            row.expected
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_caller_gets_what_the_table_says_and_a_refusal_changes_nothing() {
+    for row in TABLE {
+        let route = route_of(row);
+        let columns = || CALLERS.into_iter().zip(row.expected);
+        let mut scene = Scene::set().await;
+        let before = snapshot(&scene.hub).await;
+        for (caller, expected) in columns().filter(|(_, status)| *status >= 300) {
+            let status = scene.ask(row, caller).await;
+            assert_eq!(status, expected, "{} by {caller:?}", row.route);
+            assert_eq!(
+                snapshot(&scene.hub).await,
+                before,
+                "{} by {caller:?} was refused",
+                row.route
+            );
+        }
+        let reads = route.method == "GET" || route.reach == Reach::Public;
+        for (caller, expected) in columns().filter(|(_, status)| *status < 300) {
+            let status = scene.ask(row, caller).await;
+            assert_eq!(status, expected, "{} by {caller:?}", row.route);
+            if reads {
+                assert_eq!(
+                    snapshot(&scene.hub).await,
+                    before,
+                    "{} by {caller:?} only reads",
+                    row.route
+                );
+            } else {
+                // What was allowed was done; the next caller finds everything as it was.
+                scene.end().await;
+                scene = Scene::set().await;
+            }
+        }
+        scene.end().await;
+    }
+}

@@ -1,0 +1,127 @@
+//! The scene every row is played in: four agents of four owners, a job between two of them, and a
+//! callback that did not get through.
+
+use serde_json::{Value, json};
+
+use super::Caller;
+use super::table::Row;
+use crate::kit::{Agent, ClosedPort, Reply, TestHub, eventually};
+
+/// A hub and everybody on it.
+pub struct Scene {
+    pub hub: TestHub,
+    /// Whom the requests are about.
+    pub named: Agent,
+    pub requester: Agent,
+    pub worker: Agent,
+    pub other: Agent,
+    /// Assigned to the worker and not fetched: by the requester's id, and by ours.
+    pub job: String,
+    pub uuid: String,
+    /// The address of another job, which the worker has fetched.
+    pub token: String,
+    /// The callback that is still to be made.
+    pub push: u64,
+    _closed: ClosedPort,
+}
+
+impl Scene {
+    pub async fn set() -> Self {
+        let hub = TestHub::serve(&[]).await;
+        let named = hub.agent("named", "named_skill", "0.10", None).await;
+        let requester = hub.orchestrator("requester").await;
+        let worker = hub.agent("worker", "free", "0", None).await;
+        let other = hub.orchestrator("other").await;
+        hub.grant("named", "1.00").await;
+        let closed = ClosedPort::take();
+        let push = Self::failed_callback(&hub, &requester, &worker, &closed.url).await;
+        let token = Self::fetched_job(&hub, &requester, &worker).await;
+        let reply = Self::hire(&hub, &requester, &worker, json!({})).await;
+        let (job, uuid) =
+            (reply.str("/job_id"), reply.header("rialto-job").expect("our id").to_owned());
+        Self { hub, named, requester, worker, other, job, uuid, token, push, _closed: closed }
+    }
+
+    async fn failed_callback(hub: &TestHub, requester: &Agent, worker: &Agent, url: &str) -> u64 {
+        let reply = Self::hire(hub, requester, worker, json!({"callback_url": url})).await;
+        hub.report(worker, &reply.str("/job_id"), "SUCCESS", "0").await.expect(200);
+        let failed = || {
+            hub.engine.look(|world| {
+                world.pushes().find(|push| push.attempts > 0).map(|push| push.notice.0)
+            })
+        };
+        eventually(async || failed().is_some()).await;
+        failed().expect("it has failed")
+    }
+
+    async fn fetched_job(hub: &TestHub, requester: &Agent, worker: &Agent) -> String {
+        Self::hire(hub, requester, worker, json!({})).await;
+        let work =
+            hub.get(&format!("/registry/agents/{}/jobs", worker.id), Some(&worker.key)).await;
+        let url = work.expect(200).str("/jobs/0/callback_url");
+        url.rsplit_once('/').expect("a path").1.to_owned()
+    }
+
+    async fn hire(hub: &TestHub, by: &Agent, worker: &Agent, more: Value) -> Reply {
+        let mut body =
+            json!({"orchestrator_id": by.id, "skill_name": "free", "input_data": {}, "budget": 0});
+        body.as_object_mut()
+            .expect("an object")
+            .extend(more.as_object().expect("an object").clone());
+        hub.post(&format!("/registry/agents/{}/jobs", worker.id), Some(&by.key), &body)
+            .await
+            .expect(202)
+    }
+
+    fn key(&self, caller: Caller) -> Option<&str> {
+        Some(match caller {
+            Caller::Anyone => return None,
+            Caller::Itself => &self.named.key,
+            Caller::Requester => &self.requester.key,
+            Caller::Worker => &self.worker.key,
+            Caller::Other => &self.other.key,
+            Caller::Operator => &self.hub.operator,
+        })
+    }
+
+    /// Makes the row's request as this caller; the status is the answer.
+    pub async fn ask(&self, row: &Row, caller: Caller) -> u16 {
+        let (method, template) = row.route.split_once(' ').expect("method and path");
+        let path = self.filled(template, row);
+        let method = reqwest::Method::from_bytes(method.as_bytes()).expect("a method");
+        let mut request = self.http(method, &path);
+        if let Some(key) = self.key(caller) {
+            request = request.bearer_auth(key);
+        }
+        if let Some(body) = row.body {
+            request = request.body(body(self).to_string());
+        }
+        // Streams have no end, so only the status is read.
+        request.send().await.expect("an answer").status().as_u16()
+    }
+
+    fn http(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
+        self.hub.http.request(method, format!("{}{path}", self.hub.url))
+    }
+
+    /// The path, with what this scene calls its things.
+    fn filled(&self, template: &str, row: &Row) -> String {
+        let part = |part: &str| match part {
+            "{agent_id}" if row.of_worker => self.worker.id.clone(),
+            "{agent_id}" | "{id}" if template.contains("/pushes/") => self.push.to_string(),
+            "{agent_id}" | "{id}" => self.named.id.clone(),
+            "{job_id}" => self.job.clone(),
+            "{uuid}" => self.uuid.clone(),
+            "{token}" => self.token.clone(),
+            "{owner_id}" | "{name}" => self.named.owner.clone(),
+            open if open.starts_with('{') => panic!("nothing in the scene is called {open}"),
+            fixed => fixed.to_owned(),
+        };
+        let path: Vec<String> = template.split('/').map(part).collect();
+        path.join("/") + row.query
+    }
+
+    pub async fn end(self) {
+        self.hub.stop().await;
+    }
+}

@@ -1,0 +1,177 @@
+//! The table. A request is made by six callers, and the columns say what each is answered.
+
+use serde_json::{Value, json};
+
+use super::scene::Scene;
+
+/// One request and who may make it.
+pub struct Row {
+    /// Method and path, as the hub lists it.
+    pub route: &'static str,
+    pub query: &'static str,
+    /// Whether the path names the worker instead of the agent all this is about.
+    pub of_worker: bool,
+    pub body: Option<fn(&Scene) -> Value>,
+    /// Statuses for: anyone, the agent itself, requester, worker, other agent, operator.
+    pub expected: [u16; 6],
+}
+
+const fn get(route: &'static str, expected: [u16; 6]) -> Row {
+    Row { route, query: "", of_worker: false, body: None, expected }
+}
+
+const fn find(route: &'static str, query: &'static str, expected: [u16; 6]) -> Row {
+    Row { query, ..get(route, expected) }
+}
+
+const fn send(route: &'static str, body: fn(&Scene) -> Value, expected: [u16; 6]) -> Row {
+    Row { body: Some(body), ..get(route, expected) }
+}
+
+const PUBLIC: [u16; 6] = [200; 6];
+/// For agents about themselves.
+const AGENTS: [u16; 6] = [401, 200, 200, 200, 200, 403];
+const AGENTS_AND_OPERATOR: [u16; 6] = [401, 200, 200, 200, 200, 200];
+/// For the named one alone: in a body others lie, in a path it is not there for them.
+const NAMED_IN_BODY: [u16; 6] = [401, 200, 403, 403, 403, 403];
+const OWNER_IN_PATH: [u16; 6] = [401, 200, 404, 404, 404, 200];
+const REQUESTER: [u16; 6] = [401, 404, 200, 404, 404, 404];
+const PARTIES: [u16; 6] = [401, 404, 202, 202, 404, 404];
+const WORKER: [u16; 6] = [401, 404, 404, 200, 404, 403];
+const OPERATOR: [u16; 6] = [401, 403, 403, 403, 403, 200];
+const OPERATOR_MAKES: [u16; 6] = [401, 403, 403, 403, 403, 201];
+const HIRES: [u16; 6] = [401, 202, 403, 403, 403, 403];
+
+fn update(scene: &Scene) -> Value {
+    json!({"agent_id": scene.named.id, "agent_name": "renamed", "owner_id": "named", "skills": []})
+}
+
+fn newcomer(_: &Scene) -> Value {
+    json!({"agent_name": "new", "owner_id": "newcomer", "skills": []})
+}
+
+fn hire(scene: &Scene) -> Value {
+    json!({"orchestrator_id": scene.named.id, "skill_name": "free", "input_data": {}, "budget": 0})
+}
+
+fn result(scene: &Scene) -> Value {
+    json!({"job_id": scene.job, "status": "SUCCESS", "output_data": {}, "execution_cost": 0})
+}
+
+/// The address says which job it is.
+fn late_result(_: &Scene) -> Value {
+    json!({"status": "SUCCESS", "output_data": {}, "execution_cost": 0})
+}
+
+fn pay(_: &Scene) -> Value {
+    json!({"from_owner": "named", "to_owner": "other", "amount": 0.01})
+}
+
+fn itself(scene: &Scene) -> Value {
+    json!({"agent_id": scene.named.id})
+}
+
+fn account(_: &Scene) -> Value {
+    json!({"owner_id": "named", "initial_balance": 1})
+}
+
+fn skill(_: &Scene) -> Value {
+    json!({"skill": "free"})
+}
+
+fn nothing(_: &Scene) -> Value {
+    json!({})
+}
+
+fn acked(_: &Scene) -> Value {
+    json!({"up_to": 0})
+}
+
+fn message(scene: &Scene) -> Value {
+    json!({"to": scene.named.id, "body": {"hello": "there"}})
+}
+
+fn sum(_: &Scene) -> Value {
+    json!({"owner": "named", "amount": 0.50})
+}
+
+/// Registering: an agent that exists, and one that does not.
+const UPDATE: [u16; 6] = [409, 200, 401, 401, 401, 200];
+const NEW: [u16; 6] = [201; 6];
+
+#[rustfmt::skip]
+pub const TABLE: &[Row] = &[
+    send("POST /registry/register", update, UPDATE),
+    send("POST /register", update, UPDATE),
+    send("POST /registry/register", newcomer, NEW),
+    send("POST /register", newcomer, NEW),
+    find("GET /registry/discover", "?skill=free", PUBLIC),
+    find("GET /discover", "?skill=free", PUBLIC),
+    send("POST /registry/discover", skill, PUBLIC),
+    send("POST /discover", skill, PUBLIC),
+    send("POST /registry/jobs", hire, HIRES),
+    send("POST /jobs", hire, HIRES),
+    Row { of_worker: true, ..send("POST /registry/agents/{agent_id}/jobs", hire, HIRES) },
+    get("GET /registry/jobs/{job_id}", PARTIES),
+    get("GET /jobs/{job_id}", PARTIES),
+    send("POST /registry/jobs/{job_id}/cancel", nothing, REQUESTER),
+    send("POST /jobs/{job_id}/cancel", nothing, REQUESTER),
+    find("GET /registry/agents/{agent_id}/jobs", "?status=PENDING", [401, 200, 404, 404, 404, 403]),
+    send("POST /registry/results", result, WORKER),
+    send("POST /results", result, WORKER),
+    send("POST /registry/callbacks/{token}", late_result, PUBLIC),
+    send("POST /registry/transfer", pay, NAMED_IN_BODY),
+    send("POST /transfer", pay, NAMED_IN_BODY),
+    send("POST /registry/heartbeat", itself, NAMED_IN_BODY),
+    send("POST /heartbeat", itself, NAMED_IN_BODY),
+    send("POST /registry/accounts", account, [401, 201, 403, 403, 403, 201]),
+    send("POST /accounts", account, [401, 201, 403, 403, 403, 201]),
+    get("GET /registry/accounts/{owner_id}", OWNER_IN_PATH),
+    get("GET /accounts/{owner_id}", OWNER_IN_PATH),
+    get("GET /registry/agents/{agent_id}", PUBLIC),
+    get("DELETE /registry/agents/{agent_id}", OWNER_IN_PATH),
+    get("GET /registry/skills", PUBLIC),
+    get("GET /skills", PUBLIC),
+    get("GET /registry/reputation/{agent_id}", PUBLIC),
+    get("GET /reputation/{agent_id}", PUBLIC),
+    send("POST /registry/reputation/{agent_id}/success", nothing, PUBLIC),
+    send("POST /reputation/{agent_id}/success", nothing, PUBLIC),
+    send("POST /registry/reputation/{agent_id}/failure", nothing, PUBLIC),
+    send("POST /reputation/{agent_id}/failure", nothing, PUBLIC),
+    get("GET /registry/audit", AGENTS_AND_OPERATOR),
+    get("GET /audit", AGENTS_AND_OPERATOR),
+    find("GET /registry/audit", "?owner_id=named", OWNER_IN_PATH),
+    find("GET /audit", "?owner_id=named", OWNER_IN_PATH),
+    get("GET /registry/economy", AGENTS_AND_OPERATOR),
+    get("GET /economy", AGENTS_AND_OPERATOR),
+    get("GET /registry/health", PUBLIC),
+
+    get("GET /v1/agents", PUBLIC),
+    get("GET /v1/agents/{id}", PUBLIC),
+    get("GET /v1/me", AGENTS),
+    get("GET /v1/jobs", AGENTS),
+    get("GET /v1/jobs/{uuid}", [401, 404, 200, 200, 404, 200]),
+    get("GET /v1/ledger", AGENTS_AND_OPERATOR),
+    get("GET /v1/accounts/{name}", OWNER_IN_PATH),
+    get("GET /v1/inbox", AGENTS),
+    send("POST /v1/inbox/ack", acked, AGENTS),
+    get("GET /v1/events", AGENTS_AND_OPERATOR),
+    send("POST /v1/messages", message, AGENTS),
+    send("POST /v1/keys/rotate", nothing, AGENTS),
+    get("DELETE /v1/keys", AGENTS),
+    send("POST /v1/operator/grants", sum, OPERATOR_MAKES),
+    send("POST /v1/operator/burns", sum, OPERATOR_MAKES),
+    send("POST /v1/operator/jobs/{uuid}/cancel", nothing, OPERATOR),
+    send("POST /v1/operator/jobs/{uuid}/requeue", nothing, OPERATOR),
+    send("POST /v1/operator/agents/{id}/revoke-keys", nothing, OPERATOR),
+    get("DELETE /v1/operator/agents/{id}", OPERATOR),
+    get("GET /v1/operator/pushes", OPERATOR),
+    send("POST /v1/operator/pushes/{id}/retry", nothing, OPERATOR),
+    get("GET /v1/operator/stats", OPERATOR),
+
+    get("GET /livez", PUBLIC),
+    get("GET /readyz", PUBLIC),
+    get("GET /health", PUBLIC),
+    get("GET /metrics", PUBLIC),
+    get("GET /openapi.json", PUBLIC),
+];

@@ -1,0 +1,90 @@
+//! SIGKILL: what was acknowledged is there, once; what was not is there whole or not at all.
+//!
+//! The real binary is killed at random moments under load and started again on the same data. Its
+//! clients remember what they were told, and compare.
+
+mod book;
+mod checks;
+mod clients;
+mod pushes;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rialto_engine::ids::{Ids, OsIds};
+
+use crate::kit::{Process, operator_key, run};
+use book::Book;
+use clients::Cast;
+
+const ROUNDS: usize = 50;
+/// The load of a round, in milliseconds: at least and at most.
+const LOAD_MS: (u64, u64) = (20, 320);
+/// Set it to see a failed run again.
+const SEED: &str = "RIALTO_CRASH_SEED";
+
+/// A hub over this data, as `rialto serve` runs it but for the limits.
+fn start(data: &Path) -> Process {
+    let set = [
+        "limits.registrations_per_minute=0",
+        "limits.writes_per_minute=0",
+        "registry.heartbeat_ttl=24h",
+        "jobs.lease=24h",
+        "egress.allow=127.0.0.0/8",
+    ];
+    let more: Vec<&str> = set.iter().flat_map(|one| ["--set", one]).collect();
+    let key = operator_key();
+    Process::with_env("serve", data, &more, &[("RIALTO_OPERATOR_KEY", &key)])
+}
+
+fn assert_audit_is_clean(data: &Path) {
+    let (code, said, trouble) = run(&["audit", "--data", data.to_str().expect("a path")]);
+    assert_eq!(code, 0, "{said}{trouble}");
+}
+
+/// Splitmix64: as random as a kill needs to be, and the same again for the same seed.
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut n = self.0;
+        n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (n ^ (n >> 31)) % sides
+    }
+}
+
+fn seed() -> u64 {
+    let given = std::env::var(SEED).ok().and_then(|text| text.parse().ok());
+    given.unwrap_or_else(|| OsIds.uuid().as_u64_pair().0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_kills_under_load_lose_nothing_and_double_nothing() {
+    let seed = seed();
+    println!("{SEED}={seed}");
+    let mut dice = Dice(seed);
+    let data = tempfile::TempDir::new().expect("a directory");
+    let mut hub = start(data.path());
+    let cast = Cast::assemble(&hub.url).await;
+    let book = std::sync::Arc::new(Book::default());
+    let mut acknowledged = 0;
+    for round in 0..ROUNDS {
+        let load = clients::load(&hub.url, &cast, &book, dice.roll(u64::MAX));
+        // The moment of the kill is the experiment, so here time is what is meant.
+        let (least, most) = LOAD_MS;
+        let lasts = Duration::from_millis(least + dice.roll(most - least));
+        let ends = Instant::now() + lasts;
+        tokio::time::sleep_until(ends.into()).await;
+        hub.kill();
+        load.over().await;
+        assert_audit_is_clean(data.path());
+        hub = start(data.path());
+        acknowledged += checks::all(&hub.url, &cast, &book, round).await;
+    }
+    hub.kill();
+    assert_audit_is_clean(data.path());
+    println!("{acknowledged} acknowledged operations over {ROUNDS} kills");
+    assert!(acknowledged > 10 * ROUNDS, "hardly any load: {acknowledged}");
+}
