@@ -56,7 +56,7 @@ async fn of_a_hundred_transfers_of_three_cents_from_one_credit_thirty_three_succ
         let body = json!({"transfer_id": id(number), "from_owner": "o1", "to_owner": "acme", "amount": 0.03});
         hub.post("/transfer", Some(&asking.key), &body).await
     };
-    let replies = together((0..100).map(|number| pay(number))).await;
+    let replies = together((0..100).map(pay)).await;
     assert_eq!(answered(&replies, 200).len(), 33);
     let refused = answered(&replies, 402);
     assert_eq!(refused.len(), 67);

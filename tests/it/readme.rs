@@ -79,9 +79,7 @@ fn the_dev_hub_greets_with_its_address_key_and_three_things_to_try() {
         .stderr(Stdio::null())
         .spawn()
         .expect("it starts");
-    let mut child = out;
-    let mut lines =
-        std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().expect("a pipe")));
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     let mut greeting = String::new();
     while greeting.matches("  curl ").count() < 3 {
         greeting.push_str(&lines.next().expect("the greeting is complete").expect("text"));

@@ -21,6 +21,7 @@ use crate::money::Credits;
 use crate::notice::{Notice, Push};
 use crate::owner::Owner;
 use crate::reputation::Outcome;
+use crate::time::Timestamp;
 
 /// A batch of changes.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +62,9 @@ pub struct Counters {
     pub answer: AnswerId,
     /// Hash of the newest ledger line.
     pub chain: Hash,
+    /// When something was last written.
+    #[serde(default)]
+    pub at: Timestamp,
     /// Payments between owners so far, and their sum.
     pub payments: u64,
     pub volume: Credits,
@@ -83,6 +87,7 @@ impl Default for Counters {
             claim: ClaimId(1),
             answer: AnswerId(1),
             chain: Hash::default(),
+            at: Timestamp::default(),
             payments: 0,
             volume: Credits::ZERO,
         }

@@ -203,6 +203,8 @@ pub struct ReportWork {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Canceller {
     Agent(AgentId),
+    /// Whoever asked without being registered; it has nothing to show but its word.
+    Guest,
     Operator,
 }
 
@@ -210,6 +212,8 @@ pub enum Canceller {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PushEnd {
     Delivered,
+    /// There is nothing left to send, though nothing arrived.
+    Over,
     /// Try again at that moment, or give up.
     Failed {
         why: String,

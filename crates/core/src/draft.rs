@@ -268,6 +268,7 @@ impl<'w> Draft<'w> {
             || !changes.keys.is_empty()
             || !changes.pushes.is_empty()
             || !changes.memories.is_empty();
+        self.next.at = self.next.at.max(self.now);
         changes.next = touched.then_some(self.next);
         changes
     }

@@ -25,6 +25,10 @@ pub fn done(draft: &mut Draft<'_>, notice: NoticeId, ended: PushEnd) -> Answer {
             draft.put_push(notice, None);
             draft.event(Event::PushDelivered { notice });
         }
+        PushEnd::Over => {
+            draft.put_push(notice, None);
+            draft.event(Event::PushGivenUp { notice });
+        }
         PushEnd::Failed { why, next_try } => {
             draft.put_push(notice, Some(Push { attempts, next_try, trouble: Some(why), ..push }));
             draft.event(match next_try {

@@ -33,6 +33,10 @@ impl Clock for StandingClock {
         Timestamp(self.0.load(Ordering::SeqCst))
     }
 
+    fn lift(&self, floor: Timestamp) {
+        self.0.fetch_max(floor.0, Ordering::SeqCst);
+    }
+
     fn until(&self, at: Timestamp) -> std::time::Duration {
         // The hands do not move by themselves; whoever waits looks again soon.
         std::time::Duration::from_millis(u64::from(at > self.now()) * 5)

@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+/// Long enough for a disk that others keep busy.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// Between two looks, so that whoever is waited for gets the processor.
+const PAUSE: Duration = Duration::from_millis(2);
+
 /// Asks again and again until the answer is yes, and gives up in the end.
 #[track_caller]
 pub fn eventually(mut asked: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
@@ -9,10 +14,10 @@ pub fn eventually(mut asked: impl AsyncFnMut() -> bool) -> impl Future<Output = 
     async move {
         let wait = async {
             while !asked().await {
-                tokio::task::yield_now().await;
+                tokio::time::sleep(PAUSE).await;
             }
         };
-        let done = tokio::time::timeout(Duration::from_secs(20), wait).await;
+        let done = tokio::time::timeout(DEADLINE, wait).await;
         assert!(done.is_ok(), "never came true at {caller}");
     }
 }

@@ -119,7 +119,7 @@ async fn a_requester_that_got_its_answer_at_once_is_not_called() {
 async fn an_answer_that_came_too_late_for_the_wait_is_called_back() {
     let market = Market::keyed(&[("registry.sync_wait", "50ms")]).await;
     let receiver = Worker::start(Behaviour::Say(200, String::new())).await;
-    let worker = Worker::start(Behaviour::Dawdle(Duration::from_millis(500))).await;
+    let worker = Worker::start(Behaviour::Dawdle(Duration::from_millis(1500))).await;
     let agent = market.endpoint(&worker.url).await;
     let callback = format!("{}/cb", receiver.url);
     let job =

@@ -117,6 +117,7 @@ async fn a_guests_job_can_be_called_off_where_everybodys_word_is_taken() {
     let job = market.hub.post("/jobs", None, &body).await.expect(202).str("/job_id");
     let reply = market.hub.post(&path(&job), None, &json!({})).await.expect(200);
     assert_eq!(reply.str("/status"), "FAILURE");
+    assert_eq!(reply.str("/error_message"), "cancelled by requester");
     assert_eq!(reply.at("/error_code"), Value::Null);
     market.stop().await;
 }

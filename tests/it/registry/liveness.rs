@@ -146,6 +146,7 @@ async fn a_connection_that_fails_puts_an_agent_offline_until_it_calls() {
     assert!(is_online(&market.hub, &agent).await, "nothing is known against it yet");
     let purses = market.hub.balance("o1").await;
     assert_later(&market.ask(&agent, json!({})).await, 503, "AGENT_OFFLINE", 30);
+    market.quiet().await;
     assert!(!is_online(&market.hub, &agent).await);
     assert!(!is_discovered(&market.hub, &agent).await);
     assert_eq!(market.hub.balance("o1").await, purses);
@@ -170,6 +171,7 @@ async fn a_connection_that_works_again_puts_an_agent_back_online() {
     let path = format!("/registry/agents/{}/jobs", market.working.id);
     let job = market.hub.post(&path, Some(&agent.key), &body).await.expect(202).str("/job_id");
     market.ask(&agent, json!({})).await.expect(503);
+    market.quiet().await;
     assert!(!is_online(&market.hub, &agent).await);
     let worker = Worker::at(closed.listen(), Behaviour::Say(200, String::new()));
     market.report(&success(&job, &market.working, "0.10")).await.expect(200);

@@ -3,7 +3,7 @@
 use rialto_engine::ids::{Ids, OsIds};
 use serde_json::{Value, json};
 
-use crate::kit::{Agent, Reply, TestHub};
+use crate::kit::{Agent, Reply, TestHub, eventually};
 
 /// What the worker sells, for 0.10.
 pub const SKILL: &str = "analyze_text";
@@ -104,9 +104,19 @@ impl Market {
         [balance, held, earned]
     }
 
+    /// Waits until nothing is on its way to anybody.
+    pub async fn quiet(&self) {
+        quiet(&self.hub).await;
+    }
+
     pub async fn stop(self) {
         self.hub.stop().await;
     }
+}
+
+/// Waits until this hub has nothing on its way to anybody.
+pub async fn quiet(hub: &TestHub) {
+    eventually(async || hub.engine.look(|world| world.pushes().count()) == 0).await;
 }
 
 /// A good result with every field.

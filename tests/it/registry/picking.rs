@@ -139,3 +139,17 @@ async fn an_agent_that_fails_is_not_replaced() {
     assert_eq!((failing.got().len(), working.got().len()), (1, 0));
     hub.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_refused_a_connection_stays_offline_until_it_is_heard_of() {
+    let hub = TestHub::serve(&[]).await;
+    let nobody = ClosedPort::take();
+    let asking = hub.orchestrator("o1").await;
+    let lost = hub.agent("lost", "s", "0", Some(&nobody.url)).await;
+    assert_later(&hub.hire(&asking, &lost, "s", "0").await, 503, "AGENT_OFFLINE", 30);
+    let _settled = snapshot(&hub).await; // waits until the push is recorded
+    let shown = hub.get(&format!("/registry/agents/{}", lost.id), None).await;
+    assert_eq!(shown.str("/status"), "offline");
+    assert_eq!(hub.get("/discover?skill=s", None).await.at("/total"), 0);
+    hub.stop().await;
+}

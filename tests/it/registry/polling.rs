@@ -12,7 +12,7 @@ fn path(market: &Market, query: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_fetched_with_its_eight_fields_until_it_is_reported() {
     for market in Market::both(&[]).await {
-        let more = json!({"timestamp_utc": "2026-02-11T14:15:09Z", "callback_url": "https://orchestrator.example/x"});
+        let more = json!({"timestamp_utc": "2026-02-11T14:15:09Z"});
         let job = market.ask(&market.working, more).await.expect(202).str("/job_id");
         let work = market.fetch(&market.working).await;
         let fields: Vec<&String> = work[0].as_object().expect("an object").keys().collect();

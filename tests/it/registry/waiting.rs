@@ -37,7 +37,7 @@ async fn a_job_is_pending_when_the_agent_says_so_or_has_no_endpoint() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_pending_when_the_agent_takes_longer_than_the_hub_waits() {
     let market = Market::keyed(&[("registry.sync_wait", "100ms")]).await;
-    let worker = Worker::start(Behaviour::Dawdle(Duration::from_millis(600))).await;
+    let worker = Worker::start(Behaviour::Dawdle(Duration::from_millis(1500))).await;
     let agent = market.endpoint(&worker.url).await;
     let reply = market.ask(&agent, json!({})).await;
     assert_pending(&reply);
@@ -65,7 +65,7 @@ async fn an_answer_within_the_wait_is_final_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_worker_loses_the_job_and_its_late_word_changes_nothing() {
-    for market in Market::both(&[("jobs.lease", "300ms")]).await {
+    for market in Market::both(&[("jobs.lease", "1500ms")]).await {
         let (silent, slow) = (market.pending().await, market.pending().await);
         let callback = market.callback(&market.working, &silent).await;
         // Saying PENDING is no final result.
@@ -97,7 +97,7 @@ async fn a_silent_worker_loses_the_job_and_its_late_word_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_never_answers_its_endpoint_loses_the_job_too() {
-    let flags = [("jobs.lease", "400ms"), ("registry.sync_wait", "50ms")];
+    let flags = [("jobs.lease", "1500ms"), ("registry.sync_wait", "50ms")];
     let market = Market::keyed(&flags).await;
     let worker = Worker::start(Behaviour::Dawdle(Duration::from_secs(60))).await;
     let agent = market.endpoint(&worker.url).await;

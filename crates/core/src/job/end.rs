@@ -135,9 +135,12 @@ fn tell_requester(draft: &mut Draft<'_>, job: &Job) {
 /// Calls a job off, as long as nobody has started on it.
 pub fn cancel(draft: &mut Draft<'_>, wanted: &JobRef, by: Canceller) -> Result<Answer, Refusal> {
     let job = work::find(draft, wanted).ok_or(Refusal::NotYours)?;
-    if let Canceller::Agent(agent) = by
-        && !job.asked_by(agent)
-    {
+    let allowed = match by {
+        Canceller::Agent(agent) => job.asked_by(agent),
+        Canceller::Guest => matches!(job.requester, Requester::Guest(_)),
+        Canceller::Operator => true,
+    };
+    if !allowed {
         return Err(Refusal::NotYours);
     }
     let started =
@@ -146,7 +149,7 @@ pub fn cancel(draft: &mut Draft<'_>, wanted: &JobRef, by: Canceller) -> Result<A
         return Err(Refusal::WrongState { is: job.state });
     }
     let text = match by {
-        Canceller::Agent(_) => "cancelled by requester",
+        Canceller::Agent(_) | Canceller::Guest => "cancelled by requester",
         Canceller::Operator => "cancelled by operator",
     };
     fail(draft, job, State::Cancelled, Cause::Cancelled, Some(text.to_owned()))

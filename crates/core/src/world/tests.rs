@@ -237,3 +237,24 @@ fn skills_and_prices_of_those_who_left_are_forgotten() {
     assert_eq!(scene.world.skills.prices("sum"), [(credits("0.10"), 1)]);
     assert_eq!(scene.world.skills.prices("dig"), []);
 }
+
+#[test]
+fn what_is_over_leaves_nothing_behind_in_memory() {
+    let mut scene = Scene::default();
+    let client = scene.client("client", "rich", "10.00");
+    scene.worker("ada", "acme", &[("sum", "0.10")]);
+    for well in [true, false, true] {
+        let order = scene.ask(client, "sum", "1.00");
+        let job = scene.open(order).id;
+        if well {
+            scene.succeed(job, "0.10")
+        } else {
+            scene.decline(job)
+        };
+    }
+    let world = &scene.world;
+    assert!(world.jobs.is_empty() && world.job_uuids.is_empty() && world.job_names.is_empty());
+    assert!(world.in_hand.is_empty() && world.asked.is_empty() && world.waiting.is_empty());
+    assert!(world.timers.is_empty() && world.visitors.jobs.is_empty());
+    assert!(world.visitors.claims.is_empty() && world.visitors.transfers.is_empty());
+}

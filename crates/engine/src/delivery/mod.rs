@@ -68,6 +68,8 @@ pub struct Verdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrived {
     Yes,
+    /// It did not, and there is no point in trying again.
+    Over,
     /// To be tried again, by the ladder.
     No(String),
     /// The endpoint is gone for good.
@@ -143,7 +145,7 @@ impl Delivery {
         let courier = self.courier(push, job.as_deref());
         let letter = courier.and_then(|courier| courier.letter(&self.engine, push, job.as_deref()));
         let (Some(courier), Some(letter)) = (courier, letter) else {
-            self.record(push, Arrived::Yes, Vec::new()).await;
+            self.record(push, Arrived::Over, Vec::new()).await;
             return;
         };
         let answer = self.send(push, letter).await;
@@ -182,6 +184,7 @@ impl Delivery {
         }
         let ended = match arrived {
             Arrived::Yes => PushEnd::Delivered,
+            Arrived::Over => PushEnd::Over,
             Arrived::Gone => PushEnd::Gone,
             Arrived::No(why) => {
                 let next_try = retry::next_try(push.attempts + 1, self.engine.now());

@@ -5,6 +5,7 @@
 
 mod history;
 mod inbox;
+mod jobs;
 mod lane;
 mod readers;
 mod start;
@@ -18,11 +19,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use rialto_core::alias::{Digest, Target};
+use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
-use rialto_core::command::{Command, JobRef};
-use rialto_core::id::{AgentId, JobId};
-use rialto_core::job::{Job, State};
+use rialto_core::command::Command;
+use rialto_core::id::AgentId;
 use rialto_core::memory::{Kept, Receipt};
 use rialto_core::refusal::Refusal;
 use rialto_core::time::{Millis, Timestamp};
@@ -236,64 +236,6 @@ impl Engine {
         // The thread goes on when the caller goes away, and gives its reader back all the same.
         let found = tokio::task::spawn_blocking(move || reader.with(work)).await;
         found.map_err(|_| Failure::Fault)?.map_err(|error| self.inner.give_up(&error))
-    }
-
-    /// A job by our id, live or finished.
-    pub async fn job(&self, id: JobId) -> Result<Option<Arc<Job>>, Failure> {
-        if let Some(job) = self.look(|world| world.job(id).cloned()) {
-            return Ok(Some(job));
-        }
-        Ok(match self.row(Key::Job(id)).await? {
-            Some(Row::Job(job)) => Some(job),
-            _ => None,
-        })
-    }
-
-    /// A job by whichever name the caller knows.
-    pub async fn find_job(&self, wanted: &JobRef) -> Result<Option<Arc<Job>>, Failure> {
-        use rialto_core::alias::claim;
-        let digest = match wanted {
-            JobRef::Id(id) => return self.job(*id).await,
-            JobRef::Uuid(uuid) => {
-                if let Some(job) = self.look(|world| world.job_by_uuid(*uuid).cloned()) {
-                    return Ok(Some(job));
-                }
-                claim::job_uuid(*uuid)
-            }
-            JobRef::Foreign { origin, id } => {
-                if let Some(job) = self.look(|world| world.job_by_name(*origin, id).cloned()) {
-                    return Ok(Some(job));
-                }
-                claim::job(*origin, id)
-            }
-        };
-        let Some(Row::Claim(found)) = self.row(Key::Claim(digest)).await? else { return Ok(None) };
-        let Target::Job(id) = found.target else { return Ok(None) };
-        Ok(self.job(id).await?.filter(|job| job.state != State::Withdrawn))
-    }
-
-    /// Waits until the job has ended or is known to take longer, at most this long; the job as it
-    /// then is.
-    pub async fn ended(
-        &self,
-        id: JobId,
-        at_most: std::time::Duration,
-    ) -> Result<Option<Arc<Job>>, Failure> {
-        let end = self.inner.wake.job(id);
-        // Registered first, looked second: an end in between is seen by one or the other.
-        let live = self.look(|world| world.job(id).cloned());
-        let told = match &live {
-            Some(job) if !job.pending => tokio::time::timeout(at_most, end).await.ok(),
-            _ => {
-                drop(end);
-                None
-            }
-        };
-        if let Some(Ok(job)) = told {
-            return Ok(Some(job));
-        }
-        self.inner.wake.nobody_waits(id);
-        Ok(self.job(id).await?.or(live))
     }
 
     /// Resolves when something new is in the agent's inbox or hands.

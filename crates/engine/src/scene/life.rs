@@ -95,7 +95,7 @@ impl Life {
             3 => self.pay(world, &jobs),
             4..=7 => self.ask(&agents, now),
             8 => self.talk(agent, &agents),
-            9 => self.rare(agent, world, now),
+            9 if !agents.is_empty() => self.rare(agent, world, now),
             _ => match job {
                 Some(job) => self.work(&job, now),
                 None => self.ask(&agents, now),
@@ -159,6 +159,8 @@ impl Life {
         let by = self.dice.pick(agents).copied().unwrap_or_default();
         let skill = *self.dice.pick(&SKILLS).expect("not empty");
         let mut order = open(n, by, skill, self.dice.pick(&PRICES).expect("not empty"), now);
+        // The public id is the hub's own and always fresh, also when the requester's comes twice.
+        order.uuid = uuid::Uuid::from_u128(u128::from(self.fresh()) << 64);
         order.selection = match self.dice.roll(7) {
             0 => Selection::Direct(self.dice.pick(agents).copied().unwrap_or_default()),
             1 => Selection::RoundRobin,

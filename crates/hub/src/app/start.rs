@@ -3,12 +3,13 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rialto_core::agent::key::Holder;
+use rialto_core::alias::Digest;
 use rialto_core::command::Command;
-use rialto_core::time::Timestamp;
 use rialto_core::world::Rules;
 use rialto_engine::clock::SystemClock;
 use rialto_engine::delivery::Delivery;
@@ -20,7 +21,7 @@ use rialto_engine::store::memory::MemoryStore;
 use rialto_engine::store::sqlite::SqliteStore;
 use rialto_engine::store::{Store, StoreError};
 use rialto_engine::{Engine, Failure, Setup, Started};
-use rialto_protocols::face::{self, Floor, Settings};
+use rialto_protocols::face::{self, Floor, Ground, Settings};
 use rialto_protocols::registry;
 use tokio::net::TcpListener;
 
@@ -129,7 +130,7 @@ fn start_engine(config: &Config, hub_secret: Option<String>) -> Result<Started, 
         attempts_max: config.jobs.max_attempts.get(),
         ..Rules::default()
     };
-    let clock = Arc::new(SystemClock::start(Timestamp(0)));
+    let clock = Arc::new(SystemClock::start());
     let setup = Setup { store, rules, clock, ids: Arc::new(OsIds), secret };
     Ok(Engine::start(setup)?)
 }
@@ -182,14 +183,14 @@ fn floor(config: &Config, engine: Engine, hub_url: String) -> Result<Floor, Star
             hide_endpoints: config.registry.discover_endpoint == DiscoverEndpoint::Hub,
         },
     };
-    Ok(Floor {
+    Ok(Floor::new(Ground {
         engine,
         egress: Arc::new(egress),
         hub_url: hub_url.trim_end_matches('/').to_owned(),
         body_limit: config.http.body_limit.bytes(),
-        settings: Arc::new(settings),
+        settings,
         running: face::once::Running::default(),
-    })
+    }))
 }
 
 fn serve(
@@ -210,7 +211,7 @@ fn serve(
         house: Arc::new(Paths::new(config.http.body_limit.bytes())),
         hosts: Hosts::new(&config.http, bound),
         limits: Limits::new(&config.limits),
-        request_ids: Arc::new(|| OsIds.uuid().to_string()),
+        request_ids: request_ids(),
         metrics: metrics.clone(),
         body_timeout: config.http.body_timeout.duration().max(Duration::from_millis(1)),
     };
@@ -226,4 +227,16 @@ fn serve(
     let router = front.over(router);
     let settings = edge::Settings::from(&config.http);
     tokio::spawn(async move { edge::serve(listener, router, settings, &metrics, shutdown).await })
+}
+
+/// Names for requests. They need to differ, not to be secret, so the system is asked only once.
+fn request_ids() -> edge::IdSource {
+    let mut seed = [0; 8];
+    OsIds.fill(&mut seed);
+    let next = AtomicU64::new(u64::from_le_bytes(seed));
+    Arc::new(move || {
+        let n = next.fetch_add(1, Ordering::Relaxed);
+        let digest = Digest::of(&[b"request", &seed, &n.to_le_bytes()]);
+        uuid::Builder::from_random_bytes(digest.0).into_uuid().to_string()
+    })
 }

@@ -18,17 +18,34 @@ use rialto_engine::delivery::egress::Egress;
 use crate::registry;
 pub use route::{Listed, Reach, Route};
 
-/// What every protocol stands on.
+/// What every protocol stands on. Shared by everybody, so cloning it costs nothing.
 #[derive(Clone)]
-pub struct Floor {
+pub struct Floor(Arc<Ground>);
+
+/// The floor's own parts.
+pub struct Ground {
     pub engine: Engine,
     pub egress: Arc<Egress>,
     /// The hub's own base URL, without a slash at the end.
     pub hub_url: String,
     pub body_limit: usize,
-    pub settings: Arc<Settings>,
+    pub settings: Settings,
     /// Requests with an idempotency key that are running now.
     pub running: once::Running,
+}
+
+impl Floor {
+    pub fn new(ground: Ground) -> Self {
+        Self(Arc::new(ground))
+    }
+}
+
+impl std::ops::Deref for Floor {
+    type Target = Ground;
+
+    fn deref(&self) -> &Ground {
+        &self.0
+    }
 }
 
 /// The protocols' own settings.

@@ -15,7 +15,9 @@ const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Reads a body of at most `limit` bytes.
 pub async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Trouble> {
-    let encoded = headers.get(CONTENT_ENCODING).is_some_and(|value| value != "identity");
+    let encoded = headers
+        .get(CONTENT_ENCODING)
+        .is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"));
     if encoded {
         return Err(Trouble::Encoded);
     }

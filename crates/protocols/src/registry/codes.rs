@@ -33,7 +33,7 @@ pub struct Failure {
     pub field: Option<String>,
     pub example: Option<&'static str>,
     /// A refused job is also told in the shape of a result.
-    pub job: Option<RefusedJob>,
+    pub job: Option<Box<RefusedJob>>,
 }
 
 /// What a refused job's answer repeats.
@@ -80,7 +80,7 @@ impl Failure {
     }
 
     pub fn of_job(mut self, job: RefusedJob) -> Self {
-        self.job = Some(job);
+        self.job = Some(Box::new(job));
         self
     }
 }

@@ -79,7 +79,8 @@ fn worked(job: &Job, epoch: u32, answer: &Result<Answer, SendError>) -> Verdict 
             Verdict { arrived, ..verdict }
         }
         Err(SendError::Blocked(_) | SendError::Unreachable(_)) => {
-            done(vec![Command::Unreachable { job: job.id, epoch }])
+            let commands = vec![Command::Unreachable { job: job.id, epoch }];
+            Verdict { arrived: Arrived::Over, commands }
         }
         // It has the job and may still answer by its callback URL, until the lease ends.
         Err(SendError::TimedOut) => done(Vec::new()),

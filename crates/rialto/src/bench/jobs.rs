@@ -1,8 +1,8 @@
 //! The full registry job against the echo: open, assign, deliver, result, settle.
 //!
-//! Each connection is an orchestrator and a worker in turn. A job is three requests: it is asked
-//! for, fetched by its worker, and reported; money and score move with the third. Every one of the
-//! three is on disk before it is answered.
+//! Each connection is an orchestrator and a worker in turn, and works like a busy pair does: some
+//! jobs are asked for, the worker fetches them all with one poll, and each is reported. Money and
+//! score move with the report. Every request is on disk before it is answered.
 
 use std::io;
 use std::sync::Arc;
@@ -23,8 +23,6 @@ use super::rounds::{Contestant, Series, take_turns};
 
 /// What the issue asks: a full job at this share of the echo's rate.
 const GOAL: f64 = 0.15;
-/// Requests of one job.
-const REQUESTS_A_JOB: u64 = 3;
 
 /// How to measure.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +32,8 @@ pub struct How {
     pub seconds: u64,
     pub threads: usize,
     pub pace: Pace,
+    /// Jobs a worker fetches with one poll.
+    pub batch: u64,
 }
 
 /// One connection's cast.
@@ -67,13 +67,16 @@ pub fn measure(how: How) -> io::Result<(Vec<Series>, Vec<Goal>)> {
         }),
         Contestant::new("registry job (requests)", move |round| {
             let pairs = pairs.clone();
-            let ask = move |at: usize, n: u64| step(round, at, n, &pairs[at]);
+            let ask = move |at: usize, n: u64| step(round, (at, n), how.batch, &pairs[at]);
             load::run(&hub_plan, ask, |status, _: &[u8]| status.is_success())
         }),
     ];
     let series = take_turns(how.rounds, contestants)?;
-    let share = series[1].ratio_to(&series[0], |round| round.per_second) / REQUESTS_A_JOB as f64;
-    let name = format!("full registry job / echo at {} connections", how.connections);
+    // Of the requests of a cycle, one for each job and one for the poll are not jobs yet.
+    let jobs_a_request = how.batch as f64 / cycle(how.batch) as f64;
+    let share = series[1].ratio_to(&series[0], |round| round.per_second) * jobs_a_request;
+    let (connections, batch) = (how.connections, how.batch);
+    let name = format!("full registry job / echo ({connections} connections, {batch} a poll)");
     Ok((series, vec![Goal::at_least(name, share, GOAL, "×")]))
 }
 
@@ -92,19 +95,27 @@ async fn cast(hub: &BenchHub, connections: usize) -> io::Result<Vec<Pair>> {
     Ok(pairs)
 }
 
-/// The n-th request of a connection: ask, fetch, report, and again.
-fn step(round: usize, at: usize, n: u64, pair: &Pair) -> Request {
-    let id = job_id(round, at, n / REQUESTS_A_JOB);
-    match n % REQUESTS_A_JOB {
-        0 => {
+/// Requests of one cycle: every job is asked for and reported, and there is one poll.
+fn cycle(batch: u64) -> u64 {
+    2 * batch + 1
+}
+
+/// The n-th request of a connection: ask, ask …, fetch, report, report …, and again.
+fn step(round: usize, (at, n): (usize, u64), batch: u64, pair: &Pair) -> Request {
+    let (turn, place) = (n / cycle(batch), n % cycle(batch));
+    let id = |which: u64| job_id(round, at, turn * batch + which);
+    match place {
+        asked if asked < batch => {
             let path = format!("/registry/agents/{}/jobs", pair.working.id);
-            Request::post(path, body(id, pair)).with(AUTHORIZATION, bearer(&pair.asking))
+            let body = body(id(asked), pair);
+            Request::post(path, body).with(AUTHORIZATION, bearer(&pair.asking))
         }
-        1 => {
+        fetched if fetched == batch => {
             let path = format!("/registry/agents/{}/jobs?status=PENDING", pair.working.id);
             Request::get(path).with(AUTHORIZATION, bearer(&pair.working))
         }
-        _ => {
+        reported => {
+            let id = id(reported - batch - 1);
             let result = format!(
                 r#"{{"job_id":"{id}","agent_id":"{}","status":"SUCCESS","output_data":{{"entities":[{{"type":"revenue","value":42000,"period":"Q3"}}]}},"execution_cost":0.01,"execution_time_ms":1250,"error_message":null}}"#,
                 pair.working.id

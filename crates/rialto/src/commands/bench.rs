@@ -26,6 +26,9 @@ pub struct Args {
     /// Connections of the job scenario
     #[arg(long, default_value_t = 64)]
     connections: usize,
+    /// Jobs a worker fetches with one poll
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=50))]
+    batch: u64,
     /// Agents of the large crowd
     #[arg(long, default_value_t = 1_000_000)]
     agents: usize,
@@ -71,6 +74,7 @@ fn measure(args: &Args) -> std::io::Result<Report> {
         connections: args.connections,
         seconds: args.seconds,
         threads,
+        batch: args.batch,
         pace: args.rate.map_or(Pace::Closed, |per_second| Pace::Open { per_second }),
     };
     let wants = |what| args.what == What::All || args.what == what;

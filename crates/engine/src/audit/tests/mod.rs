@@ -180,7 +180,7 @@ fn a_hub_that_runs_or_was_killed_can_be_audited() {
     assert!(after.is_clean(), "{after:#?}");
     let rows = |report: &Report| report.checks.iter().map(|check| check.rows).collect::<Vec<_>>();
     assert_eq!(rows(&after)[1..], rows(&report)[1..], "the same rows but for the file's pages");
-    store.commit(&script.run(crate::scene::grant("ada", "1")).1, &[]).expect("nor the other way");
+    store.commit(&script.run(grant("ada", "1")).1, &[]).expect("nor the other way");
 }
 
 #[test]

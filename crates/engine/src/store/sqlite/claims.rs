@@ -121,13 +121,15 @@ pub fn indexed_to(db: &Connection) -> Result<ClaimId, StoreError> {
 
 /// A claim that has been moved into the index.
 pub fn indexed(db: &Connection, digest: Digest) -> Result<Option<Claim>, StoreError> {
-    let mut statement = db
-        .prepare_cached(
-            "SELECT c.id, c.digest, c.target, c.crc
-             FROM claim_index i JOIN claims c ON c.id = i.claim WHERE i.digest = ?1",
-        )
-        .map_err(trouble)?;
+    // Two plain lookups: SQLite plans a join anew for every value, and most ids are new ones.
+    let sql = "SELECT claim FROM claim_index WHERE digest = ?1";
+    let mut statement = db.prepare_cached(sql).map_err(trouble)?;
     let mut rows = statement.query([digest.0]).map_err(trouble)?;
+    let Some(row) = rows.next().map_err(trouble)? else { return Ok(None) };
+    let id: i64 = row.get(0).map_err(trouble)?;
+    let sql = "SELECT id, digest, target, crc FROM claims WHERE id = ?1";
+    let mut statement = db.prepare_cached(sql).map_err(trouble)?;
+    let mut rows = statement.query([id]).map_err(trouble)?;
     let found = rows.next().map_err(trouble)?.map(read).transpose()?;
     if found.is_some_and(|claim| claim.digest != digest) {
         return Err(StoreError::Corrupt("the index of claims names another claim".to_owned()));

@@ -20,7 +20,6 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use rialto_core::changes::Changes;
 use rialto_core::id::AnswerId;
-use rialto_core::time::Timestamp;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{Key, Page, Reader, Row, Store, StoreError};
@@ -81,11 +80,6 @@ impl SqliteStore {
         let tail = Arc::new(RwLock::new(Tail::load(&db)?));
         let checkpointer = Checkpointer::start(&path, &mut db, limits)?;
         Ok(Self { db, path, tail, checkpointer, _lock: lock })
-    }
-
-    /// The last moment the store knows of, before which no clock of a hub may start.
-    pub fn last_moment(&self) -> Result<Timestamp, StoreError> {
-        recall::last_moment(&self.db)
     }
 
     /// Runs one transaction: all of it or nothing.

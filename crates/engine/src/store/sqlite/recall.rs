@@ -8,13 +8,11 @@ use rialto_core::agent::key::Key as Credential;
 use rialto_core::agent::{Agent, Desk};
 use rialto_core::alias::Alias;
 use rialto_core::changes::{Changes, Counters};
-use rialto_core::event::Line;
 use rialto_core::job::Job;
 use rialto_core::job::select::Turn;
 use rialto_core::memory::Memory;
 use rialto_core::notice::Push;
 use rialto_core::owner::Owner;
-use rialto_core::time::Timestamp;
 use rusqlite::{Connection, params};
 use serde::de::DeserializeOwned;
 
@@ -65,13 +63,6 @@ pub fn counters(db: &Connection) -> Result<Option<Counters>, StoreError> {
     let mut rows = statement.query([COUNTERS]).map_err(trouble)?;
     let found = rows.next().map_err(trouble)?;
     found.map(|row| read("state", row)).transpose()
-}
-
-/// When the newest line of history was written.
-pub fn last_moment(db: &Connection) -> Result<Timestamp, StoreError> {
-    let sql = "SELECT id, body, crc FROM lines ORDER BY id DESC LIMIT 1";
-    let newest = all::<Line>("lines", db.prepare_cached(sql).map_err(trouble)?, [])?;
-    Ok(newest.first().map_or(Timestamp(0), |line| line.at))
 }
 
 /// One row by its key.

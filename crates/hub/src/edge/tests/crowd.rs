@@ -34,6 +34,7 @@ async fn two_thousand_connections_of_one_peer_leave_the_others_their_place() {
         }
         known.send(&get_more("/hello")).await;
         known.until("hello").await;
+        assert!(hub.metrics.connections().get() <= 101);
         if wave % 6 == 0 {
             hub.assert_well().await;
         }

@@ -22,7 +22,7 @@ use rialto_engine::delivery::egress::{Egress, EgressSettings};
 use rialto_engine::keys::{Key, Kind};
 use rialto_engine::store::memory::MemoryStore;
 use rialto_engine::testkit::{StandingClock, engine};
-use rialto_protocols::face::Floor;
+use rialto_protocols::face::{Floor, Ground, Settings};
 use rialto_protocols::registry;
 use serde_json::Value;
 use tower::ServiceExt;
@@ -69,14 +69,14 @@ impl Hub {
         let started = engine(Box::new(store), rules, clock.clone()).expect("memory is there");
         let engine = started.engine;
         let egress = Egress::new(EgressSettings::default()).expect("the defaults work");
-        let floor = Floor {
+        let floor = Floor::new(Ground {
             engine: engine.clone(),
             egress: Arc::new(egress),
             hub_url: "http://hub.example".to_owned(),
             body_limit: 1 << 20,
-            settings: Arc::default(),
+            settings: Settings::default(),
             running: Default::default(),
-        };
+        });
         let key = Key::make(Kind::Operator, [9; 20]);
         let (holder, hash) = (Holder::Operator, key.hash());
         if engine.look(|world| world.key(&hash).is_none()) {

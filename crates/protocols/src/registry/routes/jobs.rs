@@ -169,7 +169,7 @@ pub async fn cancel(State(floor): State<Floor>, known: Known, Named(id): Named) 
         (Caller::Agent(agent), _) => Canceller::Agent(agent),
         (_, Requester::Agent(agent)) => Canceller::Agent(*agent),
         // A guest has no key to show; on an open hub its word is enough.
-        (_, Requester::Guest(_)) => Canceller::Operator,
+        (_, Requester::Guest(_)) => Canceller::Guest,
     };
     let command = Command::Cancel { job: JobRef::Id(job.id), by };
     let ran = floor.engine.run_once(command, known.0.once).await;

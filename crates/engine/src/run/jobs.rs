@@ -1,0 +1,67 @@
+//! Jobs as the engine shows them: by whichever name, live or finished, and waited for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rialto_core::alias::{Target, claim};
+use rialto_core::command::JobRef;
+use rialto_core::id::JobId;
+use rialto_core::job::{Job, State};
+
+use super::{Engine, Failure};
+use crate::store::{Key, Row};
+
+impl Engine {
+    /// A job by our id, live or finished.
+    pub async fn job(&self, id: JobId) -> Result<Option<Arc<Job>>, Failure> {
+        if let Some(job) = self.look(|world| world.job(id).cloned()) {
+            return Ok(Some(job));
+        }
+        Ok(match self.row(Key::Job(id)).await? {
+            Some(Row::Job(job)) => Some(job),
+            _ => None,
+        })
+    }
+
+    /// A job by whichever name the caller knows.
+    pub async fn find_job(&self, wanted: &JobRef) -> Result<Option<Arc<Job>>, Failure> {
+        let digest = match wanted {
+            JobRef::Id(id) => return self.job(*id).await,
+            JobRef::Uuid(uuid) => {
+                if let Some(job) = self.look(|world| world.job_by_uuid(*uuid).cloned()) {
+                    return Ok(Some(job));
+                }
+                claim::job_uuid(*uuid)
+            }
+            JobRef::Foreign { origin, id } => {
+                if let Some(job) = self.look(|world| world.job_by_name(*origin, id).cloned()) {
+                    return Ok(Some(job));
+                }
+                claim::job(*origin, id)
+            }
+        };
+        let Some(Row::Claim(found)) = self.row(Key::Claim(digest)).await? else { return Ok(None) };
+        let Target::Job(id) = found.target else { return Ok(None) };
+        Ok(self.job(id).await?.filter(|job| job.state != State::Withdrawn))
+    }
+
+    /// Waits until the job has ended or is known to take longer, at most this long; the job as it
+    /// then is.
+    pub async fn ended(&self, id: JobId, at_most: Duration) -> Result<Option<Arc<Job>>, Failure> {
+        let end = self.inner.wake.job(id);
+        // Registered first, looked second: an end in between is seen by one or the other.
+        let live = self.look(|world| world.job(id).cloned());
+        let told = match &live {
+            Some(job) if !job.pending => tokio::time::timeout(at_most, end).await.ok(),
+            _ => {
+                drop(end);
+                None
+            }
+        };
+        if let Some(Ok(job)) = told {
+            return Ok(Some(job));
+        }
+        self.inner.wake.nobody_waits(id);
+        Ok(self.job(id).await?.or(live))
+    }
+}
