@@ -134,7 +134,7 @@ pub fn hand_over(draft: &mut Draft<'_>, agent: AgentId, jobs: &[JobId]) -> Answe
         }
         given.push(Arc::new(job));
     }
-    // That the worker came is noted with its other signs of life; it is not worth a row here.
+    presence::seen(draft, agent);
     Answer::Jobs(given)
 }
 

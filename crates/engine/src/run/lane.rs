@@ -282,7 +282,7 @@ impl Lane {
             world.dismiss();
             world.sweep(now);
         }
-        self.tell_next();
+        self.tell_next(now);
     }
 
     /// Drops what could not be committed. Signs of life are not stored, and stay.
@@ -293,10 +293,11 @@ impl Lane {
             RwLockWriteGuard::downgrade(world).clone()
         };
         self.timers.pause(now);
-        self.tell_next();
+        self.tell_next(now);
     }
 
-    fn tell_next(&self) {
+    fn tell_next(&mut self, now: Timestamp) {
+        self.timers.looked(&self.world, now);
         let next = self.timers.next(&self.world);
         self.next_due.send_if_modified(|due| std::mem::replace(due, next) != next);
     }

@@ -20,6 +20,8 @@ const A_BATCH: usize = 256;
 const PUT_OFF_FOR: Millis = Millis::minutes(1);
 /// While there is no room, timers fire no more often than this.
 const PAUSE: Millis = Millis::seconds(1);
+/// Signs of life wait for the lane, so it looks for them this long before anybody goes silent.
+const LOOK_BEFORE: Millis = Millis(20);
 /// A clock that jumps or stands still is looked at again after this long.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
@@ -28,6 +30,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 pub struct Timers {
     put_off: BTreeMap<Timer, Timestamp>,
     paused_until: Option<Timestamp>,
+    /// The end of somebody's presence before which signs of life have been looked for.
+    looked_before: Option<Timestamp>,
 }
 
 impl Timers {
@@ -63,8 +67,16 @@ impl Timers {
         };
         let timer = timer.map(|at| at.max(self.paused_until.unwrap_or(at)));
         // Being online includes its last moment.
-        let silent = world.next_offline().map(|at| at.plus(Millis(1)));
+        let silent = world.next_offline().map(|at| match self.looked_before == Some(at) {
+            true => at.plus(Millis(1)),
+            false => Timestamp(at.0.saturating_sub(LOOK_BEFORE.0)),
+        });
         timer.into_iter().chain(silent).min()
+    }
+
+    /// Signs of life have been taken in now; whoever is about to go silent has had its chance.
+    pub fn looked(&mut self, world: &World, now: Timestamp) {
+        self.looked_before = world.next_offline().filter(|at| now.plus(LOOK_BEFORE) >= *at);
     }
 }
 

@@ -131,10 +131,9 @@ pub fn indexed(db: &Connection, digest: Digest) -> Result<Option<Claim>, StoreEr
     let mut statement = db.prepare_cached(sql).map_err(trouble)?;
     let mut rows = statement.query([id]).map_err(trouble)?;
     let found = rows.next().map_err(trouble)?.map(read).transpose()?;
-    if found.is_some_and(|claim| claim.digest != digest) {
-        return Err(StoreError::Corrupt("the index of claims names another claim".to_owned()));
-    }
-    Ok(found)
+    // An id must never look unused because its claim was lost.
+    let lost = || StoreError::Corrupt(format!("the index of claims names {id}, which is not it"));
+    found.filter(|claim| claim.digest == digest).ok_or_else(lost).map(Some)
 }
 
 /// A row of the table, if it is what was written.

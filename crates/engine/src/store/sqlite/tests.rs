@@ -177,6 +177,24 @@ fn a_row_in_the_wrong_place_is_noticed() {
 }
 
 #[test]
+fn a_claim_that_was_lost_does_not_look_unused() {
+    let dir = dir();
+    let mut store = SqliteStore::open(dir.path()).unwrap();
+    let claim = |id: u64| {
+        let digest = Digest::of(&[&id.to_be_bytes()]);
+        Claim { id: ClaimId(id), digest, target: Target::Job(JobId(id)) }
+    };
+    let claims: Vec<Claim> = (1..=512).map(claim).collect();
+    let batch = Changes { claims: claims.clone(), ..filler(1, 10) };
+    store.commit(&batch, &[]).unwrap();
+    assert!(!store.tend().unwrap(), "all are in the index");
+    assert!(store.load(Key::Claim(claims[0].digest)).unwrap().is_some());
+    behind(dir.path()).execute_batch("DELETE FROM claims WHERE id = 1").unwrap();
+    let found = store.load(Key::Claim(claims[0].digest));
+    assert!(matches!(&found, Err(StoreError::Corrupt(_))), "{found:?}");
+}
+
+#[test]
 fn the_database_itself_refuses_a_negative_balance() {
     let dir = dir();
     let mut store = SqliteStore::open(dir.path()).unwrap();
