@@ -30,8 +30,9 @@ use claims::Tail;
 pub const FILE: &str = "rialto.db";
 /// Held for as long as a hub uses the directory.
 const LOCK: &str = "rialto.lock";
-/// Pages of the writer's cache: 64 MiB.
-const CACHE_KIB: i64 = -65_536;
+/// Pages of the writer's cache: 8 MiB. SQLite walks the whole table of a cache at every commit, so a
+/// large one costs more than it saves; the system caches the file anyway.
+const CACHE_KIB: i64 = -8_192;
 /// Bytes in a page, for files made by this program.
 const PAGE: u32 = 4_096;
 /// How long a connection waits for another.
