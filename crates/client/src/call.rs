@@ -75,13 +75,25 @@ impl Hub {
         path: &str,
         body: Option<&Value>,
     ) -> Result<(u16, Value), CallError> {
+        let (status, text) = self.call_text(method, path, body.map(Value::to_string)).await?;
+        let body = serde_json::from_str(&text);
+        Ok((status, body.map_err(|error| CallError::Unreadable(error.to_string()))?))
+    }
+
+    /// The same with both bodies as text, for amounts whose digits matter.
+    pub async fn call_text(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<String>,
+    ) -> Result<(u16, String), CallError> {
         let url = format!("{}{path}", self.base);
         let mut request = self.http.request(method, &url);
         if let Some(key) = &self.key {
             request = request.bearer_auth(key);
         }
         if let Some(body) = body {
-            request = request.header("content-type", "application/json").body(body.to_string());
+            request = request.header("content-type", "application/json").body(body);
         }
         let failed = |error: reqwest::Error| match error.is_timeout() {
             true => CallError::TimedOut { url: url.clone() },
@@ -93,9 +105,7 @@ impl Hub {
         if !status.is_success() {
             return Err(refused(status, &text));
         }
-        let body = serde_json::from_str(&text)
-            .map_err(|error| CallError::Unreadable(error.to_string()))?;
-        Ok((status.as_u16(), body))
+        Ok((status.as_u16(), text))
     }
 }
 

@@ -6,3 +6,4 @@ pub mod call;
 pub mod registry;
 
 pub use call::{CallError, Hub};
+pub use reqwest::Method;

@@ -1,9 +1,12 @@
 //! `rialto wallet`: grant credits, look at balances.
 
+use std::collections::BTreeMap;
+
 use clap::Subcommand;
-use rialto_client::{CallError, Hub};
+use rialto_client::{CallError, Hub, Method};
 use rialto_core::money::Credits;
-use serde_json::{Value, json};
+use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::{complain, runtime};
 use crate::exit::Exit;
@@ -64,26 +67,36 @@ pub fn run(args: Args) -> Exit {
     }
 }
 
-async fn ask(args: &Args) -> Result<Value, CallError> {
+async fn ask(args: &Args) -> Result<String, CallError> {
     let key = std::env::var("RIALTO_OPERATOR_KEY").or_else(|_| std::env::var("RIALTO_KEY"));
     let hub = Hub::new(&args.hub)?.with_key(&key.unwrap_or_default());
-    match &args.verb {
+    let (method, path, body) = match &args.verb {
         Verb::Grant { owner, amount } => {
             let fine = Credits::parse(amount, 6)
                 .map_err(|why| CallError::Unreadable(format!("the amount {why}")))?;
-            let amount: Value = serde_json::from_str(&fine.text(2))
-                .map_err(|error| CallError::Unreadable(error.to_string()))?;
-            hub.post("/v1/operator/grants", &json!({"owner": owner, "amount": amount})).await
+            // Written by hand, so that the amount never passes through a float.
+            let body = format!(r#"{{"owner":{},"amount":{}}}"#, json!(owner), fine.text(2));
+            (Method::POST, "/v1/operator/grants".to_owned(), Some(body))
         }
-        Verb::Balance { owner } => hub.get(&format!("/v1/accounts/{owner}")).await,
-    }
+        Verb::Balance { owner } => (Method::GET, format!("/v1/accounts/{owner}"), None),
+    };
+    hub.call_text(method, &path, body).await.map(|(_, text)| text)
 }
 
-fn told(answer: &Value) -> String {
-    let text = |name: &str| match answer.get(name) {
-        Some(Value::String(text)) => text.clone(),
-        Some(value) => value.to_string(),
-        None => "?".to_owned(),
-    };
+/// The balance in words, with the digits the hub sent.
+fn told(answer: &str) -> String {
+    let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(answer).unwrap_or_default();
+    let text = |name: &str| members.get(name).map_or("?", |value| value.get()).trim_matches('"');
     format!("{}: {} available, {} held", text("owner"), text("available"), text("held"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_balance_is_told_with_the_digits_it_came_with() {
+        let answer = r#"{"owner":"acme","available":100.00,"held":0.10}"#;
+        assert_eq!(told(answer), "acme: 100.00 available, 0.10 held");
+    }
 }
