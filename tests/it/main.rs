@@ -1,6 +1,7 @@
 //! Whole hubs on free ports, spoken to the way users speak to them.
 
 mod authority;
+mod cli;
 mod crash;
 mod kit;
 mod races;
