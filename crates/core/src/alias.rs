@@ -78,7 +78,7 @@ pub struct Alias {
 
 /// Half a SHA-256: enough to tell any two contents apart, small enough to keep for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Digest(pub [u8; 16]);
+pub struct Digest(#[serde(with = "crate::hex")] pub [u8; 16]);
 
 impl Digest {
     /// The digest of several parts; the parts' borders count, so `a|bc` and `ab|c` differ.

@@ -14,6 +14,7 @@ pub mod command;
 pub mod decide;
 pub mod draft;
 pub mod event;
+mod hex;
 pub mod id;
 pub mod job;
 pub mod ledger;

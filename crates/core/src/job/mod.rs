@@ -33,6 +33,7 @@ pub struct Job {
     /// Of everything the requester said, to tell a repeat from a different job.
     pub content: Digest,
     pub requester: Requester,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payer: Option<OwnerId>,
     pub skill: String,
     /// JSON text, exactly as it came.
@@ -43,11 +44,14 @@ pub struct Job {
     pub selection: Selection,
     pub policy: Policy,
     pub state: State,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<Assignment>,
     /// Raised with every assignment; only the holder of the current one may act.
     pub epoch: u32,
     /// Who will not be asked again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declined: Vec<AgentId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offers: Vec<Offer>,
     pub opened_at: Timestamp,
     pub deadline: Timestamp,
@@ -56,15 +60,20 @@ pub struct Job {
     /// The requester was told to wait, so the end is news to it.
     pub pending: bool,
     /// Where the requester wants the end to be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback: Option<String>,
     /// What only the origin protocol understands, as JSON text.
     pub meta: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
     /// Bridges crossed so far.
     pub hops: u8,
     /// The requester's job before this one, and the worker's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_asked: Option<JobId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_worked: Option<JobId>,
 }
 
@@ -149,12 +158,16 @@ impl State {
 pub struct Report {
     pub ok: bool,
     /// JSON text, exactly as it came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     pub paid: Credits,
     pub took: Millis,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Of what the worker said, to tell a repeat from a second opinion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Digest>,
 }
 

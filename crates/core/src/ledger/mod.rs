@@ -36,7 +36,7 @@ pub struct Entry {
 
 /// A full SHA-256.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hash(pub [u8; 32]);
+pub struct Hash(#[serde(with = "crate::hex")] pub [u8; 32]);
 
 /// Why credits moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
