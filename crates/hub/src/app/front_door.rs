@@ -7,6 +7,7 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use http::Uri;
+use rialto_engine::Engine;
 use rialto_protocols::ALL;
 use rialto_protocols::face::{Face, Floor, Trouble, sent};
 use rialto_protocols::kit::{ijson, stamp};
@@ -60,12 +61,13 @@ impl<S: Sync> axum::extract::FromRequestParts<S> for Original {
 struct Registrations {
     routes: Vec<(&'static dyn Face, Router)>,
     body_limit: usize,
+    engine: Engine,
 }
 
 impl Registrations {
     fn of(floor: &Floor) -> Self {
         let routes = ALL.iter().map(|face| (*face, face.routes(floor))).collect();
-        Self { routes, body_limit: floor.body_limit }
+        Self { routes, body_limit: floor.body_limit, engine: floor.engine.clone() }
     }
 }
 
@@ -99,9 +101,6 @@ fn fits_nobody(who: &Registrations, unreadable: Option<String>) -> Response {
     let neither = "two registrations share this path; the body fits neither (or both)";
     let text =
         unreadable.map_or_else(|| neither.to_owned(), |why| format!("body cannot be read: {why}"));
-    let now =
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let now = rialto_core::time::Timestamp(i64::try_from(now.as_millis()).unwrap_or_default());
     let body = json!({
         "success": false,
         "status": "error",
@@ -114,7 +113,7 @@ fn fits_nobody(who: &Registrations, unreadable: Option<String>) -> Response {
             "shapes": shapes.collect::<Vec<_>>(),
         },
         "detail": text,
-        "metadata": {"timestamp": stamp::millis(now)},
+        "metadata": {"timestamp": stamp::millis(who.engine.now())},
     });
     (http::StatusCode::BAD_REQUEST, axum::Json(body)).into_response()
 }

@@ -12,6 +12,7 @@ use rialto_engine::Idempotency;
 
 use super::ID;
 use super::codes::{self, Failure};
+use super::wire::reserved_prefix;
 use crate::face::caller::Caller;
 use crate::face::once::Once;
 use crate::face::{Floor, sent};
@@ -132,7 +133,7 @@ impl Known {
         match self.0.caller {
             Caller::Agent(id) => self.owner(world, id).is_some_and(|name| name == owner),
             Caller::Operator | Caller::Former(_) => false,
-            Caller::Nobody => self.0.open && is_native_owner(owner),
+            Caller::Nobody => self.0.open && reserved_prefix(owner).is_none(),
         }
     }
 
@@ -148,11 +149,6 @@ impl Known {
         let agent = world.agent(id)?;
         world.owner(agent.owner).map(|owner| owner.name.as_str())
     }
-}
-
-/// Names other protocols' owners have in the ledger; an open hub never speaks for those.
-fn is_native_owner(name: &str) -> bool {
-    !["relay:", "openclaw:", "clara:", "agora:", "hub:"].iter().any(|p| name.starts_with(p))
 }
 
 /// An agent that is at home in this protocol and registered now.

@@ -191,10 +191,15 @@ fn bounded(f: &Fields<'_, '_>, name: &str, max: usize) -> Result<Option<String>,
 /// An owner's name that a caller may use for itself.
 pub fn owner_name(f: &Fields<'_, '_>, name: &str) -> Result<String, Malformed> {
     let owner = f.required_name(name, NAME_MAX)?;
-    match RESERVED_OWNERS.iter().find(|prefix| owner.starts_with(**prefix)) {
+    match reserved_prefix(owner) {
         Some(prefix) => Err(f.fail(name, format!("must not start with \"{prefix}\""))),
         None => Ok(owner.to_owned()),
     }
+}
+
+/// What makes a ledger name one that the hub gave to an owner of another protocol.
+pub fn reserved_prefix(owner: &str) -> Option<&'static str> {
+    RESERVED_OWNERS.into_iter().find(|prefix| owner.starts_with(prefix))
 }
 
 /// Any name in the ledger, for operators and for payees.
