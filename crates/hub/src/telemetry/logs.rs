@@ -96,6 +96,7 @@ pub(crate) struct Page(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
 impl Page {
     /// Writes the lines of this thread to the page until the guard is dropped.
     fn open(form: Form, filter: &str) -> (Self, subscriber::DefaultGuard) {
+        write_no_line_off();
         let page = Self::default();
         let to = page.clone();
         let filter = parse(filter).expect("the filter is good");
@@ -111,6 +112,50 @@ impl Page {
         let bytes = self.0.lock().expect("no writer panics").clone();
         String::from_utf8(bytes).expect("lines are text")
     }
+}
+
+/// What `tracing` remembers of a line is one answer for all threads. Made while no test listens, it
+/// would be "nobody wants this", and a test that opens its page at that very moment would miss the
+/// line. Tests that read pages call this before anything is logged.
+#[cfg(test)]
+pub(crate) fn write_no_line_off() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        subscriber::set_global_default(Undecided).expect("no test takes the process's logs");
+    });
+}
+
+/// Listens for the whole process, hears nothing and wants to be asked again about every line.
+#[cfg(test)]
+struct Undecided;
+
+#[cfg(test)]
+impl Subscriber for Undecided {
+    fn register_callsite(&self, _: &tracing::Metadata<'_>) -> subscriber::Interest {
+        subscriber::Interest::sometimes()
+    }
+
+    fn max_level_hint(&self) -> Option<tracing::level_filters::LevelFilter> {
+        Some(tracing::level_filters::LevelFilter::TRACE)
+    }
+
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        false
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::Id {
+        tracing::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::Id, _: &tracing::Id) {}
+
+    fn event(&self, _: &tracing::Event<'_>) {}
+
+    fn enter(&self, _: &tracing::Id) {}
+
+    fn exit(&self, _: &tracing::Id) {}
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ mod logs;
 mod metrics;
 mod request;
 
-#[cfg(test)]
-pub(crate) use logs::Page;
 pub use logs::{BadFilter, FILTER_VARIABLE, start};
+#[cfg(test)]
+pub(crate) use logs::{Page, write_no_line_off};
 pub use metrics::{CONTENT_TYPE, Extra, Metrics};
 pub use request::{Answered, Route, Verb};

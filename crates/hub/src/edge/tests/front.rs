@@ -163,7 +163,6 @@ async fn requests_are_counted_by_template_and_never_by_what_callers_made_up() {
 #[tokio::test]
 async fn a_request_leaves_one_line_that_tells_nothing_of_its_caller() {
     let hub = Hub::start(patient());
-    warmed_up(&hub).await;
     let (page, _open) = Page::json("warn,rialto=debug");
     let headers = "X-Request-Id: r-1\r\nAuthorization: Bearer secret-1\r\nContent-Length: 8\r\n";
     let request = with("POST", "/write?key=secret-2", headers);
@@ -183,7 +182,6 @@ async fn a_request_leaves_one_line_that_tells_nothing_of_its_caller() {
 #[tokio::test]
 async fn the_lines_of_a_handler_name_its_request_and_its_trace() {
     let hub = Hub::start(patient());
-    warmed_up(&hub).await;
     let (page, _open) = Page::json("error");
     let headers = "X-Request-Id: r-1\r\n\
                    traceparent: 00-000000000000000000000000000000ab-00000000000000cd-00\r\n";
@@ -196,13 +194,4 @@ async fn the_lines_of_a_handler_name_its_request_and_its_trace() {
     let logged = text.lines().find(|line| line.contains("about to panic")).expect("it is logged");
     assert!(logged.contains("\"request_id\":\"r-1\""), "{text}");
     assert!(logged.contains("\"trace_id\":\"000000000000000000000000000000ab\""), "{text}");
-}
-
-/// Has every log line of these tests met once before anybody listens. A line that is first met by
-/// one thread while another starts to listen may be taken for one that nobody wants.
-async fn warmed_up(hub: &Hub) {
-    for path in ["/panic", "/agents/a"] {
-        hub.ask(&get_request(path)).await;
-    }
-    hub.ask(&with("POST", "/write", "Content-Length: 0\r\n")).await;
 }

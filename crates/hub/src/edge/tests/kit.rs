@@ -69,6 +69,7 @@ impl Hub {
     }
 
     pub fn with(settings: Settings, flags: &[(&str, &str)]) -> Self {
+        crate::telemetry::write_no_line_off();
         let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let config = config(flags);
