@@ -7,4 +7,5 @@ mod kit;
 mod races;
 mod readme;
 mod registry;
+mod relay;
 mod smoke;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
@@ -13,7 +14,16 @@ const CALL_TIME_MAX: Duration = Duration::from_secs(45);
 pub enum CallError {
     /// The hub answered, and the answer is no.
     #[error("{message} (HTTP {status}, {code})")]
-    Refused { status: u16, code: String, message: String, retryable: bool },
+    Refused {
+        status: u16,
+        code: String,
+        message: String,
+        retryable: bool,
+        /// What the hub says to do about it.
+        hint: Option<String>,
+        /// When the hub says to come back.
+        retry_after: Option<Duration>,
+    },
     /// The hub could not be reached.
     #[error("cannot reach {url}: {error}")]
     Unreachable { url: String, error: reqwest::Error },
@@ -23,6 +33,20 @@ pub enum CallError {
     /// The answer was not what was expected.
     #[error("the hub's answer makes no sense: {0}")]
     Unreadable(String),
+}
+
+impl CallError {
+    /// A request that is not worth sending, refused in the words a hub would use.
+    pub(crate) fn invalid(message: impl Into<String>, hint: Option<String>) -> Self {
+        Self::Refused {
+            status: 400,
+            code: "ERR_VALIDATION".to_owned(),
+            message: message.into(),
+            retryable: false,
+            hint,
+            retry_after: None,
+        }
+    }
 }
 
 /// A hub and, if there is one, the key to show it.
@@ -101,16 +125,17 @@ impl Hub {
         };
         let answer = request.send().await.map_err(failed)?;
         let status = answer.status();
+        let retry_after = retry_after(answer.headers());
         let text = answer.text().await.map_err(failed)?;
         if !status.is_success() {
-            return Err(refused(status, &text));
+            return Err(refused(status, retry_after, &text));
         }
         Ok((status.as_u16(), text))
     }
 }
 
 /// Reads the code and text of a refusal in any of the hub's shapes.
-fn refused(status: StatusCode, text: &str) -> CallError {
+pub(crate) fn refused(status: StatusCode, retry_after: Option<Duration>, text: &str) -> CallError {
     let body: Value = serde_json::from_str(text).unwrap_or_default();
     let pick = |paths: &[&str]| {
         let found = paths.iter().find_map(|path| body.pointer(path).and_then(Value::as_str));
@@ -124,5 +149,13 @@ fn refused(status: StatusCode, text: &str) -> CallError {
         code: code.unwrap_or_else(|| "unknown".to_owned()),
         message: message.unwrap_or_else(|| "the hub refused".to_owned()),
         retryable: retryable.and_then(Value::as_bool).unwrap_or(false),
+        hint: pick(&["/error/hint", "/hint"]),
+        retry_after,
     }
+}
+
+/// When to come back. Of the two forms of the header only seconds are read: hubs write those.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    seconds.parse().ok().map(Duration::from_secs)
 }

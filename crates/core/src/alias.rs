@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
-use crate::id::{AgentId, AliasId, ClaimId, JobId, TransferId};
+use crate::id::{AgentId, AliasId, ClaimId, JobId, NoticeId, TransferId};
 
 /// Longest protocol id.
 const PROTOCOL_LEN_MAX: usize = 15;
@@ -35,7 +35,8 @@ impl Protocol {
         std::str::from_utf8(&self.text[..usize::from(self.len)]).unwrap_or_default()
     }
 
-    fn read(text: &str) -> Option<Self> {
+    /// A protocol id from text that may be none.
+    pub fn read(text: &str) -> Option<Self> {
         let fits = !text.is_empty() && text.len() <= PROTOCOL_LEN_MAX;
         let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
         (fits && plain).then(|| Self::new(text))
@@ -108,6 +109,11 @@ pub struct Claim {
 pub enum Target {
     Job(JobId),
     Transfer(TransferId),
+    /// A message, and what it said.
+    Message {
+        notice: NoticeId,
+        content: Digest,
+    },
     /// Paid for outside the hub: no job of the hub may take this id any more.
     PaidElsewhere(TransferId),
     /// The id was given back, and may be used again.
@@ -117,7 +123,8 @@ pub enum Target {
 /// Which digests stand for which ids.
 pub mod claim {
     use super::{Digest, Protocol};
-    use crate::id::OwnerId;
+    use crate::command::Turn;
+    use crate::id::{AgentId, OwnerId};
 
     /// A job id chosen by a requester.
     pub fn job(origin: Protocol, foreign: &str) -> Digest {
@@ -132,6 +139,15 @@ pub mod claim {
     /// A transfer id chosen by a payer.
     pub fn transfer(origin: Protocol, foreign: &str) -> Digest {
         Digest::of(&[b"transfer", origin.as_str().as_bytes(), foreign.as_bytes()])
+    }
+
+    /// One turn of a conversation, as its sender counts.
+    pub fn turn(from: Option<AgentId>, to: AgentId, turn: &Turn) -> Digest {
+        // Ids start at 1, so nobody is 0; whoever has no id is named within the conversation.
+        let from = from.map_or(0, |from| from.0).to_be_bytes();
+        let (to, number) = (to.0.to_be_bytes(), turn.number);
+        let conversation = turn.conversation.as_bytes();
+        Digest::of(&[b"turn", &from, &to, conversation, &number.to_be_bytes()])
     }
 
     /// The one payment an owner makes for a job, run here or elsewhere.

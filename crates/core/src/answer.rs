@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::agent::{Agent, Desk};
+use crate::id::NoticeId;
 use crate::job::Job;
 use crate::ledger::Transfer;
 use crate::memory::Receipt;
@@ -32,8 +33,13 @@ pub enum Answer {
         repeated: bool,
     },
     Jobs(Vec<Arc<Job>>),
-    /// Position of a notice in its inbox, or how far it is acknowledged.
+    /// How far an inbox is acknowledged.
     Position(u64),
+    /// A message is in its receiver's inbox.
+    Sent {
+        notice: NoticeId,
+        repeated: bool,
+    },
 }
 
 impl Answer {
@@ -41,6 +47,7 @@ impl Answer {
     pub fn receipt(&self) -> Receipt {
         match self {
             Self::Done | Self::Position(_) | Self::Jobs(_) => Receipt::Nothing,
+            Self::Sent { notice, .. } => Receipt::Message(*notice),
             Self::Agent { agent, .. } => Receipt::Agent(agent.id),
             Self::Account { owner, .. } => Receipt::Owner(owner.id),
             Self::Paid { transfer, .. } => Receipt::Transfer(transfer.id),

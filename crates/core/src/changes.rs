@@ -3,7 +3,7 @@
 //! Rows that change are kept once each, in key order, which is the order a store writes fastest;
 //! rows that are only ever added are kept in the order they came.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -17,8 +17,9 @@ use crate::job::Job;
 use crate::job::select::Turn;
 use crate::ledger::{Entry, Hash, Transfer};
 use crate::memory::Memory;
+use crate::message::mailbox::Mailbox;
 use crate::money::Credits;
-use crate::notice::{Notice, Push};
+use crate::notice::{Arrival, Notice, Push};
 use crate::owner::Owner;
 use crate::reputation::Outcome;
 use crate::time::Timestamp;
@@ -28,6 +29,9 @@ use crate::time::Timestamp;
 pub struct Changes {
     pub agents: BTreeMap<AgentId, Arc<Agent>>,
     pub desks: BTreeMap<AgentId, Arc<Desk>>,
+    pub mailboxes: BTreeMap<AgentId, Mailbox>,
+    /// Mailboxes that changed in a way the notices do not tell, and must be written down.
+    pub settled: BTreeSet<AgentId>,
     pub owners: BTreeMap<OwnerId, Arc<Owner>>,
     pub jobs: BTreeMap<JobId, Arc<Job>>,
     pub keys: BTreeMap<KeyId, Arc<Key>>,
@@ -40,6 +44,7 @@ pub struct Changes {
     pub entries: Vec<Entry>,
     pub transfers: Vec<Arc<Transfer>>,
     pub notices: Vec<Arc<Notice>>,
+    pub arrivals: Vec<Arrival>,
     pub outcomes: Vec<Outcome>,
     pub lines: Vec<Arc<Line>>,
     pub next: Option<Counters>,
@@ -99,6 +104,8 @@ impl Changes {
     pub fn absorb(&mut self, later: Self) {
         self.agents.extend(later.agents);
         self.desks.extend(later.desks);
+        self.mailboxes.extend(later.mailboxes);
+        self.settled.extend(later.settled);
         self.owners.extend(later.owners);
         self.jobs.extend(later.jobs);
         self.keys.extend(later.keys);
@@ -110,12 +117,14 @@ impl Changes {
         self.entries.extend(later.entries);
         self.transfers.extend(later.transfers);
         self.notices.extend(later.notices);
+        self.arrivals.extend(later.arrivals);
         self.outcomes.extend(later.outcomes);
         self.lines.extend(later.lines);
         self.next = later.next.or(self.next);
     }
 
-    /// Whether there is nothing to write.
+    /// Whether there is nothing to write. What a mailbox was handed may be written with anything
+    /// that comes later: forgetting it costs a repeat and nothing else.
     pub fn is_empty(&self) -> bool {
         self.next.is_none()
     }

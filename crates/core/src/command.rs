@@ -90,14 +90,25 @@ pub enum Command {
     Requeue {
         job: JobRef,
     },
-    Send {
-        from: AgentId,
-        to: AgentId,
-        body: String,
-    },
+    Send(Box<SendMessage>),
     Ack {
         agent: AgentId,
         up_to: u64,
+    },
+    /// Somebody who reads for the agent has been handed everything up to here.
+    Present {
+        agent: AgentId,
+        up_to: u64,
+    },
+    /// Whether messages of another agent are refused from now on.
+    Block {
+        agent: AgentId,
+        whom: AgentId,
+        blocked: bool,
+    },
+    /// Try a push now, also one that was given up.
+    PushAgain {
+        notice: NoticeId,
     },
     PushDone {
         notice: NoticeId,
@@ -157,6 +168,33 @@ pub struct Pay {
     pub content: Digest,
 }
 
+/// Write to another agent.
+#[derive(Clone, Debug)]
+pub struct SendMessage {
+    /// `None` for somebody the hub does not know.
+    pub from: Option<AgentId>,
+    pub to: AgentId,
+    /// The protocol whose words the body is in.
+    pub words: Protocol,
+    pub body: String,
+    /// Where to send it besides the inbox.
+    pub url: Option<String>,
+    /// How long whoever gives this order keeps the first try to itself.
+    pub first_try: Millis,
+    /// What makes a repeat of it recognisable for as long as it is kept.
+    pub turn: Option<Turn>,
+    /// The operator wrote it in the sender's name.
+    pub by_operator: bool,
+}
+
+/// One turn of a conversation between two agents.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    pub conversation: String,
+    pub number: u64,
+    pub content: Digest,
+}
+
 /// Ask for work.
 #[derive(Clone, Debug)]
 pub struct OpenJob {
@@ -211,14 +249,12 @@ pub enum Canceller {
 /// How an attempt to push a notice ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PushEnd {
-    Delivered,
+    /// What was answered, if the message's protocol keeps it.
+    Delivered { reply: Option<String> },
     /// There is nothing left to send, though nothing arrived.
     Over,
     /// Try again at that moment, or give up.
-    Failed {
-        why: String,
-        next_try: Option<Timestamp>,
-    },
+    Failed { why: String, next_try: Option<Timestamp> },
     /// The endpoint said it is gone for good.
     Gone,
 }

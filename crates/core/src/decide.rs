@@ -66,11 +66,17 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         Command::Unreachable { job, epoch } => work::unreachable(draft, job, epoch),
         Command::Cancel { job, by } => end::cancel(draft, &job, by),
         Command::Requeue { job } => end::requeue(draft, &job),
-        Command::Send { from, to, body } => message::send(draft, from, to, body),
+        Command::Send(order) => message::send(draft, *order),
         Command::Ack { agent, up_to } => {
             known(draft, agent)?;
             Ok(message::ack(draft, agent, up_to))
         }
+        Command::Present { agent, up_to } => {
+            known(draft, agent)?;
+            Ok(message::present(draft, agent, up_to))
+        }
+        Command::Block { agent, whom, blocked } => message::block(draft, agent, whom, blocked),
+        Command::PushAgain { notice } => Ok(push::again(draft, notice)),
         Command::PushDone { notice, ended } => Ok(push::done(draft, notice, ended)),
         Command::Remember { scope, request, kept } => {
             memory::remember(draft, scope, request, kept);
@@ -105,6 +111,11 @@ pub fn needs(world: &World, command: &Command) -> Vec<Need> {
                 if let Some(payer) = world.owner_named(&order.from) {
                     wants.claim(claim::payment(order.origin, payer, job));
                 }
+            }
+        }
+        Command::Send(order) => {
+            if let Some(turn) = &order.turn {
+                wants.claim(claim::turn(order.from, order.to, turn));
             }
         }
         Command::Report(said) => wants.named(&said.job),

@@ -3,7 +3,7 @@
 //! Rules read through the draft and see their own earlier changes. A refused command drops its
 //! draft, and nothing has happened.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::agent::key::Key;
@@ -17,10 +17,11 @@ use crate::job::Job;
 use crate::job::select::Turn;
 use crate::ledger::{Entry, Transfer};
 use crate::memory::Memory;
-use crate::notice::{News, Notice, Push};
+use crate::message::mailbox::Mailbox;
+use crate::notice::{Arrival, News, Notice, Push};
 use crate::owner::Owner;
 use crate::reputation::Outcome;
-use crate::time::Timestamp;
+use crate::time::{Millis, Timestamp};
 use crate::world::World;
 
 /// One command's changes in the making.
@@ -30,6 +31,8 @@ pub struct Draft<'w> {
     pub next: Counters,
     agents: BTreeMap<AgentId, Agent>,
     desks: BTreeMap<AgentId, Desk>,
+    mailboxes: BTreeMap<AgentId, Mailbox>,
+    settled: BTreeSet<AgentId>,
     owners: BTreeMap<OwnerId, Owner>,
     jobs: BTreeMap<JobId, Job>,
     keys: BTreeMap<KeyId, Key>,
@@ -41,6 +44,7 @@ pub struct Draft<'w> {
     pub(crate) entries: Vec<Entry>,
     transfers: Vec<Arc<Transfer>>,
     notices: Vec<Arc<Notice>>,
+    arrivals: Vec<Arrival>,
     outcomes: Vec<Outcome>,
     events: Vec<Event>,
 }
@@ -54,6 +58,8 @@ impl<'w> Draft<'w> {
             next: world.next,
             agents: BTreeMap::new(),
             desks: BTreeMap::new(),
+            mailboxes: BTreeMap::new(),
+            settled: BTreeSet::new(),
             owners: BTreeMap::new(),
             jobs: BTreeMap::new(),
             keys: BTreeMap::new(),
@@ -65,6 +71,7 @@ impl<'w> Draft<'w> {
             entries: Vec::new(),
             transfers: Vec::new(),
             notices: Vec::new(),
+            arrivals: Vec::new(),
             outcomes: Vec::new(),
             events: Vec::new(),
         }
@@ -155,6 +162,27 @@ impl<'w> Draft<'w> {
         })
     }
 
+    /// Where the agent's mailbox stands.
+    pub fn mailbox(&self, id: AgentId) -> Mailbox {
+        self.mailboxes.get(&id).copied().unwrap_or_else(|| self.world.mailbox(id))
+    }
+
+    /// The mailbox, to be changed by what the notices of this command say. Any other change has to
+    /// be settled as well.
+    pub fn mailbox_mut(&mut self, id: AgentId) -> &mut Mailbox {
+        let world = self.world;
+        self.mailboxes.entry(id).or_insert_with(|| world.mailbox(id))
+    }
+
+    /// Has the mailbox written down with this command.
+    pub fn settle_mailbox(&mut self, id: AgentId) {
+        self.settled.insert(id);
+    }
+
+    pub fn arrival(&mut self, arrival: Arrival) {
+        self.arrivals.push(arrival);
+    }
+
     /// The owner, to be changed.
     pub fn owner_mut(&mut self, id: OwnerId) -> &mut Owner {
         let world = self.world;
@@ -193,25 +221,38 @@ impl<'w> Draft<'w> {
     }
 
     /// Tells an agent something, and sends it to a URL as well if one is given.
-    pub fn tell(&mut self, to: Option<AgentId>, news: News, url: Option<String>) -> u64 {
+    pub fn tell(&mut self, to: Option<AgentId>, news: News, url: Option<String>) -> NoticeId {
+        self.tell_later(to, news, url, Millis(0))
+    }
+
+    /// The same, with the first try at the URL after a while.
+    pub fn tell_later(
+        &mut self,
+        to: Option<AgentId>,
+        news: News,
+        url: Option<String>,
+        first_try: Millis,
+    ) -> NoticeId {
         let id = self.next.notice;
         self.next.notice = id.next();
         let (mut position, mut before) = (0, None);
         if let Some(agent) = to {
-            let inbox = &mut self.desk_mut(agent).inbox;
-            inbox.head += 1;
-            position = inbox.head;
-            before = inbox.newest.replace(id);
-            inbox.messages_waiting += u64::from(matches!(news, News::Message { .. }));
+            let mailbox = self.mailbox(agent);
+            (position, before) = (mailbox.head + 1, mailbox.newest);
         }
         let at = self.now;
         if let Some(url) = url {
-            let (news, next_try) = (news.clone(), Some(at));
-            let push = Push { notice: id, to, url, news, attempts: 0, next_try, trouble: None };
+            let (news, next_try) = (news.clone(), Some(at.plus(first_try)));
+            let (attempts, trouble) = (0, None);
+            let push = Push { notice: id, to, position, url, news, attempts, next_try, trouble };
             self.pushes.insert(id, Some(push));
         }
-        self.notices.push(Arc::new(Notice { id, to, position, before, at, news }));
-        position
+        let notice = Notice { id, to, position, before, at, news };
+        if let Some(agent) = to {
+            self.mailbox_mut(agent).receive(&notice);
+        }
+        self.notices.push(Arc::new(notice));
+        id
     }
 
     pub fn turn(&self, skill: &str) -> Option<Turn> {
@@ -245,6 +286,8 @@ impl<'w> Draft<'w> {
         let mut changes = Changes {
             agents: shared(self.agents),
             desks: shared(self.desks),
+            mailboxes: self.mailboxes,
+            settled: self.settled,
             owners: shared(self.owners),
             jobs: shared(self.jobs),
             keys: shared(self.keys),
@@ -256,6 +299,7 @@ impl<'w> Draft<'w> {
             entries: self.entries,
             transfers: self.transfers,
             notices: self.notices,
+            arrivals: self.arrivals,
             outcomes: self.outcomes,
             lines,
             next: None,
@@ -263,6 +307,7 @@ impl<'w> Draft<'w> {
         let touched = self.next != self.world.next
             || !changes.agents.is_empty()
             || !changes.desks.is_empty()
+            || !changes.settled.is_empty()
             || !changes.owners.is_empty()
             || !changes.jobs.is_empty()
             || !changes.keys.is_empty()

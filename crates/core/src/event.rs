@@ -42,7 +42,7 @@ pub enum Event {
     JobEnded { job: JobId, state: State, cause: Option<Cause>, paid: Credits },
     JobRequeued { job: JobId },
     ReportedAbovePrice { job: JobId, reported: Credits, paid: Credits },
-    MessageSent { from: AgentId, to: AgentId },
+    SentByOperator { from: AgentId, to: AgentId },
     PushDelivered { notice: NoticeId },
     PushFailed { notice: NoticeId, attempts: u32 },
     PushGivenUp { notice: NoticeId },

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::alias::Digest;
 use crate::draft::Draft;
-use crate::id::{AgentId, AnswerId, JobId, OwnerId, TransferId};
+use crate::id::{AgentId, AnswerId, JobId, NoticeId, OwnerId, TransferId};
 use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
 
@@ -40,6 +40,7 @@ pub enum Receipt {
     Owner(OwnerId),
     Job(JobId),
     Transfer(TransferId),
+    Message(NoticeId),
     Refused(Refusal),
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::alias::Protocol;
 use crate::id::{AgentId, JobId, NoticeId};
 use crate::time::Timestamp;
 
@@ -32,8 +33,15 @@ pub enum News {
     Queued { job: JobId },
     /// An auction you may bid in.
     OffersWanted { job: JobId, closes: Timestamp },
-    /// A message, as its protocol wrote it.
-    Message { from: AgentId, body: String },
+    /// A message, in the words of the protocol it was written in.
+    Message {
+        /// `None` for somebody the hub does not know, who gave a name that nobody proved.
+        from: Option<AgentId>,
+        words: Protocol,
+        body: String,
+        /// The message its sender wrote before this one.
+        follows: Option<NoticeId>,
+    },
 }
 
 /// A notice on its way to a URL. The row exists while the way is open, and stays if it is given up.
@@ -42,6 +50,9 @@ pub struct Push {
     pub notice: NoticeId,
     /// Whose endpoint or callback it is; decides the signing secret and the wording.
     pub to: Option<AgentId>,
+    /// Place in that inbox; 0 outside any inbox.
+    #[serde(default)]
+    pub position: u64,
     pub url: String,
     pub news: News,
     pub attempts: u32,
@@ -49,4 +60,14 @@ pub struct Push {
     pub next_try: Option<Timestamp>,
     /// What went wrong last, in words.
     pub trouble: Option<String>,
+}
+
+/// A message that arrived at a URL, and what was answered there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arrival {
+    pub notice: NoticeId,
+    pub at: Timestamp,
+    pub attempts: u32,
+    /// The answer's body, when the receiver's protocol keeps it.
+    pub reply: Option<String>,
 }

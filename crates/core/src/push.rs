@@ -6,7 +6,7 @@ use crate::command::PushEnd;
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::NoticeId;
-use crate::notice::Push;
+use crate::notice::{Arrival, News, Push};
 
 /// Records how an attempt ended.
 pub fn done(draft: &mut Draft<'_>, notice: NoticeId, ended: PushEnd) -> Answer {
@@ -15,7 +15,8 @@ pub fn done(draft: &mut Draft<'_>, notice: NoticeId, ended: PushEnd) -> Answer {
     };
     let attempts = push.attempts + 1;
     match ended {
-        PushEnd::Delivered => {
+        PushEnd::Delivered { reply } => {
+            arrived(draft, &push, attempts, reply);
             // A connection that failed is made good by the next one that does not.
             if let Some(agent) = own_endpoint(draft, &push).map(|agent| agent.id)
                 && draft.desk(agent).is_some_and(|desk| desk.presence.unreachable)
@@ -46,6 +47,24 @@ pub fn done(draft: &mut Draft<'_>, notice: NoticeId, ended: PushEnd) -> Answer {
     Answer::Done
 }
 
+/// A message that arrived needs no reading in the inbox any more; that it did is kept.
+fn arrived(draft: &mut Draft<'_>, push: &Push, attempts: u32, reply: Option<String>) {
+    let (News::Message { .. }, Some(agent)) = (&push.news, push.to) else { return };
+    draft.mailbox_mut(agent).arrived(push.position);
+    draft.settle_mailbox(agent);
+    let (notice, at) = (push.notice, draft.now);
+    draft.arrival(Arrival { notice, at, attempts, reply });
+}
+
+/// Has a push tried now, also one that was given up. It keeps its count of attempts.
+pub fn again(draft: &mut Draft<'_>, notice: NoticeId) -> Answer {
+    if let Some(push) = draft.world.push(notice) {
+        let push = Push { next_try: Some(draft.now), ..Push::clone(push) };
+        draft.put_push(notice, Some(push));
+    }
+    Answer::Done
+}
+
 /// An endpoint that says it is gone is not called again; its agent has to come by itself.
 fn switch_off(draft: &mut Draft<'_>, push: &Push) {
     let Some(agent) = own_endpoint(draft, push).cloned() else { return };
@@ -67,7 +86,6 @@ mod tests {
     use super::*;
     use crate::command::{Command, OpenJob};
     use crate::id::{AgentId, JobId};
-    use crate::notice::News;
     use crate::testkit::{Scene, reached};
     use crate::time::Millis;
 
@@ -93,10 +111,10 @@ mod tests {
         let push = scene.world.push(notice).unwrap().clone();
         assert_eq!((push.to, push.url.as_str()), (Some(ada), "https://ada.example"));
         assert_eq!(push.news, News::Assigned { job, epoch: 1 });
-        tried(&mut scene, notice, PushEnd::Delivered);
+        tried(&mut scene, notice, PushEnd::Delivered { reply: None });
         assert!(scene.world.push(notice).is_none());
         assert_eq!(scene.world.next_push(), None);
-        tried(&mut scene, notice, PushEnd::Delivered);
+        tried(&mut scene, notice, PushEnd::Delivered { reply: None });
     }
 
     #[test]
@@ -128,7 +146,7 @@ mod tests {
     #[test]
     fn a_callback_that_is_gone_says_nothing_about_an_endpoint() {
         let (mut scene, ada, job, notice) = sent();
-        tried(&mut scene, notice, PushEnd::Delivered);
+        tried(&mut scene, notice, PushEnd::Delivered { reply: None });
         scene.run(Command::MarkPending { job }).unwrap();
         scene.succeed(job, "0.10");
         let called = scene.world.pushes_due(scene.now).next().unwrap().notice;
@@ -146,7 +164,7 @@ mod tests {
         let second = second.unwrap().notice;
         scene.unreachable(job);
         assert!(!scene.online(ada));
-        tried(&mut scene, second, PushEnd::Delivered);
+        tried(&mut scene, second, PushEnd::Delivered { reply: None });
         assert!(scene.online(ada));
     }
 }

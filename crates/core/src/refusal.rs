@@ -56,6 +56,10 @@ pub enum Refusal {
     AlreadySettled { by: String },
     #[error("the receiver's inbox is full")]
     InboxFull,
+    #[error("the receiver does not take messages from this sender")]
+    Blocked,
+    #[error("an agent can block at most {max} others")]
+    TooManyBlocked { max: usize },
     #[error("a job may cross at most {max} bridges and never return to its requester")]
     BridgeLoop { max: u8 },
     #[error("too many agents for one owner")]
@@ -99,6 +103,8 @@ impl Refusal {
             | Self::NotWhatWasPaid { .. }
             | Self::JobNotPaid { pending: false }
             | Self::AlreadySettled { .. }
+            | Self::Blocked
+            | Self::TooManyBlocked { .. }
             | Self::BridgeLoop { .. }
             | Self::TooManyAgents { .. }
             | Self::Overflow => Retry::Never,

@@ -7,7 +7,8 @@
 pub mod face;
 pub mod kit;
 pub mod registry;
+pub mod relay;
 
 /// Every protocol the hub speaks.
 #[cfg(feature = "server")]
-pub const ALL: &[&dyn face::Face] = &[&registry::face::Registry];
+pub const ALL: &[&dyn face::Face] = &[&registry::face::Registry, &relay::face::Relay];

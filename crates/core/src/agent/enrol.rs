@@ -53,7 +53,7 @@ fn create(draft: &mut Draft<'_>, order: &Enrol) -> Result<AgentId, Refusal> {
     for (protocol, name) in names {
         draft.alias(protocol, name.to_owned(), id);
     }
-    draft.put_agent(profile(order, id, owner, draft.now, 1));
+    draft.put_agent(profile(order, id, owner, draft.now));
     draft.event(Event::AgentEnrolled { agent: id, owner });
     Ok(id)
 }
@@ -75,8 +75,9 @@ fn update(draft: &mut Draft<'_>, order: &Enrol, id: AgentId) -> Result<AgentId, 
     if draft.owner(old.owner).is_none_or(|owner| owner.name != order.owner) {
         return Err(Refusal::IdentityDiffers);
     }
-    let agent = profile(order, id, old.owner, old.registered_at, old.secret_generation);
-    draft.put_agent(agent);
+    let agent = profile(order, id, old.owner, old.registered_at);
+    let (secret_generation, blocked) = (old.secret_generation, old.blocked);
+    draft.put_agent(Agent { secret_generation, blocked, ..agent });
     draft.event(Event::AgentUpdated { agent: id });
     Ok(id)
 }
@@ -86,7 +87,6 @@ fn profile(
     id: AgentId,
     owner: OwnerId,
     registered_at: crate::time::Timestamp,
-    secret_generation: u32,
 ) -> Agent {
     Agent {
         id,
@@ -100,7 +100,8 @@ fn profile(
         card: order.card.clone(),
         registered_at,
         active: true,
-        secret_generation,
+        secret_generation: 1,
+        blocked: Vec::new(),
     }
 }
 

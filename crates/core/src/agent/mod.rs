@@ -12,7 +12,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use crate::alias::Protocol;
-use crate::id::{AgentId, JobId, NoticeId, OutcomeId, OwnerId};
+use crate::id::{AgentId, JobId, OutcomeId, OwnerId};
 use crate::money::Credits;
 use crate::reputation::Standing;
 use crate::time::Timestamp;
@@ -38,6 +38,9 @@ pub struct Agent {
     pub active: bool,
     /// Raised when a new webhook secret is wanted; secrets are derived, never stored.
     pub secret_generation: u32,
+    /// Whose messages it does not take, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocked: Vec<AgentId>,
 }
 
 /// How one can tell that an agent is there.
@@ -62,29 +65,16 @@ pub struct Skill {
     pub output: String,
 }
 
-/// What happens to an agent: presence, reputation, inbox, and where its history begins.
+/// What happens to an agent: presence, reputation, and where its history begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Desk {
     pub agent: AgentId,
     pub presence: Presence,
     pub standing: Standing,
-    pub inbox: Inbox,
     pub last_outcome: Option<OutcomeId>,
     /// The newest job it asked for, and the newest it was given; each job names the one before.
     pub last_asked: Option<JobId>,
     pub last_worked: Option<JobId>,
-}
-
-/// Where an inbox stands. Positions start at 1 and have no gaps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Inbox {
-    /// Position of the newest notice; 0 when there is none.
-    pub head: u64,
-    /// Everything up to here has been acknowledged.
-    pub acked: u64,
-    pub newest: Option<NoticeId>,
-    /// Messages among what waits; only these count against the inbox limit.
-    pub messages_waiting: u64,
 }
 
 impl Agent {
@@ -101,7 +91,6 @@ impl Desk {
             agent,
             presence: Presence { beats: false, seen: now, heard: None, unreachable: false },
             standing: Standing::default(),
-            inbox: Inbox::default(),
             last_outcome: None,
             last_asked: None,
             last_worked: None,

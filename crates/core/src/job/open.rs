@@ -74,7 +74,9 @@ fn repeated(draft: &Draft<'_>, order: &OpenJob) -> Result<Option<Answer>, Refusa
             }
             Ok(Some(Answer::Job { job: Arc::new(job.clone()), repeated: true }))
         }
-        Some(Target::PaidElsewhere(_) | Target::Transfer(_)) => Err(Refusal::IdTaken),
+        Some(Target::PaidElsewhere(_) | Target::Transfer(_) | Target::Message { .. }) => {
+            Err(Refusal::IdTaken)
+        }
     }
 }
 

@@ -1,53 +1,113 @@
 //! Messages: one agent writes to another; the inbox keeps them in order.
 
+pub mod mailbox;
+
+use crate::agent::Agent;
+use crate::alias::{Target, claim};
 use crate::answer::Answer;
+use crate::command::SendMessage;
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::AgentId;
 use crate::notice::News;
 use crate::refusal::Refusal;
 
-/// Puts a message into the receiver's inbox.
-pub fn send(
-    draft: &mut Draft<'_>,
-    from: AgentId,
-    to: AgentId,
-    body: String,
-) -> Result<Answer, Refusal> {
-    draft.agent(from).filter(|agent| agent.active).ok_or(Refusal::NotAuthenticated)?;
-    draft.agent(to).filter(|agent| agent.active).ok_or(Refusal::NoSuchAgent)?;
+/// Agents one agent may block: a list that is read at every message to it stays short.
+pub const BLOCKED_MAX: usize = 1_000;
+
+/// Puts a message into the receiver's inbox, and on its way to a URL if one is given.
+pub fn send(draft: &mut Draft<'_>, order: SendMessage) -> Result<Answer, Refusal> {
+    let SendMessage { from, to, words, body, url, first_try, turn, by_operator } = order;
+    if let Some(from) = from {
+        draft.agent(from).filter(|agent| agent.active).ok_or(Refusal::NotAuthenticated)?;
+    }
+    let receiver = draft.agent(to).filter(|agent| agent.active).ok_or(Refusal::NoSuchAgent)?;
+    if from.is_some_and(|from| receiver.blocked.binary_search(&from).is_ok()) {
+        return Err(Refusal::Blocked);
+    }
+    if let Some(turn) = &turn
+        && let Some(Target::Message { notice, content }) =
+            draft.claimed(claim::turn(from, to, turn))
+    {
+        return match content == turn.content {
+            true => Ok(Answer::Sent { notice, repeated: true }),
+            false => Err(Refusal::SameIdOtherContent),
+        };
+    }
     let max = draft.world.rules.inbox_messages_max;
-    if max > 0 && draft.desk_mut(to).inbox.messages_waiting >= max {
+    if max > 0 && draft.mailbox(to).messages_waiting >= max {
         return Err(Refusal::InboxFull);
     }
-    let position = draft.tell(Some(to), News::Message { from, body }, None);
-    draft.event(Event::MessageSent { from, to });
-    Ok(Answer::Position(position))
+    let follows = from.and_then(|from| draft.mailbox(from).sent);
+    let news = News::Message { from, words, body, follows };
+    let notice = draft.tell_later(Some(to), news, url, first_try);
+    if let Some(from) = from {
+        draft.mailbox_mut(from).wrote(notice);
+    }
+    if let Some(turn) = turn {
+        let target = Target::Message { notice, content: turn.content };
+        draft.claim(claim::turn(from, to, &turn), target);
+    }
+    // A message is its own record; only what somebody did in another's name is history besides.
+    if let Some(from) = from.filter(|_| by_operator) {
+        draft.event(Event::SentByOperator { from, to });
+    }
+    Ok(Answer::Sent { notice, repeated: false })
 }
 
 /// The receiver has everything up to this position.
 pub fn ack(draft: &mut Draft<'_>, agent: AgentId, up_to: u64) -> Answer {
-    let inbox = &mut draft.desk_mut(agent).inbox;
-    let acked = inbox.acked.max(up_to.min(inbox.head));
-    if acked > inbox.acked {
-        // Notices and messages share positions, so what waits can only be bounded from above.
-        inbox.messages_waiting = inbox.messages_waiting.min(inbox.head - acked);
-        inbox.acked = acked;
+    draft.mailbox_mut(agent).ack(up_to);
+    draft.settle_mailbox(agent);
+    Answer::Position(draft.mailbox(agent).acked)
+}
+
+/// Somebody who reads for the agent has been handed everything up to this position.
+pub fn present(draft: &mut Draft<'_>, agent: AgentId, up_to: u64) -> Answer {
+    draft.mailbox_mut(agent).present(up_to);
+    Answer::Done
+}
+
+/// From now on an agent's messages are refused, or no longer.
+pub fn block(
+    draft: &mut Draft<'_>,
+    agent: AgentId,
+    whom: AgentId,
+    blocked: bool,
+) -> Result<Answer, Refusal> {
+    let mut own = draft.agent(agent).cloned().ok_or(Refusal::NoSuchAgent)?;
+    match own.blocked.binary_search(&whom) {
+        Ok(at) if !blocked => drop(own.blocked.remove(at)),
+        Err(at) if blocked => {
+            if own.blocked.len() >= BLOCKED_MAX {
+                return Err(Refusal::TooManyBlocked { max: BLOCKED_MAX });
+            }
+            own.blocked.insert(at, whom);
+        }
+        _ => return Ok(Answer::Done),
     }
-    Answer::Position(inbox.acked)
+    draft.put_agent(Agent { ..own });
+    draft.event(Event::AgentUpdated { agent });
+    Ok(Answer::Done)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::alias::Digest;
     use crate::command::Command;
-    use crate::testkit::Scene;
+    use crate::command::Turn;
+    use crate::id::NoticeId;
+    use crate::testkit::{Scene, said};
     use crate::world::Rules;
 
     fn post(scene: &mut Scene, from: AgentId, to: AgentId) -> Result<u64, Refusal> {
-        let body = "hello".to_owned();
-        match scene.run(Command::Send { from, to, body })? {
-            Answer::Position(position) => Ok(position),
+        sent(scene, said(from, to, "hello")).map(|_| scene.world.mailbox(to).head)
+    }
+
+    fn sent(scene: &mut Scene, order: SendMessage) -> Result<(NoticeId, bool), Refusal> {
+        match scene.run(Command::Send(Box::new(order)))? {
+            Answer::Sent { notice, repeated } => Ok((notice, repeated)),
             other => panic!("{other:?}"),
         }
     }
@@ -67,9 +127,9 @@ mod tests {
         assert_eq!(post(&mut scene, a, c), Ok(1));
         assert_eq!(post(&mut scene, c, b), Ok(2));
         assert_eq!(post(&mut scene, b, b), Ok(3));
-        let inbox = scene.desk(b).inbox;
+        let inbox = scene.world.mailbox(b);
         assert_eq!((inbox.head, inbox.acked, inbox.messages_waiting), (3, 0, 3));
-        assert_eq!(scene.desk(a).inbox.head, 0);
+        assert_eq!(scene.world.mailbox(a).head, 0);
     }
 
     #[test]
@@ -82,7 +142,7 @@ mod tests {
         assert_eq!(ack(&mut scene, a, 2), 2);
         assert_eq!(ack(&mut scene, a, 1), 2);
         assert_eq!(ack(&mut scene, a, 99), 3);
-        assert_eq!(scene.desk(a).inbox.messages_waiting, 0);
+        assert_eq!(scene.world.mailbox(a).messages_waiting, 0);
         assert_eq!(post(&mut scene, a, a), Ok(4));
     }
 
@@ -93,7 +153,7 @@ mod tests {
         post(&mut scene, a, b).unwrap();
         post(&mut scene, a, b).unwrap();
         assert_eq!(post(&mut scene, a, b), Err(Refusal::InboxFull));
-        assert_eq!(scene.desk(b).inbox.head, 2);
+        assert_eq!(scene.world.mailbox(b).head, 2);
         ack(&mut scene, b, 1);
         assert_eq!(post(&mut scene, a, b), Ok(3));
         // Zero means no limit.
@@ -109,5 +169,70 @@ mod tests {
         scene.remove(b);
         assert_eq!(post(&mut scene, a, b), Err(Refusal::NoSuchAgent));
         assert_eq!(post(&mut scene, b, a), Err(Refusal::NotAuthenticated));
+    }
+
+    #[test]
+    fn what_was_handed_over_is_not_waiting_and_may_still_be_unacknowledged() {
+        let mut scene = Scene::new(Rules { inbox_messages_max: 2, ..Rules::default() });
+        let [a, b] = ["a", "b"].map(|name| scene.worker(name, name, &[]));
+        for _ in 0..2 {
+            post(&mut scene, a, b).unwrap();
+        }
+        scene.run(Command::Present { agent: b, up_to: 99 }).unwrap();
+        let mailbox = scene.world.mailbox(b);
+        assert_eq!((mailbox.presented, mailbox.acked, mailbox.messages_waiting), (2, 0, 0));
+        assert_eq!(post(&mut scene, a, b), Ok(3));
+    }
+
+    #[test]
+    fn a_turn_is_taken_once_and_its_repeat_leads_to_the_first() {
+        let mut scene = Scene::default();
+        let [a, b] = ["a", "b"].map(|name| scene.worker(name, name, &[]));
+        let order = |from, to, number, content: &[u8]| {
+            let conversation = "c-1".to_owned();
+            let turn = Turn { conversation, number, content: Digest::of(&[content]) };
+            SendMessage { turn: Some(turn), ..said(from, to, "hello") }
+        };
+        let (first, repeated) = sent(&mut scene, order(a, b, 1, b"x")).unwrap();
+        assert!(!repeated);
+        assert_eq!(sent(&mut scene, order(a, b, 1, b"x")), Ok((first, true)));
+        let other = sent(&mut scene, order(a, b, 1, b"y"));
+        assert_eq!(other, Err(Refusal::SameIdOtherContent));
+        assert_eq!(scene.world.mailbox(b).head, 1);
+        // Another turn, another direction: another message.
+        assert!(sent(&mut scene, order(a, b, 2, b"y")).is_ok_and(|(_, repeated)| !repeated));
+        assert!(sent(&mut scene, order(b, a, 1, b"y")).is_ok_and(|(_, repeated)| !repeated));
+    }
+
+    #[test]
+    fn who_is_blocked_cannot_write_until_the_block_is_lifted() {
+        let mut scene = Scene::default();
+        let [a, b] = ["a", "b"].map(|name| scene.worker(name, name, &[]));
+        let block = |blocked| Command::Block { agent: b, whom: a, blocked };
+        scene.run(block(true)).unwrap();
+        scene.run(block(true)).unwrap();
+        assert_eq!(post(&mut scene, a, b), Err(Refusal::Blocked));
+        assert_eq!(post(&mut scene, b, a), Ok(1));
+        scene.run(block(false)).unwrap();
+        assert_eq!(post(&mut scene, a, b), Ok(1));
+    }
+
+    #[test]
+    fn a_message_sent_to_a_url_is_read_once_it_arrives_there() {
+        let mut scene = Scene::default();
+        let [a, b] = ["a", "b"].map(|name| scene.worker(name, name, &[]));
+        let url = Some("https://b.example/in".to_owned());
+        let pushed = |scene: &mut Scene| {
+            sent(scene, SendMessage { url: url.clone(), ..said(a, b, "hello") }).unwrap().0
+        };
+        let [first, second] = [pushed(&mut scene), pushed(&mut scene)];
+        let arrived = |scene: &mut Scene, notice| {
+            let ended = crate::command::PushEnd::Delivered { reply: Some("{}".to_owned()) };
+            scene.run(Command::PushDone { notice, ended }).unwrap();
+            let mailbox = scene.world.mailbox(b);
+            (mailbox.presented, mailbox.messages_waiting)
+        };
+        assert_eq!(arrived(&mut scene, second), (0, 1));
+        assert_eq!(arrived(&mut scene, first), (1, 1));
     }
 }

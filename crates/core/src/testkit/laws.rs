@@ -34,6 +34,7 @@ pub struct Laws {
     last_outcome: BTreeMap<AgentId, OutcomeId>,
     judged: BTreeSet<(JobId, AgentId)>,
     inboxes: BTreeMap<AgentId, (u64, NoticeId)>,
+    sent: BTreeMap<AgentId, NoticeId>,
     agents: BTreeMap<AgentId, (OwnerId, Timestamp)>,
     skills: BTreeSet<String>,
     /// Foreign ids of jobs that count, and of jobs paid for elsewhere.
@@ -239,6 +240,9 @@ impl Laws {
 
     /// Positions have no gap, and each notice names the one before it.
     fn notice(&mut self, notice: &Notice) {
+        if let News::Message { from: Some(from), follows, .. } = &notice.news {
+            assert_eq!(*follows, self.sent.insert(*from, notice.id), "each names the one before");
+        }
         let Some(agent) = notice.to else {
             assert_eq!((notice.position, notice.before), (0, None));
             return;
@@ -324,10 +328,12 @@ impl Laws {
             assert_eq!(desk.standing, standing, "a score is the fold of its outcomes");
             assert_eq!(desk.last_outcome, self.last_outcome.get(agent).copied());
             let inbox = self.inboxes.get(agent).copied();
-            assert_eq!(desk.inbox.head, inbox.map_or(0, |(head, _)| head));
-            assert_eq!(desk.inbox.newest, inbox.map(|(_, id)| id));
-            assert!(desk.inbox.acked <= desk.inbox.head);
-            assert!(desk.inbox.messages_waiting <= desk.inbox.head - desk.inbox.acked);
+            let mailbox = world.mailbox(*agent);
+            assert_eq!(mailbox.head, inbox.map_or(0, |(head, _)| head));
+            assert_eq!(mailbox.newest, inbox.map(|(_, id)| id));
+            assert_eq!(mailbox.sent, self.sent.get(agent).copied());
+            assert!(mailbox.read() <= mailbox.head);
+            assert!(mailbox.messages_waiting <= mailbox.head - mailbox.read());
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::reputation::Score;
 use crate::time::{Millis, Timestamp};
 use crate::world::{Rules, World};
 use laws::Laws;
-pub use orders::{LEASE, LIFE, enrolment, reached, skill};
+pub use orders::{LEASE, LIFE, enrolment, reached, said, skill};
 pub use store::Store;
 
 /// The protocol most test agents are native to.

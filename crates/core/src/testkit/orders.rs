@@ -8,7 +8,7 @@ use super::{HOME, Scene, agent_in, credits, job_in};
 use crate::agent::{Liveness, Skill};
 use crate::alias::Digest;
 use crate::answer::Answer;
-use crate::command::{Actor, Command, Enrol, JobRef, OpenJob, Pay, ReportWork};
+use crate::command::{Actor, Command, Enrol, JobRef, OpenJob, Pay, ReportWork, SendMessage};
 use crate::id::{AgentId, JobId};
 use crate::job::{Job, Policy, Requester, Selection};
 use crate::refusal::Refusal;
@@ -18,6 +18,13 @@ use crate::time::Millis;
 pub const LEASE: Millis = Millis::minutes(10);
 /// How long a job may take in all, in tests.
 pub const LIFE: Millis = Millis::hours(24);
+
+/// A message that goes to the inbox and nowhere else.
+pub fn said(from: AgentId, to: AgentId, body: &str) -> SendMessage {
+    let (body, words) = (body.to_owned(), HOME);
+    let (from, url, first_try, turn) = (Some(from), None, Millis(0), None);
+    SendMessage { from, to, words, body, url, first_try, turn, by_operator: false }
+}
 
 /// A skill at a price.
 pub fn skill(name: &str, price: &str) -> Skill {

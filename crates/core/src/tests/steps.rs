@@ -8,7 +8,7 @@ use crate::agent::Liveness;
 use crate::agent::key::Holder;
 use crate::alias::Digest;
 use crate::command::{
-    Actor, Canceller, Command, Enrol, JobRef, OpenJob, Pay, PushEnd, ReportWork, Timer,
+    Actor, Canceller, Command, Enrol, JobRef, OpenJob, Pay, PushEnd, ReportWork, Timer, Turn,
 };
 use crate::id::AgentId;
 use crate::job::{Cause, Job, Policy, Requester, Selection};
@@ -16,7 +16,7 @@ use crate::memory::{Kept, Receipt};
 use crate::money::Credits;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
-use crate::testkit::{AWAY, HOME, Scene, credits, enrolment, skill};
+use crate::testkit::{AWAY, HOME, Scene, credits, enrolment, said, skill};
 use crate::time::Millis;
 use crate::world::Rules;
 
@@ -241,8 +241,12 @@ impl Step {
             }
             Step::Requeue { job } => Command::Requeue { job: name_of(&*job_at(scene, job)?, job) },
             Step::Send { from, to } => {
-                let body = "hello".to_owned();
-                Command::Send { from: agent_at(scene, from), to: agent_at(scene, to), body }
+                let mut order = said(agent_at(scene, from), agent_at(scene, to), "hello");
+                // A third of them are turns of one conversation, so that some are repeats.
+                let content = Digest::of(&[&[from % 2]]);
+                let turn = Turn { conversation: "c".to_owned(), number: 1, content };
+                order.turn = (from % 3 == 0).then_some(turn);
+                Command::Send(Box::new(order))
             }
             Step::Ack { who, up_to } => {
                 Command::Ack { agent: agent_at(scene, who), up_to: u64::from(up_to) }
@@ -384,7 +388,7 @@ impl Step {
         pushes.sort();
         let notice = (!pushes.is_empty()).then(|| pick(&pushes, which))?;
         let ended = match how % 4 {
-            0 | 1 => PushEnd::Delivered,
+            0 | 1 => PushEnd::Delivered { reply: None },
             2 => {
                 let next_try = (how % 8 == 2).then(|| scene.now.plus(Millis::seconds(5)));
                 PushEnd::Failed { why: "refused".to_owned(), next_try }

@@ -26,6 +26,7 @@ use crate::job::select::Turn;
 use crate::job::{Job, Requester, State};
 use crate::ledger::Transfer;
 use crate::memory::Memory;
+use crate::message::mailbox::Mailbox;
 use crate::money::Credits;
 use crate::notice::Push;
 use crate::owner::Owner;
@@ -67,15 +68,16 @@ pub struct World {
     pub next: Counters,
     agents: HashMap<AgentId, Arc<Agent>>,
     desks: HashMap<AgentId, Arc<Desk>>,
+    mailboxes: HashMap<AgentId, Mailbox>,
     owners: HashMap<OwnerId, Arc<Owner>>,
     owner_names: HashMap<String, OwnerId>,
-    aliases: HashMap<(Protocol, String), AgentId>,
+    aliases: HashMap<Protocol, HashMap<String, AgentId>>,
     names: HashMap<(AgentId, Protocol), String>,
     keys: HashMap<KeyHash, Arc<Key>>,
     agent_keys: HashMap<AgentId, Vec<KeyHash>>,
     jobs: HashMap<JobId, Arc<Job>>,
     job_uuids: HashMap<uuid::Uuid, JobId>,
-    job_names: HashMap<(Protocol, String), JobId>,
+    job_names: HashMap<Protocol, HashMap<String, JobId>>,
     turns: HashMap<String, Arc<Turn>>,
     pushes: HashMap<NoticeId, Arc<Push>>,
     memories: HashMap<Digest, Arc<Memory>>,
@@ -108,6 +110,7 @@ impl World {
             next: Counters::default(),
             agents: HashMap::new(),
             desks: HashMap::new(),
+            mailboxes: HashMap::new(),
             owners: HashMap::new(),
             owner_names: HashMap::new(),
             aliases: HashMap::new(),
@@ -152,6 +155,11 @@ impl World {
         self.desks.get(&id)
     }
 
+    /// Where an agent's mailbox stands.
+    pub fn mailbox(&self, id: AgentId) -> Mailbox {
+        self.mailboxes.get(&id).copied().unwrap_or_else(|| Mailbox::new(id))
+    }
+
     pub fn owner(&self, id: OwnerId) -> Option<&Arc<Owner>> {
         self.owners.get(&id)
     }
@@ -172,8 +180,7 @@ impl World {
 
     /// The agent with that name in that protocol, its own or one the hub gave it.
     pub fn agent_named(&self, protocol: Protocol, name: &str) -> Option<AgentId> {
-        // The key type owns its text; a lookup must build one.
-        self.aliases.get(&(protocol, name.to_owned())).copied()
+        self.aliases.get(&protocol)?.get(name).copied()
     }
 
     /// What an agent is called in a protocol.
@@ -207,8 +214,7 @@ impl World {
 
     /// A live job by its requester's own id for it.
     pub fn job_by_name(&self, origin: Protocol, name: &str) -> Option<&Arc<Job>> {
-        // The key type owns its text; a lookup must build one.
-        self.job_names.get(&(origin, name.to_owned())).and_then(|id| self.jobs.get(id))
+        self.job_names.get(&origin)?.get(name).and_then(|id| self.jobs.get(id))
     }
 
     pub fn transfer(&self, id: TransferId) -> Option<&Arc<Transfer>> {
@@ -341,7 +347,8 @@ impl World {
             self.set_owner(owner.clone());
         }
         for alias in &changes.aliases {
-            self.aliases.insert((alias.protocol, alias.name.clone()), alias.agent);
+            let names = self.aliases.entry(alias.protocol).or_default();
+            names.insert(alias.name.clone(), alias.agent);
             self.names.insert((alias.agent, alias.protocol), alias.name.clone());
         }
         for key in changes.keys.values() {
@@ -353,6 +360,7 @@ impl World {
         for desk in changes.desks.values() {
             self.set_desk(desk.clone());
         }
+        self.mailboxes.extend(changes.mailboxes.iter().map(|(id, mailbox)| (*id, *mailbox)));
         for job in changes.jobs.values() {
             self.set_job(job.clone());
         }
@@ -442,7 +450,7 @@ impl World {
             self.asked.entry(agent).or_default().insert(job.id);
         }
         self.job_uuids.insert(job.uuid, job.id);
-        self.job_names.insert((job.origin, job.foreign.clone()), job.id);
+        self.job_names.entry(job.origin).or_default().insert(job.foreign.clone(), job.id);
     }
 
     fn unname(&mut self, job: &Job) {
@@ -450,7 +458,9 @@ impl World {
             leave(&mut self.asked, agent, job.id);
         }
         self.job_uuids.remove(&job.uuid);
-        self.job_names.remove(&(job.origin, job.foreign.clone()));
+        if let Some(names) = self.job_names.get_mut(&job.origin) {
+            names.remove(&job.foreign);
+        }
     }
 
     /// What changes with its state.

@@ -55,6 +55,7 @@ impl Seat {
             registered_at: DAWN,
             active: self.active,
             secret_generation: 1,
+            blocked: Vec::new(),
         };
         let mut desk = Desk::new(id, DAWN.plus(Millis(-self.silent * 1_000)));
         desk.presence.unreachable = self.unreachable;
@@ -253,7 +254,11 @@ fn what_is_over_leaves_nothing_behind_in_memory() {
         };
     }
     let world = &scene.world;
-    assert!(world.jobs.is_empty() && world.job_uuids.is_empty() && world.job_names.is_empty());
+    assert!(
+        world.jobs.is_empty()
+            && world.job_uuids.is_empty()
+            && world.job_names.values().all(|names| names.is_empty())
+    );
     assert!(world.in_hand.is_empty() && world.asked.is_empty() && world.waiting.is_empty());
     assert!(world.timers.is_empty() && world.visitors.jobs.is_empty());
     assert!(world.visitors.claims.is_empty() && world.visitors.transfers.is_empty());

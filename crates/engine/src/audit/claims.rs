@@ -38,6 +38,7 @@ pub fn recount(rows: &mut Rows<'_>) -> Result<Claims, StoreError> {
         let there = match claim.target {
             Target::Job(id) => exists(db, "jobs", id.0)? || exists(db, "archive", id.0)?,
             Target::Transfer(id) | Target::PaidElsewhere(id) => exists(db, "transfers", id.0)?,
+            Target::Message { notice, .. } => exists(db, "notices", notice.0)?,
             Target::Free => true,
         };
         let Claim { id, target, .. } = claim;
@@ -155,7 +156,7 @@ fn histories(scratch: &Scratch, check: &mut Check) -> Result<(), StoreError> {
             None => true,
             Some(Target::Job(_)) => target == Target::Free,
             Some(Target::Free) => target != Target::Free,
-            Some(Target::Transfer(_) | Target::PaidElsewhere(_)) => false,
+            Some(Target::Transfer(_) | Target::PaidElsewhere(_) | Target::Message { .. }) => false,
         };
         check.holds(allowed, || format!("claim {id} takes an id from {last:?} to {target:?}"));
         before = Some((digest, target));

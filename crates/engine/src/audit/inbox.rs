@@ -1,68 +1,117 @@
-//! Inboxes: positions without gap, each notice behind the one before it.
+//! Inboxes: positions without gap, each notice behind the one before it, and mailboxes that say so.
 
 use std::collections::HashMap;
 
 use rialto_core::id::{AgentId, NoticeId};
-use rialto_core::notice::{Notice, Push};
+use rialto_core::message::mailbox::Mailbox;
+use rialto_core::notice::{Arrival, News, Notice, Push};
 
 use super::Check;
 use super::people::People;
 use super::rows::{Ids, Rows};
 use crate::store::StoreError;
-use crate::store::sqlite::row;
+use crate::store::sqlite::{mailboxes, notices};
 
 /// Walks through all notices in the order they came.
 pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError> {
-    let mut check = Check::new("inbox");
-    let mut heads: HashMap<AgentId, (u64, NoticeId)> = HashMap::new();
-    let ids = Some(Ids::Whole(rows.next.notice.0));
+    let mut walk = Walk::default();
+    match mailboxes::written_to(rows.db) {
+        Ok(notice) => walk.written_to = notice,
+        Err(StoreError::Corrupt(why)) => walk.check.breach(|| why),
+        Err(error) => return Err(error),
+    }
     rows.each(
-        "notices",
-        ids,
-        |one: &Notice| one.id.0,
-        |_, notice| {
-            check.rows += 1;
-            let Notice { id, position, before, .. } = notice;
-            let Some(agent) = notice.to else {
-                let outside = position == 0 && before.is_none();
-                check.holds(outside, || {
-                    format!("notice {id} is in no inbox and has a place in one")
-                });
-                return Ok(());
-            };
-            let known = heads.get(&agent).copied();
-            let (head, last) = known.map_or((0, None), |(head, last)| (head, Some(last)));
-            check.holds(position == head + 1, || {
-                format!(
-                    "notice {id} of agent {agent} is at {position}, and {} comes next",
-                    head + 1
-                )
-            });
-            check.holds(before == last, || {
-                format!("notice {id} of agent {agent} follows {before:?}, not {last:?}")
-            });
-            heads.insert(agent, (position, id));
+        "mailboxes",
+        Some(Ids::Below(rows.next.agent.0)),
+        |one: &Mailbox| one.agent.0,
+        |_, one| {
+            walk.mailboxes.insert(one.agent, one);
             Ok(())
         },
     )?;
-    for desk in people.desks.values() {
-        let (agent, inbox) = (desk.agent, desk.inbox);
-        let found = heads.remove(&agent);
-        let (head, newest) = found.map_or((0, None), |(head, last)| (head, Some(last)));
-        check.holds(inbox.head == head && inbox.newest == newest, || {
-            let said = (inbox.head, inbox.newest);
-            format!("the inbox of agent {agent} ends at {:?}, and says {said:?}", (head, newest))
+    rows.notices(|notice| walk.step(&notice))?;
+    let Walk { mut check, heads, mailboxes, .. } = walk;
+    for mailbox in mailboxes.values() {
+        let agent = mailbox.agent;
+        let head = heads.get(&agent).map_or(0, |(head, _)| *head);
+        check.holds(mailbox.head <= head, || {
+            format!("the inbox of agent {agent} ends at {head}, and says {}", mailbox.head)
         });
-        check.holds(inbox.acked <= inbox.head, || {
-            format!("agent {agent} acknowledged {} of {}", inbox.acked, inbox.head)
+        check.holds(mailbox.read() <= mailbox.head, || {
+            format!("agent {agent} has read {} of {}", mailbox.read(), mailbox.head)
         });
-        check.holds(inbox.messages_waiting <= inbox.head.saturating_sub(inbox.acked), || {
-            format!("{} messages wait for agent {agent}", inbox.messages_waiting)
-        });
+        check
+            .holds(mailbox.messages_waiting <= mailbox.head.saturating_sub(mailbox.read()), || {
+                format!("{} messages wait for agent {agent}", mailbox.messages_waiting)
+            });
     }
-    for agent in heads.keys() {
-        check.breach(|| format!("agent {agent} has an inbox and does not exist"));
+    for agent in heads.keys().chain(mailboxes.keys()) {
+        let known = people.agents.contains_key(agent);
+        check.holds(known, || format!("agent {agent} has an inbox and does not exist"));
     }
+    pushed(rows, &mut check)?;
+    Ok(check)
+}
+
+/// What is known on the way through the notices.
+struct Walk {
+    check: Check,
+    heads: HashMap<AgentId, (u64, NoticeId)>,
+    sent: HashMap<AgentId, NoticeId>,
+    mailboxes: HashMap<AgentId, Mailbox>,
+    /// Up to here the mailboxes must say what the notices say.
+    written_to: NoticeId,
+}
+
+impl Default for Walk {
+    fn default() -> Self {
+        Self {
+            check: Check::new("inbox"),
+            heads: HashMap::new(),
+            sent: HashMap::new(),
+            mailboxes: HashMap::new(),
+            written_to: NoticeId(0),
+        }
+    }
+}
+
+impl Walk {
+    fn step(&mut self, notice: &Notice) {
+        self.check.rows += 1;
+        let Notice { id, position, before, .. } = *notice;
+        if let News::Message { from: Some(from), follows, .. } = notice.news {
+            let last = self.sent.insert(from, id);
+            self.check.holds(follows == last, || {
+                format!("message {id} of agent {from} follows {follows:?}, not {last:?}")
+            });
+        }
+        let Some(agent) = notice.to else {
+            let outside = position == 0 && before.is_none();
+            self.check
+                .holds(outside, || format!("notice {id} is in no inbox and has a place in one"));
+            return;
+        };
+        let known = self.heads.get(&agent).copied();
+        let (head, last) = known.map_or((0, None), |(head, last)| (head, Some(last)));
+        self.check.holds(position == head + 1, || {
+            format!("notice {id} of agent {agent} is at {position}, and {} comes next", head + 1)
+        });
+        self.check.holds(before == last, || {
+            format!("notice {id} of agent {agent} follows {before:?}, not {last:?}")
+        });
+        self.heads.insert(agent, (position, id));
+        let mailbox = self.mailboxes.get(&agent);
+        let said = mailbox.map_or(0, |mailbox| mailbox.head);
+        self.check.holds(id > self.written_to || position <= said, || {
+            format!("notice {id} of agent {agent} is written, and its inbox ends at {said}")
+        });
+        let same = mailbox.is_none_or(|one| one.head != position || one.newest == Some(id));
+        self.check.holds(same, || format!("the inbox of agent {agent} names another than {id}"));
+    }
+}
+
+/// What is on its way, and what has arrived, is what its notice says.
+fn pushed(rows: &mut Rows<'_>, check: &mut Check) -> Result<(), StoreError> {
     let below = Some(Ids::Below(rows.next.notice.0));
     rows.each(
         "pushes",
@@ -71,12 +120,23 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError
         |db, push| {
             check.rows += 1;
             let id = push.notice;
-            let notice: Option<Notice> = row::get(db, "notices", id.0)?;
-            let same =
-                notice.is_some_and(|notice| notice.to == push.to && notice.news == push.news);
+            let same = notices::get(db, id)?.is_some_and(|notice| {
+                (notice.to, notice.position) == (push.to, push.position) && notice.news == push.news
+            });
             check.holds(same, || format!("push {id} is not what its notice says"));
             Ok(())
         },
     )?;
-    Ok(check)
+    rows.each(
+        "arrivals",
+        below,
+        |one: &Arrival| one.notice.0,
+        |db, arrival| {
+            check.rows += 1;
+            let id = arrival.notice;
+            let told = notices::get(db, id)?.is_some_and(|notice| notice.to.is_some());
+            check.holds(told, || format!("{id} arrived and was never sent"));
+            Ok(())
+        },
+    )
 }

@@ -1,12 +1,14 @@
 //! Rows: each table read once from end to end, every row against its checksum.
 
 use rialto_core::changes::Counters;
+use rialto_core::id::NoticeId;
+use rialto_core::notice::Notice;
 use rusqlite::Connection;
 use serde::de::DeserializeOwned;
 
 use super::Check;
 use crate::store::StoreError;
-use crate::store::sqlite::{claims, recall, row, trouble};
+use crate::store::sqlite::{claims, notices, recall, row, trouble};
 
 /// The tables, and what is noticed about any row of any of them.
 pub struct Rows<'d> {
@@ -74,6 +76,15 @@ impl<'d> Rows<'d> {
         let sql = "SELECT id, digest, target, crc FROM claims ORDER BY id";
         let ids = Some(Ids::Whole(self.next.claim.0));
         self.read("claims", sql, ids, |db, found, _| each(db, claims::read(found)?))
+    }
+
+    /// Every notice, in order.
+    pub fn notices(&mut self, mut each: impl FnMut(Notice)) -> Result<(), StoreError> {
+        let ids = Some(Ids::Whole(self.next.notice.0));
+        self.read("notices", &notices::after(NoticeId(0)), ids, |_, found, _| {
+            each(notices::read(found)?);
+            Ok(())
+        })
     }
 
     /// Compares how many rows there are with how many ids were handed out.

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use rialto_core::alias::Protocol;
 use rialto_core::command::{Command, PushEnd};
-use rialto_core::id::NoticeId;
+use rialto_core::id::{AgentId, NoticeId};
 use rialto_core::job::Job;
 use rialto_core::notice::{News, Push};
 use rialto_core::time::Timestamp;
@@ -67,7 +67,8 @@ pub struct Verdict {
 /// Whether the push is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrived {
-    Yes,
+    /// With what was answered, if the protocol keeps it.
+    Yes { reply: Option<String> },
     /// It did not, and there is no point in trying again.
     Over,
     /// To be tried again, by the ladder.
@@ -145,12 +146,13 @@ impl Delivery {
         let courier = self.courier(push, job.as_deref());
         let letter = courier.and_then(|courier| courier.letter(&self.engine, push, job.as_deref()));
         let (Some(courier), Some(letter)) = (courier, letter) else {
-            self.record(push, Arrived::Over, Vec::new()).await;
+            let over = Verdict { arrived: Arrived::Over, commands: Vec::new() };
+            record(&self.engine, push, over).await;
             return;
         };
-        let answer = self.send(push, letter).await;
+        let answer = post(&self.engine, &self.egress, push.to, letter).await;
         let verdict = courier.verdict(&self.engine, push, job.as_deref(), &answer);
-        self.record(push, verdict.arrived, verdict.commands).await;
+        record(&self.engine, push, verdict).await;
     }
 
     /// Work is worded by the worker's protocol, the end of a job by the requester's.
@@ -162,39 +164,50 @@ impl Delivery {
         };
         protocol.and_then(|protocol| self.couriers.get(&protocol))
     }
+}
 
-    async fn send(&self, push: &Push, letter: Letter) -> Result<Answer, SendError> {
-        let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-        let generation = push.to.and_then(|id| {
-            self.engine.look(|world| world.agent(id).map(|a| (id, a.secret_generation)))
-        });
-        if let Some((agent, generation)) = generation {
-            let secret = self.engine.secret().webhook_secret(agent, generation);
-            headers.extend(signature::sign(&secret, &letter.id, self.engine.now(), &letter.body));
-        }
-        self.egress.post(&letter.url, headers, letter.body, letter.answer_max).await
+/// Signs a letter to an agent and posts it.
+pub async fn post(
+    engine: &Engine,
+    egress: &Egress,
+    to: Option<AgentId>,
+    letter: Letter,
+) -> Result<Answer, SendError> {
+    let headers = headers(engine, to, &letter);
+    egress.post(&letter.url, headers, letter.body, letter.answer_max).await
+}
+
+/// What a letter's head says: what it is, and that it is from us.
+pub fn headers(engine: &Engine, to: Option<AgentId>, letter: &Letter) -> Vec<(String, String)> {
+    let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+    let generation = |id| engine.look(|world| world.agent(id).map(|a| (id, a.secret_generation)));
+    if let Some((agent, generation)) = to.and_then(generation) {
+        let secret = engine.secret().webhook_secret(agent, generation);
+        headers.extend(signature::sign(&secret, &letter.id, engine.now(), &letter.body));
     }
+    headers
+}
 
-    /// First what the answer says, then that the push is over: a crash in between repeats the push.
-    async fn record(&self, push: &Push, arrived: Arrived, commands: Vec<Command>) {
-        for command in commands {
-            if let Err(failure) = self.engine.run(command).await {
-                tracing::debug!(notice = %push.notice, %failure, "what a push answered was refused");
-            }
+/// Records what came of an attempt. First what the answer says, then that the push is over: a crash
+/// in between repeats the push.
+pub async fn record(engine: &Engine, push: &Push, verdict: Verdict) {
+    for command in verdict.commands {
+        if let Err(failure) = engine.run(command).await {
+            tracing::debug!(notice = %push.notice, %failure, "what a push answered was refused");
         }
-        let ended = match arrived {
-            Arrived::Yes => PushEnd::Delivered,
-            Arrived::Over => PushEnd::Over,
-            Arrived::Gone => PushEnd::Gone,
-            Arrived::No(why) => {
-                let next_try = retry::next_try(push.attempts + 1, self.engine.now());
-                PushEnd::Failed { why, next_try }
-            }
-        };
-        let done = Command::PushDone { notice: push.notice, ended };
-        if let Err(failure) = self.engine.run(done).await {
-            tracing::warn!(notice = %push.notice, %failure, "a push could not be recorded");
+    }
+    let ended = match verdict.arrived {
+        Arrived::Yes { reply } => PushEnd::Delivered { reply },
+        Arrived::Over => PushEnd::Over,
+        Arrived::Gone => PushEnd::Gone,
+        Arrived::No(why) => {
+            let next_try = retry::next_try(push.attempts + 1, engine.now());
+            PushEnd::Failed { why, next_try }
         }
+    };
+    let done = Command::PushDone { notice: push.notice, ended };
+    if let Err(failure) = engine.run(done).await {
+        tracing::warn!(notice = %push.notice, %failure, "a push could not be recorded");
     }
 }
 

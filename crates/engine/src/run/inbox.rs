@@ -54,10 +54,10 @@ impl Engine {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Notice>, Failure> {
-        let inbox = self.look(|world| world.desk(agent).map(|desk| desk.inbox));
-        let Some(inbox) = inbox.filter(|inbox| inbox.head > after && limit > 0) else {
+        let inbox = self.look(|world| world.mailbox(agent));
+        if inbox.head <= after || limit == 0 {
             return Ok(Vec::new());
-        };
+        }
         let last = after.saturating_add(limit as u64);
         let from = self.inner.marks.lock().from(agent, last).or(inbox.newest);
         let (found, marks) = self.read(move |reader| back(reader, from, after, limit)).await?;

@@ -63,6 +63,7 @@ impl Lane {
             batch.signs = std::mem::take(&mut *self.inner.signs.lock()).into_iter().collect();
             note(&mut self.world, &batch.signs, now);
             self.fire_timers(&mut batch, now);
+            self.take_presented(&mut batch, now);
             self.take(&mut batch, first, now);
             for _ in 1..BATCH {
                 if batch.stop {
@@ -74,7 +75,12 @@ impl Lane {
             batch.forgotten = self.world.stale_memories(now).take(FORGOTTEN_A_BATCH).collect();
             let stop = batch.stop;
             idle = batch.replies.is_empty();
-            if !self.finish(batch, now) || stop {
+            if !self.finish(batch, now) {
+                return;
+            }
+            if stop {
+                // What can wait should not wait for the next start.
+                while matches!(self.store.tend(), Ok(true)) {}
                 return;
             }
         }
@@ -118,6 +124,15 @@ impl Lane {
                 tracing::error!(?timer, %failure, "a timer was refused");
                 self.timers.put_off(timer, now);
             }
+            self.accept(batch, changes);
+        }
+    }
+
+    fn take_presented(&mut self, batch: &mut Batch, now: Timestamp) {
+        let presented = std::mem::take(&mut *self.inner.presented.lock());
+        for (agent, up_to) in presented {
+            // Of an agent that has left in the meantime it does not matter.
+            let (changes, _) = self.decide(Command::Present { agent, up_to }, None, now);
             self.accept(batch, changes);
         }
     }
@@ -241,6 +256,7 @@ impl Lane {
                 for (reply, result) in batch.replies {
                     let _ = reply.send(result);
                 }
+                self.inner.live.tell(&batch.changes.notices);
                 self.inner.wake.tell(&batch.changes);
                 true
             }
@@ -262,7 +278,8 @@ impl Lane {
         if self.inner.is_broken() {
             return Err(Failure::Down);
         }
-        if batch.changes.is_empty() && batch.forgotten.is_empty() {
+        let changes = &batch.changes;
+        if changes.is_empty() && changes.mailboxes.is_empty() && batch.forgotten.is_empty() {
             return Ok(());
         }
         let committed = self.store.commit(&batch.changes, &batch.forgotten);

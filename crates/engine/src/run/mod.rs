@@ -7,6 +7,7 @@ mod history;
 mod inbox;
 mod jobs;
 mod lane;
+mod live;
 mod readers;
 mod start;
 #[cfg(test)]
@@ -35,6 +36,8 @@ use crate::secret::HubSecret;
 use crate::store::{Key, Page, Reader, Row, StoreError};
 pub use history::{Cursor, Side};
 use inbox::Marks;
+pub use live::Listener;
+use live::Live;
 use readers::Readers;
 pub use start::{Setup, Started};
 use wake::Wake;
@@ -110,7 +113,10 @@ struct Inner {
     world: RwLock<World>,
     readers: Arc<Readers>,
     wake: Wake,
+    live: Live,
     marks: Mutex<Marks>,
+    /// How far readers have been handed their inboxes, waiting for the lane.
+    presented: Mutex<HashMap<AgentId, u64>>,
     /// Signs of life that wait for the lane, the newest of each agent.
     signs: Mutex<HashMap<AgentId, Timestamp>>,
     /// The store has something to tidy up when the lane is idle.
@@ -152,6 +158,7 @@ impl Engine {
         use rialto_core::money::Credits;
         Ok(match receipt {
             Receipt::Nothing => Answer::Done,
+            Receipt::Message(notice) => Answer::Sent { notice, repeated: true },
             Receipt::Refused(refusal) => return Err(Failure::Refused(refusal)),
             Receipt::Agent(id) => {
                 let found =
@@ -209,6 +216,23 @@ impl Engine {
         if known.is_none_or(|seen| now.since(seen) >= SIGNS_APART) {
             self.wake();
         }
+    }
+
+    /// Notes how far an agent's readers have been handed its inbox; costs no write of its own, and
+    /// a crash may forget it, which repeats a notice and loses none.
+    pub fn presented(&self, agent: AgentId, up_to: u64) {
+        if self.look(|world| world.mailbox(agent).presented) >= up_to {
+            return;
+        }
+        let mut presented = self.inner.presented.lock();
+        let known = presented.entry(agent).or_default();
+        *known = up_to.max(*known);
+    }
+
+    /// How far an agent's readers have been handed its inbox, or the agent has acknowledged it.
+    pub fn read_to(&self, agent: AgentId) -> u64 {
+        let noted = self.inner.presented.lock().get(&agent).copied().unwrap_or(0);
+        self.look(|world| world.mailbox(agent).read()).max(noted)
     }
 
     /// Has the lane look at what is due, for clocks that move by hand.

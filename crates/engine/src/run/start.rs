@@ -12,6 +12,7 @@ use rialto_core::world::{Rules, World};
 use tokio::sync::{mpsc, watch};
 
 use super::lane::Lane;
+use super::live::Live;
 use super::readers::Readers;
 use super::timers::{Timers, keep_time};
 use super::wake::Wake;
@@ -54,7 +55,9 @@ impl Engine {
             world: RwLock::new(world.clone()),
             readers: Readers::new(readers?),
             wake: Wake::default(),
+            live: Live::default(),
             marks: Mutex::default(),
+            presented: Mutex::default(),
             signs: Mutex::default(),
             untidy: AtomicBool::new(false),
             clock,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
+use rialto_core::agent::key::Holder;
 use rialto_core::changes::Changes;
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::Job;
@@ -101,6 +102,16 @@ impl Wake {
             if !agents.is_empty() {
                 for notice in &batch.notices {
                     if let Some(one) = notice.to.and_then(|to| agents.get(&to)?.upgrade()) {
+                        one.notify_waiters();
+                    }
+                }
+                // Whoever reads for an agent must hear that its key or the agent is gone.
+                let keys = batch.keys.values().filter_map(|key| match key.holder {
+                    Holder::Agent(agent) => Some(agent),
+                    Holder::Operator => None,
+                });
+                for agent in batch.agents.keys().copied().chain(keys) {
+                    if let Some(one) = agents.get(&agent).and_then(Weak::upgrade) {
                         one.notify_waiters();
                     }
                 }

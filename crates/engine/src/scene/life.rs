@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rialto_core::agent::Liveness;
 use rialto_core::agent::key::Holder;
 use rialto_core::alias::Digest;
-use rialto_core::command::{Canceller, Command, JobRef, PushEnd};
+use rialto_core::command::{Canceller, Command, JobRef, PushEnd, Turn};
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::{Job, Policy, Requester, Selection};
 use rialto_core::memory::Kept;
@@ -16,7 +16,7 @@ use rialto_core::world::World;
 use crate::run::{Engine, Failure};
 use crate::testkit::StandingClock;
 
-use super::{HOME, enrol, grant, open, pay, report};
+use super::{HOME, enrol, grant, open, pay, report, said};
 
 /// Random numbers from a seed.
 #[derive(Clone, Debug)]
@@ -211,9 +211,18 @@ impl Life {
 
     fn talk(&mut self, from: AgentId, agents: &[AgentId]) -> Command {
         let to = self.dice.pick(agents).copied().unwrap_or_default();
-        match self.dice.roll(3) {
+        match self.dice.roll(5) {
             0 => Command::Ack { agent: to, up_to: self.dice.roll(40) },
-            _ => Command::Send { from, to, body: format!("{{\"n\":{}}}", self.fresh()) },
+            1 => Command::Present { agent: to, up_to: self.dice.roll(40) },
+            _ => {
+                let mut order = said(from, to, &format!("{{\"n\":{}}}", self.fresh()));
+                let conversation = "talk".to_owned();
+                let (number, content) =
+                    (self.dice.roll(9), Digest::of(&[&[self.dice.roll(2) as u8]]));
+                order.turn = (number < 4).then_some(Turn { conversation, number, content });
+                order.url = (number > 6).then(|| "https://elsewhere.example/in".to_owned());
+                Command::Send(Box::new(order))
+            }
         }
     }
 
@@ -237,7 +246,7 @@ impl Life {
                 under_way.sort();
                 let notice = self.dice.pick(&under_way).copied().unwrap_or_default();
                 let ended = match self.dice.roll(3) {
-                    0 => PushEnd::Delivered,
+                    0 => PushEnd::Delivered { reply: Some("{}".to_owned()) },
                     1 => PushEnd::Gone,
                     _ => PushEnd::Failed {
                         why: "no".to_owned(),

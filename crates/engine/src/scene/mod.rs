@@ -18,7 +18,7 @@ use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::{Rules, World};
 
 pub use life::Life;
-pub use orders::{LEASE, enrol, grant, open, pay, report};
+pub use orders::{LEASE, enrol, grant, open, pay, report, said, say};
 pub use picture::picture;
 
 /// The protocol everybody here is native to.

@@ -2,7 +2,7 @@
 
 use rialto_core::agent::{Liveness, Skill};
 use rialto_core::alias::Digest;
-use rialto_core::command::{Actor, Command, Enrol, JobRef, OpenJob, Pay, ReportWork};
+use rialto_core::command::{Actor, Command, Enrol, JobRef, OpenJob, Pay, ReportWork, SendMessage};
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::{Policy, Requester, Selection};
 use rialto_core::time::{Millis, Timestamp};
@@ -14,6 +14,18 @@ use super::{HOME, credits};
 pub const LEASE: Millis = Millis::minutes(1);
 /// How long a job may take in all.
 const LIFE: Millis = Millis::hours(1);
+
+/// A message that goes to the inbox and nowhere else.
+pub fn said(from: AgentId, to: AgentId, body: &str) -> SendMessage {
+    let (body, words) = (body.to_owned(), HOME);
+    let (from, url, first_try, turn) = (Some(from), None, Millis(0), None);
+    SendMessage { from, to, words, body, url, first_try, turn, by_operator: false }
+}
+
+/// The order to send one.
+pub fn say(from: AgentId, to: AgentId, body: &str) -> Command {
+    Command::Send(Box::new(said(from, to, body)))
+}
 
 /// A registration of an agent that always has time.
 pub fn enrol(native: &str, owner: &str, skills: &[(&str, &str)]) -> Enrol {

@@ -29,6 +29,7 @@ pub fn picture(world: &World, now: Timestamp) -> Vec<String> {
         let asked: Vec<_> = world.asked_by(agent.id).map(|job| job.id).collect();
         lines.push(format!("{agent:?} {found:?} {:?}", world.name_of(agent.id, HOME)));
         lines.push(format!("{:?} {keys:?} {work:?} {asked:?}", world.desk(agent.id)));
+        lines.push(format!("{:?}", world.mailbox(agent.id)));
         lines.push(format!("online {}", world.is_online(agent.id, now)));
     }
     let mut jobs: Vec<_> = world.live_jobs().collect();

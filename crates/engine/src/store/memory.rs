@@ -11,7 +11,7 @@ use rialto_core::event::Line;
 use rialto_core::id::{AnswerId, EntryId, EventId, JobId, NoticeId, OutcomeId, TransferId};
 use rialto_core::job::Job;
 use rialto_core::ledger::{Entry, Transfer};
-use rialto_core::notice::Notice;
+use rialto_core::notice::{Arrival, Notice};
 use rialto_core::reputation::Outcome;
 
 use super::{Key, Page, Reader, Row, Store, StoreError};
@@ -25,6 +25,7 @@ struct Tables {
     transfers: BTreeMap<TransferId, Arc<Transfer>>,
     entries: BTreeMap<EntryId, Entry>,
     notices: BTreeMap<NoticeId, Arc<Notice>>,
+    arrivals: BTreeMap<NoticeId, Arrival>,
     outcomes: BTreeMap<OutcomeId, Outcome>,
     lines: BTreeMap<EventId, Arc<Line>>,
 }
@@ -88,6 +89,7 @@ impl Tables {
         let at_hand = &mut self.at_hand;
         at_hand.agents.extend(batch.agents.clone());
         at_hand.desks.extend(batch.desks.clone());
+        at_hand.mailboxes.extend(batch.mailboxes.clone());
         at_hand.owners.extend(batch.owners.clone());
         at_hand.keys.extend(batch.keys.clone());
         at_hand.turns.extend(batch.turns.clone());
@@ -115,6 +117,7 @@ impl Tables {
         self.transfers.extend(batch.transfers.iter().map(|one| (one.id, one.clone())));
         self.entries.extend(batch.entries.iter().map(|one| (one.id, one.clone())));
         self.notices.extend(batch.notices.iter().map(|one| (one.id, one.clone())));
+        self.arrivals.extend(batch.arrivals.iter().map(|one| (one.notice, one.clone())));
         self.outcomes.extend(batch.outcomes.iter().map(|one| (one.id, one.clone())));
         self.lines.extend(batch.lines.iter().map(|one| (one.id, one.clone())));
     }
@@ -129,6 +132,7 @@ impl Tables {
             Key::Transfer(id) => self.transfers.get(&id).cloned().map(Row::Transfer),
             Key::Entry(id) => self.entries.get(&id).cloned().map(Row::Entry),
             Key::Notice(id) => self.notices.get(&id).map(|one| Row::Notice(Notice::clone(one))),
+            Key::Arrival(id) => self.arrivals.get(&id).cloned().map(Row::Arrival),
             Key::Outcome(id) => self.outcomes.get(&id).cloned().map(Row::Outcome),
         }
     }

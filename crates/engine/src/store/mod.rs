@@ -13,7 +13,7 @@ use rialto_core::event::Line;
 use rialto_core::id::{AnswerId, EntryId, EventId, JobId, NoticeId, OutcomeId, TransferId};
 use rialto_core::job::Job;
 use rialto_core::ledger::{Entry, Transfer};
-use rialto_core::notice::Notice;
+use rialto_core::notice::{Arrival, Notice};
 use rialto_core::reputation::Outcome;
 
 /// What goes wrong with a store.
@@ -47,6 +47,7 @@ pub enum Key {
     Transfer(TransferId),
     Entry(EntryId),
     Notice(NoticeId),
+    Arrival(NoticeId),
     Outcome(OutcomeId),
 }
 
@@ -58,6 +59,7 @@ pub enum Row {
     Transfer(Arc<Transfer>),
     Entry(Entry),
     Notice(Notice),
+    Arrival(Arrival),
     Outcome(Outcome),
     Line(Line),
 }

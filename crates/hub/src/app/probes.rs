@@ -1,7 +1,5 @@
 //! Probes: is it alive, is it ready, how is it doing.
 
-use std::time::Instant;
-
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -9,8 +7,6 @@ use axum::routing::get;
 use http::StatusCode;
 use rialto_engine::Engine;
 use rialto_protocols::face::{Listed, Reach};
-use rialto_protocols::kit::stamp;
-use serde_json::json;
 
 use crate::telemetry::{CONTENT_TYPE, Extra, Metrics};
 
@@ -19,7 +15,6 @@ use crate::telemetry::{CONTENT_TYPE, Extra, Metrics};
 pub struct Probes {
     pub engine: Engine,
     pub metrics: Metrics,
-    pub started: Instant,
 }
 
 /// The probes' routes.
@@ -27,7 +22,6 @@ pub fn routes(probes: Probes) -> Router {
     Router::new()
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
-        .route("/health", get(health))
         .route("/metrics", get(metrics))
         .with_state(probes)
 }
@@ -44,7 +38,6 @@ pub fn listed() -> Vec<Listed> {
     vec![
         one("/livez", "Whether the process is alive"),
         one("/readyz", "Whether the hub takes writes"),
-        one("/health", "How the hub is doing"),
         one("/metrics", "Numbers for Prometheus"),
     ]
 }
@@ -54,24 +47,6 @@ async fn ready(State(probes): State<Probes>) -> Response {
         true => "ready\n".into_response(),
         false => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n").into_response(),
     }
-}
-
-async fn health(State(probes): State<Probes>) -> Response {
-    let now = probes.engine.now();
-    let agents = probes.engine.look(|world| world.agents().filter(|agent| agent.active).count());
-    let writable = probes.engine.is_writable();
-    let body = json!({
-        "success": writable,
-        "data": {
-            "status": if writable { "ok" } else { "unavailable" },
-            "version": env!("CARGO_PKG_VERSION"),
-            "uptime_seconds": probes.started.elapsed().as_secs(),
-            "agents_registered": agents,
-        },
-        "metadata": {"timestamp": stamp::millis(now)},
-    });
-    let status = if writable { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, axum::Json(body)).into_response()
 }
 
 async fn metrics(State(probes): State<Probes>) -> Response {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rialto_core::agent::key::Holder;
 use rialto_core::alias::Digest;
@@ -22,12 +22,12 @@ use rialto_engine::store::sqlite::SqliteStore;
 use rialto_engine::store::{Store, StoreError};
 use rialto_engine::{Engine, Failure, Setup, Started};
 use rialto_protocols::face::{self, Floor, Ground, Settings};
-use rialto_protocols::registry;
+use rialto_protocols::{registry, relay};
 use tokio::net::TcpListener;
 
 use super::house::Paths;
 use super::{front_door, probes};
-use crate::config::{Access, Backend, Config, DiscoverEndpoint};
+use crate::config::{Access, Backend, Config, DiscoverEndpoint, FailedStatus, Offline};
 use crate::edge::{self, Front, Hosts, Limits};
 use crate::shutdown::Shutdown;
 use crate::telemetry::Metrics;
@@ -183,7 +183,17 @@ fn floor(config: &Config, engine: Engine, hub_url: String) -> Result<Floor, Star
             hide_endpoints: config.registry.discover_endpoint == DiscoverEndpoint::Hub,
         },
     };
+    let relay = relay::Settings {
+        host: config.relay.host.to_string(),
+        refuse_offline: config.relay.offline == Offline::Fail,
+        failed_is_error: config.relay.failed_status == FailedStatus::Error,
+        retention: config.relay.retention.millis(),
+        show_endpoints: config.relay.show_endpoints,
+        accept_direct: config.relay.accept_direct,
+        writes_per_minute: config.limits.writes_per_minute.max().map_or(0, |max| max.get().into()),
+    };
     Ok(Floor::new(Ground {
+        relay: relay::Room::new(relay, engine.secret()),
         engine,
         egress: Arc::new(egress),
         hub_url: hub_url.trim_end_matches('/').to_owned(),
@@ -202,11 +212,7 @@ fn serve(
 ) -> tokio::task::JoinHandle<()> {
     let counted = floor.engine.clone();
     let metrics = Metrics::new(move || probes::numbers(&counted));
-    let probes = probes::Probes {
-        engine: floor.engine.clone(),
-        metrics: metrics.clone(),
-        started: Instant::now(),
-    };
+    let probes = probes::Probes { engine: floor.engine.clone(), metrics: metrics.clone() };
     let front = Front {
         house: Arc::new(Paths::new(config.http.body_limit.bytes())),
         hosts: Hosts::new(&config.http, bound),

@@ -67,7 +67,7 @@ impl From<Refusal> for Problem {
             Refusal::NotYours => return Self::not_found(),
             Refusal::NothingToMove => return Self::field("/amount", refusal.to_string()),
             Refusal::NoSuchAgent | Refusal::NoSuchOwner { .. } => &NOT_FOUND,
-            Refusal::IdentityDiffers | Refusal::GuestCannotPay => &FORBIDDEN,
+            Refusal::IdentityDiffers | Refusal::GuestCannotPay | Refusal::Blocked => &FORBIDDEN,
             Refusal::IdTaken => &ID_TAKEN,
             Refusal::TooFewCredits => &TOO_FEW_CREDITS,
             Refusal::BudgetTooLow { .. } => &BUDGET_TOO_LOW,
@@ -82,6 +82,7 @@ impl From<Refusal> for Problem {
             | Refusal::DeadlineTooSoon
             | Refusal::PaysItself
             | Refusal::NotWhatWasPaid { .. }
+            | Refusal::TooManyBlocked { .. }
             | Refusal::BridgeLoop { .. }
             | Refusal::TooManyAgents { .. }
             | Refusal::Overflow => &REFUSED,

@@ -13,7 +13,6 @@ use super::me::InboxView;
 use super::members::Members;
 use super::notice;
 use super::page::{self, Cursor};
-use super::problem::Problem;
 use super::proof::{AsAgent, Sent};
 
 /// The list, as its cursors name it.
@@ -31,8 +30,7 @@ struct Inbox {
 pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
     let query = page::query(raw.as_deref())?;
     let limit = page::limit(&query)?;
-    let inbox = floor.engine.look(|world| world.desk(by.id).map(|desk| desk.inbox));
-    let inbox = inbox.ok_or_else(Problem::not_found)?;
+    let inbox = floor.engine.look(|world| world.mailbox(by.id));
     let after = match page::place(&query, NOTICES)? {
         Some([after]) => after,
         None => position(&query)?.unwrap_or(inbox.acked),
@@ -56,6 +54,5 @@ pub async fn ack(State(floor): State<Floor>, by: AsAgent, Sent(body): Sent) -> A
     let up_to = f.required("up_to", f.integer("up_to")?)?;
     let up_to = u64::try_from(up_to).map_err(|_| f.fail("up_to", "must not be negative"))?;
     floor.engine.run_once(Command::Ack { agent: by.id, up_to }, by.once).await?;
-    let inbox = floor.engine.look(|world| world.desk(by.id).map(|desk| desk.inbox));
-    Ok(ok(&InboxView::of(inbox.ok_or_else(Problem::not_found)?)))
+    Ok(ok(&InboxView::of(floor.engine.look(|world| world.mailbox(by.id)))))
 }

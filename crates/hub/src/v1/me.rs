@@ -1,7 +1,7 @@
 //! The caller's own view of itself.
 
 use axum::extract::State;
-use rialto_core::agent::Inbox;
+use rialto_core::message::mailbox::Mailbox;
 use rialto_protocols::face::Floor;
 use serde::Serialize;
 
@@ -27,7 +27,7 @@ pub struct InboxView {
 }
 
 impl InboxView {
-    pub fn of(inbox: Inbox) -> Self {
+    pub fn of(inbox: Mailbox) -> Self {
         Self { head: inbox.head, acked: inbox.acked }
     }
 }
@@ -40,7 +40,7 @@ pub async fn show(State(floor): State<Floor>, by: AsAgent) -> Answered {
         Some(Me {
             agent: AgentView::own(world, by.id, now)?,
             account: AccountView::of(owner),
-            inbox: InboxView::of(world.desk(by.id)?.inbox),
+            inbox: InboxView::of(world.mailbox(by.id)),
             jobs_in_hand: world.jobs_in_hand(by.id),
         })
     });

@@ -1,8 +1,12 @@
 //! Messages: one agent writes to another, whatever protocol either is at home in.
 
 use axum::extract::State;
+use rialto_core::alias::Protocol;
 use rialto_core::answer::Answer;
-use rialto_core::command::Command;
+use rialto_core::command::{Command, SendMessage};
+use rialto_core::time::Millis;
+use rialto_engine::Failure;
+use rialto_engine::store::{Key, Row};
 use rialto_protocols::face::{Floor, Trouble};
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson::{self, Json, Kind};
@@ -16,11 +20,13 @@ use super::proof::{AsAgent, Sent, is_registered};
 /// Largest message (T44): inboxes and streams hold many of them.
 const MESSAGE_MAX: usize = 64 << 10;
 
+/// What messages written here are said to be in: any JSON.
+const WORDS: Protocol = Protocol::new("v1");
+
 #[derive(Serialize)]
 struct Accepted {
-    /// Its place in the receiver's inbox; `null` when a repeat finds the message sent, but not
-    /// where.
-    position: Option<u64>,
+    /// Its place in the receiver's inbox.
+    position: u64,
 }
 
 /// `POST /v1/messages`: from the caller's agent into somebody's inbox.
@@ -37,10 +43,21 @@ pub async fn send(State(floor): State<Floor>, by: AsAgent, Sent(sent): Sent) -> 
         let to = names::find(world, &name, "/to")?;
         is_registered(world, to).then_some(to).ok_or_else(Problem::not_found)
     })?;
-    let command = Command::Send { from: by.id, to, body };
-    let position = match floor.engine.run_once(command, by.once).await?.answer {
-        Answer::Position(position) => Some(position),
-        _ => None,
+    let order = SendMessage {
+        from: Some(by.id),
+        to,
+        words: WORDS,
+        body,
+        url: None,
+        first_try: Millis(0),
+        turn: None,
+        by_operator: false,
+    };
+    let sent = floor.engine.run_once(Command::Send(Box::new(order)), by.once).await?;
+    let Answer::Sent { notice, .. } = sent.answer else { return Err(Failure::Fault.into()) };
+    let position = match floor.engine.row(Key::Notice(notice)).await? {
+        Some(Row::Notice(notice)) => notice.position,
+        _ => return Err(Failure::Fault.into()),
     };
     Ok(ok(&Accepted { position }))
 }

@@ -45,8 +45,8 @@ impl Told {
                 members.with("epoch", epoch)
             }
             News::OffersWanted { closes, .. } => members.with("closes", time(*closes)),
-            News::Message { from, body } => {
-                members.with("from", from.0).with("body", write::verbatim(body))
+            News::Message { from, body, .. } => {
+                members.with("from", from.map(|from| from.0)).with("body", write::verbatim(body))
             }
             News::Ended { .. } | News::Queued { .. } => members,
         };

@@ -1,6 +1,7 @@
 //! A protocol's face: what it shows the hub, and what the hub gives it.
 
 pub mod caller;
+pub mod naming;
 pub mod once;
 pub mod route;
 pub mod sent;
@@ -15,7 +16,7 @@ use rialto_engine::Engine;
 use rialto_engine::delivery::Courier;
 use rialto_engine::delivery::egress::Egress;
 
-use crate::registry;
+use crate::{registry, relay};
 pub use route::{Listed, Reach, Route};
 
 /// What every protocol stands on. Shared by everybody, so cloning it costs nothing.
@@ -30,6 +31,7 @@ pub struct Ground {
     pub hub_url: String,
     pub body_limit: usize,
     pub settings: Settings,
+    pub relay: relay::Room,
     /// Requests with an idempotency key that are running now.
     pub running: once::Running,
 }
@@ -98,6 +100,16 @@ pub trait Face: Send + Sync {
 
     /// Its own names for a new agent of any protocol.
     fn alias(&self, home: Protocol, native: &str, name: &str) -> Option<String>;
+
+    /// The longest body it reads, where others read `general` bytes.
+    fn body_limit(&self, general: usize) -> usize {
+        general
+    }
+
+    /// Whether paths that belong to nobody are refused in its shape.
+    fn owns_the_rest(&self) -> bool {
+        false
+    }
 }
 
 /// Couriers of all protocols.

@@ -7,5 +7,6 @@
 pub mod fields;
 pub mod ijson;
 pub mod query;
+pub mod sse;
 pub mod stamp;
 pub mod write;

@@ -160,6 +160,8 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
         Refusal::NothingToMove => (400, INVALID_REQUEST),
         Refusal::JobNotPaid { .. } | Refusal::AlreadySettled { .. } => (409, TRANSFER_FAILED),
         Refusal::InboxFull => (429, "RATE_LIMITED"),
+        Refusal::Blocked => (403, "FORBIDDEN"),
+        Refusal::TooManyBlocked { .. } => (400, INVALID_REQUEST),
         Refusal::BridgeLoop { .. } => (422, "CONFLICT"),
     };
     let mut failure = Failure::new(status, code, refusal.to_string());

@@ -65,7 +65,7 @@ pub fn jobs_url(endpoint: &str) -> String {
 
 /// What a worker's answer to a job means. The job decides; the push itself is over either way.
 fn worked(job: &Job, epoch: u32, answer: &Result<Answer, SendError>) -> Verdict {
-    let done = |commands| Verdict { arrived: Arrived::Yes, commands };
+    let done = |commands| Verdict { arrived: Arrived::Yes { reply: None }, commands };
     let Some(worker) = job.worker() else { return done(Vec::new()) };
     let unusable = |why: &str| done(vec![translate::unusable(JobRef::Id(job.id), worker, why)]);
     match answer {
@@ -108,7 +108,7 @@ fn said(job: &Job, answer: &Answer) -> Result<ResultPost, String> {
 /// A callback has arrived when it is answered 2xx.
 fn called_back(answer: &Result<Answer, SendError>) -> Verdict {
     let arrived = match answer {
-        Ok(answer) if (200..300).contains(&answer.status) => Arrived::Yes,
+        Ok(answer) if (200..300).contains(&answer.status) => Arrived::Yes { reply: None },
         Ok(answer) if answer.status == 410 => Arrived::Gone,
         Ok(answer) => Arrived::No(format!("answered HTTP {}", answer.status)),
         Err(SendError::TimedOut) => Arrived::No("no answer in time".to_owned()),

@@ -9,7 +9,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use rialto_core::alias::Protocol;
 use rialto_engine::delivery::Courier;
-use uuid::Uuid;
 
 use super::codes::{self, Failure};
 use super::courier::RegistryCourier;
@@ -18,15 +17,12 @@ use super::{ID, examples};
 use crate::face::caller::Caller;
 use crate::face::once::{Words, at_most_once};
 use crate::face::route::{listed, router};
-use crate::face::{Face, Floor, Listed, Reach, Route, Trouble};
+use crate::face::{Face, Floor, Listed, Reach, Route, Trouble, naming};
 use crate::kit::fields::Malformed;
 use crate::kit::ijson::{self, Json, Kind};
 
 /// This protocol's face.
 pub struct Registry;
-
-/// The namespace of names the hub gives to agents of other protocols.
-const ALIASES: Uuid = Uuid::from_u128(0xb26b_c05a_86f5_5456_bb53_ffeb_a844_57cc);
 
 const TABLE: &[Route<Floor>] = &[
     Route {
@@ -257,7 +253,7 @@ impl Face for Registry {
     }
 
     fn alias(&self, home: Protocol, native: &str, _name: &str) -> Option<String> {
-        Some(Uuid::new_v5(&ALIASES, format!("{home}:{native}").as_bytes()).to_string())
+        Some(naming::uuid(home, native).to_string())
     }
 }
 

@@ -1,4 +1,5 @@
 //! The bare echo: the least a server can do with a registry job, which is to parse it and answer.
+//! Messages of the relay it leaves to `postbox`.
 //!
 //! It reads the same body as the hub into a type and answers with a body of the same shape and
 //! size, over the same HTTP library, on as many threads. It proves, decides and stores nothing: the
@@ -20,6 +21,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
+
+use super::postbox;
 
 /// What an answer says if the job named no time of its own.
 const SOME_TIME: &str = "2026-01-01T00:00:00Z";
@@ -62,6 +65,7 @@ impl Echo {
         let router = Router::new()
             .route("/jobs", post(answer))
             .route("/registry/jobs", post(answer))
+            .route("/relay/messages", post(postbox::take))
             .with_state(Arc::new(worker));
         runtime.spawn(async move { axum::serve(listener, router).await });
         Ok(Self { address, runtime: Some(runtime) })

@@ -10,6 +10,15 @@ use rialto_hub::shutdown::{Shutdown, Trigger};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
+/// What a hub under load must not stop at: limits are there for one caller, and this is a crowd.
+pub const SETTINGS: [(&str, &str); 5] = [
+    ("limits.registrations_per_minute", "0"),
+    ("limits.writes_per_minute", "0"),
+    ("limits.inbox_pending", "0"),
+    ("http.max_connections", "50000"),
+    ("http.max_connections_per_address", "50000"),
+];
+
 /// A running hub; it ends when this is dropped.
 pub struct BenchHub {
     pub address: SocketAddr,
@@ -28,13 +37,12 @@ impl BenchHub {
             .enable_all()
             .build()?;
         let dir = tempfile::Builder::new().prefix("rialto-bench-").tempdir()?;
-        let flags = [
+        let mut flags = vec![
             ("http.listen", "127.0.0.1:0".to_owned()),
             ("data.dir", dir.path().display().to_string()),
             ("store.backend", backend.to_owned()),
-            ("limits.registrations_per_minute", "0".to_owned()),
-            ("limits.writes_per_minute", "0".to_owned()),
         ];
+        flags.extend(SETTINGS.map(|(key, value)| (key, value.to_owned())));
         let loaded = Loaded::load(Posture::Serve, None, std::iter::empty(), &flags);
         let loaded = loaded.map_err(io::Error::other)?;
         let (trigger, shutdown) = Shutdown::manual();

@@ -1,25 +1,25 @@
 //! The load client: a number of keep-alive connections that ask as fast as they are answered, or
 //! at a given rate.
 //!
-//! It speaks HTTP/1.1 through hyper's bare connections, without a pool or redirects, because on one
-//! machine every cycle of the client is taken from the server. What to ask and what counts as a
-//! good answer is the caller's; what is made of the figures is for `report`.
+//! It speaks HTTP/1.1 over bare connections, a `wire` or a `line`, without a pool or redirects,
+//! because on one machine every cycle of the client is taken from the server. What to ask and what
+//! counts as a good answer is the caller's; what is made of the figures is for `report`.
 
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http_body_util::Full;
-use hyper::header::{CONTENT_TYPE, HOST, HeaderName};
+use hyper::header::{CONTENT_TYPE, HeaderName};
 use hyper::http::HeaderValue;
 use hyper::{HeaderMap, Method, StatusCode};
 use tokio::net::TcpStream;
 
 use super::measured::{Measured, Tally, Trouble};
-use super::wire::Wire;
+use super::wire::{Asked, Talk};
 
 /// How long a connection that broke waits before it is made again, so that a server that is gone
 /// is not hammered.
@@ -154,13 +154,28 @@ impl Request {
 ///
 /// Blocks the calling thread until the last answer is there. Fails only if the plan makes no sense
 /// or the server cannot be reached at all; whatever goes wrong later is part of the result.
-pub fn run<A, C>(plan: &Plan, ask: A, check: C) -> io::Result<Measured>
+pub(super) fn run<A, C, R>(plan: &Plan, ask: A, check: C) -> io::Result<Measured>
 where
-    A: Fn(usize, u64) -> Request + Send + Sync + 'static,
+    A: Fn(usize, u64) -> R + Send + Sync + 'static,
     C: Fn(StatusCode, &[u8]) -> bool + Send + Sync + 'static,
+    R: Asked,
+{
+    run_timed(plan, ask, check).map(|(measured, _)| measured)
+}
+
+/// The same for those who measure something else meanwhile: says also when it was measured.
+pub(super) fn run_timed<A, C, R>(
+    plan: &Plan,
+    ask: A,
+    check: C,
+) -> io::Result<(Measured, Range<Instant>)>
+where
+    A: Fn(usize, u64) -> R + Send + Sync + 'static,
+    C: Fn(StatusCode, &[u8]) -> bool + Send + Sync + 'static,
+    R: Asked,
 {
     plan.check()?;
-    let scenario = Arc::new(Scenario { plan: *plan, host: host(plan.address)?, ask, check });
+    let scenario = Arc::new(Scenario { plan: *plan, ask, check });
     // Connected before the clock starts, and from here, so that an absent server is told at once.
     let mut dealt: Vec<Vec<(usize, std::net::TcpStream)>> = Vec::new();
     dealt.resize_with(plan.threads.min(plan.connections), Vec::new);
@@ -181,11 +196,7 @@ where
         let done = worker.join().map_err(|_| io::Error::other("a client thread panicked"))?;
         tally.add(done?);
     }
-    Ok(tally.measured(plan))
-}
-
-fn host(address: SocketAddr) -> io::Result<HeaderValue> {
-    HeaderValue::try_from(address.to_string()).map_err(io::Error::other)
+    Ok((tally.measured(plan), phases.measured_from..phases.until))
 }
 
 fn connect(address: SocketAddr) -> io::Result<std::net::TcpStream> {
@@ -214,20 +225,20 @@ impl Phases {
 /// What all connections of a run have in common.
 struct Scenario<A, C> {
     plan: Plan,
-    host: HeaderValue,
     ask: A,
     check: C,
 }
 
 /// One thread of the client: its own runtime, so that a connection never changes threads.
-fn work<A, C>(
+fn work<A, C, R>(
     scenario: Arc<Scenario<A, C>>,
     phases: Phases,
     streams: Vec<(usize, std::net::TcpStream)>,
 ) -> io::Result<Tally>
 where
-    A: Fn(usize, u64) -> Request + Send + Sync + 'static,
+    A: Fn(usize, u64) -> R + Send + Sync + 'static,
     C: Fn(StatusCode, &[u8]) -> bool + Send + Sync + 'static,
+    R: Asked,
 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // Shared by tasks of one thread only: the lock is never waited for.
@@ -270,17 +281,18 @@ struct Visitor<A, C> {
     tally: Arc<Mutex<Tally>>,
 }
 
-impl<A, C> Visitor<A, C>
+impl<A, C, R> Visitor<A, C>
 where
-    A: Fn(usize, u64) -> Request,
+    A: Fn(usize, u64) -> R,
     C: Fn(StatusCode, &[u8]) -> bool,
+    R: Asked,
 {
     async fn visit(self, stream: TcpStream) {
-        let mut wire = Wire::over(stream).await.ok();
+        let mut wire = R::Wire::over(stream).await.ok();
         for n in 0.. {
             let Some(turn) = self.turn(n).await else { break };
             // Making the request and judging the answer is our time, not the server's.
-            let request = self.request(n);
+            let request = (self.scenario.ask)(self.connection, n);
             let now = Instant::now();
             let began = turn.latest.map_or(now, |latest| now.min(latest));
             let answer = self.exchange(&mut wire, request).await;
@@ -325,10 +337,9 @@ where
 
     async fn exchange(
         &self,
-        wire: &mut Option<Wire>,
-        request: Result<hyper::Request<Full<Bytes>>, Trouble>,
+        wire: &mut Option<R::Wire>,
+        request: R,
     ) -> Result<(StatusCode, Bytes), Trouble> {
-        let request = request?;
         let Plan { address, patience, .. } = self.scenario.plan;
         let exchanged = tokio::time::timeout(patience, async {
             // A server may close a connection between two requests; that is no error.
@@ -337,23 +348,13 @@ where
             {
                 return kept.exchange(request).await;
             }
-            wire.insert(Wire::to(address).await?).exchange(request).await
+            wire.insert(R::Wire::to(address).await?).exchange(request).await
         });
         exchanged.await.unwrap_or(Err(Trouble::TimedOut))
     }
 
     fn judge(&self, status: StatusCode, body: &[u8]) -> Result<(), Trouble> {
         if (self.scenario.check)(status, body) { Ok(()) } else { Err(Trouble::wrong(status, body)) }
-    }
-
-    fn request(&self, n: u64) -> Result<hyper::Request<Full<Bytes>>, Trouble> {
-        let Request { method, path, headers, body } = (self.scenario.ask)(self.connection, n);
-        let mut request = hyper::Request::new(Full::new(body));
-        *request.method_mut() = method;
-        *request.uri_mut() = path.try_into().map_err(Trouble::broken)?;
-        *request.headers_mut() = headers;
-        request.headers_mut().insert(HOST, self.scenario.host.clone());
-        Ok(request)
     }
 
     fn record(&self, turn: Turn, began: Instant, ended: Instant, outcome: Result<(), Trouble>) {

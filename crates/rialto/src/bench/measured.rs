@@ -154,6 +154,16 @@ impl Trouble {
     }
 }
 
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wrong { status, sample } => write!(f, "{status} {sample}"),
+            Self::Broken(why) => f.write_str(why),
+            Self::TimedOut => f.write_str("no answer in time"),
+        }
+    }
+}
+
 /// What one thread of the client has counted so far.
 pub(super) struct Tally {
     nanoseconds: Histogram<u64>,
@@ -179,20 +189,12 @@ impl Tally {
     }
 
     pub(super) fn trouble(&mut self, trouble: Trouble) {
-        let told = match trouble {
-            Trouble::Wrong { status, sample } => {
-                *self.errors.by_status.entry(status).or_default() += 1;
-                format!("{status} {sample}")
-            }
-            Trouble::Broken(why) => {
-                self.errors.broken += 1;
-                why
-            }
-            Trouble::TimedOut => {
-                self.errors.timed_out += 1;
-                "no answer in time".to_owned()
-            }
-        };
+        let told = trouble.to_string();
+        match trouble {
+            Trouble::Wrong { status, .. } => *self.errors.by_status.entry(status).or_default() += 1,
+            Trouble::Broken(_) => self.errors.broken += 1,
+            Trouble::TimedOut => self.errors.timed_out += 1,
+        }
         self.errors.first.get_or_insert(told);
     }
 

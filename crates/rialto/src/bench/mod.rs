@@ -3,20 +3,32 @@
 //! A rate alone says more about the machine than about the hub. So the hub is measured next to a
 //! bare [`echo`] of the same bodies, by the same [`load`] client, on the same cores, in [`rounds`]
 //! that take turns, and the [`report`] compares what is left of the echo's rate with the goals.
-//! What is asked of the hub
-//! is for the scenarios: [`jobs`], [`discovery`], [`startup`].
+//! What is asked of the hub is for the scenarios: [`jobs`], [`discovery`], [`startup`], and for the
+//! relay [`send`], [`stored`], [`streams`], [`stalled`].
 
+mod correspondent;
 pub mod discovery;
 pub mod echo;
+mod events;
 mod hub;
+mod inbox;
 pub mod jobs;
+mod letter;
+mod line;
 pub mod load;
 pub mod measured;
 pub mod memory;
+mod office;
 mod people;
+mod postbox;
+mod process;
 pub mod report;
 pub mod rounds;
+pub mod send;
+pub mod stalled;
 pub mod startup;
+pub mod stored;
+pub mod streams;
 mod wire;
 
 #[cfg(test)]

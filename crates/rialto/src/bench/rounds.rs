@@ -62,6 +62,12 @@ impl Series {
         let pairs = self.rounds.iter().zip(&other.rounds);
         median(pairs.map(|(ours, theirs)| figure(ours) / figure(theirs)))
     }
+
+    /// The median over the rounds of how much more this one's figure is than the other's.
+    pub fn difference_to(&self, other: &Self, figure: impl Fn(&Measured) -> f64) -> f64 {
+        let pairs = self.rounds.iter().zip(&other.rounds);
+        median(pairs.map(|(ours, theirs)| figure(ours) - figure(theirs)))
+    }
 }
 
 /// The value in the middle, or between the two in the middle. Not a number if there are no values,
@@ -128,6 +134,7 @@ mod tests {
         assert_eq!(hub.ratio_to(&echo, |round| round.per_second), 0.5);
         assert_eq!(hub.median(|round| round.per_second), 300.0);
         assert_eq!(hub.ratio_to(&echo, |round| round.latency.p99_us), 2.0);
+        assert_eq!(hub.difference_to(&echo, |round| round.per_second), -500.0);
     }
 
     #[test]

@@ -10,7 +10,10 @@ use std::time::Duration;
 use hyper::StatusCode;
 use serde_json::{Value, json};
 
+use super::correspondent::Correspondent;
 use super::echo::{Echo, Worker};
+use super::letter::Letters;
+use super::line::Raw;
 use super::load::{self, Pace, Plan, Request};
 
 const WORKER: &str = "0b7e1a52-4a39-4d50-9c66-9f0a3c9a7d11";
@@ -66,6 +69,37 @@ fn a_closed_loop_counts_what_the_echo_answered() {
     assert!(latency.p50_us > 0.0 && latency.p50_us <= latency.p99_us);
     assert!(latency.p99_us <= latency.max_us);
     assert_eq!((measured.planned_per_second, measured.unsent), (None, 0));
+}
+
+#[test]
+fn letters_over_lean_connections_are_answered_as_a_hub_would() {
+    let echo = echo();
+    let person = |name: &str| Correspondent::new(name.to_owned(), "ca_0f".to_owned());
+    let senders: Vec<_> = (0..4).map(|at| person(&format!("from-{at}@chorus"))).collect();
+    let letters = Letters::new(echo.address(), &senders, &[person("away@chorus")], 10_000);
+    let ask = move |at: usize, n: u64| letters.nth(at, n);
+    let measured = load::run(&brief(echo.address()), ask, |status, body| {
+        let answer: Value = serde_json::from_slice(body).unwrap_or_default();
+        status == StatusCode::ACCEPTED
+            && answer["success"] == true
+            && answer["data"]["delivery"] == "queued"
+    })
+    .unwrap();
+    assert_eq!(measured.errors.total(), 0, "{}", measured.errors);
+    assert!(measured.good > 0);
+}
+
+#[test]
+fn lean_connections_are_made_again_and_give_up_like_the_others() {
+    let raw = |_, _| Raw("GET / HTTP/1.1\r\nhost: x\r\n\r\n".into());
+    let plan = |address| Plan { connections: 1, threads: 1, ..brief(address) };
+    let address = server(|_| "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok");
+    let measured = load::run(&plan(address), raw, |_, body| body == b"ok").unwrap();
+    assert!(measured.good >= 2, "{measured:?}");
+
+    let silent = Plan { patience: Duration::from_millis(50), ..plan(server(|_| "")) };
+    let measured = load::run(&silent, raw, |_, _| true).unwrap();
+    assert!(measured.good == 0 && measured.errors.timed_out > 0, "{measured:?}");
 }
 
 #[test]

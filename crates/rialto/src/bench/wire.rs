@@ -1,7 +1,8 @@
-//! One HTTP/1.1 connection of the load client.
+//! One HTTP/1.1 connection of the load client, through hyper.
 //!
 //! It is driven by whoever waits for its answer: a task of its own, as is usual with hyper, would
-//! cost a switch for every request and every answer.
+//! cost a switch for every request and every answer. `line` is its leaner sister, for requests that
+//! are bytes already.
 
 use std::net::SocketAddr;
 
@@ -9,34 +10,63 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::StatusCode;
 use hyper::client::conn::http1::{self, Connection, SendRequest};
+use hyper::header::{HOST, HeaderValue};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
+use super::load::Request;
 use super::measured::Trouble;
 
-/// One open connection, with at most one request under way.
+/// Something that can be asked, and the kind of connection it is asked on.
+pub(super) trait Asked: Sized + Send + 'static {
+    type Wire: Talk<Self>;
+}
+
+/// A connection with at most one request under way.
+pub(super) trait Talk<R>: Sized + Send {
+    /// Speaks over a connection that is there already.
+    fn over(stream: TcpStream) -> impl Future<Output = Result<Self, Trouble>> + Send;
+
+    /// Waits until a request can be sent; `false` if the connection has been closed.
+    fn is_open(&mut self) -> impl Future<Output = bool> + Send;
+
+    /// Sends a request and waits for the whole answer.
+    fn exchange(
+        &mut self,
+        request: R,
+    ) -> impl Future<Output = Result<(StatusCode, Bytes), Trouble>> + Send;
+
+    /// Connects to a server.
+    fn to(address: SocketAddr) -> impl Future<Output = Result<Self, Trouble>> + Send {
+        async move {
+            let stream = TcpStream::connect(address).await.map_err(Trouble::broken)?;
+            stream.set_nodelay(true).map_err(Trouble::broken)?;
+            Self::over(stream).await
+        }
+    }
+}
+
+/// One open connection.
 pub(super) struct Wire {
+    host: HeaderValue,
     sender: SendRequest<Full<Bytes>>,
     connection: Option<Connection<TokioIo<TcpStream>, Full<Bytes>>>,
 }
 
-impl Wire {
-    /// Connects to a server.
-    pub(super) async fn to(address: SocketAddr) -> Result<Self, Trouble> {
-        let stream = TcpStream::connect(address).await.map_err(Trouble::broken)?;
-        stream.set_nodelay(true).map_err(Trouble::broken)?;
-        Self::over(stream).await
-    }
+impl Asked for Request {
+    type Wire = Wire;
+}
 
-    /// Speaks HTTP over a connection that is there already.
-    pub(super) async fn over(stream: TcpStream) -> Result<Self, Trouble> {
+impl Talk<Request> for Wire {
+    async fn over(stream: TcpStream) -> Result<Self, Trouble> {
+        let host = stream.peer_addr().map_err(Trouble::broken)?.to_string();
+        let host = HeaderValue::try_from(host).map_err(Trouble::broken)?;
         let (sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(Trouble::broken)?;
-        Ok(Self { sender, connection: Some(connection) })
+        Ok(Self { host, sender, connection: Some(connection) })
     }
 
-    /// Waits until a request can be sent; `false` if the connection has been closed.
-    pub(super) async fn is_open(&mut self) -> bool {
+    async fn is_open(&mut self) -> bool {
         let Some(driven) = &mut self.connection else { return false };
         tokio::select! {
             // The connection first: only its own look at the socket tells that the server is gone.
@@ -49,12 +79,9 @@ impl Wire {
         }
     }
 
-    /// Sends a request and waits for the whole answer.
-    pub(super) async fn exchange(
-        &mut self,
-        request: hyper::Request<Full<Bytes>>,
-    ) -> Result<(StatusCode, Bytes), Trouble> {
-        let Self { sender, connection } = self;
+    async fn exchange(&mut self, request: Request) -> Result<(StatusCode, Bytes), Trouble> {
+        let Self { host, sender, connection } = self;
+        let request = made(request, host)?;
         let answer = async {
             let answer = sender.send_request(request).await?;
             let status = answer.status();
@@ -72,4 +99,14 @@ impl Wire {
         *connection = None;
         answer.await.map_err(Trouble::broken)
     }
+}
+
+fn made(request: Request, host: &HeaderValue) -> Result<hyper::Request<Full<Bytes>>, Trouble> {
+    let Request { method, path, headers, body } = request;
+    let mut request = hyper::Request::new(Full::new(body));
+    *request.method_mut() = method;
+    *request.uri_mut() = path.try_into().map_err(Trouble::broken)?;
+    *request.headers_mut() = headers;
+    request.headers_mut().insert(HOST, host.clone());
+    Ok(request)
 }

@@ -6,12 +6,12 @@ use super::complain;
 use crate::bench::jobs::How;
 use crate::bench::load::Pace;
 use crate::bench::report::Report;
-use crate::bench::{discovery, jobs, startup};
+use crate::bench::{discovery, jobs, send, stalled, startup, stored, streams};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  rialto bench\n  rialto bench jobs --rounds 7 --connections 256\n  rialto bench discover --agents 100000 --json"
+    after_help = "Examples:\n  rialto bench\n  rialto bench jobs --rounds 7 --connections 256\n  rialto bench send --stored 10000000 --streams 5000 --stalled 1000\n  rialto bench discover --agents 100000 --json"
 )]
 pub struct Args {
     /// What to measure
@@ -23,12 +23,24 @@ pub struct Args {
     /// Length of one round in seconds
     #[arg(long, default_value_t = 4)]
     seconds: u64,
-    /// Connections of the job scenario
+    /// Connections of the job and send scenarios; letters are also sent over four times as many
     #[arg(long, default_value_t = 64)]
     connections: usize,
     /// Jobs a worker fetches with one poll
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=50))]
     batch: u64,
+    /// Agents that letters are sent to
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    receivers: u32,
+    /// Also send on a hub that keeps this many letters already
+    #[arg(long, value_name = "LETTERS")]
+    stored: Option<u64>,
+    /// Also open this many idle inbox streams and tell what each takes of the hub's memory
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=50_000))]
+    streams: Option<u32>,
+    /// Also let this many readers stall and tell what they cost the others
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=50_000))]
+    stalled: Option<u32>,
     /// Agents of the large crowd
     #[arg(long, default_value_t = 1_000_000)]
     agents: usize,
@@ -48,6 +60,8 @@ enum What {
     All,
     /// Full registry jobs against the echo
     Jobs,
+    /// Letters over the relay against the echo, and all the way to the receivers
+    Send,
     /// Discovery over few and many agents
     Discover,
     /// Start-up time and idle memory
@@ -91,6 +105,25 @@ fn measure(args: &Args) -> std::io::Result<Report> {
         let (measured, met) = discovery::measure(how, args.agents)?;
         series.extend(measured);
         goals.extend(met);
+    }
+    if wants(What::Send) {
+        let receivers = args.receivers as usize;
+        let (measured, met) = send::measure(&how, receivers)?;
+        series.extend(measured);
+        goals.extend(met);
+        if let Some(letters) = args.stored {
+            let (measured, met) = stored::measure(&how, receivers, letters)?;
+            series.extend(measured);
+            goals.extend(met);
+        }
+        if let Some(count) = args.streams {
+            goals.push(streams::measure(count as usize)?);
+        }
+        if let Some(count) = args.stalled {
+            let (measured, met) = stalled::measure(&how, receivers, count as usize)?;
+            series.extend(measured);
+            goals.extend(met);
+        }
     }
     Ok(Report::new(series, goals))
 }

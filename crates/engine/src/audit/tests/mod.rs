@@ -6,7 +6,10 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use rialto_core::agent::Liveness;
-use rialto_core::command::Command;
+use rialto_core::answer::Answer;
+use rialto_core::command::{Command, PushEnd};
+use rialto_core::id::NoticeId;
+use rialto_core::notice::Notice;
 use rialto_core::world::Rules;
 use rusqlite::Connection;
 use serde_json::Value;
@@ -14,8 +17,8 @@ use tempfile::TempDir;
 
 use super::{BREACHES_MAX, Report, audit};
 use crate::run::Started;
-use crate::scene::{DAWN, Life, agent_in, credits, enrol, grant, job_in, open, pay, report};
-use crate::store::sqlite::{FILE, SqliteStore, row};
+use crate::scene::{DAWN, Life, agent_in, credits, enrol, grant, job_in, open, pay, report, said};
+use crate::store::sqlite::{FILE, SqliteStore, notices, row};
 use crate::store::{Store, StoreError};
 use crate::testkit::{StandingClock, engine};
 
@@ -66,6 +69,14 @@ async fn grow(dir: &Path) {
     let order = open(1_000_001, own, "help", "2", second.engine.now());
     let job = run(Command::OpenJob(Box::new(order))).await.expect("somebody takes it");
     run(report(job_in(&job), helper, true, "1")).await.expect("it is its turn");
+    // A message that reached its receiver's own address.
+    let mut sent = said(helper, own, "hello");
+    sent.url = Some("https://cousin.example/in".to_owned());
+    let Ok(Answer::Sent { notice, .. }) = run(Command::Send(Box::new(sent))).await else {
+        panic!("there is room")
+    };
+    let ended = PushEnd::Delivered { reply: Some("{}".to_owned()) };
+    run(Command::PushDone { notice, ended }).await.expect("it was under way");
     stop(second).await;
 }
 
@@ -105,6 +116,15 @@ fn rewrite(db: &Connection, table: &str, id: i64, change: impl FnOnce(&mut Value
     let crc = row::checksum((&key).into(), body.as_bytes());
     let sql = format!("UPDATE {table} SET body = ?1, crc = ?2 WHERE id = ?3");
     db.execute(&sql, rusqlite::params![body, crc, id]).expect("rewritten");
+}
+
+/// Changes a notice and seals it again.
+fn retell(db: &Connection, id: i64, change: impl FnOnce(&mut Notice)) {
+    let id = NoticeId(id.unsigned_abs());
+    let mut notice = notices::get(db, id).expect("readable").expect("the row is there");
+    change(&mut notice);
+    db.execute("DELETE FROM notices WHERE id = ?1", [id.0 as i64]).expect("deleted");
+    notices::append(db, &[Arc::new(notice)]).expect("written");
 }
 
 /// The first number a question gives.

@@ -1,5 +1,7 @@
 //! Breaches planted one by one, each of which must be named by its check.
 
+use rialto_core::notice::News;
+
 use super::*;
 
 /// Plants something in a copy; the given check must be among those that fail.
@@ -209,18 +211,41 @@ fn reputation() {
 
 #[test]
 fn inboxes() {
-    let told = "SELECT max(id) FROM notices WHERE body ->> 'position' > 1";
+    let told = "SELECT max(id) FROM notices WHERE position > 1";
     plant("inbox", "a gap", |db| {
-        rewrite(db, "notices", number(db, told), |notice| add(notice, "/position", 1));
+        retell(db, number(db, told), |notice| notice.position += 1);
     });
     plant("inbox", "a chain that leads elsewhere", |db| {
-        rewrite(db, "notices", number(db, told), |notice| notice["before"] = Value::Null);
+        retell(db, number(db, told), |notice| notice.before = None);
     });
-    plant("inbox", "a head too far", |db| {
-        rewrite(db, "desks", 1, |desk| add(desk, "/inbox/head", 1));
+    let said = "SELECT max(id) FROM notices WHERE follows > 0";
+    plant("inbox", "a message that follows nothing", |db| {
+        retell(db, number(db, said), |notice| {
+            let News::Message { follows, .. } = &mut notice.news else { panic!("a message") };
+            *follows = None;
+        });
     });
-    plant("inbox", "acknowledged before it came", |db| {
-        rewrite(db, "desks", 1, |desk| add(desk, "/inbox/acked", 9_999));
+    let some = "SELECT min(id) FROM mailboxes WHERE body ->> 'head' > 0";
+    for (what, place, more) in [
+        ("a head too far", "/head", 1),
+        ("a head too near", "/head", -1),
+        ("acknowledged before it came", "/acked", 9_999),
+        ("another newest", "/newest", -1),
+        ("more waits than there is", "/messages_waiting", 9_999),
+    ] {
+        plant("inbox", what, |db| {
+            rewrite(db, "mailboxes", number(db, some), |mailbox| add(mailbox, place, more));
+        });
+    }
+    plant("inbox", "a mailbox that was lost", |db| {
+        let sql = format!("DELETE FROM mailboxes WHERE id = ({some})");
+        assert_eq!(db.execute(&sql, []).expect("deleted"), 1);
+    });
+    plant("inbox", "an arrival of nothing", |db| {
+        let body = r#"{"notice":999999,"at":1,"attempts":1,"reply":null}"#;
+        let crc = row::checksum(rusqlite::types::ValueRef::Integer(999_999), body.as_bytes());
+        let sql = "INSERT INTO arrivals (id, body, crc) VALUES (999999, ?1, ?2)";
+        db.execute(sql, rusqlite::params![body, crc]).expect("written");
     });
     plant("inbox", "a push without a notice", |db| {
         let id = number(db, "SELECT max(id) FROM pushes");
@@ -328,6 +353,8 @@ fn checksums_of_every_table() {
         "entries",
         "transfers",
         "notices",
+        "mailboxes",
+        "arrivals",
         "outcomes",
         "lines",
         "claims",

@@ -10,6 +10,7 @@ mod guard;
 mod headers;
 mod hosts;
 mod networks;
+mod opened;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ use reqwest::Client;
 pub use answer::{Answer, SendError};
 pub use dial::{Resolve, Resolving};
 pub use guard::{Blocked, Guard, Target};
+pub use opened::Opened;
 
 use dial::{Dialling, System};
 use hosts::Hosts;
@@ -126,6 +128,29 @@ impl Egress {
             answer::read(response, answer_limit).await
         };
         tokio::time::timeout(self.timeout, call).await.unwrap_or(Err(SendError::TimedOut))
+    }
+
+    /// Posts `body` once and hands the answer over as it comes. Its head and every pause in it may
+    /// take as long as a whole call, all of it `whole_timeout`.
+    pub async fn open(
+        &self,
+        url: &str,
+        headers: Vec<(String, String)>,
+        body: Bytes,
+        answer_limit: usize,
+        whole_timeout: Duration,
+    ) -> Result<Opened<'_>, SendError> {
+        let target = self.guard.check_url(url)?;
+        let headers = headers::read(headers)?;
+        let client = self.client_for(&target)?;
+        let busy = |_| SendError::Unreachable("too many calls to this host at once".to_owned());
+        let slot = self.hosts.enter(target.host(), self.timeout).await.map_err(busy)?;
+        let end = tokio::time::Instant::now() + whole_timeout;
+        let request = client.post(target.url().clone()).headers(headers).body(body);
+        let response = tokio::time::timeout(self.timeout, request.send()).await;
+        let response = response.map_err(|_| SendError::TimedOut)?;
+        let response = response.map_err(|e| answer::from_client(&e))?;
+        Ok(Opened::new(response, answer_limit, self.timeout, end, slot))
     }
 
     fn client_for(&self, target: &Target) -> Result<&Client, SendError> {

@@ -7,7 +7,7 @@ use rialto_core::job::Job;
 
 use super::*;
 use crate::run::{Cursor, Side};
-use crate::scene::{enrol, grant, report};
+use crate::scene::{enrol, grant, report, say};
 
 /// A hub where ada had ten jobs done by bob and five by cyd, and wrote to bob.
 async fn busy(hub: &Hub) -> (AgentId, AgentId) {
@@ -19,8 +19,7 @@ async fn busy(hub: &Hub) -> (AgentId, AgentId) {
         let (skill, by) = if n % 3 == 0 { ("draw", cyd) } else { ("sum", bob) };
         let job = hub.open(hub.ask(n, ada, skill, "3")).await;
         hub.run(report(job, by, n % 5 != 0, "1")).await.expect("it is its turn");
-        let body = format!("{n}");
-        hub.run(Command::Send { from: ada, to: bob, body }).await.expect("there is room");
+        hub.run(say(ada, bob, &format!("{n}"))).await.expect("there is room");
     }
     (ada, bob)
 }
@@ -123,9 +122,9 @@ async fn jobs_and_outcomes_of_an_agent_are_complete() {
 async fn notices_are_complete_and_in_order_from_any_position() {
     let hub = Hub::in_memory();
     let (ada, bob) = busy(&hub).await;
-    let to_bob = (0..900).map(|n| Command::Send { from: ada, to: bob, body: format!("{n}") });
+    let to_bob = (0..900).map(|n| say(ada, bob, &format!("{n}")));
     assert!(together(&hub.engine, to_bob).await.iter().all(Result::is_ok));
-    let inbox = hub.engine.look(|world| world.desk(bob).map(|desk| desk.inbox)).expect("known");
+    let inbox = hub.engine.look(|world| world.mailbox(bob));
     assert_eq!(inbox.head, 10 + 15 + 900);
     for limit in [7, 100, 5_000] {
         let mut after = 0;
@@ -141,7 +140,7 @@ async fn notices_are_complete_and_in_order_from_any_position() {
         assert_eq!(after, inbox.head);
     }
     // New ones after a walk has left its marks, and positions nobody has.
-    hub.run(Command::Send { from: ada, to: bob, body: "new".to_owned() }).await.expect("room");
+    hub.run(say(ada, bob, "new")).await.expect("room");
     let newest = hub.engine.notices_of(bob, inbox.head, 9).await.expect("readable");
     assert_eq!(newest.iter().map(|notice| notice.position).collect::<Vec<_>>(), [inbox.head + 1]);
     assert!(newest.first().is_some_and(|notice| notice.id > NoticeId(900)));

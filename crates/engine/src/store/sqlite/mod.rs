@@ -5,6 +5,8 @@
 
 mod checkpoint;
 pub(crate) mod claims;
+pub(crate) mod mailboxes;
+pub(crate) mod notices;
 pub(crate) mod recall;
 pub(crate) mod row;
 pub(crate) mod schema;
@@ -25,6 +27,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::{Key, Page, Reader, Row, Store, StoreError};
 use checkpoint::{Checkpointer, Gate, Limits};
 use claims::Tail;
+use mailboxes::Behind;
 
 /// The database inside the data directory.
 pub const FILE: &str = "rialto.db";
@@ -58,6 +61,7 @@ pub struct SqliteStore {
     db: Connection,
     path: PathBuf,
     tail: Arc<RwLock<Tail>>,
+    behind: Behind,
     checkpointer: Checkpointer,
     _lock: File,
 }
@@ -80,7 +84,8 @@ impl SqliteStore {
         on_disk(dir)?;
         let tail = Arc::new(RwLock::new(Tail::load(&db)?));
         let checkpointer = Checkpointer::start(&path, &mut db, limits)?;
-        Ok(Self { db, path, tail, checkpointer, _lock: lock })
+        let behind = Behind::default();
+        Ok(Self { db, path, tail, behind, checkpointer, _lock: lock })
     }
 
     /// Runs one transaction: all of it or nothing.
@@ -151,12 +156,23 @@ fn lock(dir: &Path) -> Result<File, StoreError> {
 
 impl Store for SqliteStore {
     fn rebuild(&mut self) -> Result<Changes, StoreError> {
-        recall::rebuild(&self.db)
+        let (at_hand, behind) = recall::rebuild(&self.db)?;
+        self.behind = behind;
+        Ok(at_hand)
     }
 
     fn commit(&mut self, batch: &Changes, forgotten: &[AnswerId]) -> Result<(), StoreError> {
+        if batch.is_empty() && forgotten.is_empty() {
+            self.behind.keep(batch, false);
+            return Ok(());
+        }
+        let all = self.behind.is_far(batch);
         let moved = self.at_once(|store| {
             write::batch(&store.db, batch, forgotten)?;
+            match all {
+                true => mailboxes::catch_up(&store.db, &store.behind, batch)?,
+                false => mailboxes::settle(&store.db, batch)?,
+            }
             claims::append(&store.db, &batch.claims)?;
             let overflow = store.tail.read().overflow(batch.claims.len());
             claims::index(&store.db, &overflow)?;
@@ -167,6 +183,7 @@ impl Store for SqliteStore {
             tail.release(moved);
             tail.keep(&batch.claims);
         }
+        self.behind.keep(batch, all);
         Ok(())
     }
 
@@ -175,6 +192,11 @@ impl Store for SqliteStore {
     }
 
     fn tend(&mut self) -> Result<bool, StoreError> {
+        if !self.behind.is_empty() {
+            let nothing = Changes::default();
+            self.at_once(|store| mailboxes::catch_up(&store.db, &store.behind, &nothing))?;
+            self.behind.clear();
+        }
         let slice = self.tail.read().slice();
         if slice.is_empty() {
             return Ok(false);

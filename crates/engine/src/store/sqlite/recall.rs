@@ -11,23 +11,29 @@ use rialto_core::changes::{Changes, Counters};
 use rialto_core::job::Job;
 use rialto_core::job::select::Turn;
 use rialto_core::memory::Memory;
+use rialto_core::message::mailbox::Mailbox;
 use rialto_core::notice::Push;
 use rialto_core::owner::Owner;
 use rusqlite::{Connection, params};
 use serde::de::DeserializeOwned;
 
 use super::claims::{self, Tail};
+use super::mailboxes::{self, Behind};
+use super::notices;
 use super::row::{all, get, key, read};
 use super::trouble;
 use super::write::COUNTERS;
 use crate::store::{Key, Page, Row, StoreError};
 
-/// Everything that must be at hand.
-pub fn rebuild(db: &Connection) -> Result<Changes, StoreError> {
+/// Everything that must be at hand, and which mailboxes are not written yet.
+pub fn rebuild(db: &Connection) -> Result<(Changes, Behind), StoreError> {
+    let written: Vec<Mailbox> = every(db, "mailboxes")?;
+    let written = written.into_iter().map(|one| (one.agent, one)).collect();
+    let (mailboxes, behind) = mailboxes::rebuild(db, written)?;
     let turns = db.prepare_cached("SELECT skill, body, crc FROM turns").map_err(trouble)?;
     let turns: Vec<Arc<Turn>> = all("turns", turns, [])?;
     let pushes: Vec<Arc<Push>> = every(db, "pushes")?;
-    Ok(Changes {
+    let at_hand = Changes {
         agents: keyed(db, "agents", |row: &Agent| row.id)?,
         desks: keyed(db, "desks", |row: &Desk| row.agent)?,
         owners: keyed(db, "owners", |row: &Owner| row.id)?,
@@ -37,9 +43,11 @@ pub fn rebuild(db: &Connection) -> Result<Changes, StoreError> {
         turns: turns.into_iter().map(|row| (row.skill.clone(), row)).collect(),
         pushes: pushes.into_iter().map(|row| (row.notice, Some(row))).collect(),
         aliases: every::<Alias>(db, "aliases")?,
+        mailboxes,
         next: counters(db)?,
         ..Changes::default()
-    })
+    };
+    Ok((at_hand, behind))
 }
 
 fn keyed<K: Ord, T: DeserializeOwned>(
@@ -84,7 +92,8 @@ pub fn load(db: &Connection, tail: &RwLock<Tail>, wanted: Key) -> Result<Option<
         .map(Row::Job),
         Key::Transfer(id) => get(db, "transfers", id.0)?.map(Row::Transfer),
         Key::Entry(id) => get(db, "entries", id.0)?.map(Row::Entry),
-        Key::Notice(id) => get(db, "notices", id.0)?.map(Row::Notice),
+        Key::Notice(id) => notices::get(db, id)?.map(Row::Notice),
+        Key::Arrival(id) => get(db, "arrivals", id.0)?.map(Row::Arrival),
         Key::Outcome(id) => get(db, "outcomes", id.0)?.map(Row::Outcome),
     })
 }

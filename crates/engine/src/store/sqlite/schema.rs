@@ -25,7 +25,14 @@ const STEPS: &[&str] = &["
                            kind TEXT NOT NULL, payer INTEGER NOT NULL, payee INTEGER NOT NULL,
                            amount INTEGER NOT NULL CHECK (amount > 0));
     CREATE TABLE transfers(id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
-    CREATE TABLE notices  (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
+    -- inbox, before, sender and follows are 0 where there is none; without words the body is JSON.
+    CREATE TABLE notices  (id INTEGER PRIMARY KEY, inbox INTEGER NOT NULL, position INTEGER NOT NULL,
+                           before INTEGER NOT NULL, at INTEGER NOT NULL, sender INTEGER NOT NULL,
+                           follows INTEGER NOT NULL, words TEXT NOT NULL, body TEXT NOT NULL,
+                           crc INTEGER NOT NULL);
+    CREATE TABLE arrivals (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
+    -- May lag behind the notices; opening the store catches up.
+    CREATE TABLE mailboxes(id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
     CREATE TABLE outcomes (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
     CREATE TABLE lines    (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
     CREATE TABLE claims   (id INTEGER PRIMARY KEY, digest BLOB NOT NULL, target TEXT NOT NULL,

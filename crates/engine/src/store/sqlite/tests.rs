@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rialto_core::alias::{Claim, Digest, Target};
+use rialto_core::alias::{Claim, Digest, Protocol, Target};
 use rialto_core::changes::{Changes, Counters};
 use rialto_core::event::Line;
 use rialto_core::id::*;
@@ -33,7 +33,8 @@ fn behind(dir: &Path) -> Connection {
 /// A line and a notice with this much text.
 fn filler(n: u64, bytes: usize) -> Changes {
     let at = Timestamp(i64::try_from(n).expect("small"));
-    let news = News::Message { from: AgentId(1), body: "x".repeat(bytes) };
+    let (words, body) = (Protocol::new("test"), "x".repeat(bytes));
+    let news = News::Message { from: Some(AgentId(1)), words, body, follows: None };
     let notice = Notice { id: NoticeId(n), to: None, position: 0, before: None, at, news };
     Changes {
         notices: vec![Arc::new(notice)],

@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 use serde::Serialize;
 
 use super::row::{encode, key};
-use super::trouble;
+use super::{notices, trouble};
 use crate::store::StoreError;
 
 /// Where the counters stand.
@@ -31,7 +31,8 @@ pub fn batch(db: &Connection, batch: &Changes, forgotten: &[AnswerId]) -> Result
     put(db, "aliases", Append, batch.aliases.iter().map(|row| (row.id.0, row)))?;
     put(db, "memories", Replace, batch.memories.values().map(|row| (row.id.0, row)))?;
     put(db, "transfers", Append, batch.transfers.iter().map(|row| (row.id.0, row)))?;
-    put(db, "notices", Append, batch.notices.iter().map(|row| (row.id.0, row)))?;
+    notices::append(db, &batch.notices)?;
+    put(db, "arrivals", Replace, batch.arrivals.iter().map(|row| (row.notice.0, row)))?;
     put(db, "outcomes", Append, batch.outcomes.iter().map(|row| (row.id.0, row)))?;
     put(db, "lines", Append, batch.lines.iter().map(|row| (row.id.0, row)))?;
     // A finished job never changes again, so it is history as well.

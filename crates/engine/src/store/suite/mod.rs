@@ -5,7 +5,8 @@ mod rows;
 
 use rialto_core::agent::Liveness;
 use rialto_core::alias::Digest;
-use rialto_core::command::Command;
+use rialto_core::answer::Answer;
+use rialto_core::command::{Command, PushEnd};
 use rialto_core::job::Selection;
 use rialto_core::memory::Kept;
 use rialto_core::world::World;
@@ -13,7 +14,7 @@ use rialto_core::world::World;
 use super::Store;
 use super::memory::MemoryStore;
 use super::sqlite::SqliteStore;
-use crate::scene::{self, Script, agent_in, enrol, grant, job_in, open, pay, report};
+use crate::scene::{self, Script, agent_in, enrol, grant, job_in, open, pay, report, said, say};
 
 /// A place where rows are kept, which can be left and entered again.
 pub trait Place {
@@ -100,7 +101,15 @@ pub fn history(script: &mut Script, store: &mut dyn Store) {
     let mut elsewhere = pay(2, "ada", "cyd", "0.25");
     elsewhere.job = Some("elsewhere".to_owned());
     run(Command::Pay(Box::new(elsewhere)));
-    run(Command::Send { from: ada, to: cyd, body: "\"hello\"".to_owned() });
+    run(say(ada, cyd, "\"hello\""));
+    let mut sent = said(bob, cyd, "two\nlines, and \u{2028}");
+    sent.url = Some("https://cyd.example/in".to_owned());
+    let sent = match run(Command::Send(Box::new(sent))) {
+        Answer::Sent { notice, .. } => notice,
+        other => panic!("{other:?}"),
+    };
+    let ended = PushEnd::Delivered { reply: Some("{\"status\":\"ok\"}".to_owned()) };
+    run(Command::PushDone { notice: sent, ended });
     run(Command::Ack { agent: cyd, up_to: 1 });
     let scope = Digest::of(&[b"once"]);
     let kept = Kept::Answer { status: 201, body: "{}".to_owned() };

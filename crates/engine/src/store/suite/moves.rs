@@ -93,7 +93,8 @@ pub fn pushes_appear_and_vanish(place: &mut dyn Place) {
     drop(store);
     let mut store = place.enter();
     assert_eq!(store.rebuild().unwrap().pushes.into_keys().collect::<Vec<_>>(), [notice]);
-    let (_, changes) = script.run(Command::PushDone { notice, ended: PushEnd::Delivered });
+    let (_, changes) =
+        script.run(Command::PushDone { notice, ended: PushEnd::Delivered { reply: None } });
     store.commit(&changes, &[]).expect("there is room");
     assert!(store.rebuild().unwrap().pushes.is_empty());
     // Sent and arrived within one batch: there is nothing to keep.

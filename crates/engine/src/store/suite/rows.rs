@@ -58,6 +58,9 @@ pub fn every_kind_of_row_can_be_loaded(place: &mut dyn Place) {
     for one in &rows.notices {
         same(Key::Notice(one.id), format!("{:?}", Some(Row::Notice(Notice::clone(one)))));
     }
+    for one in &rows.arrivals {
+        same(Key::Arrival(one.notice), format!("{:?}", Some(Row::Arrival(one.clone()))));
+    }
     for one in &rows.outcomes {
         same(Key::Outcome(one.id), format!("{:?}", Some(Row::Outcome(one.clone()))));
     }
@@ -66,11 +69,13 @@ pub fn every_kind_of_row_can_be_loaded(place: &mut dyn Place) {
     }
     let some = [rows.jobs.len(), rows.transfers.len(), rows.outcomes.len(), rows.claims.len()];
     assert!(some.iter().all(|count| *count >= 2), "{some:?}");
+    assert!(!rows.arrivals.is_empty());
     for none in [0, 999, u64::MAX] {
         same(Key::Job(JobId(none)), "None".to_owned());
         same(Key::Transfer(TransferId(none)), "None".to_owned());
         same(Key::Entry(EntryId(none)), "None".to_owned());
         same(Key::Notice(NoticeId(none)), "None".to_owned());
+        same(Key::Arrival(NoticeId(none)), "None".to_owned());
         same(Key::Outcome(OutcomeId(none)), "None".to_owned());
     }
     same(Key::Claim(Digest([9; 16])), "None".to_owned());

@@ -93,8 +93,8 @@ impl Said<'_> {
                 .job("reported_above_price", *job)
                 .with("reported", money(*reported))
                 .with("paid", money(*paid)),
-            Fact::MessageSent { from, to } => {
-                named("message_sent").with("from", from.0).with("to", to.0)
+            Fact::SentByOperator { from, to } => {
+                named("sent_by_operator").with("from", from.0).with("to", to.0)
             }
             Fact::PushDelivered { notice } => push("push_delivered", *notice),
             Fact::PushFailed { notice, attempts } => {
@@ -150,7 +150,7 @@ fn job(fact: &Fact) -> Option<JobId> {
         | Fact::Granted { .. }
         | Fact::Burned { .. }
         | Fact::Transferred { .. }
-        | Fact::MessageSent { .. }
+        | Fact::SentByOperator { .. }
         | Fact::PushDelivered { .. }
         | Fact::PushFailed { .. }
         | Fact::PushGivenUp { .. }

@@ -35,7 +35,7 @@ impl Source {
     /// The newest id there is.
     pub fn head(self, engine: &Engine) -> u64 {
         engine.look(|world| match self {
-            Self::Inbox(agent) => world.desk(agent).map_or(0, |desk| desk.inbox.head),
+            Self::Inbox(agent) => world.mailbox(agent).head,
             Self::History => world.next.event.0 - 1,
         })
     }
@@ -43,9 +43,7 @@ impl Source {
     /// Where a stream begins when nothing is said.
     pub fn start(self, engine: &Engine) -> u64 {
         match self {
-            Self::Inbox(agent) => {
-                engine.look(|world| world.desk(agent).map_or(0, |desk| desk.inbox.acked))
-            }
+            Self::Inbox(agent) => engine.look(|world| world.mailbox(agent).acked),
             Self::History => self.head(engine),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
-use rialto_core::command::{Command, PushEnd};
+use rialto_core::command::Command;
 use rialto_core::id::NoticeId;
 use rialto_core::notice::Push;
 use rialto_core::world::World;
@@ -98,9 +98,7 @@ pub async fn retry(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -
     let notice = notice.map_err(|_| Problem::field("push", "a push is named by its number"))?;
     let push = floor.engine.look(|world| world.push(notice).cloned());
     let push = push.ok_or_else(Problem::not_found)?;
-    let why = push.trouble.clone().unwrap_or_else(|| "called forward by the operator".to_owned());
-    let ended = PushEnd::Failed { why, next_try: Some(floor.engine.now()) };
-    floor.engine.run_once(Command::PushDone { notice, ended }, by.once).await?;
+    floor.engine.run_once(Command::PushAgain { notice }, by.once).await?;
     let refs = Refs::look_up(&floor.engine, notice::job(&push.news), []).await?;
     let now = floor.engine.look(|world| world.push(notice).cloned());
     // It may have arrived in this very moment.

@@ -9,9 +9,9 @@ use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use rialto_core::agent::key::Holder;
 use rialto_core::agent::{Liveness, Skill};
-use rialto_core::alias::Digest;
+use rialto_core::alias::{Digest, Protocol};
 use rialto_core::answer::Answer;
-use rialto_core::command::{Actor, Command, Enrol, JobRef, OpenJob, ReportWork};
+use rialto_core::command::{Actor, Command, Enrol, JobRef, OpenJob, ReportWork, SendMessage};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Policy, Requester, Selection};
 use rialto_core::money::Credits;
@@ -69,7 +69,9 @@ impl Hub {
         let started = engine(Box::new(store), rules, clock.clone()).expect("memory is there");
         let engine = started.engine;
         let egress = Egress::new(EgressSettings::default()).expect("the defaults work");
+        let relay = rialto_protocols::relay::Settings::default();
         let floor = Floor::new(Ground {
+            relay: rialto_protocols::relay::Room::new(relay, engine.secret()),
             engine: engine.clone(),
             egress: Arc::new(egress),
             hub_url: "http://hub.example".to_owned(),
@@ -175,8 +177,17 @@ impl Hub {
     }
 
     pub async fn say(&self, from: &Agent, to: &Agent, body: &str) {
-        let command = Command::Send { from: from.id, to: to.id, body: body.to_owned() };
-        self.engine.run(command).await.expect("a message");
+        let order = SendMessage {
+            from: Some(from.id),
+            to: to.id,
+            words: Protocol::new("v1"),
+            body: body.to_owned(),
+            url: None,
+            first_try: Millis(0),
+            turn: None,
+            by_operator: false,
+        };
+        self.engine.run(Command::Send(Box::new(order))).await.expect("a message");
     }
 
     pub fn request(method: Method, path: &str, key: &str, body: &str) -> Request<Body> {

@@ -4,7 +4,9 @@ mod calls;
 mod failures;
 mod hostile;
 mod names;
+mod onslaught;
 mod server;
+mod urls;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

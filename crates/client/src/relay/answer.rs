@@ -1,0 +1,89 @@
+//! A server's answers, taken out of the response envelope.
+
+use reqwest::{RequestBuilder, StatusCode};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::line;
+use crate::call::{CallError, retry_after};
+
+/// The longest answer that is read: a full page of the longest messages.
+pub(super) const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// One answer: the JSON text of its data, and what is told besides.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// The data as it came.
+    pub(super) data: Box<RawValue>,
+    /// Leads to the rest of a list.
+    pub(super) next_cursor: Option<String>,
+    /// Whether the server remembered this answer from an earlier request with the same key.
+    pub(super) replayed: bool,
+}
+
+#[derive(Deserialize)]
+struct Wrapper {
+    data: Box<RawValue>,
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    next_cursor: Option<String>,
+}
+
+impl Answer {
+    /// Asks, and reads what comes back; anything but a success is an error.
+    pub(super) async fn ask(request: RequestBuilder) -> Result<Self, CallError> {
+        let mut answer = line::send(request).await?;
+        let after = retry_after(answer.headers());
+        let replayed = answer.headers().contains_key("idempotency-replayed");
+        let status = answer.status();
+        let body = line::body(&mut answer, ANSWER_BYTES_MAX).await?;
+        match status.is_success() {
+            true => Self::read(&body, replayed),
+            false => Err(line::refusal_of(status, after, &body)),
+        }
+    }
+
+    fn read(body: &[u8], replayed: bool) -> Result<Self, CallError> {
+        let Wrapper { data, metadata } = from_json(body)?;
+        Ok(Self { data, next_cursor: metadata.next_cursor, replayed })
+    }
+
+    /// The data as a value.
+    pub(super) fn value<T: DeserializeOwned>(&self) -> Result<T, CallError> {
+        from_json(self.data.get().as_bytes())
+    }
+}
+
+/// Reads a body that should be JSON of a known form.
+pub(super) fn from_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, CallError> {
+    serde_json::from_slice(body).map_err(|error| CallError::Unreadable(error.to_string()))
+}
+
+/// Whether a status says that there is nothing at a path, rather than that something is wrong.
+pub(super) fn is_absent(status: StatusCode) -> bool {
+    let busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
+    status.is_redirection() || status.is_client_error() && !busy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_is_kept_as_it_came() {
+        let body = br#"{"success":true,"data":{"n": 1.00},"metadata":{"next_cursor":"c"}}"#;
+        let answer = Answer::read(body, false).expect("an answer");
+        assert_eq!(answer.data.get(), r#"{"n": 1.00}"#);
+        assert_eq!(answer.next_cursor.as_deref(), Some("c"));
+        assert!(Answer::read(br#"{"data":[]}"#, false).expect("bare").next_cursor.is_none());
+        for body in ["", "[]", "{}", "<html>"] {
+            assert!(Answer::read(body.as_bytes(), false).is_err(), "{body}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The line to one server: its origin, the key to show it, and how long to wait for what.
+//!
+//! Nothing sent over a line leaves the origin it was made for: redirects are not followed, and
+//! every URL is checked before the key goes along.
+
+use std::time::Duration;
+
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use url::{Origin, Url};
+
+use super::key::Key;
+use crate::call::{CallError, refused, retry_after};
+
+/// The longest wait for a connection.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
+/// The longest a call may take; a server may itself wait half a minute for a receiver.
+const CALL_TIME_MAX: Duration = Duration::from_secs(45);
+/// The longest silence on an open stream. Servers break it every 15 to 30 seconds.
+const SILENCE_MAX: Duration = Duration::from_secs(90);
+
+/// One server, reached with or without a key.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    http: reqwest::Client,
+    origin: Origin,
+    key: Option<Key>,
+}
+
+impl Line {
+    /// A line to the origin of `url`.
+    pub(super) fn new(url: &Url) -> Result<Self, CallError> {
+        let built = reqwest::Client::builder()
+            .connect_timeout(CONNECT_TIME_MAX)
+            .read_timeout(SILENCE_MAX)
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .build();
+        match built {
+            Ok(http) => Ok(Self { http, origin: url.origin(), key: None }),
+            Err(error) => Err(CallError::Unreachable { url: url.to_string(), error }),
+        }
+    }
+
+    /// The same line with a key.
+    pub(super) fn with_key(&self, key: Key) -> Self {
+        Self { key: Some(key), ..self.clone() }
+    }
+
+    /// A request that ends in time.
+    pub(super) fn request(&self, method: Method, url: Url) -> Result<RequestBuilder, CallError> {
+        self.stream(method, url).map(|request| request.timeout(CALL_TIME_MAX))
+    }
+
+    /// A request whose answer may go on for as long as it does not fall silent.
+    pub(super) fn stream(&self, method: Method, url: Url) -> Result<RequestBuilder, CallError> {
+        if url.origin() != self.origin {
+            return Err(CallError::Unreadable(format!("{url} is not on the server it came from")));
+        }
+        let request = self.http.request(method, url);
+        Ok(match &self.key {
+            Some(key) => request.bearer_auth(key.reveal()),
+            None => request,
+        })
+    }
+}
+
+/// Sends a request and waits for the head of its answer.
+pub(super) async fn send(request: RequestBuilder) -> Result<Response, CallError> {
+    request.send().await.map_err(failed)
+}
+
+/// The whole body of an answer, which may have `max` bytes.
+pub(super) async fn body(answer: &mut Response, max: usize) -> Result<Vec<u8>, CallError> {
+    let mut body = Vec::new();
+    while let Some(piece) = answer.chunk().await.map_err(failed)? {
+        if body.len() + piece.len() > max {
+            return Err(CallError::Unreadable(format!("it has more than {max} bytes")));
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(body)
+}
+
+/// What an answer refuses, with its body read.
+pub(super) async fn refusal(mut answer: Response, max: usize) -> CallError {
+    let (status, after) = (answer.status(), retry_after(answer.headers()));
+    match body(&mut answer, max).await {
+        Ok(body) => refusal_of(status, after, &body),
+        Err(error) => error,
+    }
+}
+
+/// What a body refuses.
+pub(super) fn refusal_of(status: StatusCode, after: Option<Duration>, body: &[u8]) -> CallError {
+    refused(status, after, &String::from_utf8_lossy(body))
+}
+
+/// Why nothing, or not everything, came back.
+pub(super) fn failed(error: reqwest::Error) -> CallError {
+    let url = error.url().map(Url::to_string).unwrap_or_default();
+    if error.is_builder() {
+        return CallError::invalid("the key or a header has characters that cannot be sent", None);
+    }
+    match error.is_timeout() {
+        true => CallError::TimedOut { url },
+        false => CallError::Unreachable { url, error: error.without_url() },
+    }
+}
+
+/// Reads the URL of a server or an endpoint.
+pub(super) fn http_url(text: &str) -> Result<Url, CallError> {
+    let example = || Some("write it like http://127.0.0.1:7425".to_owned());
+    let no_url = |_| CallError::invalid(format!("{text:?} is no URL"), example());
+    let url = Url::parse(text.trim()).map_err(no_url)?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err(CallError::invalid(format!("{text:?} is no http or https URL"), example()));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(CallError::invalid("the URL has a user or password in it", example()));
+    }
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_http_urls_are_called() {
+        for text in ["http://127.0.0.1:7425", "https://hub.example/relay", " http://[::1]:1/ "] {
+            assert!(http_url(text).is_ok(), "{text}");
+        }
+        for text in ["", "hub.example", "ftp://hub.example", "http://", "http://me:pw@hub.example"]
+        {
+            assert!(http_url(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_line_ends_at_its_origin() {
+        let url = |text| Url::parse(text).expect(text);
+        let line = Line::new(&url("http://127.0.0.1:1/a")).expect("a client");
+        assert!(line.request(Method::GET, url("http://127.0.0.1:1/b")).is_ok());
+        for other in ["http://127.0.0.1:2/a", "https://127.0.0.1:1/a", "http://localhost:1/a"] {
+            assert!(line.request(Method::GET, url(other)).is_err(), "{other}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! relay, from the client's side: register, write, listen; with a server or from agent to agent.
+//!
+//! A [`Server`] is found by its well-known document and does what the protocol offers. An [`Inbox`]
+//! listens to it, however often the line breaks. [`direct`] needs no server at all.
+
+mod announcement;
+mod answer;
+pub mod direct;
+mod history;
+mod inbox;
+mod key;
+mod letter;
+mod line;
+mod message;
+mod once;
+mod outcome;
+mod record;
+mod retry;
+mod send;
+mod server;
+mod signature;
+mod words;
+
+#[cfg(test)]
+mod testing;
+
+pub use announcement::{Announcement, Registered};
+pub use history::{Past, Span};
+pub use inbox::{Inbox, Listen};
+pub use key::Key;
+pub use letter::{Draft, Letter};
+pub use message::Message;
+pub use outcome::{Outcome, Sent};
+pub use record::{Filter, Record};
+pub use retry::Retry;
+pub use rialto_protocols::relay::Format;
+pub use send::{Answered, Order};
+pub use server::{Acked, Server};
+pub use signature::{NotVerified, WebhookSecret};
+pub use words::{Said, Words};

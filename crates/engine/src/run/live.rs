@@ -1,0 +1,145 @@
+//! Live inboxes: who reads now, and the newest of what they are about to read.
+//!
+//! Every agent that is being read has a short memory of what was committed for it last. A reader
+//! that keeps up finds its next notices there and never touches the store; one that does not finds
+//! a gap and reads the store, which is the buffer for everything else. So a slow reader costs
+//! nothing and slows nobody.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rialto_core::id::AgentId;
+use rialto_core::notice::{News, Notice};
+
+use super::Engine;
+
+/// Notices remembered for one agent, and the bytes of messages among them.
+const RECENT: usize = 64;
+const RECENT_BYTES: usize = 256 << 10;
+
+/// Everybody who is being read.
+#[derive(Default)]
+pub struct Live {
+    inboxes: Mutex<HashMap<AgentId, Recent>>,
+}
+
+/// One agent's readers and its newest notices, without gap.
+#[derive(Default)]
+struct Recent {
+    readers: usize,
+    notices: VecDeque<Arc<Notice>>,
+    bytes: usize,
+}
+
+impl Recent {
+    fn keep(&mut self, notice: &Arc<Notice>) {
+        self.bytes += size(notice);
+        self.notices.push_back(notice.clone());
+        while self.notices.len() > RECENT || self.bytes > RECENT_BYTES {
+            let Some(oldest) = self.notices.pop_front() else { break };
+            self.bytes -= size(&oldest);
+        }
+    }
+}
+
+fn size(notice: &Notice) -> usize {
+    match &notice.news {
+        News::Message { body, .. } => body.len(),
+        _ => 0,
+    }
+}
+
+impl Live {
+    /// Remembers what was committed for those who are being read.
+    pub fn tell(&self, notices: &[Arc<Notice>]) {
+        let mut inboxes = self.inboxes.lock();
+        if inboxes.is_empty() {
+            return;
+        }
+        for notice in notices {
+            if let Some(recent) = notice.to.and_then(|to| inboxes.get_mut(&to)) {
+                recent.keep(notice);
+            }
+        }
+    }
+}
+
+/// Somebody reading an inbox, until dropped.
+pub struct Listener {
+    engine: Engine,
+    agent: AgentId,
+}
+
+impl Engine {
+    /// Begins to read an agent's inbox. From here on nothing committed for it is missed.
+    pub fn listen(&self, agent: AgentId) -> Listener {
+        self.inner.live.inboxes.lock().entry(agent).or_default().readers += 1;
+        Listener { engine: self.clone(), agent }
+    }
+
+    /// Whether somebody reads the agent's inbox now.
+    pub fn is_heard(&self, agent: AgentId) -> bool {
+        self.inner.live.inboxes.lock().contains_key(&agent)
+    }
+
+    /// How many readers there are, of all agents together.
+    pub fn listeners(&self) -> usize {
+        self.inner.live.inboxes.lock().values().map(|recent| recent.readers).sum()
+    }
+}
+
+impl Listener {
+    /// What follows a position, if it is remembered without gap; else it has to be read.
+    pub fn after(&self, position: u64) -> Option<Vec<Arc<Notice>>> {
+        let inboxes = self.engine.inner.live.inboxes.lock();
+        let notices = &inboxes.get(&self.agent)?.notices;
+        let first = notices.front()?.position;
+        // Positions have no gap, so the place of the next one can be counted.
+        let skipped = usize::try_from((position + 1).checked_sub(first)?).ok()?;
+        let found: Vec<_> = notices.iter().skip(skipped).cloned().collect();
+        (!found.is_empty()).then_some(found)
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let mut inboxes = self.engine.inner.live.inboxes.lock();
+        if let Some(recent) = inboxes.get_mut(&self.agent) {
+            recent.readers -= 1;
+            if recent.readers == 0 {
+                inboxes.remove(&self.agent);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rialto_core::alias::Protocol;
+    use rialto_core::id::NoticeId;
+    use rialto_core::time::Timestamp;
+
+    use super::*;
+
+    fn notice(position: u64, bytes: usize) -> Arc<Notice> {
+        let (words, body) = (Protocol::new("test"), "x".repeat(bytes));
+        let news = News::Message { from: Some(AgentId(1)), words, body, follows: None };
+        let (id, to) = (NoticeId(position), Some(AgentId(1)));
+        Arc::new(Notice { id, to, position, before: None, at: Timestamp(0), news })
+    }
+
+    #[test]
+    fn only_the_newest_are_remembered_by_number_and_by_size() {
+        let mut recent = Recent::default();
+        for position in 1..=100 {
+            recent.keep(&notice(position, 10));
+        }
+        assert_eq!((recent.notices.len(), recent.bytes), (RECENT, RECENT * 10));
+        assert_eq!(recent.notices.front().map(|one| one.position), Some(37));
+        recent.keep(&notice(101, RECENT_BYTES - 5));
+        assert_eq!(recent.notices.len(), 1);
+        recent.keep(&notice(102, RECENT_BYTES + 1));
+        assert_eq!((recent.notices.len(), recent.bytes), (0, 0));
+    }
+}

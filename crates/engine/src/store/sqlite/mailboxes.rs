@@ -1,0 +1,127 @@
+//! Mailboxes: rows that may lag behind.
+//!
+//! A message moves the mailboxes of its sender and its receiver. Writing two rows in random places
+//! for every appended one would cost more than the message itself, and all they say can be told from
+//! the notices. So a mailbox is written when an agent acknowledges something, when the lane is idle,
+//! and otherwise with all others once in a while; opening the store catches up from the notices that
+//! came after.
+
+use std::collections::BTreeMap;
+
+use rialto_core::changes::Changes;
+use rialto_core::id::{AgentId, NoticeId};
+use rialto_core::message::mailbox::Mailbox;
+use rialto_core::notice::News;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, params};
+
+use super::row::{encode, key, read as read_row};
+use super::{notices, trouble};
+use crate::store::StoreError;
+
+/// Notices a start may have to catch up on: a few hundredths of a second.
+const BEHIND_MAX: usize = 16_384;
+/// Where it is said up to which notice the table is complete.
+const WRITTEN: &str = "mailboxes_written";
+
+/// What the table lacks.
+#[derive(Default)]
+pub struct Behind {
+    mailboxes: BTreeMap<AgentId, Mailbox>,
+    notices: usize,
+    newest: NoticeId,
+}
+
+impl Behind {
+    /// Whether the table should catch up with this batch.
+    pub fn is_far(&self, batch: &Changes) -> bool {
+        self.notices + batch.notices.len() >= BEHIND_MAX
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.mailboxes.is_empty()
+    }
+
+    /// Takes in a committed batch, whose settled mailboxes are written, or all of them.
+    pub fn keep(&mut self, batch: &Changes, all: bool) {
+        if all {
+            *self = Self { newest: self.newest, ..Self::default() };
+        } else {
+            self.notices += batch.notices.len();
+            self.mailboxes.extend(batch.mailboxes.iter().map(|(id, one)| (*id, *one)));
+        }
+        self.newest = batch.notices.last().map_or(self.newest, |notice| notice.id);
+    }
+
+    /// The table has all of it.
+    pub fn clear(&mut self) {
+        *self = Self { newest: self.newest, ..Self::default() };
+    }
+}
+
+/// Writes the mailboxes that cannot wait.
+pub fn settle(db: &Connection, batch: &Changes) -> Result<(), StoreError> {
+    put(db, batch.settled.iter().filter_map(|id| batch.mailboxes.get(id)))
+}
+
+/// Writes everything the table lacks, with a batch that comes on top of it.
+pub fn catch_up(db: &Connection, behind: &Behind, batch: &Changes) -> Result<(), StoreError> {
+    let older = behind.mailboxes.iter().filter(|(id, _)| !batch.mailboxes.contains_key(id));
+    put(db, older.map(|(_, one)| one))?;
+    put(db, batch.mailboxes.values())?;
+    let newest = batch.notices.last().map_or(behind.newest, |notice| notice.id);
+    let (body, crc) = encode(ValueRef::Text(WRITTEN.as_bytes()), &newest)?;
+    let sql = "INSERT OR REPLACE INTO state (name, body, crc) VALUES (?1, ?2, ?3)";
+    let mut statement = db.prepare_cached(sql).map_err(trouble)?;
+    statement.execute(params![WRITTEN, body, crc]).map_err(trouble)?;
+    Ok(())
+}
+
+fn put<'m>(
+    db: &Connection,
+    mailboxes: impl Iterator<Item = &'m Mailbox>,
+) -> Result<(), StoreError> {
+    let sql = "INSERT OR REPLACE INTO mailboxes (id, body, crc) VALUES (?1, ?2, ?3)";
+    let mut statement = db.prepare_cached(sql).map_err(trouble)?;
+    for mailbox in mailboxes {
+        let id = key(mailbox.agent.0);
+        let (body, crc) = encode(ValueRef::Integer(id), mailbox)?;
+        statement.execute(params![id, body, crc]).map_err(trouble)?;
+    }
+    Ok(())
+}
+
+/// The notice up to which the table is complete.
+pub fn written_to(db: &Connection) -> Result<NoticeId, StoreError> {
+    let sql = "SELECT name, body, crc FROM state WHERE name = ?1";
+    let mut statement = db.prepare_cached(sql).map_err(trouble)?;
+    let mut rows = statement.query([WRITTEN]).map_err(trouble)?;
+    let found = rows.next().map_err(trouble)?;
+    found.map_or(Ok(NoticeId(0)), |row| read_row("state", row))
+}
+
+/// The table as it would be if it did not lag, and what it lacks.
+pub fn rebuild(
+    db: &Connection,
+    mut known: BTreeMap<AgentId, Mailbox>,
+) -> Result<(BTreeMap<AgentId, Mailbox>, Behind), StoreError> {
+    let mut behind = Behind { newest: written_to(db)?, ..Behind::default() };
+    let mut statement = db.prepare(&notices::after(behind.newest)).map_err(trouble)?;
+    let mut rows = statement.query([]).map_err(trouble)?;
+    while let Some(row) = rows.next().map_err(trouble)? {
+        let notice = notices::read(row)?;
+        let mut moved = Vec::with_capacity(2);
+        if let Some(to) = notice.to {
+            known.entry(to).or_insert_with(|| Mailbox::new(to)).receive(&notice);
+            moved.push(to);
+        }
+        if let News::Message { from: Some(from), .. } = notice.news {
+            known.entry(from).or_insert_with(|| Mailbox::new(from)).wrote(notice.id);
+            moved.push(from);
+        }
+        behind.mailboxes.extend(moved.into_iter().map(|id| (id, known[&id])));
+        behind.notices += 1;
+        behind.newest = notice.id;
+    }
+    Ok((known, behind))
+}

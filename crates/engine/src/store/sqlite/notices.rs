@@ -1,0 +1,115 @@
+//! Notices: the table that grows fastest. A message's text stands in a column as it was written, so
+//! that neither writing nor reading it costs an escape; what else is told is JSON.
+
+use rialto_core::alias::Protocol;
+use rialto_core::id::{AgentId, NoticeId};
+use rialto_core::notice::{News, Notice};
+use rialto_core::time::Timestamp;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row, params};
+use std::sync::Arc;
+
+use super::row::{key, odd};
+use super::trouble;
+use crate::store::StoreError;
+
+const COLUMNS: &str = "id, inbox, position, before, at, sender, follows, words, body, crc";
+
+/// Adds notices at the end.
+pub fn append(db: &Connection, notices: &[Arc<Notice>]) -> Result<(), StoreError> {
+    let sql =
+        format!("INSERT INTO notices ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)");
+    let mut statement = db.prepare_cached(&sql).map_err(trouble)?;
+    for notice in notices {
+        let written;
+        let (sender, follows, words, body) = match &notice.news {
+            News::Message { from, words, body, follows } => {
+                let from = from.map_or(0, |from| key(from.0));
+                (from, named(*follows), words.as_str(), body.as_str())
+            }
+            other => {
+                written = serde_json::to_string(other).map_err(odd)?;
+                (0, 0, "", written.as_str())
+            }
+        };
+        let (id, inbox) = (key(notice.id.0), notice.to.map_or(0, |to| key(to.0)));
+        let (position, before) = (key(notice.position), named(notice.before));
+        let numbers = [id, inbox, position, before, notice.at.0, sender, follows];
+        let crc = checksum(numbers, words, body);
+        let [id, inbox, position, before, at, sender, follows] = numbers;
+        statement
+            .execute(params![id, inbox, position, before, at, sender, follows, words, body, crc])
+            .map_err(trouble)?;
+    }
+    Ok(())
+}
+
+/// One notice.
+pub fn get(db: &Connection, id: NoticeId) -> Result<Option<Notice>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM notices WHERE id = ?1");
+    let mut statement = db.prepare_cached(&sql).map_err(trouble)?;
+    let mut rows = statement.query([key(id.0)]).map_err(trouble)?;
+    rows.next().map_err(trouble)?.map(read).transpose()
+}
+
+/// The question for all notices after one, in order.
+pub fn after(id: NoticeId) -> String {
+    format!("SELECT {COLUMNS} FROM notices WHERE id > {} ORDER BY id", id.0)
+}
+
+/// A row of the table, if it is what was written.
+pub fn read(row: &Row<'_>) -> Result<Notice, StoreError> {
+    let mut numbers = [0_i64; 7];
+    for (at, number) in numbers.iter_mut().enumerate() {
+        *number = row.get_ref(at).map_err(trouble)?.as_i64().map_err(odd)?;
+    }
+    let [id, inbox, position, before, at, sender, follows] = numbers;
+    let wrong = |why: &str| StoreError::Corrupt(format!("row {id} of notices {why}"));
+    let text = |at: usize| match row.get_ref(at).map_err(trouble)? {
+        ValueRef::Text(bytes) => std::str::from_utf8(bytes).map_err(|_| wrong("is no text")),
+        _ => Err(wrong("is no text")),
+    };
+    let (words, body) = (text(7)?, text(8)?);
+    let crc = row.get_ref(9).map_err(trouble)?.as_i64();
+    if crc.ok() != Some(i64::from(checksum(numbers, words, body))) {
+        return Err(wrong("fails its checksum"));
+    }
+    let news = match words {
+        "" => serde_json::from_str(body).map_err(|_| wrong("makes no sense"))?,
+        _ => News::Message {
+            from: (sender != 0).then_some(AgentId(sender.unsigned_abs())),
+            words: Protocol::read(words).ok_or_else(|| wrong("is in nobody's words"))?,
+            body: body.to_owned(),
+            follows: unnamed(follows),
+        },
+    };
+    Ok(Notice {
+        id: NoticeId(id.unsigned_abs()),
+        to: (inbox != 0).then_some(AgentId(inbox.unsigned_abs())),
+        position: position.unsigned_abs(),
+        before: unnamed(before),
+        at: Timestamp(at),
+        news,
+    })
+}
+
+/// Ids start at 1, so 0 is nobody.
+fn named(id: Option<NoticeId>) -> i64 {
+    id.map_or(0, |id| key(id.0))
+}
+
+fn unnamed(id: i64) -> Option<NoticeId> {
+    (id != 0).then_some(NoticeId(id.unsigned_abs()))
+}
+
+fn checksum(numbers: [i64; 7], words: &str, body: &str) -> u32 {
+    let mut bytes = [0_u8; 56];
+    for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
+        place.copy_from_slice(&number.to_be_bytes());
+    }
+    let mut hash = crc32fast::Hasher::new();
+    hash.update(&bytes);
+    hash.update(words.as_bytes());
+    hash.update(body.as_bytes());
+    hash.finalize()
+}

@@ -1,0 +1,64 @@
+//! What names the hub gives are made of, the same in every protocol.
+
+use rialto_core::alias::Protocol;
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+use uuid::Uuid;
+
+/// The namespace of names the hub gives to agents of other protocols.
+const NAMESPACE: Uuid = Uuid::from_u128(0xb26b_c05a_86f5_5456_bb53_ffeb_a844_57cc);
+/// Longest slug.
+const SLUG_MAX: usize = 40;
+
+/// The one UUID that an agent has in all protocols it is not at home in.
+pub fn uuid(home: Protocol, native: &str) -> Uuid {
+    Uuid::new_v5(&NAMESPACE, format!("{home}:{native}").as_bytes())
+}
+
+/// A display name as a piece of an address: plain lower-case letters, digits and dashes.
+pub fn slug(name: &str) -> String {
+    let plain = name.nfkd().filter(|c| !is_combining_mark(*c)).flat_map(char::to_lowercase);
+    let mut slug = String::with_capacity(SLUG_MAX);
+    for c in plain {
+        let dash = !c.is_ascii_alphanumeric();
+        if dash && (slug.is_empty() || slug.ends_with('-')) {
+            continue;
+        }
+        slug.push(if dash { '-' } else { c });
+        if slug.len() == SLUG_MAX {
+            break;
+        }
+    }
+    let slug = slug.trim_end_matches('-');
+    if slug.is_empty() { "agent".to_owned() } else { slug.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_books_worked_names() {
+        let registry = Protocol::new("registry");
+        let id = uuid(registry, "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f");
+        assert_eq!(id.to_string(), "20917bb1-7e13-5f41-9321-10f5be2a3322");
+        assert_eq!(slug("Text-Analyst-3000"), "text-analyst-3000");
+        let relay = uuid(Protocol::new("relay"), "alice@chorus").to_string();
+        assert_eq!(relay, "a6ee3ec5-dd35-589a-917a-ea2c3a03e30f");
+    }
+
+    #[test]
+    fn a_slug_is_short_plain_and_never_empty() {
+        for (name, expected) in [
+            ("Café  au Lait!", "cafe-au-lait"),
+            ("--x--", "x"),
+            ("下午", "agent"),
+            ("", "agent"),
+            ("ﬁne", "fine"),
+        ] {
+            assert_eq!(slug(name), expected);
+        }
+        let long = slug(&"ab ".repeat(30));
+        assert!(long.len() <= SLUG_MAX && !long.ends_with('-'), "{long}");
+    }
+}

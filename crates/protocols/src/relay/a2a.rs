@@ -1,0 +1,207 @@
+//! Envelopes inside A2A messages: taken out on arrival, put in for whoever asked for it.
+//!
+//! The envelope itself stays the same text; A2A is only the paper around it.
+
+use std::borrow::Cow;
+
+use super::shape::text;
+use crate::kit::fields::Malformed;
+use crate::kit::ijson::{Json, Kind};
+
+/// The media type of an envelope.
+pub const MEDIA_TYPE: &str = "application/vnd.chorus.envelope+json";
+
+/// How a receiver wants its envelopes wrapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// A2A 1.0: parts are told apart by their members.
+    A2a10,
+    /// A2A 0.3: parts are told apart by `kind`.
+    A2a03,
+}
+
+impl Format {
+    /// The format with this text.
+    pub fn read(text: &str) -> Option<Self> {
+        [Self::A2a10, Self::A2a03].into_iter().find(|format| format.as_str() == text)
+    }
+
+    /// As it stands in `envelope_format`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::A2a10 => "a2a-1.0",
+            Self::A2a03 => "a2a-0.3",
+        }
+    }
+}
+
+/// An envelope as it stood in a body, perhaps inside an A2A message.
+#[derive(Clone, Debug)]
+pub struct Unwrapped<'a, 'b, 'c> {
+    /// The envelope itself.
+    pub envelope: &'b Json<'a>,
+    /// The JSON pointer to it.
+    pub at: Cow<'c, str>,
+}
+
+/// Takes the paper off the envelope at the JSON pointer `at`, if there is any.
+pub fn unwrap<'a, 'b, 'c>(
+    json: &'b Json<'a>,
+    at: &'c str,
+) -> Result<Unwrapped<'a, 'b, 'c>, Malformed> {
+    // A plain envelope may have a member of this name too: unknown members are its own affair.
+    let plain = json.get("chorus_version").is_some();
+    let parts = match json.get("parts").map(Json::kind) {
+        Some(Kind::List(parts)) if !plain => parts,
+        _ => return Ok(Unwrapped { envelope: json, at: Cow::Borrowed(at) }),
+    };
+    let mut found = parts.iter().enumerate().filter_map(|(n, part)| Some((n, data(part)?)));
+    let fail = |how_many: &str| Malformed {
+        field: format!("{at}/parts"),
+        message: format!("parts must hold exactly one part of {MEDIA_TYPE}, and there {how_many}"),
+    };
+    let (n, envelope) = found.next().ok_or_else(|| fail("is none"))?;
+    match found.next() {
+        None => Ok(Unwrapped { envelope, at: Cow::Owned(format!("{at}/parts/{n}/data")) }),
+        Some(_) => Err(fail("are several")),
+    }
+}
+
+/// The envelope in a part, if it is a part that says so.
+fn data<'a, 'b>(part: &'b Json<'a>) -> Option<&'b Json<'a>> {
+    let own = part.get("mediaType");
+    let declared = own.or_else(|| part.get("metadata")?.get("mediaType"))?;
+    let Kind::Text(declared) = declared.kind() else { return None };
+    let essence = declared.split(';').next().unwrap_or_default().trim();
+    part.get("data").filter(|_| essence.eq_ignore_ascii_case(MEDIA_TYPE))
+}
+
+/// Writes an envelope, wrapped if a format is given. `message_id` names the A2A message.
+pub fn write(out: &mut Vec<u8>, envelope: &str, format: Option<Format>, message_id: &str) {
+    let Some(format) = format else {
+        out.extend_from_slice(envelope.as_bytes());
+        return;
+    };
+    let (kind, role, part) = match format {
+        Format::A2a10 => ("", "ROLE_USER", ""),
+        Format::A2a03 => (r#""kind":"message","#, "user", r#""kind":"data","#),
+    };
+    let mut put = |text: &str| out.extend_from_slice(text.as_bytes());
+    for piece in ["{", kind, r#""role":""#, role, r#"","parts":[{"#, part, r#""data":"#, envelope] {
+        put(piece);
+    }
+    match format {
+        Format::A2a10 => put(",\"mediaType\":\""),
+        Format::A2a03 => put(",\"metadata\":{\"mediaType\":\""),
+    }
+    put(MEDIA_TYPE);
+    put(if format == Format::A2a10 { "\"}]" } else { "\"}}]" });
+    put(",\"messageId\":");
+    text(out, message_id);
+    out.push(b'}');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::ijson;
+    use proptest::prelude::*;
+
+    const ENVELOPE: &str = r#"{"chorus_version":"0.4", "x":[1.0]}"#;
+
+    fn unwrapped(body: &str) -> Result<(String, String), String> {
+        let json = ijson::read(body.as_bytes()).expect(body);
+        match unwrap(&json, "/envelope") {
+            Ok(inner) => Ok((inner.envelope.raw().to_owned(), inner.at.into_owned())),
+            Err(malformed) => Err(format!("{}: {malformed}", malformed.field)),
+        }
+    }
+
+    fn message(parts: &[&str]) -> String {
+        format!(r#"{{"messageId":"m","role":"user","parts":[{}]}}"#, parts.join(","))
+    }
+
+    fn part_1_0() -> String {
+        format!(r#"{{"data":{ENVELOPE},"mediaType":"{MEDIA_TYPE}"}}"#)
+    }
+
+    fn part_0_3() -> String {
+        format!(r#"{{"kind":"data","data":{ENVELOPE},"metadata":{{"mediaType":"{MEDIA_TYPE}"}}}}"#)
+    }
+
+    #[test]
+    fn both_shapes_are_unwrapped() {
+        let talk = r#"{"text":"hello"}"#;
+        for part in [part_1_0(), part_0_3()] {
+            let first = Ok((ENVELOPE.to_owned(), "/envelope/parts/0/data".to_owned()));
+            assert_eq!(unwrapped(&message(&[&part])), first);
+            let second = Ok((ENVELOPE.to_owned(), "/envelope/parts/1/data".to_owned()));
+            assert_eq!(unwrapped(&message(&[talk, &part])), second);
+        }
+        let loud =
+            part_1_0().replace(MEDIA_TYPE, "Application/vnd.chorus.envelope+JSON; charset=utf-8");
+        assert!(unwrapped(&message(&[&loud])).is_ok());
+    }
+
+    #[test]
+    fn a_message_holds_exactly_one_envelope() {
+        let wrong = |how_many| {
+            Err(format!(
+                "/envelope/parts: parts must hold exactly one part of {MEDIA_TYPE}, and there {how_many}"
+            ))
+        };
+        assert_eq!(unwrapped(&message(&[&part_1_0(), &part_0_3()])), wrong("are several"));
+        assert_eq!(unwrapped(&message(&[])), wrong("is none"));
+        assert_eq!(
+            unwrapped(&message(&[r#"{"data":{},"mediaType":"a/b"}"#, "7"])),
+            wrong("is none")
+        );
+    }
+
+    #[test]
+    fn a_plain_envelope_is_left_as_it_is() {
+        let own = r#"{"chorus_version":"0.4","parts":[]}"#;
+        for plain in [ENVELOPE, own, "{}", "[]", "7", r#"{"parts":7}"#] {
+            assert_eq!(unwrapped(plain), Ok((plain.to_owned(), "/envelope".to_owned())));
+        }
+    }
+
+    #[test]
+    fn formats_are_read_as_they_are_written() {
+        for format in [Format::A2a10, Format::A2a03] {
+            assert_eq!(Format::read(format.as_str()), Some(format));
+        }
+        assert_eq!(Format::read("a2a-0.2"), None);
+    }
+
+    #[test]
+    fn wrapped_envelopes_look_like_their_version() {
+        let wrapped = |format| {
+            let mut out = Vec::new();
+            write(&mut out, "{}", format, "m\"1");
+            String::from_utf8(out).expect("text")
+        };
+        assert_eq!(wrapped(None), "{}");
+        assert_eq!(
+            wrapped(Some(Format::A2a10)),
+            r#"{"role":"ROLE_USER","parts":[{"data":{},"mediaType":"application/vnd.chorus.envelope+json"}],"messageId":"m\"1"}"#
+        );
+        assert_eq!(
+            wrapped(Some(Format::A2a03)),
+            r#"{"kind":"message","role":"user","parts":[{"kind":"data","data":{},"metadata":{"mediaType":"application/vnd.chorus.envelope+json"}}],"messageId":"m\"1"}"#
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_wrapped_is_unwrapped_to_the_same_text(said in any::<String>(), id in any::<String>(), old in any::<bool>()) {
+            let said = serde_json::to_string(&said).expect("a string");
+            let envelope = format!("{{ \"chorus_version\" : \"0.4\",\n\"original_text\":{said}}}");
+            let mut out = Vec::new();
+            let format = if old { Format::A2a03 } else { Format::A2a10 };
+            write(&mut out, &envelope, Some(format), &id);
+            let (inner, _) = unwrapped(std::str::from_utf8(&out).expect("text")).expect("wrapped");
+            prop_assert_eq!(inner, envelope);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What became of a message, as its sender is told.
+
+use super::codes::Code;
+use super::shape::text;
+
+/// The data of a refused message: nothing was stored or tried.
+pub const REJECTED: &str = r#"{"delivery":"rejected"}"#;
+
+/// How far a message came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome<'a> {
+    /// It was handed to an open inbox.
+    Presented,
+    /// The receiver's endpoint took it and answered this JSON object.
+    Delivered {
+        /// JSON text, as it came.
+        reply: &'a str,
+    },
+    /// It waits for the receiver.
+    Queued,
+    /// The receiver's endpoint did not take it.
+    Failed {
+        /// [`Code::AgentUnreachable`] or [`Code::Timeout`].
+        code: Code,
+        /// What happened, and what happens next.
+        detail: &'a str,
+    },
+}
+
+/// A message that was accepted, and what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery<'a> {
+    /// How far it came.
+    pub outcome: Outcome<'a>,
+    /// The hub's name for the message.
+    pub trace_id: &'a str,
+    /// Whether it was slowed down because two agents seem to go in circles (R89).
+    pub loop_guard: bool,
+}
+
+impl Delivery<'_> {
+    /// The word for the outcome.
+    pub fn word(&self) -> &'static str {
+        match self.outcome {
+            Outcome::Presented => "delivered_sse",
+            Outcome::Delivered { .. } => "delivered",
+            Outcome::Queued => "queued",
+            Outcome::Failed { .. } => "failed",
+        }
+    }
+
+    /// The HTTP status: a failed delivery is no failed request (D1).
+    pub fn status(&self) -> u16 {
+        if self.outcome == Outcome::Queued { 202 } else { 200 }
+    }
+
+    /// About as many bytes as [`Self::write`] adds.
+    pub fn size(&self) -> usize {
+        let extra = match self.outcome {
+            Outcome::Delivered { reply } => reply.len() + 24,
+            Outcome::Failed { detail, .. } => detail.len() + 64,
+            Outcome::Presented | Outcome::Queued => 0,
+        };
+        // Both names, the longest word, the mark of the loop guard.
+        self.trace_id.len() + extra + 64
+    }
+
+    /// Writes the data that tells it.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"delivery\":\"");
+        out.extend_from_slice(self.word().as_bytes());
+        out.push(b'"');
+        match self.outcome {
+            Outcome::Delivered { reply } => {
+                out.extend_from_slice(b",\"receiver_response\":");
+                out.extend_from_slice(reply.as_bytes());
+            }
+            Outcome::Failed { code, detail } => {
+                out.extend_from_slice(b",\"error_code\":");
+                text(out, code.as_str());
+                out.extend_from_slice(b",\"detail\":");
+                text(out, detail);
+            }
+            Outcome::Presented | Outcome::Queued => {}
+        }
+        out.extend_from_slice(b",\"trace_id\":");
+        text(out, self.trace_id);
+        if self.loop_guard {
+            out.extend_from_slice(b",\"loop_guard\":true");
+        }
+        out.push(b'}');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(outcome: Outcome<'_>) -> (u16, String) {
+        let delivery = Delivery { outcome, trace_id: "t-1", loop_guard: false };
+        let mut out = Vec::with_capacity(delivery.size());
+        delivery.write(&mut out);
+        assert_eq!(out.capacity(), delivery.size(), "the size was enough");
+        (delivery.status(), String::from_utf8(out).expect("text"))
+    }
+
+    #[test]
+    fn every_outcome_is_told_as_the_book_has_it() {
+        let presented = r#"{"delivery":"delivered_sse","trace_id":"t-1"}"#;
+        assert_eq!(told(Outcome::Presented), (200, presented.to_owned()));
+        let queued = r#"{"delivery":"queued","trace_id":"t-1"}"#;
+        assert_eq!(told(Outcome::Queued), (202, queued.to_owned()));
+        let delivered =
+            r#"{"delivery":"delivered","receiver_response":{ "status":"ok" },"trace_id":"t-1"}"#;
+        let outcome = Outcome::Delivered { reply: r#"{ "status":"ok" }"# };
+        assert_eq!(told(outcome), (200, delivered.to_owned()));
+        let failed = r#"{"delivery":"failed","error_code":"ERR_TIMEOUT","detail":"no \"answer\"","trace_id":"t-1"}"#;
+        let outcome = Outcome::Failed { code: Code::Timeout, detail: "no \"answer\"" };
+        assert_eq!(told(outcome), (200, failed.to_owned()));
+    }
+
+    #[test]
+    fn a_guarded_message_says_so() {
+        let mut out = Vec::new();
+        Delivery { outcome: Outcome::Queued, trace_id: "t", loop_guard: true }.write(&mut out);
+        assert_eq!(out, br#"{"delivery":"queued","trace_id":"t","loop_guard":true}"#);
+    }
+}

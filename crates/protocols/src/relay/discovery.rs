@@ -1,0 +1,198 @@
+//! `/.well-known/chorus.json`: where everything is. Written by the hub, read by clients.
+
+use serde::Serialize;
+
+use super::VERSION;
+use crate::kit::ijson::{Json, Kind};
+
+/// What the hub tells about itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Hub<'a> {
+    /// Its name.
+    pub server_name: &'a str,
+    /// How it is: `ok`, unless it cannot write.
+    pub server_status: &'a str,
+    /// The longest body it reads.
+    pub max_message_bytes: usize,
+    /// Writes a minute for one key; 0 is no limit.
+    pub rate_limit_per_minute: u64,
+    /// The ids of the protocols it speaks; each is found under its own name.
+    pub protocols: &'a [&'a str],
+}
+
+/// Where the operations are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Paths {
+    /// Operators register agents here.
+    pub register: String,
+    /// The list of agents; one agent is below it.
+    pub discover: String,
+    /// Messages are sent here.
+    pub send: String,
+    /// How the server is.
+    pub health: String,
+    /// Agents register themselves here.
+    pub self_register: String,
+    /// The inbox.
+    pub inbox: String,
+    /// What was read is acknowledged here.
+    pub ack: String,
+    /// Messages of the past.
+    pub history: String,
+}
+
+/// The paths of the spec, which are also the hub's.
+impl Default for Paths {
+    fn default() -> Self {
+        Self {
+            register: "/agents".to_owned(),
+            discover: "/agents".to_owned(),
+            send: "/messages".to_owned(),
+            health: "/health".to_owned(),
+            self_register: "/register".to_owned(),
+            inbox: "/agent/inbox".to_owned(),
+            ack: "/agent/inbox/ack".to_owned(),
+            history: "/agent/messages".to_owned(),
+        }
+    }
+}
+
+/// What a server tells about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// The version it speaks, if it says so.
+    pub chorus_version: Option<String>,
+    /// Its name, if it has one.
+    pub server_name: Option<String>,
+    /// Where its operations are; the spec's paths where it does not say.
+    pub paths: Paths,
+}
+
+impl Hub<'_> {
+    /// The document, which is not wrapped into a response envelope (D15).
+    pub fn write(&self) -> Vec<u8> {
+        #[derive(Serialize)]
+        struct Document<'a> {
+            chorus_version: &'static str,
+            server_name: &'a str,
+            server_status: &'a str,
+            endpoints: Paths,
+            limits: Limits,
+            protocols: serde_json::Map<String, serde_json::Value>,
+        }
+        #[derive(Serialize)]
+        struct Limits {
+            max_message_bytes: usize,
+            rate_limit_per_minute: u64,
+        }
+        let document = Document {
+            chorus_version: VERSION,
+            server_name: self.server_name,
+            server_status: self.server_status,
+            endpoints: Paths::default(),
+            limits: Limits {
+                max_message_bytes: self.max_message_bytes,
+                rate_limit_per_minute: self.rate_limit_per_minute,
+            },
+            protocols: self
+                .protocols
+                .iter()
+                .map(|id| ((*id).to_owned(), format!("/{id}").into()))
+                .collect(),
+        };
+        serde_json::to_vec(&document).expect("texts and numbers are JSON")
+    }
+}
+
+impl Server {
+    /// Reads a server's document. Nothing in it is required.
+    pub fn read(json: &Json<'_>) -> Self {
+        let mut paths = Paths::default();
+        for (name, path) in [
+            ("register", &mut paths.register),
+            ("discover", &mut paths.discover),
+            ("send", &mut paths.send),
+            ("health", &mut paths.health),
+            ("self_register", &mut paths.self_register),
+            ("inbox", &mut paths.inbox),
+            ("ack", &mut paths.ack),
+            ("history", &mut paths.history),
+        ] {
+            let given = json.get("endpoints").and_then(|endpoints| text(endpoints, name));
+            if let Some(given) = given.filter(|given| is_path(given)) {
+                *path = given;
+            }
+        }
+        Self {
+            chorus_version: text(json, "chorus_version"),
+            server_name: text(json, "server_name"),
+            paths,
+        }
+    }
+}
+
+fn text(json: &Json<'_>, name: &str) -> Option<String> {
+    match json.get(name)?.kind() {
+        Kind::Text(text) => Some(text.as_ref().to_owned()),
+        _ => None,
+    }
+}
+
+/// Whether a text stays on the server it came from: a client sends its key along, and must not be
+/// led elsewhere with it.
+fn is_path(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_graphic() && c != '\\';
+    text.starts_with('/') && !text.starts_with("//") && text.chars().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::ijson;
+
+    #[test]
+    fn the_hubs_document_is_that_of_the_book() {
+        let hub = Hub {
+            server_name: "Rialto",
+            server_status: "ok",
+            max_message_bytes: 65_536,
+            rate_limit_per_minute: 600,
+            protocols: &["registry", "relay", "openclaw", "clara", "agora"],
+        };
+        let book = r#"{"chorus_version":"0.4","server_name":"Rialto","server_status":"ok",
+ "endpoints":{"register":"/agents","discover":"/agents","send":"/messages","health":"/health","self_register":"/register",
+  "inbox":"/agent/inbox","ack":"/agent/inbox/ack","history":"/agent/messages"},
+ "limits":{"max_message_bytes":65536,"rate_limit_per_minute":600},
+ "protocols":{"registry":"/registry","relay":"/relay","openclaw":"/openclaw","clara":"/clara","agora":"/agora"}}"#;
+        let value =
+            |bytes: &[u8]| -> serde_json::Value { serde_json::from_slice(bytes).expect("JSON") };
+        assert_eq!(value(&hub.write()), value(book.as_bytes()));
+    }
+
+    #[test]
+    fn a_client_takes_the_paths_it_is_given() {
+        let json = ijson::read(br#"{"server_name":"x","endpoints":{"send":"/v2/messages","inbox":"/in","more":"/more"}}"#).expect("JSON");
+        let server = Server::read(&json);
+        assert_eq!(server.server_name.as_deref(), Some("x"));
+        assert_eq!(
+            (server.paths.send.as_str(), server.paths.inbox.as_str()),
+            ("/v2/messages", "/in")
+        );
+        assert_eq!(server.paths.self_register, "/register");
+    }
+
+    #[test]
+    fn a_client_is_not_led_to_another_server() {
+        for path in
+            ["https://evil.example/m", "//evil.example/m", "messages", "/\\\\evil", "", "/a b"]
+        {
+            let document = format!(r#"{{"endpoints":{{"send":"{path}"}}}}"#);
+            let json = ijson::read(document.as_bytes()).expect("JSON");
+            assert_eq!(Server::read(&json).paths, Paths::default(), "{path}");
+        }
+        for document in ["{}", "[]", "7", r#"{"endpoints":[]}"#, r#"{"endpoints":{"send":7}}"#] {
+            let json = ijson::read(document.as_bytes()).expect("JSON");
+            assert_eq!(Server::read(&json).paths, Paths::default());
+        }
+    }
+}

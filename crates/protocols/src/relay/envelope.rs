@@ -1,0 +1,291 @@
+//! Envelopes: what one agent says to another, checked field by field and passed on as it came.
+//!
+//! The hub reads an envelope to know who speaks and in which conversation. It never rewrites one:
+//! [`Envelope::raw`] is the text that arrived.
+
+use super::VERSION;
+use super::address::Address;
+use super::bad::{Bad, Faults};
+use super::codes::Code;
+use super::culture;
+use crate::kit::fields::{Fields, Malformed};
+use crate::kit::ijson::{Json, Kind};
+
+/// Fewest and most characters of a cultural context.
+pub const CONTEXT_LEN: std::ops::RangeInclusive<usize> = 10..=500;
+/// Characters of a conversation's id.
+pub const CONVERSATION_ID_MAX: usize = 64;
+
+/// A valid envelope.
+#[derive(Clone, Debug)]
+pub struct Envelope<'a> {
+    /// Who says it.
+    pub sender: Address<'a>,
+    /// What is said, in the sender's own words.
+    pub original_text: &'a str,
+    /// A BCP 47 tag, in the case it came in.
+    pub sender_culture: &'a str,
+    /// What a reader of another culture should know.
+    pub cultural_context: Option<&'a str>,
+    /// The conversation it belongs to.
+    pub conversation_id: Option<&'a str>,
+    /// Its place in that conversation, from 1.
+    pub turn_number: Option<u64>,
+    raw: &'a str,
+}
+
+/// An envelope that breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalid {
+    /// What is wrong with it.
+    pub bad: Bad,
+    /// `INVALID_ENVELOPE`, or `UNSUPPORTED_VERSION` for one of another version.
+    pub code: Code,
+}
+
+impl From<Invalid> for Bad {
+    fn from(invalid: Invalid) -> Self {
+        invalid.bad
+    }
+}
+
+/// What is wrong outside the envelope's own fields leaves no valid envelope either.
+impl From<Bad> for Invalid {
+    fn from(bad: Bad) -> Self {
+        Self { bad, code: Code::InvalidEnvelope }
+    }
+}
+
+impl<'a> Envelope<'a> {
+    /// Reads the envelope that stands at the JSON pointer `at`.
+    pub fn read(json: &'a Json<'_>, at: &str) -> Result<Self, Invalid> {
+        let f = Fields::of(json, at).map_err(Bad::from)?;
+        let mut faults = Faults::default();
+        let read = (
+            faults.note(version(&f)),
+            faults.note(no_semantic(&f)),
+            faults.note(sender(&f)),
+            faults.note(original_text(&f)),
+            faults.note(sender_culture(&f)),
+            faults.note(cultural_context(&f)),
+            faults.note(conversation_id(&f)),
+            faults.note(turn_number(&f)),
+        );
+        let (
+            Some(()),
+            Some(()),
+            Some(sender),
+            Some(original_text),
+            Some(sender_culture),
+            Some(cultural_context),
+            Some(conversation_id),
+            Some(turn_number),
+        ) = read
+        else {
+            let bad = faults.into_bad();
+            let code = if is_of_old(&f) { Code::UnsupportedVersion } else { Code::InvalidEnvelope };
+            return Err(Invalid { bad, code });
+        };
+        Ok(Self {
+            sender,
+            original_text,
+            sender_culture,
+            cultural_context,
+            conversation_id,
+            turn_number,
+            raw: json.raw(),
+        })
+    }
+
+    /// The whole envelope as it came.
+    pub fn raw(&self) -> &'a str {
+        self.raw
+    }
+}
+
+/// Whether it is an envelope of another version, rather than a bad one of this.
+fn is_of_old(f: &Fields<'_, '_>) -> bool {
+    match f.get("chorus_version").map(Json::kind) {
+        Some(Kind::Text(version)) => version != VERSION,
+        Some(_) => false,
+        None => f.has("original_semantic"),
+    }
+}
+
+fn version(f: &Fields<'_, '_>) -> Result<(), Malformed> {
+    match f.text("chorus_version")? {
+        Some(VERSION) => Ok(()),
+        Some(_) => Err(f.fail("chorus_version", "must be \"0.4\", the version spoken here")),
+        None => Err(f.fail("chorus_version", "is required and must be \"0.4\"")),
+    }
+}
+
+fn no_semantic(f: &Fields<'_, '_>) -> Result<(), Bad> {
+    const NAME: &str = "original_semantic";
+    if !f.has(NAME) {
+        return Ok(());
+    }
+    let fault = f.fail(NAME, "belongs to envelopes of 0.2 and 0.3; here they are of version 0.4");
+    Err(Bad::from(fault).with_hint(
+        "put the sender's own words into original_text, leave original_semantic out, and set \
+         chorus_version to \"0.4\"",
+    ))
+}
+
+fn sender<'b>(f: &Fields<'_, 'b>) -> Result<Address<'b>, Malformed> {
+    let text = f.required_text("sender_id")?;
+    Address::read_full(text).map_err(|bad| f.fail("sender_id", bad))
+}
+
+fn original_text<'b>(f: &Fields<'_, 'b>) -> Result<&'b str, Malformed> {
+    match f.required_text("original_text")? {
+        "" => Err(f.fail("original_text", "must not be empty")),
+        text => Ok(text),
+    }
+}
+
+fn sender_culture<'b>(f: &Fields<'_, 'b>) -> Result<&'b str, Malformed> {
+    let text = f.required_text("sender_culture")?;
+    culture::check(text).map(|()| text).map_err(|bad| f.fail("sender_culture", bad))
+}
+
+fn cultural_context<'b>(f: &Fields<'_, 'b>) -> Result<Option<&'b str>, Malformed> {
+    let text = f.text("cultural_context")?;
+    match text.is_none_or(|text| CONTEXT_LEN.contains(&text.chars().count())) {
+        true => Ok(text),
+        false => Err(f.fail("cultural_context", "must have 10 to 500 characters")),
+    }
+}
+
+fn conversation_id<'b>(f: &Fields<'_, 'b>) -> Result<Option<&'b str>, Malformed> {
+    let text = f.text("conversation_id")?;
+    match text.is_none_or(|text| text.chars().count() <= CONVERSATION_ID_MAX) {
+        true => Ok(text),
+        false => Err(f.fail("conversation_id", "has more than 64 characters")),
+    }
+}
+
+fn turn_number(f: &Fields<'_, '_>) -> Result<Option<u64>, Malformed> {
+    let Some(turn) = f.integer("turn_number")? else { return Ok(None) };
+    match u64::try_from(turn) {
+        Ok(turn @ 1..) => Ok(Some(turn)),
+        _ => Err(f.fail("turn_number", "must be 1 or more")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::ijson;
+
+    const GOOD: &str = r#"{"chorus_version":"0.4","sender_id":"alice@chorus.example","original_text":"下午一起喝杯咖啡?","sender_culture":"zh-CN"}"#;
+
+    /// The good envelope with further members, or with one that stands there replaced.
+    fn with(name: &str, value: &str) -> String {
+        let json = ijson::read(GOOD.as_bytes()).expect("JSON");
+        let Kind::Object(members) = json.kind() else { panic!("an object") };
+        let mut kept: Vec<_> = members
+            .iter()
+            .filter(|(given, _)| given != name)
+            .map(|(given, value)| format!("\"{given}\":{}", value.raw()))
+            .collect();
+        kept.push(format!("\"{name}\":{value}"));
+        format!("{{{}}}", kept.join(","))
+    }
+
+    fn refused(envelope: &str) -> Invalid {
+        let json = ijson::read(envelope.as_bytes()).expect(envelope);
+        Envelope::read(&json, "/envelope").expect_err(envelope)
+    }
+
+    fn accepted(envelope: &str) {
+        let json = ijson::read(envelope.as_bytes()).expect(envelope);
+        let read = Envelope::read(&json, "/envelope").expect(envelope);
+        assert_eq!(read.raw(), envelope);
+    }
+
+    #[test]
+    fn the_books_valid_envelopes_are_read_and_kept_as_they_came() {
+        accepted(GOOD);
+        accepted(&with("conversation_id", &format!("\"{}\"", "会".repeat(64))));
+        accepted(&with("x_extra", r#"{ "a":[1] , "b":1.0}"#));
+        accepted(&with("cultural_context", &format!("\"{}\"", "文".repeat(10))));
+        accepted(&with("cultural_context", &format!("\"{}\"", "文".repeat(500))));
+        let text = r#"{"chorus_version":"0.4","sender_id":"Alice@chorus","original_text":"a\u0000\n\u2028","sender_culture":"en-us","cultural_context":"0123456789","conversation_id":"c","turn_number":1}"#;
+        let json = ijson::read(text.as_bytes()).expect("JSON");
+        let read = Envelope::read(&json, "/envelope").expect("an envelope");
+        assert_eq!(read.sender.canonical(), "alice@chorus");
+        assert_eq!(read.original_text, "a\0\n\u{2028}");
+        assert_eq!(read.sender_culture, "en-us");
+        assert_eq!(read.cultural_context, Some("0123456789"));
+        assert_eq!((read.conversation_id, read.turn_number), (Some("c"), Some(1)));
+    }
+
+    #[test]
+    fn the_books_invalid_envelopes_are_refused_at_their_field() {
+        let long = |count: usize| format!("\"{}\"", "文".repeat(count));
+        for (name, value) in [
+            ("chorus_version", r#""0.3""#.to_owned()),
+            ("chorus_version", "0.4".to_owned()),
+            ("chorus_version", "null".to_owned()),
+            ("original_text", r#""""#.to_owned()),
+            ("original_text", "1".to_owned()),
+            ("sender_culture", r#""english""#.to_owned()),
+            ("sender_culture", r#""e""#.to_owned()),
+            ("sender_culture", r#""en_US""#.to_owned()),
+            ("cultural_context", long(9)),
+            ("cultural_context", long(501)),
+            ("conversation_id", long(65)),
+            ("turn_number", "0".to_owned()),
+            ("turn_number", "-1".to_owned()),
+            ("turn_number", "1.5".to_owned()),
+            ("turn_number", "1.0".to_owned()),
+            ("turn_number", "1e0".to_owned()),
+            ("turn_number", r#""1""#.to_owned()),
+            ("turn_number", "9223372036854775808".to_owned()),
+            ("sender_id", r#""alice""#.to_owned()),
+            ("sender_id", r#""@chorus""#.to_owned()),
+            ("sender_id", r#""alice@""#.to_owned()),
+            ("sender_id", r#""a@b@c""#.to_owned()),
+        ] {
+            let invalid = refused(&with(name, &value));
+            assert_eq!(invalid.bad.field(), format!("/envelope/{name}"), "{value}");
+            assert_eq!(invalid.bad.faults().len(), 1, "{name} {value}");
+        }
+    }
+
+    #[test]
+    fn every_bad_field_is_listed_in_one_text() {
+        let text = r#"{"chorus_version":"0.4","sender_id":"alice@chorus","sender_culture":"english","turn_number":0}"#;
+        let bad = refused(text).bad;
+        assert_eq!(bad.field(), "/envelope/original_text");
+        let message = "/envelope/original_text: original_text is required; \
+                       /envelope/sender_culture: sender_culture must be a BCP 47 tag like en, \
+                       zh-CN or es-419, with hyphens and a language of 2 or 3 letters; \
+                       /envelope/turn_number: turn_number must be 1 or more";
+        assert_eq!(bad.message(), message);
+        assert_eq!(refused("{}").bad.faults().len(), 4);
+        assert_eq!(refused("[]").bad.message(), "/envelope: envelope must be an object");
+    }
+
+    #[test]
+    fn another_version_is_told_from_a_bad_envelope() {
+        assert_eq!(refused(&with("chorus_version", r#""0.3""#)).code, Code::UnsupportedVersion);
+        assert_eq!(refused(&with("chorus_version", "0.4")).code, Code::InvalidEnvelope);
+        assert_eq!(refused("{}").code, Code::InvalidEnvelope);
+        assert_eq!(refused(r#"{"original_semantic":"x"}"#).code, Code::UnsupportedVersion);
+        assert_eq!(refused(&with("sender_culture", "1")).code, Code::InvalidEnvelope);
+        assert_eq!(refused("7").code, Code::InvalidEnvelope);
+    }
+
+    #[test]
+    fn envelopes_of_old_are_told_what_has_changed() {
+        let old = r#"{"chorus_version":"0.3","sender_id":"alice@chorus","original_semantic":"hi","sender_culture":"en"}"#;
+        let bad = refused(old).bad;
+        assert!(bad.message().contains("0.4"));
+        assert!(bad.hint().expect("a hint").contains("original_text"));
+        let now = refused(&with("original_semantic", "\"hi\""));
+        assert_eq!(now.bad.field(), "/envelope/original_semantic");
+        assert!(now.bad.message().contains("0.4"));
+    }
+}

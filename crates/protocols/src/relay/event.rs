@@ -1,0 +1,192 @@
+//! What an agent hears in its inbox, event by event.
+
+use std::io::Write;
+
+use rialto_core::time::Timestamp;
+
+use super::a2a::{self, Format};
+use super::shape::text;
+use crate::kit::{sse, stamp};
+
+/// How long a reader that lost its connection should wait.
+const RETRY_MS: u32 = 2_000;
+
+/// The first event of every connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Connected<'a> {
+    /// Whose inbox it is.
+    pub agent_id: &'a str,
+    /// The position after which events follow; also the event's id.
+    pub resume_from: u64,
+    /// Messages that wait.
+    pub backlog: u64,
+}
+
+/// A message as its receiver gets it.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// Its position in the receiver's inbox; also the event's id.
+    pub position: u64,
+    /// The hub's name for it.
+    pub trace_id: &'a str,
+    /// The sender as registered.
+    pub sender_id: &'a str,
+    /// JSON text, as it came.
+    pub envelope: &'a str,
+    /// When the hub took it.
+    pub at: Timestamp,
+    /// How the receiver wants the envelope wrapped.
+    pub format: Option<Format>,
+    /// What the receiver should know about it.
+    pub marks: Marks,
+}
+
+/// What is out of the ordinary about a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// The operator sent it in the sender's name (R35).
+    pub by_operator: bool,
+    /// It came from outside, and nobody proved who sent it (R85).
+    pub unverified: bool,
+    /// It was slowed down, since two agents seem to go in circles (R89).
+    pub loop_guard: bool,
+}
+
+impl Connected<'_> {
+    /// Adds the event, and how to come back after it.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        const SAID: &str = "Inbox connected. Messages will be delivered here.";
+        writeln!(out, "retry: {RETRY_MS}").expect("memory can be written to");
+        sse::open(out, Some(self.resume_from), "connected");
+        out.extend_from_slice(b"{\"agent_id\":");
+        text(out, self.agent_id);
+        let Self { resume_from, backlog, .. } = self;
+        write!(out, r#","message":"{SAID}","resume_from":{resume_from},"backlog":{backlog}}}"#)
+            .expect("memory can be written to");
+        sse::close(out);
+    }
+}
+
+impl Message<'_> {
+    /// Adds the event.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        // Names, marks, ids and perhaps the A2A message around the envelope.
+        out.reserve(self.envelope.len() + self.sender_id.len() + 512);
+        sse::open(out, Some(self.position), "message");
+        let start = out.len();
+        out.extend_from_slice(b"{\"trace_id\":");
+        text(out, self.trace_id);
+        out.extend_from_slice(b",\"sender_id\":");
+        text(out, self.sender_id);
+        out.extend_from_slice(b",\"envelope\":");
+        a2a::write(out, self.envelope, self.format, self.trace_id);
+        out.extend_from_slice(b",\"timestamp\":\"");
+        out.extend_from_slice(stamp::millis(self.at).as_bytes());
+        out.push(b'"');
+        self.marks.write(out);
+        out.push(b'}');
+        sse::keep_on_one_line(&mut out[start..]);
+        sse::close(out);
+    }
+}
+
+impl Marks {
+    fn write(self, out: &mut Vec<u8>) {
+        let marks: [(bool, &[u8]); 3] = [
+            (self.by_operator, b",\"sent_by\":\"operator\""),
+            (self.unverified, b",\"verified\":false"),
+            (self.loop_guard, b",\"loop_guard\":true"),
+        ];
+        for (_, mark) in marks.into_iter().filter(|(set, _)| *set) {
+            out.extend_from_slice(mark);
+        }
+    }
+}
+
+/// Adds what keeps a silent connection open.
+pub fn ping(out: &mut Vec<u8>) {
+    sse::comment(out, "ping");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::ijson;
+    use proptest::prelude::*;
+
+    const AT: Timestamp = Timestamp(1_774_000_800_000);
+
+    fn message(envelope: &str) -> Message<'_> {
+        Message {
+            position: 42,
+            trace_id: "t-1",
+            sender_id: "alice@chorus",
+            envelope,
+            at: AT,
+            format: None,
+            marks: Marks::default(),
+        }
+    }
+
+    fn written(message: Message<'_>) -> String {
+        let mut out = Vec::new();
+        message.write(&mut out);
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn an_inbox_opens_as_the_book_shows() {
+        let mut out = Vec::new();
+        let opened = Connected { agent_id: "my-agent@chorus", resume_from: 41, backlog: 2 };
+        opened.write(&mut out);
+        ping(&mut out);
+        let wanted = "retry: 2000\nid: 41\nevent: connected\ndata: {\"agent_id\":\"my-agent@chorus\",\
+                      \"message\":\"Inbox connected. Messages will be delivered here.\",\
+                      \"resume_from\":41,\"backlog\":2}\n\n: ping\n\n";
+        assert_eq!(String::from_utf8(out).expect("text"), wanted);
+    }
+
+    #[test]
+    fn a_message_carries_its_envelope_whole() {
+        let wanted = "id: 42\nevent: message\ndata: {\"trace_id\":\"t-1\",\
+                      \"sender_id\":\"alice@chorus\",\"envelope\":{\"a\" :1.0},\
+                      \"timestamp\":\"2026-03-20T10:00:00.000Z\"}\n\n";
+        assert_eq!(written(message("{\"a\" :1.0}")), wanted);
+    }
+
+    #[test]
+    fn marks_are_shown_where_they_are_set() {
+        let mut marked = message("{}");
+        marked.marks = Marks { by_operator: true, unverified: true, loop_guard: true };
+        let wanted = r#"Z","sent_by":"operator","verified":false,"loop_guard":true}"#;
+        assert!(written(marked).trim_end().ends_with(wanted));
+    }
+
+    #[test]
+    fn an_envelope_is_wrapped_for_whoever_asked_for_it() {
+        let mut wrapped = message("{}");
+        wrapped.format = Some(Format::A2a10);
+        let wanted = r#""envelope":{"role":"ROLE_USER","parts":[{"data":{},"#;
+        assert!(written(wrapped).contains(wanted));
+    }
+
+    proptest! {
+        #[test]
+        fn no_envelope_makes_a_second_event_or_changes_on_the_way(
+            said in any::<String>(), gap in "[ \\t\\r\\n]{0,4}", wrap in any::<bool>(),
+        ) {
+            let said = serde_json::to_string(&said).expect("a string");
+            let envelope = format!("{{{gap}\"original_text\"{gap}:{gap}{said}{gap},{gap}\"data: \":[]}}");
+            let mut message = message(&envelope);
+            message.format = wrap.then_some(Format::A2a03);
+            let mut events = Vec::new();
+            let stream = written(message);
+            sse::Parser::new(100_000).push(stream.as_bytes(), &mut events).expect("short");
+            prop_assert_eq!(events.len(), 1);
+            prop_assert_eq!(events[0].id.as_deref(), Some("42"));
+            let data = ijson::read(events[0].data.as_bytes()).expect("JSON");
+            let inner = a2a::unwrap(data.get("envelope").expect("it"), "").expect("one").envelope;
+            prop_assert_eq!(inner.raw().to_owned(), envelope.replace(['\r', '\n'], " "));
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The table of routes, and what the hub needs to know about this protocol.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post, put};
+use rialto_core::alias::Protocol;
+use rialto_core::time::Timestamp;
+use rialto_engine::delivery::Courier;
+
+use super::courier::RelayCourier;
+use super::refusals::{self, Refused};
+use super::routes::{agents, blocks, history, inbox, messages, overview, receive};
+use super::{BODY_MAX, Code, Failure, ID, examples};
+use crate::face::caller::Caller;
+use crate::face::once::{self, Words, at_most_once};
+use crate::face::route::{listed, router};
+use crate::face::{Face, Floor, Listed, Reach, Route, Trouble, naming};
+use crate::kit::ijson::{Json, Kind};
+
+/// This protocol's face.
+pub struct Relay;
+
+const TABLE: &[Route<Floor>] = &[
+    Route {
+        method: "POST",
+        path: "/register",
+        at_root: true,
+        reach: Reach::Register,
+        about: "Register an agent, or update it with its key",
+        handler: || post(agents::register),
+    },
+    Route {
+        method: "GET",
+        path: "/agent/inbox",
+        at_root: true,
+        reach: Reach::AnyAgent,
+        about: "The caller's inbox as a stream of events",
+        handler: || get(inbox::open),
+    },
+    Route {
+        method: "POST",
+        path: "/agent/inbox/ack",
+        at_root: true,
+        reach: Reach::AnyAgent,
+        about: "Acknowledge everything up to a position",
+        handler: || post(inbox::ack),
+    },
+    Route {
+        method: "GET",
+        path: "/agent/messages",
+        at_root: true,
+        reach: Reach::AnyAgent,
+        about: "Messages the caller sent and received",
+        handler: || get(history::list),
+    },
+    Route {
+        method: "POST",
+        path: "/agents",
+        at_root: true,
+        reach: Reach::Operator,
+        about: "Register an agent as the operator",
+        handler: || post(agents::announce),
+    },
+    Route {
+        method: "GET",
+        path: "/agents",
+        at_root: true,
+        reach: Reach::Public,
+        about: "All registered agents",
+        handler: || get(agents::list),
+    },
+    Route {
+        method: "GET",
+        path: "/agents/{id}",
+        at_root: true,
+        reach: Reach::Public,
+        about: "One agent's record",
+        handler: || get(agents::show),
+    },
+    Route {
+        method: "DELETE",
+        path: "/agents/{id}",
+        at_root: true,
+        reach: Reach::AgentOrOperator,
+        about: "Take an agent off the lists",
+        handler: || delete(agents::unregister),
+    },
+    Route {
+        method: "POST",
+        path: "/agents/{id}/key",
+        at_root: true,
+        reach: Reach::Operator,
+        about: "Mint a key for an agent",
+        handler: || post(agents::mint),
+    },
+    Route {
+        method: "POST",
+        path: "/messages",
+        at_root: true,
+        reach: Reach::AnyAgentOrOperator,
+        about: "Send a message",
+        handler: || post(messages::post),
+    },
+    Route {
+        method: "GET",
+        path: "/messages/{trace_id}",
+        at_root: true,
+        reach: Reach::Party,
+        about: "How a message stands",
+        handler: || get(messages::show),
+    },
+    Route {
+        method: "GET",
+        path: "/agent/blocks",
+        at_root: true,
+        reach: Reach::AnyAgent,
+        about: "Whom the caller does not hear from",
+        handler: || get(blocks::list),
+    },
+    Route {
+        method: "PUT",
+        path: "/agent/blocks/{id}",
+        at_root: true,
+        reach: Reach::AnyAgent,
+        about: "Refuse an agent's messages",
+        handler: || put(blocks::add),
+    },
+    Route {
+        method: "DELETE",
+        path: "/agent/blocks/{id}",
+        at_root: true,
+        reach: Reach::AnyAgent,
+        about: "Take an agent's messages again",
+        handler: || delete(blocks::remove),
+    },
+    Route {
+        method: "GET",
+        path: "/health",
+        at_root: true,
+        reach: Reach::Public,
+        about: "How the hub is doing",
+        handler: || get(overview::health),
+    },
+    Route {
+        method: "GET",
+        path: "/.well-known/chorus.json",
+        at_root: true,
+        reach: Reach::Public,
+        about: "Where everything is",
+        handler: || get(overview::well_known),
+    },
+    Route {
+        method: "POST",
+        path: "/receive/{id}",
+        at_root: false,
+        reach: Reach::Public,
+        about: "Hand an envelope to an agent of this hub as a peer",
+        handler: || post(receive::post),
+    },
+];
+
+impl Face for Relay {
+    fn id(&self) -> Protocol {
+        ID
+    }
+
+    fn routes(&self, floor: &Floor) -> Router {
+        once_each(router(TABLE.iter(), floor.clone()), floor)
+    }
+
+    fn root_routes(&self, floor: &Floor) -> Router {
+        // Two protocols register at the root; the front door tells them apart.
+        let rows = TABLE.iter().filter(|row| row.at_root && row.path != "/register");
+        once_each(router(rows, floor.clone()), floor)
+    }
+
+    fn listed(&self) -> Vec<Listed> {
+        listed(ID, TABLE)
+    }
+
+    fn courier(&self, floor: &Floor) -> Arc<dyn Courier> {
+        Arc::new(RelayCourier { floor: floor.clone() })
+    }
+
+    fn trouble(&self, trouble: Trouble) -> Response {
+        Refused::new(refusals::trouble(&trouble), now()).into_response()
+    }
+
+    fn claims_registration(&self, body: &Json<'_>) -> bool {
+        let addressed = body.get("agent_id").is_some_and(|id| match id.kind() {
+            Kind::Text(text) => text.contains('@'),
+            _ => false,
+        });
+        body.get("agent_card").is_some() || addressed
+    }
+
+    fn registration_example(&self) -> &'static str {
+        examples::REGISTRATION
+    }
+
+    fn alias(&self, home: Protocol, native: &str, name: &str) -> Option<String> {
+        let digits = naming::uuid(home, native).simple().to_string();
+        Some(format!("{}-{}@{home}", naming::slug(name), &digits[..8]))
+    }
+
+    fn body_limit(&self, general: usize) -> usize {
+        general.min(BODY_MAX)
+    }
+
+    fn owns_the_rest(&self) -> bool {
+        true
+    }
+}
+
+/// Refusals of the edge are made before anything of the hub is at hand, its clock included.
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Timestamp(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
+}
+
+/// Requests with an idempotency key run once.
+fn once_each(router: Router, floor: &Floor) -> Router {
+    let floor = floor.clone();
+    router.layer(from_fn(move |request: Request, next: Next| {
+        let floor = floor.clone();
+        async move {
+            if !request.headers().contains_key(once::HEADER) {
+                return next.run(request).await;
+            }
+            // A key that works no longer is told so, and gets nothing it was told before.
+            match Caller::read(&floor.engine, request.headers()) {
+                Err(_) | Ok(Caller::Former(_)) => next.run(request).await,
+                Ok(_) => at_most_once(&floor, &Relay, request, next).await,
+            }
+        }
+    }))
+}
+
+impl Words for Relay {
+    fn key_too_long(&self) -> Response {
+        let failure = Failure {
+            field: Some("Idempotency-Key".into()),
+            ..Failure::new(Code::Validation, "Idempotency-Key must have 1 to 256 characters")
+        };
+        Refused::new(failure, now()).into_response()
+    }
+
+    fn other_content(&self) -> Response {
+        let text = "this Idempotency-Key was used with another body; use a new one";
+        Refused::new(Failure::new(Code::IdempotencyConflict, text), now()).into_response()
+    }
+
+    fn trouble(&self, trouble: Trouble) -> Response {
+        Face::trouble(self, trouble)
+    }
+
+    fn without_secrets(&self, body: &str) -> String {
+        use serde_json::value::RawValue;
+        type Members = std::collections::BTreeMap<String, Box<RawValue>>;
+        let stripped = || {
+            let mut answer: Members = serde_json::from_str(body).ok()?;
+            let mut data: Members = serde_json::from_str(answer.get("data")?.get()).ok()?;
+            let had =
+                ["api_key", "webhook_secret"].iter().filter(|name| data.remove(**name).is_some());
+            if had.count() == 0 {
+                return None;
+            }
+            let data = RawValue::from_string(serde_json::to_string(&data).ok()?).ok()?;
+            answer.insert("data".to_owned(), data);
+            serde_json::to_string(&answer).ok()
+        };
+        stripped().unwrap_or_else(|| body.to_owned())
+    }
+
+    fn principal(&self, _body: &[u8]) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,97 @@
+//! A notice in this protocol's words: the envelope a reader gets.
+
+use std::borrow::Cow;
+
+use rialto_core::id::AgentId;
+use rialto_core::notice::{News, Notice};
+use rialto_core::world::World;
+
+use super::a2a::Format;
+use super::event::{Marks, Message};
+use super::shape::text;
+use super::{ID, VERSION, record, stored};
+use crate::face::Floor;
+use crate::kit::ijson::{self, Kind};
+
+/// The sender and the envelope of a message.
+pub struct Letter<'n> {
+    pub sender_id: Cow<'n, str>,
+    pub envelope: Cow<'n, str>,
+    pub marks: Marks,
+}
+
+impl<'n> Letter<'n> {
+    /// A message of any protocol; other notices are none.
+    pub fn of(world: &'n World, notice: &'n Notice) -> Option<Self> {
+        let News::Message { from, words, body, .. } = &notice.news else { return None };
+        if *words != ID {
+            let sender_id = record::address_of(world, *from);
+            let envelope = envelope(sender_id, body).into();
+            return Some(Self { sender_id: sender_id.into(), envelope, marks: Marks::default() });
+        }
+        let (envelope, marks) = stored::read(body);
+        Some(Self { sender_id: sender(world, *from, envelope), envelope: envelope.into(), marks })
+    }
+}
+
+/// The sender as registered; somebody unknown is who the envelope says.
+fn sender<'n>(world: &'n World, from: Option<AgentId>, envelope: &'n str) -> Cow<'n, str> {
+    if from.is_some() {
+        return record::address_of(world, from).into();
+    }
+    let said = ijson::read(envelope.as_bytes()).ok();
+    let said = said.as_ref().and_then(|said| said.get("sender_id")).map(|id| id.kind().clone());
+    match said {
+        Some(Kind::Text(name)) => name,
+        _ => "".into(),
+    }
+}
+
+/// What an agent of another protocol said, as an envelope. A text is itself, the rest its JSON.
+fn envelope(sender_id: &str, body: &str) -> String {
+    let json = ijson::read(body.as_bytes());
+    let said = match json.as_ref().map(|json| json.kind()) {
+        Ok(Kind::Text(said)) => said.as_ref(),
+        _ => body,
+    };
+    let mut out = Vec::with_capacity(said.len() + 128);
+    out.extend_from_slice(b"{\"chorus_version\":");
+    text(&mut out, VERSION);
+    out.extend_from_slice(b",\"sender_id\":");
+    text(&mut out, sender_id);
+    out.extend_from_slice(b",\"original_text\":");
+    text(&mut out, said);
+    out.extend_from_slice(b",\"sender_culture\":\"en\"}");
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Adds a notice as an event; what is no message, or has expired (R49), leaves nothing.
+pub fn write(
+    out: &mut Vec<u8>,
+    floor: &Floor,
+    world: &World,
+    notice: &Notice,
+    format: Option<Format>,
+) {
+    if is_expired(floor, notice) {
+        return;
+    }
+    let Some(letter) = Letter::of(world, notice) else { return };
+    let trace = floor.relay.traces.of(notice.id);
+    let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
+    let message = Message {
+        position: notice.position,
+        trace_id: trace.hyphenated().encode_lower(&mut buffer),
+        sender_id: &letter.sender_id,
+        envelope: &letter.envelope,
+        at: notice.at,
+        format,
+        marks: letter.marks,
+    };
+    message.write(out);
+}
+
+/// Whether a message has been kept as long as it is kept.
+pub fn is_expired(floor: &Floor, notice: &Notice) -> bool {
+    notice.at.plus(floor.relay.settings.retention) <= floor.engine.now()
+}

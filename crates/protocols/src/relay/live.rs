@@ -1,0 +1,222 @@
+//! A receiver that speaks while it thinks: its stream, relayed to the sender event by event (R81).
+//!
+//! Its frames are read and written anew, never piped: what a receiver sends cannot become anything
+//! but the three events there are. Few are held at a time; a sender that takes none holds the
+//! receiver up, and one that goes away ends the call.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use rialto_core::id::NoticeId;
+use rialto_core::notice::Push;
+use rialto_engine::delivery::egress::{Answer, Opened, SendError};
+use rialto_engine::delivery::{self, ANSWER_MAX, Arrived, Courier, Verdict};
+use tokio::sync::mpsc;
+
+use super::attempt::kept;
+use super::codes::Code;
+use super::courier::{RelayCourier, is_gone, said};
+use super::delivery::{Delivery, Outcome};
+use super::stream::{self as words, Word};
+use crate::face::Floor;
+use crate::kit::sse::Parser;
+
+/// Events on their way to the sender.
+const UNDER_WAY: usize = 16;
+/// What a receiver may say in one stream, and in one event of it.
+const STREAM_MAX: usize = 4 << 20;
+const FRAME_MAX: usize = 64 << 10;
+/// The text of all chunks together, for a `done` that does not repeat it.
+const TEXT_MAX: usize = 1 << 20;
+/// How long a receiver may go on.
+const WHOLE: Duration = Duration::from_secs(600);
+
+/// Calls the receiver and answers with what it says.
+pub fn relay(floor: &Floor, notice: NoticeId, loop_guard: bool) -> Response {
+    let (events, heard) = mpsc::channel(UNDER_WAY);
+    let call = Call { floor: floor.clone(), notice, loop_guard, events };
+    tokio::spawn(call.run());
+    let body = stream::unfold(heard, async |mut heard: mpsc::Receiver<Bytes>| {
+        let next = heard.recv().await?;
+        Some((Ok::<_, std::convert::Infallible>(next), heard))
+    });
+    let mut answer = Response::new(Body::from_stream(body));
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
+/// The sender does not listen any more.
+struct Left;
+
+/// One call of a receiver.
+struct Call {
+    floor: Floor,
+    notice: NoticeId,
+    loop_guard: bool,
+    events: mpsc::Sender<Bytes>,
+}
+
+/// How the receiver's stream ended.
+enum End {
+    Done {
+        reply: Option<String>,
+    },
+    Failed {
+        code: Code,
+        why: String,
+        gone: bool,
+    },
+    /// The receiver itself said that it failed, in these words.
+    Error {
+        said: Word,
+        why: String,
+    },
+    /// The sender left; the receiver has the message.
+    Left,
+}
+
+impl Call {
+    async fn run(self) {
+        let push = self.floor.engine.look(|world| world.push(self.notice).cloned());
+        let Some(push) = push else { return };
+        let end = self.hear(&push).await;
+        let (arrived, outcome) = match &end {
+            End::Done { reply } => (Arrived::Yes { reply: reply.clone() }, None),
+            End::Left => (Arrived::Yes { reply: None }, None),
+            End::Failed { gone: true, code, why } => {
+                (Arrived::Gone, Some((*code, kept(why, None))))
+            }
+            End::Error { why, .. } => {
+                let detail = kept(why, Some(push.attempts + 1));
+                (Arrived::No(why.clone()), Some((Code::AgentUnreachable, detail)))
+            }
+            End::Failed { code, why, .. } => {
+                let detail = kept(why, Some(push.attempts + 1));
+                (Arrived::No(why.clone()), Some((*code, detail)))
+            }
+        };
+        // Recorded first, told second.
+        let verdict = Verdict { arrived, commands: Vec::new() };
+        delivery::record(&self.floor.engine, &push, verdict).await;
+        let error = match (end, &outcome) {
+            (End::Error { said, .. }, _) => Some(said),
+            (_, Some((code, detail))) => {
+                Some(Word::Error { code: code.as_str().to_owned(), message: detail.clone() })
+            }
+            (_, None) => None,
+        };
+        if let Some(error) = error {
+            let _ = self.tell(|out| error.write(out)).await;
+        }
+        let outcome = match &outcome {
+            None => Outcome::Delivered { reply: "{\"status\":\"ok\"}" },
+            Some((code, detail)) => Outcome::Failed { code: *code, detail },
+        };
+        self.floor.relay.tally.count(&outcome);
+        let trace = self.floor.relay.traces.of(self.notice).to_string();
+        let told = Delivery { outcome, trace_id: &trace, loop_guard: self.loop_guard };
+        let _ = self.tell(|out| words::delivery(out, &told)).await;
+    }
+
+    async fn hear(&self, push: &Push) -> End {
+        let courier = RelayCourier { floor: self.floor.clone() };
+        let engine = &self.floor.engine;
+        let Some(letter) = courier.letter(engine, push, None) else {
+            return End::Done { reply: None };
+        };
+        let mut headers = delivery::headers(engine, push.to, &letter);
+        headers.push(("accept".to_owned(), "text/event-stream, application/json".to_owned()));
+        let egress = &self.floor.egress;
+        let opened = egress.open(&letter.url, headers, letter.body, STREAM_MAX, WHOLE).await;
+        let heard = match opened {
+            Ok(opened) if opened.status < 300 && opened.media_type == "text/event-stream" => {
+                self.stream(opened).await
+            }
+            Ok(opened) => self.whole(opened).await,
+            Err(error) => failed(&Err(error)),
+        };
+        match heard {
+            Ok(end) => end,
+            Err(Left) => End::Left,
+        }
+    }
+
+    /// A receiver that answers at once says everything in one event (R82).
+    async fn whole(&self, mut opened: Opened<'_>) -> Result<End, Left> {
+        let mut body = Vec::new();
+        let answer = loop {
+            match opened.next().await {
+                Ok(Some(piece)) if body.len() + piece.len() <= ANSWER_MAX => {
+                    body.extend_from_slice(&piece);
+                }
+                Ok(Some(_)) => break Err(SendError::Broken("the answer is too large".to_owned())),
+                Ok(None) => break Ok(Answer { status: opened.status, body: body.into() }),
+                Err(error) => break Err(error),
+            }
+        };
+        match said(&answer) {
+            Ok(reply) => {
+                let word = Word::Done { full_text: reply.clone(), envelope: None };
+                self.tell(|out| word.write(out)).await?;
+                Ok(End::Done { reply: Some(reply) })
+            }
+            Err(_) => failed(&answer),
+        }
+    }
+
+    async fn stream(&self, mut opened: Opened<'_>) -> Result<End, Left> {
+        let (mut parser, mut events, mut text) =
+            (Parser::new(FRAME_MAX), Vec::new(), String::new());
+        loop {
+            let piece = match opened.next().await {
+                Ok(Some(piece)) => piece,
+                Ok(None) => return Ok(broken_off("the receiver's stream ended without done")),
+                Err(error) => return failed(&Err(error)),
+            };
+            if parser.push(&piece, &mut events).is_err() {
+                return Ok(broken_off("an event of the receiver's stream is too large"));
+            }
+            for event in events.drain(..) {
+                match Word::read(&event) {
+                    Some(Word::Chunk { text: more }) => {
+                        if text.len() + more.len() <= TEXT_MAX {
+                            text.push_str(&more);
+                        }
+                        self.tell(|out| Word::Chunk { text: more }.write(out)).await?;
+                    }
+                    Some(Word::Done { full_text, envelope }) => {
+                        let full_text = if full_text.is_empty() { text } else { full_text };
+                        self.tell(|out| Word::Done { full_text, envelope }.write(out)).await?;
+                        return Ok(End::Done { reply: None });
+                    }
+                    Some(Word::Error { code, message }) => {
+                        let why = format!("the receiver said {code}: {message}");
+                        return Ok(End::Error { said: Word::Error { code, message }, why });
+                    }
+                    None => {}
+                }
+            }
+        }
+    }
+
+    async fn tell(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Left> {
+        let mut out = Vec::new();
+        write(&mut out);
+        self.events.send(out.into()).await.map_err(|_| Left)
+    }
+}
+
+fn broken_off(why: &str) -> End {
+    End::Failed { code: Code::AgentUnreachable, why: why.to_owned(), gone: false }
+}
+
+fn failed(answer: &Result<Answer, SendError>) -> Result<End, Left> {
+    let (code, why) = said(answer).err().unwrap_or((Code::AgentUnreachable, String::new()));
+    Ok(End::Failed { code, why, gone: is_gone(answer) })
+}

@@ -1,0 +1,162 @@
+//! The loop guard (R89): two agents that go in circles are slowed down and told so.
+//!
+//! It lives in memory: what it protects from is a burst, and a restart ends one as well.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use rialto_core::id::AgentId;
+use rialto_core::time::{Millis, Timestamp};
+
+/// So many messages of one conversation pass freely within the window.
+const FREE: usize = 30;
+const WINDOW: Millis = Millis::minutes(1);
+/// So many times the same text passes freely in a row.
+const SAME_TEXT: u32 = 3;
+/// The first delay; each further one is twice as long, up to the longest.
+const FIRST_DELAY: Duration = Duration::from_millis(500);
+const LONGEST_DELAY: Duration = Duration::from_secs(5);
+/// Conversations that are watched at once, a few megabytes.
+const WATCHED_MAX: usize = 65_536;
+
+/// Watches conversations.
+#[derive(Default)]
+pub struct LoopGuard {
+    talks: Mutex<HashMap<u64, Talk>>,
+}
+
+/// What is remembered of one conversation.
+#[derive(Default)]
+struct Talk {
+    /// When its newest messages came.
+    times: VecDeque<Timestamp>,
+    text: u64,
+    /// How often that text has come in a row.
+    same: u32,
+    /// How many were delayed in a row.
+    slowed: u32,
+}
+
+impl LoopGuard {
+    /// How long a message must wait, if it seems to go in circles.
+    pub fn delay(
+        &self,
+        (a, b): (AgentId, AgentId),
+        conversation: Option<&str>,
+        text: &str,
+        now: Timestamp,
+    ) -> Option<Duration> {
+        let key = hash(&(a.min(b), a.max(b), conversation));
+        let mut talks = self.talks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if talks.len() >= WATCHED_MAX && !talks.contains_key(&key) {
+            talks.retain(|_, talk| talk.times.back().is_some_and(|last| now.since(*last) < WINDOW));
+            if talks.len() >= WATCHED_MAX {
+                talks.clear();
+            }
+        }
+        talks.entry(key).or_default().hear(plain(text), now)
+    }
+}
+
+impl Talk {
+    fn hear(&mut self, text: u64, now: Timestamp) -> Option<Duration> {
+        while self.times.front().is_some_and(|first| now.since(*first) >= WINDOW) {
+            self.times.pop_front();
+        }
+        self.same =
+            if self.times.back().is_some() && self.text == text { self.same + 1 } else { 1 };
+        self.text = text;
+        let circles = self.times.len() >= FREE || self.same > SAME_TEXT;
+        self.times.push_back(now);
+        // More than that is never looked at.
+        if self.times.len() > FREE {
+            self.times.pop_front();
+        }
+        if !circles {
+            self.slowed = 0;
+            return None;
+        }
+        let delay = FIRST_DELAY * 2_u32.pow(self.slowed.min(8));
+        self.slowed += 1;
+        Some(delay.min(LONGEST_DELAY))
+    }
+}
+
+/// The text without case and spacing, as a number.
+fn plain(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for word in text.split_whitespace() {
+        for letter in word.chars().flat_map(char::to_lowercase) {
+            u32::from(letter).hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAIR: (AgentId, AgentId) = (AgentId(1), AgentId(2));
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp(1_000_000 + ms)
+    }
+
+    #[test]
+    fn thirty_a_minute_pass_and_each_further_one_waits_longer() {
+        let guard = LoopGuard::default();
+        let say = |n: i64| guard.delay(PAIR, Some("c"), &format!("text {n}"), at(n * 100));
+        assert!((0..30).all(|n| say(n).is_none()));
+        let delays: Vec<_> = (30..37).filter_map(say).map(|delay| delay.as_millis()).collect();
+        assert_eq!(delays, [500, 1_000, 2_000, 4_000, 5_000, 5_000, 5_000]);
+        // The minute is over for the first of them.
+        assert_eq!(guard.delay(PAIR, Some("c"), "later", at(70_000)), None);
+    }
+
+    #[test]
+    fn another_conversation_or_another_pair_is_not_held_back() {
+        let guard = LoopGuard::default();
+        for n in 0..40 {
+            guard.delay(PAIR, Some("c"), &format!("text {n}"), at(n));
+        }
+        assert_eq!(guard.delay(PAIR, Some("d"), "x", at(50)), None);
+        assert_eq!(guard.delay(PAIR, None, "x", at(50)), None);
+        assert_eq!(guard.delay((AgentId(1), AgentId(3)), Some("c"), "x", at(50)), None);
+        assert!(guard.delay((AgentId(2), AgentId(1)), Some("c"), "x", at(50)).is_some());
+    }
+
+    #[test]
+    fn the_same_text_passes_three_times_in_a_row_whoever_says_it() {
+        let guard = LoopGuard::default();
+        let back = (AgentId(2), AgentId(1));
+        assert_eq!(guard.delay(PAIR, None, "Thank you!", at(0)), None);
+        assert_eq!(guard.delay(back, None, "thank  YOU!", at(1)), None);
+        assert_eq!(guard.delay(PAIR, None, " thank you! ", at(2)), None);
+        assert!(guard.delay(back, None, "Thank you!", at(3)).is_some());
+        assert_eq!(guard.delay(PAIR, None, "Something else", at(4)), None);
+        assert_eq!(guard.delay(PAIR, None, "Thank you!", at(5)), None);
+    }
+
+    #[test]
+    fn what_is_remembered_stays_bounded() {
+        let guard = LoopGuard::default();
+        for n in 0..(WATCHED_MAX as u64 + 10) {
+            guard.delay((AgentId(n), AgentId(0)), None, "x", at(0));
+        }
+        assert!(guard.talks.lock().unwrap().len() <= WATCHED_MAX);
+        for n in 0..200 {
+            guard.delay(PAIR, None, &n.to_string(), at(n));
+        }
+        let talks = guard.talks.lock().unwrap();
+        assert!(talks.values().all(|talk| talk.times.len() <= FREE));
+    }
+}

@@ -1,0 +1,85 @@
+//! relay: Chorus Transport 0.4. Agents with addresses write each other envelopes.
+//!
+//! Here is the wire: what bodies, answers and events look like, and nothing of what they cause. It
+//! needs no server, so the hub and its clients read and write the very same forms. What this
+//! protocol shares with the registry protocol is a word in a name, nothing else.
+
+pub mod a2a;
+pub mod address;
+pub mod bad;
+pub mod card;
+pub mod codes;
+pub mod culture;
+pub mod delivery;
+pub mod discovery;
+pub mod envelope;
+pub mod event;
+pub mod examples;
+pub mod receive;
+pub mod register;
+pub mod reply;
+pub mod send;
+pub mod shape;
+pub mod stream;
+
+#[cfg(feature = "server")]
+mod attempt;
+#[cfg(feature = "server")]
+mod courier;
+#[cfg(feature = "server")]
+pub mod face;
+#[cfg(feature = "server")]
+mod feed;
+#[cfg(feature = "server")]
+mod letter;
+#[cfg(feature = "server")]
+mod live;
+#[cfg(feature = "server")]
+mod loop_guard;
+#[cfg(feature = "server")]
+mod proof;
+#[cfg(feature = "server")]
+mod record;
+#[cfg(feature = "server")]
+mod refusals;
+#[cfg(feature = "server")]
+mod room;
+#[cfg(feature = "server")]
+mod routes;
+#[cfg(feature = "server")]
+mod settings;
+#[cfg(feature = "server")]
+mod state;
+#[cfg(feature = "server")]
+mod stored;
+#[cfg(feature = "server")]
+mod trace;
+
+#[cfg(test)]
+mod tests;
+
+pub use a2a::Format;
+pub use address::{Address, BadAddress};
+pub use bad::Bad;
+pub use card::Card;
+pub use codes::Code;
+pub use delivery::{Delivery, Outcome};
+pub use envelope::Envelope;
+#[cfg(feature = "server")]
+pub use room::Room;
+#[cfg(feature = "server")]
+pub use settings::Settings;
+pub use shape::Failure;
+
+use rialto_core::alias::Protocol;
+
+/// The protocol's id.
+pub const ID: Protocol = Protocol::new("relay");
+/// The version of envelopes and of the transport.
+pub const VERSION: &str = "0.4";
+/// The longest body (R87).
+#[cfg(feature = "server")]
+const BODY_MAX: usize = 65_536;
+/// Names as they look, so that no two agents look the same. Nobody is addressed by these.
+#[cfg(feature = "server")]
+const LOOKS: Protocol = Protocol::new("relaylooks");

@@ -1,0 +1,59 @@
+//! The receive endpoint's request, `{"envelope":…}`: written for agents, read for the hub.
+
+use super::a2a::{self, Format};
+use super::bad::Bad;
+use super::envelope::{Envelope, Invalid};
+use crate::kit::fields::Fields;
+use crate::kit::ijson::Json;
+
+/// Reads a body as a receiver: the envelope must be whole and of this version.
+pub fn read<'a>(json: &'a Json<'_>) -> Result<Envelope<'a>, Invalid> {
+    let f = Fields::of(json, "").map_err(Bad::from)?;
+    let given = f.required("envelope", json.get("envelope").filter(|_| f.has("envelope")));
+    let unwrapped = a2a::unwrap(given.map_err(Bad::from)?, "/envelope").map_err(Bad::from)?;
+    Envelope::read(unwrapped.envelope, &unwrapped.at)
+}
+
+/// Writes the body that an agent's endpoint is posted; `trace_id` also names the A2A message.
+pub fn write(envelope: &str, format: Option<Format>, trace_id: &str) -> Vec<u8> {
+    // Room for the A2A message around the envelope.
+    let mut out = Vec::with_capacity(envelope.len() + 256);
+    out.extend_from_slice(b"{\"envelope\":");
+    a2a::write(&mut out, envelope, format, trace_id);
+    out.push(b'}');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::ijson;
+    use crate::relay::codes::Code;
+
+    const ENVELOPE: &str = r#"{"chorus_version":"0.4", "sender_id":"alice@chorus","original_text":"hi","sender_culture":"en"}"#;
+
+    #[test]
+    fn what_is_written_for_a_receiver_can_be_received() {
+        for format in [None, Some(Format::A2a10), Some(Format::A2a03)] {
+            let body = write(ENVELOPE, format, "t");
+            let json = ijson::read(&body).expect("JSON");
+            assert_eq!(read(&json).expect("an envelope").raw(), ENVELOPE);
+        }
+        assert_eq!(write("{}", None, "t"), b"{\"envelope\":{}}");
+    }
+
+    #[test]
+    fn bad_requests_are_refused_in_the_protocols_words() {
+        let code = |body: &str| {
+            let invalid = read(&ijson::read(body.as_bytes()).expect(body)).expect_err(body);
+            (invalid.code, invalid.bad.field().to_owned())
+        };
+        assert_eq!(code("[]"), (Code::InvalidEnvelope, String::new()));
+        assert_eq!(code("{}"), (Code::InvalidEnvelope, "/envelope".to_owned()));
+        assert_eq!(code(r#"{"envelope":null}"#), (Code::InvalidEnvelope, "/envelope".to_owned()));
+        let old = r#"{"envelope":{"chorus_version":"0.3"}}"#;
+        assert_eq!(code(old), (Code::UnsupportedVersion, "/envelope/chorus_version".to_owned()));
+        let two = r#"{"envelope":{"parts":[]}}"#;
+        assert_eq!(code(two), (Code::InvalidEnvelope, "/envelope/parts".to_owned()));
+    }
+}

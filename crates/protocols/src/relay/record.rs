@@ -1,0 +1,116 @@
+//! Registration records: what anybody may know about an agent.
+
+use rialto_core::agent::{Agent, Liveness};
+use rialto_core::id::AgentId;
+use rialto_core::world::World;
+use rialto_engine::Engine;
+
+use super::ID;
+use super::a2a::Format;
+use super::shape::text;
+use crate::kit::ijson::{self, Json, Kind};
+use crate::kit::stamp;
+
+/// What the relay keeps with an agent, as JSON: its address as registered, its card, its format.
+pub fn card(address: &str, card: Option<&str>, format: Option<Format>) -> String {
+    let mut out = Vec::with_capacity(address.len() + card.map_or(4, str::len) + 64);
+    out.extend_from_slice(b"{\"agent_id\":");
+    text(&mut out, address);
+    out.extend_from_slice(b",\"agent_card\":");
+    out.extend_from_slice(card.unwrap_or("null").as_bytes());
+    if let Some(format) = format {
+        out.extend_from_slice(b",\"envelope_format\":");
+        text(&mut out, format.as_str());
+    }
+    out.push(b'}');
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// How an agent wants its envelopes wrapped.
+pub fn format(agent: &Agent) -> Option<Format> {
+    if agent.home != ID || !agent.card.contains("\"envelope_format\"") {
+        return None;
+    }
+    let kept = ijson::read(agent.card.as_bytes()).ok()?;
+    match kept.get("envelope_format")?.kind() {
+        Kind::Text(name) => Format::read(name),
+        _ => None,
+    }
+}
+
+/// An agent's address: as it was registered, or as the hub calls an agent of another protocol.
+pub fn address<'w>(world: &'w World, agent: &'w Agent) -> &'w str {
+    // Addresses need no escapes, so what stands in the text is the address.
+    let shown = agent.card.strip_prefix("{\"agent_id\":\"").and_then(|rest| rest.split('"').next());
+    match shown.filter(|_| agent.home == ID) {
+        Some(shown) => shown,
+        None => world.name_of(agent.id, ID).unwrap_or_default(),
+    }
+}
+
+/// The address of an agent that may have left.
+pub fn address_of(world: &World, agent: Option<AgentId>) -> &str {
+    agent.and_then(|id| world.agent(id)).map_or("", |agent| address(world, agent))
+}
+
+/// Whether messages reach the agent now.
+pub fn is_online(engine: &Engine, world: &World, agent: &Agent) -> bool {
+    if engine.is_heard(agent.id) {
+        return true;
+    }
+    match agent.home == ID {
+        true => {
+            let desk = world.desk(agent.id);
+            agent.liveness == Liveness::Reached && desk.is_some_and(|d| !d.presence.unreachable)
+        }
+        false => world.is_online(agent.id, engine.now()),
+    }
+}
+
+/// Whether an agent's endpoint is one the relay may post to.
+pub fn endpoint(agent: &Agent) -> Option<&str> {
+    let called = agent.home == ID && agent.liveness == Liveness::Reached;
+    agent.endpoint.as_deref().filter(|_| called)
+}
+
+/// What agents of other protocols are taken to speak, unless they say.
+const UNKNOWN_CARD: &str =
+    r#"{"card_version":"0.3","user_culture":"en","supported_languages":["en"]}"#;
+
+/// The card's text; `null` when it has none.
+pub fn card_text(agent: &Agent) -> String {
+    if agent.home != ID {
+        return UNKNOWN_CARD.to_owned();
+    }
+    let kept = ijson::read(agent.card.as_bytes());
+    let card = kept.as_ref().ok().and_then(|kept| kept.get("agent_card"));
+    card.map_or("null", Json::raw).to_owned()
+}
+
+/// Writes a record. Where it is called is shown to those who may know.
+pub fn write(out: &mut Vec<u8>, engine: &Engine, world: &World, agent: &Agent, endpoints: bool) {
+    out.extend_from_slice(b"{\"agent_id\":");
+    text(out, address(world, agent));
+    out.extend_from_slice(b",\"agent_card\":");
+    out.extend_from_slice(card_text(agent).as_bytes());
+    out.extend_from_slice(b",\"registered_at\":");
+    text(out, &stamp::millis(agent.registered_at));
+    out.extend_from_slice(b",\"online\":");
+    let online = is_online(engine, world, agent);
+    out.extend_from_slice(if online { b"true" } else { b"false" });
+    out.extend_from_slice(b",\"protocol\":");
+    text(out, agent.home.as_str());
+    if agent.home != ID {
+        out.extend_from_slice(b",\"native_id\":");
+        text(out, &agent.native);
+    }
+    if let Some(format) = format(agent) {
+        out.extend_from_slice(b",\"envelope_format\":");
+        text(out, format.as_str());
+    }
+    if let Some(url) = agent.endpoint.as_deref().filter(|_| endpoints && agent.home == ID) {
+        out.extend_from_slice(b",\"endpoint\":");
+        text(out, url);
+    }
+    out.push(b'}');
+}

@@ -1,0 +1,175 @@
+//! From what the core, the engine and the edge refuse to this protocol's answers.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use rialto_core::refusal::{Refusal, Retry};
+use rialto_core::time::Timestamp;
+use rialto_engine::Failure as EngineFailure;
+
+use super::codes::Code;
+use super::delivery::REJECTED;
+use super::shape::Failure;
+use crate::face::Trouble;
+
+/// JSON with a status.
+pub fn json(status: u16, body: Vec<u8>) -> Response {
+    let mut answer = Response::new(Body::from(body));
+    *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    let json = HeaderValue::from_static("application/json");
+    answer.headers_mut().insert(header::CONTENT_TYPE, json);
+    answer
+}
+
+/// A refusal on its way out, and when it was made.
+#[derive(Debug)]
+pub struct Refused {
+    failure: Failure,
+    at: Timestamp,
+}
+
+impl Refused {
+    pub fn new(failure: impl Into<Failure>, at: Timestamp) -> Self {
+        Self { failure: failure.into(), at }
+    }
+
+    /// What went wrong.
+    pub fn code(&self) -> Code {
+        self.failure.code
+    }
+
+    /// The same for a message, which was neither stored nor tried.
+    pub fn rejected(mut self) -> Self {
+        self.failure.data = Some(REJECTED.into());
+        self
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let mut answer = json(self.failure.status, self.failure.write(self.at));
+        if let Some(seconds) = self.failure.retry_after_seconds {
+            answer.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        if self.failure.status == 401 {
+            let scheme = HeaderValue::from_static("Bearer");
+            answer.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        answer
+    }
+}
+
+/// No good key was shown.
+pub fn unauthorized() -> Failure {
+    let hint = "send the key of POST /register as: Authorization: Bearer ca_…";
+    Failure { hint: Some(hint.into()), ..Failure::new(Code::Unauthorized, "a valid key is needed") }
+}
+
+/// The agent of a path or a receiver is unknown.
+pub fn no_such_agent() -> Failure {
+    Failure::new(Code::AgentNotFound, "no agent has this address; see GET /agents")
+}
+
+/// What the engine could not do.
+pub fn failed(failure: EngineFailure) -> Failure {
+    match failure {
+        EngineFailure::Refused(refusal) => refused(&refusal),
+        EngineFailure::Full => Failure {
+            status: 507,
+            retry_after_seconds: Some(30),
+            ..Failure::new(Code::Unavailable, "the hub's disk is full; nothing was changed")
+        },
+        EngineFailure::Down => Failure {
+            retry_after_seconds: Some(5),
+            ..Failure::new(Code::Unavailable, "the hub cannot write now")
+        },
+        EngineFailure::Fault => Failure {
+            status: 500,
+            ..Failure::new(Code::Unavailable, "the hub made a mistake; it is logged")
+        },
+        EngineFailure::StillRunning => Failure {
+            retry_after_seconds: Some(1),
+            ..Failure::new(Code::InProgress, "the first request with this key is still running")
+        },
+    }
+}
+
+/// What the rules refuse.
+fn refused(refusal: &Refusal) -> Failure {
+    let code = match refusal {
+        Refusal::NotAuthenticated => return unauthorized(),
+        Refusal::NoSuchAgent => return no_such_agent(),
+        Refusal::IdentityDiffers => Code::SenderMismatch,
+        Refusal::GuestCannotPay => Code::Forbidden,
+        Refusal::Blocked => Code::Blocked,
+        Refusal::IdTaken => Code::AgentIdTaken,
+        Refusal::NotYours | Refusal::NoSuchOwner { .. } => Code::NotFound,
+        Refusal::SameIdOtherContent => Code::IdempotencyConflict,
+        Refusal::InboxFull => Code::InboxFull,
+        // What a bridged agent refuses is told in its reply; asked for here, it is a bad request.
+        Refusal::NoSuchSkill
+        | Refusal::BudgetTooLow { .. }
+        | Refusal::TooFewCredits
+        | Refusal::Offline
+        | Refusal::AtCapacity
+        | Refusal::DeadlineTooSoon
+        | Refusal::WrongState { .. }
+        | Refusal::OfferExpired
+        | Refusal::PaysItself
+        | Refusal::NothingToMove
+        | Refusal::NotWhatWasPaid { .. }
+        | Refusal::JobNotPaid { .. }
+        | Refusal::AlreadySettled { .. }
+        | Refusal::BridgeLoop { .. }
+        | Refusal::TooManyAgents { .. }
+        | Refusal::TooManyBlocked { .. }
+        | Refusal::Overflow => Code::Validation,
+    };
+    let mut failure = Failure::new(code, refusal.to_string());
+    if let Retry::After(wait) = refusal.retry() {
+        let seconds = wait.0.unsigned_abs().div_ceil(1_000);
+        failure.retry_after_seconds = Some(u32::try_from(seconds).unwrap_or(u32::MAX));
+    }
+    failure
+}
+
+/// What the edge refuses.
+pub fn trouble(trouble: &Trouble) -> Failure {
+    let other = |status, code, text: &'static str| Failure { status, ..Failure::new(code, text) };
+    match trouble {
+        Trouble::NotFound => {
+            let hint = "the paths are listed in /.well-known/chorus.json and /openapi.json";
+            let failure = Failure::new(Code::NotFound, "no such path");
+            Failure { hint: Some(hint.into()), ..failure }
+        }
+        Trouble::MethodNotAllowed => {
+            Failure::new(Code::MethodNotAllowed, "this path has other methods; see Allow")
+        }
+        Trouble::WrongHost => {
+            other(421, Code::NotFound, "this hub does not answer to that Host header")
+        }
+        Trouble::ForeignOrigin => {
+            Failure::new(Code::Forbidden, "pages of another origin may not call this path")
+        }
+        Trouble::Encoded => Failure::new(
+            Code::UnsupportedEncoding,
+            "bodies are taken unencoded; leave Content-Encoding out",
+        ),
+        Trouble::TooLarge { limit } => {
+            Failure::new(Code::PayloadTooLarge, format!("the body has more than {limit} bytes"))
+        }
+        Trouble::TooManyRequests { retry_after_seconds } => Failure {
+            retry_after_seconds: Some(u32::try_from(*retry_after_seconds).unwrap_or(u32::MAX)),
+            ..Failure::new(Code::RateLimited, "too many requests; wait and try again")
+        },
+        Trouble::Overloaded => Failure {
+            retry_after_seconds: Some(1),
+            ..Failure::new(Code::Unavailable, "the hub has too much to do")
+        },
+        Trouble::Malformed { what } => {
+            Failure::new(Code::Validation, format!("the request cannot be read: {what}"))
+        }
+        Trouble::TooSlow => other(408, Code::Validation, "the request took too long to arrive"),
+        Trouble::Broken => other(500, Code::Unavailable, "the hub made a mistake; it is logged"),
+    }
+}

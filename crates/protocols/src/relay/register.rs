@@ -1,0 +1,196 @@
+//! `POST /register` and `POST /agents`: an agent is announced, by itself or by the operator.
+
+use url::Url;
+
+use super::a2a::Format;
+use super::address::Address;
+use super::bad::{Bad, Faults};
+use super::card::Card;
+use super::examples;
+use crate::kit::fields::{Fields, Malformed};
+use crate::kit::ijson::Json;
+
+/// Who announces the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The agent, at `/register`; it may do without an endpoint.
+    Itself,
+    /// The operator, at `/agents`; without key, the agent needs an endpoint.
+    Operator,
+}
+
+/// An agent's announcement.
+#[derive(Clone, Debug)]
+pub struct Register<'a> {
+    /// Its address.
+    pub address: Address<'a>,
+    /// Its card, if it has one.
+    pub card: Option<Card<'a>>,
+    /// Where it is called: an absolute URL. Whether it may be called is decided elsewhere.
+    pub endpoint: Option<&'a str>,
+    /// How it wants its envelopes wrapped.
+    pub format: Option<Format>,
+    /// Whether it wants a new key.
+    pub rotate_key: bool,
+}
+
+impl<'a> Register<'a> {
+    /// Reads a body; a name without host stands at `default_host`.
+    pub fn read(json: &'a Json<'_>, by: By, default_host: &str) -> Result<Self, Bad> {
+        let f = Fields::of(json, "")
+            .map_err(|bad| Bad::from(bad).with_example(examples::REGISTRATION))?;
+        let mut faults = Faults::default();
+        let read = (
+            faults.note(address(&f, default_host)),
+            faults.note(card(&f)),
+            faults.note(endpoint(&f, by)),
+            faults.note(format(&f)),
+            faults.note(f.flag("rotate_key")),
+        );
+        match read {
+            (Some(address), Some(card), Some(endpoint), Some(format), Some(rotate_key)) => {
+                let rotate_key = rotate_key.unwrap_or(false);
+                Ok(Self { address, card, endpoint, format, rotate_key })
+            }
+            _ => Err(faults.into_bad()),
+        }
+    }
+}
+
+fn address<'b>(f: &Fields<'_, 'b>, default_host: &str) -> Result<Address<'b>, Malformed> {
+    let text = f.required_text("agent_id")?;
+    let address = Address::read(text, default_host).map_err(|bad| f.fail("agent_id", bad))?;
+    match address.is_reserved_host() {
+        true => Err(f.fail("agent_id", "has a host of the hub's own; choose one like chorus")),
+        false => Ok(address),
+    }
+}
+
+fn card<'b>(f: &Fields<'_, 'b>) -> Result<Option<Card<'b>>, Bad> {
+    f.get("agent_card").map(|card| Card::read(card, "/agent_card")).transpose()
+}
+
+fn endpoint<'b>(f: &Fields<'_, 'b>, by: By) -> Result<Option<&'b str>, Malformed> {
+    const NAME: &str = "endpoint";
+    let text = f.text(NAME)?;
+    if by == By::Operator && text.is_none() {
+        return Err(f.fail(NAME, "is required: an agent without key can only be called"));
+    }
+    match text.is_none_or(is_http_url) {
+        true => Ok(text),
+        false => Err(f.fail(NAME, "must be a URL like https://agent.example/receive")),
+    }
+}
+
+/// Absolute, with a host, and spelled so that every reader finds the same one in it.
+fn is_http_url(text: &str) -> bool {
+    let plain = |c: char| !c.is_control() && !c.is_whitespace() && c != '\\';
+    let schemed = text.split_once("://").is_some_and(|(scheme, rest)| {
+        ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+            && !rest.starts_with('/')
+    });
+    schemed && text.chars().all(plain) && Url::parse(text).is_ok_and(|url| url.has_host())
+}
+
+fn format(f: &Fields<'_, '_>) -> Result<Option<Format>, Malformed> {
+    const NAME: &str = "envelope_format";
+    let wrong = || f.fail(NAME, "must be \"a2a-1.0\" or \"a2a-0.3\", or be left out");
+    f.text(NAME)?.map(|text| Format::read(text).ok_or_else(wrong)).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::ijson;
+
+    fn body(text: &str) -> Json<'_> {
+        ijson::read(text.as_bytes()).expect(text)
+    }
+
+    fn refused(text: &str, by: By) -> Bad {
+        Register::read(&body(text), by, "chorus").expect_err(text)
+    }
+
+    #[test]
+    fn a_name_is_enough() {
+        let json = body(r#"{"agent_id":"Alice"}"#);
+        let read = Register::read(&json, By::Itself, "chorus").expect("a name");
+        assert_eq!(read.address.canonical(), "alice@chorus");
+        assert!(read.card.is_none() && read.endpoint.is_none() && read.format.is_none());
+        assert!(!read.rotate_key);
+    }
+
+    #[test]
+    fn everything_can_be_said_at_once() {
+        let json = body(
+            r#"{"agent_id":"alice@hub.example","endpoint":"http://[::1]:8080/x","envelope_format":"a2a-0.3","rotate_key":true,
+            "agent_card":{"card_version":"0.3","user_culture":"en","supported_languages":["en"]},"api_key":"x"}"#,
+        );
+        let read = Register::read(&json, By::Operator, "chorus").expect("all of it");
+        assert_eq!(read.endpoint, Some("http://[::1]:8080/x"));
+        assert_eq!(read.format, Some(Format::A2a03));
+        assert_eq!(read.card.expect("a card").culture(), "en");
+        assert!(read.rotate_key);
+    }
+
+    #[test]
+    fn the_operator_must_say_where_an_agent_is() {
+        assert_eq!(refused(r#"{"agent_id":"a"}"#, By::Operator).field(), "/endpoint");
+    }
+
+    #[test]
+    fn an_endpoint_is_an_absolute_url() {
+        for url in [
+            "",
+            "alice.example",
+            "/receive",
+            "ftp://alice.example",
+            "https://",
+            "https:alice",
+            "https:///x",
+            "https://a b/",
+            "https://a\\\\b",
+            "javascript:alert(1)",
+            "http://:80/",
+            "file:///etc/passwd",
+            " https://alice.example",
+        ] {
+            let text = format!(r#"{{"agent_id":"a","endpoint":"{url}"}}"#);
+            for by in [By::Itself, By::Operator] {
+                assert_eq!(refused(&text, by).field(), "/endpoint", "{url}");
+            }
+        }
+        assert!(is_http_url("HTTPS://alice.example/receive?x=1"));
+    }
+
+    #[test]
+    fn every_bad_field_is_named() {
+        let text = r#"{"agent_id":"a b","agent_card":{"chorus_version":"0.2"},"endpoint":7,"envelope_format":"xml","rotate_key":"yes"}"#;
+        let bad = refused(text, By::Itself);
+        let fields: Vec<_> = bad.faults().iter().map(|fault| fault.field.as_str()).collect();
+        assert_eq!(
+            fields,
+            [
+                "/agent_id",
+                "/agent_card/card_version",
+                "/agent_card/user_culture",
+                "/agent_card/supported_languages",
+                "/endpoint",
+                "/envelope_format",
+                "/rotate_key"
+            ]
+        );
+        assert!(
+            bad.hint().expect("a hint").contains("card_version"),
+            "a hint of any fault is kept"
+        );
+        assert_eq!(refused("{}", By::Itself).message(), "/agent_id: agent_id is required");
+        assert_eq!(refused("[]", By::Itself).example(), examples::REGISTRATION);
+    }
+
+    #[test]
+    fn nobody_settles_at_a_host_of_the_hub() {
+        let bad = refused(r#"{"agent_id":"alice@Registry"}"#, By::Itself);
+        assert!(bad.message().contains("the hub's own"));
+    }
+}

@@ -1,0 +1,311 @@
+//! Agents: register, list, show, unregister, and keys minted by the operator.
+
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use rialto_core::agent::key::Holder;
+use rialto_core::agent::{Agent, Liveness};
+use rialto_core::answer::Answer;
+use rialto_core::command::{Actor, Command, Enrol};
+use rialto_core::id::AgentId;
+use rialto_core::world::World;
+use rialto_engine::keys::{Key, Kind};
+
+use super::{Answered, address, done, failed, malformed, query, refuse};
+use crate::face::caller::Caller;
+use crate::face::{Floor, aliases};
+use crate::kit::ijson;
+use crate::kit::query::Query;
+use crate::relay::proof::{Anyone, AsEither, AsOperator, Named, Sent, Shown, listed};
+use crate::relay::refusals::{self, Refused};
+use crate::relay::register::{By, Register};
+use crate::relay::shape::{self, text};
+use crate::relay::{Bad, Code, Failure, ID, LOOKS, examples, record};
+
+/// Agents on one page.
+const PAGE: i64 = 1_000;
+
+/// `POST /register`: an agent registers itself, or updates itself with its key.
+pub async fn register(
+    State(floor): State<Floor>,
+    anyone: Anyone,
+    Shown(shown): Shown,
+    Sent(body): Sent,
+) -> Answered {
+    let actor = match anyone.caller {
+        Caller::Nobody => Actor::Nobody,
+        Caller::Agent(id) | Caller::Former(id) => Actor::Agent(id),
+        Caller::Operator => Actor::Operator,
+    };
+    let key = Key::make(Kind::Relay, floor.engine.ids().key_bits());
+    let enrolled = enrol(&floor, &body, By::Itself, actor, Some(&key), anyone.once).await?;
+    let Enrolled { agent, new, fresh } = enrolled;
+    // The key that was presented stays; an operator's key is nobody's api_key (D17).
+    let kept = shown.filter(|key| key.kind() != Kind::Operator);
+    let key = if fresh { Some(key) } else { kept };
+    let secret = (agent.liveness == Liveness::Reached)
+        .then(|| floor.engine.secret().webhook_secret(agent.id, agent.secret_generation).text());
+    Ok(done(&floor, if new { 201 } else { 200 }, |out| {
+        floor.engine.look(|world| {
+            out.extend_from_slice(b"{\"agent_id\":");
+            text(out, record::address(world, &agent));
+            if let Some(key) = key {
+                out.extend_from_slice(b",\"api_key\":");
+                text(out, key.expose());
+            }
+            if let Some(secret) = secret {
+                out.extend_from_slice(b",\"webhook_secret\":");
+                text(out, &secret);
+            }
+            out.extend_from_slice(b",\"registration\":");
+            record::write(out, &floor.engine, world, &agent, true);
+            out.push(b'}');
+        });
+    }))
+}
+
+/// `POST /agents`: the operator registers an agent, which has no key until one is minted (D8).
+pub async fn announce(State(floor): State<Floor>, by: AsOperator, Sent(body): Sent) -> Answered {
+    let enrolled = enrol(&floor, &body, By::Operator, Actor::Operator, None, by.once).await?;
+    let Enrolled { agent, new, .. } = enrolled;
+    Ok(done(&floor, if new { 201 } else { 200 }, |out| {
+        let engine = &floor.engine;
+        engine.look(|world| record::write(out, engine, world, &agent, true));
+    }))
+}
+
+struct Enrolled {
+    agent: std::sync::Arc<Agent>,
+    new: bool,
+    /// Whether the key that came along is the agent's now.
+    fresh: bool,
+}
+
+async fn enrol(
+    floor: &Floor,
+    body: &[u8],
+    by: By,
+    actor: Actor,
+    key: Option<&Key>,
+    once: Option<rialto_engine::Idempotency>,
+) -> Result<Enrolled, Refused> {
+    let unreadable = |bad| refuse(floor, Bad::from(bad).with_example(examples::REGISTRATION));
+    let json = ijson::read(body).map_err(unreadable)?;
+    let wire = Register::read(&json, by, &floor.relay.settings.host);
+    let wire = wire.map_err(|bad| refuse(floor, bad))?;
+    if let Some(url) = wire.endpoint {
+        floor.egress.check(url).map_err(|why| {
+            let failure = Failure::new(Code::EndpointBlocked, format!("endpoint {why}"));
+            let example = r#"{"endpoint":"https://agent.example/receive"}"#;
+            let (field, example) = (Some("/endpoint".into()), Some(example.into()));
+            refuse(floor, Failure { field, example, ..failure })
+        })?;
+    }
+    let (rotate, fresh_key) = (wire.rotate_key, key.map(Key::hash));
+    let native = wire.address.canonical().to_owned();
+    let mut names = aliases(ID, &native, wire.address.name());
+    // Two names that look alike are one name to a reader (R20).
+    names.push((LOOKS, wire.address.skeleton()));
+    let liveness = if wire.endpoint.is_some() { Liveness::Reached } else { Liveness::Polls };
+    let order = Enrol {
+        actor,
+        home: ID,
+        owner: format!("{ID}:{native}"),
+        native,
+        aliases: names,
+        name: wire.address.name().to_owned(),
+        endpoint: wire.endpoint.map(str::to_owned),
+        liveness,
+        skills: Vec::new(),
+        card: record::card(wire.address.shown(), wire.card.as_ref().map(|c| c.raw()), wire.format),
+        key: fresh_key,
+        rotate: rotate && fresh_key.is_some(),
+    };
+    let ran = floor.engine.run_once(Command::Enrol(Box::new(order)), once).await;
+    let ran = ran.map_err(|failure| taken(floor, failed(floor, failure)))?;
+    let Answer::Agent { agent, new, .. } = ran.answer else {
+        return Err(failed(floor, rialto_engine::Failure::Fault));
+    };
+    // A repeat after a crash finds the agent made, but the key it was made with is gone.
+    Ok(Enrolled { agent, new, fresh: (new || rotate) && !ran.replayed })
+}
+
+/// An id that is taken is told how it can be had.
+fn taken(floor: &Floor, refused: Refused) -> Refused {
+    if refused.code() != Code::AgentIdTaken {
+        return refused;
+    }
+    let failure = Failure::new(
+        Code::AgentIdTaken,
+        "this id, or one that looks like it, is registered or was; only its key brings it back",
+    );
+    let hint = "if it is yours, send its key as Authorization: Bearer ca_…; if the key is lost, \
+                ask the operator for a new one (POST /agents/{id}/key); else choose another name";
+    refuse(floor, Failure { hint: Some(hint.into()), ..failure })
+}
+
+/// `GET /agents`: everybody who is registered, through whatever protocol.
+pub async fn list(State(floor): State<Floor>, by: Anyone, RawQuery(raw): RawQuery) -> Answered {
+    let query = query(&floor, raw.as_deref())?;
+    let wanted = Wanted::read(&query).map_err(|bad| malformed(&floor, bad))?;
+    let (mut data, mut next) = (Vec::from(b"["), None);
+    let engine = &floor.engine;
+    engine.look(|world| {
+        let mut found = 0;
+        for id in wanted.after + 1..world.next.agent.0 {
+            let Some(agent) = world.agent(AgentId(id)).filter(|agent| agent.active) else {
+                continue;
+            };
+            if !wanted.fits(&floor, world, agent) {
+                continue;
+            }
+            if found == wanted.limit {
+                break;
+            }
+            data.extend_from_slice(if found == 0 { b"" } else { b"," });
+            record::write(&mut data, engine, world, agent, sees_endpoint(&floor, by.caller, agent));
+            found += 1;
+            next = (found == wanted.limit).then(|| id.to_string());
+        }
+    });
+    data.push(b']');
+    let data = String::from_utf8(data).unwrap_or_default();
+    Ok(refusals::json(200, shape::page(&data, next.as_deref(), engine.now())))
+}
+
+/// Which agents are asked for.
+struct Wanted<'q> {
+    culture: Option<&'q str>,
+    language: Option<&'q str>,
+    online: Option<bool>,
+    protocol: Option<&'q str>,
+    text: Option<String>,
+    limit: usize,
+    after: u64,
+}
+
+impl<'q> Wanted<'q> {
+    fn read(query: &'q Query) -> Result<Self, crate::kit::fields::Malformed> {
+        let wrong = |field: &str, message: &str| crate::kit::fields::Malformed {
+            field: field.to_owned(),
+            message: format!("{field} {message}"),
+        };
+        let online = match query.text("online") {
+            None => None,
+            Some("true" | "1") => Some(true),
+            Some("false" | "0") => Some(false),
+            Some(_) => return Err(wrong("online", "must be true or false")),
+        };
+        let after = query.text("cursor").map(str::parse).transpose();
+        Ok(Self {
+            culture: query.text("culture"),
+            language: query.text("language"),
+            online,
+            protocol: query.text("protocol"),
+            text: query.text("q").map(str::to_lowercase),
+            limit: query.integer("limit", 1..=PAGE)?.unwrap_or(PAGE).unsigned_abs() as usize,
+            after: after
+                .map_err(|_| wrong("cursor", "must be one the last page gave"))?
+                .unwrap_or(0),
+        })
+    }
+
+    fn fits(&self, floor: &Floor, world: &World, agent: &Agent) -> bool {
+        self.protocol.is_none_or(|protocol| agent.home.as_str() == protocol)
+            && self.online.is_none_or(|on| record::is_online(&floor.engine, world, agent) == on)
+            && self.text.as_deref().is_none_or(|text| {
+                record::address(world, agent).to_lowercase().contains(text)
+                    || agent.name.to_lowercase().contains(text)
+            })
+            && self.speaks(agent)
+    }
+
+    fn speaks(&self, agent: &Agent) -> bool {
+        if self.culture.is_none() && self.language.is_none() {
+            return true;
+        }
+        let text = record::card_text(agent);
+        let Ok(json) = ijson::read(text.as_bytes()) else { return false };
+        let Ok(card) = crate::relay::Card::read(&json, "") else { return false };
+        self.culture.is_none_or(|culture| card.culture().eq_ignore_ascii_case(culture))
+            && self.language.is_none_or(|language| {
+                card.languages().iter().any(|one| one.eq_ignore_ascii_case(language))
+            })
+    }
+}
+
+/// Where an agent is called is its own business, unless the hub shows everybody.
+fn sees_endpoint(floor: &Floor, caller: Caller, agent: &Agent) -> bool {
+    floor.relay.settings.show_endpoints
+        || caller == Caller::Operator
+        || caller == Caller::Agent(agent.id)
+}
+
+/// `GET /agents/{id}`: one record.
+pub async fn show(State(floor): State<Floor>, by: Anyone, Named(id): Named) -> Answered {
+    let engine = &floor.engine;
+    let mut found = Vec::new();
+    engine.look(|world| {
+        let id = address(&floor, &id).and_then(|address| listed(world, address.canonical()))?;
+        let agent = world.agent(id)?;
+        record::write(&mut found, engine, world, agent, sees_endpoint(&floor, by.caller, agent));
+        Some(())
+    });
+    match found.is_empty() {
+        true => Err(refuse(&floor, refusals::no_such_agent())),
+        false => Ok(done(&floor, 200, |out| out.extend_from_slice(&found))),
+    }
+}
+
+/// `DELETE /agents/{id}`: off the lists; the id stays reserved.
+pub async fn unregister(State(floor): State<Floor>, by: AsEither, Named(id): Named) -> Answered {
+    let found = floor.engine.look(|world| {
+        let address = address(&floor, &id)?;
+        let agent = listed(world, address.canonical())?;
+        let agent = world.agent(agent)?;
+        Some((agent.id, agent.home, record::address(world, agent).to_owned()))
+    });
+    let Some((agent, home, shown)) = found else { return Ok(gone(&floor, false, &id)) };
+    // Another's agent is not there to be deleted; an alias is deleted where it is at home.
+    if by.agent.is_some_and(|own| own != agent) || home != ID {
+        return Err(refuse(&floor, refusals::no_such_agent()));
+    }
+    let by_operator = by.agent.is_none();
+    match floor.engine.run_once(Command::Remove { agent, by_operator }, by.once).await {
+        Ok(_) => Ok(gone(&floor, true, &shown)),
+        Err(failure) => Err(failed(&floor, failure)),
+    }
+}
+
+fn gone(floor: &Floor, deleted: bool, id: &str) -> Response {
+    done(floor, 200, |out| {
+        let start: &[u8] = if deleted { b"{\"deleted\":true" } else { b"{\"deleted\":false" };
+        out.extend_from_slice(start);
+        out.extend_from_slice(b",\"agent_id\":");
+        text(out, id);
+        out.push(b'}');
+    })
+}
+
+/// `POST /agents/{id}/key`: the operator mints a key; older ones run out.
+pub async fn mint(State(floor): State<Floor>, by: AsOperator, Named(id): Named) -> Answered {
+    let found = floor.engine.look(|world| {
+        let agent = world.agent(world.agent_named(ID, address(&floor, &id)?.canonical())?)?;
+        (agent.home == ID).then(|| (agent.id, record::address(world, agent).to_owned()))
+    });
+    let (agent, shown) = found.ok_or_else(|| refuse(&floor, refusals::no_such_agent()))?;
+    let key = Key::make(Kind::Relay, floor.engine.ids().key_bits());
+    let (holder, hash) = (Holder::Agent(agent), key.hash());
+    let order = Command::IssueKey { holder, hash, retire_others: true };
+    let ran = floor.engine.run_once(order, by.once).await;
+    let ran = ran.map_err(|failure| failed(&floor, failure))?;
+    Ok(done(&floor, 201, |out| {
+        out.extend_from_slice(b"{\"agent_id\":");
+        text(out, &shown);
+        // A repeat after a crash finds a key made that nobody knows any more.
+        if !ran.replayed {
+            out.extend_from_slice(b",\"api_key\":");
+            text(out, key.expose());
+        }
+        out.push(b'}');
+    }))
+}

@@ -1,0 +1,158 @@
+//! `GET /agent/messages`: what an agent sent and received, oldest first.
+
+use axum::extract::{RawQuery, State};
+use rialto_core::id::AgentId;
+use rialto_core::notice::{Arrival, News, Notice};
+use rialto_core::time::Timestamp;
+use rialto_core::world::World;
+use rialto_engine::store::{Key, Reader, Row, StoreError};
+
+use super::{Answered, done, failed, malformed, query};
+use crate::face::Floor;
+use crate::kit::fields::Malformed;
+use crate::kit::query::Query;
+use crate::kit::stamp;
+use crate::relay::letter::Letter;
+use crate::relay::proof::AsAgent;
+use crate::relay::shape::text;
+use crate::relay::state::{self, State as Standing};
+use crate::relay::{ID, record};
+
+/// Messages on one page.
+const LIMIT: i64 = 100;
+const LIMIT_MAX: i64 = 500;
+/// Messages looked at for one page; whoever has more of them asks from a later moment.
+const WALK_MAX: usize = 20_000;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    agent: AgentId,
+    since: Option<Timestamp>,
+    after: Option<u64>,
+    limit: usize,
+}
+
+impl Wanted {
+    fn read(agent: AgentId, query: &Query) -> Result<Self, Malformed> {
+        let wrong = |why| Malformed { field: "since".to_owned(), message: format!("since {why}") };
+        let since = query.text("since").map(stamp::parse).transpose().map_err(wrong)?;
+        let after = query.integer("after", 0..=i64::MAX)?.map(i64::unsigned_abs);
+        let limit = query.integer("limit", 1..=LIMIT_MAX)?.unwrap_or(LIMIT).unsigned_abs();
+        Ok(Self { agent, since, after, limit: limit as usize })
+    }
+}
+
+type Found = Vec<(Notice, Option<Arrival>)>;
+
+pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
+    let query = query(&floor, raw.as_deref())?;
+    let wanted = Wanted::read(by.id, &query).map_err(|bad| malformed(&floor, bad))?;
+    let mailbox = floor.engine.look(|world| world.mailbox(by.id));
+    let (newest, sent) = (mailbox.newest, mailbox.sent);
+    let found = floor.engine.read(move |reader| {
+        let mut found = walk(reader, newest, &wanted, |notice| notice.before)?;
+        // What came before the first one wanted is not wanted either.
+        let first = wanted.after.map(|after| (after, found.first().map(|one| one.id)));
+        let own = walk(reader, sent, &wanted, |notice| match notice.news {
+            News::Message { follows, .. } => follows,
+            _ => None,
+        })?;
+        found.extend(own.into_iter().filter(|own| {
+            let later = match first {
+                Some((_, Some(first))) => own.id > first,
+                Some((after, None)) => after == 0,
+                None => true,
+            };
+            // A message to oneself is in both walks.
+            later && own.to != Some(wanted.agent)
+        }));
+        found.sort_by_key(|notice| notice.id);
+        let spare = found.len().saturating_sub(wanted.limit);
+        match wanted.since.is_some() || wanted.after.is_some() {
+            true => found.truncate(wanted.limit),
+            false => drop(found.drain(..spare)),
+        }
+        let mut rows: Found = Vec::with_capacity(found.len());
+        for notice in found {
+            let arrival = match reader.load(Key::Arrival(notice.id))? {
+                Some(Row::Arrival(arrival)) => Some(arrival),
+                _ => None,
+            };
+            rows.push((notice, arrival));
+        }
+        Ok(rows)
+    });
+    let found = found.await.map_err(|failure| failed(&floor, failure))?;
+    Ok(done(&floor, 200, |out| {
+        out.push(b'[');
+        floor.engine.look(|world| {
+            for (at, (notice, arrival)) in found.into_iter().enumerate() {
+                out.extend_from_slice(if at == 0 { b"" } else { b"," });
+                write(out, &floor, world, by.id, &notice, arrival);
+            }
+        });
+        out.push(b']');
+    }))
+}
+
+/// Back along a chain of messages to the first wanted one, oldest first.
+fn walk(
+    reader: &mut dyn Reader,
+    mut at: Option<rialto_core::id::NoticeId>,
+    wanted: &Wanted,
+    before: impl Fn(&Notice) -> Option<rialto_core::id::NoticeId>,
+) -> Result<Vec<Notice>, StoreError> {
+    let mut found = std::collections::VecDeque::new();
+    let open_ended = wanted.since.is_none() && wanted.after.is_none();
+    for _ in 0..WALK_MAX {
+        let Some(id) = at else { break };
+        let Some(Row::Notice(notice)) = reader.load(Key::Notice(id))? else {
+            return Err(StoreError::Corrupt(format!("notice {id} is named and not there")));
+        };
+        let received = notice.to == Some(wanted.agent);
+        let early = wanted.since.is_some_and(|since| notice.at < since)
+            || received && wanted.after.is_some_and(|after| notice.position <= after)
+            || open_ended && found.len() >= wanted.limit;
+        if early {
+            break;
+        }
+        at = before(&notice);
+        if matches!(notice.news, News::Message { words, .. } if words == ID) {
+            found.push_front(notice);
+        }
+    }
+    Ok(found.into())
+}
+
+fn write(
+    out: &mut Vec<u8>,
+    floor: &Floor,
+    world: &World,
+    reader: AgentId,
+    notice: &Notice,
+    arrival: Option<Arrival>,
+) {
+    let Some(letter) = Letter::of(world, notice) else { return };
+    let received = notice.to == Some(reader);
+    let id = if received { notice.position.to_string() } else { "null".to_owned() };
+    let via = match state::derive(world, notice, arrival, false) {
+        Standing::Delivered { .. } => "webhook",
+        Standing::Presented | Standing::Acked => "sse",
+        Standing::Queued | Standing::Failed { .. } | Standing::Expired => "queued",
+    };
+    out.extend_from_slice(format!("{{\"id\":{id}").as_bytes());
+    for (name, value) in [
+        (",\"trace_id\":", floor.relay.traces.of(notice.id).to_string().as_str()),
+        (",\"sender_id\":", &letter.sender_id),
+        (",\"receiver_id\":", record::address_of(world, notice.to)),
+        (",\"delivered_via\":", via),
+        (",\"timestamp\":", &stamp::millis(notice.at)),
+    ] {
+        out.extend_from_slice(name.as_bytes());
+        text(out, value);
+    }
+    out.extend_from_slice(b",\"envelope\":");
+    out.extend_from_slice(letter.envelope.as_bytes());
+    out.push(b'}');
+}

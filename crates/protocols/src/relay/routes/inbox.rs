@@ -1,0 +1,116 @@
+//! The inbox: an open stream, and what its reader acknowledges.
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use futures_util::stream;
+use rialto_core::answer::Answer;
+use rialto_core::command::Command;
+use tokio::sync::watch;
+
+use super::{Answered, done, failed, malformed, query, refuse};
+use crate::face::Floor;
+use crate::kit::fields::{Fields, Malformed};
+use crate::kit::ijson;
+use crate::kit::query::Query;
+use crate::relay::feed::{Feed, From};
+use crate::relay::proof::{AsAgent, Sent, Shown};
+use crate::relay::refusals::{self, Refused};
+use crate::relay::{Bad, examples};
+
+/// Where a reader that comes back left off.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// `GET /agent/inbox`: everything that comes, as it comes.
+pub async fn open(
+    State(floor): State<Floor>,
+    by: AsAgent,
+    Shown(key): Shown,
+    stopping: Option<Extension<watch::Receiver<bool>>>,
+    headers: HeaderMap,
+    RawQuery(raw): RawQuery,
+) -> Answered {
+    let key = key.ok_or_else(|| refuse(&floor, refusals::unauthorized()))?;
+    let query = query(&floor, raw.as_deref())?;
+    let from = from(&headers, &query).map_err(|bad| malformed(&floor, bad))?;
+    let head = floor.engine.look(|world| world.mailbox(by.id).head);
+    let from = match from {
+        // Who has seen it needs no acknowledging besides (R61).
+        From::Position(position) if position <= head => {
+            acked(&floor, by, position).await?;
+            from
+        }
+        // A position of another inbox says nothing about this one.
+        From::Position(_) => From::Unread,
+        other => other,
+    };
+    let stopping = stopping.map(|Extension(stopping)| stopping);
+    let feed = Feed::new(floor, by.id, key.hash(), from, stopping);
+    let bytes = stream::unfold(feed, async |mut feed| {
+        let next = feed.next().await?;
+        Some((Ok::<_, std::convert::Infallible>(next), feed))
+    });
+    let mut answer = Response::new(Body::from_stream(bytes));
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(answer)
+}
+
+/// Where to begin: what the reader has, or what it says it wants.
+fn from(headers: &HeaderMap, query: &Query) -> Result<From, Malformed> {
+    let wrong = |field: &str| Malformed {
+        field: field.to_owned(),
+        message: format!("{field} must be the id of an event of this inbox: digits, such as 42"),
+    };
+    let header = headers.get(LAST_EVENT_ID).map(HeaderValue::as_bytes);
+    if let Some(id) = header.filter(|id| !id.is_empty()) {
+        let id = std::str::from_utf8(id).ok().filter(|id| id.bytes().all(|b| b.is_ascii_digit()));
+        let position = id.and_then(|id| id.parse().ok());
+        return position.map(From::Position).ok_or_else(|| wrong("Last-Event-ID"));
+    }
+    if let Some(after) = query.integer("after", 0..=i64::MAX)? {
+        return Ok(From::Position(after.unsigned_abs()));
+    }
+    match query.text("ack") {
+        None => Ok(From::Unread),
+        Some("explicit") => Ok(From::Unacknowledged),
+        Some(_) => Err(Malformed {
+            field: "ack".to_owned(),
+            message: "ack must be explicit, or be left out".to_owned(),
+        }),
+    }
+}
+
+async fn acked(floor: &Floor, by: AsAgent, up_to: u64) -> Result<u64, Refused> {
+    if floor.engine.look(|world| world.mailbox(by.id).acked) >= up_to && by.once.is_none() {
+        return Ok(floor.engine.look(|world| world.mailbox(by.id).acked));
+    }
+    let order = Command::Ack { agent: by.id, up_to };
+    match floor.engine.run_once(order, by.once).await {
+        Ok(ran) => Ok(match ran.answer {
+            Answer::Position(acked) => acked,
+            _ => floor.engine.look(|world| world.mailbox(by.id).acked),
+        }),
+        Err(failure) => Err(failed(floor, failure)),
+    }
+}
+
+/// `POST /agent/inbox/ack`: everything up to here has arrived.
+pub async fn ack(State(floor): State<Floor>, by: AsAgent, Sent(body): Sent) -> Answered {
+    let bad = |bad: Malformed| refuse(&floor, Bad::from(bad).with_example(examples::ACK));
+    let json = ijson::read(&body).map_err(|unreadable| bad(unreadable.into()))?;
+    let f = Fields::of(&json, "").map_err(bad)?;
+    let up_to = f.integer("up_to").and_then(|up_to| f.required("up_to", up_to)).map_err(bad)?;
+    let up_to = u64::try_from(up_to).map_err(|_| bad(f.fail("up_to", "must not be negative")))?;
+    let acked_to = acked(&floor, by, up_to).await?;
+    let head = floor.engine.look(|world| world.mailbox(by.id).head);
+    let pending = head.saturating_sub(acked_to);
+    Ok(done(&floor, 200, |out| {
+        out.extend_from_slice(
+            format!(r#"{{"acked_to":{acked_to},"pending":{pending}}}"#).as_bytes(),
+        );
+    }))
+}

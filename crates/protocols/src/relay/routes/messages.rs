@@ -1,0 +1,219 @@
+//! Messages: sent, delivered as far as that is possible now, and looked up.
+
+use axum::extract::State;
+use axum::response::Response;
+use rialto_core::alias::Digest;
+use rialto_core::answer::Answer;
+use rialto_core::command::{Command, SendMessage, Turn};
+use rialto_core::id::{AgentId, NoticeId};
+use rialto_core::time::Millis;
+use rialto_core::world::World;
+
+use super::{Answered, failed, refuse};
+use crate::face::Floor;
+use crate::kit::ijson;
+use crate::relay::attempt::{Ended, attempt};
+use crate::relay::event::Marks;
+use crate::relay::proof::{AsEither, Sent, listed};
+use crate::relay::refusals::{self, Refused};
+use crate::relay::send::Send;
+use crate::relay::{Bad, Code, Delivery, Failure, ID, Outcome, live, record, shape, stored};
+
+/// How long the ladder leaves the first try to the request that waits for it: longer than any call
+/// may take, so that nobody is called twice for one message.
+const FIRST_TRY: Millis = Millis::minutes(15);
+
+/// `POST /messages`: durable before it is answered (R39, R44).
+pub async fn post(State(floor): State<Floor>, by: AsEither, Sent(body): Sent) -> Answered {
+    let rejected = |failure: Failure| refuse(&floor, failure).rejected();
+    let json = ijson::read(&body).map_err(|unreadable| rejected(Bad::from(unreadable).into()))?;
+    let send = Send::read(&json, &floor.relay.settings.host);
+    let send = send.map_err(|bad| rejected(bad.into()))?;
+    let parties = floor.engine.look(|world| Parties::of(world, by, &send)).map_err(rejected)?;
+    let Parties { from, to, .. } = parties;
+    let heard = floor.engine.is_heard(to);
+    let url = parties.endpoint.filter(|_| !heard);
+    if !heard && url.is_none() && floor.relay.settings.refuse_offline && parties.at_home {
+        return Ok(offline(&floor));
+    }
+    let loop_guard = slowed(&floor, (from, to), &send).await;
+    let marks = Marks { by_operator: by.agent.is_none(), loop_guard, ..Marks::default() };
+    let calls = url.is_some();
+    let order = SendMessage {
+        from: Some(from),
+        to,
+        words: ID,
+        body: stored::write(send.envelope.raw(), marks),
+        url,
+        first_try: FIRST_TRY,
+        turn: turn(&send),
+        by_operator: by.agent.is_none(),
+    };
+    let streams = send.stream && calls;
+    let ran = floor.engine.run_once(Command::Send(Box::new(order)), by.once).await;
+    let ran = ran.map_err(|failure| conflict(refusals::failed(failure)));
+    let Answer::Sent { notice, repeated } = ran.map_err(rejected)?.answer else {
+        return Err(failed(&floor, rialto_engine::Failure::Fault));
+    };
+    if repeated {
+        return again(&floor, notice, loop_guard).await;
+    }
+    if streams {
+        return Ok(live::relay(&floor, notice, loop_guard));
+    }
+    let ended = match calls {
+        true => Some(attempt(&floor, notice).await),
+        false => None,
+    };
+    let outcome = match &ended {
+        Some(Ended::Delivered { reply }) => Outcome::Delivered { reply },
+        Some(Ended::Failed { code, detail }) => Outcome::Failed { code: *code, detail },
+        Some(Ended::Read) => Outcome::Presented,
+        None if heard => Outcome::Presented,
+        None => Outcome::Queued,
+    };
+    Ok(told(&floor, notice, outcome, loop_guard))
+}
+
+/// Who writes to whom.
+struct Parties {
+    from: AgentId,
+    to: AgentId,
+    endpoint: Option<String>,
+    /// Whether the receiver is an agent of this protocol.
+    at_home: bool,
+}
+
+impl Parties {
+    fn of(world: &World, by: AsEither, send: &Send<'_>) -> Result<Self, Failure> {
+        let sender = send.envelope.sender.canonical();
+        let Some(from) = listed(world, sender) else {
+            let text = "sender_id is not registered here; register it with POST /register";
+            let field = Some("/envelope/sender_id".into());
+            return Err(Failure { field, ..Failure::new(Code::SenderNotRegistered, text) });
+        };
+        if by.agent.is_some_and(|own| own != from) {
+            let text = "sender_id belongs to another agent than the key";
+            let field = Some("/envelope/sender_id".into());
+            return Err(Failure { field, ..Failure::new(Code::SenderMismatch, text) });
+        }
+        let receiver = listed(world, send.receiver.canonical()).and_then(|id| world.agent(id));
+        let receiver = receiver.ok_or_else(|| Failure {
+            field: Some("/receiver_id".into()),
+            ..refusals::no_such_agent()
+        })?;
+        // Before anything is slowed down or tried for somebody who is not wanted (R90).
+        if receiver.blocked.binary_search(&from).is_ok() {
+            return Err(refusals::failed(rialto_core::refusal::Refusal::Blocked.into()));
+        }
+        let endpoint = record::endpoint(receiver).map(str::to_owned);
+        Ok(Self { from, to: receiver.id, endpoint, at_home: receiver.home == ID })
+    }
+}
+
+/// Waits as long as the loop guard wants; whether it wanted that at all (R89).
+async fn slowed(floor: &Floor, pair: (AgentId, AgentId), send: &Send<'_>) -> bool {
+    let envelope = &send.envelope;
+    let (conversation, now) = (envelope.conversation_id, floor.engine.now());
+    let delay = floor.relay.loop_guard.delay(pair, conversation, envelope.original_text, now);
+    if let Some(delay) = delay {
+        tokio::time::sleep(delay).await;
+    }
+    delay.is_some()
+}
+
+/// What makes a repeat of this message recognisable (R47).
+fn turn(send: &Send<'_>) -> Option<Turn> {
+    let (conversation, number) = send.envelope.conversation_id.zip(send.envelope.turn_number)?;
+    let content = Digest::of(&[send.envelope.raw().as_bytes()]);
+    Some(Turn { conversation: conversation.to_owned(), number, content })
+}
+
+/// A turn that was taken is told how to go on.
+fn conflict(failure: Failure) -> Failure {
+    if failure.code != Code::IdempotencyConflict {
+        return failure;
+    }
+    let hint = "this turn of the conversation was sent with another envelope: raise turn_number";
+    let field = Some("/envelope/turn_number".into());
+    Failure { hint: Some(hint.into()), field, ..failure }
+}
+
+/// The first outcome of a message again; after a failure, one new try of it (R47).
+async fn again(floor: &Floor, notice: NoticeId, loop_guard: bool) -> Answered {
+    let state = crate::relay::state::of(floor, notice).await;
+    let state = state.map_err(|failure| failed(floor, failure))?;
+    use crate::relay::state::State;
+    let tried;
+    let outcome = match &state {
+        State::Failed { .. } => {
+            tried = attempt(floor, notice).await;
+            match &tried {
+                Ended::Delivered { reply } => Outcome::Delivered { reply },
+                Ended::Failed { code, detail } => Outcome::Failed { code: *code, detail },
+                Ended::Read => Outcome::Presented,
+            }
+        }
+        State::Delivered { reply: Some(reply), .. } => Outcome::Delivered { reply },
+        State::Delivered { reply: None, .. } | State::Presented | State::Acked => {
+            Outcome::Presented
+        }
+        State::Queued | State::Expired => Outcome::Queued,
+    };
+    let mut answer = told(floor, notice, outcome, loop_guard);
+    let replayed = axum::http::HeaderValue::from_static("true");
+    answer.headers_mut().insert("idempotency-replayed", replayed);
+    Ok(answer)
+}
+
+/// What became of a message, as its sender is told.
+pub fn told(floor: &Floor, notice: NoticeId, outcome: Outcome<'_>, loop_guard: bool) -> Response {
+    floor.relay.tally.count(&outcome);
+    let trace = floor.relay.traces.of(notice);
+    let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
+    let trace_id = trace.hyphenated().encode_lower(&mut buffer);
+    answered(floor, &Delivery { outcome, trace_id, loop_guard })
+}
+
+fn answered(floor: &Floor, delivery: &Delivery<'_>) -> Response {
+    let now = floor.engine.now();
+    match delivery.outcome {
+        Outcome::Failed { code, detail } if floor.relay.settings.failed_is_error => {
+            let mut data = Vec::new();
+            delivery.write(&mut data);
+            let data = String::from_utf8(data).unwrap_or_default();
+            let failure = Failure::new(code, detail.to_owned());
+            let failure = Failure { data: Some(data.into()), ..failure };
+            refusals::json(failure.status, failure.write(now))
+        }
+        _ => {
+            let body = shape::answered(now, delivery.size(), |out| delivery.write(out));
+            refusals::json(delivery.status(), body)
+        }
+    }
+}
+
+/// Nobody reads, and the hub is set to keep nothing (D11).
+fn offline(floor: &Floor) -> Response {
+    let detail = "the receiver has no open inbox and no endpoint; nothing was kept";
+    let outcome = Outcome::Failed { code: Code::AgentUnreachable, detail };
+    floor.relay.tally.count(&outcome);
+    let trace = floor.engine.ids().uuid().to_string();
+    answered(floor, &Delivery { outcome, trace_id: &trace, loop_guard: false })
+}
+
+/// `GET /messages/{trace_id}`: how a message stands, for its sender and its receiver.
+pub async fn show(
+    State(floor): State<Floor>,
+    by: crate::relay::proof::AsAgent,
+    super::super::proof::Named(trace): super::super::proof::Named,
+) -> Answered {
+    let unknown = || -> Refused { refuse(&floor, Failure::new(Code::NotFound, "no such message")) };
+    let notice = floor.relay.traces.read_text(&trace).ok_or_else(unknown)?;
+    let found = crate::relay::state::message(&floor, notice).await;
+    let found = found.map_err(|failure| failed(&floor, failure))?;
+    let message = found.filter(|message| message.concerns(by.id)).ok_or_else(unknown)?;
+    let state = crate::relay::state::of(&floor, notice).await;
+    let state = state.map_err(|failure| failed(&floor, failure))?;
+    Ok(super::done(&floor, 200, |out| message.write(out, &floor, &trace, &state)))
+}

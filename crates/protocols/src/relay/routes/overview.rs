@@ -1,0 +1,44 @@
+//! What anybody may know about the hub: where everything is, and how it is doing.
+
+use axum::extract::State;
+use axum::response::Response;
+use serde_json::json;
+
+use crate::face::Floor;
+use crate::relay::discovery::Hub;
+use crate::relay::refusals;
+use crate::relay::{BODY_MAX, shape};
+
+/// `GET /.well-known/chorus.json`: the discovery document, bare (D15).
+pub async fn well_known(State(floor): State<Floor>) -> Response {
+    let protocols: Vec<_> = crate::ALL.iter().map(|face| face.id()).collect();
+    let protocols: Vec<_> = protocols.iter().map(|id| id.as_str()).collect();
+    let hub = Hub {
+        server_name: "Rialto",
+        server_status: if floor.engine.is_writable() { "ok" } else { "unavailable" },
+        max_message_bytes: floor.body_limit.min(BODY_MAX),
+        rate_limit_per_minute: floor.relay.settings.writes_per_minute,
+        protocols: &protocols,
+    };
+    refusals::json(200, hub.write())
+}
+
+/// `GET /health`: how the hub is doing.
+pub async fn health(State(floor): State<Floor>) -> Response {
+    let engine = &floor.engine;
+    let agents = engine.look(|world| world.agents().filter(|agent| agent.active).count());
+    let [delivered, failed, queued] = floor.relay.tally.read();
+    let writable = engine.is_writable();
+    let data = json!({
+        "status": if writable { "ok" } else { "unavailable" },
+        "version": env!("CARGO_PKG_VERSION"),
+        "uptime_seconds": floor.relay.started.elapsed().as_secs(),
+        "agents_registered": agents,
+        "messages_delivered": delivered,
+        "messages_failed": failed,
+        "messages_queued": queued,
+        "inbox_connections": engine.listeners(),
+    });
+    let status = if writable { 200 } else { 503 };
+    refusals::json(status, shape::success(&data.to_string(), engine.now()))
+}

@@ -1,0 +1,176 @@
+//! `POST /messages`: a receiver and an envelope for it.
+
+use super::a2a;
+use super::address::Address;
+use super::bad::{Bad, Faults};
+use super::envelope::Envelope;
+use super::shape::text;
+use crate::kit::fields::{Fields, Malformed};
+use crate::kit::ijson::{Json, Kind};
+
+/// Members that only an envelope has.
+const OF_ENVELOPES: [&str; 5] =
+    ["chorus_version", "sender_id", "original_text", "original_semantic", "sender_culture"];
+/// Members that stand beside an envelope.
+const OF_MESSAGES: [&str; 2] = ["receiver_id", "stream"];
+
+/// A message to be delivered.
+#[derive(Clone, Debug)]
+pub struct Send<'a> {
+    /// Whom it is for.
+    pub receiver: Address<'a>,
+    /// What it says, taken out of its A2A message if it came in one.
+    pub envelope: Envelope<'a>,
+    /// Whether the sender wants to hear the receiver's work as it goes on.
+    pub stream: bool,
+}
+
+impl<'a> Send<'a> {
+    /// Reads a body; a receiver without host is looked for at `default_host`.
+    pub fn read(json: &'a Json<'_>, default_host: &str) -> Result<Self, Bad> {
+        let f = Fields::of(json, "")?;
+        let mut faults = Faults::default();
+        let receiver = faults.note(receiver(&f, default_host));
+        let envelope = faults.note(envelope(&f, json));
+        let stream = faults.note(f.flag("stream"));
+        match (receiver, envelope, stream) {
+            (Some(receiver), Some(envelope), Some(stream)) => {
+                Ok(Self { receiver, envelope, stream: stream.unwrap_or(false) })
+            }
+            _ => {
+                let bad = faults.into_bad();
+                Err(if is_flat(&f) { bad.with_example(wrapped(json)) } else { bad })
+            }
+        }
+    }
+}
+
+fn receiver<'b>(f: &Fields<'_, 'b>, default_host: &str) -> Result<Address<'b>, Malformed> {
+    let text = f.required_text("receiver_id")?;
+    Address::read(text, default_host).map_err(|bad| f.fail("receiver_id", bad))
+}
+
+fn envelope<'b>(f: &Fields<'_, 'b>, body: &'b Json<'_>) -> Result<Envelope<'b>, Bad> {
+    let Some(given) = body.get("envelope").filter(|_| f.has("envelope")) else {
+        let missing = Bad::from(f.fail("envelope", "is required"));
+        return Err(match is_flat(f) {
+            true => missing.with_hint(
+                "the envelope's fields stand at the top level; put them into \"envelope\", beside \
+                 \"receiver_id\", as the example does with your own body",
+            ),
+            false => missing,
+        });
+    };
+    let unwrapped = a2a::unwrap(given, "/envelope")?;
+    Ok(Envelope::read(unwrapped.envelope, &unwrapped.at)?)
+}
+
+/// Whether the envelope's fields stand where the envelope should.
+fn is_flat(f: &Fields<'_, '_>) -> bool {
+    !f.has("envelope") && OF_ENVELOPES.iter().any(|name| f.has(name))
+}
+
+/// A flat body as it was meant: every member as it came, in its right place.
+fn wrapped(body: &Json<'_>) -> String {
+    let Kind::Object(members) = body.kind() else { return String::new() };
+    let mut outer = Vec::from(b"{");
+    let receiver = body.get("receiver_id").filter(|id| matches!(id.kind(), Kind::Text(_)));
+    if receiver.is_none() {
+        outer.extend_from_slice(br#""receiver_id":"bob@chorus","#);
+    }
+    let mut inner = Vec::new();
+    let left_out = |name: &str| name == "envelope" || name == "receiver_id" && receiver.is_none();
+    for (name, value) in members.iter().filter(|(name, _)| !left_out(name)) {
+        let place = if OF_MESSAGES.contains(&name.as_ref()) { &mut outer } else { &mut inner };
+        text(place, name);
+        place.push(b':');
+        place.extend_from_slice(value.raw().as_bytes());
+        place.push(b',');
+    }
+    inner.pop();
+    outer.extend_from_slice(b"\"envelope\":{");
+    outer.extend_from_slice(&inner);
+    outer.extend_from_slice(b"}}");
+    String::from_utf8(outer).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::ijson;
+
+    const ENVELOPE: &str = r#"{"chorus_version":"0.4","sender_id":"alice@chorus","original_text":"hi","sender_culture":"en"}"#;
+
+    fn body(text: &str) -> Json<'_> {
+        ijson::read(text.as_bytes()).expect(text)
+    }
+
+    fn refused(text: &str) -> Bad {
+        Send::read(&body(text), "chorus").expect_err(text)
+    }
+
+    #[test]
+    fn a_message_has_a_receiver_and_an_envelope() {
+        let text = format!(r#"{{"receiver_id":"Bob","envelope":{ENVELOPE},"sender_id":"eve@x"}}"#);
+        let json = body(&text);
+        let send = Send::read(&json, "chorus").expect("a message");
+        assert_eq!(send.receiver.canonical(), "bob@chorus");
+        assert_eq!(send.envelope.raw(), ENVELOPE);
+        assert_eq!(send.envelope.sender.canonical(), "alice@chorus");
+        assert!(!send.stream);
+        let text = format!(r#"{{"receiver_id":"bob","envelope":{ENVELOPE},"stream":true}}"#);
+        assert!(Send::read(&body(&text), "chorus").expect("a message").stream);
+    }
+
+    #[test]
+    fn both_are_required_and_everything_wrong_is_said_at_once() {
+        let bad = refused(r#"{"stream":1}"#);
+        let message = "/receiver_id: receiver_id is required; /envelope: envelope is required; \
+                       /stream: stream must be true or false";
+        assert_eq!(bad.message(), message);
+        assert_eq!(bad.field(), "/receiver_id");
+        let bad = refused(r#"{"receiver_id":"a@b@c","envelope":{"chorus_version":"0.4"}}"#);
+        assert_eq!(bad.faults().len(), 4);
+        assert_eq!(refused("[]").message(), "body must be a JSON object");
+        assert_eq!(refused(r#"{"receiver_id":"b","envelope":7}"#).field(), "/envelope");
+    }
+
+    #[test]
+    fn a_flat_envelope_is_shown_wrapped() {
+        let flat = r#"{"receiver_id":"bob@chorus","chorus_version":"0.4","sender_id":"alice@chorus",
+            "original_text":"h\u0069 \"you\"","sender_culture":"en","x\n":[1.0],"stream":false}"#;
+        let bad = refused(flat);
+        assert_eq!(bad.field(), "/envelope");
+        assert!(bad.hint().expect("a hint").contains("envelope"));
+        let wanted = r#"{"receiver_id":"bob@chorus","stream":false,"envelope":{"chorus_version":"0.4","sender_id":"alice@chorus","original_text":"h\u0069 \"you\"","sender_culture":"en","x\n":[1.0]}}"#;
+        assert_eq!(bad.example(), wanted);
+        assert!(Send::read(&body(bad.example()), "chorus").is_ok(), "it can be sent as it is");
+    }
+
+    #[test]
+    fn a_bare_envelope_is_shown_wrapped_with_a_receiver() {
+        let bad = refused(ENVELOPE);
+        assert_eq!(bad.field(), "/receiver_id");
+        let json = body(bad.example());
+        assert_eq!(Send::read(&json, "chorus").expect("a message").envelope.raw(), ENVELOPE);
+        let none = ENVELOPE.replacen('{', r#"{"envelope":null,"receiver_id":7,"#, 1);
+        assert!(Send::read(&body(refused(&none).example()), "chorus").is_ok());
+    }
+
+    #[test]
+    fn an_a2a_message_is_unwrapped_before_it_is_checked() {
+        let wrap = |envelope: &str| {
+            let mut out = Vec::new();
+            a2a::write(&mut out, envelope, Some(a2a::Format::A2a03), "m");
+            let message = String::from_utf8(out).expect("text");
+            format!(r#"{{"receiver_id":"bob","envelope":{message}}}"#)
+        };
+        let text = wrap(ENVELOPE);
+        let json = body(&text);
+        assert_eq!(Send::read(&json, "chorus").expect("a message").envelope.raw(), ENVELOPE);
+        let bad = refused(&wrap(r#"{"chorus_version":"0.3"}"#));
+        assert_eq!(bad.field(), "/envelope/parts/0/data/chorus_version");
+        let none = refused(r#"{"receiver_id":"bob","envelope":{"parts":[]}}"#);
+        assert_eq!(none.field(), "/envelope/parts");
+    }
+}

@@ -1,0 +1,214 @@
+//! The response envelope: the one form in which this protocol answers.
+//!
+//! Answers are put together by hand from texts that are JSON already, since a send is answered tens
+//! of thousands of times a second.
+
+use std::borrow::Cow;
+
+use rialto_core::time::Timestamp;
+
+use super::bad::Bad;
+use super::codes::Code;
+use crate::kit::stamp;
+
+/// Room for what stands around the data.
+const AROUND: usize = 96;
+
+/// A request that was done. `data` is JSON text.
+pub fn success(data: &str, at: Timestamp) -> Vec<u8> {
+    answered(at, data.len(), |out| out.extend_from_slice(data.as_bytes()))
+}
+
+/// A request that was done, whose data the caller writes itself, in about `size` bytes.
+pub fn answered(at: Timestamp, size: usize, data: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = Vec::with_capacity(AROUND + size);
+    out.extend_from_slice(b"{\"success\":true,\"data\":");
+    data(&mut out);
+    metadata(&mut out, at, None);
+    out
+}
+
+/// One page of a list; `next_cursor` leads to the rest, where there is one.
+pub fn page(data: &str, next_cursor: Option<&str>, at: Timestamp) -> Vec<u8> {
+    let mut out = Vec::with_capacity(AROUND + data.len() + next_cursor.map_or(0, str::len));
+    out.extend_from_slice(b"{\"success\":true,\"data\":");
+    out.extend_from_slice(data.as_bytes());
+    metadata(&mut out, at, next_cursor);
+    out
+}
+
+/// A request that was not done, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The HTTP status; the code's own unless somebody knows better.
+    pub status: u16,
+    /// What went wrong.
+    pub code: Code,
+    /// The same for people.
+    pub message: Cow<'static, str>,
+    /// Where it went wrong.
+    pub field: Option<Box<str>>,
+    /// What to do about it.
+    pub hint: Option<Cow<'static, str>>,
+    /// JSON text that would have been right.
+    pub example: Option<Cow<'static, str>>,
+    /// JSON text that is told besides, such as [`super::delivery::REJECTED`].
+    pub data: Option<Box<str>>,
+    /// When to come back.
+    pub retry_after_seconds: Option<u32>,
+}
+
+impl Failure {
+    /// A failure with its code's status, and nothing but a message.
+    pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            status: code.status(),
+            code,
+            message: message.into(),
+            field: None,
+            hint: None,
+            example: None,
+            data: None,
+            retry_after_seconds: None,
+        }
+    }
+
+    /// The body of the answer.
+    pub fn write(&self, at: Timestamp) -> Vec<u8> {
+        let texts = [self.example.as_deref(), self.data.as_deref(), self.hint.as_deref()];
+        let extra: usize = texts.into_iter().flatten().map(str::len).sum();
+        let mut out = Vec::with_capacity(AROUND * 2 + self.message.len() + extra);
+        out.extend_from_slice(b"{\"success\":false,\"error\":{\"code\":");
+        text(&mut out, self.code.as_str());
+        out.extend_from_slice(b",\"message\":");
+        text(&mut out, &self.message);
+        out.extend_from_slice(b",\"retryable\":");
+        out.extend_from_slice(if self.code.retryable() { b"true" } else { b"false" });
+        if let Some(seconds) = self.retry_after_seconds {
+            out.extend_from_slice(b",\"retry_after_seconds\":");
+            out.extend_from_slice(seconds.to_string().as_bytes());
+        }
+        for (name, value) in [("field", self.field.as_deref()), ("hint", self.hint.as_deref())] {
+            let Some(value) = value else { continue };
+            out.push(b',');
+            text(&mut out, name);
+            out.push(b':');
+            text(&mut out, value);
+        }
+        if let Some(example) = &self.example {
+            out.extend_from_slice(b",\"example\":");
+            out.extend_from_slice(example.as_bytes());
+        }
+        out.push(b'}');
+        if let Some(data) = &self.data {
+            out.extend_from_slice(b",\"data\":");
+            out.extend_from_slice(data.as_bytes());
+        }
+        metadata(&mut out, at, None);
+        out
+    }
+}
+
+/// What makes no sense is refused with everything that helps to make it right.
+impl From<Bad> for Failure {
+    fn from(bad: Bad) -> Self {
+        Self {
+            field: Some(bad.field().into()),
+            hint: bad.hint().map(|hint| Cow::Owned(hint.to_owned())),
+            example: Some(Cow::Owned(bad.example().to_owned())),
+            ..Self::new(Code::Validation, bad.message())
+        }
+    }
+}
+
+/// Writes a JSON string.
+pub fn text(out: &mut Vec<u8>, text: &str) {
+    serde_json::to_writer(out, text).expect("memory can be written to, and text is JSON");
+}
+
+/// Ends an answer.
+fn metadata(out: &mut Vec<u8>, at: Timestamp, next_cursor: Option<&str>) {
+    out.extend_from_slice(b",\"metadata\":{\"timestamp\":\"");
+    out.extend_from_slice(stamp::millis(at).as_bytes());
+    out.push(b'"');
+    if let Some(cursor) = next_cursor {
+        out.extend_from_slice(b",\"next_cursor\":");
+        text(out, cursor);
+    }
+    out.extend_from_slice(b"}}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::ijson;
+    use crate::relay::delivery;
+    use proptest::prelude::*;
+
+    const AT: Timestamp = Timestamp(1_774_000_800_000);
+
+    fn shown(body: Vec<u8>) -> String {
+        String::from_utf8(body).expect("text")
+    }
+
+    #[test]
+    fn a_success_has_data_and_a_time() {
+        assert_eq!(
+            shown(success("{}", AT)),
+            r#"{"success":true,"data":{},"metadata":{"timestamp":"2026-03-20T10:00:00.000Z"}}"#
+        );
+        assert_eq!(
+            shown(page("[1]", Some("a\"b"), AT)),
+            r#"{"success":true,"data":[1],"metadata":{"timestamp":"2026-03-20T10:00:00.000Z","next_cursor":"a\"b"}}"#
+        );
+        assert_eq!(page("[]", None, AT), success("[]", AT));
+    }
+
+    #[test]
+    fn the_buffer_of_an_answer_is_large_enough_from_the_start() {
+        let data = "x".repeat(70);
+        assert_eq!(success(&data, AT).capacity(), AROUND + 70);
+    }
+
+    #[test]
+    fn a_failure_says_all_it_knows() {
+        let plain = Failure::new(Code::NotFound, "no such path");
+        assert_eq!(plain.status, 404);
+        assert_eq!(
+            shown(plain.write(AT)),
+            r#"{"success":false,"error":{"code":"ERR_NOT_FOUND","message":"no such path","retryable":false},"metadata":{"timestamp":"2026-03-20T10:00:00.000Z"}}"#
+        );
+        let full = Failure {
+            field: Some("/a".into()),
+            hint: Some("do \"this\"".into()),
+            example: Some(r#"{"a":1}"#.into()),
+            data: Some(delivery::REJECTED.into()),
+            retry_after_seconds: Some(7),
+            ..Failure::new(Code::RateLimited, "slow\ndown")
+        };
+        assert_eq!(
+            shown(full.write(AT)),
+            r#"{"success":false,"error":{"code":"ERR_RATE_LIMITED","message":"slow\ndown","retryable":true,"retry_after_seconds":7,"field":"/a","hint":"do \"this\"","example":{"a":1}},"data":{"delivery":"rejected"},"metadata":{"timestamp":"2026-03-20T10:00:00.000Z"}}"#
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_field_and_example() {
+        let bad = Bad::from(ijson::read(b"{").expect_err("cut"));
+        let failure = Failure::from(bad.with_hint("close it"));
+        assert_eq!((failure.status, failure.code), (400, Code::Validation));
+        assert_eq!(failure.message, "body cannot be read: unexpected end at byte 1");
+        assert_eq!(failure.field.as_deref(), Some(""));
+        assert_eq!(failure.hint.as_deref(), Some("close it"));
+        assert!(failure.example.is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn every_failure_is_json(message in any::<String>(), hint in any::<String>()) {
+            let mut failure = Failure::new(Code::Validation, message);
+            failure.hint = Some(hint.into());
+            prop_assert!(ijson::read(&failure.write(AT)).is_ok());
+        }
+    }
+}

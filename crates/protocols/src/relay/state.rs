@@ -1,0 +1,134 @@
+//! How a message stands: in exactly one state (R49).
+
+use rialto_core::id::{AgentId, NoticeId};
+use rialto_core::notice::{Arrival, News, Notice};
+use rialto_core::world::World;
+use rialto_engine::Failure;
+use rialto_engine::store::{Key, Row};
+
+use super::letter::{Letter, is_expired};
+use super::shape::text;
+use super::{ID, record};
+use crate::face::Floor;
+use crate::kit::stamp;
+
+/// Where a message is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It waits for its receiver.
+    Queued,
+    /// It was handed to an open inbox.
+    Presented,
+    /// The receiver's endpoint has it.
+    Delivered { reply: Option<String>, attempts: u32 },
+    /// The receiver says it has it.
+    Acked,
+    /// The receiver's endpoint did not take it; it waits in the inbox all the same.
+    Failed { attempts: u32 },
+    /// Nobody came for it in time.
+    Expired,
+}
+
+impl State {
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Presented => "presented",
+            Self::Delivered { .. } => "delivered",
+            Self::Acked => "acked",
+            Self::Failed { .. } => "failed",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// How often the receiver's endpoint was tried.
+    fn attempts(&self) -> u32 {
+        match self {
+            Self::Delivered { attempts, .. } | Self::Failed { attempts } => *attempts,
+            _ => 0,
+        }
+    }
+}
+
+/// The state of a message, from all that is known about it.
+pub fn derive(world: &World, notice: &Notice, arrival: Option<Arrival>, expired: bool) -> State {
+    let mailbox = notice.to.map(|to| world.mailbox(to));
+    if mailbox.is_some_and(|mailbox| mailbox.acked >= notice.position) {
+        return State::Acked;
+    }
+    if let Some(Arrival { reply, attempts, .. }) = arrival {
+        return State::Delivered { reply, attempts };
+    }
+    if mailbox.is_some_and(|mailbox| mailbox.presented >= notice.position) {
+        return State::Presented;
+    }
+    if expired {
+        return State::Expired;
+    }
+    match world.push(notice.id).filter(|push| push.attempts > 0) {
+        Some(push) => State::Failed { attempts: push.attempts },
+        None => State::Queued,
+    }
+}
+
+/// How a message of the relay stands.
+pub async fn of(floor: &Floor, id: NoticeId) -> Result<State, Failure> {
+    let Some(Row::Notice(notice)) = floor.engine.row(Key::Notice(id)).await? else {
+        return Err(Failure::Fault);
+    };
+    let arrival = match floor.engine.row(Key::Arrival(id)).await? {
+        Some(Row::Arrival(arrival)) => Some(arrival),
+        _ => None,
+    };
+    let expired = is_expired(floor, &notice);
+    Ok(floor.engine.look(|world| derive(world, &notice, arrival, expired)))
+}
+
+/// A message of the relay.
+pub struct Message {
+    notice: Notice,
+    from: Option<AgentId>,
+}
+
+/// The message of a number, if it is one of the relay's.
+pub async fn message(floor: &Floor, id: NoticeId) -> Result<Option<Message>, Failure> {
+    let Some(Row::Notice(notice)) = floor.engine.row(Key::Notice(id)).await? else {
+        return Ok(None);
+    };
+    let from = match notice.news {
+        News::Message { from, words, .. } if words == ID => from,
+        _ => return Ok(None),
+    };
+    Ok(Some(Message { notice, from }))
+}
+
+impl Message {
+    /// Whether somebody wrote it or got it; to all others it does not exist.
+    pub fn concerns(&self, agent: AgentId) -> bool {
+        self.from == Some(agent) || self.notice.to == Some(agent)
+    }
+
+    pub fn write(&self, out: &mut Vec<u8>, floor: &Floor, trace_id: &str, state: &State) {
+        floor.engine.look(|world| {
+            let letter = Letter::of(world, &self.notice);
+            let sender = letter.as_ref().map_or("", |letter| &letter.sender_id);
+            for (name, value) in [
+                ("{\"trace_id\":", trace_id),
+                (",\"sender_id\":", sender),
+                (",\"receiver_id\":", record::address_of(world, self.notice.to)),
+                (",\"state\":", state.as_str()),
+                (",\"timestamp\":", &stamp::millis(self.notice.at)),
+            ] {
+                out.extend_from_slice(name.as_bytes());
+                text(out, value);
+            }
+            let attempts = format!(",\"attempts\":{}", state.attempts());
+            out.extend_from_slice(attempts.as_bytes());
+            if let Some(letter) = &letter {
+                out.extend_from_slice(b",\"envelope\":");
+                out.extend_from_slice(letter.envelope.as_bytes());
+            }
+            out.push(b'}');
+        });
+    }
+}

@@ -1,0 +1,173 @@
+//! A receiver's work as the sender hears it: `chunk`, then `done` or `error`, then `delivery`.
+//!
+//! The hub reads what the receiver says and says it again in frames of its own (R81), so nothing a
+//! receiver writes can pass for the hub's word.
+
+use super::delivery::Delivery;
+use super::shape::text;
+use crate::kit::ijson::{self, Json, Kind};
+use crate::kit::sse::{self, Event};
+
+/// One word of a receiver at work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// A piece of what it says.
+    Chunk {
+        /// The piece.
+        text: String,
+    },
+    /// It has finished.
+    Done {
+        /// All that it said.
+        full_text: String,
+        /// Its answer as an envelope: JSON text, if it made one.
+        envelope: Option<String>,
+    },
+    /// It has failed.
+    Error {
+        /// One of the protocol's codes, or one of its own.
+        code: String,
+        /// What it says about it.
+        message: String,
+    },
+}
+
+impl Word {
+    /// Reads an event of a receiver's stream; `None` for events the protocol does not know. Data
+    /// that is not the protocol's object is taken as the text itself.
+    pub fn read(event: &Event) -> Option<Self> {
+        let json = ijson::read(event.data.as_bytes()).ok();
+        let member = |name: &str| json.as_ref().and_then(|json| json.get(name));
+        let words = |name: &str| match member(name).map(Json::kind) {
+            Some(Kind::Text(text)) => Some(text.as_ref().to_owned()),
+            _ => None,
+        };
+        let is_object = json.as_ref().is_some_and(|json| matches!(json.kind(), Kind::Object(_)));
+        let otherwise = || if is_object { String::new() } else { event.data.clone() };
+        match event.event.as_str() {
+            "chunk" => Some(Self::Chunk { text: words("text").unwrap_or_else(otherwise) }),
+            "done" => Some(Self::Done {
+                full_text: words("full_text").unwrap_or_else(otherwise),
+                envelope: member("envelope")
+                    .filter(|json| matches!(json.kind(), Kind::Object(_)))
+                    .map(|json| json.raw().to_owned()),
+            }),
+            "error" => Some(Self::Error {
+                code: words("code").unwrap_or_default(),
+                message: words("message").unwrap_or_else(otherwise),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Adds the event as the sender gets it.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Chunk { text: piece } => {
+                sse::open(out, None, "chunk");
+                out.extend_from_slice(b"{\"text\":");
+                text(out, piece);
+            }
+            Self::Done { full_text, envelope } => {
+                sse::open(out, None, "done");
+                out.extend_from_slice(b"{\"full_text\":");
+                text(out, full_text);
+                out.extend_from_slice(b",\"envelope\":");
+                let start = out.len();
+                out.extend_from_slice(envelope.as_deref().unwrap_or("null").as_bytes());
+                sse::keep_on_one_line(&mut out[start..]);
+            }
+            Self::Error { code, message } => {
+                sse::open(out, None, "error");
+                out.extend_from_slice(b"{\"code\":");
+                text(out, code);
+                out.extend_from_slice(b",\"message\":");
+                text(out, message);
+            }
+        }
+        out.push(b'}');
+        sse::close(out);
+    }
+}
+
+/// Adds the last event of a stream: what became of the message.
+pub fn delivery(out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+    sse::open(out, None, "delivery");
+    let start = out.len();
+    delivery.write(out);
+    sse::keep_on_one_line(&mut out[start..]);
+    sse::close(out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::relay::delivery::Outcome;
+    use proptest::prelude::*;
+
+    fn heard(name: &str, data: &str) -> Option<Word> {
+        Word::read(&Event { id: None, event: name.to_owned(), data: data.to_owned() })
+    }
+
+    fn written(word: &Word) -> String {
+        let mut out = Vec::new();
+        word.write(&mut out);
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn words_are_written_as_the_book_has_them() {
+        let chunk = Word::Chunk { text: "a\nb".to_owned() };
+        assert_eq!(written(&chunk), "event: chunk\ndata: {\"text\":\"a\\nb\"}\n\n");
+        let done = Word::Done { full_text: "ab".to_owned(), envelope: Some("{\n}".to_owned()) };
+        let wanted = "event: done\ndata: {\"full_text\":\"ab\",\"envelope\":{ }}\n\n";
+        assert_eq!(written(&done), wanted);
+        let done = Word::Done { full_text: String::new(), envelope: None };
+        assert!(written(&done).contains(r#""envelope":null}"#));
+        let error = Word::Error { code: "X".to_owned(), message: "no".to_owned() };
+        assert_eq!(written(&error), "event: error\ndata: {\"code\":\"X\",\"message\":\"no\"}\n\n");
+        let mut out = Vec::new();
+        let outcome = Outcome::Delivered { reply: "{\r\n}" };
+        delivery(&mut out, &Delivery { outcome, trace_id: "t", loop_guard: false });
+        let wanted = "event: delivery\ndata: {\"delivery\":\"delivered\",\
+                      \"receiver_response\":{  },\"trace_id\":\"t\"}\n\n";
+        assert_eq!(String::from_utf8(out).expect("text"), wanted);
+    }
+
+    #[test]
+    fn receivers_that_stream_plain_text_are_understood() {
+        assert_eq!(heard("chunk", "hello"), Some(Word::Chunk { text: "hello".to_owned() }));
+        assert_eq!(heard("chunk", "[1]"), Some(Word::Chunk { text: "[1]".to_owned() }));
+        assert_eq!(heard("chunk", "{}"), Some(Word::Chunk { text: String::new() }));
+        let done = Word::Done { full_text: "bye".to_owned(), envelope: None };
+        assert_eq!(heard("done", "bye"), Some(done));
+        let error = Word::Error { code: String::new(), message: "broken".to_owned() };
+        assert_eq!(heard("error", "broken"), Some(error));
+        let odd = Word::Done { full_text: "x".to_owned(), envelope: None };
+        assert_eq!(heard("done", r#"{"full_text":"x","envelope":"no"}"#), Some(odd));
+    }
+
+    #[test]
+    fn words_that_are_not_a_receivers_to_say_are_passed_over() {
+        for name in ["delivery", "message", "connected", ""] {
+            assert_eq!(heard(name, r#"{"delivery":"delivered"}"#), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_said_again_is_what_was_said(a in any::<String>(), b in any::<String>(), which in 0..3) {
+            let envelope = Some(format!("{{\"x\":{}}}", serde_json::to_string(&b).expect("text")));
+            let word = match which {
+                0 => Word::Chunk { text: a },
+                1 => Word::Done { full_text: a, envelope },
+                _ => Word::Error { code: a, message: b },
+            };
+            let mut events = Vec::new();
+            let stream = written(&word);
+            sse::Parser::new(100_000).push(stream.as_bytes(), &mut events).expect("short");
+            prop_assert_eq!(events.len(), 1);
+            prop_assert_eq!(Word::read(&events[0]), Some(word));
+        }
+    }
+}

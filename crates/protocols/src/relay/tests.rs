@@ -1,0 +1,201 @@
+//! The spec's printed examples, read and written whole, and the examples we show ourselves.
+
+use rialto_core::time::Timestamp;
+use serde_json::{Value, json};
+
+use super::address::Address;
+use super::codes::Code;
+use super::delivery::{Delivery, Outcome};
+use super::discovery::{Paths, Server};
+use super::register::{By, Register};
+use super::reply::{Reply, Said};
+use super::send::Send;
+use super::{examples, receive, shape};
+use crate::kit::ijson::{self, Json};
+
+const AT: Timestamp = Timestamp(1_774_000_800_000);
+
+fn read(text: &str) -> Json<'_> {
+    ijson::read(text.as_bytes()).expect(text)
+}
+
+fn value(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).expect("JSON")
+}
+
+#[test]
+fn the_specs_registrations_are_read() {
+    for (text, name) in [
+        (include_str!("fixtures/register.json"), "my-agent@chorus"),
+        (include_str!("fixtures/skill-register.json"), "your-agent-name@chorus"),
+    ] {
+        let json = read(text);
+        let register = Register::read(&json, By::Itself, "chorus").expect("a registration");
+        assert_eq!(register.address.canonical(), name);
+        let card = register.card.expect("a card");
+        assert_eq!((card.culture(), card.languages()), ("en", ["en"].as_slice()));
+    }
+    let json = read(include_str!("fixtures/register-operator.json"));
+    let register = Register::read(&json, By::Operator, "chorus").expect("a registration");
+    assert_eq!(register.endpoint, Some("https://alice.example/receive"));
+    assert_eq!(register.card.expect("a card").languages(), ["zh-CN", "en"]);
+}
+
+#[test]
+fn the_specs_messages_are_read() {
+    for (text, receiver, said) in [
+        (
+            include_str!("fixtures/send.json"),
+            "other-agent@chorus",
+            "Hello, let's collaborate on this project.",
+        ),
+        (include_str!("fixtures/skill-send.json"), "other-agent@chorus", "Hello!"),
+        (include_str!("fixtures/send-context.json"), "bob@chorus.example", "下午一起喝杯咖啡?"),
+    ] {
+        let json = read(text);
+        let send = Send::read(&json, "chorus").expect("a message");
+        assert_eq!((send.receiver.canonical(), send.envelope.original_text), (receiver, said));
+        assert!(text.contains(send.envelope.raw()), "not a byte of it is changed");
+        let context = send.envelope.cultural_context.map(|context| context.chars().count());
+        assert_eq!(context, said.starts_with('下').then_some(40));
+    }
+}
+
+#[test]
+fn the_specs_envelope_is_received() {
+    let json = read(include_str!("fixtures/receive.json"));
+    let envelope = receive::read(&json).expect("an envelope");
+    assert_eq!(envelope.sender.canonical(), "alice@chorus.example");
+    assert_eq!(envelope.sender_culture, "zh-CN");
+}
+
+#[test]
+fn the_specs_replies_are_understood() {
+    let ok = Reply::read(include_bytes!("fixtures/reply-ok.json")).expect("a reply");
+    assert_eq!((ok.raw(), ok.said()), (r#"{ "status": "ok" }"#, &Said::Ok));
+    let error = Reply::read(include_bytes!("fixtures/reply-error.json")).expect("a reply");
+    let said = Said::Error {
+        code: "INVALID_ENVELOPE".to_owned(),
+        detail: "missing sender_culture".to_owned(),
+    };
+    assert_eq!(error.said(), &said);
+}
+
+#[test]
+fn answers_have_the_specs_form() {
+    let success = value(include_bytes!("fixtures/success.json"));
+    assert_eq!(value(&shape::success("{}", AT)), success);
+    let mut failure = value(include_bytes!("fixtures/failure.json"));
+    failure["error"]["retryable"] = json!(false);
+    let ours = shape::Failure::new(Code::Validation, "sender_id is required");
+    assert_eq!(value(&ours.write(AT)), failure);
+}
+
+#[test]
+fn deliveries_have_the_specs_form() {
+    let detail = "Receiver did not respond within timeout";
+    for (text, outcome) in [
+        (
+            include_str!("fixtures/delivered.json"),
+            Outcome::Delivered { reply: r#"{ "status": "ok" }"# },
+        ),
+        (
+            include_str!("fixtures/failed.json"),
+            Outcome::Failed { code: Code::AgentUnreachable, detail },
+        ),
+    ] {
+        let delivery = Delivery { outcome, trace_id: "t", loop_guard: false };
+        let body = shape::answered(AT, delivery.size(), |out| delivery.write(out));
+        let mut wanted = value(text.as_bytes());
+        wanted["data"]["trace_id"] = json!("t");
+        wanted["metadata"]["timestamp"] = json!("2026-03-20T10:00:00.000Z");
+        assert_eq!(value(&body), wanted);
+    }
+}
+
+#[test]
+fn the_specs_discovery_document_is_read() {
+    let server = Server::read(&read(include_str!("fixtures/discovery.json")));
+    assert_eq!(server.server_name.as_deref(), Some("Example Chorus Hub"));
+    assert_eq!(server.chorus_version.as_deref(), Some("0.4"));
+    assert_eq!(server.paths, Paths::default());
+}
+
+#[test]
+fn the_examples_we_show_are_right() {
+    let json = read(examples::REGISTRATION);
+    assert!(Register::read(&json, By::Itself, "chorus").is_ok());
+    assert!(Send::read(&read(examples::MESSAGE), "chorus").is_ok());
+    assert!(receive::read(&read(examples::ENVELOPE)).is_ok());
+    for field in [
+        "/agent_id",
+        "/agent_card",
+        "/endpoint",
+        "/envelope_format",
+        "/rotate_key",
+        "/receiver_id",
+        "/stream",
+        "/envelope",
+        "/envelope/chorus_version",
+        "/envelope/sender_id",
+        "/envelope/original_text",
+        "/envelope/original_semantic",
+        "/envelope/sender_culture",
+        "/envelope/cultural_context",
+        "/envelope/conversation_id",
+        "/envelope/turn_number",
+        "/envelope/parts",
+        "/agent_card/card_version",
+        "/agent_card/user_culture",
+        "/agent_card/supported_languages",
+        "/agent_card/supported_languages/3",
+        "/up_to",
+        "",
+        "?after",
+        "?since",
+        "?limit",
+        "?culture",
+        "?language",
+        "?online",
+        "?protocol",
+        "?ack",
+        "?cursor",
+        "Idempotency-Key",
+    ] {
+        read(examples::of(field));
+    }
+}
+
+#[test]
+fn an_example_repairs_the_field_it_is_shown_for() {
+    // Members of a registration and of an envelope, put over those of a bad one.
+    let mut register = json!({"agent_id": "a b", "endpoint": "x", "rotate_key": 1,
+        "envelope_format": "x", "agent_card": {"card_version": "0.2"}});
+    let mut envelope = json!({"chorus_version": "0.3", "sender_id": "a", "original_text": "",
+        "sender_culture": "e", "cultural_context": "x", "conversation_id": 1, "turn_number": 0});
+    let patch = |body: &mut Value, field: &str| {
+        let Value::Object(example) = value(examples::of(field).as_bytes()) else {
+            panic!("{field}")
+        };
+        body.as_object_mut().expect("an object").extend(example);
+    };
+    for field in ["/agent_id", "/endpoint", "/rotate_key", "/envelope_format", "/agent_card"] {
+        patch(&mut register, field);
+    }
+    let text = register.to_string();
+    assert!(Register::read(&read(&text), By::Operator, "chorus").is_ok(), "{text}");
+    for name in [
+        "sender_id",
+        "original_text",
+        "sender_culture",
+        "cultural_context",
+        "conversation_id",
+        "turn_number",
+        "chorus_version",
+    ] {
+        patch(&mut envelope, &format!("/envelope/{name}"));
+    }
+    let text = json!({ "envelope": envelope }).to_string();
+    assert!(receive::read(&read(&text)).is_ok(), "{text}");
+    assert!(Address::read("bob", "chorus").is_ok());
+}

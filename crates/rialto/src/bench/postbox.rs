@@ -1,0 +1,62 @@
+//! The echo's side of a message: it reads the letter whole and says that it is queued.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// As long as what a hub answers.
+const SOME_TRACE: &str = "6f1c2d3e-4a5b-4c6d-8e7f-901234567890";
+const SOME_TIME: &str = "2026-01-01T00:00:00.000Z";
+
+/// A message to send, as far as the echo has to understand it.
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "parsed because the hub has to parse it too")]
+struct Message {
+    receiver_id: String,
+    envelope: Envelope,
+    stream: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "parsed because the hub has to parse it too")]
+struct Envelope {
+    chorus_version: String,
+    sender_id: String,
+    original_text: String,
+    sender_culture: String,
+    cultural_context: Option<String>,
+    conversation_id: Option<String>,
+    turn_number: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Taken {
+    success: bool,
+    data: Outcome,
+    metadata: Metadata,
+}
+
+#[derive(Serialize)]
+struct Outcome {
+    delivery: &'static str,
+    trace_id: &'static str,
+}
+
+#[derive(Serialize)]
+struct Metadata {
+    timestamp: &'static str,
+}
+
+/// `POST /relay/messages`, without any of the work.
+pub async fn take(body: Bytes) -> Response {
+    match serde_json::from_slice::<Message>(&body) {
+        Ok(_) => {
+            let data = Outcome { delivery: "queued", trace_id: SOME_TRACE };
+            let metadata = Metadata { timestamp: SOME_TIME };
+            (StatusCode::ACCEPTED, Json(Taken { success: true, data, metadata })).into_response()
+        }
+        Err(error) => (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
+    }
+}

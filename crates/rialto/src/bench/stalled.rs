@@ -1,0 +1,101 @@
+//! Readers that never read: what they cost those who do.
+//!
+//! Both contestants get the same letters. In one, half of them go to agents whose inboxes are open
+//! and full to the brim; in the other these agents have no inbox open at all.
+
+use std::io;
+use std::thread;
+
+use futures_util::future::try_join_all;
+use hyper::StatusCode;
+
+use super::correspondent::{Correspondent, register};
+use super::inbox::Stalled;
+use super::jobs::How;
+use super::letter::{Letters, PER_CONVERSATION};
+use super::line::Line;
+use super::load::{self, Pace, Plan};
+use super::measured::{Measured, Trouble};
+use super::office::Office;
+use super::report::Goal;
+use super::rounds::{Contestant, Series, take_turns};
+use super::send::plan;
+use super::wire::Talk;
+
+/// Milliseconds of p99 that all of them together may cost the others.
+const GOAL_MS: f64 = 5.0;
+/// Letters a second to either kind of reader, unless told otherwise: far from the hub's limit,
+/// where a p99 would only tell of the queue.
+const PER_SECOND: f64 = 500.0;
+/// What waits in each stalled inbox when it is opened: more than the system holds for a reader,
+/// so that the rest waits in the hub, and less than the hub closes a reader for (relay R64).
+const WAITING: u64 = 4;
+const WAITING_CHARS: usize = 48_000;
+/// Connections that fill the inboxes.
+const FILLING: usize = 32;
+
+/// Measures the others' ways with and without the stalled readers in turns.
+pub fn measure(how: &How, receivers: usize, count: usize) -> io::Result<(Vec<Series>, Vec<Goal>)> {
+    let office = Office::open(how.threads, "sqlite", how.connections, receivers)?;
+    let hung = register(office.hub.address, "hung", count)?;
+    fill(&office, &hung)?;
+    let pace = match how.pace {
+        Pace::Closed => Pace::Open { per_second: PER_SECOND },
+        open => open,
+    };
+    let plan = Plan { pace, ..plan(how, office.hub.address, how.connections) };
+    let (office, hung) = (&office, &hung);
+    let series = take_turns(
+        how.rounds,
+        vec![
+            Contestant::new("end to end, nobody stalled", move |_| both(office, hung, &plan)),
+            Contestant::new(format!("end to end, {count} stalled"), move |_| {
+                let _stalled = Stalled::open(plan.address, hung)?;
+                both(office, hung, &plan)
+            }),
+        ],
+    )?;
+    let p99_ms = |round: &Measured| round.latency.p99_us / 1_000.0;
+    let added = series[1].difference_to(&series[0], p99_ms);
+    let goal = Goal::at_most(format!("p99 added by {count} stalled readers"), added, GOAL_MS, "ms");
+    Ok((series, vec![goal]))
+}
+
+/// Sends to those who read, which is measured, and to those who do not.
+fn both(office: &Office, hung: &[Correspondent], plan: &Plan) -> io::Result<Measured> {
+    let letters = Letters::new(plan.address, &office.senders, hung, 0);
+    thread::scope(|scope| {
+        let aside = scope.spawn(|| {
+            let ask = move |at: usize, n: u64| letters.nth(at, n);
+            load::run(plan, ask, |status, _: &[u8]| status.is_success())
+        });
+        let measured = office.send_and_receive(plan);
+        let aside = aside.join().map_err(|_| io::Error::other("a client thread panicked"))??;
+        let mut measured = measured?;
+        measured.errors.add(&aside.errors);
+        Ok(measured)
+    })
+}
+
+/// Lets letters wait for everybody who will not read them.
+fn fill(office: &Office, hung: &[Correspondent]) -> io::Result<()> {
+    let address = office.hub.address;
+    let letters = &Letters::new(address, &office.senders, hung, WAITING_CHARS);
+    let desks = FILLING.min(hung.len());
+    let shares = (0..desks).map(|desk| async move {
+        let mut line = Line::to(address).await?;
+        // A conversation has one receiver, and the next one has the next.
+        for talk in (desk..hung.len()).step_by(desks) {
+            for n in (talk as u64 * PER_CONVERSATION..).take(WAITING as usize) {
+                let (status, answer) = line.exchange(letters.nth(0, n)).await?;
+                if status != StatusCode::ACCEPTED {
+                    return Err(Trouble::wrong(status, &answer));
+                }
+            }
+        }
+        Ok(())
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let filled = runtime.block_on(try_join_all(shares));
+    filled.map(drop).map_err(|trouble| io::Error::other(format!("filling failed: {trouble}")))
+}

@@ -1,0 +1,88 @@
+//! Sending on a hub that has kept many letters already: the rate must not follow the store's size.
+
+use std::io;
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use rialto_core::alias::Protocol;
+use rialto_core::command::{Command, SendMessage};
+use rialto_core::id::AgentId;
+use rialto_core::time::Millis;
+use rialto_engine::Engine;
+
+use super::correspondent::Correspondent;
+use super::jobs::How;
+use super::office::Office;
+use super::report::Goal;
+use super::rounds::{Contestant, Series, take_turns};
+use super::send::plan;
+
+/// Letters in the smaller store.
+const FEW: u64 = 10_000;
+/// What should be left of its rate on the larger one.
+const GOAL: f64 = 0.8;
+/// Letters on their way into the store at once.
+const FILLING: usize = 2_048;
+/// The protocol the letters are written in.
+const RELAY: Protocol = Protocol::new("relay");
+
+/// Measures a small and a large store in turns.
+pub fn measure(how: &How, receivers: usize, many: u64) -> io::Result<(Vec<Series>, Vec<Goal>)> {
+    let offices = [office(how, receivers, FEW)?, office(how, receivers, many)?];
+    let contestants = offices.iter().zip([FEW, many]).map(|(office, stored)| {
+        let plan = plan(how, office.hub.address, how.connections);
+        Contestant::new(format!("send, {stored} letters stored"), move |_| office.send(&plan))
+    });
+    let series = take_turns(how.rounds, contestants.collect())?;
+    let ratio = series[1].ratio_to(&series[0], |round| round.per_second);
+    let goal = Goal::at_least(format!("send, {many} / {FEW} letters stored"), ratio, GOAL, "×");
+    Ok((series, vec![goal]))
+}
+
+fn office(how: &How, receivers: usize, stored: u64) -> io::Result<Office> {
+    let office = Office::open(how.threads, "sqlite", how.connections, receivers)?;
+    office.hub.wait(fill(&office, stored))?;
+    Ok(office)
+}
+
+/// Puts letters into the inboxes of those who are away, through the lane, without HTTP in between.
+async fn fill(office: &Office, letters: u64) -> io::Result<()> {
+    let engine = &office.hub.engine;
+    let (senders, receivers) = (ids(engine, &office.senders)?, ids(engine, &office.away)?);
+    let mut under_way = FuturesUnordered::new();
+    for n in 0..letters {
+        while under_way.len() >= FILLING {
+            under_way.next().await.transpose()?;
+        }
+        let at = n as usize;
+        let (sender, receiver) = (at % senders.len(), at / 16 % receivers.len());
+        let body = format!(
+            r#"{{"chorus_version":"0.4","sender_id":"{}","original_text":"Benchmark letter {n:09}, stored before anything was measured","sender_culture":"en","conversation_id":"{:018}"}}"#,
+            office.senders[sender].id,
+            n / 16,
+        );
+        let order = SendMessage {
+            from: Some(senders[sender]),
+            to: receivers[receiver],
+            words: RELAY,
+            body,
+            url: None,
+            first_try: Millis::seconds(0),
+            turn: None,
+            by_operator: false,
+        };
+        under_way.push(async move {
+            let ran = engine.run(Command::Send(Box::new(order))).await;
+            ran.map(drop).map_err(io::Error::other)
+        });
+    }
+    while let Some(done) = under_way.next().await {
+        done?;
+    }
+    Ok(())
+}
+
+fn ids(engine: &Engine, people: &[Correspondent]) -> io::Result<Vec<AgentId>> {
+    let known = |one: &Correspondent| engine.look(|world| world.agent_named(RELAY, &one.id));
+    let found: Option<Vec<_>> = people.iter().map(known).collect();
+    found.ok_or_else(|| io::Error::other("the hub does not know who was just registered"))
+}

@@ -1,0 +1,32 @@
+//! Idle streams: what each of many open inboxes costs the hub, which runs as a process of its own.
+
+use std::io;
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::correspondent::register;
+use super::hub::SETTINGS;
+use super::inbox::Inboxes;
+use super::process::HubProcess;
+use super::report::Goal;
+
+/// Kibibytes one idle stream may take.
+const GOAL_KIB: f64 = 20.0;
+/// Until what was only needed for opening is given back.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// Opens so many inboxes and looks at the hub's memory before and after.
+pub fn measure(count: usize) -> io::Result<Goal> {
+    let dir = tempfile::Builder::new().prefix("rialto-bench-").tempdir()?;
+    let hub = HubProcess::start(dir.path(), &SETTINGS)?;
+    let owners = register(hub.address, "idle", count)?;
+    sleep(SETTLE);
+    let before = hub.rss_bytes();
+    let inboxes = Inboxes::open(hub.address, &owners)?;
+    sleep(SETTLE);
+    let after = hub.rss_bytes();
+    inboxes.close()?;
+    let grown = before.zip(after).map(|(before, after)| after as f64 - before as f64);
+    let each = grown.map_or(f64::NAN, |bytes| bytes / 1_024.0 / count as f64);
+    Ok(Goal::at_most(format!("memory of an idle stream, {count} open"), each, GOAL_KIB, "KiB"))
+}

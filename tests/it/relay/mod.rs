@@ -1,0 +1,3 @@
+//! The relay's book, requirement by requirement, over a real hub.
+
+mod kit;
