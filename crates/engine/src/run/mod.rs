@@ -44,6 +44,8 @@ use wake::Wake;
 
 /// Commands that may wait for the lane.
 const QUEUE: usize = 4_096;
+/// A sign of life so soon after another says nothing new: nobody is silent for so short a time.
+const SIGNS_TOGETHER: Millis = Millis(100);
 /// A sign of life so soon after another is worth noting, but not worth waking the lane for.
 const SIGNS_APART: Millis = Millis::seconds(1);
 
@@ -208,7 +210,7 @@ impl Engine {
             let presence = world.desk(agent)?.presence;
             Some(presence.seen).filter(|_| !presence.unreachable && world.is_online(agent, now))
         });
-        if known.is_some_and(|seen| seen >= now) || !self.is_writable() {
+        if known.is_some_and(|seen| now.since(seen) < SIGNS_TOGETHER) || !self.is_writable() {
             return;
         }
         self.inner.signs.lock().insert(agent, now);

@@ -1,25 +1,29 @@
 //! What the edge is told about paths: who owns them, what they count as, how their errors look.
 
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::Method;
 use matchit::Router;
 use rialto_protocols::ALL;
-use rialto_protocols::face::{Face, Listed, Reach, Trouble as FaceTrouble};
+use rialto_protocols::face::{Face, Floor, Listed, Reach, Trouble as FaceTrouble};
 
 use super::openapi::listed;
-use crate::edge::{Class, House, Kind, Trouble};
+use crate::edge::{Class, Express, House, Kind, Trouble};
 use crate::v1::problem::Problem;
 
 /// All paths of this hub.
 pub struct Paths {
     by_path: Router<Vec<(&'static str, Reach)>>,
     body_limit: usize,
+    express: HashMap<String, (&'static str, Express)>,
 }
 
 impl Paths {
     /// The paths of every protocol and of the hub itself.
-    pub fn new(body_limit: usize) -> Self {
+    pub fn new(floor: &Floor) -> Self {
         let mut by_path: Router<Vec<(&'static str, Reach)>> = Router::new();
         for Listed { method, path, reach, .. } in listed() {
             match by_path.at_mut(&path) {
@@ -28,7 +32,7 @@ impl Paths {
                 Err(_) => drop(by_path.insert(path, vec![(method, reach)])),
             }
         }
-        Self { by_path, body_limit }
+        Self { by_path, body_limit: floor.body_limit, express: express(floor) }
     }
 
     fn reach(&self, method: &Method, path: &str) -> Option<Reach> {
@@ -61,6 +65,11 @@ impl House for Paths {
         let owner = owner(path).filter(|_| !shared);
         owner.map_or(self.body_limit, |face| face.body_limit(self.body_limit))
     }
+
+    fn express(&self, method: &Method, path: &str) -> Option<Express> {
+        let (taken, express) = self.express.get(path)?;
+        (method.as_str() == *taken).then(|| express.clone())
+    }
 }
 
 /// A refusal in the shape of whoever owns the path.
@@ -71,21 +80,48 @@ pub fn refuse(path: &str, trouble: FaceTrouble) -> Response<Body> {
     }
 }
 
+/// Express doors of all protocols, under their prefixes and at the root.
+fn express(floor: &Floor) -> HashMap<String, (&'static str, Express)> {
+    let mut doors = HashMap::new();
+    for face in ALL {
+        for door in face.express() {
+            for path in [format!("/{}{}", face.id(), door.path), door.path.to_owned()] {
+                let (floor, handler) = (floor.clone(), door.handler);
+                let serve = Arc::new(move |headers, body| handler(floor.clone(), headers, body));
+                let (route, unless) = (Arc::from(path.as_str()), door.unless);
+                doors.insert(path, (door.method, Express { route, unless, serve }));
+            }
+        }
+    }
+    doors
+}
+
 /// The protocol whose prefix the path has.
 fn owner(path: &str) -> Option<&'static dyn Face> {
     let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
-    if let Some(face) = ALL.iter().find(|face| face.id().as_str() == first) {
+    static OWNERS: OnceLock<HashMap<String, &'static dyn Face>> = OnceLock::new();
+    let owners = OWNERS.get_or_init(owners);
+    if let Some(face) = owners.get(first) {
         return Some(*face);
     }
-    // A path that a protocol prints at the root is that protocol's there, too.
-    let rooted = |face: &&&dyn Face| {
-        let template = |one: Listed| one.path.split('/').nth(1).map(str::to_owned);
-        face.listed().into_iter().filter_map(template).any(|part| part == first && !part.is_empty())
-    };
-    let rooted = ALL.iter().find(rooted).copied();
     // Our own API has its own shape for what it does not have.
-    let ours = first == "v1";
-    rooted.or_else(|| ALL.iter().find(|face| face.owns_the_rest() && !ours).copied())
+    let rest = ALL.iter().find(|face| face.owns_the_rest() && first != "v1");
+    rest.copied()
+}
+
+/// Who owns which first part of a path. A path that a protocol prints at the root is that
+/// protocol's there, too; the first in the list has it if several do.
+fn owners() -> HashMap<String, &'static dyn Face> {
+    let mut owners = HashMap::new();
+    for face in ALL {
+        for Listed { path, .. } in face.listed() {
+            let first = path.split('/').nth(1).unwrap_or_default();
+            owners.entry(first.to_owned()).or_insert(*face);
+        }
+    }
+    // A prefix is stronger than any path at the root.
+    owners.extend(ALL.iter().map(|face| (face.id().as_str().to_owned(), *face)));
+    owners
 }
 
 fn translate(trouble: Trouble) -> FaceTrouble {

@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use super::connection::{Counter, attend};
+use super::front::Fronted;
 use super::peer::Peer;
 use super::refuse::Refuser;
 use super::settings::Settings;
@@ -42,16 +42,16 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Serves `router` until `shutdown`; then lets what runs finish, within the grace, and drops the
+/// Serves until `shutdown`; then lets what runs finish, within the grace, and drops the
 /// rest. Every request carries `ConnectInfo<SocketAddr>`.
 pub async fn serve(
     listener: TcpListener,
-    router: Router,
+    fronted: Fronted,
     settings: Settings,
     metrics: &Metrics,
     shutdown: Shutdown,
 ) {
-    take_all(listener, router, settings, metrics, shutdown).await;
+    take_all(listener, fronted, settings, metrics, shutdown).await;
 }
 
 /// Where connections come from. A test has one that fails.
@@ -67,7 +67,7 @@ impl Door for TcpListener {
 
 pub(super) async fn take_all(
     door: impl Door,
-    router: Router,
+    fronted: Fronted,
     settings: Settings,
     metrics: &Metrics,
     shutdown: Shutdown,
@@ -76,7 +76,7 @@ pub(super) async fn take_all(
     let slots = Slots::new(settings.max_connections, settings.max_connections_per_address, gauge);
     let refuser = Refuser::new();
     let grace = settings.grace;
-    let counter = Arc::new(Counter::new(router, settings));
+    let counter = Arc::new(Counter::new(fronted, settings));
     let (stop, stopping) = watch::channel(false);
     let mut pause = PAUSE_MIN;
     loop {

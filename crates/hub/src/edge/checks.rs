@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use axum::extract::{ConnectInfo, Request};
-use http::{HeaderValue, Method, Version, header};
+use axum::extract::ConnectInfo;
+use http::{HeaderValue, Method, Request, Version, header};
 use hyper::body::Body as HttpBody;
 
 use super::connection::Ambiguous;
@@ -22,7 +22,11 @@ pub enum Verdict {
 impl Front {
     /// Who asks for what comes first, then what it looks like, then how often: a request that is
     /// refused anyway is not counted.
-    pub(super) fn judge(&self, request: &Request, class: Class) -> Result<Verdict, Trouble> {
+    pub(super) fn judge<B: HttpBody>(
+        &self,
+        request: &Request<B>,
+        class: Class,
+    ) -> Result<Verdict, Trouble> {
         let host = host_of(request)?;
         let target = request.uri().authority().map(|authority| authority.as_str());
         if !self.hosts.answers_to(host) || !target.is_none_or(|name| self.hosts.answers_to(name)) {
@@ -55,14 +59,14 @@ impl Front {
     }
 
     /// Only browsers say where a request comes from, and they always do when it matters.
-    fn is_home(&self, request: &Request, host: &str) -> bool {
+    fn is_home<B>(&self, request: &Request<B>, host: &str) -> bool {
         let mut origins = request.headers().get_all(header::ORIGIN).iter();
         origins.all(|origin| origin.to_str().is_ok_and(|origin| self.hosts.is_home(origin, host)))
     }
 }
 
 /// RFC 9112 section 3.2: a request has exactly one `Host`, and only an old one may have none.
-fn host_of(request: &Request) -> Result<&str, Trouble> {
+fn host_of<B>(request: &Request<B>) -> Result<&str, Trouble> {
     let malformed = |what| Trouble::Malformed { what };
     let mut hosts = request.headers().get_all(header::HOST).iter();
     match (hosts.next(), hosts.next()) {
@@ -75,7 +79,7 @@ fn host_of(request: &Request) -> Result<&str, Trouble> {
 
 /// Who asks. Only a router without the accept loop, as in a test, does not know; all its callers
 /// are one.
-fn peer_of(request: &Request) -> Peer {
+fn peer_of<B>(request: &Request<B>) -> Peer {
     let connected = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let nobody = SocketAddr::from(([0, 0, 0, 0], 0));
     Peer::from(connected.map_or(nobody, |ConnectInfo(address)| *address))

@@ -7,8 +7,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use axum::Router;
 use axum::extract::ConnectInfo;
+use futures_util::future::Either;
 use http::{Request, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -22,6 +22,7 @@ use tracing::debug;
 
 use super::bodies::{Arriving, Departing};
 use super::framing::is_ambiguous;
+use super::front::Fronted;
 use super::line::Line;
 use super::patience::Patience;
 use super::pulse::{HEAD_MAX, Phase, Pulse};
@@ -39,16 +40,16 @@ pub struct Ambiguous;
 pub struct Counter {
     pub settings: Settings,
     http: http1::Builder,
-    router: Router,
+    fronted: Fronted,
 }
 
 impl Counter {
-    pub fn new(router: Router, settings: Settings) -> Self {
+    pub fn new(fronted: Fronted, settings: Settings) -> Self {
         let mut http = http1::Builder::new();
         // How many headers there may be is left at hyper's 100: saying even the same number would
         // take them off its stack. Its timer is off because `Patience` knows waiting from sending.
         http.max_header_size(HEAD_MAX).max_buf_size(BUFFER_MAX).header_read_timeout(None);
-        Self { settings, http, router }
+        Self { settings, http, fronted }
     }
 }
 
@@ -63,7 +64,7 @@ pub async fn attend(
 ) {
     let pulse = Arc::new(Pulse::default());
     let line = TokioIo::new(Line::new(stream, Arc::clone(&pulse), slot));
-    let service = service_fn(|request| answer(counter.router.clone(), request, peer, &pulse));
+    let service = service_fn(|request| answer(&counter.fronted, request, peer, &pulse));
     let connection = counter.http.serve_connection(line, service).with_upgrades();
 
     let mut connection = pin!(connection);
@@ -94,7 +95,7 @@ pub async fn attend(
 }
 
 fn answer(
-    mut router: Router,
+    fronted: &Fronted,
     mut request: Request<Incoming>,
     peer: SocketAddr,
     pulse: &Arc<Pulse>,
@@ -105,7 +106,11 @@ fn answer(
     if request.headers().contains_key(header::TRANSFER_ENCODING) && is_ambiguous(&head) {
         request.extensions_mut().insert(Ambiguous);
     }
-    let response = router.call(request.map(|body| Arriving::new(body, Arc::clone(pulse))));
+    let request = request.map(|body| Arriving::new(body, Arc::clone(pulse)));
+    let response = match fronted.front.express(&request) {
+        Some(express) => Either::Left(fronted.front.clone().hurry(express, request)),
+        None => Either::Right(fronted.router.clone().call(request)),
+    };
     let pulse = Arc::clone(pulse);
     async move {
         let (head, body) = response.await?.into_parts();

@@ -44,25 +44,34 @@ pub struct Front {
 
 /// A route with the front before it.
 #[derive(Clone)]
-struct Fronted<S> {
+struct Behind<S> {
     front: Arc<Front>,
     route: S,
 }
 
 /// What is known of a request when its answer is ready.
-struct Visit {
-    began: Instant,
-    id: RequestId,
-    verb: Verb,
-    route: Route,
-    public: bool,
+pub(super) struct Visit {
+    pub began: Instant,
+    pub id: RequestId,
+    pub verb: Verb,
+    pub route: Route,
+    pub public: bool,
+}
+
+/// Everything the hub serves, with the front before it.
+pub struct Fronted {
+    pub(super) front: Arc<Front>,
+    pub(super) router: Router,
 }
 
 impl Front {
     /// Puts the front before every route and fallback of `router`, which must be complete.
-    pub fn over(self, router: Router) -> Router {
+    pub fn over(self, router: Router) -> Fronted {
         let front = Arc::new(self);
-        router.layer(layer_fn(move |route| Fronted { front: Arc::clone(&front), route }))
+        let behind = Arc::clone(&front);
+        let router =
+            router.layer(layer_fn(move |route| Behind { front: Arc::clone(&behind), route }));
+        Fronted { front, router }
     }
 
     fn limit_body(&self, mut request: Request) -> (Request, Option<Fate>) {
@@ -77,7 +86,7 @@ impl Front {
         (Request::from_parts(head, Body::new(intake)), Some(fate))
     }
 
-    fn refuse(&self, uri: &Uri, trouble: Trouble) -> Response<Body> {
+    pub(super) fn refuse(&self, uri: &Uri, trouble: Trouble) -> Response<Body> {
         let mut response = self.house.trouble(uri.path(), trouble);
         if let Some(seconds) = trouble.retry_after_seconds() {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -85,7 +94,7 @@ impl Front {
         response
     }
 
-    fn complete(&self, visit: Visit, mut response: Response<Body>) -> Response<Body> {
+    pub(super) fn complete(&self, visit: Visit, mut response: Response<Body>) -> Response<Body> {
         let Visit { began, id, verb, route, public } = visit;
         response.headers_mut().insert(request_id::HEADER, id.header());
         if public {
@@ -98,7 +107,7 @@ impl Front {
     }
 }
 
-impl<S> Service<Request> for Fronted<S>
+impl<S> Service<Request> for Behind<S>
 where
     S: Service<Request, Response = Response<Body>, Error = Infallible>,
     S::Future: Send + 'static,
@@ -163,7 +172,7 @@ fn span(request: &mut Request, id: &RequestId) -> Span {
     span
 }
 
-fn text_of(panic: &Box<dyn Any + Send>) -> &str {
+pub(super) fn text_of(panic: &Box<dyn Any + Send>) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown")
 }

@@ -6,6 +6,8 @@
 use axum::body::Body;
 use http::{Method, Response, StatusCode};
 
+use super::express::Express;
+
 /// Knows all paths of the hub.
 pub trait House: Send + Sync {
     /// What a request to `path` is for. Also asked about paths that do not exist.
@@ -17,6 +19,11 @@ pub trait House: Send + Sync {
 
     /// The largest body `path` takes, in bytes.
     fn body_limit(&self, path: &str) -> usize;
+
+    /// The handler of a write that comes so often that it is worth a door of its own.
+    fn express(&self, _method: &Method, _path: &str) -> Option<Express> {
+        None
+    }
 }
 
 /// How a request is treated.

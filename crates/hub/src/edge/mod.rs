@@ -4,7 +4,7 @@
 //! signs each answer. What a path means, and how its errors look, is known to the [`House`] only.
 //!
 //! ```text
-//! accept → slots → connection (line, bodies, pulse, patience) → front (hosts, limits, intake) → router
+//! accept → slots → connection (line, bodies, pulse, patience) → front (hosts, limits, intake) → express or router
 //! ```
 
 mod accept;
@@ -12,6 +12,7 @@ mod bodies;
 mod checks;
 mod connection;
 mod cors;
+mod express;
 mod framing;
 mod front;
 mod hosts;
@@ -33,7 +34,8 @@ mod trace;
 mod tests;
 
 pub use accept::{bind, serve};
-pub use front::Front;
+pub use express::{Answering, Express};
+pub use front::{Front, Fronted};
 pub use hosts::Hosts;
 pub use house::{Class, House, Kind, Trouble};
 pub use limits::Limits;

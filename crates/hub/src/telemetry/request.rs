@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::MatchedPath;
@@ -29,7 +30,14 @@ pub struct Verb(&'static str);
 
 /// The template of the route that was taken, such as `/registry/agents/{id}`.
 #[derive(Clone)]
-pub struct Route(Option<MatchedPath>);
+pub struct Route(Which);
+
+#[derive(Clone)]
+enum Which {
+    Matched(MatchedPath),
+    Named(Arc<str>),
+    None,
+}
 
 impl Answered {
     /// Writes the access log line. Lines cost more than most requests, so only failures of our own
@@ -61,13 +69,22 @@ impl From<&Method> for Verb {
 
 impl Route {
     pub fn as_str(&self) -> &str {
-        self.0.as_ref().map_or(ROUTE_NONE, MatchedPath::as_str)
+        match &self.0 {
+            Which::Matched(path) => path.as_str(),
+            Which::Named(path) => path,
+            Which::None => ROUTE_NONE,
+        }
+    }
+
+    /// A route that needed no router.
+    pub fn named(path: Arc<str>) -> Self {
+        Self(Which::Named(path))
     }
 }
 
 impl From<Option<MatchedPath>> for Route {
     fn from(matched: Option<MatchedPath>) -> Self {
-        Self(matched)
+        Self(matched.map_or(Which::None, Which::Matched))
     }
 }
 

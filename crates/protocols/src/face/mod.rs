@@ -7,10 +7,13 @@ pub mod route;
 pub mod sent;
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::http::HeaderMap;
 use axum::response::Response;
+use bytes::Bytes;
 use rialto_core::alias::Protocol;
 use rialto_engine::Engine;
 use rialto_engine::delivery::Courier;
@@ -72,6 +75,18 @@ pub enum Trouble {
     Broken,
 }
 
+/// A route that comes by the thousand, and its handler without router or layers before it.
+pub struct Express {
+    pub method: &'static str,
+    pub path: &'static str,
+    /// Requests with one of these headers take the usual way.
+    pub unless: &'static [&'static str],
+    pub handler: fn(Floor, HeaderMap, Bytes) -> Answering,
+}
+
+/// An answer in the making.
+pub type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
+
 /// One protocol, as the hub sees it.
 pub trait Face: Send + Sync {
     /// Its id: prefix, folder and name.
@@ -104,6 +119,11 @@ pub trait Face: Send + Sync {
     /// The longest body it reads, where others read `general` bytes.
     fn body_limit(&self, general: usize) -> usize {
         general
+    }
+
+    /// Routes that are worth a shorter way, relative to its prefix and at the root alike.
+    fn express(&self) -> &'static [Express] {
+        &[]
     }
 
     /// Whether paths that belong to nobody are refused in its shape.

@@ -18,7 +18,7 @@ use super::{BODY_MAX, Code, Failure, ID, examples};
 use crate::face::caller::Caller;
 use crate::face::once::{self, Words, at_most_once};
 use crate::face::route::{listed, router};
-use crate::face::{Face, Floor, Listed, Reach, Route, Trouble, naming};
+use crate::face::{Express, Face, Floor, Listed, Reach, Route, Trouble, naming};
 use crate::kit::ijson::{Json, Kind};
 
 /// This protocol's face.
@@ -209,6 +209,16 @@ impl Face for Relay {
 
     fn body_limit(&self, general: usize) -> usize {
         general.min(BODY_MAX)
+    }
+
+    fn express(&self) -> &'static [Express] {
+        const UNLESS: &[&str] = &[once::HEADER];
+        &[Express {
+            method: "POST",
+            path: "/messages",
+            unless: UNLESS,
+            handler: messages::express,
+        }]
     }
 
     fn owns_the_rest(&self) -> bool {

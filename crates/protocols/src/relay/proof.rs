@@ -95,6 +95,18 @@ impl FromRequestParts<Floor> for AsEither {
     }
 }
 
+impl AsEither {
+    /// The caller of a request without an idempotency key.
+    pub fn of(floor: &Floor, headers: &HeaderMap) -> Result<Self, Refused> {
+        let agent = match Caller::read(&floor.engine, headers) {
+            Ok(Caller::Agent(id)) => Some(id),
+            Ok(Caller::Operator) => None,
+            _ => return Err(refuse(floor, refusals::unauthorized())),
+        };
+        Ok(Self { agent, once: None })
+    }
+}
+
 impl FromRequestParts<Floor> for AsAgent {
     type Rejection = Refused;
 

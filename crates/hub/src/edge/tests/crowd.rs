@@ -8,7 +8,7 @@ use axum::Router;
 use axum::routing::get;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::kit::{Hub, get_more, get_request, patient};
+use super::kit::{Hub, front, get_more, get_request, patient};
 use crate::edge::Settings;
 use crate::edge::accept::{Door, take_all};
 use crate::shutdown::Shutdown;
@@ -105,7 +105,8 @@ async fn a_door_that_jams_is_tried_again() {
     let (trigger, shutdown) = Shutdown::manual();
     let serving = tokio::spawn(async move {
         let door = Jammed { listener, failures: AtomicU32::new(6) };
-        take_all(door, router, patient(), &Metrics::new(Vec::new), shutdown).await;
+        let fronted = front(address, &[], Metrics::new(Vec::new)).over(router);
+        take_all(door, fronted, patient(), &Metrics::new(Vec::new), shutdown).await;
     });
     let mut client = super::kit::Client(TcpStream::connect(address).await.expect("it listens"));
     client.send(&get_request("/hello")).await;
@@ -117,10 +118,12 @@ async fn a_door_that_jams_is_tried_again() {
 #[tokio::test]
 async fn a_jammed_door_does_not_keep_the_hub_from_stopping() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
     let (trigger, shutdown) = Shutdown::manual();
     let serving = tokio::spawn(async move {
         let door = Jammed { listener, failures: AtomicU32::new(u32::MAX) };
-        take_all(door, Router::new(), patient(), &Metrics::new(Vec::new), shutdown).await;
+        let fronted = front(address, &[], Metrics::new(Vec::new)).over(Router::new());
+        take_all(door, fronted, patient(), &Metrics::new(Vec::new), shutdown).await;
     });
     tokio::task::yield_now().await;
     trigger.ask();

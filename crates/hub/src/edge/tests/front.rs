@@ -1,13 +1,8 @@
 //! What the front checks and adds.
 
-use super::kit::{BODY_LIMIT, Hub, get_more, get_request, patient};
+use super::kit::{BODY_LIMIT, Hub, get_more, get_request, patient, with};
 use crate::telemetry::Page;
 
-/// A request with more headers, each ending in a line break.
-fn with(method: &str, path: &str, headers: &str) -> String {
-    let host = if headers.contains("Host:") { "" } else { "Host: localhost\r\n" };
-    format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n{host}{headers}\r\n")
-}
 
 fn assert_refused(answer: &str, status: u16, owner: &str) {
     assert_eq!(answer.split(' ').nth(1), Some(status.to_string().as_str()), "{answer}");

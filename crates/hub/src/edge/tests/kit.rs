@@ -21,7 +21,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::config::{Config, Loaded, Posture};
-use crate::edge::{Class, Front, Hosts, House, Kind, Limits, Settings, Trouble, bind, serve};
+use crate::edge::{
+    Class, Express, Front, Hosts, House, Kind, Limits, Settings, Trouble, bind, serve,
+};
 use crate::edge::{RequestId, TraceParent};
 use crate::shutdown::{Shutdown, Trigger};
 use crate::telemetry::Metrics;
@@ -72,17 +74,8 @@ impl Hub {
         crate::telemetry::write_no_line_off();
         let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
         let address = listener.local_addr().expect("it is bound");
-        let config = config(flags);
         let metrics = Metrics::new(Vec::new);
-        let made = AtomicU32::new(0);
-        let front = Front {
-            house: Arc::new(TestHouse),
-            hosts: Hosts::new(&config.http, address),
-            limits: Limits::new(&config.limits),
-            request_ids: Arc::new(move || format!("made-{}", made.fetch_add(1, Ordering::Relaxed))),
-            metrics: metrics.clone(),
-            body_timeout: config.http.body_timeout.duration(),
-        };
+        let front = front(address, flags, metrics.clone());
         let begun = Arc::new(AtomicU32::new(0));
         let router = front.over(routes(Arc::clone(&begun)));
         let (trigger, shutdown) = Shutdown::manual();
@@ -141,6 +134,12 @@ pub fn get_request(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 }
 
+/// Any request on a connection of its own, with more headers.
+pub fn with(method: &str, path: &str, headers: &str) -> String {
+    let host = if headers.contains("Host:") { "" } else { "Host: localhost\r\n" };
+    format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n{host}{headers}\r\n")
+}
+
 /// One that does not.
 pub fn get_more(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -194,7 +193,34 @@ impl House for TestHouse {
     }
 
     fn body_limit(&self, path: &str) -> usize {
-        if path == "/limited" { BODY_LIMIT } else { 16 << 20 }
+        if path == "/limited" || path == "/express" { BODY_LIMIT } else { 16 << 20 }
+    }
+
+    fn express(&self, method: &Method, path: &str) -> Option<Express> {
+        (method == Method::POST && path == "/express").then(|| Express {
+            route: Arc::from("/express"),
+            unless: &["x-slow"],
+            serve: Arc::new(|headers, body| {
+                Box::pin(async move {
+                    assert!(!headers.contains_key("x-panic"), "a mistake");
+                    format!("express {}", body.len()).into_response()
+                })
+            }),
+        })
+    }
+}
+
+/// A front that makes ids in order.
+pub fn front(address: SocketAddr, flags: &[(&str, &str)], metrics: Metrics) -> Front {
+    let config = config(flags);
+    let made = AtomicU32::new(0);
+    Front {
+        house: Arc::new(TestHouse),
+        hosts: Hosts::new(&config.http, address),
+        limits: Limits::new(&config.limits),
+        request_ids: Arc::new(move || format!("made-{}", made.fetch_add(1, Ordering::Relaxed))),
+        metrics,
+        body_timeout: config.http.body_timeout.duration(),
     }
 }
 
@@ -220,6 +246,7 @@ fn routes(begun: Arc<AtomicU32>) -> Router {
         .route("/register", post(size))
         .route("/write", post(size))
         .route("/limited", post(size))
+        .route("/express", post(size))
         .route("/unread", post(async || StatusCode::UNAUTHORIZED))
         .route("/panic", get(panicking))
         .route("/soon", get(soon))

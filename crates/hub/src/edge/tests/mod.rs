@@ -2,6 +2,7 @@
 
 mod connections;
 mod crowd;
+mod express;
 mod front;
 mod hostile;
 mod kit;

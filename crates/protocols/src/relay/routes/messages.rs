@@ -1,7 +1,9 @@
 //! Messages: sent, delivered as far as that is possible now, and looked up.
 
 use axum::extract::State;
-use axum::response::Response;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Command, SendMessage, Turn};
@@ -10,10 +12,11 @@ use rialto_core::time::Millis;
 use rialto_core::world::World;
 
 use super::{Answered, failed, refuse};
-use crate::face::Floor;
+use crate::face::{Answering, Floor};
 use crate::kit::ijson;
 use crate::relay::attempt::{Ended, attempt};
 use crate::relay::event::Marks;
+use crate::relay::loop_guard::Said;
 use crate::relay::proof::{AsEither, Sent, listed};
 use crate::relay::refusals::{self, Refused};
 use crate::relay::send::Send;
@@ -25,6 +28,21 @@ const FIRST_TRY: Millis = Millis::minutes(15);
 
 /// `POST /messages`: durable before it is answered (R39, R44).
 pub async fn post(State(floor): State<Floor>, by: AsEither, Sent(body): Sent) -> Answered {
+    accept(floor, by, body).await
+}
+
+/// The same by the express door.
+pub fn express(floor: Floor, headers: HeaderMap, body: Bytes) -> Answering {
+    Box::pin(async move {
+        let by = AsEither::of(&floor, &headers);
+        match by {
+            Ok(by) => accept(floor, by, body).await.into_response(),
+            Err(refused) => refused.rejected().into_response(),
+        }
+    })
+}
+
+async fn accept(floor: Floor, by: AsEither, body: Bytes) -> Answered {
     let rejected = |failure: Failure| refuse(&floor, failure).rejected();
     let json = ijson::read(&body).map_err(|unreadable| rejected(Bad::from(unreadable).into()))?;
     let send = Send::read(&json, &floor.relay.settings.host);
@@ -56,7 +74,7 @@ pub async fn post(State(floor): State<Floor>, by: AsEither, Sent(body): Sent) ->
         return Err(failed(&floor, rialto_engine::Failure::Fault));
     };
     if repeated {
-        return again(&floor, notice, loop_guard).await;
+        return again(&floor, notice).await;
     }
     if streams {
         return Ok(live::relay(&floor, notice, loop_guard));
@@ -115,7 +133,8 @@ impl Parties {
 async fn slowed(floor: &Floor, pair: (AgentId, AgentId), send: &Send<'_>) -> bool {
     let envelope = &send.envelope;
     let (conversation, now) = (envelope.conversation_id, floor.engine.now());
-    let delay = floor.relay.loop_guard.delay(pair, conversation, envelope.original_text, now);
+    let said = Said { conversation, turn: envelope.turn_number, text: envelope.original_text };
+    let delay = floor.relay.loop_guard.delay(pair, said, now);
     if let Some(delay) = delay {
         tokio::time::sleep(delay).await;
     }
@@ -140,7 +159,10 @@ fn conflict(failure: Failure) -> Failure {
 }
 
 /// The first outcome of a message again; after a failure, one new try of it (R47).
-async fn again(floor: &Floor, notice: NoticeId, loop_guard: bool) -> Answered {
+async fn again(floor: &Floor, notice: NoticeId) -> Answered {
+    let message = crate::relay::state::message(floor, notice).await;
+    let message = message.map_err(|failure| failed(floor, failure))?;
+    let loop_guard = message.is_some_and(|message| message.was_slowed());
     let state = crate::relay::state::of(floor, notice).await;
     let state = state.map_err(|failure| failed(floor, failure))?;
     use crate::relay::state::State;

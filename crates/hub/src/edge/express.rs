@@ -1,0 +1,110 @@
+//! The express door: for the few requests that come by the thousand.
+//!
+//! A router and its layers cost more than such a request itself. What is checked, counted and logged
+//! is the same as at the main door; only the way from the front to the handler is shorter.
+
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt;
+use http::{HeaderMap, Request, Response, header};
+use http_body_util::BodyExt;
+use hyper::body::Body as HttpBody;
+use tracing::error;
+
+use super::bodies::Arriving;
+use super::checks::Verdict;
+use super::front::{Front, Visit, text_of};
+use super::house::{Class, Kind, Trouble};
+use super::request_id::RequestId;
+use super::trace;
+use crate::telemetry::{Route, Verb};
+
+/// An answer in the making.
+pub type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+
+/// A handler with nothing before it but the front.
+#[derive(Clone)]
+pub struct Express {
+    /// The route it is counted under.
+    pub route: Arc<str>,
+    /// Requests with one of these headers take the main door.
+    pub unless: &'static [&'static str],
+    pub serve: Arc<dyn Fn(HeaderMap, Bytes) -> Answering + Send + Sync>,
+}
+
+impl Front {
+    /// The express handler of a request, if it has one and nothing about it is out of the ordinary.
+    pub(super) fn express(&self, request: &Request<Arriving>) -> Option<Express> {
+        let express = self.house.express(request.method(), request.uri().path())?;
+        let headers = request.headers();
+        let odd = headers.contains_key(header::TRANSFER_ENCODING)
+            || headers.contains_key(trace::HEADER)
+            || express.unless.iter().any(|name| headers.contains_key(*name));
+        (!odd && request.body().size_hint().exact().is_some()).then_some(express)
+    }
+
+    /// Answers a request by the express door.
+    pub(super) async fn hurry(
+        self: Arc<Self>,
+        express: Express,
+        request: Request<Arriving>,
+    ) -> Result<Response<Body>, Infallible> {
+        let visit = Visit {
+            began: Instant::now(),
+            verb: Verb::from(request.method()),
+            route: Route::named(express.route),
+            public: false,
+            id: RequestId::of(request.headers(), &self.request_ids),
+        };
+        let class = Class { public: false, kind: Kind::Write };
+        let verdict = self.judge(&request, class);
+        let (head, body) = request.into_parts();
+        let arrived = match verdict {
+            Ok(Verdict::Pass) => {
+                let whole = tokio::time::timeout(self.body_timeout, whole(body)).await;
+                whole.unwrap_or(Err(Trouble::TooSlow))
+            }
+            // Only an OPTIONS request asks that, and none has an express door.
+            Ok(Verdict::Preflight(_)) => Err(Trouble::Broken),
+            Err(trouble) => Err(trouble),
+        };
+        let response = match arrived {
+            Ok(body) => {
+                let answer = AssertUnwindSafe((express.serve)(head.headers, body)).catch_unwind();
+                answer.await.unwrap_or_else(|panic| {
+                    error!(request_id = %visit.id, what = text_of(&panic), "a handler panicked");
+                    self.refuse(&head.uri, Trouble::Broken)
+                })
+            }
+            Err(trouble) => self.refuse(&head.uri, trouble),
+        };
+        Ok(self.complete(visit, response))
+    }
+}
+
+/// A body whose length was told and found to be within the limit.
+async fn whole(mut body: Arriving) -> Result<Bytes, Trouble> {
+    let what = "the body was cut short or badly chunked";
+    let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
+    while let Some(frame) = body.frame().await {
+        let Ok(piece) = frame.map_err(|_| Trouble::Malformed { what })?.into_data() else {
+            continue;
+        };
+        // Nearly every body comes in one piece, and is not copied.
+        match (first.is_empty(), rest.is_empty()) {
+            (true, _) => first = piece,
+            (false, true) => {
+                rest.extend_from_slice(&first);
+                rest.extend_from_slice(&piece);
+            }
+            (false, false) => rest.extend_from_slice(&piece),
+        }
+    }
+    Ok(if rest.is_empty() { first } else { rest.freeze() })
+}
