@@ -13,7 +13,7 @@ const CALL_TIME_MAX: Duration = Duration::from_secs(45);
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The hub answered, and the answer is no.
-    #[error("{message} (HTTP {status}, {code})")]
+    #[error("{message}{}", told_by(*status, code))]
     Refused {
         status: u16,
         code: String,
@@ -36,11 +36,11 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// A request that is not worth sending, refused in the words a hub would use.
+    /// A request that is not worth sending: no hub was asked, so there is no code of one.
     pub(crate) fn invalid(message: impl Into<String>, hint: Option<String>) -> Self {
         Self::Refused {
             status: 400,
-            code: "ERR_VALIDATION".to_owned(),
+            code: String::new(),
             message: message.into(),
             retryable: false,
             hint,
@@ -132,6 +132,11 @@ impl Hub {
         }
         Ok((status.as_u16(), text))
     }
+}
+
+/// The hub's own words for a refusal, where there was a hub.
+fn told_by(status: u16, code: &str) -> String {
+    if code.is_empty() { String::new() } else { format!(" (HTTP {status}, {code})") }
 }
 
 /// Reads the code and text of a refusal in any of the hub's shapes.

@@ -4,6 +4,7 @@
 
 pub mod call;
 pub mod registry;
+pub mod relay;
 
 pub use call::{CallError, Hub};
 pub use reqwest::Method;

@@ -1,6 +1,6 @@
 //! A server's answers, taken out of the response envelope.
 
-use reqwest::{RequestBuilder, StatusCode};
+use reqwest::{RequestBuilder, Response, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -9,7 +9,7 @@ use super::line;
 use crate::call::{CallError, retry_after};
 
 /// The longest answer that is read: a full page of the longest messages.
-pub(super) const ANSWER_BYTES_MAX: usize = 64 << 20;
+const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// One answer: the JSON text of its data, and what is told besides.
 #[derive(Debug)]
@@ -38,7 +38,11 @@ struct Metadata {
 impl Answer {
     /// Asks, and reads what comes back; anything but a success is an error.
     pub(super) async fn ask(request: RequestBuilder) -> Result<Self, CallError> {
-        let mut answer = line::send(request).await?;
+        Self::of(line::send(request).await?).await
+    }
+
+    /// Reads what came back.
+    pub(super) async fn of(mut answer: Response) -> Result<Self, CallError> {
         let after = retry_after(answer.headers());
         let replayed = answer.headers().contains_key("idempotency-replayed");
         let status = answer.status();

@@ -23,17 +23,20 @@ mod words;
 
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use announcement::{Announcement, Registered};
 pub use history::{Past, Span};
 pub use inbox::{Inbox, Listen};
 pub use key::Key;
 pub use letter::{Draft, Letter};
-pub use message::Message;
-pub use outcome::{Outcome, Sent};
+pub use message::{Contents, Message};
+pub use outcome::{Outcome, Rejection, Sent};
 pub use record::{Filter, Record};
 pub use retry::Retry;
 pub use rialto_protocols::relay::Format;
+pub use rialto_protocols::relay::stream::Word;
 pub use send::{Answered, Order};
 pub use server::{Acked, Server};
 pub use signature::{NotVerified, WebhookSecret};

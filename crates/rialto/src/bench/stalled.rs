@@ -29,7 +29,7 @@ const GOAL_MS: f64 = 5.0;
 const PER_SECOND: f64 = 500.0;
 /// What waits in each stalled inbox when it is opened: more than the system holds for a reader,
 /// so that the rest waits in the hub, and less than the hub closes a reader for (relay R64).
-const WAITING: u64 = 4;
+const WAITING: u64 = 8;
 const WAITING_CHARS: usize = 48_000;
 /// Connections that fill the inboxes.
 const FILLING: usize = 32;

@@ -3,11 +3,11 @@
 use std::io;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use rialto_core::alias::Protocol;
 use rialto_core::command::{Command, SendMessage};
 use rialto_core::id::AgentId;
 use rialto_core::time::Millis;
 use rialto_engine::Engine;
+use rialto_protocols::relay;
 
 use super::correspondent::Correspondent;
 use super::jobs::How;
@@ -22,8 +22,6 @@ const FEW: u64 = 10_000;
 const GOAL: f64 = 0.8;
 /// Letters on their way into the store at once.
 const FILLING: usize = 2_048;
-/// The protocol the letters are written in.
-const RELAY: Protocol = Protocol::new("relay");
 
 /// Measures a small and a large store in turns.
 pub fn measure(how: &How, receivers: usize, many: u64) -> io::Result<(Vec<Series>, Vec<Goal>)> {
@@ -63,7 +61,7 @@ async fn fill(office: &Office, letters: u64) -> io::Result<()> {
         let order = SendMessage {
             from: Some(senders[sender]),
             to: receivers[receiver],
-            words: RELAY,
+            words: relay::ID,
             body,
             url: None,
             first_try: Millis::seconds(0),
@@ -82,7 +80,7 @@ async fn fill(office: &Office, letters: u64) -> io::Result<()> {
 }
 
 fn ids(engine: &Engine, people: &[Correspondent]) -> io::Result<Vec<AgentId>> {
-    let known = |one: &Correspondent| engine.look(|world| world.agent_named(RELAY, &one.id));
+    let known = |one: &Correspondent| engine.look(|world| world.agent_named(relay::ID, &one.id));
     let found: Option<Vec<_>> = people.iter().map(known).collect();
     found.ok_or_else(|| io::Error::other("the hub does not know who was just registered"))
 }

@@ -1,13 +1,19 @@
 //! The command line: one file per verb.
 
+mod access;
+mod agent;
 mod audit;
 mod bench;
 mod completions;
 mod config;
 mod demo_agents;
 mod dev;
+mod key_file;
+mod msg;
 mod openapi;
+mod say;
 mod serve;
+mod trouble;
 mod wallet;
 
 use std::process::ExitCode;
@@ -22,7 +28,7 @@ use crate::exit::Exit;
     name = "rialto",
     version,
     about = "The bridge and the market for AI agents",
-    after_help = "Examples:\n  rialto dev                      a throw-away hub with two agents to try\n  rialto serve --data ./data      a hub to keep\n  rialto config show --origin     every setting and where it comes from\n  rialto audit --data ./data      recount every promise that can be recounted\n\nExit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 auth, 5 conflict, 6 rate-limited, 7 unreachable, 8 timed out"
+    after_help = "Examples:\n  rialto dev                      a throw-away hub with two agents to try\n  rialto serve --data ./data      a hub to keep\n  rialto agent register alice --key-out alice.key\n  rialto msg send --key-file alice.key --to bob 'Hello!'\n  rialto config show --origin     every setting and where it comes from\n  rialto audit --data ./data      recount every promise that can be recounted\n\nExit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 auth, 5 conflict, 6 rate-limited, 7 unreachable, 8 timed out"
 )]
 pub struct Line {
     #[command(subcommand)]
@@ -37,6 +43,10 @@ enum Verb {
     Dev(dev::Args),
     /// Show or check the configuration
     Config(config::Args),
+    /// Register agents and find them
+    Agent(agent::Args),
+    /// Send, hear and look up messages
+    Msg(msg::Args),
     /// Look after accounts
     Wallet(wallet::Args),
     /// Recount every promise of a stopped or running hub's data directory
@@ -55,7 +65,9 @@ pub fn run(line: Line) -> ExitCode {
         Verb::Serve(args) => serve::run(args),
         Verb::Dev(args) => dev::run(args),
         Verb::Config(args) => config::run(args),
-        Verb::Wallet(args) => wallet::run(args),
+        Verb::Agent(args) => agent::run(&args),
+        Verb::Msg(args) => msg::run(&args),
+        Verb::Wallet(args) => wallet::run(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Bench(args) => bench::run(args),
         Verb::Openapi => openapi::run(),
@@ -73,4 +85,45 @@ fn complain(error: impl std::fmt::Display) -> Exit {
 /// A runtime for commands that wait.
 fn runtime() -> Result<tokio::runtime::Runtime, std::io::Error> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_holds_together() {
+        Line::command().debug_assert();
+    }
+
+    #[test]
+    fn lines_that_make_sense_are_understood_and_others_are_not() {
+        let parsed = |line: &str| Line::try_parse_from(line.split(' ')).map(|_| ());
+        for line in [
+            "rialto agent register alice",
+            "rialto agent register alice@chorus --culture zh-CN --language zh-CN --language en --endpoint https://a.example/r --key-out f --hub http://h --json",
+            "rialto agent --hub http://h ls --culture en --language fr --online --protocol relay -q x",
+            "rialto agent show alice --json",
+            "rialto msg send --to bob Hello!",
+            "rialto msg send --to bob --from a@b --culture en --context c --conversation c --turn 1 --stream --idempotency-key k --key-file f -",
+            "rialto msg tail --explicit-ack --from-start --count 3 --json",
+            "rialto msg history --since 2026-03-20T10:00:00Z --after 0 --limit 5",
+            "rialto wallet balance acme --key-file f --json",
+        ] {
+            parsed(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
+        for line in [
+            "rialto agent",
+            "rialto agent register",
+            "rialto agent show",
+            "rialto msg send Hello!",
+            "rialto msg send --to bob",
+            "rialto msg send --to bob --turn x Hello!",
+            "rialto msg tail --count 0",
+            "rialto msg history --limit 0",
+        ] {
+            assert!(parsed(line).is_err(), "{line}");
+        }
+    }
 }

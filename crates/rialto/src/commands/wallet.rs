@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use clap::Subcommand;
-use rialto_client::{CallError, Hub, Method};
+use rialto_client::{Hub, Method};
 use rialto_core::money::Credits;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{complain, runtime};
+use super::access::Access;
+use super::trouble::Trouble;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -18,12 +19,8 @@ use crate::exit::Exit;
 pub struct Args {
     #[command(subcommand)]
     verb: Verb,
-    /// The hub's base URL
-    #[arg(long, global = true, env = "RIALTO_HUB", default_value = "http://127.0.0.1:7425")]
-    hub: String,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    access: Access,
 }
 
 #[derive(Subcommand)]
@@ -42,45 +39,31 @@ enum Verb {
     },
 }
 
-pub fn run(args: Args) -> Exit {
-    let runtime = match runtime() {
-        Ok(runtime) => runtime,
-        Err(error) => return complain(error),
-    };
-    match runtime.block_on(ask(&args)) {
-        Ok(answer) => {
-            match args.json {
-                true => println!("{answer}"),
-                false => println!("{}", told(&answer)),
-            }
-            Exit::Ok
-        }
-        Err(error) => {
-            let exit = Exit::from(&error);
-            if args.json {
-                println!("{}", json!({"error": error.to_string()}));
-            } else {
-                complain(error);
-            }
-            exit
-        }
-    }
+pub fn run(args: &Args) -> Exit {
+    args.access.run(ask(args))
 }
 
-async fn ask(args: &Args) -> Result<String, CallError> {
-    let key = std::env::var("RIALTO_OPERATOR_KEY").or_else(|_| std::env::var("RIALTO_KEY"));
-    let hub = Hub::new(&args.hub)?.with_key(&key.unwrap_or_default());
+async fn ask(args: &Args) -> Result<Exit, Trouble> {
+    let keys = args.access.keys_or(&["RIALTO_OPERATOR_KEY", "RIALTO_KEY"])?;
+    let key = keys.as_ref().map_or("", |keys| keys.key.reveal());
+    let hub = Hub::new(args.access.hub_url(keys.as_ref()))?.with_key(key);
     let (method, path, body) = match &args.verb {
         Verb::Grant { owner, amount } => {
-            let fine = Credits::parse(amount, 6)
-                .map_err(|why| CallError::Unreadable(format!("the amount {why}")))?;
+            let fine = Credits::parse(amount, 6).map_err(|why| {
+                Trouble::usage(format!("the amount {why}"), "write it like 100.00")
+            })?;
             // Written by hand, so that the amount never passes through a float.
             let body = format!(r#"{{"owner":{},"amount":{}}}"#, json!(owner), fine.text(2));
             (Method::POST, "/v1/operator/grants".to_owned(), Some(body))
         }
         Verb::Balance { owner } => (Method::GET, format!("/v1/accounts/{owner}"), None),
     };
-    hub.call_text(method, &path, body).await.map(|(_, text)| text)
+    let (_, answer) = hub.call_text(method, &path, body).await?;
+    match args.access.json {
+        true => println!("{answer}"),
+        false => println!("{}", told(&answer)),
+    }
+    Ok(Exit::Ok)
 }
 
 /// The balance in words, with the digits the hub sent.

@@ -1,0 +1,73 @@
+//! From agent to agent, without a server: each knows where the other is called (spec, section 3).
+
+mod receiver;
+mod serve;
+
+use reqwest::Method;
+use reqwest::header::CONTENT_TYPE;
+use rialto_protocols::relay::receive;
+use rialto_protocols::relay::reply::{self, Said};
+use url::Url;
+
+use super::letter::Letter;
+use super::line::{self, Line, http_url};
+use crate::call::{CallError, retry_after};
+
+pub use receiver::{Answer, CannotAdapt, Received, Receiver};
+pub use serve::serve;
+
+/// The longest reply that is read, and the longest envelope that is taken.
+pub const BODY_BYTES_MAX: usize = 64 << 10;
+
+/// Another agent, known by its endpoint.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    line: Line,
+    endpoint: Url,
+}
+
+/// What another agent replied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The reply in the protocol's words.
+    pub said: Said,
+    /// The reply as it came: JSON text.
+    pub raw: String,
+}
+
+/// Sends one letter straight to an agent's endpoint.
+pub async fn send(endpoint: &str, letter: &Letter) -> Result<Reply, CallError> {
+    Peer::new(endpoint)?.send(letter).await
+}
+
+impl Peer {
+    /// The agent that is called at this URL.
+    pub fn new(endpoint: &str) -> Result<Self, CallError> {
+        let endpoint = http_url(endpoint)?;
+        Ok(Self { line: Line::new(&endpoint)?, endpoint })
+    }
+
+    /// Sends a letter and reads the reply. A reply that names an error is a reply; an answer in
+    /// other words is an error of the call.
+    pub async fn send(&self, letter: &Letter) -> Result<Reply, CallError> {
+        // The letter goes as it is; whoever wants it in an A2A message puts it there.
+        let body = receive::write(letter.as_str(), None, "");
+        let request = self.line.request(Method::POST, self.endpoint.clone())?;
+        let request = request.header(CONTENT_TYPE, "application/json").body(body);
+        let mut answer = line::send(request).await?;
+        let (status, after) = (answer.status(), retry_after(answer.headers()));
+        let body = line::body(&mut answer, BODY_BYTES_MAX).await?;
+        match reply::Reply::read(&body) {
+            Some(reply) if status.is_success() || *reply.said() != Said::Other => {
+                Ok(Reply { said: reply.said().clone(), raw: reply.raw().to_owned() })
+            }
+            None if status.is_success() => {
+                Err(CallError::Unreadable("the reply is no JSON object".to_owned()))
+            }
+            _ => Err(line::refusal_of(status, after, &body)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

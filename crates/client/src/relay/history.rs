@@ -1,0 +1,79 @@
+//! Messages of the past, sent and received.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::answer::from_json;
+use super::message::Contents;
+use crate::call::CallError;
+
+/// Which part of the past.
+#[derive(Clone, Debug, Default)]
+pub struct Span {
+    /// From this moment on: RFC 3339 text.
+    pub since: Option<String>,
+    /// Only what came after this position of the inbox.
+    pub after: Option<u64>,
+    /// How many at most; servers have limits of their own.
+    pub limit: Option<u32>,
+}
+
+/// One message of the past.
+#[derive(Clone, Debug)]
+pub struct Past {
+    /// Its position in the inbox, if it was received.
+    pub position: Option<u64>,
+    /// The server's name for it.
+    pub trace_id: String,
+    /// Who wrote it.
+    pub sender_id: String,
+    /// Whom it was for.
+    pub receiver_id: Option<String>,
+    /// When the server took it.
+    pub timestamp: Option<String>,
+    /// What it says.
+    pub contents: Contents,
+    raw: Box<RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Wire {
+    id: Option<u64>,
+    trace_id: String,
+    sender_id: String,
+    receiver_id: Option<String>,
+    envelope: Box<RawValue>,
+    timestamp: Option<String>,
+}
+
+impl Span {
+    /// The query parameters that say it.
+    pub(super) fn pairs(&self) -> Vec<(&'static str, String)> {
+        let all = [
+            ("since", self.since.clone()),
+            ("after", self.after.map(|after| after.to_string())),
+            ("limit", self.limit.map(|limit| limit.to_string())),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+}
+
+impl Past {
+    pub(super) fn read(raw: Box<RawValue>) -> Result<Self, CallError> {
+        let wire: Wire = from_json(raw.get().as_bytes())?;
+        Ok(Self {
+            position: wire.id,
+            trace_id: wire.trace_id,
+            sender_id: wire.sender_id,
+            receiver_id: wire.receiver_id,
+            timestamp: wire.timestamp,
+            contents: Contents::read(wire.envelope.get()),
+            raw,
+        })
+    }
+
+    /// The whole entry as it came: JSON text.
+    pub fn raw(&self) -> &RawValue {
+        &self.raw
+    }
+}

@@ -1,0 +1,195 @@
+//! An inbox: every message once and in order, however often the line breaks.
+//!
+//! What was read is known by its position. After a break the inbox connects again by itself, asks
+//! for what comes after the last position, and drops what it has had already.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use reqwest::header::ACCEPT;
+use reqwest::{Method, Response};
+use rialto_protocols::kit::sse::{Event, Parser};
+use tokio::time::sleep;
+
+use super::answer::is_absent;
+use super::line;
+use super::message::Message;
+use super::retry::{Retry, random};
+use super::server::{Acked, Server, ask_for};
+use crate::call::CallError;
+
+/// The longest event that is read: a message is at most 64 KiB, and its event not much more.
+const EVENT_BYTES_MAX: usize = 256 << 10;
+/// The longest refusal that is read.
+const REFUSAL_BYTES_MAX: usize = 64 << 10;
+/// How long to wait before connecting again, unless the server has other wishes.
+const WAIT: Duration = Duration::from_secs(1);
+/// The shortest and the longest wait, whatever the server wishes.
+const WAIT_MIN: Duration = Duration::from_millis(50);
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// How to listen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Listen {
+    /// Start after this position, 0 being the very beginning. Without it the server starts with
+    /// what nobody has heard yet.
+    pub after: Option<u64>,
+    /// Keep every message unread until [`Inbox::ack`] says otherwise.
+    pub explicit_ack: bool,
+}
+
+/// An open inbox.
+#[derive(Debug)]
+pub struct Inbox {
+    server: Server,
+    explicit_ack: bool,
+    /// What to tell the server when connecting again. It takes this as read.
+    resume_from: Option<String>,
+    /// The position of the last message that was given out or lies ready.
+    heard_to: u64,
+    stream: Option<Stream>,
+    ready: VecDeque<Result<Message, CallError>>,
+    failures: u32,
+    retry_wait: Duration,
+    ended: bool,
+}
+
+#[derive(Debug)]
+struct Stream {
+    answer: Response,
+    parser: Parser,
+}
+
+impl Inbox {
+    /// Opens an inbox. Unlike later, a server that cannot be reached now is an error.
+    pub(super) async fn open(server: Server, how: Listen) -> Result<Self, CallError> {
+        let mut inbox = Self {
+            server,
+            explicit_ack: how.explicit_ack,
+            resume_from: how.after.map(|after| after.to_string()),
+            heard_to: how.after.unwrap_or(0),
+            stream: None,
+            ready: VecDeque::new(),
+            failures: 0,
+            retry_wait: WAIT,
+            ended: false,
+        };
+        inbox.connect().await?;
+        Ok(inbox)
+    }
+
+    /// The next message, waiting for it as long as it takes.
+    ///
+    /// `None` after the server has closed the inbox for good, which is told as an error first: the
+    /// key is no longer good, or there is no such inbox. A message that cannot be read is an error
+    /// too, and the messages after it follow.
+    pub async fn next(&mut self) -> Option<Result<Message, CallError>> {
+        loop {
+            if let Some(message) = self.ready.pop_front() {
+                return Some(message);
+            }
+            if self.ended {
+                return None;
+            }
+            if let Err(error) = self.listen().await {
+                self.ended = true;
+                return Some(Err(error));
+            }
+        }
+    }
+
+    /// Acknowledges every message up to a position: it does not come again.
+    pub async fn ack(&mut self, up_to: u64) -> Result<Acked, CallError> {
+        let acked = self.server.ack(up_to).await?;
+        if self.explicit_ack {
+            self.resume_from = Some(acked.acked_to.to_string());
+        }
+        Ok(acked)
+    }
+
+    /// Hears what comes next, or connects again. An error is the end.
+    async fn listen(&mut self) -> Result<(), CallError> {
+        let Some(stream) = &mut self.stream else {
+            sleep(self.wait()).await;
+            return match self.connect().await {
+                Err(error) if is_final(&error) => Err(error),
+                Err(_) => {
+                    self.failures = self.failures.saturating_add(1);
+                    Ok(())
+                }
+                Ok(()) => Ok(()),
+            };
+        };
+        let Ok(Some(bytes)) = stream.answer.chunk().await else {
+            // What was left of an unfinished event goes with the stream; it comes again.
+            self.stream = None;
+            return Ok(());
+        };
+        let mut events = Vec::new();
+        let pushed = stream.parser.push(&bytes, &mut events);
+        if let Some(ms) = stream.parser.retry_ms() {
+            self.retry_wait = Duration::from_millis(ms).clamp(WAIT_MIN, WAIT_MAX);
+        }
+        for event in events {
+            self.hear(event);
+        }
+        // The same event would come again and again.
+        pushed.map_err(|error| CallError::Unreadable(error.to_string()))
+    }
+
+    async fn connect(&mut self) -> Result<(), CallError> {
+        let mut url = self.server.at(&self.server.paths().inbox)?;
+        ask_for(&mut url, self.explicit_ack.then_some(("ack", "explicit")).into_iter());
+        let mut request = self.server.line().stream(Method::GET, url)?;
+        request = request.header(ACCEPT, "text/event-stream");
+        if let Some(id) = &self.resume_from {
+            request = request.header("last-event-id", id);
+        }
+        let answer = line::send(request).await?;
+        if !answer.status().is_success() {
+            return Err(line::refusal(answer, REFUSAL_BYTES_MAX).await);
+        }
+        self.stream = Some(Stream { answer, parser: Parser::new(EVENT_BYTES_MAX) });
+        Ok(())
+    }
+
+    fn hear(&mut self, event: Event) {
+        self.failures = 0;
+        let position = event.id.as_deref().and_then(|id| id.parse::<u64>().ok());
+        match event.event.as_str() {
+            // Where this connection starts. A line that breaks before the first message must not
+            // start later next time, and has nothing else to say where it was.
+            "connected" if self.resume_from.is_none() => self.resume_from = event.id,
+            "message" => {
+                if position.is_some_and(|position| position <= self.heard_to) {
+                    return;
+                }
+                self.heard_to = position.unwrap_or(self.heard_to);
+                // To resume after a message is to acknowledge it, which others do explicitly.
+                if !self.explicit_ack && event.id.is_some() {
+                    self.resume_from = event.id;
+                }
+                self.ready.push_back(Message::read(position, event.data));
+            }
+            _ => {}
+        }
+    }
+
+    /// How long to wait before the next connection: what the server wishes, and longer with every
+    /// failure in a row.
+    fn wait(&self) -> Duration {
+        let retry = Retry { tries_max: u32::MAX, first: self.retry_wait * 2, longest: WAIT_MAX };
+        retry.backoff(self.failures.saturating_add(1), random())
+    }
+}
+
+/// Whether a server that answered so will never give this inbox to this reader.
+fn is_final(error: &CallError) -> bool {
+    match error {
+        CallError::Refused { status, .. } => {
+            reqwest::StatusCode::from_u16(*status).is_ok_and(is_absent)
+        }
+        CallError::Unreadable(_) => true,
+        CallError::Unreachable { .. } | CallError::TimedOut { .. } => false,
+    }
+}

@@ -1,0 +1,138 @@
+//! A message as its receiver hears it.
+
+use rialto_protocols::kit::ijson::{self, Json, Kind};
+use rialto_protocols::kit::sse;
+use rialto_protocols::relay::a2a;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::answer::from_json;
+use crate::call::CallError;
+
+/// A message from an inbox.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Its position in the inbox, if the server counts.
+    pub position: Option<u64>,
+    /// The server's name for it.
+    pub trace_id: Option<String>,
+    /// Who wrote it.
+    pub sender_id: String,
+    /// When the server took it.
+    pub timestamp: Option<String>,
+    /// Whether the server vouches for the sender.
+    pub verified: bool,
+    /// What it says.
+    pub contents: Contents,
+    raw: Box<RawValue>,
+}
+
+/// What an envelope says, as far as it can be understood. Servers check envelopes by rules of their
+/// own, and a strange one is still somebody's message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// The envelope: JSON text, taken out of its A2A message if it came in one.
+    pub envelope: String,
+    /// What is said, in the sender's own words.
+    pub original_text: String,
+    /// The sender's culture.
+    pub sender_culture: Option<String>,
+    /// What a reader of another culture should know.
+    pub cultural_context: Option<String>,
+    /// The conversation it belongs to.
+    pub conversation_id: Option<String>,
+    /// Its place in that conversation.
+    pub turn_number: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Wire {
+    trace_id: Option<String>,
+    sender_id: String,
+    envelope: Box<RawValue>,
+    timestamp: Option<String>,
+    verified: Option<bool>,
+}
+
+impl Message {
+    /// Reads the data of a `message` event.
+    pub(super) fn read(position: Option<u64>, data: String) -> Result<Self, CallError> {
+        let mut bytes = data.into_bytes();
+        // Line breaks can only stand between the tokens of JSON, where a space does as well.
+        sse::keep_on_one_line(&mut bytes);
+        let wire: Wire = from_json(&bytes)?;
+        Ok(Self {
+            position,
+            trace_id: wire.trace_id,
+            sender_id: wire.sender_id,
+            timestamp: wire.timestamp,
+            verified: wire.verified.unwrap_or(true),
+            contents: Contents::read(wire.envelope.get()),
+            raw: from_json(&bytes)?,
+        })
+    }
+
+    /// The event's data as it came: JSON text on one line.
+    pub fn raw(&self) -> &RawValue {
+        &self.raw
+    }
+}
+
+impl Contents {
+    /// Reads an envelope, in an A2A message or without.
+    pub(super) fn read(envelope: &str) -> Self {
+        let Ok(json) = ijson::read(envelope.as_bytes()) else {
+            return Self { envelope: envelope.to_owned(), ..Self::default() };
+        };
+        let unwrapped = a2a::unwrap(&json, "").map_or(&json, |unwrapped| unwrapped.envelope);
+        let text = |name| match unwrapped.get(name).map(Json::kind) {
+            Some(Kind::Text(text)) => Some(text.as_ref().to_owned()),
+            _ => None,
+        };
+        let turn_number = match unwrapped.get("turn_number").map(Json::kind) {
+            Some(Kind::Number(digits)) => digits.parse().ok(),
+            _ => None,
+        };
+        Self {
+            envelope: unwrapped.raw().to_owned(),
+            original_text: text("original_text").unwrap_or_default(),
+            sender_culture: text("sender_culture"),
+            cultural_context: text("cultural_context"),
+            conversation_id: text("conversation_id"),
+            turn_number,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_kept_on_one_line_and_read_in_part() {
+        let data = "{\"trace_id\":\"t\",\n\"sender_id\":\"a@b\",\"envelope\":{\"original_text\":\"x\\ny\",\"turn_number\":2},\"verified\":false}";
+        let message = Message::read(Some(7), data.to_owned()).expect("a message");
+        assert_eq!((message.position, message.verified), (Some(7), false));
+        assert_eq!(message.contents.original_text, "x\ny");
+        assert_eq!(message.contents.turn_number, Some(2));
+        assert!(!message.raw().get().contains('\n'));
+        assert!(Message::read(None, "{}".to_owned()).is_err());
+    }
+
+    #[test]
+    fn both_a2a_shapes_are_unwrapped() {
+        let envelope = r#"{"chorus_version":"0.4","original_text":"x"}"#;
+        for part in [
+            format!(r#"{{"data":{envelope},"mediaType":"application/vnd.chorus.envelope+json"}}"#),
+            format!(
+                r#"{{"kind":"data","data":{envelope},"metadata":{{"mediaType":"application/vnd.chorus.envelope+json"}}}}"#
+            ),
+        ] {
+            let contents = Contents::read(&format!(r#"{{"parts":[{part}]}}"#));
+            assert_eq!(
+                (contents.envelope.as_str(), contents.original_text.as_str()),
+                (envelope, "x")
+            );
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! One turn of a conversation is one message, however often it arrives (spec, section 5).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tokio::sync::OnceCell;
+
+use super::message::Contents;
+
+/// How many turns are remembered; the oldest is forgotten first.
+const TURNS_MAX: usize = 10_000;
+
+type Name = [u8; 32];
+
+/// The turns that were taken.
+#[derive(Debug, Default)]
+pub(super) struct Once {
+    turns: Mutex<Turns>,
+}
+
+#[derive(Debug, Default)]
+struct Turns {
+    taken: HashMap<Name, Arc<OnceCell<()>>>,
+    oldest_first: VecDeque<Name>,
+}
+
+impl Once {
+    /// The turn this is, filled if it was taken before; `None` for what has no turn.
+    pub(super) fn turn(&self, sender: &str, contents: &Contents) -> Option<Arc<OnceCell<()>>> {
+        let name = name(sender, contents)?;
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turn) = turns.taken.get(&name) {
+            return Some(Arc::clone(turn));
+        }
+        if turns.taken.len() >= TURNS_MAX
+            && let Some(oldest) = turns.oldest_first.pop_front()
+        {
+            turns.taken.remove(&oldest);
+        }
+        let turn = Arc::<OnceCell<()>>::default();
+        turns.taken.insert(name, Arc::clone(&turn));
+        turns.oldest_first.push_back(name);
+        Some(turn)
+    }
+}
+
+/// A name for a turn and what is said in it: another text under the same number is another message.
+fn name(sender: &str, contents: &Contents) -> Option<Name> {
+    let (conversation, turn) = (contents.conversation_id.as_deref()?, contents.turn_number?);
+    // Read and written again, so that spacing and order of members make no difference.
+    let envelope: Value = serde_json::from_str(&contents.envelope).ok()?;
+    let said = serde_json::to_vec(&(sender, conversation, turn, envelope)).ok()?;
+    Some(Sha256::digest(said).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contents(text: &str, turn: Option<u64>) -> Contents {
+        let conversation_id = Some("c".to_owned());
+        let envelope = format!(r#"{{"original_text":"{text}", "x":1}}"#);
+        Contents { envelope, conversation_id, turn_number: turn, ..Contents::default() }
+    }
+
+    #[test]
+    fn a_turn_is_known_again_by_sender_conversation_number_and_text() {
+        let once = Once::default();
+        let first = once.turn("a@b", &contents("hi", Some(1))).expect("a turn");
+        first.set(()).expect("empty");
+        let taken = |sender, contents: &Contents| {
+            once.turn(sender, contents).expect("a turn").initialized()
+        };
+        assert!(taken("a@b", &contents("hi", Some(1))));
+        let mut respaced = contents("hi", Some(1));
+        respaced.envelope = r#"{"x":1,"original_text":"hi"}"#.to_owned();
+        assert!(taken("a@b", &respaced));
+        assert!(!taken("c@b", &contents("hi", Some(1))));
+        assert!(!taken("a@b", &contents("hi", Some(2))));
+        assert!(!taken("a@b", &contents("ho", Some(1))));
+        assert!(once.turn("a@b", &contents("hi", None)).is_none());
+    }
+
+    #[test]
+    fn only_so_many_turns_are_remembered() {
+        let once = Once::default();
+        for turn in 1..=TURNS_MAX as u64 + 1 {
+            once.turn("a@b", &contents("hi", Some(turn))).expect("a turn").set(()).expect("empty");
+        }
+        assert!(!once.turn("a@b", &contents("hi", Some(1))).expect("a turn").initialized());
+        let last = TURNS_MAX as u64 + 1;
+        assert!(once.turn("a@b", &contents("hi", Some(last))).expect("a turn").initialized());
+        let turns = once.turns.lock().expect("sound");
+        assert_eq!((turns.taken.len(), turns.oldest_first.len()), (TURNS_MAX, TURNS_MAX));
+    }
+}

@@ -1,0 +1,157 @@
+//! What became of a message, as its server tells it.
+
+use std::time::Duration;
+
+use rialto_protocols::relay::Code;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::answer::from_json;
+use crate::call::CallError;
+
+/// How far a message came.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// It was handed to an open inbox (`delivered_sse`).
+    Presented,
+    /// The receiver's endpoint took it.
+    Delivered {
+        /// What it answered: JSON text.
+        reply: Option<Box<RawValue>>,
+    },
+    /// It waits for the receiver.
+    Queued,
+    /// The receiver's endpoint did not take it.
+    Failed {
+        /// `ERR_AGENT_UNREACHABLE`, `ERR_TIMEOUT`, or a server's own.
+        code: String,
+        /// What happened, and what happens next.
+        detail: String,
+    },
+    /// The server did not take it: nothing was stored or tried.
+    Rejected(Rejection),
+}
+
+/// Why a server did not take a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// The HTTP status.
+    pub status: u16,
+    /// The server's code.
+    pub code: String,
+    /// The same for people.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// When to come back.
+    pub retry_after: Option<Duration>,
+}
+
+/// A message that was sent, and what became of it.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// How far it came.
+    pub outcome: Outcome,
+    /// The server's name for the message, unless it was rejected.
+    pub trace_id: Option<String>,
+    /// Whether it was slowed down because two agents seem to go in circles.
+    pub loop_guard: bool,
+    /// Whether the server remembered an earlier request with the same key.
+    pub replayed: bool,
+    /// How often it was sent.
+    pub tries: u32,
+}
+
+#[derive(Deserialize)]
+struct Wire {
+    delivery: String,
+    receiver_response: Option<Box<RawValue>>,
+    error_code: Option<String>,
+    detail: Option<String>,
+    trace_id: Option<String>,
+    #[serde(default)]
+    loop_guard: bool,
+}
+
+impl Sent {
+    /// Reads the data of an answer, or of a stream's last event.
+    pub(super) fn read(data: &str, replayed: bool) -> Result<Self, CallError> {
+        let wire: Wire = from_json(data.as_bytes())?;
+        let outcome = match wire.delivery.as_str() {
+            "delivered_sse" => Outcome::Presented,
+            "delivered" => Outcome::Delivered { reply: wire.receiver_response },
+            "queued" => Outcome::Queued,
+            "failed" => Outcome::Failed {
+                code: wire.error_code.unwrap_or_default(),
+                detail: wire.detail.unwrap_or_default(),
+            },
+            other => return Err(CallError::Unreadable(format!("delivery is {other:?}"))),
+        };
+        let Wire { trace_id, loop_guard, .. } = wire;
+        Ok(Self { outcome, trace_id, loop_guard, replayed, tries: 1 })
+    }
+
+    /// What a refused request means for the message: servers may also tell a failed delivery as an
+    /// HTTP error. What is no answer to the message stays an error.
+    pub(super) fn of_refusal(error: CallError) -> Result<Self, CallError> {
+        let CallError::Refused { status, code, message, hint, retry_after, .. } = error else {
+            return Err(error);
+        };
+        let outcome = match Code::read(&code) {
+            Some(Code::AgentUnreachable | Code::Timeout) => {
+                Outcome::Failed { code, detail: message }
+            }
+            _ if (400..500).contains(&status) => {
+                Outcome::Rejected(Rejection { status, code, message, hint, retry_after })
+            }
+            _ => {
+                let retryable = Code::read(&code).is_some_and(Code::retryable);
+                return Err(CallError::Refused {
+                    status,
+                    code,
+                    message,
+                    retryable,
+                    hint,
+                    retry_after,
+                });
+            }
+        };
+        Ok(Self::now(outcome))
+    }
+
+    /// An outcome about which nothing else is known.
+    pub(super) fn now(outcome: Outcome) -> Self {
+        Self { outcome, trace_id: None, loop_guard: false, replayed: false, tries: 1 }
+    }
+
+    /// The word for the outcome.
+    pub fn word(&self) -> &'static str {
+        match self.outcome {
+            Outcome::Presented => "delivered_sse",
+            Outcome::Delivered { .. } => "delivered",
+            Outcome::Queued => "queued",
+            Outcome::Failed { .. } => "failed",
+            Outcome::Rejected(_) => "rejected",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_outcome_has_its_word() {
+        for (data, word) in [
+            (r#"{"delivery":"delivered_sse","trace_id":"t"}"#, "delivered_sse"),
+            (r#"{"delivery":"delivered","receiver_response":{"status":"ok"}}"#, "delivered"),
+            (r#"{"delivery":"queued","trace_id":"t"}"#, "queued"),
+            (r#"{"delivery":"failed","error_code":"ERR_TIMEOUT","detail":"late"}"#, "failed"),
+        ] {
+            assert_eq!(Sent::read(data, false).expect(data).word(), word);
+        }
+        for data in ["{}", "[]", r#"{"delivery":"lost"}"#] {
+            assert!(Sent::read(data, false).is_err(), "{data}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! When a message is sent again, and after how long (section 5 of the spec).
+
+use std::time::Duration;
+
+use rialto_protocols::relay::Code;
+
+use super::outcome::{Outcome, Sent};
+use crate::call::CallError;
+
+/// How patient a sender is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// How often a message is sent at most; 1 is never again.
+    pub tries_max: u32,
+    /// About how long the first wait is; each further one is twice as long.
+    pub first: Duration,
+    /// The longest wait.
+    pub longest: Duration,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self { tries_max: 4, first: Duration::from_millis(500), longest: Duration::from_secs(30) }
+    }
+}
+
+impl Retry {
+    /// How long to wait before sending again; `None` if that is not to be done.
+    pub(super) fn wait(&self, tries: u32, result: &Result<Sent, CallError>) -> Option<Duration> {
+        let at_least = hope(result)?;
+        let allowed = tries < self.tries_max && at_least <= self.longest;
+        allowed.then(|| self.backoff(tries, random()).max(at_least))
+    }
+
+    /// The wait after so many failures: doubled with each, and then between half and all of that,
+    /// so that those who failed together do not come back together.
+    pub(super) fn backoff(&self, failures: u32, random: u32) -> Duration {
+        let doubled = self.first.saturating_mul(1 << failures.saturating_sub(1).min(16));
+        let half = doubled.min(self.longest) / 2;
+        half + half.mul_f64(f64::from(random) / f64::from(u32::MAX))
+    }
+}
+
+/// Any number. Without randomness waits are only less spread.
+pub(super) fn random() -> u32 {
+    getrandom::u32().unwrap_or(u32::MAX / 2)
+}
+
+/// The shortest wait after which the same message can succeed; `None` if it cannot.
+fn hope(result: &Result<Sent, CallError>) -> Option<Duration> {
+    let busy = |status: u16, after: Option<Duration>| match status {
+        429 | 503 => after,
+        _ => None,
+    };
+    match result {
+        // A remembered failure stays what it is: asking again with the same key changes nothing, and
+        // with another key would make a second message.
+        Ok(Sent { outcome: Outcome::Failed { .. }, replayed: true, .. }) => None,
+        Ok(Sent { outcome: Outcome::Failed { code, .. }, .. }) => match Code::read(code) {
+            Some(Code::AgentUnreachable | Code::Timeout) => Some(Duration::ZERO),
+            _ => None,
+        },
+        Ok(Sent { outcome: Outcome::Rejected(why), .. }) => busy(why.status, why.retry_after),
+        Ok(_) => None,
+        Err(CallError::Refused { status, retry_after, .. }) => busy(*status, *retry_after),
+        Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16, code: &str, after_s: Option<u64>) -> Result<Sent, CallError> {
+        Sent::of_refusal(CallError::Refused {
+            status,
+            code: code.to_owned(),
+            message: String::new(),
+            retryable: true,
+            hint: None,
+            retry_after: after_s.map(Duration::from_secs),
+        })
+    }
+
+    fn told(data: &str, replayed: bool) -> Result<Sent, CallError> {
+        Sent::read(data, replayed)
+    }
+
+    #[test]
+    fn only_what_can_pass_is_tried_again() {
+        let failed = |code: &str| format!(r#"{{"delivery":"failed","error_code":"{code}"}}"#);
+        let unreadable = || Err(CallError::Unreadable(String::new()));
+        let timed_out = || Err(CallError::TimedOut { url: String::new() });
+        for (what, result, again) in [
+            ("unreachable", told(&failed("ERR_AGENT_UNREACHABLE"), false), true),
+            ("timeout", told(&failed("ERR_TIMEOUT"), false), true),
+            ("remembered", told(&failed("ERR_TIMEOUT"), true), false),
+            ("other failure", told(&failed("ERR_OTHER"), false), false),
+            ("502", refused(502, "ERR_AGENT_UNREACHABLE", None), true),
+            ("504", refused(504, "ERR_TIMEOUT", None), true),
+            ("a proxy's 502", refused(502, "unknown", None), false),
+            ("404", refused(404, "ERR_AGENT_NOT_FOUND", None), false),
+            ("404 in a hurry", refused(404, "ERR_AGENT_NOT_FOUND", Some(1)), false),
+            ("400", refused(400, "ERR_VALIDATION", None), false),
+            ("401", refused(401, "ERR_UNAUTHORIZED", None), false),
+            ("409", refused(409, "ERR_IN_PROGRESS", None), false),
+            ("422", refused(422, "ERR_IDEMPOTENCY_CONFLICT", None), false),
+            ("429", refused(429, "ERR_RATE_LIMITED", None), false),
+            ("429 for a second", refused(429, "ERR_RATE_LIMITED", Some(1)), true),
+            ("429 for an hour", refused(429, "ERR_RATE_LIMITED", Some(3_600)), false),
+            ("503", refused(503, "ERR_UNAVAILABLE", None), false),
+            ("503 for a second", refused(503, "ERR_UNAVAILABLE", Some(1)), true),
+            ("500", refused(500, "ERR_INTERNAL", Some(1)), false),
+            ("queued", told(r#"{"delivery":"queued"}"#, false), false),
+            ("delivered", told(r#"{"delivery":"delivered"}"#, false), false),
+            ("unreadable", unreadable(), false),
+            ("timed out", timed_out(), false),
+        ] {
+            assert_eq!(Retry::default().wait(1, &result).is_some(), again, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_sender_gives_up_after_its_last_try() {
+        let failed = told(r#"{"delivery":"failed","error_code":"ERR_TIMEOUT"}"#, false);
+        let retry = Retry::default();
+        assert!(retry.wait(3, &failed).is_some());
+        assert!(retry.wait(4, &failed).is_none());
+        assert!(Retry { tries_max: 1, ..retry }.wait(1, &failed).is_none());
+    }
+
+    #[test]
+    fn waits_double_up_to_the_longest_and_spread_over_half() {
+        let retry = Retry::default();
+        for (failures, least_ms, most_ms) in
+            [(1, 250, 500), (2, 500, 1_000), (3, 1_000, 2_000), (9, 15_000, 30_000)]
+        {
+            assert_eq!(retry.backoff(failures, 0).as_millis(), least_ms);
+            assert_eq!(retry.backoff(failures, u32::MAX).as_millis(), most_ms);
+        }
+        assert_eq!(retry.backoff(u32::MAX, u32::MAX), retry.longest);
+        let busy = refused(429, "ERR_RATE_LIMITED", Some(7));
+        assert_eq!(retry.wait(1, &busy), Some(Duration::from_secs(7)));
+    }
+}

@@ -1,0 +1,103 @@
+//! Sending: one message, as often as it makes sense, counted once.
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::{Method, RequestBuilder};
+use serde_json::json;
+
+use super::answer::Answer;
+use super::letter::Letter;
+use super::line;
+use super::outcome::Sent;
+use super::server::Server;
+use super::words::Words;
+use crate::call::CallError;
+
+/// What an order that wants to listen can understand.
+const LIVE_OR_WHOLE: &str = "text/event-stream, application/json";
+
+/// What is to be sent to whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Order<'a> {
+    /// The receiver's address; a short name is looked for on the server.
+    pub receiver_id: &'a str,
+    /// What is said.
+    pub letter: &'a Letter,
+    /// A name for this order, so that the server takes it once however often it arrives. Without
+    /// one the client makes one up; give your own to be able to ask again later.
+    pub idempotency_key: Option<&'a str>,
+}
+
+/// How a server answers an order that asks to hear the receiver at work.
+#[derive(Debug)]
+pub enum Answered {
+    /// There was nothing to hear: the receiver has an inbox, or is away.
+    Whole(Sent),
+    /// The receiver is at work.
+    Live(Box<Words>),
+}
+
+impl Server {
+    /// Sends a message. Failures that can pass are tried again (see [`super::Retry`]), always under
+    /// the same idempotency key.
+    pub async fn send(&self, order: &Order<'_>) -> Result<Sent, CallError> {
+        let key = name_of(order)?;
+        let mut tries = 1;
+        loop {
+            let mut result = sent(Answer::ask(self.order(order, &key, false)?).await);
+            let Some(wait) = self.retry().wait(tries, &result) else {
+                if let Ok(sent) = &mut result {
+                    sent.tries = tries;
+                }
+                return result;
+            };
+            tokio::time::sleep(wait).await;
+            tries += 1;
+        }
+    }
+
+    /// Sends a message and listens to the receiver at work. This is tried once: what was heard
+    /// cannot be unheard.
+    pub async fn send_live(&self, order: &Order<'_>) -> Result<Answered, CallError> {
+        let request = self.order(order, &name_of(order)?, true)?;
+        let answer = line::send(request).await?;
+        let kind = answer.headers().get(CONTENT_TYPE).map(|kind| kind.as_bytes().to_vec());
+        let is_stream = kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"));
+        if answer.status().is_success() && is_stream {
+            return Ok(Answered::Live(Box::new(Words::new(answer))));
+        }
+        sent(Answer::of(answer).await).map(Answered::Whole)
+    }
+
+    fn order(&self, order: &Order<'_>, key: &str, live: bool) -> Result<RequestBuilder, CallError> {
+        let url = self.at(&self.paths().send)?;
+        let (receiver, envelope) = (json!(order.receiver_id), order.letter.as_str());
+        let stream = if live { r#","stream":true"# } else { "" };
+        let body = format!(r#"{{"receiver_id":{receiver},"envelope":{envelope}{stream}}}"#);
+        let request = match live {
+            true => self.line().stream(Method::POST, url)?.header(ACCEPT, LIVE_OR_WHOLE),
+            false => self.line().request(Method::POST, url)?,
+        };
+        let request = request.header(CONTENT_TYPE, "application/json");
+        Ok(request.header("idempotency-key", key).body(body))
+    }
+}
+
+/// What an answer says about the message.
+fn sent(answer: Result<Answer, CallError>) -> Result<Sent, CallError> {
+    match answer {
+        Ok(answer) => Sent::read(answer.data.get(), answer.replayed),
+        Err(error) => Sent::of_refusal(error),
+    }
+}
+
+/// The order's own name, or a new one that nobody has used.
+fn name_of(order: &Order<'_>) -> Result<String, CallError> {
+    if let Some(key) = order.idempotency_key {
+        return Ok(key.to_owned());
+    }
+    let mut bytes = [0; 16];
+    match getrandom::fill(&mut bytes) {
+        Ok(()) => Ok(hex::encode(bytes)),
+        Err(error) => Err(CallError::Unreadable(format!("no randomness: {error}"))),
+    }
+}

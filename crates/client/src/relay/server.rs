@@ -1,0 +1,231 @@
+//! A relay server: where its operations are, and calling them.
+
+use reqwest::Method;
+use reqwest::header::CONTENT_TYPE;
+use rialto_protocols::kit::ijson;
+use rialto_protocols::relay::discovery::{self, Paths};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use url::Url;
+
+use super::announcement::{self, Announcement, Registered};
+use super::answer::{Answer, is_absent};
+use super::history::{Past, Span};
+use super::inbox::{Inbox, Listen};
+use super::key::Key;
+use super::line::{self, Line, http_url};
+use super::record::{Filter, Record};
+use super::retry::Retry;
+use crate::call::CallError;
+
+/// Where every server says where its operations are.
+const WELL_KNOWN: &str = "/.well-known/chorus.json";
+/// The longest document that is read.
+const DOCUMENT_BYTES_MAX: usize = 64 << 10;
+/// How many pages of agents are read; with a server's 1,000 a page these are all it will have.
+const PAGES_MAX: usize = 1_000;
+
+/// A server, and how it is called.
+#[derive(Clone, Debug)]
+pub struct Server {
+    line: Line,
+    base: Url,
+    paths: Paths,
+    name: Option<String>,
+    retry: Retry,
+}
+
+/// How far an inbox is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct Acked {
+    /// Everything up to this position.
+    pub acked_to: u64,
+    /// How many messages still wait.
+    #[serde(default)]
+    pub pending: u64,
+}
+
+impl Server {
+    /// Finds out where a server's operations are. One that does not say has them where the spec has
+    /// them, below `base`.
+    pub async fn discover(base: &str) -> Result<Self, CallError> {
+        let mut base = http_url(base)?;
+        base.set_query(None);
+        base.set_fragment(None);
+        let line = Line::new(&base)?;
+        let (paths, name) = match document(&line, &base).await? {
+            Some(found) => (found.paths, found.server_name),
+            None => (below(base.path()), None),
+        };
+        Ok(Self { line, base, paths, name, retry: Retry::default() })
+    }
+
+    /// The same server with a key.
+    pub fn with_key(&self, key: Key) -> Self {
+        Self { line: self.line.with_key(key), ..self.clone() }
+    }
+
+    /// The same server, with more or less patience when sending.
+    pub fn with_retry(&self, retry: Retry) -> Self {
+        Self { retry, ..self.clone() }
+    }
+
+    /// What the server calls itself, if it does.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Where its operations are.
+    pub fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// Registers an agent. With a key this updates the agent the key belongs to.
+    pub async fn register(&self, agent: &Announcement) -> Result<Registered, CallError> {
+        let answer = self.post(&self.paths.self_register, agent.body()?).await?;
+        Registered::read(answer.value::<announcement::Wire>()?)
+    }
+
+    /// Takes an agent off the server; `false` if it was not there.
+    pub async fn unregister(&self, agent_id: &str) -> Result<bool, CallError> {
+        #[derive(Deserialize)]
+        struct Gone {
+            #[serde(default = "yes")]
+            deleted: bool,
+        }
+        fn yes() -> bool {
+            true
+        }
+        let request = self.line.request(Method::DELETE, self.agent_url(agent_id)?)?;
+        match Answer::ask(request).await {
+            Ok(answer) => answer.value().map(|gone: Gone| gone.deleted),
+            // Other servers say so for an agent that is not there.
+            Err(CallError::Refused { status: 404, .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All agents that fit.
+    pub async fn agents(&self, filter: &Filter) -> Result<Vec<Record>, CallError> {
+        let mut agents = Vec::new();
+        let mut cursor: Option<String> = None;
+        for _ in 0..PAGES_MAX {
+            let mut url = self.at(&self.paths.discover)?;
+            let more = cursor.as_deref().map(|cursor| ("cursor", cursor));
+            ask_for(&mut url, filter.pairs().into_iter().chain(more));
+            let answer = Answer::ask(self.line.request(Method::GET, url)?).await?;
+            for raw in answer.value::<Vec<Box<RawValue>>>()? {
+                agents.push(Record::read(raw)?);
+            }
+            match answer.next_cursor {
+                Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
+                _ => return Ok(agents),
+            }
+        }
+        Err(CallError::Unreadable(format!("the list has more than {PAGES_MAX} pages")))
+    }
+
+    /// One agent.
+    pub async fn agent(&self, agent_id: &str) -> Result<Record, CallError> {
+        let request = self.line.request(Method::GET, self.agent_url(agent_id)?)?;
+        Record::read(Answer::ask(request).await?.data)
+    }
+
+    /// Acknowledges every message up to a position.
+    pub async fn ack(&self, up_to: u64) -> Result<Acked, CallError> {
+        let body = json!({"up_to": up_to}).to_string();
+        self.post(&self.paths.ack, body).await?.value()
+    }
+
+    /// Messages of the past, oldest first.
+    pub async fn history(&self, span: &Span) -> Result<Vec<Past>, CallError> {
+        let mut url = self.at(&self.paths.history)?;
+        ask_for(&mut url, span.pairs().iter().map(|(name, value)| (*name, value.as_str())));
+        let answer = Answer::ask(self.line.request(Method::GET, url)?).await?;
+        answer.value::<Vec<Box<RawValue>>>()?.into_iter().map(Past::read).collect()
+    }
+
+    /// Opens the inbox of the agent whose key this is.
+    pub async fn inbox(&self, how: Listen) -> Result<Inbox, CallError> {
+        Inbox::open(self.clone(), how).await
+    }
+
+    pub(super) fn line(&self) -> &Line {
+        &self.line
+    }
+
+    pub(super) fn retry(&self) -> &Retry {
+        &self.retry
+    }
+
+    /// The URL of a path of the document.
+    pub(super) fn at(&self, path: &str) -> Result<Url, CallError> {
+        let wrong = |_| CallError::Unreadable(format!("{path:?} is no path"));
+        self.base.join(path).map_err(wrong)
+    }
+
+    async fn post(&self, path: &str, body: String) -> Result<Answer, CallError> {
+        let request = self.line.request(Method::POST, self.at(path)?)?;
+        Answer::ask(request.header(CONTENT_TYPE, "application/json").body(body)).await
+    }
+
+    fn agent_url(&self, agent_id: &str) -> Result<Url, CallError> {
+        // URLs take these for directions, not for names.
+        if matches!(agent_id, "" | "." | "..") {
+            let hint = Some("write it like alice or alice@chorus".to_owned());
+            return Err(CallError::invalid(format!("{agent_id:?} is no agent's id"), hint));
+        }
+        let mut url = self.at(&self.paths.discover)?;
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().push(agent_id);
+        }
+        Ok(url)
+    }
+}
+
+/// The server's document, if it has one that can be read.
+async fn document(line: &Line, base: &Url) -> Result<Option<discovery::Server>, CallError> {
+    // RFC 8615: the document belongs to the origin, whatever path the server was given with.
+    let url = base.join(WELL_KNOWN).map_err(|_| CallError::Unreadable(base.to_string()))?;
+    let mut answer = line::send(line.request(Method::GET, url)?).await?;
+    if is_absent(answer.status()) {
+        return Ok(None);
+    }
+    if !answer.status().is_success() {
+        return Err(line::refusal(answer, DOCUMENT_BYTES_MAX).await);
+    }
+    let body = match line::body(&mut answer, DOCUMENT_BYTES_MAX).await {
+        Ok(body) => body,
+        Err(CallError::Unreadable(_)) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    // A page that answers to every path is no document.
+    let read = ijson::read(&body).ok().filter(|json| json.get("endpoints").is_some());
+    Ok(read.map(|json| discovery::Server::read(&json)))
+}
+
+/// The spec's paths below a path.
+fn below(prefix: &str) -> Paths {
+    let prefix = prefix.trim_end_matches('/');
+    let put = |path: String| format!("{prefix}{path}");
+    let paths = Paths::default();
+    Paths {
+        register: put(paths.register),
+        discover: put(paths.discover),
+        send: put(paths.send),
+        health: put(paths.health),
+        self_register: put(paths.self_register),
+        inbox: put(paths.inbox),
+        ack: put(paths.ack),
+        history: put(paths.history),
+    }
+}
+
+/// Adds query parameters; a URL without any gets no `?`.
+pub(super) fn ask_for<'a>(url: &mut Url, pairs: impl Iterator<Item = (&'a str, &'a str)>) {
+    let mut pairs = pairs.peekable();
+    if pairs.peek().is_some() {
+        url.query_pairs_mut().extend_pairs(pairs);
+    }
+}

@@ -1,0 +1,115 @@
+//! Small servers for tests: each says what its test tells it to, byte for byte.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// A server on a port of its own, and what it heard.
+pub(super) struct Stage {
+    pub(super) url: String,
+    heard: Arc<Mutex<Vec<Heard>>>,
+}
+
+/// One request.
+#[derive(Clone, Debug)]
+pub(super) struct Heard {
+    pub(super) method: String,
+    pub(super) target: String,
+    head: String,
+    pub(super) body: String,
+}
+
+impl Heard {
+    /// The value of a header.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (given, value) = line.split_once(':')?;
+            given.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+}
+
+impl Stage {
+    /// Answers every request with what `answer` makes of it and of its number among those with the
+    /// same target, from 0.
+    pub(super) async fn new(answer: impl Fn(&Heard, usize) -> Vec<u8> + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address: SocketAddr = listener.local_addr().expect("an address");
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&heard);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let Some(request) = read(&mut stream).await else { continue };
+                let number = {
+                    let mut heard = kept.lock().expect("sound");
+                    let same = |other: &&Heard| other.target == request.target;
+                    let number = heard.iter().filter(same).count();
+                    heard.push(request.clone());
+                    number
+                };
+                let _ = stream.write_all(&answer(&request, number)).await;
+            }
+        });
+        Self { url: format!("http://{address}"), heard }
+    }
+
+    /// The same for a server that has no well-known document.
+    pub(super) async fn plain(answer: impl Fn(&Heard, usize) -> Vec<u8> + Send + 'static) -> Self {
+        let absent = |heard: &Heard| heard.target.starts_with("/.well-known");
+        Self::new(move |heard, number| match absent(heard) {
+            true => failure(404, "ERR_NOT_FOUND", ""),
+            false => answer(heard, number),
+        })
+        .await
+    }
+
+    /// What was asked, but for the well-known document.
+    pub(super) fn heard(&self) -> Vec<Heard> {
+        let heard = self.heard.lock().expect("sound");
+        heard.iter().filter(|heard| !heard.target.starts_with("/.well-known")).cloned().collect()
+    }
+}
+
+async fn read(stream: &mut TcpStream) -> Option<Heard> {
+    let mut bytes = Vec::new();
+    loop {
+        let mut piece = [0; 4_096];
+        let read = stream.read(&mut piece).await.ok().filter(|read| *read > 0)?;
+        bytes.extend_from_slice(&piece[..read]);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let mut words = head.split(' ').map(str::to_owned);
+        let (method, target) = (words.next()?, words.next()?);
+        let heard = Heard { method, target, head: head.to_owned(), body: body.to_owned() };
+        let length = heard.header("content-length").map_or(0, |n| n.parse().expect("a number"));
+        if body.len() >= length {
+            return Some(heard);
+        }
+    }
+}
+
+/// A whole answer.
+pub(super) fn answer(status: u16, headers: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}\r\n{body}")
+        .into_bytes()
+}
+
+/// A success in the protocol's form.
+pub(super) fn success(data: &str) -> Vec<u8> {
+    answer(200, "", &format!(r#"{{"success":true,"data":{data},"metadata":{{}}}}"#))
+}
+
+/// A failure in the protocol's form.
+pub(super) fn failure(status: u16, code: &str, headers: &str) -> Vec<u8> {
+    let error = format!(r#"{{"code":"{code}","message":"no"}}"#);
+    answer(status, headers, &format!(r#"{{"success":false,"error":{error}}}"#))
+}
+
+/// A stream that says this much and breaks off.
+pub(super) fn stream(text: &str) -> Vec<u8> {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    format!("{head}{text}").into_bytes()
+}

@@ -1,0 +1,169 @@
+use std::time::Duration;
+
+use crate::CallError;
+use crate::relay::testing::{Stage, answer, failure, stream, success};
+use crate::relay::{
+    Answered, Draft, Letter, Order, Outcome, Retry, Said, Sent, Server, Word, Words,
+};
+
+const FAILED: &str = r#"{"delivery":"failed","error_code":"ERR_AGENT_UNREACHABLE","detail":"refused","trace_id":"t"}"#;
+
+fn letter() -> Letter {
+    Draft::new("alice@chorus", "en", "Hello!").seal().expect("a letter")
+}
+
+async fn server(stage: &Stage) -> Server {
+    let quick = Duration::from_millis(1);
+    let server = Server::discover(&stage.url).await.expect("a server");
+    server.with_retry(Retry { tries_max: 3, first: quick, longest: Duration::from_secs(2) })
+}
+
+async fn send(stage: &Stage, key: Option<&str>) -> Result<Sent, CallError> {
+    let letter = letter();
+    let order = Order { receiver_id: "bob", letter: &letter, idempotency_key: key };
+    server(stage).await.send(&order).await
+}
+
+#[tokio::test]
+async fn a_message_is_sent_as_the_book_has_it() {
+    let stage =
+        Stage::plain(|_, _| success(r#"{"delivery":"delivered_sse","trace_id":"t"}"#)).await;
+    let sent = send(&stage, None).await.expect("sent");
+    assert!(matches!(sent.outcome, Outcome::Presented));
+    assert_eq!((sent.trace_id.as_deref(), sent.tries), (Some("t"), 1));
+    let heard = &stage.heard()[0];
+    assert_eq!((heard.method.as_str(), heard.target.as_str()), ("POST", "/messages"));
+    let envelope = letter();
+    assert_eq!(heard.body, format!(r#"{{"receiver_id":"bob","envelope":{}}}"#, envelope.as_str()));
+    assert_eq!(heard.header("idempotency-key").map(str::len), Some(32));
+    send(&stage, Some("mine")).await.expect("sent");
+    assert_eq!(stage.heard()[1].header("idempotency-key"), Some("mine"));
+}
+
+#[tokio::test]
+async fn what_can_pass_is_sent_again_under_the_same_key() {
+    let stage = Stage::plain(|_, number| match number {
+        0 => success(FAILED),
+        1 => failure(504, "ERR_TIMEOUT", ""),
+        _ => success(r#"{"delivery":"delivered","receiver_response":{"status":"ok"}}"#),
+    });
+    let stage = stage.await;
+    let sent = send(&stage, None).await.expect("sent");
+    assert_eq!((sent.word(), sent.tries), ("delivered", 3));
+    let keys: Vec<_> = stage
+        .heard()
+        .iter()
+        .map(|heard| heard.header("idempotency-key").map(str::to_owned))
+        .collect();
+    assert!(keys[0].is_some() && keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+}
+
+#[tokio::test]
+async fn what_cannot_pass_is_sent_once() {
+    for (status, code) in [
+        (400, "ERR_VALIDATION"),
+        (404, "ERR_AGENT_NOT_FOUND"),
+        (401, "ERR_UNAUTHORIZED"),
+        (429, "ERR_RATE_LIMITED"),
+    ] {
+        let stage = Stage::plain(move |_, _| failure(status, code, "")).await;
+        let sent = send(&stage, None).await.expect("an outcome");
+        let Outcome::Rejected(why) = sent.outcome else { panic!("{code}") };
+        assert_eq!((why.status, why.code.as_str(), sent.tries), (status, code, 1));
+        assert_eq!(stage.heard().len(), 1, "{code}");
+    }
+    let stage = Stage::plain(|_, _| failure(503, "ERR_UNAVAILABLE", "")).await;
+    let error = send(&stage, None).await.expect_err("no outcome");
+    assert!(matches!(error, CallError::Refused { status: 503, .. }));
+}
+
+#[tokio::test]
+async fn a_busy_server_is_asked_again_when_it_says() {
+    let stage = Stage::plain(|_, number| match number {
+        0 => failure(429, "ERR_RATE_LIMITED", "retry-after: 0\r\n"),
+        1 => failure(503, "ERR_UNAVAILABLE", "retry-after: 1\r\n"),
+        _ => answer(202, "", r#"{"success":true,"data":{"delivery":"queued","trace_id":"t"}}"#),
+    });
+    let stage = stage.await;
+    let began = std::time::Instant::now();
+    assert_eq!(send(&stage, None).await.expect("sent").word(), "queued");
+    assert!(began.elapsed() >= Duration::from_secs(1));
+    let stage = Stage::plain(|_, _| failure(429, "ERR_RATE_LIMITED", "retry-after: 3\r\n")).await;
+    assert_eq!(send(&stage, None).await.expect("an outcome").word(), "rejected");
+    assert_eq!(stage.heard().len(), 1, "longer than this sender waits");
+}
+
+#[tokio::test]
+async fn a_sender_gives_up_at_last_and_at_once_when_the_failure_is_remembered() {
+    let stage = Stage::plain(|_, _| success(FAILED)).await;
+    let sent = send(&stage, None).await.expect("an outcome");
+    assert_eq!((sent.word(), sent.tries, stage.heard().len()), ("failed", 3, 3));
+    let stage = Stage::plain(|_, number| {
+        let headers = if number == 0 { "" } else { "idempotency-replayed: true\r\n" };
+        answer(200, headers, &format!(r#"{{"success":true,"data":{FAILED}}}"#))
+    });
+    let stage = stage.await;
+    let sent = send(&stage, None).await.expect("an outcome");
+    assert_eq!((sent.word(), sent.replayed, sent.tries), ("failed", true, 2));
+}
+
+async fn live(said: Vec<u8>) -> Result<Answered, CallError> {
+    let stage = Stage::plain(move |_, _| said.clone()).await;
+    let letter = letter();
+    let order = Order { receiver_id: "bob", letter: &letter, idempotency_key: None };
+    let answered = server(&stage).await.send_live(&order).await;
+    assert!(stage.heard()[0].body.ends_with(r#","stream":true}"#));
+    answered
+}
+
+async fn words(text: &str) -> Words {
+    match live(stream(text)).await.expect("an answer") {
+        Answered::Live(words) => *words,
+        Answered::Whole(sent) => panic!("{sent:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_receiver_at_work_is_heard_to_the_end() {
+    let words = words(
+        "event: chunk\ndata: {\"text\":\"a\"}\n\n: ping\n\nevent: new\ndata: 1\n\nevent: done\ndata: {\"full_text\":\"ab\",\"envelope\":null}\n\nevent: delivery\ndata: {\"delivery\":\"delivered\",\"trace_id\":\"t\"}\n\n",
+    );
+    let words = &mut words.await;
+    let mut heard = Vec::new();
+    while let Some(said) = words.next().await {
+        heard.push(match said.expect("no error") {
+            Said::Word(Word::Chunk { text }) => text,
+            Said::Word(word) => format!("{word:?}"),
+            Said::Delivery(sent) => sent.word().to_owned(),
+        });
+    }
+    assert_eq!((heard.len(), heard[0].as_str(), heard[2].as_str()), (3, "a", "delivered"));
+    assert!(words.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_is_not_an_end() {
+    let mut cut = words("event: chunk\ndata: {\"text\":\"a\"}\n\nevent: done\ndata: {").await;
+    assert!(cut.next().await.expect("a chunk").is_ok());
+    assert!(cut.next().await.expect("the cut").is_err());
+    assert!(cut.next().await.is_none());
+    let mut failed = words("event: error\ndata: {\"code\":\"X\",\"message\":\"no\"}\n\n").await;
+    assert!(matches!(failed.next().await, Some(Ok(Said::Word(Word::Error { .. })))));
+    let Some(Ok(Said::Delivery(sent))) = failed.next().await else { panic!("no verdict") };
+    assert_eq!(sent.word(), "failed");
+    assert!(failed.next().await.is_none());
+}
+
+#[tokio::test]
+async fn servers_may_answer_a_live_order_at_once() {
+    for (said, word) in [
+        (success(r#"{"delivery":"queued","trace_id":"t"}"#), "queued"),
+        (failure(404, "ERR_AGENT_NOT_FOUND", ""), "rejected"),
+        (failure(502, "ERR_AGENT_UNREACHABLE", ""), "failed"),
+    ] {
+        match live(said).await.expect("an answer") {
+            Answered::Whole(sent) => assert_eq!(sent.word(), word),
+            Answered::Live(_) => panic!("{word}"),
+        }
+    }
+}

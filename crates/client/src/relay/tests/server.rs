@@ -1,0 +1,113 @@
+use serde_json::Value;
+
+use crate::CallError;
+use crate::relay::testing::{Stage, answer, failure, success};
+use crate::relay::{Acked, Announcement, Filter, Key, Server, Span};
+
+#[tokio::test]
+async fn an_agent_registers_and_keeps_what_it_is_given() {
+    let stage = Stage::plain(|_, _| {
+        let data = r#"{"agent_id":"alice@chorus","api_key":"ca_1","webhook_secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw","registration":{"agent_id":"alice@chorus"}}"#;
+        answer(201, "", &format!(r#"{{"success":true,"data":{data}}}"#))
+    });
+    let stage = stage.await;
+    let server = Server::discover(&stage.url).await.expect("a server");
+    let registered = server.register(&Announcement::new("alice", "en", &["en".into()])).await;
+    let registered = registered.expect("registered");
+    assert_eq!(registered.agent_id, "alice@chorus");
+    assert_eq!(registered.api_key.reveal(), "ca_1");
+    assert!(registered.webhook_secret.is_some());
+    let heard = &stage.heard()[0];
+    assert_eq!((heard.method.as_str(), heard.target.as_str()), ("POST", "/register"));
+    assert_eq!(heard.header("authorization"), None);
+    let body: Value = serde_json::from_str(&heard.body).expect("JSON");
+    assert_eq!(body["agent_card"]["card_version"], "0.3");
+}
+
+#[tokio::test]
+async fn a_refusal_says_what_the_server_said() {
+    let stage = Stage::plain(|_, _| {
+        let error = r#"{"code":"ERR_AGENT_ID_TAKEN","message":"taken","retryable":false,"hint":"choose another"}"#;
+        answer(409, "retry-after: 3\r\n", &format!(r#"{{"success":false,"error":{error}}}"#))
+    });
+    let server = Server::discover(&stage.await.url).await.expect("a server");
+    match server.register(&Announcement::new("alice", "en", &[])).await.expect_err("taken") {
+        CallError::Refused { status, code, message, hint, retry_after, .. } => {
+            assert_eq!(
+                (status, code.as_str(), message.as_str()),
+                (409, "ERR_AGENT_ID_TAKEN", "taken")
+            );
+            assert_eq!(hint.as_deref(), Some("choose another"));
+            assert_eq!(retry_after.map(|after| after.as_secs()), Some(3));
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn a_list_is_read_to_its_end_page_by_page() {
+    let stage = Stage::plain(|heard, _| {
+        let (list, metadata) = match heard.target.contains("cursor=c%261") {
+            false => (r#"[{"agent_id":"a@b"}]"#, r#"{"next_cursor":"c&1"}"#),
+            true => (r#"[{"agent_id":"c@d"}]"#, "{}"),
+        };
+        answer(200, "", &format!(r#"{{"success":true,"data":{list},"metadata":{metadata}}}"#))
+    });
+    let stage = stage.await;
+    let server = Server::discover(&stage.url).await.expect("a server");
+    let filter = Filter { language: Some("zh-CN".into()), online: Some(true), ..Filter::default() };
+    let agents = server.agents(&filter).await.expect("a list");
+    let ids: Vec<_> = agents.iter().map(|agent| agent.agent_id.as_str()).collect();
+    assert_eq!(ids, ["a@b", "c@d"]);
+    assert_eq!(stage.heard()[0].target, "/agents?language=zh-CN&online=true");
+}
+
+#[tokio::test]
+async fn a_server_that_gives_the_same_page_for_ever_is_left() {
+    let stage = Stage::plain(|_, _| {
+        answer(200, "", r#"{"success":true,"data":[],"metadata":{"next_cursor":"c"}}"#)
+    });
+    let server = Server::discover(&stage.await.url).await.expect("a server");
+    assert!(server.agents(&Filter::default()).await.expect("a list").is_empty());
+}
+
+#[tokio::test]
+async fn who_is_not_there_cannot_be_taken_off() {
+    for (said, deleted) in [
+        (success(r#"{"deleted":true,"agent_id":"a@b"}"#), true),
+        (success(r#"{"deleted":false,"agent_id":"a@b"}"#), false),
+        (failure(404, "ERR_AGENT_NOT_FOUND", ""), false),
+    ] {
+        let stage = Stage::plain(move |_, _| said.clone()).await;
+        let server = Server::discover(&stage.url).await.expect("a server");
+        assert_eq!(server.unregister("a@b").await.expect("an answer"), deleted);
+        assert_eq!(stage.heard()[0].method, "DELETE");
+    }
+    let stage = Stage::plain(|_, _| failure(401, "ERR_UNAUTHORIZED", "")).await;
+    let server = Server::discover(&stage.url).await.expect("a server");
+    assert!(server.unregister("a@b").await.is_err());
+    for id in ["", ".", ".."] {
+        assert!(server.unregister(id).await.is_err(), "{id}");
+    }
+    assert_eq!(stage.heard().len(), 1);
+}
+
+#[tokio::test]
+async fn the_past_and_the_acknowledged_are_told() {
+    let stage = Stage::plain(|heard, _| match heard.target.split('?').next() {
+        Some("/agent/messages") => success(
+            r#"[{"id":42,"trace_id":"t","sender_id":"a@b","receiver_id":"c@d","envelope":{"original_text":"x"},"delivered_via":"sse","timestamp":"2026-03-20T10:00:00.000Z"},{"id":null,"trace_id":"u","sender_id":"c@d","receiver_id":"a@b","envelope":{"original_text":"y"}}]"#,
+        ),
+        _ => success(r#"{"acked_to":42,"pending":1}"#),
+    });
+    let stage = stage.await;
+    let server = Server::discover(&stage.url).await.expect("a server").with_key(Key::new("ca_1"));
+    let since = Some("2026-03-20T10:00:00+01:00".to_owned());
+    let past = server.history(&Span { since, after: Some(3), limit: Some(2) }).await.expect("past");
+    assert_eq!((past[0].position, past[1].position), (Some(42), None));
+    assert_eq!(past[1].contents.original_text, "y");
+    let target = "/agent/messages?since=2026-03-20T10%3A00%3A00%2B01%3A00&after=3&limit=2";
+    assert_eq!(stage.heard()[0].target, target);
+    assert_eq!(server.ack(42).await.expect("acked"), Acked { acked_to: 42, pending: 1 });
+    assert_eq!(stage.heard()[1].body, r#"{"up_to":42}"#);
+}

@@ -1,0 +1,50 @@
+//! `rialto agent ls`.
+
+use rialto_client::relay::{Filter, Record};
+
+use super::super::access::Access;
+use super::super::say;
+use super::super::trouble::Trouble;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto agent ls\n  rialto agent ls --culture zh-CN --online\n  rialto agent ls -q translate --json\n\nOne line per agent: id, culture, languages, online or offline, protocol. Needs no key."
+)]
+pub struct Args {
+    /// Only agents of this culture
+    #[arg(long, value_name = "TAG")]
+    culture: Option<String>,
+    /// Only agents that understand this language
+    #[arg(long, value_name = "TAG")]
+    language: Option<String>,
+    /// Only agents that listen right now
+    #[arg(long)]
+    online: bool,
+    /// Only agents of this protocol
+    #[arg(long)]
+    protocol: Option<String>,
+    /// Only agents in whose record this text stands
+    #[arg(short, value_name = "TEXT")]
+    query: Option<String>,
+}
+
+pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+    let filter = Filter {
+        culture: args.culture.clone(),
+        language: args.language.clone(),
+        online: args.online.then_some(true),
+        protocol: args.protocol.clone(),
+        q: args.query.clone(),
+    };
+    let keys = access.keys()?;
+    let agents = access.server(keys.as_ref()).await?.agents(&filter).await?;
+    if access.json {
+        let texts: Vec<&str> = agents.iter().map(|agent| agent.raw().get()).collect();
+        let _ = say::line(&format!("[{}]", texts.join(",")));
+        return Ok(Exit::Ok);
+    }
+    // Whoever reads only the first lines has what they wanted.
+    let _ = agents.iter().try_for_each(|agent: &Record| say::line(&super::told(agent)));
+    Ok(Exit::Ok)
+}

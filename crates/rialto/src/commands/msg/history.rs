@@ -1,0 +1,45 @@
+//! `rialto msg history`.
+
+use rialto_client::relay::{Past, Span};
+
+use super::super::access::Access;
+use super::super::say;
+use super::super::trouble::Trouble;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto msg history --key-file bob.key\n  rialto msg history --key-file bob.key --since 2026-03-20T10:00:00Z --limit 20\n  rialto msg history --key-file bob.key --after 42 --json\n\nOldest first, one line each: position in the inbox (- for what was sent), time, sender -> receiver,\ntext. The --json document is a list."
+)]
+pub struct Args {
+    /// From this moment on
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only what arrived after this position of the inbox
+    #[arg(long, value_name = "N")]
+    after: Option<u64>,
+    /// How many at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+}
+
+pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+    let span = Span { since: args.since.clone(), after: args.after, limit: args.limit };
+    let keys = access.keys()?;
+    let past = access.server(keys.as_ref()).await?.history(&span).await?;
+    if access.json {
+        let texts: Vec<&str> = past.iter().map(|message| message.raw().get()).collect();
+        let _ = say::line(&format!("[{}]", texts.join(",")));
+        return Ok(Exit::Ok);
+    }
+    // Whoever reads only the first lines has what they wanted.
+    let _ = past.iter().try_for_each(|message| say::line(&told(message)));
+    Ok(Exit::Ok)
+}
+
+fn told(message: &Past) -> String {
+    let receiver = message.receiver_id.as_deref().unwrap_or("?");
+    let who = format!("{} -> {receiver}", message.sender_id);
+    let at = message.timestamp.as_deref();
+    super::told(message.position, at, &who, &message.contents.original_text)
+}

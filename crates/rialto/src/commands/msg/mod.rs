@@ -1,0 +1,58 @@
+//! `rialto msg`: send, hear and look up messages, on any relay server.
+
+mod history;
+mod send;
+mod tail;
+
+use clap::Subcommand;
+
+use super::access::Access;
+use super::say::one_line;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto msg send --key-file alice.key --to bob 'Hello!'\n  rialto msg tail --key-file bob.key\n  rialto msg history --key-file bob.key --limit 20 --json"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+    #[command(flatten)]
+    access: Access,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Send a message to an agent
+    Send(send::Args),
+    /// Print messages as they arrive
+    Tail(tail::Args),
+    /// Print messages of the past, sent and received
+    History(history::Args),
+}
+
+pub fn run(args: &Args) -> Exit {
+    let access = &args.access;
+    match &args.verb {
+        Verb::Send(args) => access.run(send::run(access, args)),
+        Verb::Tail(args) => access.run(tail::run(access, args)),
+        Verb::History(args) => access.run(history::run(access, args)),
+    }
+}
+
+/// A message on one line: its position, when, who, what.
+fn told(position: Option<u64>, at: Option<&str>, who: &str, text: &str) -> String {
+    let position = position.map_or("-".to_owned(), |position| position.to_string());
+    [position, one_line(at.unwrap_or("-")), one_line(who), one_line(text)].join("  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_line_whatever_it_says() {
+        assert_eq!(told(Some(7), Some("now"), "a@b", "x\ny"), "7  now  a@b  x\\ny");
+        assert_eq!(told(None, None, "a@b", "x"), "-  -  a@b  x");
+    }
+}

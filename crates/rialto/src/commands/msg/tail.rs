@@ -1,0 +1,73 @@
+//! `rialto msg tail`.
+
+use rialto_client::relay::{Inbox, Listen, Message};
+
+use super::super::access::Access;
+use super::super::say;
+use super::super::trouble::Trouble;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto msg tail --key-file bob.key\n  rialto msg tail --key-file bob.key --explicit-ack --count 1\n  rialto msg tail --key-file bob.key --from-start --json | jq .envelope.original_text\n\nOne line per message: position, time, sender, text. With --json one document per line. A broken\nline is connected again by itself; every message is printed once."
+)]
+pub struct Args {
+    /// Acknowledge each message after it was printed; what was not printed comes again next time
+    #[arg(long)]
+    explicit_ack: bool,
+    /// Begin with the oldest message the hub still has
+    #[arg(long)]
+    from_start: bool,
+    /// End after so many messages; with --explicit-ack the others wait for next time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+}
+
+pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+    let how = Listen { after: args.from_start.then_some(0), explicit_ack: args.explicit_ack };
+    let keys = access.keys()?;
+    let mut inbox = access.server(keys.as_ref()).await?.inbox(how).await?;
+    let mut printed = 0;
+    let mut exit = Exit::Ok;
+    while args.count.is_none_or(|count| printed < count) {
+        match inbox.next().await {
+            None => return Ok(exit),
+            Some(Err(error)) => exit = Trouble::from(error).tell(access.json),
+            Some(Ok(message)) => {
+                if say::line(&told(access, &message)).is_err() {
+                    // Nobody reads any more.
+                    return Ok(Exit::Ok);
+                }
+                printed += 1;
+                acknowledge(args, &mut inbox, &message).await?;
+            }
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+async fn acknowledge(args: &Args, inbox: &mut Inbox, message: &Message) -> Result<(), Trouble> {
+    if let Some(position) = message.position.filter(|_| args.explicit_ack) {
+        inbox.ack(position).await?;
+    }
+    Ok(())
+}
+
+fn told(access: &Access, message: &Message) -> String {
+    if access.json {
+        return document(message);
+    }
+    let mark = if message.verified { "" } else { " (unverified)" };
+    let who = format!("{}{mark}", message.sender_id);
+    let at = message.timestamp.as_deref();
+    super::told(message.position, at, &who, &message.contents.original_text)
+}
+
+/// The event's data as it came, with its position in front.
+fn document(message: &Message) -> String {
+    let raw = message.raw().get();
+    match (message.position, raw.strip_prefix('{')) {
+        (Some(position), Some(rest)) => format!(r#"{{"id":{position},{rest}"#),
+        _ => raw.to_owned(),
+    }
+}

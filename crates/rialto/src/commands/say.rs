@@ -1,0 +1,58 @@
+//! Words on a terminal: what others wrote is shown, never obeyed.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+/// Prints one line; an error means that nobody reads any more.
+pub fn line(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// Prints a piece of a text whose end is not yet known.
+pub fn piece(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// A text that stays on its line, and cannot move the cursor or turn the reading direction.
+pub fn one_line(text: &str) -> String {
+    shown(text, |_| false)
+}
+
+/// The same for a text that may have several lines.
+pub fn lines(text: &str) -> String {
+    shown(text, |c| matches!(c, '\n' | '\t'))
+}
+
+fn shown(text: &str, is_fine: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        let hidden = c.is_control() || is_direction(c);
+        match hidden && !is_fine(c) {
+            true => write!(out, "{}", c.escape_default()).expect("memory can be written to"),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
+/// Line and paragraph separators, and marks that turn the direction of what follows.
+fn is_direction(c: char) -> bool {
+    matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_wrote_cannot_take_over_the_terminal() {
+        assert_eq!(one_line("下午 \"x\"\\n"), "下午 \"x\"\\n");
+        assert_eq!(one_line("a\nb\r\x1b[2J\u{202e}c"), "a\\nb\\r\\u{1b}[2J\\u{202e}c");
+        assert_eq!(lines("a\n\tb\x07"), "a\n\tb\\u{7}");
+    }
+}

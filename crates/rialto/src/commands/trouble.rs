@@ -1,0 +1,142 @@
+//! What went wrong, what to do about it, and how the command ends.
+
+use rialto_client::CallError;
+use serde_json::json;
+
+use super::say;
+use crate::exit::Exit;
+
+/// Why a command did not do what was asked.
+#[derive(Debug)]
+pub struct Trouble {
+    pub exit: Exit,
+    /// The hub's code, if it was the hub.
+    pub code: Option<String>,
+    pub message: String,
+    /// What to do next.
+    pub next: Option<String>,
+}
+
+impl Trouble {
+    /// The line was typed wrong.
+    pub fn usage(message: impl Into<String>, next: impl Into<String>) -> Self {
+        Self { exit: Exit::Usage, code: None, message: message.into(), next: Some(next.into()) }
+    }
+
+    /// Tells it where it is looked for: one line for people, one document for programs.
+    pub fn tell(&self, as_json: bool) -> Exit {
+        if as_json {
+            // Whoever stopped reading does not want to know.
+            let _ = say::line(&self.json().to_string());
+        } else {
+            eprintln!("rialto: {}", self.line());
+        }
+        self.exit
+    }
+
+    fn line(&self) -> String {
+        let next = self.next.as_ref().map(|next| format!("; {next}")).unwrap_or_default();
+        say::one_line(&format!("{}{next}", self.message))
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let mut document = json!({"error": self.message});
+        let extra = [("code", &self.code), ("next", &self.next)];
+        for (name, value) in extra.into_iter().filter_map(|(name, v)| Some((name, v.as_ref()?))) {
+            document[name] = value.as_str().into();
+        }
+        document
+    }
+}
+
+impl From<CallError> for Trouble {
+    fn from(error: CallError) -> Self {
+        let mut exit = Exit::from(&error);
+        let (message, next) = (error.to_string(), next(&error));
+        let CallError::Refused { code, hint, .. } = error else {
+            return Self { exit, code: None, message, next };
+        };
+        // Exit codes go by HTTP status, where this conflict looks like a malformed request.
+        if code == "ERR_IDEMPOTENCY_CONFLICT" {
+            exit = Exit::Conflict;
+        }
+        let code = Some(code).filter(|code| !code.is_empty());
+        Self { exit, code, message, next: next.or(hint) }
+    }
+}
+
+/// What usually helps.
+fn next(error: &CallError) -> Option<String> {
+    let elsewhere = "choose the hub with --hub or RIALTO_HUB";
+    let next = match error {
+        CallError::Unreachable { .. } => format!("is it running? {elsewhere}"),
+        CallError::TimedOut { .. } => "try again later".to_owned(),
+        CallError::Unreadable(_) => format!("is it the right server? {elsewhere}"),
+        CallError::Refused { status, code, hint, retry_after, .. } => {
+            match (*status, code.as_str()) {
+                (401, _) => "give a valid key with --key-file or RIALTO_KEY".to_owned(),
+                // Why a key does not fit is for the hub to say.
+                (403, _) if hint.is_some() => return None,
+                (403, _) => "use the key of the agent or owner this belongs to".to_owned(),
+                (404, "ERR_AGENT_NOT_FOUND") => "`rialto agent ls` shows who is there".to_owned(),
+                (404, "unknown") => format!("is it the right server? {elsewhere}"),
+                (409, "ERR_AGENT_ID_TAKEN") => {
+                    "choose another name, or give its key with --key-file".to_owned()
+                }
+                (429 | 503, _) => match retry_after {
+                    Some(after) => format!("try again in {} s", after.as_secs()),
+                    None => "try again later".to_owned(),
+                },
+                _ => return None,
+            }
+        }
+    };
+    Some(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn refused(status: u16, code: &str, hint: Option<&str>) -> Trouble {
+        Trouble::from(CallError::Refused {
+            status,
+            code: code.to_owned(),
+            message: "no".to_owned(),
+            retryable: false,
+            hint: hint.map(str::to_owned),
+            retry_after: (status == 429).then_some(Duration::from_secs(7)),
+        })
+    }
+
+    #[test]
+    fn every_trouble_has_its_exit_and_a_next_step() {
+        for (status, code, exit, next) in [
+            (401, "ERR_UNAUTHORIZED", Exit::Auth, "--key-file"),
+            (403, "ERR_SENDER_MISMATCH", Exit::Auth, "key"),
+            (404, "ERR_AGENT_NOT_FOUND", Exit::NotFound, "agent ls"),
+            (409, "ERR_AGENT_ID_TAKEN", Exit::Conflict, "another name"),
+            (422, "ERR_IDEMPOTENCY_CONFLICT", Exit::Conflict, ""),
+            (429, "ERR_RATE_LIMITED", Exit::RateLimited, "in 7 s"),
+        ] {
+            let trouble = refused(status, code, None);
+            assert_eq!(trouble.exit, exit, "{code}");
+            assert!(trouble.line().contains(next) && trouble.line().contains(code), "{code}");
+        }
+        let timed_out = Trouble::from(CallError::TimedOut { url: "http://x".to_owned() });
+        assert_eq!(timed_out.exit, Exit::TimedOut);
+    }
+
+    #[test]
+    fn what_to_type_comes_before_what_the_hub_says_and_the_line_stays_one() {
+        let found = refused(404, "ERR_AGENT_NOT_FOUND", Some("GET /agents"));
+        assert!(found.line().ends_with("; `rialto agent ls` shows who is there"));
+        let trouble = refused(403, "ERR_BLOCKED", Some("write to\nsomebody else"));
+        assert_eq!(trouble.line(), "no (HTTP 403, ERR_BLOCKED); write to\\nsomebody else");
+        let wanted = json!({"error": "no (HTTP 403, ERR_BLOCKED)", "code": "ERR_BLOCKED",
+            "next": "write to\nsomebody else"});
+        assert_eq!(trouble.json(), wanted);
+    }
+}
