@@ -21,10 +21,10 @@ const ROUNDS: usize = 50;
 /// The load of a round, in milliseconds: at least and at most.
 const LOAD_MS: (u64, u64) = (20, 320);
 /// Set it to see a failed run again.
-const SEED: &str = "RIALTO_CRASH_SEED";
+pub const SEED: &str = "RIALTO_CRASH_SEED";
 
 /// A hub over this data, as `rialto serve` runs it but for the limits.
-fn start(data: &Path) -> Process {
+pub fn start(data: &Path) -> Process {
     let set = [
         "limits.registrations_per_minute=0",
         "limits.writes_per_minute=0",
@@ -37,13 +37,13 @@ fn start(data: &Path) -> Process {
     Process::with_env("serve", data, &more, &[("RIALTO_OPERATOR_KEY", &key)])
 }
 
-fn assert_audit_is_clean(data: &Path) {
+pub fn assert_audit_is_clean(data: &Path) {
     let (code, said, trouble) = run(&["audit", "--data", data.to_str().expect("a path")]);
     assert_eq!(code, 0, "{said}{trouble}");
 }
 
 /// Splitmix64: as random as a kill needs to be, and the same again for the same seed.
-pub struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
     pub fn roll(&mut self, sides: u64) -> u64 {
@@ -55,7 +55,7 @@ impl Dice {
     }
 }
 
-fn seed() -> u64 {
+pub fn seed() -> u64 {
     let given = std::env::var(SEED).ok().and_then(|text| text.parse().ok());
     given.unwrap_or_else(|| OsIds.uuid().as_u64_pair().0)
 }

@@ -1,5 +1,5 @@
-//! The scene every row is played in: four agents of four owners, a job between two of them, and a
-//! callback that did not get through.
+//! The scene every row is played in: four agents of four owners, a job and a message between two of
+//! them, an agent with an address, and a callback that did not get through.
 
 use serde_json::{Value, json};
 
@@ -15,6 +15,10 @@ pub struct Scene {
     pub requester: Agent,
     pub worker: Agent,
     pub other: Agent,
+    /// Whom the relay's requests are about.
+    pub addressed: Agent,
+    /// The message the requester wrote to the worker.
+    pub trace: String,
     /// Assigned to the worker and not fetched: by the requester's id, and by ours.
     pub job: String,
     pub uuid: String,
@@ -27,7 +31,7 @@ pub struct Scene {
 
 impl Scene {
     pub async fn set() -> Self {
-        let hub = TestHub::serve(&[]).await;
+        let hub = TestHub::serve(&[("relay.accept_direct", "true")]).await;
         let named = hub.agent("named", "named_skill", "0.10", None).await;
         let requester = hub.orchestrator("requester").await;
         let worker = hub.agent("worker", "free", "0", None).await;
@@ -39,7 +43,44 @@ impl Scene {
         let reply = Self::hire(&hub, &requester, &worker, json!({})).await;
         let (job, uuid) =
             (reply.str("/job_id"), reply.header("rialto-job").expect("our id").to_owned());
-        Self { hub, named, requester, worker, other, job, uuid, token, push, _closed: closed }
+        let addressed = Self::addressed(&hub).await;
+        let trace = Self::message(&hub, &requester, &worker).await;
+        Self {
+            hub,
+            named,
+            requester,
+            worker,
+            other,
+            addressed,
+            trace,
+            job,
+            uuid,
+            token,
+            push,
+            _closed: closed,
+        }
+    }
+
+    async fn addressed(hub: &TestHub) -> Agent {
+        let reply = hub.post("/relay/register", None, &json!({"agent_id": "addressed"})).await;
+        let reply = reply.expect(201);
+        let (id, key) = (reply.str("/data/agent_id"), reply.str("/data/api_key"));
+        Agent { owner: format!("relay:{id}"), id, key }
+    }
+
+    /// A message from one agent to another under their addresses.
+    async fn message(hub: &TestHub, from: &Agent, to: &Agent) -> String {
+        let all = hub.get("/relay/agents", None).await.expect(200).at("/data");
+        let address = |agent: &Agent| {
+            let mut all = all.as_array().expect("a list").iter();
+            let found = all.find(|one| one["native_id"] == agent.id.as_str()).expect("an alias");
+            found["agent_id"].clone()
+        };
+        let envelope = json!({"chorus_version": "0.4", "sender_id": address(from),
+            "original_text": "hello", "sender_culture": "en"});
+        let body = json!({"receiver_id": address(to), "envelope": envelope});
+        let sent = hub.post("/relay/messages", Some(&from.key), &body).await.expect(202);
+        sent.str("/data/trace_id")
     }
 
     async fn failed_callback(hub: &TestHub, requester: &Agent, worker: &Agent, url: &str) -> u64 {
@@ -73,9 +114,10 @@ impl Scene {
             .expect(202)
     }
 
-    fn key(&self, caller: Caller) -> Option<&str> {
+    fn key(&self, row: &Row, caller: Caller) -> Option<&str> {
         Some(match caller {
             Caller::Anyone => return None,
+            Caller::Itself if row.by_address => &self.addressed.key,
             Caller::Itself => &self.named.key,
             Caller::Requester => &self.requester.key,
             Caller::Worker => &self.worker.key,
@@ -90,7 +132,7 @@ impl Scene {
         let path = self.filled(template, row);
         let method = reqwest::Method::from_bytes(method.as_bytes()).expect("a method");
         let mut request = self.http(method, &path);
-        if let Some(key) = self.key(caller) {
+        if let Some(key) = self.key(row, caller) {
             request = request.bearer_auth(key);
         }
         if let Some(body) = row.body {
@@ -108,6 +150,8 @@ impl Scene {
     fn filled(&self, template: &str, row: &Row) -> String {
         let part = |part: &str| match part {
             "{agent_id}" if row.of_worker => self.worker.id.clone(),
+            "{id}" if row.by_address => self.addressed.id.clone(),
+            "{trace_id}" => self.trace.clone(),
             "{agent_id}" | "{id}" if template.contains("/pushes/") => self.push.to_string(),
             "{agent_id}" | "{id}" => self.named.id.clone(),
             "{job_id}" => self.job.clone(),

@@ -11,13 +11,15 @@ pub struct Row {
     pub query: &'static str,
     /// Whether the path names the worker instead of the agent all this is about.
     pub of_worker: bool,
+    /// Whether all this is about the agent with an address instead.
+    pub by_address: bool,
     pub body: Option<fn(&Scene) -> Value>,
     /// Statuses for: anyone, the agent itself, requester, worker, other agent, operator.
     pub expected: [u16; 6],
 }
 
 const fn get(route: &'static str, expected: [u16; 6]) -> Row {
-    Row { route, query: "", of_worker: false, body: None, expected }
+    Row { route, query: "", of_worker: false, by_address: false, body: None, expected }
 }
 
 const fn find(route: &'static str, query: &'static str, expected: [u16; 6]) -> Row {
@@ -26,6 +28,11 @@ const fn find(route: &'static str, query: &'static str, expected: [u16; 6]) -> R
 
 const fn send(route: &'static str, body: fn(&Scene) -> Value, expected: [u16; 6]) -> Row {
     Row { body: Some(body), ..get(route, expected) }
+}
+
+/// The same request about the agent with an address.
+const fn relay(row: Row) -> Row {
+    Row { by_address: true, ..row }
 }
 
 const PUBLIC: [u16; 6] = [200; 6];
@@ -40,6 +47,10 @@ const PARTIES: [u16; 6] = [401, 404, 202, 202, 404, 404];
 const WORKER: [u16; 6] = [401, 404, 404, 200, 404, 403];
 const OPERATOR: [u16; 6] = [401, 403, 403, 403, 403, 200];
 const OPERATOR_MAKES: [u16; 6] = [401, 403, 403, 403, 403, 201];
+/// For agents about themselves; an operator has no inbox.
+const INBOXES: [u16; 6] = [401, 200, 200, 200, 200, 401];
+const WRITES: [u16; 6] = [401, 202, 403, 403, 403, 202];
+const READS: [u16; 6] = [401, 404, 200, 200, 404, 401];
 const HIRES: [u16; 6] = [401, 202, 403, 403, 403, 403];
 
 fn update(scene: &Scene) -> Value {
@@ -95,6 +106,24 @@ fn sum(_: &Scene) -> Value {
     json!({"owner": "named", "amount": 0.50})
 }
 
+fn relay_update(scene: &Scene) -> Value {
+    json!({"agent_id": scene.addressed.id})
+}
+
+fn relay_newcomer(_: &Scene) -> Value {
+    json!({"agent_id": "newcomer@chorus", "endpoint": "https://agent.example/receive"})
+}
+
+fn letter(scene: &Scene) -> Value {
+    json!({"receiver_id": "addressed", "envelope": {"chorus_version": "0.4",
+        "sender_id": scene.addressed.id, "original_text": "hello", "sender_culture": "en"}})
+}
+
+fn strangers_letter(_: &Scene) -> Value {
+    json!({"envelope": {"chorus_version": "0.4", "sender_id": "stranger@elsewhere",
+        "original_text": "hello", "sender_culture": "en"}})
+}
+
 /// Registering: an agent that exists, and one that does not.
 const UPDATE: [u16; 6] = [409, 200, 401, 401, 401, 200];
 const NEW: [u16; 6] = [201; 6];
@@ -145,6 +174,41 @@ pub const TABLE: &[Row] = &[
     get("GET /registry/economy", AGENTS_AND_OPERATOR),
     get("GET /economy", AGENTS_AND_OPERATOR),
     get("GET /registry/health", PUBLIC),
+
+    relay(send("POST /relay/register", relay_update, UPDATE)),
+    relay(send("POST /register", relay_update, UPDATE)),
+    relay(send("POST /relay/register", relay_newcomer, NEW)),
+    relay(send("POST /register", relay_newcomer, NEW)),
+    relay(get("GET /relay/agent/inbox", INBOXES)),
+    relay(get("GET /agent/inbox", INBOXES)),
+    relay(send("POST /relay/agent/inbox/ack", acked, INBOXES)),
+    relay(send("POST /agent/inbox/ack", acked, INBOXES)),
+    relay(get("GET /relay/agent/messages", INBOXES)),
+    relay(get("GET /agent/messages", INBOXES)),
+    relay(send("POST /relay/agents", relay_newcomer, OPERATOR_MAKES)),
+    relay(send("POST /agents", relay_newcomer, OPERATOR_MAKES)),
+    relay(get("GET /relay/agents", PUBLIC)),
+    relay(get("GET /agents", PUBLIC)),
+    relay(get("GET /relay/agents/{id}", PUBLIC)),
+    relay(get("GET /agents/{id}", PUBLIC)),
+    relay(get("DELETE /relay/agents/{id}", OWNER_IN_PATH)),
+    relay(get("DELETE /agents/{id}", OWNER_IN_PATH)),
+    relay(send("POST /relay/agents/{id}/key", nothing, OPERATOR_MAKES)),
+    relay(send("POST /agents/{id}/key", nothing, OPERATOR_MAKES)),
+    relay(send("POST /relay/messages", letter, WRITES)),
+    relay(send("POST /messages", letter, WRITES)),
+    relay(get("GET /relay/messages/{trace_id}", READS)),
+    relay(get("GET /messages/{trace_id}", READS)),
+    relay(get("GET /relay/agent/blocks", INBOXES)),
+    relay(get("GET /agent/blocks", INBOXES)),
+    relay(get("PUT /relay/agent/blocks/{id}", INBOXES)),
+    relay(get("PUT /agent/blocks/{id}", INBOXES)),
+    relay(get("DELETE /relay/agent/blocks/{id}", INBOXES)),
+    relay(get("DELETE /agent/blocks/{id}", INBOXES)),
+    relay(get("GET /relay/health", PUBLIC)),
+    relay(get("GET /relay/.well-known/chorus.json", PUBLIC)),
+    relay(get("GET /.well-known/chorus.json", PUBLIC)),
+    relay(send("POST /relay/receive/{id}", strangers_letter, PUBLIC)),
 
     get("GET /v1/agents", PUBLIC),
     get("GET /v1/agents/{id}", PUBLIC),

@@ -213,8 +213,12 @@ impl TestHub {
 
     /// Opens an inbox with a key; nothing is read yet.
     pub async fn inbox_of(&self, key: &str, query: &str, last: Option<&str>) -> Inbox {
-        let mut request =
-            self.http.get(format!("{}/relay/agent/inbox{query}", self.url)).bearer_auth(key);
+        self.inbox_from(&format!("/relay/agent/inbox{query}"), key, last).await
+    }
+
+    /// Opens whatever inbox is at a path.
+    pub async fn inbox_from(&self, path: &str, key: &str, last: Option<&str>) -> Inbox {
+        let mut request = self.http.get(format!("{}{path}", self.url)).bearer_auth(key);
         if let Some(last) = last {
             request = request.header("last-event-id", last);
         }

@@ -1,3 +1,32 @@
 //! The relay's book, requirement by requirement, over a real hub.
 
+mod addresses;
+mod blocks;
+mod cards;
+mod crash;
+mod departure;
+mod direct;
+mod envelopes;
+mod health;
+mod history;
+mod inbox;
 mod kit;
+mod limits;
+mod lists;
+mod looks;
+mod loops;
+mod operator;
+mod register;
+mod repeats;
+mod resume;
+mod root;
+mod send_checks;
+mod shapes;
+mod slow_readers;
+mod states;
+mod streaming;
+mod texts;
+mod update;
+mod webhooks;
+mod well_known;
+mod wrapping;

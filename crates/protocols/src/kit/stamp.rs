@@ -29,6 +29,7 @@ pub enum BadTime {
 const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
 /// 9999-12-31T23:59:59.999Z, the last moment with a four-digit year.
 const LAST_MS: i64 = 253_402_300_799_999;
+const DAY_MS: u64 = 86_400_000;
 /// The part of every RFC 3339 time that comes before fraction and offset; `0` is any digit.
 const SHAPE: &str = "0000-00-00T00:00:00";
 
@@ -55,7 +56,44 @@ pub fn seconds(time: Timestamp) -> String {
 
 /// `2026-03-20T10:00:00.000Z`: always three decimals.
 pub fn millis(time: Timestamp) -> String {
-    format!("{:.3}Z", civil(time))
+    String::from_utf8_lossy(&millis_bytes(time)).into_owned()
+}
+
+/// The same as bytes, for answers that are written thousands of times a second.
+pub fn millis_bytes(time: Timestamp) -> [u8; 24] {
+    let ms = time.0.clamp(0, LAST_MS).unsigned_abs();
+    let (days, ms) = (ms / DAY_MS, ms % DAY_MS);
+    let (year, month, day) = date(days);
+    let mut out = *b"0000-00-00T00:00:00.000Z";
+    for (at, digits, value) in [
+        (0, 4, year),
+        (5, 2, month),
+        (8, 2, day),
+        (11, 2, ms / 3_600_000),
+        (14, 2, ms / 60_000 % 60),
+        (17, 2, ms / 1_000 % 60),
+        (20, 3, ms % 1_000),
+    ] {
+        let mut value = value;
+        for place in out[at..at + digits].iter_mut().rev() {
+            *place = b'0' + (value % 10) as u8;
+            value /= 10;
+        }
+    }
+    out
+}
+
+/// Year, month and day of a day counted from 1970. Years are taken to begin in March, so that the
+/// leap day is the last of its year and months repeat every five.
+fn date(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (era * 400 + year + u64::from(month <= 2), month, day)
 }
 
 /// A moment as year to millisecond in UTC. Moments that RFC 3339 has no text for (such as
@@ -213,6 +251,12 @@ mod tests {
         fn printing_then_parsing_changes_nothing(ms in 0..=LAST_MS) {
             prop_assert_eq!(parse(&millis(Timestamp(ms))), Ok(Timestamp(ms)));
             prop_assert_eq!(parse(&seconds(Timestamp(ms))), Ok(Timestamp(ms - ms % 1_000)));
+        }
+
+        #[test]
+        fn the_fast_way_prints_what_the_careful_way_does(ms in 0..=LAST_MS) {
+            let careful = format!("{:.3}Z", civil(Timestamp(ms)));
+            prop_assert_eq!(millis(Timestamp(ms)), careful);
         }
 
         #[test]

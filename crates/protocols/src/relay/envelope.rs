@@ -113,7 +113,9 @@ fn is_of_old(f: &Fields<'_, '_>) -> bool {
 }
 
 fn version(f: &Fields<'_, '_>) -> Result<(), Malformed> {
-    match f.text("chorus_version")? {
+    // Every way to get it wrong names the version (R50).
+    let not_text = |_| f.fail("chorus_version", "must be the string \"0.4\"");
+    match f.text("chorus_version").map_err(not_text)? {
         Some(VERSION) => Ok(()),
         Some(_) => Err(f.fail("chorus_version", "must be \"0.4\", the version spoken here")),
         None => Err(f.fail("chorus_version", "is required and must be \"0.4\"")),

@@ -81,7 +81,7 @@ impl Message<'_> {
         out.extend_from_slice(b",\"envelope\":");
         a2a::write(out, self.envelope, self.format, self.trace_id);
         out.extend_from_slice(b",\"timestamp\":\"");
-        out.extend_from_slice(stamp::millis(self.at).as_bytes());
+        out.extend_from_slice(&stamp::millis_bytes(self.at));
         out.push(b'"');
         self.marks.write(out);
         out.push(b'}');

@@ -51,6 +51,7 @@ pub fn of(field: &str) -> &'static str {
         "?language" => r#""/agents?language=en""#,
         "?online" => r#""/agents?online=true""#,
         "?protocol" => r#""/agents?protocol=relay""#,
+        "Last-Event-ID" => r#""Last-Event-ID: 42""#,
         "?ack" => r#""/agent/inbox?ack=explicit""#,
         "Idempotency-Key" => r#""Idempotency-Key: 5f0c2a9e""#,
         _ if field.starts_with("/agent_card/supported_languages/") => r#""en""#,

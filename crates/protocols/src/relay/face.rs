@@ -19,7 +19,7 @@ use crate::face::caller::Caller;
 use crate::face::once::{self, Words, at_most_once};
 use crate::face::route::{listed, router};
 use crate::face::{Express, Face, Floor, Listed, Reach, Route, Trouble, naming};
-use crate::kit::ijson::{Json, Kind};
+use crate::kit::ijson::{self, Json, Kind};
 
 /// This protocol's face.
 pub struct Relay;
@@ -157,7 +157,8 @@ const TABLE: &[Route<Floor>] = &[
         method: "POST",
         path: "/receive/{id}",
         at_root: false,
-        reach: Reach::Public,
+        // Anybody brings something new here, so it is limited by address.
+        reach: Reach::Register,
         about: "Hand an envelope to an agent of this hub as a peer",
         handler: || post(receive::post),
     },
@@ -213,12 +214,7 @@ impl Face for Relay {
 
     fn express(&self) -> &'static [Express] {
         const UNLESS: &[&str] = &[once::HEADER];
-        &[Express {
-            method: "POST",
-            path: "/messages",
-            unless: UNLESS,
-            handler: messages::express,
-        }]
+        &[Express { method: "POST", path: "/messages", unless: UNLESS, handler: messages::express }]
     }
 
     fn owns_the_rest(&self) -> bool {
@@ -254,6 +250,7 @@ impl Words for Relay {
     fn key_too_long(&self) -> Response {
         let failure = Failure {
             field: Some("Idempotency-Key".into()),
+            example: Some(examples::of("Idempotency-Key").into()),
             ..Failure::new(Code::Validation, "Idempotency-Key must have 1 to 256 characters")
         };
         Refused::new(failure, now()).into_response()
@@ -286,7 +283,11 @@ impl Words for Relay {
         stripped().unwrap_or_else(|| body.to_owned())
     }
 
-    fn principal(&self, _body: &[u8]) -> Option<String> {
-        None
+    fn principal(&self, body: &[u8]) -> Option<String> {
+        // Strangers who happen to choose the same key do not get in each other's way.
+        let json = ijson::read(body).ok()?;
+        let sender = || json.get("envelope")?.get("sender_id");
+        let named = json.get("agent_id").or_else(sender)?;
+        Some(format!("said {}", named.raw()))
     }
 }

@@ -184,3 +184,102 @@ async fn stopped(stopping: Option<&mut watch::Receiver<bool>>) {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rialto_core::agent::Liveness;
+    use rialto_core::answer::Answer;
+    use rialto_core::command::{Actor, Command, Enrol};
+    use rialto_core::world::Rules;
+    use rialto_engine::clock::SystemClock;
+    use rialto_engine::delivery::egress::{Egress, EgressSettings};
+    use rialto_engine::ids::OsIds;
+    use rialto_engine::keys::{Key, Kind};
+    use rialto_engine::secret::HubSecret;
+    use rialto_engine::store::memory::MemoryStore;
+    use rialto_engine::{Engine, Setup};
+
+    use super::*;
+    use crate::face::Ground;
+    use crate::relay::{ID, Room, Settings};
+
+    fn floor() -> Floor {
+        let setup = Setup {
+            store: Box::new(MemoryStore::default()),
+            rules: Rules::default(),
+            clock: Arc::new(SystemClock::start()),
+            ids: Arc::new(OsIds),
+            secret: HubSecret::from_bytes([7; 32]),
+        };
+        let engine = Engine::start(setup).expect("memory is there").engine;
+        let egress = Egress::new(EgressSettings::default()).expect("the defaults work");
+        Floor::new(Ground {
+            relay: Room::new(Settings::default(), engine.secret()),
+            engine,
+            egress: Arc::new(egress),
+            hub_url: "http://hub.example".to_owned(),
+            body_limit: 1 << 20,
+            settings: Default::default(),
+            running: Default::default(),
+        })
+    }
+
+    /// An inbox of a new agent, and its key.
+    async fn open(floor: &Floor, stopping: Option<watch::Receiver<bool>>) -> Feed {
+        let key = Key::make(Kind::Relay, floor.engine.ids().key_bits());
+        let order = Enrol {
+            actor: Actor::Nobody,
+            home: ID,
+            owner: "relay:bob@chorus".to_owned(),
+            native: "bob@chorus".to_owned(),
+            aliases: Vec::new(),
+            name: "bob".to_owned(),
+            endpoint: None,
+            liveness: Liveness::Polls,
+            skills: Vec::new(),
+            card: record::card("bob@chorus", None, None),
+            key: Some(key.hash()),
+            rotate: false,
+        };
+        let enrolled = floor.engine.run(Command::Enrol(Box::new(order))).await;
+        let Ok(Answer::Agent { agent, .. }) = enrolled else { panic!("{enrolled:?}") };
+        Feed::new(floor.clone(), agent.id, key.hash(), From::Unread, stopping)
+    }
+
+    #[tokio::test]
+    async fn a_quiet_inbox_is_pinged_every_fifteen_seconds() {
+        let floor = floor();
+        let mut feed = open(&floor, None).await;
+        let hello = feed.next().await.expect("connected");
+        assert!(hello.starts_with(b"retry: 2000\nid: 0\nevent: connected\n"));
+        // Nobody waits for it here: the moment is moved instead.
+        let due = |feed: &Feed| feed.ping_at.saturating_duration_since(Instant::now());
+        assert!(due(&feed) <= Duration::from_secs(15) && due(&feed) > Duration::from_secs(5));
+        for _ in 0..3 {
+            feed.ping_at = Instant::now();
+            assert_eq!(feed.next().await.as_deref(), Some(&b": ping\n\n"[..]));
+            assert!(due(&feed) <= Duration::from_secs(15) && due(&feed) > Duration::from_secs(5));
+        }
+        assert!(size_of_val(&feed.next()) < 4 << 10, "an idle stream is small");
+    }
+
+    #[tokio::test]
+    async fn a_stop_a_revoked_key_or_a_lost_trigger_ends_an_inbox() {
+        let floor = floor();
+        let (stop, stopping) = watch::channel(false);
+        let mut feed = open(&floor, Some(stopping)).await;
+        feed.next().await.expect("connected");
+        stop.send_replace(true);
+        assert_eq!(feed.next().await, None);
+
+        let (stop, stopping) = watch::channel(false);
+        feed.stopping = Some(stopping);
+        drop(stop);
+        assert_eq!(feed.next().await, None);
+
+        feed.stopping = None;
+        let revoked = Command::RevokeKeys { agent: feed.agent };
+        floor.engine.run(revoked).await.expect("it is done");
+        assert_eq!(feed.next().await, None);
+    }
+}

@@ -21,6 +21,7 @@ use super::attempt::kept;
 use super::codes::Code;
 use super::courier::{RelayCourier, is_gone, said};
 use super::delivery::{Delivery, Outcome};
+use super::reply::OK;
 use super::stream::{self as words, Word};
 use crate::face::Floor;
 use crate::kit::sse::Parser;
@@ -65,7 +66,7 @@ struct Call {
 /// How the receiver's stream ended.
 enum End {
     Done {
-        reply: Option<String>,
+        reply: String,
     },
     Failed {
         code: Code,
@@ -77,35 +78,38 @@ enum End {
         said: Word,
         why: String,
     },
-    /// The sender left; the receiver has the message.
+    /// The sender left; the receiver has said 2xx, so it has the message.
     Left,
+    /// It was read in the inbox before it could be sent.
+    Read,
 }
 
 impl Call {
     async fn run(self) {
         let push = self.floor.engine.look(|world| world.push(self.notice).cloned());
-        let Some(push) = push else { return };
+        let Some(push) = push else { return self.conclude(Outcome::Presented).await };
         let end = self.hear(&push).await;
-        let (arrived, outcome) = match &end {
-            End::Done { reply } => (Arrived::Yes { reply: reply.clone() }, None),
-            End::Left => (Arrived::Yes { reply: None }, None),
-            End::Failed { gone: true, code, why } => {
-                (Arrived::Gone, Some((*code, kept(why, None))))
-            }
-            End::Error { why, .. } => {
-                let detail = kept(why, Some(push.attempts + 1));
-                (Arrived::No(why.clone()), Some((Code::AgentUnreachable, detail)))
-            }
-            End::Failed { code, why, .. } => {
-                let detail = kept(why, Some(push.attempts + 1));
-                (Arrived::No(why.clone()), Some((*code, detail)))
-            }
+        let why = match &end {
+            End::Failed { code, why, gone } => Some((*code, why.clone(), *gone)),
+            End::Error { why, .. } => Some((Code::AgentUnreachable, why.clone(), false)),
+            End::Done { .. } | End::Left | End::Read => None,
+        };
+        let failed = why.as_ref().map(|(code, why, gone)| {
+            let attempts = (!gone).then_some(push.attempts + 1);
+            (*code, kept(why, attempts))
+        });
+        let arrived = match (&end, why) {
+            (_, Some((_, _, true))) => Arrived::Gone,
+            (_, Some((_, why, false))) => Arrived::No(why),
+            (End::Done { reply }, None) => Arrived::Yes { reply: Some(reply.clone()) },
+            (End::Read, None) => Arrived::Over,
+            (_, None) => Arrived::Yes { reply: Some(OK.to_owned()) },
         };
         // Recorded first, told second.
         let verdict = Verdict { arrived, commands: Vec::new() };
         delivery::record(&self.floor.engine, &push, verdict).await;
-        let error = match (end, &outcome) {
-            (End::Error { said, .. }, _) => Some(said),
+        let error = match (&end, &failed) {
+            (End::Error { said, .. }, _) => Some(said.clone()),
             (_, Some((code, detail))) => {
                 Some(Word::Error { code: code.as_str().to_owned(), message: detail.clone() })
             }
@@ -114,10 +118,17 @@ impl Call {
         if let Some(error) = error {
             let _ = self.tell(|out| error.write(out)).await;
         }
-        let outcome = match &outcome {
-            None => Outcome::Delivered { reply: "{\"status\":\"ok\"}" },
-            Some((code, detail)) => Outcome::Failed { code: *code, detail },
+        let outcome = match (&end, &failed) {
+            (_, Some((code, detail))) => Outcome::Failed { code: *code, detail },
+            (End::Read, None) => Outcome::Presented,
+            (End::Done { reply }, None) => Outcome::Delivered { reply },
+            (_, None) => Outcome::Delivered { reply: OK },
         };
+        self.conclude(outcome).await;
+    }
+
+    /// The last word: what became of the message.
+    async fn conclude(&self, outcome: Outcome<'_>) {
         self.floor.relay.tally.count(&outcome);
         let trace = self.floor.relay.traces.of(self.notice).to_string();
         let told = Delivery { outcome, trace_id: &trace, loop_guard: self.loop_guard };
@@ -127,28 +138,22 @@ impl Call {
     async fn hear(&self, push: &Push) -> End {
         let courier = RelayCourier { floor: self.floor.clone() };
         let engine = &self.floor.engine;
-        let Some(letter) = courier.letter(engine, push, None) else {
-            return End::Done { reply: None };
-        };
+        let Some(letter) = courier.letter(engine, push, None) else { return End::Read };
         let mut headers = delivery::headers(engine, push.to, &letter);
         headers.push(("accept".to_owned(), "text/event-stream, application/json".to_owned()));
         let egress = &self.floor.egress;
         let opened = egress.open(&letter.url, headers, letter.body, STREAM_MAX, WHOLE).await;
-        let heard = match opened {
+        match opened {
             Ok(opened) if opened.status < 300 && opened.media_type == "text/event-stream" => {
-                self.stream(opened).await
+                self.stream(opened).await.unwrap_or(End::Left)
             }
             Ok(opened) => self.whole(opened).await,
             Err(error) => failed(&Err(error)),
-        };
-        match heard {
-            Ok(end) => end,
-            Err(Left) => End::Left,
         }
     }
 
     /// A receiver that answers at once says everything in one event (R82).
-    async fn whole(&self, mut opened: Opened<'_>) -> Result<End, Left> {
+    async fn whole(&self, mut opened: Opened<'_>) -> End {
         let mut body = Vec::new();
         let answer = loop {
             match opened.next().await {
@@ -163,8 +168,9 @@ impl Call {
         match said(&answer) {
             Ok(reply) => {
                 let word = Word::Done { full_text: reply.clone(), envelope: None };
-                self.tell(|out| word.write(out)).await?;
-                Ok(End::Done { reply: Some(reply) })
+                // Whether the sender still listens changes nothing about what was answered.
+                let _ = self.tell(|out| word.write(out)).await;
+                End::Done { reply }
             }
             Err(_) => failed(&answer),
         }
@@ -174,14 +180,17 @@ impl Call {
         let (mut parser, mut events, mut text) =
             (Parser::new(FRAME_MAX), Vec::new(), String::new());
         loop {
-            let piece = match opened.next().await {
+            let piece = tokio::select! {
+                piece = opened.next() => piece,
+                // A receiver that thinks in silence is not left to it when nobody waits.
+                () = self.events.closed() => return Err(Left),
+            };
+            let piece = match piece {
                 Ok(Some(piece)) => piece,
                 Ok(None) => return Ok(broken_off("the receiver's stream ended without done")),
-                Err(error) => return failed(&Err(error)),
+                Err(error) => return Ok(failed(&Err(error))),
             };
-            if parser.push(&piece, &mut events).is_err() {
-                return Ok(broken_off("an event of the receiver's stream is too large"));
-            }
+            let too_large = parser.push(&piece, &mut events).is_err();
             for event in events.drain(..) {
                 match Word::read(&event) {
                     Some(Word::Chunk { text: more }) => {
@@ -193,7 +202,7 @@ impl Call {
                     Some(Word::Done { full_text, envelope }) => {
                         let full_text = if full_text.is_empty() { text } else { full_text };
                         self.tell(|out| Word::Done { full_text, envelope }.write(out)).await?;
-                        return Ok(End::Done { reply: None });
+                        return Ok(End::Done { reply: OK.to_owned() });
                     }
                     Some(Word::Error { code, message }) => {
                         let why = format!("the receiver said {code}: {message}");
@@ -201,6 +210,10 @@ impl Call {
                     }
                     None => {}
                 }
+            }
+            // What was whole before it has been said.
+            if too_large {
+                return Ok(broken_off("an event of the receiver's stream is too large"));
             }
         }
     }
@@ -216,7 +229,7 @@ fn broken_off(why: &str) -> End {
     End::Failed { code: Code::AgentUnreachable, why: why.to_owned(), gone: false }
 }
 
-fn failed(answer: &Result<Answer, SendError>) -> Result<End, Left> {
+fn failed(answer: &Result<Answer, SendError>) -> End {
     let (code, why) = said(answer).err().unwrap_or((Code::AgentUnreachable, String::new()));
-    Ok(End::Failed { code, why, gone: is_gone(answer) })
+    End::Failed { code, why, gone: is_gone(answer) }
 }

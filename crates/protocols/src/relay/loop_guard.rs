@@ -27,12 +27,22 @@ pub struct LoopGuard {
     talks: Mutex<HashMap<u64, Talk>>,
 }
 
+/// What is said, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct Said<'a> {
+    pub conversation: Option<&'a str>,
+    pub turn: Option<u64>,
+    pub text: &'a str,
+}
+
 /// What is remembered of one conversation.
 #[derive(Default)]
 struct Talk {
     /// When its newest messages came.
     times: VecDeque<Timestamp>,
     text: u64,
+    /// Who said it, and in which turn.
+    turn: Option<(AgentId, u64)>,
     /// How often that text has come in a row.
     same: u32,
     /// How many were delayed in a row.
@@ -43,12 +53,11 @@ impl LoopGuard {
     /// How long a message must wait, if it seems to go in circles.
     pub fn delay(
         &self,
-        (a, b): (AgentId, AgentId),
-        conversation: Option<&str>,
-        text: &str,
+        (from, to): (AgentId, AgentId),
+        said: Said<'_>,
         now: Timestamp,
     ) -> Option<Duration> {
-        let key = hash(&(a.min(b), a.max(b), conversation));
+        let key = hash(&(from.min(to), from.max(to), said.conversation));
         let mut talks = self.talks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if talks.len() >= WATCHED_MAX && !talks.contains_key(&key) {
             talks.retain(|_, talk| talk.times.back().is_some_and(|last| now.since(*last) < WINDOW));
@@ -56,12 +65,23 @@ impl LoopGuard {
                 talks.clear();
             }
         }
-        talks.entry(key).or_default().hear(plain(text), now)
+        let turn = said.conversation.and(said.turn).map(|turn| (from, turn));
+        talks.entry(key).or_default().hear(plain(said.text), turn, now)
     }
 }
 
 impl Talk {
-    fn hear(&mut self, text: u64, now: Timestamp) -> Option<Duration> {
+    fn hear(
+        &mut self,
+        text: u64,
+        turn: Option<(AgentId, u64)>,
+        now: Timestamp,
+    ) -> Option<Duration> {
+        // The same turn again is no further message: its sender missed the answer (R47).
+        if turn.is_some() && turn == self.turn && text == self.text {
+            return None;
+        }
+        self.turn = turn;
         while self.times.front().is_some_and(|first| now.since(*first) >= WINDOW) {
             self.times.pop_front();
         }
@@ -86,13 +106,12 @@ impl Talk {
 
 /// The text without case and spacing, as a number.
 fn plain(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    for word in text.split_whitespace() {
-        for letter in word.chars().flat_map(char::to_lowercase) {
-            u32::from(letter).hash(&mut hasher);
-        }
-    }
-    hasher.finish()
+    // Nobody gains by making two texts look the same, so a plain mixture will do.
+    let mix = |sum: u64, letter: char| {
+        (sum.rotate_left(5) ^ u64::from(u32::from(letter))).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    };
+    let visible = text.chars().filter(|letter| !letter.is_whitespace());
+    visible.flat_map(char::to_lowercase).fold(0, mix)
 }
 
 fn hash(value: &impl Hash) -> u64 {
@@ -107,6 +126,16 @@ mod tests {
 
     const PAIR: (AgentId, AgentId) = (AgentId(1), AgentId(2));
 
+    fn delay(
+        guard: &LoopGuard,
+        pair: (AgentId, AgentId),
+        conversation: Option<&str>,
+        text: &str,
+        now: Timestamp,
+    ) -> Option<Duration> {
+        guard.delay(pair, Said { conversation, turn: None, text }, now)
+    }
+
     fn at(ms: i64) -> Timestamp {
         Timestamp(1_000_000 + ms)
     }
@@ -114,47 +143,66 @@ mod tests {
     #[test]
     fn thirty_a_minute_pass_and_each_further_one_waits_longer() {
         let guard = LoopGuard::default();
-        let say = |n: i64| guard.delay(PAIR, Some("c"), &format!("text {n}"), at(n * 100));
+        let say = |n: i64| delay(&guard, PAIR, Some("c"), &format!("text {n}"), at(n * 100));
         assert!((0..30).all(|n| say(n).is_none()));
         let delays: Vec<_> = (30..37).filter_map(say).map(|delay| delay.as_millis()).collect();
         assert_eq!(delays, [500, 1_000, 2_000, 4_000, 5_000, 5_000, 5_000]);
         // The minute is over for the first of them.
-        assert_eq!(guard.delay(PAIR, Some("c"), "later", at(70_000)), None);
+        assert_eq!(delay(&guard, PAIR, Some("c"), "later", at(70_000)), None);
     }
 
     #[test]
     fn another_conversation_or_another_pair_is_not_held_back() {
         let guard = LoopGuard::default();
         for n in 0..40 {
-            guard.delay(PAIR, Some("c"), &format!("text {n}"), at(n));
+            delay(&guard, PAIR, Some("c"), &format!("text {n}"), at(n));
         }
-        assert_eq!(guard.delay(PAIR, Some("d"), "x", at(50)), None);
-        assert_eq!(guard.delay(PAIR, None, "x", at(50)), None);
-        assert_eq!(guard.delay((AgentId(1), AgentId(3)), Some("c"), "x", at(50)), None);
-        assert!(guard.delay((AgentId(2), AgentId(1)), Some("c"), "x", at(50)).is_some());
+        assert_eq!(delay(&guard, PAIR, Some("d"), "x", at(50)), None);
+        assert_eq!(delay(&guard, PAIR, None, "x", at(50)), None);
+        assert_eq!(delay(&guard, (AgentId(1), AgentId(3)), Some("c"), "x", at(50)), None);
+        assert!(delay(&guard, (AgentId(2), AgentId(1)), Some("c"), "x", at(50)).is_some());
     }
 
     #[test]
     fn the_same_text_passes_three_times_in_a_row_whoever_says_it() {
         let guard = LoopGuard::default();
         let back = (AgentId(2), AgentId(1));
-        assert_eq!(guard.delay(PAIR, None, "Thank you!", at(0)), None);
-        assert_eq!(guard.delay(back, None, "thank  YOU!", at(1)), None);
-        assert_eq!(guard.delay(PAIR, None, " thank you! ", at(2)), None);
-        assert!(guard.delay(back, None, "Thank you!", at(3)).is_some());
-        assert_eq!(guard.delay(PAIR, None, "Something else", at(4)), None);
-        assert_eq!(guard.delay(PAIR, None, "Thank you!", at(5)), None);
+        assert_eq!(delay(&guard, PAIR, None, "Thank you!", at(0)), None);
+        assert_eq!(delay(&guard, back, None, "thank  YOU!", at(1)), None);
+        assert_eq!(delay(&guard, PAIR, None, " thank you! ", at(2)), None);
+        assert!(delay(&guard, back, None, "Thank you!", at(3)).is_some());
+        assert_eq!(delay(&guard, PAIR, None, "Something else", at(4)), None);
+        assert_eq!(delay(&guard, PAIR, None, "Thank you!", at(5)), None);
+    }
+
+    #[test]
+    fn a_repeated_turn_is_no_further_message() {
+        let guard = LoopGuard::default();
+        let say = |from: u64, to, conversation, turn| {
+            let said = Said { conversation, turn: Some(turn), text: "again" };
+            guard.delay((AgentId(from), AgentId(to)), said, at(0)).is_some()
+        };
+        for _ in 0..50 {
+            assert!(!say(1, 2, Some("c"), 1));
+        }
+        assert!(!say(1, 2, Some("c"), 2));
+        // The same number from the other side is another turn.
+        assert!(!say(2, 1, Some("c"), 2));
+        assert!(say(1, 2, Some("c"), 3));
+        // Without a conversation there are no turns.
+        assert!((0..3).all(|_| !say(1, 2, None, 1)));
+        assert!(say(1, 2, None, 1));
     }
 
     #[test]
     fn what_is_remembered_stays_bounded() {
         let guard = LoopGuard::default();
         for n in 0..(WATCHED_MAX as u64 + 10) {
-            guard.delay((AgentId(n), AgentId(0)), None, "x", at(0));
+            delay(&guard, (AgentId(n), AgentId(0)), None, "x", at(0));
         }
         assert!(guard.talks.lock().unwrap().len() <= WATCHED_MAX);
         for n in 0..200 {
-            guard.delay(PAIR, None, &n.to_string(), at(n));
+            delay(&guard, PAIR, None, &n.to_string(), at(n));
         }
         let talks = guard.talks.lock().unwrap();
         assert!(talks.values().all(|talk| talk.times.len() <= FREE));

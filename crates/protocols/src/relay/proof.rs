@@ -144,12 +144,12 @@ fn key(headers: &HeaderMap) -> Option<Key> {
 }
 
 impl FromRequestParts<Floor> for Named {
-    type Rejection = Refused;
+    type Rejection = std::convert::Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Refused> {
-        // Bytes that are no text name nobody.
+    async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Self::Rejection> {
+        // Bytes that are no text name nobody and nothing.
         let name = Path::<String>::from_request_parts(parts, floor).await;
-        name.map(|Path(name)| Self(name)).map_err(|_| refuse(floor, refusals::no_such_agent()))
+        Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
     }
 }
 

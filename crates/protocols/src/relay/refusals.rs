@@ -24,13 +24,13 @@ pub fn json(status: u16, body: Vec<u8>) -> Response {
 /// A refusal on its way out, and when it was made.
 #[derive(Debug)]
 pub struct Refused {
-    failure: Failure,
+    failure: Box<Failure>,
     at: Timestamp,
 }
 
 impl Refused {
     pub fn new(failure: impl Into<Failure>, at: Timestamp) -> Self {
-        Self { failure: failure.into(), at }
+        Self { failure: Box::new(failure.into()), at }
     }
 
     /// What went wrong.

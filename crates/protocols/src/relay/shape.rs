@@ -129,7 +129,7 @@ pub fn text(out: &mut Vec<u8>, text: &str) {
 /// Ends an answer.
 fn metadata(out: &mut Vec<u8>, at: Timestamp, next_cursor: Option<&str>) {
     out.extend_from_slice(b",\"metadata\":{\"timestamp\":\"");
-    out.extend_from_slice(stamp::millis(at).as_bytes());
+    out.extend_from_slice(&stamp::millis_bytes(at));
     out.push(b'"');
     if let Some(cursor) = next_cursor {
         out.extend_from_slice(b",\"next_cursor\":");

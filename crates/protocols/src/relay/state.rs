@@ -2,13 +2,14 @@
 
 use rialto_core::id::{AgentId, NoticeId};
 use rialto_core::notice::{Arrival, News, Notice};
+use rialto_core::time::Millis;
 use rialto_core::world::World;
 use rialto_engine::Failure;
 use rialto_engine::store::{Key, Row};
 
 use super::letter::{Letter, is_expired};
 use super::shape::text;
-use super::{ID, record};
+use super::{ID, record, stored};
 use crate::face::Floor;
 use crate::kit::stamp;
 
@@ -21,8 +22,8 @@ pub enum State {
     Presented,
     /// The receiver's endpoint has it.
     Delivered { reply: Option<String>, attempts: u32 },
-    /// The receiver says it has it.
-    Acked,
+    /// The receiver says it has it, whichever way it came.
+    Acked { reply: Option<String>, attempts: u32 },
     /// The receiver's endpoint did not take it; it waits in the inbox all the same.
     Failed { attempts: u32 },
     /// Nobody came for it in time.
@@ -35,7 +36,7 @@ impl State {
             Self::Queued => "queued",
             Self::Presented => "presented",
             Self::Delivered { .. } => "delivered",
-            Self::Acked => "acked",
+            Self::Acked { .. } => "acked",
             Self::Failed { .. } => "failed",
             Self::Expired => "expired",
         }
@@ -44,8 +45,10 @@ impl State {
     /// How often the receiver's endpoint was tried.
     fn attempts(&self) -> u32 {
         match self {
-            Self::Delivered { attempts, .. } | Self::Failed { attempts } => *attempts,
-            _ => 0,
+            Self::Delivered { attempts, .. }
+            | Self::Acked { attempts, .. }
+            | Self::Failed { attempts } => *attempts,
+            Self::Queued | Self::Presented | Self::Expired => 0,
         }
     }
 }
@@ -54,16 +57,24 @@ impl State {
 pub fn derive(world: &World, notice: &Notice, arrival: Option<Arrival>, expired: bool) -> State {
     let mailbox = notice.to.map(|to| world.mailbox(to));
     if mailbox.is_some_and(|mailbox| mailbox.acked >= notice.position) {
-        return State::Acked;
+        let Arrival { reply, attempts, .. } = arrival.unwrap_or(Arrival {
+            notice: notice.id,
+            at: notice.at,
+            attempts: 0,
+            reply: None,
+        });
+        return State::Acked { reply, attempts };
     }
     if let Some(Arrival { reply, attempts, .. }) = arrival {
         return State::Delivered { reply, attempts };
     }
-    if mailbox.is_some_and(|mailbox| mailbox.presented >= notice.position) {
-        return State::Presented;
-    }
+    // Before what was handed over: an inbox that was read past it did not show it any more, and
+    // what was shown and never acknowledged has run out of time as well (G4).
     if expired {
         return State::Expired;
+    }
+    if mailbox.is_some_and(|mailbox| mailbox.presented >= notice.position) {
+        return State::Presented;
     }
     match world.push(notice.id).filter(|push| push.attempts > 0) {
         Some(push) => State::Failed { attempts: push.attempts },
@@ -106,6 +117,24 @@ impl Message {
     /// Whether somebody wrote it or got it; to all others it does not exist.
     pub fn concerns(&self, agent: AgentId) -> bool {
         self.from == Some(agent) || self.notice.to == Some(agent)
+    }
+
+    /// Whether the hub went down before the first call of the receiver's endpoint had an end. The
+    /// ladder would come to it, but whoever asks again need not wait for that.
+    pub fn lost_its_try(&self, floor: &Floor) -> bool {
+        let up = i64::try_from(floor.relay.started.elapsed().as_millis()).unwrap_or(i64::MAX);
+        floor.engine.now().since(self.notice.at) > Millis(up)
+            && floor
+                .engine
+                .look(|world| world.push(self.notice.id).is_some_and(|push| push.attempts == 0))
+    }
+
+    /// Whether the loop guard held it up when it came (R89).
+    pub fn was_slowed(&self) -> bool {
+        match &self.notice.news {
+            News::Message { body, .. } => stored::read(body).1.loop_guard,
+            _ => false,
+        }
     }
 
     pub fn write(&self, out: &mut Vec<u8>, floor: &Floor, trace_id: &str, state: &State) {

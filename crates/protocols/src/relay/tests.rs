@@ -161,6 +161,7 @@ fn the_examples_we_show_are_right() {
         "?ack",
         "?cursor",
         "Idempotency-Key",
+        "Last-Event-ID",
     ] {
         read(examples::of(field));
     }

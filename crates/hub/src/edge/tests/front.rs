@@ -3,7 +3,6 @@
 use super::kit::{BODY_LIMIT, Hub, get_more, get_request, patient, with};
 use crate::telemetry::Page;
 
-
 fn assert_refused(answer: &str, status: u16, owner: &str) {
     assert_eq!(answer.split(' ').nth(1), Some(status.to_string().as_str()), "{answer}");
     assert!(answer.contains(&format!("{owner} says: ")), "{answer}");

@@ -5,7 +5,9 @@ use std::time::Duration;
 use axum::body::{Body, BodyDataStream};
 use futures_util::StreamExt;
 use http::Method;
-use rialto_core::command::Command;
+use rialto_core::alias::Protocol;
+use rialto_core::command::{Command, SendMessage};
+use rialto_core::time::Millis;
 use rialto_core::world::Rules;
 use rialto_engine::store::memory::MemoryStore;
 use serde_json::Value;
@@ -136,6 +138,17 @@ async fn the_operator_reads_the_history_without_content() {
     hub.grant("rich", "5").await;
     let job = hub.open(&client, "sum", "1.00").await;
     hub.say(&ada, &client, r#""s3cret""#).await;
+    let forged = SendMessage {
+        from: Some(ada.id),
+        to: client.id,
+        words: Protocol::new("registry"),
+        body: r#""s3cret""#.to_owned(),
+        url: None,
+        first_try: Millis(0),
+        turn: None,
+        by_operator: true,
+    };
+    hub.engine.run(Command::Send(Box::new(forged))).await.expect("sent");
     let first = live.next().await.expect("news");
     assert_eq!((first.0, first.1.as_str()), (head + 1, "line"), "only what is new");
     let mut all = Stream::open(&hub, "/v1/events?after=0", &hub.operator, None).await;
@@ -151,7 +164,10 @@ async fn the_operator_reads_the_history_without_content() {
     assert_eq!(fact("agent_enrolled")["owner"], "acme");
     assert_eq!(fact("granted")["amount"], 0.000001);
     assert_eq!(fact("job_assigned")["job"], job.uuid.to_string());
-    assert_eq!(fact("message_sent")["to"], client.id.0);
+    // A message is its own record; only what the operator wrote in another's name is history.
+    let sent = fact("sent_by_operator");
+    assert_eq!((&sent["from"], &sent["to"]), (&ada.id.0.into(), &client.id.0.into()));
+    assert_eq!(facts.iter().filter(|fact| fact.to_string().contains("sent")).count(), 1);
 }
 
 #[tokio::test]

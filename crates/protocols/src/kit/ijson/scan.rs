@@ -7,6 +7,9 @@ use std::collections::HashSet;
 
 use super::{DEPTH_MAX, Json, Kind, PARTS_MAX, Unreadable, Why};
 
+/// Room for as many members as most objects have, so that it is made once.
+const USUAL_MEMBERS: usize = 8;
+
 /// A place in a text, and how much of the limits is used up there.
 pub(super) struct Scanner<'a> {
     pub(super) text: &'a str,
@@ -74,12 +77,12 @@ impl<'a> Scanner<'a> {
     }
 
     fn object(&mut self) -> Result<Kind<'a>, Unreadable> {
-        let mut members = Vec::new();
-        let mut seen = Seen::default();
         self.skip_blanks();
         if self.eat(b'}') {
-            return Ok(Kind::Object(members));
+            return Ok(Kind::Object(Vec::new()));
         }
+        let mut members = Vec::with_capacity(USUAL_MEMBERS);
+        let mut seen = Seen::default();
         loop {
             self.count_part()?;
             if self.peek() != Some(b'"') {

@@ -150,7 +150,7 @@ pub async fn list(State(floor): State<Floor>, by: Anyone, RawQuery(raw): RawQuer
     let (mut data, mut next) = (Vec::from(b"["), None);
     let engine = &floor.engine;
     engine.look(|world| {
-        let mut found = 0;
+        let (mut found, mut last) = (0, 0);
         for id in wanted.after + 1..world.next.agent.0 {
             let Some(agent) = world.agent(AgentId(id)).filter(|agent| agent.active) else {
                 continue;
@@ -159,12 +159,12 @@ pub async fn list(State(floor): State<Floor>, by: Anyone, RawQuery(raw): RawQuer
                 continue;
             }
             if found == wanted.limit {
+                next = Some(last.to_string());
                 break;
             }
             data.extend_from_slice(if found == 0 { b"" } else { b"," });
             record::write(&mut data, engine, world, agent, sees_endpoint(&floor, by.caller, agent));
-            found += 1;
-            next = (found == wanted.limit).then(|| id.to_string());
+            (found, last) = (found + 1, id);
         }
     });
     data.push(b']');
@@ -186,7 +186,7 @@ struct Wanted<'q> {
 impl<'q> Wanted<'q> {
     fn read(query: &'q Query) -> Result<Self, crate::kit::fields::Malformed> {
         let wrong = |field: &str, message: &str| crate::kit::fields::Malformed {
-            field: field.to_owned(),
+            field: format!("?{field}"),
             message: format!("{field} {message}"),
         };
         let online = match query.text("online") {

@@ -1,7 +1,7 @@
 //! `GET /agent/messages`: what an agent sent and received, oldest first.
 
 use axum::extract::{RawQuery, State};
-use rialto_core::id::AgentId;
+use rialto_core::id::{AgentId, NoticeId};
 use rialto_core::notice::{Arrival, News, Notice};
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
@@ -35,7 +35,7 @@ struct Wanted {
 
 impl Wanted {
     fn read(agent: AgentId, query: &Query) -> Result<Self, Malformed> {
-        let wrong = |why| Malformed { field: "since".to_owned(), message: format!("since {why}") };
+        let wrong = |why| Malformed { field: "?since".to_owned(), message: format!("since {why}") };
         let since = query.text("since").map(stamp::parse).transpose().map_err(wrong)?;
         let after = query.integer("after", 0..=i64::MAX)?.map(i64::unsigned_abs);
         let limit = query.integer("limit", 1..=LIMIT_MAX)?.unwrap_or(LIMIT).unsigned_abs();
@@ -51,22 +51,14 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
     let mailbox = floor.engine.look(|world| world.mailbox(by.id));
     let (newest, sent) = (mailbox.newest, mailbox.sent);
     let found = floor.engine.read(move |reader| {
-        let mut found = walk(reader, newest, &wanted, |notice| notice.before)?;
-        // What came before the first one wanted is not wanted either.
-        let first = wanted.after.map(|after| (after, found.first().map(|one| one.id)));
-        let own = walk(reader, sent, &wanted, |notice| match notice.news {
+        let (mut found, last_seen) = walk(reader, newest, &wanted, None, |notice| notice.before)?;
+        // What the agent wrote before the last message it has seen is not wanted either.
+        let (own, _) = walk(reader, sent, &wanted, last_seen, |notice| match notice.news {
             News::Message { follows, .. } => follows,
             _ => None,
         })?;
-        found.extend(own.into_iter().filter(|own| {
-            let later = match first {
-                Some((_, Some(first))) => own.id > first,
-                Some((after, None)) => after == 0,
-                None => true,
-            };
-            // A message to oneself is in both walks.
-            later && own.to != Some(wanted.agent)
-        }));
+        // A message to oneself is in both walks.
+        found.extend(own.into_iter().filter(|own| own.to != Some(wanted.agent)));
         found.sort_by_key(|notice| notice.id);
         let spare = found.len().saturating_sub(wanted.limit);
         match wanted.since.is_some() || wanted.after.is_some() {
@@ -96,23 +88,27 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
     }))
 }
 
-/// Back along a chain of messages to the first wanted one, oldest first.
+/// Back along a chain of messages to the first wanted one, oldest first; and the received one
+/// before it, if the way ended there.
 fn walk(
     reader: &mut dyn Reader,
-    mut at: Option<rialto_core::id::NoticeId>,
+    mut at: Option<NoticeId>,
     wanted: &Wanted,
-    before: impl Fn(&Notice) -> Option<rialto_core::id::NoticeId>,
-) -> Result<Vec<Notice>, StoreError> {
+    last_seen: Option<NoticeId>,
+    before: impl Fn(&Notice) -> Option<NoticeId>,
+) -> Result<(Vec<Notice>, Option<NoticeId>), StoreError> {
     let mut found = std::collections::VecDeque::new();
     let open_ended = wanted.since.is_none() && wanted.after.is_none();
     for _ in 0..WALK_MAX {
-        let Some(id) = at else { break };
+        let Some(id) = at.filter(|id| last_seen.is_none_or(|seen| *id > seen)) else { break };
         let Some(Row::Notice(notice)) = reader.load(Key::Notice(id))? else {
             return Err(StoreError::Corrupt(format!("notice {id} is named and not there")));
         };
         let received = notice.to == Some(wanted.agent);
+        if received && wanted.after.is_some_and(|after| notice.position <= after) {
+            return Ok((found.into(), Some(id)));
+        }
         let early = wanted.since.is_some_and(|since| notice.at < since)
-            || received && wanted.after.is_some_and(|after| notice.position <= after)
             || open_ended && found.len() >= wanted.limit;
         if early {
             break;
@@ -122,7 +118,7 @@ fn walk(
             found.push_front(notice);
         }
     }
-    Ok(found.into())
+    Ok((found.into(), None))
 }
 
 fn write(
@@ -137,8 +133,8 @@ fn write(
     let received = notice.to == Some(reader);
     let id = if received { notice.position.to_string() } else { "null".to_owned() };
     let via = match state::derive(world, notice, arrival, false) {
-        Standing::Delivered { .. } => "webhook",
-        Standing::Presented | Standing::Acked => "sse",
+        Standing::Delivered { .. } | Standing::Acked { attempts: 1.., .. } => "webhook",
+        Standing::Presented | Standing::Acked { .. } => "sse",
         Standing::Queued | Standing::Failed { .. } | Standing::Expired => "queued",
     };
     out.extend_from_slice(format!("{{\"id\":{id}").as_bytes());

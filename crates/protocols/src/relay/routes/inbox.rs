@@ -78,7 +78,7 @@ fn from(headers: &HeaderMap, query: &Query) -> Result<From, Malformed> {
         None => Ok(From::Unread),
         Some("explicit") => Ok(From::Unacknowledged),
         Some(_) => Err(Malformed {
-            field: "ack".to_owned(),
+            field: "?ack".to_owned(),
             message: "ack must be explicit, or be left out".to_owned(),
         }),
     }

@@ -20,7 +20,9 @@ use crate::relay::loop_guard::Said;
 use crate::relay::proof::{AsEither, Sent, listed};
 use crate::relay::refusals::{self, Refused};
 use crate::relay::send::Send;
-use crate::relay::{Bad, Code, Delivery, Failure, ID, Outcome, live, record, shape, stored};
+use crate::relay::{
+    Bad, Code, Delivery, Failure, ID, Outcome, examples, live, record, shape, stored,
+};
 
 /// How long the ladder leaves the first try to the request that waits for it: longer than any call
 /// may take, so that nobody is called twice for one message.
@@ -108,7 +110,12 @@ impl Parties {
         let Some(from) = listed(world, sender) else {
             let text = "sender_id is not registered here; register it with POST /register";
             let field = Some("/envelope/sender_id".into());
-            return Err(Failure { field, ..Failure::new(Code::SenderNotRegistered, text) });
+            let example = Some(examples::REGISTRATION.into());
+            return Err(Failure {
+                field,
+                example,
+                ..Failure::new(Code::SenderNotRegistered, text)
+            });
         };
         if by.agent.is_some_and(|own| own != from) {
             let text = "sender_id belongs to another agent than the key";
@@ -162,13 +169,15 @@ fn conflict(failure: Failure) -> Failure {
 async fn again(floor: &Floor, notice: NoticeId) -> Answered {
     let message = crate::relay::state::message(floor, notice).await;
     let message = message.map_err(|failure| failed(floor, failure))?;
-    let loop_guard = message.is_some_and(|message| message.was_slowed());
+    let loop_guard = message.as_ref().is_some_and(|message| message.was_slowed());
+    let lost = message.is_some_and(|message| message.lost_its_try(floor));
     let state = crate::relay::state::of(floor, notice).await;
     let state = state.map_err(|failure| failed(floor, failure))?;
     use crate::relay::state::State;
     let tried;
     let outcome = match &state {
-        State::Failed { .. } => {
+        State::Queued if !lost => Outcome::Queued,
+        State::Failed { .. } | State::Queued => {
             tried = attempt(floor, notice).await;
             match &tried {
                 Ended::Delivered { reply } => Outcome::Delivered { reply },
@@ -176,11 +185,11 @@ async fn again(floor: &Floor, notice: NoticeId) -> Answered {
                 Ended::Read => Outcome::Presented,
             }
         }
-        State::Delivered { reply: Some(reply), .. } => Outcome::Delivered { reply },
-        State::Delivered { reply: None, .. } | State::Presented | State::Acked => {
-            Outcome::Presented
+        State::Delivered { reply: Some(reply), .. } | State::Acked { reply: Some(reply), .. } => {
+            Outcome::Delivered { reply }
         }
-        State::Queued | State::Expired => Outcome::Queued,
+        State::Delivered { .. } | State::Presented | State::Acked { .. } => Outcome::Presented,
+        State::Expired => Outcome::Queued,
     };
     let mut answer = told(floor, notice, outcome, loop_guard);
     let replayed = axum::http::HeaderValue::from_static("true");

@@ -1,0 +1,54 @@
+//! What the delivery tests ask a hub: how a message stands, who reads, what is still to be pushed.
+
+use rialto_core::id::AgentId;
+use rialto_core::notice::Push;
+use rialto_protocols::relay::ID;
+
+use super::kit::Peer;
+use crate::kit::{Got, Reply, TestHub, eventually};
+
+impl TestHub {
+    /// How a message stands, as one of its parties is told.
+    pub async fn standing(&self, peer: &Peer, trace_id: &str) -> Reply {
+        self.get(&format!("/relay/messages/{trace_id}"), Some(&peer.key)).await
+    }
+
+    /// The state of a message.
+    pub async fn state_of(&self, peer: &Peer, trace_id: &str) -> String {
+        self.standing(peer, trace_id).await.expect(200).str("/data/state")
+    }
+
+    /// Waits until this many inboxes are open: a connection that was closed is noticed in a moment.
+    pub async fn heard_by(&self, readers: usize) {
+        eventually(async || self.engine.listeners() == readers).await;
+    }
+
+    /// What is on its way to an endpoint, or was given up.
+    pub fn pushes(&self) -> Vec<Push> {
+        self.engine.look(|world| world.pushes().map(|push| Push::clone(push)).collect())
+    }
+
+    /// The hub's own number for an agent.
+    pub fn number(&self, peer: &Peer) -> AgentId {
+        let found = self.engine.look(|world| world.agent_named(ID, &peer.id));
+        found.expect("a registered agent")
+    }
+
+    /// Acknowledges an inbox up to a position.
+    pub async fn ack(&self, peer: &Peer, up_to: u64) -> Reply {
+        let body = serde_json::json!({"up_to": up_to});
+        self.post("/relay/agent/inbox/ack", Some(&peer.key), &body).await
+    }
+}
+
+/// The trace id of a message that was taken.
+#[track_caller]
+pub fn trace(reply: &Reply) -> String {
+    reply.str("/data/trace_id")
+}
+
+/// A header of what an endpoint was sent.
+#[track_caller]
+pub fn header<'a>(got: &'a Got, name: &str) -> &'a str {
+    got.headers.get(name).unwrap_or_else(|| panic!("no {name}")).to_str().expect("text")
+}

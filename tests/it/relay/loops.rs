@@ -1,0 +1,123 @@
+//! The loop guard: agents that go in circles are slowed down and told so; nothing is dropped (R89).
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::kit::{Event, Peer, turn};
+use super::looks::trace;
+use crate::kit::{Behaviour, Reply, TestHub, Worker};
+
+/// The shortest delay there is.
+const LEAST: Duration = Duration::from_millis(500);
+
+#[track_caller]
+fn assert_free(reply: &Reply, event: &Event) {
+    assert_eq!(reply.at("/data").get("loop_guard"), None, "{}", reply.text);
+    assert_eq!(event.data.get("loop_guard"), None, "{}", event.text);
+}
+
+#[track_caller]
+fn assert_slowed(reply: &Reply, event: &Event) {
+    let data = json!({"delivery": "delivered_sse", "trace_id": trace(reply), "loop_guard": true});
+    assert_eq!(reply.at("/data"), data);
+    assert_eq!(event.data["loop_guard"], true, "{}", event.text);
+    assert_eq!(event.data["trace_id"], trace(reply));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_than_thirty_a_minute_in_one_conversation_are_slowed_and_marked() {
+    let hub = TestHub::serve(&[]).await;
+    let (alice, bob) = (hub.join("alice@chorus").await, hub.join("bob@chorus").await);
+    let (mut bobs, mut alices) = (hub.inbox(&bob).await, hub.inbox(&alice).await);
+    let mut said = 0;
+    let mut say = async |conversation: &str| {
+        // Both take turns, as agents in a circle do.
+        let (from, to, inbox): (&Peer, &Peer, _) = match said % 2 {
+            0 => (&alice, &bob, &mut bobs),
+            _ => (&bob, &alice, &mut alices),
+        };
+        said += 1;
+        let envelope = turn(&from.id, &format!("text {said}"), conversation, said);
+        let started = Instant::now();
+        let reply = hub.mail(from, to, &envelope).await.expect(200);
+        (reply, inbox.message().await, started.elapsed())
+    };
+    for _ in 0..30 {
+        let (reply, event, _) = say("c").await;
+        assert_free(&reply, &event);
+    }
+    for least in [LEAST, 2 * LEAST] {
+        let (reply, event, took) = say("c").await;
+        assert_slowed(&reply, &event);
+        assert!(took >= least, "each waits longer: {took:?}");
+    }
+    // Another conversation of the same two goes on as before.
+    let (reply, event, _) = say("d").await;
+    assert_free(&reply, &event);
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_text_a_fourth_time_running_is_slowed_whatever_its_case_and_spacing() {
+    let hub = TestHub::serve(&[]).await;
+    let (alice, bob) = (hub.join("alice@chorus").await, hub.join("bob@chorus").await);
+    let mut inbox = hub.inbox(&bob).await;
+    let mut say = async |text: &str| {
+        let reply = hub.say(&alice, &bob, text).await.expect(200);
+        (reply, inbox.message().await)
+    };
+    for text in ["Thank you!", "  thank\tYOU!", "THANK YOU!\n"] {
+        let (reply, event) = say(text).await;
+        assert_free(&reply, &event);
+    }
+    let (reply, event) = say("thank you!").await;
+    assert_slowed(&reply, &event);
+    assert_eq!(event.said(), "thank you!", "it is all there");
+    // How it stands is the same as for any other.
+    assert_eq!(
+        hub.standing(&alice, &trace(&reply)).await.expect(200).at("/data/envelope"),
+        super::kit::envelope(&alice.id, "thank you!")
+    );
+    for text in ["something else", "thank you!"] {
+        let (reply, event) = say(text).await;
+        assert_free(&reply, &event);
+    }
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slowed_message_is_marked_wherever_it_goes() {
+    let hub = TestHub::serve(&[]).await;
+    let worker = Worker::start(Behaviour::Say(200, "{}".to_owned())).await;
+    let alice = hub.join("alice@chorus").await;
+    let offline = hub.join("offline@chorus").await;
+    let called = hub.join_at("called@chorus", &worker.url).await;
+    for (to, status, word) in [(&offline, 202, "queued"), (&called, 200, "delivered")] {
+        for n in 1..=3 {
+            let reply = hub.mail(&alice, to, &turn(&alice.id, "again", "c", n)).await;
+            assert_eq!(reply.expect(status).at("/data").get("loop_guard"), None);
+        }
+        let said = turn(&alice.id, "again", "c", 4);
+        let reply = hub.mail(&alice, to, &said).await.expect(status);
+        assert_eq!(
+            (reply.str("/data/delivery"), reply.at("/data/loop_guard")),
+            (word.into(), true.into())
+        );
+        // The same turn again is no further message: the first outcome, and no new delay.
+        let repeat = hub.mail(&alice, to, &said).await.expect(status);
+        assert_eq!(repeat.at("/data"), reply.at("/data"));
+    }
+    assert_eq!(worker.got().len(), 4);
+    assert_eq!(worker.got()[3].json()["envelope"]["turn_number"], 4);
+    let mut inbox = hub.inbox(&offline).await;
+    for n in 1..=4 {
+        let event = inbox.message().await;
+        assert_eq!(
+            event.data["envelope"]["turn_number"], n,
+            "nothing is dropped, nothing reordered"
+        );
+        assert_eq!(event.data.get("loop_guard").is_some(), n == 4);
+    }
+    hub.stop().await;
+}
