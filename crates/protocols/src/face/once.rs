@@ -124,7 +124,7 @@ fn replay(status: u16, body: String) -> Response {
 /// Writes the answer down, unless asking again is meant to give another one.
 async fn keep(floor: &Floor, words: &dyn Words, once: Idempotency, answer: Response) -> Response {
     let status = answer.status().as_u16();
-    if matches!(status, 400 | 401 | 413 | 415 | 429 | 500..) {
+    if matches!(status, 400 | 401 | 413 | 415 | 429 | 500..) || is_stream(&answer) {
         return answer;
     }
     let (parts, body) = answer.into_parts();
@@ -139,6 +139,13 @@ async fn keep(floor: &Floor, words: &dyn Words, once: Idempotency, answer: Respo
         tracing::warn!(%failure, "an answer could not be written down");
     }
     Response::from_parts(parts, Body::from(bytes))
+}
+
+/// A stream is passed on as it comes. What it was about has its own record, so a repeat is told how
+/// that stands now.
+fn is_stream(answer: &Response) -> bool {
+    let kind = answer.headers().get(axum::http::header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
 }
 
 impl Running {

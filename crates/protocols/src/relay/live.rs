@@ -34,7 +34,7 @@ const FRAME_MAX: usize = 64 << 10;
 /// The text of all chunks together, for a `done` that does not repeat it.
 const TEXT_MAX: usize = 1 << 20;
 /// How long a receiver may go on.
-const WHOLE: Duration = Duration::from_secs(600);
+pub const WHOLE: Duration = Duration::from_secs(600);
 
 /// Calls the receiver and answers with what it says.
 pub fn relay(floor: &Floor, notice: NoticeId, loop_guard: bool) -> Response {

@@ -19,7 +19,7 @@ const SAME_TEXT: u32 = 3;
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 const LONGEST_DELAY: Duration = Duration::from_secs(5);
 /// Conversations that are watched at once, a few megabytes.
-const WATCHED_MAX: usize = 65_536;
+const WATCHED_MAX: usize = 16_384;
 
 /// Watches conversations.
 #[derive(Default)]

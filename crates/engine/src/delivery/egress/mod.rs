@@ -104,6 +104,11 @@ impl Egress {
         self.secure.as_ref().err().map(String::as_str)
     }
 
+    /// The longest a call takes, waiting for its turn included.
+    pub fn patience(&self) -> Duration {
+        2 * self.timeout
+    }
+
     /// Whether `url` may be called, as far as can be told without resolving it: for registrations.
     pub fn check(&self, url: &str) -> Result<(), Blocked> {
         self.guard.check_url(url).map(|_| ())

@@ -81,6 +81,9 @@ impl Tail {
 
 /// Writes new claims at the end of the table.
 pub fn append(db: &Connection, claims: &[Claim]) -> Result<(), StoreError> {
+    if claims.is_empty() {
+        return Ok(());
+    }
     let mut insert = db
         .prepare_cached("INSERT INTO claims (id, digest, target, crc) VALUES (?1, ?2, ?3, ?4)")
         .map_err(trouble)?;

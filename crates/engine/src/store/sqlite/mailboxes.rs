@@ -81,6 +81,10 @@ fn put<'m>(
     db: &Connection,
     mailboxes: impl Iterator<Item = &'m Mailbox>,
 ) -> Result<(), StoreError> {
+    let mut mailboxes = mailboxes.peekable();
+    if mailboxes.peek().is_none() {
+        return Ok(());
+    }
     let sql = "INSERT OR REPLACE INTO mailboxes (id, body, crc) VALUES (?1, ?2, ?3)";
     let mut statement = db.prepare_cached(sql).map_err(trouble)?;
     for mailbox in mailboxes {

@@ -88,15 +88,20 @@ impl SqliteStore {
         Ok(Self { db, path, tail, behind, checkpointer, _lock: lock })
     }
 
+    /// Runs a statement that is always the same, and parsed only once.
+    fn say(&self, sql: &'static str) -> Result<(), StoreError> {
+        let mut statement = self.db.prepare_cached(sql).map_err(trouble)?;
+        statement.execute([]).map(drop).map_err(trouble)
+    }
+
     /// Runs one transaction: all of it or nothing.
     fn at_once<R>(
         &mut self,
         work: impl FnOnce(&Self) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
         self.checkpointer.before_commit(&self.db)?;
-        self.db.execute_batch("BEGIN IMMEDIATE").map_err(trouble)?;
-        let written = work(self)
-            .and_then(|done| self.db.execute_batch("COMMIT").map_err(trouble).map(|()| done));
+        self.say("BEGIN IMMEDIATE")?;
+        let written = work(self).and_then(|done| self.say("COMMIT").map(|()| done));
         if written.is_err() && !self.db.is_autocommit() {
             // What cannot be taken back is no longer known for certain.
             self.db

@@ -17,6 +17,9 @@ const COLUMNS: &str = "id, inbox, position, before, at, sender, follows, words, 
 
 /// Adds notices at the end.
 pub fn append(db: &Connection, notices: &[Arc<Notice>]) -> Result<(), StoreError> {
+    if notices.is_empty() {
+        return Ok(());
+    }
     let sql =
         format!("INSERT INTO notices ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)");
     let mut statement = db.prepare_cached(&sql).map_err(trouble)?;

@@ -63,6 +63,11 @@ fn put<T: Serialize>(
     how: How,
     rows: impl Iterator<Item = (u64, T)>,
 ) -> Result<(), StoreError> {
+    // Most batches touch few tables, and finding a statement costs as much as a row.
+    let mut rows = rows.peekable();
+    if rows.peek().is_none() {
+        return Ok(());
+    }
     let verb = match how {
         How::Replace => "INSERT OR REPLACE",
         How::Append => "INSERT",
@@ -77,6 +82,10 @@ fn put<T: Serialize>(
 }
 
 fn delete(db: &Connection, table: &str, ids: impl Iterator<Item = u64>) -> Result<(), StoreError> {
+    let mut ids = ids.peekable();
+    if ids.peek().is_none() {
+        return Ok(());
+    }
     let sql = format!("DELETE FROM {table} WHERE id = ?1");
     let mut statement = db.prepare_cached(&sql).map_err(trouble)?;
     for id in ids {
@@ -87,6 +96,9 @@ fn delete(db: &Connection, table: &str, ids: impl Iterator<Item = u64>) -> Resul
 
 /// Balances stand in columns of their own, where the database checks them once more.
 fn owners(db: &Connection, batch: &Changes) -> Result<(), StoreError> {
+    if batch.owners.is_empty() {
+        return Ok(());
+    }
     let sql = "INSERT OR REPLACE INTO owners (id, body, crc, available, held)
                VALUES (?1, ?2, ?3, ?4, ?5)";
     let mut statement = db.prepare_cached(sql).map_err(trouble)?;
@@ -101,6 +113,9 @@ fn owners(db: &Connection, batch: &Changes) -> Result<(), StoreError> {
 
 /// What moved stands in columns of its own, for people who look into the file.
 fn entries(db: &Connection, batch: &Changes) -> Result<(), StoreError> {
+    if batch.entries.is_empty() {
+        return Ok(());
+    }
     let sql = "INSERT INTO entries (id, body, crc, kind, payer, payee, amount)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     let mut statement = db.prepare_cached(sql).map_err(trouble)?;
@@ -116,6 +131,9 @@ fn entries(db: &Connection, batch: &Changes) -> Result<(), StoreError> {
 }
 
 fn turns(db: &Connection, batch: &Changes) -> Result<(), StoreError> {
+    if batch.turns.is_empty() {
+        return Ok(());
+    }
     let sql = "INSERT OR REPLACE INTO turns (skill, body, crc) VALUES (?1, ?2, ?3)";
     let mut statement = db.prepare_cached(sql).map_err(trouble)?;
     for turn in batch.turns.values() {

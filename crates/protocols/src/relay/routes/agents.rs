@@ -21,8 +21,12 @@ use crate::relay::register::{By, Register};
 use crate::relay::shape::{self, text};
 use crate::relay::{Bad, Code, Failure, ID, LOOKS, examples, record};
 
-/// Agents on one page.
+/// Agents on one page, and the bytes after which it ends.
 const PAGE: i64 = 1_000;
+const PAGE_BYTES: usize = 1 << 20;
+/// Agents looked at together, and for one page; a rare one is found a few pages on.
+const SLICE: u64 = 4_096;
+const LOOKED_AT: u64 = 200_000;
 
 /// `POST /register`: an agent registers itself, or updates itself with its key.
 pub async fn register(
@@ -147,29 +151,49 @@ fn taken(floor: &Floor, refused: Refused) -> Refused {
 pub async fn list(State(floor): State<Floor>, by: Anyone, RawQuery(raw): RawQuery) -> Answered {
     let query = query(&floor, raw.as_deref())?;
     let wanted = Wanted::read(&query).map_err(|bad| malformed(&floor, bad))?;
-    let (mut data, mut next) = (Vec::from(b"["), None);
-    let engine = &floor.engine;
-    engine.look(|world| {
-        let (mut found, mut last) = (0, 0);
-        for id in wanted.after + 1..world.next.agent.0 {
-            let Some(agent) = world.agent(AgentId(id)).filter(|agent| agent.active) else {
-                continue;
-            };
-            if !wanted.fits(&floor, world, agent) {
-                continue;
-            }
-            if found == wanted.limit {
-                next = Some(last.to_string());
-                break;
-            }
-            data.extend_from_slice(if found == 0 { b"" } else { b"," });
-            record::write(&mut data, engine, world, agent, sees_endpoint(&floor, by.caller, agent));
-            (found, last) = (found + 1, id);
-        }
-    });
+    let mut page = Page { data: Vec::from(b"["), found: 0, last: wanted.after, more: true };
+    // In slices, so that whoever writes need not wait for a long list.
+    let last = wanted.after.saturating_add(LOOKED_AT);
+    while page.more && page.last < last {
+        floor.engine.look(|world| page.extend(&floor, world, &wanted, by.caller));
+    }
+    let next = page.more.then(|| page.last.to_string());
+    let mut data = page.data;
     data.push(b']');
     let data = String::from_utf8(data).unwrap_or_default();
-    Ok(refusals::json(200, shape::page(&data, next.as_deref(), engine.now())))
+    Ok(refusals::json(200, shape::page(&data, next.as_deref(), floor.engine.now())))
+}
+
+/// A list in the making.
+struct Page {
+    data: Vec<u8>,
+    found: usize,
+    /// The last agent that was looked at.
+    last: u64,
+    more: bool,
+}
+
+impl Page {
+    /// Looks at the next few agents.
+    fn extend(&mut self, floor: &Floor, world: &World, wanted: &Wanted<'_>, caller: Caller) {
+        let end = world.next.agent.0;
+        let slice = self.last + 1..end.min(self.last + 1 + SLICE);
+        for id in slice {
+            let agent = world.agent(AgentId(id)).filter(|agent| agent.active);
+            let Some(agent) = agent.filter(|agent| wanted.fits(floor, world, agent)) else {
+                self.last = id;
+                continue;
+            };
+            if self.found == wanted.limit || self.data.len() > PAGE_BYTES {
+                return self.more = true;
+            }
+            self.data.extend_from_slice(if self.found == 0 { b"" } else { b"," });
+            let shown = sees_endpoint(floor, caller, agent);
+            record::write(&mut self.data, &floor.engine, world, agent, shown);
+            (self.found, self.last) = (self.found + 1, id);
+        }
+        self.more = self.last + 1 < end;
+    }
 }
 
 /// Which agents are asked for.

@@ -1,5 +1,7 @@
 //! Messages: sent, delivered as far as that is possible now, and looked up.
 
+use std::time::Duration;
+
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
@@ -24,9 +26,9 @@ use crate::relay::{
     Bad, Code, Delivery, Failure, ID, Outcome, examples, live, record, shape, stored,
 };
 
-/// How long the ladder leaves the first try to the request that waits for it: longer than any call
-/// may take, so that nobody is called twice for one message.
-const FIRST_TRY: Millis = Millis::minutes(15);
+/// How much longer than a call may take the ladder leaves the first try to the request that waits
+/// for it, so that nobody is called twice for one message.
+const SPARE: Duration = Duration::from_secs(15);
 
 /// `POST /messages`: durable before it is answered (R39, R44).
 pub async fn post(State(floor): State<Floor>, by: AsEither, Sent(body): Sent) -> Answered {
@@ -65,7 +67,7 @@ async fn accept(floor: Floor, by: AsEither, body: Bytes) -> Answered {
         words: ID,
         body: stored::write(send.envelope.raw(), marks),
         url,
-        first_try: FIRST_TRY,
+        first_try: first_try(&floor, send.stream),
         turn: turn(&send),
         by_operator: by.agent.is_none(),
     };
@@ -146,6 +148,12 @@ async fn slowed(floor: &Floor, pair: (AgentId, AgentId), send: &Send<'_>) -> boo
         tokio::time::sleep(delay).await;
     }
     delay.is_some()
+}
+
+/// How long the first try is this request's own.
+fn first_try(floor: &Floor, stream: bool) -> Millis {
+    let call = floor.egress.patience() + if stream { live::WHOLE } else { Duration::ZERO };
+    Millis(i64::try_from((call + SPARE).as_millis()).unwrap_or(i64::MAX))
 }
 
 /// What makes a repeat of this message recognisable (R47).
