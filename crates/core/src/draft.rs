@@ -244,7 +244,8 @@ impl<'w> Draft<'w> {
         if let Some(url) = url {
             let (news, next_try) = (news.clone(), Some(at.plus(first_try)));
             let (attempts, trouble) = (0, None);
-            let push = Push { notice: id, to, position, url, news, attempts, next_try, trouble };
+            let push =
+                Push { notice: id, to, position, at, url, news, attempts, next_try, trouble };
             self.pushes.insert(id, Some(push));
         }
         let notice = Notice { id, to, position, before, at, news };

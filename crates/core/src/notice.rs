@@ -53,6 +53,9 @@ pub struct Push {
     /// Place in that inbox; 0 outside any inbox.
     #[serde(default)]
     pub position: u64,
+    /// When it was told.
+    #[serde(default)]
+    pub at: Timestamp,
     pub url: String,
     pub news: News,
     pub attempts: u32,

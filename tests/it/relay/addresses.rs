@@ -102,6 +102,21 @@ async fn a_name_that_looks_like_another_is_taken() {
     assert_eq!(state(&hub).await, before);
     // Another host is another name.
     hub.join("modem@elsewhere").await;
+    // A capital letter may look like what a small one does not, also when it comes later.
+    hub.join("alice@chorus").await;
+    let taken = hub.post("/relay/register", None, &registration("aIice@chorus")).await;
+    assert_error(&taken, 409, "ERR_AGENT_ID_TAKEN");
+    let eve = hub.join("aiice@chorus").await;
+    for id in ["AIice@chorus", "aIiCE@chorus"] {
+        let taken = hub.post("/relay/register", Some(&eve.key), &registration(id)).await;
+        assert_error(&taken, 409, "ERR_AGENT_ID_TAKEN");
+    }
+    assert_eq!(hub.record("aiice@chorus").await["agent_id"], "aiice@chorus");
+    hub.post("/relay/register", Some(&eve.key), &registration("Aiice@chorus")).await.expect(200);
+    // Who was first goes on as it was.
+    let ian = hub.join("Ian@chorus").await;
+    hub.join("lan@chorus").await;
+    hub.post("/relay/register", Some(&ian.key), &registration("Ian@chorus")).await.expect(200);
     hub.stop().await;
 }
 

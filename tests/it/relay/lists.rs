@@ -119,6 +119,12 @@ async fn a_cursor_leads_to_the_rest_and_only_where_there_is_one() {
         let reply = hub.get(&format!("/relay/agents{query}"), None).await.expect(200);
         assert!(reply.json().pointer("/metadata/next_cursor").is_none(), "{query} {}", reply.text);
     }
+    // Nor does one that nobody was given.
+    for cursor in [u64::MAX, u64::MAX - 1, u64::MAX - 4_096, 1 << 63, 6] {
+        let reply = hub.get(&format!("/relay/agents?cursor={cursor}"), None).await.expect(200);
+        assert_eq!(reply.at("/data"), json!([]), "{cursor}");
+        assert!(reply.json().pointer("/metadata/next_cursor").is_none(), "{cursor} {}", reply.text);
+    }
     hub.stop().await;
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::kit::{Event, Peer, turn};
 use super::looks::trace;
-use crate::kit::{Behaviour, Reply, TestHub, Worker};
+use crate::kit::{Behaviour, Reply, TestHub, Worker, together};
 
 /// The shortest delay there is.
 const LEAST: Duration = Duration::from_millis(500);
@@ -118,6 +118,32 @@ async fn a_slowed_message_is_marked_wherever_it_goes() {
             "nothing is dropped, nothing reordered"
         );
         assert_eq!(event.data.get("loop_guard").is_some(), n == 4);
+    }
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slowed_message_goes_where_its_receiver_is_when_the_wait_is_over() {
+    let hub = TestHub::serve(&[]).await;
+    let worker = Worker::start(Behaviour::Say(200, "{}".to_owned())).await;
+    let alice = hub.join("alice@chorus").await;
+    let called = hub.join_at("called@chorus", &worker.url).await;
+    for n in 1..=3 {
+        hub.mail(&alice, &called, &turn(&alice.id, "again", "c", n)).await.expect(200);
+    }
+    // These wait half a second, one, two and four; meanwhile the receiver opens its inbox.
+    let slowed = together((4..=7).map(async |n| {
+        let started = Instant::now();
+        let reply = hub.mail(&alice, &called, &turn(&alice.id, "again", "c", n)).await;
+        (started.elapsed(), reply.expect(200))
+    }));
+    let (slowed, mut inbox) = tokio::join!(slowed, hub.inbox(&called));
+    let (_, last) = slowed.iter().max_by_key(|(took, _)| *took).expect("four of them");
+    assert_eq!(last.str("/data/delivery"), "delivered_sse", "{}", last.text);
+    loop {
+        if inbox.message().await.data["trace_id"] == trace(last) {
+            break;
+        }
     }
     hub.stop().await;
 }

@@ -1,5 +1,7 @@
 //! The same message twice is one message: turns and idempotency keys (R47, R48).
 
+use std::time::Duration;
+
 use rialto_hub::config::Posture;
 use serde_json::{Value, json};
 
@@ -97,6 +99,49 @@ async fn after_a_failure_a_repeated_turn_is_one_new_try_of_the_same_message() {
     let standing = hub.standing(&alice, &trace(&first)).await.expect(200);
     assert_eq!(standing.at("/data/attempts"), 3);
     assert_eq!(hub.pushes(), []);
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repeats_of_a_turn_that_is_being_tried_wait_for_the_same_end() {
+    let hub = TestHub::serve(&[]).await;
+    let worker = Worker::start(Behaviour::Say(500, String::new())).await;
+    let alice = hub.join("alice@chorus").await;
+    let bob = hub.join_at("bob@chorus", &worker.url).await;
+    let said = turn(&alice.id, "hello", "c", 1);
+    hub.mail(&alice, &bob, &said).await.expect(200);
+    // One after a failure, and many more while its receiver thinks.
+    worker.behave(Behaviour::Dawdle(Duration::from_secs(2)));
+    let many = async || {
+        worker.heard(2).await;
+        together((0..20).map(|_| hub.mail(&alice, &bob, &said))).await
+    };
+    let (one, others) = tokio::join!(hub.mail(&alice, &bob, &said), many());
+    assert_eq!(one.str("/data/delivery"), "delivered", "{}", one.text);
+    for other in &others {
+        assert_eq!((other.status, other.at("/data")), (200, one.at("/data")));
+    }
+    assert_eq!(worker.got().len(), 2, "the receiver was called once for all of them");
+    let standing = hub.standing(&alice, &trace(&one)).await.expect(200);
+    assert_eq!(standing.at("/data/attempts"), 2);
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_of_another_protocols_path_is_a_new_one_here() {
+    let hub = TestHub::serve(&[]).await;
+    let alice = hub.join("alice@chorus").await;
+    let body = json!({"agent_id": "alice@chorus", "agent_card": null});
+    for path in ["/relay/register", "/relay/register"] {
+        hub.post_once(path, Some(&alice.key), "k", &body).await.expect(200);
+    }
+    let other = hub.post_once("/registry/register", Some(&alice.key), "k", &body).await;
+    assert_eq!(other.header("idempotency-replayed"), None, "{}", other.text);
+    assert_eq!(other.status, 400, "it is no registration there: {}", other.text);
+    // At the root it is the same path as with the prefix.
+    let sent = message(&alice.id, &alice.id, "hello");
+    let first = hub.post_once("/relay/messages", Some(&alice.key), "m", &sent).await.expect(202);
+    assert_same(&hub.post_once("/messages", Some(&alice.key), "m", &sent).await, &first);
     hub.stop().await;
 }
 
@@ -245,7 +290,7 @@ async fn a_key_has_at_most_256_characters_and_a_refusal_does_not_use_it_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_key_ten_times_at_once_is_one_message_and_one_call() {
     let hub = TestHub::serve(&[]).await;
-    let dawdling = Behaviour::Dawdle(std::time::Duration::from_millis(200));
+    let dawdling = Behaviour::Dawdle(Duration::from_millis(200));
     let worker = Worker::start(dawdling).await;
     let [alice, bob, _] = three(&hub).await;
     let dave = hub.join_at("dave@chorus", &worker.url).await;

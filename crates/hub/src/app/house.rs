@@ -11,7 +11,7 @@ use rialto_protocols::ALL;
 use rialto_protocols::face::{Face, Floor, Listed, Reach, Trouble as FaceTrouble};
 
 use super::openapi::listed;
-use crate::edge::{Class, Express, House, Kind, Trouble};
+use crate::edge::{Class, Express, House, Kind, Reading, Trouble};
 use crate::v1::problem::Problem;
 
 /// All paths of this hub.
@@ -87,7 +87,10 @@ fn express(floor: &Floor) -> HashMap<String, (&'static str, Express)> {
         for door in face.express() {
             for path in [format!("/{}{}", face.id(), door.path), door.path.to_owned()] {
                 let (floor, handler) = (floor.clone(), door.handler);
-                let serve = Arc::new(move |headers, body| handler(floor.clone(), headers, body));
+                let serve = Arc::new(move |headers, body: Reading| {
+                    let body = Box::pin(async move { body.await.map_err(translate) });
+                    handler(floor.clone(), headers, body)
+                });
                 let (route, unless) = (Arc::from(path.as_str()), door.unless);
                 doors.insert(path, (door.method, Express { route, unless, serve }));
             }

@@ -25,6 +25,9 @@ use super::request_id::RequestId;
 use super::trace;
 use crate::telemetry::{Route, Verb};
 
+/// A body that is read once somebody waits for it.
+pub type Reading = Pin<Box<dyn Future<Output = Result<Bytes, Trouble>> + Send>>;
+
 /// An answer in the making.
 pub type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
@@ -35,7 +38,7 @@ pub struct Express {
     pub route: Arc<str>,
     /// Requests with one of these headers take the main door.
     pub unless: &'static [&'static str],
-    pub serve: Arc<dyn Fn(HeaderMap, Bytes) -> Answering + Send + Sync>,
+    pub serve: Arc<dyn Fn(HeaderMap, Reading) -> Answering + Send + Sync>,
 }
 
 impl Front {
@@ -45,6 +48,8 @@ impl Front {
         let headers = request.headers();
         let odd = headers.contains_key(header::TRANSFER_ENCODING)
             || headers.contains_key(trace::HEADER)
+            // Who asks before it sends a body is told about a bad key before it does.
+            || headers.contains_key(header::EXPECT)
             || express.unless.iter().any(|name| headers.contains_key(*name));
         (!odd && request.body().size_hint().exact().is_some()).then_some(express)
     }
@@ -65,17 +70,19 @@ impl Front {
         let class = Class { public: false, kind: Kind::Write };
         let verdict = self.judge(&request, class);
         let (head, body) = request.into_parts();
-        let arrived = match verdict {
-            Ok(Verdict::Pass) => {
-                let whole = tokio::time::timeout(self.body_timeout, whole(body)).await;
-                whole.unwrap_or(Err(Trouble::TooSlow))
-            }
+        let passed = match verdict {
+            Ok(Verdict::Pass) => Ok(()),
             // Only an OPTIONS request asks that, and none has an express door.
             Ok(Verdict::Preflight(_)) => Err(Trouble::Broken),
             Err(trouble) => Err(trouble),
         };
-        let response = match arrived {
-            Ok(body) => {
+        let response = match passed {
+            Ok(()) => {
+                let patience = self.body_timeout;
+                let body: Reading = Box::pin(async move {
+                    let whole = tokio::time::timeout(patience, whole(body)).await;
+                    whole.unwrap_or(Err(Trouble::TooSlow))
+                });
                 let answer = AssertUnwindSafe((express.serve)(head.headers, body)).catch_unwind();
                 answer.await.unwrap_or_else(|panic| {
                     error!(request_id = %visit.id, what = text_of(&panic), "a handler panicked");

@@ -34,7 +34,7 @@ mod trace;
 mod tests;
 
 pub use accept::{bind, serve};
-pub use express::{Answering, Express};
+pub use express::{Answering, Express, Reading};
 pub use front::{Front, Fronted};
 pub use hosts::Hosts;
 pub use house::{Class, House, Kind, Trouble};

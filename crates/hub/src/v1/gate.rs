@@ -69,6 +69,10 @@ fn finish(mut answer: Response, id: Option<&RequestId>) -> Response {
 struct Ours;
 
 impl Words for Ours {
+    fn realm(&self) -> &'static str {
+        "v1"
+    }
+
     fn key_too_long(&self) -> Response {
         let text = "Idempotency-Key must have 1 to 256 characters";
         Problem::field("Idempotency-Key", text).into_response()

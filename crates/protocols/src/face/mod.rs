@@ -81,8 +81,11 @@ pub struct Express {
     pub path: &'static str,
     /// Requests with one of these headers take the usual way.
     pub unless: &'static [&'static str],
-    pub handler: fn(Floor, HeaderMap, Bytes) -> Answering,
+    pub handler: fn(Floor, HeaderMap, Reading) -> Answering,
 }
+
+/// A body that is read once somebody waits for it: a caller without a good key is refused first.
+pub type Reading = Pin<Box<dyn Future<Output = Result<Bytes, Trouble>> + Send>>;
 
 /// An answer in the making.
 pub type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;

@@ -39,6 +39,10 @@ pub struct Running(Arc<std::sync::Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<(
 
 /// What a protocol adds: who calls when no key is shown, its refusals, and what must not be kept.
 pub trait Words: Send + Sync {
+    /// Where its paths are its own: a key that was used for another protocol's path of the same
+    /// name is a new one here.
+    fn realm(&self) -> &'static str;
+
     fn key_too_long(&self) -> Response;
     fn other_content(&self) -> Response;
     fn trouble(&self, trouble: Trouble) -> Response;
@@ -70,7 +74,10 @@ pub async fn at_most_once(
     let caller = principal(floor, &parts.headers).or_else(|| words.principal(&body));
     let path = parts.uri.path().as_bytes();
     let query = parts.uri.query().unwrap_or_default().as_bytes();
-    let scope = Digest::of(&[b"once", caller.unwrap_or_default().as_bytes(), path, key.as_bytes()]);
+    // The path is what the protocol calls it: the same with its prefix and at the root, and not the
+    // same as that of another protocol.
+    let (realm, caller) = (words.realm().as_bytes(), caller.unwrap_or_default());
+    let scope = Digest::of(&[b"once", realm, caller.as_bytes(), path, key.as_bytes()]);
     let once = Idempotency { scope, request: Digest::of(&[&body, query]) };
 
     let _leaving = Leaving { running: &floor.running, scope };

@@ -273,6 +273,10 @@ fn once_each(router: Router, floor: &Floor) -> Router {
 }
 
 impl Words for Registry {
+    fn realm(&self) -> &'static str {
+        "registry"
+    }
+
     fn key_too_long(&self) -> Response {
         let message = "Idempotency-Key must have 1 to 256 characters".to_owned();
         let field = "Idempotency-Key".to_owned();

@@ -127,6 +127,14 @@ impl<'a> Address<'a> {
         skeleton(name).chain(['@']).chain(self.host().chars()).collect()
     }
 
+    /// The same for the name as it was typed, where it can look like more than in lower case: a
+    /// capital I is taken for a small L.
+    pub fn shown_skeleton(&self) -> String {
+        let typed: String = skeleton(self.name()).collect();
+        let typed = typed.to_lowercase();
+        skeleton(&typed).chain(['@']).chain(self.host().chars()).collect()
+    }
+
     /// Whether the host is one of the hub's own.
     pub fn is_reserved_host(&self) -> bool {
         RESERVED_HOSTS.contains(&self.host())

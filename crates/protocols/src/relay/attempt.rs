@@ -1,14 +1,18 @@
 //! The first try at a receiver's endpoint, whose end the sender waits for.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rialto_core::id::NoticeId;
 use rialto_core::notice::Push;
 use rialto_core::time::Timestamp;
 use rialto_engine::delivery::{self, Arrived, Courier, Verdict, retry};
+use tokio::sync::watch;
 
 use super::codes::Code;
 use super::courier::{RelayCourier, is_gone, said};
+use super::delivery::Outcome;
 use crate::face::Floor;
 
 /// How a try ended.
@@ -26,19 +30,86 @@ pub enum Ended {
     Read,
 }
 
-/// Tries once and records what came of it. A sender that goes away does not stop it.
+impl Ended {
+    /// The same as its sender is told.
+    pub fn outcome(&self) -> Outcome<'_> {
+        match self {
+            Self::Delivered { reply } => Outcome::Delivered { reply },
+            Self::Failed { code, detail } => Outcome::Failed { code: *code, detail },
+            Self::Read => Outcome::Presented,
+        }
+    }
+}
+
+/// Tries that are under way, so that whoever asks again meanwhile waits for the same end.
+#[derive(Debug, Default)]
+pub struct Tries(Mutex<HashMap<NoticeId, watch::Receiver<Option<Ended>>>>);
+
+impl Tries {
+    /// The end of a try that is under way.
+    fn of(&self, notice: NoticeId) -> Option<watch::Receiver<Option<Ended>>> {
+        self.lock().get(&notice).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<NoticeId, watch::Receiver<Option<Ended>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tries once and records what came of it, or waits for the try that is under way. A sender that
+/// goes away does not stop it.
 pub async fn attempt(floor: &Floor, notice: NoticeId) -> Ended {
-    let floor = floor.clone();
-    let trying = tokio::spawn(async move {
-        let Some(push) = floor.engine.look(|world| world.push(notice).cloned()) else {
-            return Ended::Read;
-        };
-        once(&floor, &push).await
-    });
-    trying.await.unwrap_or_else(|_| Ended::Failed {
+    let end = match floor.relay.tries.lock().entry(notice) {
+        Entry::Occupied(under_way) => under_way.get().clone(),
+        Entry::Vacant(place) => {
+            let (told, end) = watch::channel(None);
+            place.insert(end.clone());
+            let trying = Trying { floor: floor.clone(), notice };
+            tokio::spawn(async move {
+                let ended = trying.run().await;
+                drop(trying);
+                told.send_replace(Some(ended));
+            });
+            end
+        }
+    };
+    heard(end).await
+}
+
+/// The end of a try that is under way, if there is one.
+pub async fn under_way(floor: &Floor, notice: NoticeId) -> Option<Ended> {
+    let end = floor.relay.tries.of(notice)?;
+    Some(heard(end).await)
+}
+
+async fn heard(mut end: watch::Receiver<Option<Ended>>) -> Ended {
+    let ended = end.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
+    ended.unwrap_or_else(|| Ended::Failed {
         code: Code::AgentUnreachable,
         detail: kept("the hub made a mistake", None),
     })
+}
+
+/// A try. It leaves the list however it ends, also by a panic.
+struct Trying {
+    floor: Floor,
+    notice: NoticeId,
+}
+
+impl Trying {
+    async fn run(&self) -> Ended {
+        let push = self.floor.engine.look(|world| world.push(self.notice).cloned());
+        match push {
+            Some(push) => once(&self.floor, &push).await,
+            None => Ended::Read,
+        }
+    }
+}
+
+impl Drop for Trying {
+    fn drop(&mut self) {
+        self.floor.relay.tries.lock().remove(&self.notice);
+    }
 }
 
 async fn once(floor: &Floor, push: &Arc<Push>) -> Ended {

@@ -20,8 +20,9 @@ impl Courier for RelayCourier {
     fn letter(&self, engine: &Engine, push: &Push, _job: Option<&Job>) -> Option<Letter> {
         let News::Message { words, body, .. } = &push.news else { return None };
         let agent = push.to.filter(|_| *words == ID)?;
-        // What has been read in the meantime needs no second way.
-        if engine.read_to(agent) >= push.position {
+        // What has been read in the meantime needs no second way, and what has expired none at all.
+        let expired = push.at.plus(self.floor.relay.settings.retention) <= engine.now();
+        if expired || engine.read_to(agent) >= push.position {
             return None;
         }
         let format =

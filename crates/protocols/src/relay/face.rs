@@ -247,6 +247,10 @@ fn once_each(router: Router, floor: &Floor) -> Router {
 }
 
 impl Words for Relay {
+    fn realm(&self) -> &'static str {
+        "relay"
+    }
+
     fn key_too_long(&self) -> Response {
         let failure = Failure {
             field: Some("Idempotency-Key".into()),

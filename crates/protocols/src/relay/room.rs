@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use rialto_engine::secret::HubSecret;
 
+use super::attempt::Tries;
 use super::loop_guard::LoopGuard;
 use super::settings::Settings;
 use super::trace::Traces;
@@ -14,6 +15,7 @@ pub struct Room {
     pub settings: Settings,
     pub traces: Traces,
     pub loop_guard: LoopGuard,
+    pub tries: Tries,
     pub tally: Tally,
     pub started: Instant,
 }
@@ -24,6 +26,7 @@ impl Room {
             settings,
             traces: Traces::new(secret.derive("rialto relay trace v1", "hub")),
             loop_guard: LoopGuard::default(),
+            tries: Tries::default(),
             tally: Tally::default(),
             started: Instant::now(),
         }

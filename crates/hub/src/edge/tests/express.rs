@@ -23,6 +23,7 @@ async fn what_is_out_of_the_ordinary_takes_the_main_door() {
     let hub = Hub::start(patient());
     for headers in [
         "X-Slow: 1\r\n",
+        "Expect: something\r\n",
         "traceparent: 00-00000000000000000000000000000001-0000000000000001-00\r\n",
     ] {
         let answer = hub.ask(&post(headers, "1234")).await;
@@ -69,4 +70,12 @@ async fn a_body_that_comes_in_pieces_is_put_together() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     assert!(client.rest().await.ends_with("express 9"));
+}
+
+#[tokio::test]
+async fn whoever_is_refused_for_its_key_is_told_before_its_body_comes() {
+    let hub = Hub::start(patient());
+    let mut client = hub.connect().await;
+    client.send(&with("POST", "/express", "X-Refused: 1\r\nContent-Length: 9\r\n")).await;
+    assert!(client.rest().await.starts_with("HTTP/1.1 401"));
 }

@@ -203,7 +203,13 @@ impl House for TestHouse {
             serve: Arc::new(|headers, body| {
                 Box::pin(async move {
                     assert!(!headers.contains_key("x-panic"), "a mistake");
-                    format!("express {}", body.len()).into_response()
+                    if headers.contains_key("x-refused") {
+                        return StatusCode::UNAUTHORIZED.into_response();
+                    }
+                    match body.await {
+                        Ok(body) => format!("express {}", body.len()).into_response(),
+                        Err(trouble) => TestHouse.trouble("/express", trouble),
+                    }
                 })
             }),
         })

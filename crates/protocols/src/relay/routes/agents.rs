@@ -7,6 +7,7 @@ use rialto_core::agent::{Agent, Liveness};
 use rialto_core::answer::Answer;
 use rialto_core::command::{Actor, Command, Enrol};
 use rialto_core::id::AgentId;
+use rialto_core::refusal::Refusal;
 use rialto_core::world::World;
 use rialto_engine::keys::{Key, Kind};
 
@@ -19,7 +20,7 @@ use crate::relay::proof::{Anyone, AsEither, AsOperator, Named, Sent, Shown, list
 use crate::relay::refusals::{self, Refused};
 use crate::relay::register::{By, Register};
 use crate::relay::shape::{self, text};
-use crate::relay::{Bad, Code, Failure, ID, LOOKS, examples, record};
+use crate::relay::{Address, Bad, Code, Failure, ID, LOOKS, examples, record};
 
 /// Agents on one page, and the bytes after which it ends.
 const PAGE: i64 = 1_000;
@@ -109,6 +110,9 @@ async fn enrol(
     let mut names = aliases(ID, &native, wire.address.name());
     // Two names that look alike are one name to a reader (R20).
     names.push((LOOKS, wire.address.skeleton()));
+    if looks_like_another(floor, &wire.address) {
+        return Err(taken(floor, failed(floor, Refusal::IdTaken.into())));
+    }
     let liveness = if wire.endpoint.is_some() { Liveness::Reached } else { Liveness::Polls };
     let order = Enrol {
         actor,
@@ -133,6 +137,18 @@ async fn enrol(
     Ok(Enrolled { agent, new, fresh: (new || rotate) && !ran.replayed })
 }
 
+/// Whether an address, as it is going to be shown, looks like that of another agent (R20). One that
+/// is shown like that already goes on as it is.
+fn looks_like_another(floor: &Floor, address: &Address<'_>) -> bool {
+    floor.engine.look(|world| {
+        let own = world.agent_named(ID, address.canonical());
+        let shown = own.and_then(|id| world.agent(id)).map(|agent| record::address(world, agent));
+        let other =
+            world.agent_named(LOOKS, &address.shown_skeleton()).filter(|id| Some(*id) != own);
+        other.is_some() && shown != Some(address.shown())
+    })
+}
+
 /// An id that is taken is told how it can be had.
 fn taken(floor: &Floor, refused: Refused) -> Refused {
     if refused.code() != Code::AgentIdTaken {
@@ -151,13 +167,15 @@ fn taken(floor: &Floor, refused: Refused) -> Refused {
 pub async fn list(State(floor): State<Floor>, by: Anyone, RawQuery(raw): RawQuery) -> Answered {
     let query = query(&floor, raw.as_deref())?;
     let wanted = Wanted::read(&query).map_err(|bad| malformed(&floor, bad))?;
-    let mut page = Page { data: Vec::from(b"["), found: 0, last: wanted.after, more: true };
+    // Nobody comes after the newest agent, whatever a cursor says.
+    let after = wanted.after.min(floor.engine.look(|world| world.next.agent.0));
+    let mut page = Page { data: Vec::from(b"["), found: 0, last: after, rest: Rest::Unseen };
     // In slices, so that whoever writes need not wait for a long list.
-    let last = wanted.after.saturating_add(LOOKED_AT);
-    while page.more && page.last < last {
+    let last = after + LOOKED_AT;
+    while page.rest == Rest::Unseen && page.last < last {
         floor.engine.look(|world| page.extend(&floor, world, &wanted, by.caller));
     }
-    let next = page.more.then(|| page.last.to_string());
+    let next = (page.rest != Rest::None).then(|| page.last.to_string());
     let mut data = page.data;
     data.push(b']');
     let data = String::from_utf8(data).unwrap_or_default();
@@ -170,7 +188,17 @@ struct Page {
     found: usize,
     /// The last agent that was looked at.
     last: u64,
-    more: bool,
+    rest: Rest,
+}
+
+/// What comes after a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    /// There may be more, and there is room for it.
+    Unseen,
+    /// There is more, and no room for it.
+    Full,
+    None,
 }
 
 impl Page {
@@ -185,14 +213,14 @@ impl Page {
                 continue;
             };
             if self.found == wanted.limit || self.data.len() > PAGE_BYTES {
-                return self.more = true;
+                return self.rest = Rest::Full;
             }
             self.data.extend_from_slice(if self.found == 0 { b"" } else { b"," });
             let shown = sees_endpoint(floor, caller, agent);
             record::write(&mut self.data, &floor.engine, world, agent, shown);
             (self.found, self.last) = (self.found + 1, id);
         }
-        self.more = self.last + 1 < end;
+        self.rest = if self.last + 1 < end { Rest::Unseen } else { Rest::None };
     }
 }
 

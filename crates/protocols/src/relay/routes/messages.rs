@@ -14,9 +14,9 @@ use rialto_core::time::Millis;
 use rialto_core::world::World;
 
 use super::{Answered, failed, refuse};
-use crate::face::{Answering, Floor};
+use crate::face::{Answering, Floor, Reading};
 use crate::kit::ijson;
-use crate::relay::attempt::{Ended, attempt};
+use crate::relay::attempt::{attempt, under_way};
 use crate::relay::event::Marks;
 use crate::relay::loop_guard::Said;
 use crate::relay::proof::{AsEither, Sent, listed};
@@ -36,12 +36,16 @@ pub async fn post(State(floor): State<Floor>, by: AsEither, Sent(body): Sent) ->
 }
 
 /// The same by the express door.
-pub fn express(floor: Floor, headers: HeaderMap, body: Bytes) -> Answering {
+pub fn express(floor: Floor, headers: HeaderMap, body: Reading) -> Answering {
     Box::pin(async move {
         let by = AsEither::of(&floor, &headers);
-        match by {
-            Ok(by) => accept(floor, by, body).await.into_response(),
-            Err(refused) => refused.rejected().into_response(),
+        let by = match by {
+            Ok(by) => by,
+            Err(refused) => return refused.rejected().into_response(),
+        };
+        match body.await {
+            Ok(body) => accept(floor, by, body).await.into_response(),
+            Err(trouble) => refuse(&floor, refusals::trouble(&trouble)).rejected().into_response(),
         }
     })
 }
@@ -52,13 +56,18 @@ async fn accept(floor: Floor, by: AsEither, body: Bytes) -> Answered {
     let send = Send::read(&json, &floor.relay.settings.host);
     let send = send.map_err(|bad| rejected(bad.into()))?;
     let parties = floor.engine.look(|world| Parties::of(world, by, &send)).map_err(rejected)?;
+    let loop_guard = slowed(&floor, (parties.from, parties.to), &send).await;
+    // Who waited finds the receiver as it is now: it may have moved, or opened or closed its inbox.
+    let parties = match loop_guard {
+        true => floor.engine.look(|world| Parties::of(world, by, &send)).map_err(rejected)?,
+        false => parties,
+    };
     let Parties { from, to, .. } = parties;
     let heard = floor.engine.is_heard(to);
     let url = parties.endpoint.filter(|_| !heard);
     if !heard && url.is_none() && floor.relay.settings.refuse_offline && parties.at_home {
         return Ok(offline(&floor));
     }
-    let loop_guard = slowed(&floor, (from, to), &send).await;
     let marks = Marks { by_operator: by.agent.is_none(), loop_guard, ..Marks::default() };
     let calls = url.is_some();
     let order = SendMessage {
@@ -88,9 +97,7 @@ async fn accept(floor: Floor, by: AsEither, body: Bytes) -> Answered {
         false => None,
     };
     let outcome = match &ended {
-        Some(Ended::Delivered { reply }) => Outcome::Delivered { reply },
-        Some(Ended::Failed { code, detail }) => Outcome::Failed { code: *code, detail },
-        Some(Ended::Read) => Outcome::Presented,
+        Some(ended) => ended.outcome(),
         None if heard => Outcome::Presented,
         None => Outcome::Queued,
     };
@@ -179,25 +186,25 @@ async fn again(floor: &Floor, notice: NoticeId) -> Answered {
     let message = message.map_err(|failure| failed(floor, failure))?;
     let loop_guard = message.as_ref().is_some_and(|message| message.was_slowed());
     let lost = message.is_some_and(|message| message.lost_its_try(floor));
+    // The first one may still be at the receiver's endpoint: then its end is the answer.
+    let joined = under_way(floor, notice).await;
     let state = crate::relay::state::of(floor, notice).await;
     let state = state.map_err(|failure| failed(floor, failure))?;
     use crate::relay::state::State;
-    let tried;
-    let outcome = match &state {
-        State::Queued if !lost => Outcome::Queued,
-        State::Failed { .. } | State::Queued => {
-            tried = attempt(floor, notice).await;
-            match &tried {
-                Ended::Delivered { reply } => Outcome::Delivered { reply },
-                Ended::Failed { code, detail } => Outcome::Failed { code: *code, detail },
-                Ended::Read => Outcome::Presented,
-            }
+    let tried = match (joined, &state) {
+        (Some(ended), _) => Some(ended),
+        (None, State::Failed { .. }) => Some(attempt(floor, notice).await),
+        (None, State::Queued) if lost => Some(attempt(floor, notice).await),
+        (None, _) => None,
+    };
+    let outcome = match (&tried, &state) {
+        (Some(ended), _) => ended.outcome(),
+        (None, State::Delivered { reply: Some(reply), .. })
+        | (None, State::Acked { reply: Some(reply), .. }) => Outcome::Delivered { reply },
+        (None, State::Delivered { .. } | State::Presented | State::Acked { .. }) => {
+            Outcome::Presented
         }
-        State::Delivered { reply: Some(reply), .. } | State::Acked { reply: Some(reply), .. } => {
-            Outcome::Delivered { reply }
-        }
-        State::Delivered { .. } | State::Presented | State::Acked { .. } => Outcome::Presented,
-        State::Expired => Outcome::Queued,
+        (None, State::Queued | State::Failed { .. } | State::Expired) => Outcome::Queued,
     };
     let mut answer = told(floor, notice, outcome, loop_guard);
     let replayed = axum::http::HeaderValue::from_static("true");
