@@ -2,7 +2,6 @@
 
 pub mod mailbox;
 
-use crate::agent::Agent;
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
 use crate::command::SendMessage;
@@ -86,7 +85,7 @@ pub fn block(
         }
         _ => return Ok(Answer::Done),
     }
-    draft.put_agent(Agent { ..own });
+    draft.put_agent(own);
     draft.event(Event::AgentUpdated { agent });
     Ok(Answer::Done)
 }

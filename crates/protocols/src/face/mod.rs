@@ -5,6 +5,7 @@ pub mod naming;
 pub mod once;
 pub mod route;
 pub mod sent;
+pub mod stopping;
 
 use std::collections::HashMap;
 use std::pin::Pin;

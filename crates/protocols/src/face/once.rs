@@ -7,10 +7,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
-use axum::middleware::Next;
+use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use rialto_core::alias::Digest;
 use rialto_core::command::Command;
@@ -50,6 +51,24 @@ pub trait Words: Send + Sync {
     fn without_secrets(&self, body: &str) -> String;
     /// The caller a body names, for hubs that take its word.
     fn principal(&self, body: &[u8]) -> Option<String>;
+}
+
+/// Has the requests of a protocol that carry a key run once.
+pub fn once_each(router: Router, floor: &Floor, words: &'static dyn Words) -> Router {
+    let floor = floor.clone();
+    router.layer(from_fn(move |request: Request, next: Next| {
+        let floor = floor.clone();
+        async move {
+            if !request.headers().contains_key(HEADER) {
+                return next.run(request).await;
+            }
+            // A key that works no longer is told so, and gets nothing it was told before.
+            match Caller::read(&floor.engine, request.headers()) {
+                Err(_) | Ok(Caller::Former(_)) => next.run(request).await,
+                Ok(_) => at_most_once(&floor, words, request, next).await,
+            }
+        }
+    }))
 }
 
 /// Runs a request at most once for its key.

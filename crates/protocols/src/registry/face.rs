@@ -3,8 +3,6 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::Request;
-use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use rialto_core::alias::Protocol;
@@ -14,8 +12,7 @@ use super::codes::{self, Failure};
 use super::courier::RegistryCourier;
 use super::routes::{agents, discover, jobs, money, results};
 use super::{ID, examples};
-use crate::face::caller::Caller;
-use crate::face::once::{Words, at_most_once};
+use crate::face::once::{Words, once_each};
 use crate::face::route::{listed, router};
 use crate::face::{Face, Floor, Listed, Reach, Route, Trouble, naming};
 use crate::kit::fields::Malformed;
@@ -217,13 +214,13 @@ impl Face for Registry {
     }
 
     fn routes(&self, floor: &Floor) -> Router {
-        once_each(router(TABLE.iter(), floor.clone()), floor)
+        once_each(router(TABLE.iter(), floor.clone()), floor, &Registry)
     }
 
     fn root_routes(&self, floor: &Floor) -> Router {
         // Two protocols register at the root; the front door tells them apart.
         let rows = TABLE.iter().filter(|row| row.at_root && row.path != "/register");
-        once_each(router(rows, floor.clone()), floor)
+        once_each(router(rows, floor.clone()), floor, &Registry)
     }
 
     fn listed(&self) -> Vec<Listed> {
@@ -255,21 +252,6 @@ impl Face for Registry {
     fn alias(&self, home: Protocol, native: &str, _name: &str) -> Option<String> {
         Some(naming::uuid(home, native).to_string())
     }
-}
-
-/// Requests with an idempotency key run once.
-fn once_each(router: Router, floor: &Floor) -> Router {
-    let floor = floor.clone();
-    router.layer(from_fn(move |request: Request, next: Next| {
-        let floor = floor.clone();
-        async move {
-            // A key that works no longer is told so, and gets nothing it was told before.
-            match Caller::read(&floor.engine, request.headers()) {
-                Err(_) | Ok(Caller::Former(_)) => next.run(request).await,
-                Ok(_) => at_most_once(&floor, &Registry, request, next).await,
-            }
-        }
-    }))
 }
 
 impl Words for Registry {

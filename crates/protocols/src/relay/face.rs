@@ -3,8 +3,6 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::Request;
-use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
 use rialto_core::alias::Protocol;
@@ -15,8 +13,7 @@ use super::courier::RelayCourier;
 use super::refusals::{self, Refused};
 use super::routes::{agents, blocks, history, inbox, messages, overview, receive};
 use super::{BODY_MAX, Code, Failure, ID, examples};
-use crate::face::caller::Caller;
-use crate::face::once::{self, Words, at_most_once};
+use crate::face::once::{self, Words, once_each};
 use crate::face::route::{listed, router};
 use crate::face::{Express, Face, Floor, Listed, Reach, Route, Trouble, naming};
 use crate::kit::ijson::{self, Json, Kind};
@@ -170,13 +167,13 @@ impl Face for Relay {
     }
 
     fn routes(&self, floor: &Floor) -> Router {
-        once_each(router(TABLE.iter(), floor.clone()), floor)
+        once_each(router(TABLE.iter(), floor.clone()), floor, &Relay)
     }
 
     fn root_routes(&self, floor: &Floor) -> Router {
         // Two protocols register at the root; the front door tells them apart.
         let rows = TABLE.iter().filter(|row| row.at_root && row.path != "/register");
-        once_each(router(rows, floor.clone()), floor)
+        once_each(router(rows, floor.clone()), floor, &Relay)
     }
 
     fn listed(&self) -> Vec<Listed> {
@@ -226,24 +223,6 @@ impl Face for Relay {
 fn now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     Timestamp(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
-}
-
-/// Requests with an idempotency key run once.
-fn once_each(router: Router, floor: &Floor) -> Router {
-    let floor = floor.clone();
-    router.layer(from_fn(move |request: Request, next: Next| {
-        let floor = floor.clone();
-        async move {
-            if !request.headers().contains_key(once::HEADER) {
-                return next.run(request).await;
-            }
-            // A key that works no longer is told so, and gets nothing it was told before.
-            match Caller::read(&floor.engine, request.headers()) {
-                Err(_) | Ok(Caller::Former(_)) => next.run(request).await,
-                Ok(_) => at_most_once(&floor, &Relay, request, next).await,
-            }
-        }
-    }))
 }
 
 impl Words for Relay {

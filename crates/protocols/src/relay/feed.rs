@@ -12,12 +12,13 @@ use rialto_core::agent::key::KeyHash;
 use rialto_core::id::AgentId;
 use rialto_core::notice::Notice;
 use rialto_engine::Listener;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::event::{self, Connected};
 use super::{letter, proof, record};
 use crate::face::Floor;
+use crate::face::stopping::Stopping;
 
 /// A page ends after this many events, or with the event that fills this many bytes (R64).
 const PAGE_EVENTS: usize = 64;
@@ -44,7 +45,7 @@ pub struct Feed {
     key: KeyHash,
     listener: Listener,
     bell: Arc<Notify>,
-    stopping: Option<watch::Receiver<bool>>,
+    stopping: Stopping,
     /// The last position that was given out.
     after: u64,
     /// How many notices are read at once: fewer while they are large.
@@ -54,13 +55,7 @@ pub struct Feed {
 }
 
 impl Feed {
-    pub fn new(
-        floor: Floor,
-        agent: AgentId,
-        key: KeyHash,
-        from: From,
-        stopping: Option<watch::Receiver<bool>>,
-    ) -> Self {
+    pub fn new(floor: Floor, agent: AgentId, key: KeyHash, from: From, stopping: Stopping) -> Self {
         let engine = &floor.engine;
         let (listener, bell) = (engine.listen(agent), engine.news_of(agent));
         let after = match from {
@@ -79,7 +74,7 @@ impl Feed {
             return Some(self.hello());
         }
         loop {
-            if is_stopping(self.stopping.as_ref())
+            if self.stopping.is_now()
                 || !proof::still_holds(&self.floor.engine, self.agent, &self.key)
             {
                 return None;
@@ -135,7 +130,7 @@ impl Feed {
         }
         tokio::select! {
             () = told => {}
-            () = stopped(self.stopping.as_mut()) => {}
+            () = self.stopping.wait() => {}
             () = tokio::time::sleep_until(self.ping_at) => {}
         }
     }
@@ -170,18 +165,6 @@ impl Feed {
         let mut out = Vec::with_capacity(8);
         event::ping(&mut out);
         out.into()
-    }
-}
-
-fn is_stopping(stopping: Option<&watch::Receiver<bool>>) -> bool {
-    stopping.is_some_and(|stopping| *stopping.borrow() || stopping.has_changed().is_err())
-}
-
-async fn stopped(stopping: Option<&mut watch::Receiver<bool>>) {
-    match stopping {
-        // A lost trigger counts as pulled.
-        Some(stopping) => drop(stopping.wait_for(|stop| *stop).await),
-        None => std::future::pending().await,
     }
 }
 
@@ -225,7 +208,7 @@ mod tests {
     }
 
     /// An inbox of a new agent, and its key.
-    async fn open(floor: &Floor, stopping: Option<watch::Receiver<bool>>) -> Feed {
+    async fn open(floor: &Floor, stopping: Stopping) -> Feed {
         let key = Key::make(Kind::Relay, floor.engine.ids().key_bits());
         let order = Enrol {
             actor: Actor::Nobody,
@@ -249,7 +232,7 @@ mod tests {
     #[tokio::test]
     async fn a_quiet_inbox_is_pinged_every_fifteen_seconds() {
         let floor = floor();
-        let mut feed = open(&floor, None).await;
+        let mut feed = open(&floor, Stopping::default()).await;
         let hello = feed.next().await.expect("connected");
         assert!(hello.starts_with(b"retry: 2000\nid: 0\nevent: connected\n"));
         // Nobody waits for it here: the moment is moved instead.
@@ -266,18 +249,18 @@ mod tests {
     #[tokio::test]
     async fn a_stop_a_revoked_key_or_a_lost_trigger_ends_an_inbox() {
         let floor = floor();
-        let (stop, stopping) = watch::channel(false);
-        let mut feed = open(&floor, Some(stopping)).await;
+        let (stop, stopping) = tokio::sync::watch::channel(false);
+        let mut feed = open(&floor, Stopping::new(stopping)).await;
         feed.next().await.expect("connected");
         stop.send_replace(true);
         assert_eq!(feed.next().await, None);
 
-        let (stop, stopping) = watch::channel(false);
-        feed.stopping = Some(stopping);
+        let (stop, stopping) = tokio::sync::watch::channel(false);
+        feed.stopping = Stopping::new(stopping);
         drop(stop);
         assert_eq!(feed.next().await, None);
 
-        feed.stopping = None;
+        feed.stopping = Stopping::default();
         let revoked = Command::RevokeKeys { agent: feed.agent };
         floor.engine.run(revoked).await.expect("it is done");
         assert_eq!(feed.next().await, None);

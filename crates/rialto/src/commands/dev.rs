@@ -45,7 +45,12 @@ pub fn run(args: Args) -> Exit {
     serve::hub(loaded, |hub| {
         let (url, address) = (hub.url.clone(), hub.address);
         println!("rialto {} dev hub at {url}", env!("CARGO_PKG_VERSION"));
-        println!("protocols: registry at {url}/registry and at the root; our own API at {url}/v1");
+        let protocols: Vec<_> = rialto_protocols::ALL
+            .iter()
+            .map(|face| format!("{0} at {url}/{0}", face.id()))
+            .collect();
+        println!("protocols: {}, and at the root", protocols.join(", "));
+        println!("our own API: {url}/v1");
         match &hub.new_operator_key {
             Some(key) => println!("operator key, shown only now: {key}"),
             None => println!("operator key: the one shown at the first start, or yours"),

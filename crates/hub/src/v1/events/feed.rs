@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rialto_engine::Engine;
-use tokio::sync::watch;
+use rialto_protocols::face::stopping::Stopping;
 use tokio::time::Instant;
 
 use super::source::{Bell, Event, Source};
@@ -31,7 +31,7 @@ pub struct Feed {
     proven: Proven,
     source: Source,
     bell: Bell,
-    stopping: Option<watch::Receiver<bool>>,
+    stopping: Stopping,
     /// The last id that was given out.
     after: u64,
     /// How many events are read at once: fewer while they are large.
@@ -46,7 +46,7 @@ impl Feed {
         proven: Proven,
         source: Source,
         after: u64,
-        stopping: Option<watch::Receiver<bool>>,
+        stopping: Stopping,
     ) -> Self {
         let bell = source.bell(&engine);
         let ping_at = Instant::now() + PING;
@@ -60,7 +60,7 @@ impl Feed {
             return Some(Bytes::from_static(HELLO));
         }
         loop {
-            if is_stopping(self.stopping.as_ref()) || !self.proven.still_holds(&self.engine) {
+            if self.stopping.is_now() || !self.proven.still_holds(&self.engine) {
                 return None;
             }
             if Instant::now() >= self.ping_at {
@@ -82,7 +82,7 @@ impl Feed {
         let until = (*ping_at).min(Instant::now() + LOOK_AGAIN);
         tokio::select! {
             () = bell.heard(|| source.head(engine) > after) => {}
-            () = stopped(stopping.as_mut()) => {}
+            () = stopping.wait() => {}
             () = tokio::time::sleep_until(until) => {}
         }
     }
@@ -113,18 +113,6 @@ impl Feed {
     }
 }
 
-fn is_stopping(stopping: Option<&watch::Receiver<bool>>) -> bool {
-    stopping.is_some_and(|stopping| *stopping.borrow() || stopping.has_changed().is_err())
-}
-
-async fn stopped(stopping: Option<&mut watch::Receiver<bool>>) {
-    match stopping {
-        // A lost trigger counts as pulled.
-        Some(stopping) => drop(stopping.wait_for(|stop| *stop).await),
-        None => std::future::pending().await,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,7 +125,8 @@ mod tests {
         let ada = hub.enrol("ada", "acme", None).await;
         let key = rialto_engine::keys::Key::read(&ada.key).expect("a key");
         let proven = Proven { who: Who::Agent(ada.id), key: key.hash(), kind: key.kind() };
-        let mut feed = Feed::new(hub.engine.clone(), proven, Source::of(&proven), 0, None);
+        let mut feed =
+            Feed::new(hub.engine.clone(), proven, Source::of(&proven), 0, Stopping::default());
         assert_eq!(feed.next().await.as_deref(), Some(HELLO));
         hub.clock.advance(rialto_core::time::Millis::seconds(15));
         feed.ping_at = Instant::now();

@@ -10,14 +10,13 @@ mod source;
 use std::convert::Infallible;
 
 use axum::body::Body;
-use axum::extract::{FromRequestParts, RawQuery, State};
-use axum::http::request::Parts;
+use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use futures_util::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use rialto_protocols::face::Floor;
-use tokio::sync::watch;
+use rialto_protocols::face::stopping::Stopping;
 
 use super::answer::Answered;
 use super::inbox;
@@ -31,17 +30,6 @@ use source::Source;
 const LAST_EVENT_ID: &str = "last-event-id";
 /// Tells proxies that collect answers to pass this one on as it comes.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-
-/// Tells whether the hub is stopping, if whoever runs it says so.
-pub struct Stopping(Option<watch::Receiver<bool>>);
-
-impl FromRequestParts<Floor> for Stopping {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Floor) -> Result<Self, Infallible> {
-        Ok(Self(parts.extensions.get().cloned()))
-    }
-}
 
 /// `GET /v1/events`: from `Last-Event-ID` or `?after=` on. With neither, an agent gets what it has
 /// not acknowledged, and the operator what is new.
@@ -64,7 +52,7 @@ pub async fn open(
         return Err(Problem::field("Last-Event-ID", text));
     }
     let after = resumed.unwrap_or_else(|| source.start(&floor.engine));
-    let feed = Feed::new(floor.engine.clone(), known.proven, source, after, stopping.0);
+    let feed = Feed::new(floor.engine.clone(), known.proven, source, after, stopping);
     Ok(streamed(feed))
 }
 

@@ -1,6 +1,5 @@
 //! The inbox: an open stream, and what its reader acknowledges.
 
-use axum::Extension;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -8,10 +7,10 @@ use axum::response::Response;
 use futures_util::stream;
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
-use tokio::sync::watch;
 
 use super::{Answered, done, failed, malformed, query, refuse};
 use crate::face::Floor;
+use crate::face::stopping::Stopping;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson;
 use crate::kit::query::Query;
@@ -28,7 +27,7 @@ pub async fn open(
     State(floor): State<Floor>,
     by: AsAgent,
     Shown(key): Shown,
-    stopping: Option<Extension<watch::Receiver<bool>>>,
+    stopping: Stopping,
     headers: HeaderMap,
     RawQuery(raw): RawQuery,
 ) -> Answered {
@@ -46,7 +45,6 @@ pub async fn open(
         From::Position(_) => From::Unread,
         other => other,
     };
-    let stopping = stopping.map(|Extension(stopping)| stopping);
     let feed = Feed::new(floor, by.id, key.hash(), from, stopping);
     let bytes = stream::unfold(feed, async |mut feed| {
         let next = feed.next().await?;

@@ -1,0 +1,39 @@
+//! Whether the hub is stopping: endless answers end by themselves then.
+
+use std::convert::Infallible;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use tokio::sync::watch;
+
+/// Tells whether the hub is stopping, if whoever runs it says so.
+#[derive(Clone, Default)]
+pub struct Stopping(Option<watch::Receiver<bool>>);
+
+impl Stopping {
+    pub fn new(told: watch::Receiver<bool>) -> Self {
+        Self(Some(told))
+    }
+
+    /// A lost trigger counts as pulled.
+    pub fn is_now(&self) -> bool {
+        let told = self.0.as_ref();
+        told.is_some_and(|told| *told.borrow() || told.has_changed().is_err())
+    }
+
+    /// Waits for it.
+    pub async fn wait(&mut self) {
+        match &mut self.0 {
+            Some(told) => drop(told.wait_for(|stop| *stop).await),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Stopping {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(parts.extensions.get().cloned()))
+    }
+}
