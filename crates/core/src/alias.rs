@@ -4,6 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 use crate::id::{AgentId, AliasId, ClaimId, JobId, NoticeId, TransferId};
+use crate::job::State;
 
 /// Longest protocol id.
 const PROTOCOL_LEN_MAX: usize = 15;
@@ -114,6 +115,19 @@ pub enum Target {
         notice: NoticeId,
         content: Digest,
     },
+    /// A signed order: what it said, the job it was about and how that stood afterwards.
+    Heard {
+        content: Digest,
+        job: Option<JobId>,
+        state: Option<State>,
+    },
+    /// One offer of a job, by its place among them.
+    Offer {
+        job: JobId,
+        place: u32,
+    },
+    /// Several things that two others call the same; whoever means one has to say whose.
+    Several,
     /// Paid for outside the hub: no job of the hub may take this id any more.
     PaidElsewhere(TransferId),
     /// The id was given back, and may be used again.
@@ -148,6 +162,22 @@ pub mod claim {
         let (to, number) = (to.0.to_be_bytes(), turn.number);
         let conversation = turn.conversation.as_bytes();
         Digest::of(&[b"turn", &from, &to, conversation, &number.to_be_bytes()])
+    }
+
+    /// What a signer calls an order of its own.
+    pub fn signed(home: Protocol, native: &str, id: &str) -> Digest {
+        Digest::of(&[b"signed", home.as_str().as_bytes(), native.as_bytes(), id.as_bytes()])
+    }
+
+    /// A job somebody was asked to do, by the name its requester gave it.
+    pub fn asked(provider: AgentId, id: &str) -> Digest {
+        Digest::of(&[b"asked", &provider.0.to_be_bytes(), id.as_bytes()])
+    }
+
+    /// An offer somebody was made, by the name its maker gave it; with the maker, if that is known.
+    pub fn offer(to: AgentId, from: Option<AgentId>, id: &str) -> Digest {
+        let from = from.map_or(0, |from| from.0).to_be_bytes();
+        Digest::of(&[b"offer", &to.0.to_be_bytes(), &from, id.as_bytes()])
     }
 
     /// The one payment an owner makes for a job, run here or elsewhere.

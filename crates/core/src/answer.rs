@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::agent::{Agent, Desk};
-use crate::id::NoticeId;
-use crate::job::Job;
+use crate::id::{AgentId, JobId, NoticeId};
+use crate::job::{Job, State};
 use crate::ledger::Transfer;
 use crate::memory::Receipt;
 use crate::money::Credits;
@@ -35,6 +35,13 @@ pub enum Answer {
     Jobs(Vec<Arc<Job>>),
     /// How far an inbox is acknowledged.
     Position(u64),
+    /// A signed order was taken, now or before: by whom, about which job, and how that stood then.
+    Heard {
+        by: AgentId,
+        job: Option<JobId>,
+        state: Option<State>,
+        repeated: bool,
+    },
     /// A message is in its receiver's inbox.
     Sent {
         notice: NoticeId,
@@ -46,7 +53,8 @@ impl Answer {
     /// What to write down so that this answer can be told again.
     pub fn receipt(&self) -> Receipt {
         match self {
-            Self::Done | Self::Position(_) | Self::Jobs(_) => Receipt::Nothing,
+            // A signed order remembers itself, for ever.
+            Self::Done | Self::Position(_) | Self::Jobs(_) | Self::Heard { .. } => Receipt::Nothing,
             Self::Sent { notice, .. } => Receipt::Message(*notice),
             Self::Agent { agent, .. } => Receipt::Agent(agent.id),
             Self::Account { owner, .. } => Receipt::Owner(owner.id),

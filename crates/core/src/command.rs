@@ -9,6 +9,7 @@ use crate::id::{AgentId, JobId, NoticeId};
 use crate::job::{Cause, Policy, Requester, Selection};
 use crate::memory::Kept;
 use crate::money::Credits;
+use crate::signed::Signed;
 use crate::time::{Millis, Timestamp};
 
 /// An order.
@@ -89,6 +90,13 @@ pub enum Command {
     },
     Requeue {
         job: JobRef,
+    },
+    /// Whatever somebody has signed.
+    Signed(Box<Signed>),
+    /// Names in protocols that came later than the agent.
+    Name {
+        agent: AgentId,
+        aliases: Vec<(Protocol, String)>,
     },
     Send(Box<SendMessage>),
     Ack {

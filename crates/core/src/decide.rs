@@ -9,12 +9,13 @@ use crate::changes::Changes;
 use crate::command::{Command, JobRef, Timer};
 use crate::draft::Draft;
 use crate::id::{AgentId, JobId, TransferId};
-use crate::job::{end, offer, open, work};
+use crate::job::{Requester, ask, end, offer, open, work};
 use crate::ledger::order;
 use crate::refusal::Refusal;
+use crate::signed::{Deed, GiveResult, GiveUp, Named, Signed, Whom};
 use crate::time::{Millis, Timestamp};
 use crate::world::World;
-use crate::{memory, message, push};
+use crate::{memory, message, push, signed};
 
 /// Decides one command.
 pub fn decide(
@@ -66,6 +67,8 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         Command::Unreachable { job, epoch } => work::unreachable(draft, job, epoch),
         Command::Cancel { job, by } => end::cancel(draft, &job, by),
         Command::Requeue { job } => end::requeue(draft, &job),
+        Command::Signed(order) => signed::take(draft, *order),
+        Command::Name { agent, aliases } => enrol::name(draft, agent, aliases),
         Command::Send(order) => message::send(draft, *order),
         Command::Ack { agent, up_to } => {
             known(draft, agent)?;
@@ -118,6 +121,7 @@ pub fn needs(world: &World, command: &Command) -> Vec<Need> {
                 wants.claim(claim::turn(order.from, order.to, turn));
             }
         }
+        Command::Signed(order) => wants.signed(order),
         Command::Report(said) => wants.named(&said.job),
         Command::Offer { job, .. }
         | Command::AcceptOffer { job, .. }
@@ -144,11 +148,78 @@ impl Wants<'_> {
             self.needs.push(Need::Claim(digest));
         }
         match self.world.claim(digest).map(|found| found.target) {
-            Some(Target::Job(id)) => self.job(id),
+            Some(Target::Job(id) | Target::Offer { job: id, .. }) => self.job(id),
             Some(Target::Transfer(id)) if self.world.transfer(id).is_none() => {
                 self.needs.push(Need::Transfer(id));
             }
             _ => {}
+        }
+    }
+
+    /// The order's own name, and whatever it names.
+    fn signed(&mut self, order: &Signed) {
+        let name = claim::signed(order.home, &order.native, &order.id);
+        self.claim(name);
+        let by = self.world.agent_named(order.home, &order.native);
+        match (&order.deed, by) {
+            (Deed::Ask(ask), _) => {
+                let best = ask::best(self.world, by, ask);
+                let one = match ask.to {
+                    Whom::Agent(one) => Some(one),
+                    Whom::Best { .. } => None,
+                };
+                for provider in best.into_iter().chain(one) {
+                    self.claim(claim::asked(provider, &order.id));
+                }
+            }
+            (Deed::Offer(offer), Some(by)) => {
+                self.asked(by, &offer.request);
+                if let Some(requester) = self.requester(by, &offer.request) {
+                    self.claim(claim::offer(requester, None, &order.id));
+                    self.claim(claim::offer(requester, Some(by), &order.id));
+                }
+            }
+            (Deed::Accept(accept), Some(by)) => {
+                let Named { id, with } = &accept.offer;
+                self.claim(claim::offer(by, *with, id));
+                self.claim(claim::offer(by, None, id));
+            }
+            (Deed::Result(GiveResult { request, .. }), Some(by)) => self.asked(by, request),
+            (Deed::Fail(GiveUp { request, .. }), Some(by)) => {
+                self.asked(by, request);
+                self.own(by, &request.id);
+            }
+            _ => {}
+        }
+    }
+
+    /// A job somebody was asked to do.
+    fn asked(&mut self, by: AgentId, wanted: &Named) {
+        self.claim(claim::asked(by, &wanted.id));
+        if let Some(with) = wanted.with {
+            self.own(with, &wanted.id);
+        }
+        if let Ok(uuid) = wanted.id.parse() {
+            self.named(&JobRef::Uuid(uuid));
+        }
+    }
+
+    /// A job somebody asked for.
+    fn own(&mut self, requester: AgentId, id: &str) {
+        if let Some((origin, id)) = ask::own_name(self.world, requester, id) {
+            self.named(&JobRef::Foreign { origin, id });
+        }
+    }
+
+    /// Who asked for the job, once it is at hand.
+    fn requester(&self, by: AgentId, wanted: &Named) -> Option<AgentId> {
+        let id = match self.world.claim(claim::asked(by, &wanted.id))?.target {
+            Target::Job(id) => id,
+            _ => return wanted.with,
+        };
+        match self.world.job(id)?.requester {
+            Requester::Agent(agent) => Some(wanted.with.unwrap_or(agent)),
+            Requester::Guest(_) => None,
         }
     }
 

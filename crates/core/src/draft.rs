@@ -47,6 +47,15 @@ pub struct Draft<'w> {
     arrivals: Vec<Arrival>,
     outcomes: Vec<Outcome>,
     events: Vec<Event>,
+    /// The command as its giver put it.
+    pub(crate) said: Option<Said>,
+}
+
+/// A command as its giver put it, and in which protocol's words.
+pub struct Said {
+    pub by: AgentId,
+    pub words: Protocol,
+    pub body: String,
 }
 
 impl<'w> Draft<'w> {
@@ -74,6 +83,7 @@ impl<'w> Draft<'w> {
             arrivals: Vec::new(),
             outcomes: Vec::new(),
             events: Vec::new(),
+            said: None,
         }
     }
 
@@ -254,6 +264,31 @@ impl<'w> Draft<'w> {
         }
         self.notices.push(Arc::new(notice));
         id
+    }
+
+    /// Tells a party of a job what its other party said, in those very words if it speaks them, and
+    /// else what it means. Nobody is told what it said itself.
+    pub fn tell_party(&mut self, to: AgentId, news: News, url: Option<String>) {
+        if !self.tell_in_words(to) {
+            self.tell(Some(to), news, url);
+        }
+    }
+
+    /// Passes on what was said, to somebody who speaks the same protocol.
+    pub fn tell_in_words(&mut self, to: AgentId) -> bool {
+        let Some(said) = &self.said else { return false };
+        let Some(agent) = self.agent(to).filter(|agent| agent.home == said.words) else {
+            return false;
+        };
+        if said.by != to {
+            let (from, words, body) = (said.by, said.words, said.body.clone());
+            let url = agent.push_url();
+            let follows = self.mailbox(from).sent;
+            let news = News::Message { from: Some(from), words, body, follows };
+            let notice = self.tell(Some(to), news, url);
+            self.mailbox_mut(from).wrote(notice);
+        }
+        true
     }
 
     pub fn turn(&self, skill: &str) -> Option<Turn> {

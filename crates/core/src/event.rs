@@ -39,6 +39,7 @@ pub enum Event {
     JobStarted { job: JobId },
     JobDeclined { job: JobId, worker: AgentId },
     JobOffered { job: JobId, by: AgentId },
+    JobProgressed { job: JobId },
     JobEnded { job: JobId, state: State, cause: Option<Cause>, paid: Credits },
     JobRequeued { job: JobId },
     ReportedAbovePrice { job: JobId, reported: Credits, paid: Credits },

@@ -26,6 +26,7 @@ pub mod owner;
 pub mod push;
 pub mod refusal;
 pub mod reputation;
+pub mod signed;
 #[cfg(any(test, feature = "testkit"))]
 pub mod testkit;
 #[cfg(test)]

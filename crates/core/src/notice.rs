@@ -33,6 +33,10 @@ pub enum News {
     Queued { job: JobId },
     /// An auction you may bid in.
     OffersWanted { job: JobId, closes: Timestamp },
+    /// The price somebody names for the job you asked for, by its place among the offers.
+    Offered { job: JobId, place: u32 },
+    /// The job you named a price for went to somebody else.
+    OfferClosed { job: JobId, place: u32 },
     /// A message, in the words of the protocol it was written in.
     Message {
         /// `None` for somebody the hub does not know, who gave a name that nobody proved.
@@ -42,6 +46,22 @@ pub enum News {
         /// The message its sender wrote before this one.
         follows: Option<NoticeId>,
     },
+}
+
+impl News {
+    /// The job it is about.
+    pub fn job(&self) -> Option<JobId> {
+        match self {
+            Self::Assigned { job, .. }
+            | Self::Ended { job }
+            | Self::TakenBack { job, .. }
+            | Self::Queued { job }
+            | Self::OffersWanted { job, .. }
+            | Self::Offered { job, .. }
+            | Self::OfferClosed { job, .. } => Some(*job),
+            Self::Message { .. } => None,
+        }
+    }
 }
 
 /// A notice on its way to a URL. The row exists while the way is open, and stays if it is given up.

@@ -40,6 +40,14 @@ pub enum Refusal {
     WrongState { is: State },
     #[error("the offer has expired")]
     OfferExpired,
+    #[error("at most {max} offers may be made for one job")]
+    TooManyOffers { max: usize },
+    #[error("two others use this id; say whose is meant")]
+    Ambiguous,
+    #[error("the address contradicts who this is about")]
+    WrongParty,
+    #[error("only credits can be paid with")]
+    OtherCurrency,
     #[error("the same id was used with other content")]
     SameIdOtherContent,
     #[error("no account of that name")]
@@ -96,6 +104,10 @@ impl Refusal {
             | Self::DeadlineTooSoon
             | Self::WrongState { .. }
             | Self::OfferExpired
+            | Self::TooManyOffers { .. }
+            | Self::Ambiguous
+            | Self::WrongParty
+            | Self::OtherCurrency
             | Self::SameIdOtherContent
             | Self::NoSuchOwner { .. }
             | Self::PaysItself

@@ -3,6 +3,7 @@
 //! What the protocols share in reading and writing their bytes lives in `kit`; what each shows the
 //! hub is a `Face`, and `ALL` is the list of them. A new protocol is a new folder and a new entry.
 
+pub mod agora;
 #[cfg(feature = "server")]
 pub mod face;
 pub mod kit;
@@ -11,4 +12,5 @@ pub mod relay;
 
 /// Every protocol the hub speaks.
 #[cfg(feature = "server")]
-pub const ALL: &[&dyn face::Face] = &[&registry::face::Registry, &relay::face::Relay];
+pub const ALL: &[&dyn face::Face] =
+    &[&registry::face::Registry, &relay::face::Relay, &agora::face::Agora];

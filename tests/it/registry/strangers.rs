@@ -5,7 +5,7 @@ use rialto_core::alias::Protocol;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Actor, Command, Enrol};
 use rialto_core::money::Credits;
-use rialto_protocols::face::aliases;
+use rialto_protocols::face::{Newcomer, aliases};
 use serde_json::json;
 
 use super::forms::{both_modes, registration, with};
@@ -60,7 +60,7 @@ async fn arrive(hub: &TestHub) {
             actor: Actor::Nobody,
             home,
             native: native.to_owned(),
-            aliases: aliases(home, native, name),
+            aliases: aliases(&hub.engine, Newcomer { home, native, name }),
             owner: owner.to_owned(),
             name: name.to_owned(),
             endpoint: Some("https://secret.example/inbox".to_owned()),
@@ -68,6 +68,7 @@ async fn arrive(hub: &TestHub) {
             skills: vec![Skill {
                 name: skill.to_owned(),
                 price: Credits::from_micros(price),
+                by_offer: false,
                 about: String::new(),
                 input: r#"{"text":"string"}"#.to_owned(),
                 output: r#"{"text":"string"}"#.to_owned(),

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::key::{Holder, Key, KeyHash};
-use super::{Agent, Desk, presence};
+use super::{Agent, Desk, Liveness, presence};
+use crate::alias::Protocol;
 use crate::answer::Answer;
 use crate::command::{Actor, Enrol};
 use crate::draft::Draft;
@@ -13,6 +14,7 @@ use crate::job::{end, open};
 use crate::ledger::order;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
+use crate::signed::Profile;
 use crate::time::Millis;
 
 /// After a rotation the old key lives this long, so that a running agent can change over.
@@ -103,6 +105,62 @@ fn profile(
         secret_generation: 1,
         blocked: Vec::new(),
     }
+}
+
+/// Enrols somebody whose first order is being taken.
+pub fn arrive(draft: &mut Draft<'_>, order: &Enrol) -> Result<AgentId, Refusal> {
+    let id = create(draft, order)?;
+    presence::seen(draft, id);
+    if !order.skills.is_empty() {
+        open::dispatch(draft);
+    }
+    Ok(id)
+}
+
+/// Changes what an agent says about itself, and brings it back if it had left.
+pub fn amend(draft: &mut Draft<'_>, id: AgentId, profile: Profile) -> Result<(), Refusal> {
+    let old = draft.agent(id).cloned().ok_or(Refusal::NoSuchAgent)?;
+    let mut agent = old.clone();
+    agent.active = true;
+    if let Some(name) = profile.name {
+        agent.name = name;
+    }
+    if let Some(mut skills) = profile.skills {
+        // Everybody stands in the index once per skill, so the first price named is the price.
+        let mut known = std::collections::BTreeSet::new();
+        skills.retain(|skill| known.insert(skill.name.clone()));
+        agent.skills = skills;
+    }
+    if let Some(endpoint) = profile.endpoint {
+        agent.endpoint = Some(endpoint);
+        agent.liveness = Liveness::Reached;
+    }
+    if let Some(stance) = profile.stance {
+        draft.desk_mut(id).presence.stance = stance;
+    }
+    presence::seen(draft, id);
+    if agent != old {
+        draft.put_agent(agent);
+        draft.event(Event::AgentUpdated { agent: id });
+        open::dispatch(draft);
+    }
+    Ok(())
+}
+
+/// Gives an agent names in protocols that came later than itself; a name it has stays.
+pub fn name(
+    draft: &mut Draft<'_>,
+    id: AgentId,
+    aliases: Vec<(Protocol, String)>,
+) -> Result<Answer, Refusal> {
+    draft.agent(id).ok_or(Refusal::NoSuchAgent)?;
+    for (protocol, name) in aliases {
+        let free = draft.world.agent_named(protocol, &name).is_none();
+        if free && draft.world.name_of(id, protocol).is_none() {
+            draft.alias(protocol, name, id);
+        }
+    }
+    Ok(Answer::Done)
 }
 
 /// Whether the caller may add agents to an owner that exists.

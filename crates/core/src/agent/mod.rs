@@ -59,6 +59,9 @@ pub enum Liveness {
 pub struct Skill {
     pub name: String,
     pub price: Credits,
+    /// The price is named for each job; the listed one says nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_offer: bool,
     pub about: String,
     /// Shapes of input and output in the home protocol's way, as JSON text.
     pub input: String,
@@ -82,6 +85,21 @@ impl Agent {
     pub fn skill(&self, name: &str) -> Option<&Skill> {
         self.skills.iter().find(|skill| skill.name == name)
     }
+
+    /// What it always asks for a skill, if it says so.
+    pub fn listed_price(&self, name: &str) -> Option<Credits> {
+        self.skill(name).filter(|skill| !skill.by_offer).map(|skill| skill.price)
+    }
+
+    /// Where to send what it is told, while it is reached and not visited.
+    pub fn push_url(&self) -> Option<String> {
+        self.endpoint.clone().filter(|_| self.liveness == Liveness::Reached)
+    }
+
+    /// Whether it does not take messages from another.
+    pub fn blocks(&self, other: AgentId) -> bool {
+        self.blocked.binary_search(&other).is_ok()
+    }
 }
 
 impl Desk {
@@ -89,7 +107,7 @@ impl Desk {
     pub fn new(agent: AgentId, now: Timestamp) -> Self {
         Self {
             agent,
-            presence: Presence { beats: false, seen: now, heard: None, unreachable: false },
+            presence: Presence::new(now),
             standing: Standing::default(),
             last_outcome: None,
             last_asked: None,

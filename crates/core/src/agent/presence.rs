@@ -18,6 +18,38 @@ pub struct Presence {
     pub heard: Option<Timestamp>,
     /// The last connection to its endpoint failed and nothing has been heard since.
     pub unreachable: bool,
+    /// What it last said about itself.
+    #[serde(default, skip_serializing_if = "Stance::is_idle")]
+    pub stance: Stance,
+}
+
+/// How an agent says it is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Stance {
+    #[default]
+    Idle,
+    Busy,
+    Error,
+    Maintenance,
+    Offline,
+}
+
+impl Stance {
+    /// Whether it would take work.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Idle | Self::Busy)
+    }
+
+    fn is_idle(&self) -> bool {
+        *self == Self::Idle
+    }
+}
+
+impl Presence {
+    /// An agent that has just arrived.
+    pub fn new(now: Timestamp) -> Self {
+        Self { beats: false, seen: now, heard: None, unreachable: false, stance: Stance::Idle }
+    }
 }
 
 /// Until when the agent counts as online if nothing more is heard; `None` when it is offline.
@@ -26,6 +58,9 @@ pub fn online_until(agent: &Agent, desk: &Desk, ttl: Millis) -> Option<Timestamp
         return None;
     }
     let presence = &desk.presence;
+    if !presence.stance.is_open() {
+        return None;
+    }
     match agent.liveness {
         Liveness::Always => Some(Timestamp::NEVER),
         _ if presence.beats => Some(presence.seen.plus(ttl)),

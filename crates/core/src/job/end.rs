@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Cause, Job, Report, Requester, Selection, State, offer, open, work};
+use super::{Cause, Job, Report, Requester, Selection, State, offer, open, reply, work};
+use crate::agent::Agent;
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
 use crate::command::{Canceller, JobRef};
@@ -32,10 +33,9 @@ pub fn finish(
     draft.event(Event::JobEnded { job: job.id, state, cause: report.cause, paid: report.paid });
     if let Some(worker) = job.worker() {
         job.before_worked = draft.desk_mut(worker).last_worked.replace(job.id);
-        if matches!(state, State::Expired | State::Cancelled) {
-            let news = News::TakenBack { job: job.id, epoch: job.epoch };
-            draft.tell(Some(worker), news, None);
-        }
+    }
+    if matches!(state, State::Expired | State::Cancelled) {
+        tell_workers(draft, &job);
     }
     tell_requester(draft, &job);
     job.report = Some(report);
@@ -71,7 +71,7 @@ pub fn withdraw(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> 
 }
 
 /// Ends the hold: what was earned goes to the worker's owner, the rest back.
-fn release(draft: &mut Draft<'_>, job: &mut Job, paid: Option<Credits>) -> Result<(), Refusal> {
+pub fn release(draft: &mut Draft<'_>, job: &mut Job, paid: Option<Credits>) -> Result<(), Refusal> {
     if let Some(payer) = job.payer {
         let pay = job.assignment.zip(paid).map(|(turn, paid)| (turn.owner, paid));
         post::resolve(draft, payer, job.held, pay, job.id)?;
@@ -120,6 +120,20 @@ pub fn record_outcome(
     draft.outcome(outcome);
 }
 
+/// Whoever has the job, or was asked and nobody has it yet, need not go on.
+fn tell_workers(draft: &mut Draft<'_>, job: &Job) {
+    let news = News::TakenBack { job: job.id, epoch: job.epoch };
+    let workers = job.worker().map_or_else(|| job.asked.clone(), |worker| vec![worker]);
+    for worker in workers {
+        // Who was asked at its endpoint hears there that it need not answer.
+        let same_words = |agent: &&Agent| {
+            agent.home == job.origin && matches!(job.selection, Selection::Asked { .. })
+        };
+        let url = draft.agent(worker).filter(same_words).and_then(Agent::push_url);
+        draft.tell_party(worker, news.clone(), url);
+    }
+}
+
 /// The end is news in the requester's inbox, and at its callback if it was told to wait.
 fn tell_requester(draft: &mut Draft<'_>, job: &Job) {
     let to = match job.requester {
@@ -127,8 +141,11 @@ fn tell_requester(draft: &mut Draft<'_>, job: &Job) {
         Requester::Guest(_) => None,
     };
     let url = job.callback.clone().filter(|_| job.pending);
-    if to.is_some() || url.is_some() {
-        draft.tell(to, News::Ended { job: job.id }, url);
+    let news = News::Ended { job: job.id };
+    match to {
+        Some(to) => draft.tell_party(to, news, url),
+        None if url.is_some() => drop(draft.tell(None, news, url)),
+        None => {}
     }
 }
 
@@ -184,6 +201,7 @@ pub fn overdue(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
             work::failed_turn(draft, job, Cause::TimedOut)
         }
         _ => {
+            reply::silent(draft, &mut job);
             let text = Some("no result in time".to_owned());
             fail(draft, job, State::Expired, Cause::TimedOut, text)
         }

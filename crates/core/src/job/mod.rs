@@ -3,9 +3,11 @@
 //! This room only decides. It never waits, stores or sends. Money moves in `ledger`, scores in
 //! `reputation`.
 
+pub mod ask;
 pub mod end;
 pub mod offer;
 pub mod open;
+pub mod reply;
 pub mod select;
 #[cfg(test)]
 mod tests;
@@ -51,8 +53,14 @@ pub struct Job {
     /// Who will not be asked again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declined: Vec<AgentId>,
+    /// Who was asked to do it or to name a price, and has not said no.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<AgentId>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offers: Vec<Offer>,
+    /// What the requester said about having paid; kept, not interpreted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payment_proof: Option<String>,
     pub opened_at: Timestamp,
     pub deadline: Timestamp,
     /// How long an assigned worker may be silent.
@@ -234,7 +242,11 @@ impl Job {
 
     /// The most it can pay: a requester without an account pays nothing, whatever it says.
     pub fn purse(&self) -> Credits {
-        if self.payer.is_some() { self.budget } else { Credits::ZERO }
+        match self.selection {
+            _ if self.payer.is_none() => Credits::ZERO,
+            Selection::Asked { any_price: true } => Credits::from_micros(i64::MAX),
+            _ => self.budget,
+        }
     }
 
     /// Whether this agent asked for it.

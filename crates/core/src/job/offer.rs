@@ -4,15 +4,19 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, Job, Requester, Selection, State, end, open, select, work};
+use super::{Cause, Job, Requester, Selection, State, ask, end, open, select, work};
+use crate::alias::{Target, claim};
 use crate::answer::Answer;
 use crate::command::JobRef;
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::AgentId;
+use crate::ledger::post;
+use crate::message;
 use crate::money::Credits;
 use crate::notice::News;
 use crate::refusal::Refusal;
+use crate::signed::{MakeOffer, Named, TakeOffer};
 use crate::time::{Millis, Timestamp};
 use crate::world::skills::Candidate;
 
@@ -22,10 +26,16 @@ const OFFERS_PER_AGENT_MAX: usize = 4;
 const INVITED_MAX: usize = 256;
 
 /// One price asked for one job. It binds whoever made it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
     pub by: AgentId,
+    /// What its maker calls it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     pub price: Credits,
+    /// How long the work will take, as its maker thinks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eta: Option<Millis>,
     pub at: Timestamp,
     pub valid_until: Timestamp,
 }
@@ -60,7 +70,9 @@ pub fn make(
         Requester::Agent(agent) => *agent == by,
         Requester::Guest(_) => false,
     };
-    if !able || own || job.declined.contains(&by) {
+    // Where the requester chose whom it asks, nobody else has a say, and those say it in words.
+    let closed_circle = matches!(job.selection, Selection::Asked { .. });
+    if !able || own || closed_circle || job.declined.contains(&by) {
         return Err(Refusal::NotYours);
     }
     let closed = matches!(job.selection, Selection::Auction { closes } if draft.now >= closes);
@@ -70,10 +82,11 @@ pub fn make(
     if price > job.purse() {
         return Err(Refusal::BudgetTooLow { price });
     }
-    if job.offers.iter().filter(|offer| offer.by == by).count() >= OFFERS_PER_AGENT_MAX {
+    if has_offered_enough(&job, by) {
         return Err(Refusal::AtCapacity);
     }
-    job.offers.push(Offer { by, price, at: draft.now, valid_until: draft.now.plus(valid_for) });
+    let (at, valid_until) = (draft.now, draft.now.plus(valid_for));
+    job.offers.push(Offer { by, name: String::new(), price, eta: None, at, valid_until });
     draft.event(Event::JobOffered { job: job.id, by });
     draft.put_job(job.clone());
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
@@ -86,20 +99,116 @@ pub fn accept(
     by: AgentId,
     from: AgentId,
 ) -> Result<Answer, Refusal> {
-    let mut job =
-        work::find(draft, wanted).filter(|job| job.asked_by(by)).ok_or(Refusal::NotYours)?;
+    let job = work::find(draft, wanted).filter(|job| job.asked_by(by)).ok_or(Refusal::NotYours)?;
     // The bids of an auction are sealed: nobody picks one by hand.
-    if job.state != State::Negotiating || matches!(job.selection, Selection::Auction { .. }) {
+    if matches!(job.selection, Selection::Auction { .. }) {
         return Err(Refusal::WrongState { is: job.state });
     }
-    let newest = job.offers.iter().rev().find(|offer| offer.by == from);
-    let offer = *newest.ok_or(Refusal::NotYours)?;
-    if draft.now >= offer.valid_until {
-        return Err(Refusal::OfferExpired);
-    }
-    open::assign(draft, &mut job, Candidate { agent: offer.by, price: offer.price });
+    let newest = job.offers.iter().rposition(|offer| offer.by == from);
+    let job = agree(draft, job, newest.ok_or(Refusal::NotYours)?)?;
     draft.put_job(job.clone());
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
+}
+
+/// Somebody who was asked names a price.
+pub fn propose(
+    draft: &mut Draft<'_>,
+    by: AgentId,
+    name: &str,
+    order: MakeOffer,
+) -> Result<Job, Refusal> {
+    let mut job = ask::find(draft, by, &order.request)?;
+    let Requester::Agent(requester) = job.requester else { return Err(Refusal::NotYours) };
+    if draft.agent(requester).is_some_and(|agent| agent.blocks(by)) {
+        return Err(Refusal::Blocked);
+    }
+    let (Selection::Asked { any_price }, State::Open | State::Negotiating) =
+        (job.selection, job.state)
+    else {
+        return Err(Refusal::WrongState { is: job.state });
+    };
+    if !job.asked.contains(&by) {
+        return Err(Refusal::WrongState { is: job.state });
+    }
+    if has_offered_enough(&job, by) {
+        return Err(Refusal::TooManyOffers { max: OFFERS_PER_AGENT_MAX });
+    }
+    if message::is_full(draft, requester) {
+        return Err(Refusal::InboxFull);
+    }
+    let price = order.price;
+    if !any_price && price > job.budget {
+        return Err(Refusal::BudgetTooLow { price });
+    }
+    // Who names a price does not work for the listed one.
+    end::release(draft, &mut job, None)?;
+    let (name, at) = (name.to_owned(), draft.now);
+    let (eta, valid_until) = (Some(order.eta), at.plus(order.valid_for));
+    ask::note_offer(draft, &mut job, Offer { by, name, price, eta, at, valid_until });
+    draft.put_job(job.clone());
+    Ok(job)
+}
+
+/// The requester takes one of the prices it was named.
+pub fn take(draft: &mut Draft<'_>, by: AgentId, order: TakeOffer) -> Result<Job, Refusal> {
+    let (job, place) = offered(draft, by, &order.offer)?;
+    let mut job = agree(draft, job, place)?;
+    job.payment_proof = order.payment_proof;
+    draft.put_job(job.clone());
+    Ok(job)
+}
+
+/// Both sides mean the same price: money first, then the work.
+fn agree(draft: &mut Draft<'_>, mut job: Job, place: usize) -> Result<Job, Refusal> {
+    if draft.now >= job.deadline && !job.state.is_final() {
+        return Err(Refusal::WrongState { is: State::Expired });
+    }
+    if job.state != State::Negotiating {
+        return Err(Refusal::WrongState { is: job.state });
+    }
+    let offer = job.offers.get(place).ok_or(Refusal::NotYours)?;
+    let there = draft.agent(offer.by).is_some_and(|agent| agent.active);
+    if draft.now >= offer.valid_until || !there || !job.asked.contains(&offer.by) {
+        return Err(Refusal::OfferExpired);
+    }
+    let chosen = Candidate { agent: offer.by, price: offer.price };
+    let payer = job.payer.ok_or(Refusal::GuestCannotPay)?;
+    post::hold(draft, payer, chosen.price, job.id)?;
+    job.held = chosen.price;
+    open::assign(draft, &mut job, chosen);
+    tell_others(draft, &job, chosen.agent);
+    Ok(job)
+}
+
+/// The job an offer was made for, and the offer's place in it.
+fn offered(draft: &Draft<'_>, to: AgentId, wanted: &Named) -> Result<(Job, usize), Refusal> {
+    match draft.claimed(claim::offer(to, wanted.with, &wanted.id)) {
+        Some(Target::Offer { job, place }) => {
+            let job = draft.job(job).cloned().ok_or(Refusal::NotYours)?;
+            Ok((job, usize::try_from(place).unwrap_or(usize::MAX)))
+        }
+        Some(_) => Err(Refusal::Ambiguous),
+        None if draft.claimed(claim::offer(to, None, &wanted.id)).is_some() => {
+            Err(Refusal::WrongParty)
+        }
+        None => Err(Refusal::NotYours),
+    }
+}
+
+/// Those whose prices were not taken are told, once each.
+fn tell_others(draft: &mut Draft<'_>, job: &Job, chosen: AgentId) {
+    let mut told = vec![chosen];
+    for (place, offer) in (0..).zip(&job.offers) {
+        if job.asked.contains(&offer.by) && !told.contains(&offer.by) {
+            told.push(offer.by);
+            let url = draft.agent(offer.by).and_then(|agent| agent.push_url());
+            draft.tell(Some(offer.by), News::OfferClosed { job: job.id, place }, url);
+        }
+    }
+}
+
+fn has_offered_enough(job: &Job, by: AgentId) -> bool {
+    job.offers.iter().filter(|offer| offer.by == by).count() >= OFFERS_PER_AGENT_MAX
 }
 
 /// The lowest price that still binds somebody; equal prices go to who registered first.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::{Assignment, Job, Requester, Selection, State, select};
-use crate::agent::{Agent, Liveness};
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
 use crate::command::OpenJob;
@@ -74,13 +73,12 @@ fn repeated(draft: &Draft<'_>, order: &OpenJob) -> Result<Option<Answer>, Refusa
             }
             Ok(Some(Answer::Job { job: Arc::new(job.clone()), repeated: true }))
         }
-        Some(Target::PaidElsewhere(_) | Target::Transfer(_) | Target::Message { .. }) => {
-            Err(Refusal::IdTaken)
-        }
+        Some(_) => Err(Refusal::IdTaken),
     }
 }
 
-fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
+/// A job as ordered, that nobody has yet.
+pub fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
     let id = draft.next.job;
     draft.next.job = id.next();
     let (payer, before_asked) = match &order.requester {
@@ -109,7 +107,9 @@ fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
         assignment: None,
         epoch: 0,
         declined: Vec::new(),
+        asked: Vec::new(),
         offers: Vec::new(),
+        payment_proof: None,
         opened_at: draft.now,
         deadline: order.deadline,
         lease: order.lease,
@@ -125,7 +125,7 @@ fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
 }
 
 /// Writes a job that has just been opened, and uses up its ids.
-fn keep(draft: &mut Draft<'_>, job: Job) {
+pub fn keep(draft: &mut Draft<'_>, job: Job) {
     draft.claim(claim::job(job.origin, &job.foreign), Target::Job(job.id));
     draft.claim(claim::job_uuid(job.uuid), Target::Job(job.id));
     draft.event(Event::JobOpened { job: job.id });
@@ -144,7 +144,7 @@ fn set_aside(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
 /// Gives the job to a worker: a new epoch, a new lease, and the news.
 pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     let (owner, url) = match draft.agent(chosen.agent) {
-        Some(agent) => (agent.owner, push_url(agent)),
+        Some(agent) => (agent.owner, agent.push_url()),
         None => return,
     };
     job.epoch += 1;
@@ -154,20 +154,20 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
         owner,
         price: chosen.price,
         since: draft.now,
-        until: draft.now.plus(job.lease),
+        until: draft.now.plus(job.lease).min(job.deadline),
         // What is sent cannot be called back; what is fetched can, until it is.
         handed_over: url.is_some(),
     });
     // Nobody can answer at once for a worker that comes by itself.
     job.pending |= url.is_none();
     let news = News::Assigned { job: job.id, epoch: job.epoch };
-    draft.tell(Some(chosen.agent), news, url);
+    // Only the requester's own words hand its work over. When a worker gave up and this one is
+    // next, it must not be told what the other said.
+    match draft.said.as_ref().is_some_and(|said| job.asked_by(said.by)) {
+        true => draft.tell_party(chosen.agent, news, url),
+        false => drop(draft.tell(Some(chosen.agent), news, url)),
+    }
     draft.event(Event::JobAssigned { job: job.id, worker: chosen.agent, epoch: job.epoch });
-}
-
-/// Where work is sent, for agents that are reached and not visited.
-fn push_url(agent: &Agent) -> Option<String> {
-    agent.endpoint.clone().filter(|_| agent.liveness == Liveness::Reached)
 }
 
 /// Puts the job in the queue until somebody comes who can do it.

@@ -33,6 +33,8 @@ pub enum Selection {
     LeastOccupied,
     /// Everybody at once, a job each.
     Broadcast,
+    /// Those who were asked: they work at once or name a price, and the requester takes one.
+    Asked { any_price: bool },
     /// Sealed offers until a moment, then the lowest.
     Auction { closes: Timestamp },
 }
@@ -81,6 +83,8 @@ pub fn next(draft: &mut Draft<'_>, job: &Job) -> Result<Candidate, Refusal> {
         Selection::Auction { .. } => offer::lowest(draft, job),
         // Everybody already has a copy; one that comes back is nobody else's.
         Selection::Broadcast => None,
+        // The requester chooses, nobody else.
+        Selection::Asked { .. } => None,
     };
     chosen.ok_or_else(|| why_nobody(draft.world, job))
 }

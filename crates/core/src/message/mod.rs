@@ -21,7 +21,7 @@ pub fn send(draft: &mut Draft<'_>, order: SendMessage) -> Result<Answer, Refusal
         draft.agent(from).filter(|agent| agent.active).ok_or(Refusal::NotAuthenticated)?;
     }
     let receiver = draft.agent(to).filter(|agent| agent.active).ok_or(Refusal::NoSuchAgent)?;
-    if from.is_some_and(|from| receiver.blocked.binary_search(&from).is_ok()) {
+    if from.is_some_and(|from| receiver.blocks(from)) {
         return Err(Refusal::Blocked);
     }
     if let Some(turn) = &turn
@@ -33,8 +33,7 @@ pub fn send(draft: &mut Draft<'_>, order: SendMessage) -> Result<Answer, Refusal
             false => Err(Refusal::SameIdOtherContent),
         };
     }
-    let max = draft.world.rules.inbox_messages_max;
-    if max > 0 && draft.mailbox(to).messages_waiting >= max {
+    if is_full(draft, to) {
         return Err(Refusal::InboxFull);
     }
     let follows = from.and_then(|from| draft.mailbox(from).sent);
@@ -52,6 +51,31 @@ pub fn send(draft: &mut Draft<'_>, order: SendMessage) -> Result<Answer, Refusal
         draft.event(Event::SentByOperator { from, to });
     }
     Ok(Answer::Sent { notice, repeated: false })
+}
+
+/// Whether no more messages fit into an agent's inbox.
+pub fn is_full(draft: &Draft<'_>, agent: AgentId) -> bool {
+    let max = draft.world.rules.inbox_messages_max;
+    max > 0 && draft.mailbox(agent).messages_waiting >= max
+}
+
+/// Puts what was said into somebody's inbox as it is.
+pub fn pass_on(draft: &mut Draft<'_>, to: AgentId) -> Result<(), Refusal> {
+    let receiver = draft.agent(to).filter(|agent| agent.active).ok_or(Refusal::NoSuchAgent)?;
+    let said = draft.said.as_ref().ok_or(Refusal::NotAuthenticated)?;
+    if receiver.blocks(said.by) {
+        return Err(Refusal::Blocked);
+    }
+    if is_full(draft, to) {
+        return Err(Refusal::InboxFull);
+    }
+    let (from, words, body) = (said.by, said.words, said.body.clone());
+    let url = receiver.push_url().filter(|_| receiver.home == words);
+    let follows = draft.mailbox(from).sent;
+    let notice =
+        draft.tell(Some(to), News::Message { from: Some(from), words, body, follows }, url);
+    draft.mailbox_mut(from).wrote(notice);
+    Ok(())
 }
 
 /// The receiver has everything up to this position.

@@ -174,13 +174,18 @@ impl World {
     }
 
     /// Every agent that is or was registered, in no order.
-    pub fn agents(&self) -> impl Iterator<Item = &Arc<Agent>> {
+    pub fn agents(&self) -> impl ExactSizeIterator<Item = &Arc<Agent>> {
         self.agents.values()
     }
 
     /// The agent with that name in that protocol, its own or one the hub gave it.
     pub fn agent_named(&self, protocol: Protocol, name: &str) -> Option<AgentId> {
         self.aliases.get(&protocol)?.get(name).copied()
+    }
+
+    /// How many names a protocol has for agents.
+    pub fn names_in(&self, protocol: Protocol) -> usize {
+        self.aliases.get(&protocol).map_or(0, HashMap::len)
     }
 
     /// What an agent is called in a protocol.

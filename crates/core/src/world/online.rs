@@ -19,6 +19,8 @@ use crate::time::Timestamp;
 pub(super) struct Online {
     shown: HashMap<AgentId, (Rank, Timestamp)>,
     ending: BTreeSet<(Timestamp, AgentId)>,
+    /// Active agents that are not online, and at what rank they are kept.
+    away: HashMap<AgentId, Rank>,
 }
 
 impl World {
@@ -50,6 +52,7 @@ impl World {
             self.online.ending.remove(&(until, id));
             if let Some(agent) = self.agents.get(&id).cloned() {
                 self.hide(&agent);
+                self.keep_away(&agent);
             }
         }
     }
@@ -118,7 +121,9 @@ impl World {
 
     fn show(&mut self, agent: &Agent) {
         let Some(desk) = self.desks.get(&agent.id) else { return };
-        let Some(until) = online_until(agent, desk, self.rules.presence_ttl) else { return };
+        let Some(until) = online_until(agent, desk, self.rules.presence_ttl) else {
+            return self.keep_away(agent);
+        };
         let rank = rank(desk);
         self.skills.show(agent, rank);
         self.online.shown.insert(agent.id, (rank, until));
@@ -132,6 +137,17 @@ impl World {
             self.skills.hide(agent, rank);
             self.online.ending.remove(&(until, agent.id));
         }
+        if let Some(rank) = self.online.away.remove(&agent.id) {
+            self.skills.unset_away(agent, rank);
+        }
+    }
+
+    /// Keeps an agent that is registered and not online where it can be found all the same.
+    fn keep_away(&mut self, agent: &Agent) {
+        let Some(desk) = self.desks.get(&agent.id).filter(|_| agent.active) else { return };
+        let rank = rank(desk);
+        self.skills.set_away(agent, rank);
+        self.online.away.insert(agent.id, rank);
     }
 }
 

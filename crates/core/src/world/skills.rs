@@ -46,6 +46,8 @@ struct Group {
 struct Offered {
     /// Online agents by price.
     online: BTreeMap<Credits, Group>,
+    /// Active agents that are not online.
+    away: BTreeSet<Rank>,
     /// How many active agents ask which price, online or not.
     asked: BTreeMap<Credits, usize>,
 }
@@ -80,6 +82,32 @@ impl Skills {
         }
     }
 
+    /// Puts an active agent that is not online in its places.
+    pub(super) fn set_away(&mut self, agent: &Agent, rank: Rank) {
+        for skill in &agent.skills {
+            self.by_name.entry(skill.name.clone()).or_default().away.insert(rank);
+        }
+    }
+
+    /// Takes an agent out of its places among those who are not online.
+    pub(super) fn unset_away(&mut self, agent: &Agent, rank: Rank) {
+        for skill in &agent.skills {
+            if let Some(offered) = self.by_name.get_mut(&skill.name) {
+                offered.away.remove(&rank);
+            }
+        }
+    }
+
+    /// Everybody with the skill: those online first, then by rank, whatever they ask.
+    pub fn by_merit(&self, skill: &str) -> impl Iterator<Item = AgentId> {
+        let offered = self.by_name.get(skill);
+        let groups = offered.into_iter().flat_map(|one| &one.online);
+        let groups = groups.map(|(price, group)| (*price, group.ranked.iter().peekable()));
+        let online = Merge::of(groups, false);
+        let away = offered.into_iter().flat_map(|one| &one.away);
+        online.map(|one| one.agent).chain(away.map(|rank| rank.agent))
+    }
+
     /// Takes an agent out of its places.
     pub(super) fn hide(&mut self, agent: &Agent, rank: Rank) {
         for skill in &agent.skills {
@@ -97,7 +125,7 @@ impl Skills {
     pub fn ranked(&self, skill: &str, max_price: Option<Credits>) -> Merge<'_> {
         let limit = max_price.unwrap_or(Credits::from_micros(i64::MAX));
         let groups = self.by_name.get(skill).into_iter().flat_map(|one| one.online.range(..=limit));
-        Merge::of(groups.map(|(price, group)| (*price, group.ranked.iter().peekable())))
+        Merge::of(groups.map(|(price, group)| (*price, group.ranked.iter().peekable())), true)
     }
 
     /// How many online agents have the skill, ask at most `max_price` and score at least `min`.
@@ -174,11 +202,13 @@ type Ranks<'a> = Peekable<std::collections::btree_set::Iter<'a, Rank>>;
 pub struct Merge<'a> {
     groups: Vec<(Credits, Ranks<'a>)>,
     heads: BinaryHeap<Reverse<(Place, usize)>>,
+    /// Whether the lower price comes first among equals.
+    price_decides: bool,
 }
 
 impl<'a> Merge<'a> {
-    fn of(groups: impl Iterator<Item = (Credits, Ranks<'a>)>) -> Self {
-        let mut merge = Self { groups: groups.collect(), heads: BinaryHeap::new() };
+    fn of(groups: impl Iterator<Item = (Credits, Ranks<'a>)>, price_decides: bool) -> Self {
+        let mut merge = Self { groups: groups.collect(), heads: BinaryHeap::new(), price_decides };
         for at in 0..merge.groups.len() {
             merge.push_head(at);
         }
@@ -188,7 +218,8 @@ impl<'a> Merge<'a> {
     fn push_head(&mut self, at: usize) {
         let (price, ranks) = &mut self.groups[at];
         if let Some(rank) = ranks.peek() {
-            let place = (rank.score, rank.unproven, *price, rank.agent);
+            let price = if self.price_decides { *price } else { Credits::ZERO };
+            let place = (rank.score, rank.unproven, price, rank.agent);
             self.heads.push(Reverse((place, at)));
         }
     }
@@ -198,7 +229,8 @@ impl Iterator for Merge<'_> {
     type Item = Candidate;
 
     fn next(&mut self) -> Option<Candidate> {
-        let Reverse(((_, _, price, agent), at)) = self.heads.pop()?;
+        let Reverse(((_, _, _, agent), at)) = self.heads.pop()?;
+        let price = self.groups[at].0;
         self.groups[at].1.next();
         self.push_head(at);
         Some(Candidate { agent, price })

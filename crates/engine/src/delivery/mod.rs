@@ -19,6 +19,7 @@ use rialto_core::id::{AgentId, NoticeId};
 use rialto_core::job::Job;
 use rialto_core::notice::{News, Push};
 use rialto_core::time::Timestamp;
+use rialto_core::world::World;
 use tokio::sync::Semaphore;
 
 use crate::run::Engine;
@@ -38,6 +39,8 @@ pub struct Letter {
     pub body: Bytes,
     /// The same for every attempt, so that the receiver can tell a repeat.
     pub id: String,
+    /// What the protocol adds to the head.
+    pub headers: Vec<(String, String)>,
     pub answer_max: usize,
 }
 
@@ -45,6 +48,11 @@ pub struct Letter {
 pub trait Courier: Send + Sync {
     /// The words, or nothing when there is no longer anything to say.
     fn letter(&self, engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter>;
+
+    /// Whether what can be read on an open stream is not sent besides.
+    fn prefers_streams(&self) -> bool {
+        false
+    }
 
     /// What the answer means, apart from whether the push arrived.
     fn verdict(
@@ -129,11 +137,24 @@ impl Delivery {
         if !self.engine.is_writable() {
             return Vec::new();
         }
+        if self.engine.look(|world| world.next_push()).is_none_or(|at| at > now) {
+            return Vec::new();
+        }
+        let heard = self.engine.heard();
         let mut under_way = self.under_way.lock();
         self.engine.look(|world| {
-            let fresh = world.pushes_due(now).filter(|push| under_way.insert(push.notice));
+            let due = world.pushes_due(now).filter(|push| !self.is_streamed(world, push, &heard));
+            let fresh = due.filter(|push| under_way.insert(push.notice));
             fresh.take(UNDER_WAY).cloned().collect()
         })
+    }
+
+    /// Whether the agent is about to read it on a stream. If that ends first, it is sent after all.
+    fn is_streamed(&self, world: &World, push: &Push, heard: &HashSet<AgentId>) -> bool {
+        let Some(agent) = push.to.filter(|to| heard.contains(to)) else { return false };
+        let home = world.agent(agent).and_then(|agent| self.couriers.get(&agent.home));
+        let streams = home.is_some_and(|courier| courier.prefers_streams());
+        streams && world.mailbox(agent).read() < push.position
     }
 
     async fn carry(&self, push: &Push) {
@@ -185,6 +206,7 @@ pub fn headers(engine: &Engine, to: Option<AgentId>, letter: &Letter) -> Vec<(St
         let secret = engine.secret().webhook_secret(agent, generation);
         headers.extend(signature::sign(&secret, &letter.id, engine.now(), &letter.body));
     }
+    headers.extend_from_slice(&letter.headers);
     headers
 }
 

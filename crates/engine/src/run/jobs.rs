@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rialto_core::alias::{Target, claim};
+use rialto_core::alias::{Digest, Target, claim};
 use rialto_core::command::JobRef;
 use rialto_core::id::JobId;
 use rialto_core::job::{Job, State};
@@ -40,9 +40,16 @@ impl Engine {
                 claim::job(*origin, id)
             }
         };
-        let Some(Row::Claim(found)) = self.row(Key::Claim(digest)).await? else { return Ok(None) };
-        let Target::Job(id) = found.target else { return Ok(None) };
+        let Some(Target::Job(id)) = self.claim(digest).await? else { return Ok(None) };
         Ok(self.job(id).await?.filter(|job| job.state != State::Withdrawn))
+    }
+
+    /// What an id was used for, if anything.
+    pub async fn claim(&self, digest: Digest) -> Result<Option<Target>, Failure> {
+        Ok(match self.row(Key::Claim(digest)).await? {
+            Some(Row::Claim(found)) => Some(found.target),
+            _ => None,
+        })
     }
 
     /// Waits until the job has ended or is known to take longer, at most this long; the job as it

@@ -5,7 +5,7 @@
 //! a gap and reads the store, which is the buffer for everything else. So a slow reader costs
 //! nothing and slows nobody.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -81,6 +81,11 @@ impl Engine {
     /// Whether somebody reads the agent's inbox now.
     pub fn is_heard(&self, agent: AgentId) -> bool {
         self.inner.live.inboxes.lock().contains_key(&agent)
+    }
+
+    /// Everybody whose inbox is read now.
+    pub fn heard(&self) -> HashSet<AgentId> {
+        self.inner.live.inboxes.lock().keys().copied().collect()
     }
 
     /// How many readers there are, of all agents together.

@@ -3,11 +3,11 @@
 
 use axum::Router;
 use axum::body::Body;
+use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use http::Uri;
-use rialto_engine::Engine;
 use rialto_protocols::ALL;
 use rialto_protocols::face::{Face, Floor, Trouble, sent};
 use rialto_protocols::kit::{ijson, stamp};
@@ -30,15 +30,16 @@ pub fn router(floor: &Floor, probes: probes::Probes) -> Router {
         let own = face.routes(floor).fallback(missing).method_not_allowed_fallback(wrong_method);
         router = router.nest(&format!("/{}", face.id()), own);
     }
-    router.fallback(missing).method_not_allowed_fallback(wrong_method)
+    let router = router.fallback(missing).method_not_allowed_fallback(wrong_method);
+    router.layer(Extension(floor.clone()))
 }
 
-async fn missing(uri: Original) -> Response {
-    refuse(&uri.0, Trouble::NotFound)
+async fn missing(Extension(floor): Extension<Floor>, uri: Original) -> Response {
+    refuse(&floor, &uri.0, Trouble::NotFound)
 }
 
-async fn wrong_method(uri: Original) -> Response {
-    refuse(&uri.0, Trouble::MethodNotAllowed)
+async fn wrong_method(Extension(floor): Extension<Floor>, uri: Original) -> Response {
+    refuse(&floor, &uri.0, Trouble::MethodNotAllowed)
 }
 
 /// The path as the client wrote it, whatever prefix has been taken off on the way.
@@ -60,23 +61,23 @@ impl<S: Sync> axum::extract::FromRequestParts<S> for Original {
 #[derive(Clone)]
 struct Registrations {
     routes: Vec<(&'static dyn Face, Router)>,
-    body_limit: usize,
-    engine: Engine,
+    floor: Floor,
 }
 
 impl Registrations {
     fn of(floor: &Floor) -> Self {
-        let routes = ALL.iter().map(|face| (*face, face.routes(floor))).collect();
-        Self { routes, body_limit: floor.body_limit, engine: floor.engine.clone() }
+        let registers = ALL.iter().filter(|face| face.registration_example().is_some());
+        let routes = registers.map(|face| (*face, face.routes(floor))).collect();
+        Self { routes, floor: floor.clone() }
     }
 }
 
 /// `POST /register` at the root: told apart by the body's shape.
 async fn register(State(who): State<Registrations>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let body = match sent::read(&parts.headers, body, who.body_limit).await {
+    let body = match sent::read(&parts.headers, body, who.floor.body_limit).await {
         Ok(body) => body,
-        Err(trouble) => return refuse("/register", trouble),
+        Err(trouble) => return refuse(&who.floor, "/register", trouble),
     };
     let json = ijson::read(&body);
     let claims = |face: &&dyn Face| json.as_ref().is_ok_and(|json| face.claims_registration(json));
@@ -95,7 +96,10 @@ async fn register(State(who): State<Registrations>, request: Request) -> Respons
 /// A correct example of each registration there is.
 fn fits_nobody(who: &Registrations, unreadable: Option<String>) -> Response {
     let shapes = who.routes.iter().map(|(face, _)| {
-        let example: Value = serde_json::from_str(face.registration_example()).unwrap_or_default();
+        let example: Value = face
+            .registration_example()
+            .and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or_default();
         json!({"protocol": face.id(), "path": format!("/{}/register", face.id()), "example": example})
     });
     let neither = "two registrations share this path; the body fits neither (or both)";
@@ -113,7 +117,7 @@ fn fits_nobody(who: &Registrations, unreadable: Option<String>) -> Response {
             "shapes": shapes.collect::<Vec<_>>(),
         },
         "detail": text,
-        "metadata": {"timestamp": stamp::millis(who.engine.now())},
+        "metadata": {"timestamp": stamp::millis(who.floor.engine.now())},
     });
     (http::StatusCode::BAD_REQUEST, axum::Json(body)).into_response()
 }

@@ -8,10 +8,10 @@ use axum::response::{IntoResponse, Response};
 use http::Method;
 use matchit::Router;
 use rialto_protocols::ALL;
-use rialto_protocols::face::{Face, Floor, Listed, Reach, Trouble as FaceTrouble};
+use rialto_protocols::face::{Face, Floor, Listed, Reach, Trouble as FaceTrouble, Writes};
 
 use super::openapi::listed;
-use crate::edge::{Class, Express, House, Kind, Reading, Trouble};
+use crate::edge::{Class, Express, House, Kind, Limits, Reading, Trouble};
 use crate::v1::problem::Problem;
 
 /// All paths of this hub.
@@ -19,6 +19,7 @@ pub struct Paths {
     by_path: Router<Vec<(&'static str, Reach)>>,
     body_limit: usize,
     express: HashMap<String, (&'static str, Express)>,
+    floor: Floor,
 }
 
 impl Paths {
@@ -32,7 +33,8 @@ impl Paths {
                 Err(_) => drop(by_path.insert(path, vec![(method, reach)])),
             }
         }
-        Self { by_path, body_limit: floor.body_limit, express: express(floor) }
+        let (express, floor) = (express(floor), floor.clone());
+        Self { by_path, body_limit: floor.body_limit, express, floor }
     }
 
     fn reach(&self, method: &Method, path: &str) -> Option<Reach> {
@@ -48,15 +50,14 @@ impl House for Paths {
         let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
         let kind = match reach {
             Some(Reach::Register) => Kind::Register,
-            Some(Reach::Public) => Kind::Read,
             _ if reads => Kind::Read,
-            _ => Kind::Write,
+            reach => reach.map_or(Kind::Write, counted),
         };
         Class { public: reach.is_some_and(Reach::is_public) && reads, kind }
     }
 
     fn trouble(&self, path: &str, trouble: Trouble) -> Response<Body> {
-        refuse(path, translate(trouble))
+        refuse(&self.floor, path, translate(trouble))
     }
 
     fn body_limit(&self, path: &str) -> usize {
@@ -72,31 +73,54 @@ impl House for Paths {
     }
 }
 
+/// How often those may write who are known by what they sign.
+pub struct SignersLimits(pub Arc<Limits>);
+
+impl Writes for SignersLimits {
+    fn count(&self, who: &[u8]) -> Result<(), FaceTrouble> {
+        self.0.check_signer(who).map_err(translate)
+    }
+}
+
 /// A refusal in the shape of whoever owns the path.
-pub fn refuse(path: &str, trouble: FaceTrouble) -> Response<Body> {
+pub fn refuse(floor: &Floor, path: &str, trouble: FaceTrouble) -> Response<Body> {
     match owner(path) {
-        Some(face) => face.trouble(trouble),
+        Some(face) => face.trouble(floor, trouble),
         None => Problem::from(trouble).into_response(),
     }
 }
 
-/// Express doors of all protocols, under their prefixes and at the root.
+/// Express doors of all protocols, under their prefixes and wherever else they are served.
 fn express(floor: &Floor) -> HashMap<String, (&'static str, Express)> {
     let mut doors = HashMap::new();
     for face in ALL {
         for door in face.express() {
-            for path in [format!("/{}{}", face.id(), door.path), door.path.to_owned()] {
+            let prefixed = format!("/{}{}", face.id(), door.path);
+            let served = |row: &Listed| {
+                row.method == door.method && (row.path == prefixed || row.path == door.path)
+            };
+            for Listed { path, reach, .. } in face.listed().into_iter().filter(served) {
                 let (floor, handler) = (floor.clone(), door.handler);
                 let serve = Arc::new(move |headers, body: Reading| {
                     let body = Box::pin(async move { body.await.map_err(translate) });
                     handler(floor.clone(), headers, body)
                 });
-                let (route, unless) = (Arc::from(path.as_str()), door.unless);
-                doors.insert(path, (door.method, Express { route, unless, serve }));
+                let (route, unless, kind) = (Arc::from(path.as_str()), door.unless, counted(reach));
+                doors.insert(path, (door.method, Express { route, kind, unless, serve }));
             }
         }
     }
     doors
+}
+
+/// What a write counts as.
+fn counted(reach: Reach) -> Kind {
+    match reach {
+        Reach::Register => Kind::Register,
+        Reach::Public => Kind::Read,
+        Reach::Signed => Kind::Signed,
+        _ => Kind::Write,
+    }
 }
 
 /// The protocol whose prefix the path has.

@@ -53,6 +53,7 @@ pub fn document() -> Value {
         "paths": paths,
         "components": {"securitySchemes": {
             "agentKey": {"type": "http", "scheme": "bearer", "description": "An agent's own key, rk_…"},
+            "inboxToken": {"type": "http", "scheme": "bearer", "description": "A token for reading one inbox, at_…"},
             "operatorKey": {"type": "http", "scheme": "bearer", "description": "The operator's key, ro_…"},
         }},
     })
@@ -98,7 +99,9 @@ fn placeholders(path: &str) -> impl Iterator<Item = &str> {
 
 fn security(reach: Reach) -> Value {
     match reach {
-        Reach::Public | Reach::Register | Reach::Token => json!([]),
+        // What is signed, or made for one thing, carries its proof in itself.
+        Reach::Public | Reach::Register | Reach::Token | Reach::Signed => json!([]),
+        Reach::Inbox => json!([{"inboxToken": []}]),
         Reach::Operator => json!([{"operatorKey": []}]),
         Reach::AgentOrOperator | Reach::OwnerOrOperator | Reach::AnyAgentOrOperator => {
             json!([{"agentKey": []}, {"operatorKey": []}])

@@ -21,10 +21,10 @@ use rialto_engine::store::sqlite::SqliteStore;
 use rialto_engine::store::{Store, StoreError};
 use rialto_engine::{Engine, Failure, Setup, Started};
 use rialto_protocols::face::{self, Floor, Ground, Settings};
-use rialto_protocols::{registry, relay};
+use rialto_protocols::{agora, registry, relay};
 use tokio::net::TcpListener;
 
-use super::house::Paths;
+use super::house::{Paths, SignersLimits};
 use super::{front_door, probes};
 use crate::config::{Access, Backend, Config, DiscoverEndpoint, FailedStatus, Offline};
 use crate::edge::{self, Front, Hosts, Limits};
@@ -85,10 +85,12 @@ impl Hub {
         let Started { engine, lane } = start_engine(config, options.hub_secret)?;
         let new_operator_key = settle_operator(&engine, options.operator_key).await?;
         let url = config.http.base_url(bound);
-        let floor = floor(config, engine.clone(), url.clone())?;
+        let limits = Arc::new(Limits::new(&config.limits));
+        let floor = floor(config, engine.clone(), url.clone(), limits.clone())?;
+        face::complete_aliases(&engine).await?;
         let delivery = Delivery::new(engine.clone(), floor.egress.clone(), face::couriers(&floor));
         let delivered = tokio::spawn(delivery.work());
-        let served = serve(config, &floor, listener, bound, shutdown);
+        let served = serve(config, &floor, limits, listener, bound, shutdown);
         Ok(Self { address: bound, url, new_operator_key, engine, lane, served, delivered })
     }
 
@@ -161,7 +163,12 @@ fn has_operator(engine: &Engine) -> bool {
     engine.look(|world| world.operator_keys().any(|key| key.works(now)))
 }
 
-fn floor(config: &Config, engine: Engine, hub_url: String) -> Result<Floor, StartError> {
+fn floor(
+    config: &Config,
+    engine: Engine,
+    hub_url: String,
+    limits: Arc<Limits>,
+) -> Result<Floor, StartError> {
     let egress = Egress::new(EgressSettings {
         allow: config.egress.allow.clone(),
         connect_timeout: config.egress.connect_timeout.duration(),
@@ -191,8 +198,15 @@ fn floor(config: &Config, engine: Engine, hub_url: String) -> Result<Floor, Star
         accept_direct: config.relay.accept_direct,
         writes_per_minute: config.limits.writes_per_minute.max().map_or(0, |max| max.get().into()),
     };
+    let agora = agora::Settings {
+        window: config.agora.window.millis(),
+        fanout: config.agora.fanout.get() as usize,
+        default_timeout: config.agora.default_timeout.millis(),
+    };
     Ok(Floor::new(Ground {
         relay: relay::Room::new(relay, engine.secret()),
+        agora: agora::Room::new(agora, engine.secret()),
+        writes: Arc::new(SignersLimits(limits)),
         engine,
         egress: Arc::new(egress),
         hub_url: hub_url.trim_end_matches('/').to_owned(),
@@ -205,6 +219,7 @@ fn floor(config: &Config, engine: Engine, hub_url: String) -> Result<Floor, Star
 fn serve(
     config: &Config,
     floor: &Floor,
+    limits: Arc<Limits>,
     listener: TcpListener,
     bound: SocketAddr,
     shutdown: Shutdown,
@@ -215,7 +230,7 @@ fn serve(
     let front = Front {
         house: Arc::new(Paths::new(floor)),
         hosts: Hosts::new(&config.http, bound),
-        limits: Limits::new(&config.limits),
+        limits,
         request_ids: request_ids(),
         metrics: metrics.clone(),
         body_timeout: config.http.body_timeout.duration().max(Duration::from_millis(1)),

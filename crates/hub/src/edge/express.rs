@@ -36,6 +36,8 @@ pub type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 pub struct Express {
     /// The route it is counted under.
     pub route: Arc<str>,
+    /// What it counts as.
+    pub kind: Kind,
     /// Requests with one of these headers take the main door.
     pub unless: &'static [&'static str],
     pub serve: Arc<dyn Fn(HeaderMap, Reading) -> Answering + Send + Sync>,
@@ -46,7 +48,8 @@ impl Front {
     pub(super) fn express(&self, request: &Request<Arriving>) -> Option<Express> {
         let express = self.house.express(request.method(), request.uri().path())?;
         let headers = request.headers();
-        let odd = headers.contains_key(header::TRANSFER_ENCODING)
+        let odd = request.uri().query().is_some()
+            || headers.contains_key(header::TRANSFER_ENCODING)
             || headers.contains_key(trace::HEADER)
             // Who asks before it sends a body is told about a bad key before it does.
             || headers.contains_key(header::EXPECT)
@@ -63,11 +66,11 @@ impl Front {
         let visit = Visit {
             began: Instant::now(),
             verb: Verb::from(request.method()),
-            route: Route::named(express.route),
+            route: Route::named(express.route.clone()),
             public: false,
             id: RequestId::of(request.headers(), &self.request_ids),
         };
-        let class = Class { public: false, kind: Kind::Write };
+        let class = Class { public: false, kind: express.kind };
         let verdict = self.judge(&request, class);
         let (head, body) = request.into_parts();
         let passed = match verdict {

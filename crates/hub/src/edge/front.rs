@@ -35,7 +35,7 @@ use crate::telemetry::{Answered, Metrics, Route, Verb};
 pub struct Front {
     pub house: Arc<dyn House>,
     pub hosts: Hosts,
-    pub limits: Limits,
+    pub limits: Arc<Limits>,
     pub request_ids: IdSource,
     pub metrics: Metrics,
     /// How long a request's body may take to arrive.

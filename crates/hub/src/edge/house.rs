@@ -43,6 +43,8 @@ pub enum Kind {
     Write,
     /// Counted for each peer, since whoever registers has no credential yet.
     Register,
+    /// Counted for each peer, loosely: who signed it is counted once that is known.
+    Signed,
 }
 
 /// Why the edge itself refuses a request.

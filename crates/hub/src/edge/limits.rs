@@ -17,10 +17,16 @@ use crate::config;
 /// After so many checks the callers that were quiet for long enough are forgotten.
 const SWEEP_EVERY: u32 = 1024;
 
+/// Agents that may share an address and sign as much as each of them may: checking a signature costs
+/// something even if it is a bad one, so somebody has to pay for it.
+const SIGNERS: NonZeroU32 = NonZeroU32::new(10).expect("ten is not zero");
+
 /// All rate limits of one hub.
 pub struct Limits<C: Clock = DefaultClock> {
     registrations: Option<Rate<C>>,
     writes: Option<Rate<C>>,
+    /// What comes from one address before it is known who signed it.
+    signed: Option<Rate<C>>,
     /// Keyed at random, so that nobody can choose whose bucket he falls into. It also means that
     /// no key is kept, not even its plain hash.
     hash: RandomState,
@@ -48,6 +54,7 @@ impl<C: Clock + Clone> Limits<C> {
         Self {
             registrations: registrations_per_minute.map(rate),
             writes: writes_per_minute.map(rate),
+            signed: writes_per_minute.map(|one| rate(one.saturating_mul(SIGNERS))),
             hash: RandomState::new(),
         }
     }
@@ -61,6 +68,7 @@ impl<C: Clock> Limits<C> {
             Kind::Read => return Ok(()),
             Kind::Register => &self.registrations,
             Kind::Write => &self.writes,
+            Kind::Signed => &self.signed,
         };
         let Some(rate) = rate else {
             return Ok(());
@@ -71,6 +79,11 @@ impl<C: Clock> Limits<C> {
             None => self.hash.hash_one(peer),
         };
         rate.check(caller)
+    }
+
+    /// Counts a write of somebody who is known by what was written.
+    pub fn check_signer(&self, who: &[u8]) -> Result<(), Trouble> {
+        self.writes.as_ref().map_or(Ok(()), |rate| rate.check(self.hash.hash_one(who)))
     }
 }
 

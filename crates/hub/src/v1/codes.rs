@@ -83,6 +83,10 @@ impl From<Refusal> for Problem {
             | Refusal::PaysItself
             | Refusal::NotWhatWasPaid { .. }
             | Refusal::TooManyBlocked { .. }
+            | Refusal::TooManyOffers { .. }
+            | Refusal::Ambiguous
+            | Refusal::WrongParty
+            | Refusal::OtherCurrency
             | Refusal::BridgeLoop { .. }
             | Refusal::TooManyAgents { .. }
             | Refusal::Overflow => &REFUSED,

@@ -1,6 +1,6 @@
 //! Notices as an agent reads them, in its inbox and on its stream.
 
-use rialto_core::id::{AgentId, JobId};
+use rialto_core::id::AgentId;
 use rialto_core::notice::{News, Notice};
 use rialto_engine::{Engine, Failure};
 use rialto_protocols::kit::write;
@@ -24,7 +24,7 @@ pub async fn after(
     limit: usize,
 ) -> Result<Vec<Told>, Failure> {
     let notices = engine.notices_of(agent, position, limit).await?;
-    let jobs = notices.iter().filter_map(|notice| job(&notice.news));
+    let jobs = notices.iter().filter_map(|notice| notice.news.job());
     let refs = Refs::look_up(engine, jobs, []).await?;
     Ok(notices.iter().map(|notice| Told::of(notice, &refs)).collect())
 }
@@ -36,7 +36,7 @@ impl Told {
             .with("position", notice.position)
             .with("kind", kind)
             .with("at", time(notice.at));
-        let members = match job(&notice.news) {
+        let members = match notice.news.job() {
             Some(id) => members.with("job", refs.job(id)),
             None => members,
         };
@@ -47,6 +47,9 @@ impl Told {
             News::OffersWanted { closes, .. } => members.with("closes", time(*closes)),
             News::Message { from, body, .. } => {
                 members.with("from", from.map(|from| from.0)).with("body", write::verbatim(body))
+            }
+            News::Offered { place, .. } | News::OfferClosed { place, .. } => {
+                members.with("offer", place)
             }
             News::Ended { .. } | News::Queued { .. } => members,
         };
@@ -62,18 +65,8 @@ pub fn kind(news: &News) -> &'static str {
         News::TakenBack { .. } => "taken_back",
         News::Queued { .. } => "queued",
         News::OffersWanted { .. } => "offers_wanted",
+        News::Offered { .. } => "offered",
+        News::OfferClosed { .. } => "offer_closed",
         News::Message { .. } => "message",
-    }
-}
-
-/// The job the news is about.
-pub fn job(news: &News) -> Option<JobId> {
-    match news {
-        News::Assigned { job, .. }
-        | News::Ended { job }
-        | News::TakenBack { job, .. }
-        | News::Queued { job }
-        | News::OffersWanted { job, .. } => Some(*job),
-        News::Message { .. } => None,
     }
 }

@@ -1,6 +1,7 @@
 //! A protocol's face: what it shows the hub, and what the hub gives it.
 
 pub mod caller;
+pub mod feed;
 pub mod naming;
 pub mod once;
 pub mod route;
@@ -15,12 +16,16 @@ use axum::Router;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use bytes::Bytes;
+use rialto_core::agent::Agent;
 use rialto_core::alias::Protocol;
-use rialto_engine::Engine;
+use rialto_core::command::Command;
+use rialto_core::id::AgentId;
 use rialto_engine::delivery::Courier;
 use rialto_engine::delivery::egress::Egress;
+use rialto_engine::secret::HubSecret;
+use rialto_engine::{Engine, Failure};
 
-use crate::{registry, relay};
+use crate::{agora, registry, relay};
 pub use route::{Listed, Reach, Route};
 
 /// What every protocol stands on. Shared by everybody, so cloning it costs nothing.
@@ -36,6 +41,9 @@ pub struct Ground {
     pub body_limit: usize,
     pub settings: Settings,
     pub relay: relay::Room,
+    pub agora: agora::Room,
+    /// How often callers may write whose credential is known to their protocol only.
+    pub writes: Arc<dyn Writes>,
     /// Requests with an idempotency key that are running now.
     pub running: once::Running,
 }
@@ -51,6 +59,21 @@ impl std::ops::Deref for Floor {
 
     fn deref(&self) -> &Ground {
         &self.0
+    }
+}
+
+/// Counts the writes of callers who prove themselves by what they write.
+pub trait Writes: Send + Sync {
+    /// Counts one; refuses it when there were too many.
+    fn count(&self, who: &[u8]) -> Result<(), Trouble>;
+}
+
+/// No limit.
+pub struct Unlimited;
+
+impl Writes for Unlimited {
+    fn count(&self, _: &[u8]) -> Result<(), Trouble> {
+        Ok(())
     }
 }
 
@@ -109,16 +132,18 @@ pub trait Face: Send + Sync {
     fn courier(&self, floor: &Floor) -> Arc<dyn Courier>;
 
     /// A refusal by the edge in its own shape.
-    fn trouble(&self, trouble: Trouble) -> Response;
+    fn trouble(&self, floor: &Floor, trouble: Trouble) -> Response;
 
     /// Whether a registration posted at the root is meant for it.
     fn claims_registration(&self, body: &crate::kit::ijson::Json<'_>) -> bool;
 
-    /// A registration that succeeds as it is, shown to who posted one that fits nobody.
-    fn registration_example(&self) -> &'static str;
+    /// A registration that succeeds as it is, shown to who posted one that fits nobody; nothing
+    /// where agents do not register.
+    fn registration_example(&self) -> Option<&'static str>;
 
-    /// Its own names for a new agent of any protocol.
-    fn alias(&self, home: Protocol, native: &str, name: &str) -> Option<String>;
+    /// Its own name for a new agent of any protocol. Names that are short may be taken, and are
+    /// wanted longer then.
+    fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, long: bool) -> Option<String>;
 
     /// The longest body it reads, where others read `general` bytes.
     fn body_limit(&self, general: usize) -> usize {
@@ -141,8 +166,46 @@ pub fn couriers(floor: &Floor) -> HashMap<Protocol, Arc<dyn Courier>> {
     crate::ALL.iter().map(|face| (face.id(), face.courier(floor))).collect()
 }
 
+/// An agent that has no names yet but its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Newcomer<'a> {
+    pub home: Protocol,
+    pub native: &'a str,
+    /// What people call it.
+    pub name: &'a str,
+}
+
 /// The names of a new agent in all protocols but its own.
-pub fn aliases(home: Protocol, native: &str, name: &str) -> Vec<(Protocol, String)> {
-    let others = crate::ALL.iter().filter(|face| face.id() != home);
-    others.filter_map(|face| Some((face.id(), face.alias(home, native, name)?))).collect()
+pub fn aliases(engine: &Engine, new: Newcomer<'_>) -> Vec<(Protocol, String)> {
+    let others = crate::ALL.iter().filter(|face| face.id() != new.home);
+    let free = |protocol, name: &String| {
+        engine.look(|world| world.agent_named(protocol, name).is_none())
+    };
+    let named = others.filter_map(|face| {
+        let name = |long| face.alias(engine.secret(), &new, long);
+        let name = name(false).filter(|name| free(face.id(), name)).or_else(|| name(true))?;
+        Some((face.id(), name))
+    });
+    named.collect()
+}
+
+/// Gives agents names in protocols that the hub did not speak when they came.
+pub async fn complete_aliases(engine: &Engine) -> Result<(), Failure> {
+    let missing: Vec<(AgentId, Protocol, String, String)> = engine.look(|world| {
+        let complete = |face: &&dyn Face| world.names_in(face.id()) >= world.agents().len();
+        if crate::ALL.iter().all(complete) {
+            return Vec::new();
+        }
+        let lacks = |id| crate::ALL.iter().any(|face| world.name_of(id, face.id()).is_none());
+        let lacking = world.agents().filter(|agent| lacks(agent.id));
+        let shown = |agent: &Arc<Agent>| {
+            (agent.id, agent.home, agent.native.clone(), agent.name.clone())
+        };
+        lacking.map(shown).collect()
+    });
+    for (agent, home, native, name) in missing {
+        let aliases = aliases(engine, Newcomer { home, native: &native, name: &name });
+        engine.run(Command::Name { agent, aliases }).await?;
+    }
+    Ok(())
 }

@@ -15,6 +15,13 @@ pub fn uuid(home: Protocol, native: &str) -> Uuid {
     Uuid::new_v5(&NAMESPACE, format!("{home}:{native}").as_bytes())
 }
 
+/// The beginning of that UUID as digits, for names that people read: 8, or 16 where 8 are taken.
+pub fn digits(home: Protocol, native: &str, long: bool) -> String {
+    let mut digits = uuid(home, native).simple().to_string();
+    digits.truncate(if long { 16 } else { 8 });
+    digits
+}
+
 /// A display name as a piece of an address: plain lower-case letters, digits and dashes.
 pub fn slug(name: &str) -> String {
     let plain = name.nfkd().filter(|c| !is_combining_mark(*c)).flat_map(char::to_lowercase);

@@ -12,6 +12,8 @@ pub enum Reach {
     Public,
     /// Anybody, for something new; limited by address.
     Register,
+    /// Whoever signed the body, for what its signer may do.
+    Signed,
     /// The agent that is named.
     Agent,
     /// The agent that is named, or the operator.
@@ -28,6 +30,8 @@ pub enum Reach {
     OwnerOrOperator,
     /// Whoever holds a token made for this one thing.
     Token,
+    /// An agent, by a token for reading what came to it.
+    Inbox,
     /// The operator alone.
     Operator,
     /// Any agent, for what is its own.
@@ -39,7 +43,8 @@ pub enum Reach {
 /// One route of a protocol.
 pub struct Route<S> {
     pub method: &'static str,
-    /// Relative to the protocol's prefix, with `{name}` for parts that vary.
+    /// Relative to the protocol's prefix, with `{name}` for parts that vary; empty for the prefix
+    /// itself.
     pub path: &'static str,
     /// Also served at the root of the hub.
     pub at_root: bool,
@@ -64,7 +69,10 @@ pub fn router<'r, S: Clone + Send + Sync + 'static>(
     rows: impl Iterator<Item = &'r Route<S>>,
     state: S,
 ) -> Router {
-    let add = |router: Router<S>, row: &Route<S>| router.route(row.path, (row.handler)());
+    let add = |router: Router<S>, row: &Route<S>| {
+        let path = if row.path.is_empty() { "/" } else { row.path };
+        router.route(path, (row.handler)())
+    };
     rows.fold(Router::new(), add).with_state(state)
 }
 

@@ -4,8 +4,11 @@
 //! [`fields::Malformed`] that names the field, and amounts, scores and times become exact text. What
 //! the values mean, and which status a `Malformed` gets, is said in the protocol folders.
 
+pub mod base64url;
+pub mod ed25519;
 pub mod fields;
 pub mod ijson;
+pub mod jcs;
 pub mod query;
 pub mod sse;
 pub mod stamp;

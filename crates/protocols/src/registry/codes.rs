@@ -163,6 +163,9 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
         Refusal::Blocked => (403, "FORBIDDEN"),
         Refusal::TooManyBlocked { .. } => (400, INVALID_REQUEST),
         Refusal::BridgeLoop { .. } => (422, "CONFLICT"),
+        Refusal::TooManyOffers { .. } => (409, "CONFLICT"),
+        Refusal::Ambiguous | Refusal::WrongParty => (400, INVALID_REQUEST),
+        Refusal::OtherCurrency => (402, TRANSFER_FAILED),
     };
     let mut failure = Failure::new(status, code, refusal.to_string());
     if let Retry::After(wait) = refusal.retry() {

@@ -27,6 +27,7 @@ impl Courier for RegistryCourier {
                     url: jobs_url(&push.url),
                     body: serde_json::to_vec(&body).unwrap_or_default().into(),
                     id: format!("{}-{epoch}", job.uuid),
+                    headers: Vec::new(),
                     answer_max: JOB_ANSWER_MAX,
                 })
             }
@@ -36,6 +37,7 @@ impl Courier for RegistryCourier {
                     url: push.url.clone(),
                     body: body.unwrap_or_default().into(),
                     id: format!("{}-ended", job.uuid),
+                    headers: Vec::new(),
                     answer_max: ANSWER_MAX,
                 })
             }

@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use rialto_core::alias::Protocol;
 use rialto_engine::delivery::Courier;
+use rialto_engine::secret::HubSecret;
 
 use super::codes::{self, Failure};
 use super::courier::RegistryCourier;
@@ -14,7 +15,7 @@ use super::routes::{agents, discover, jobs, money, results};
 use super::{ID, examples};
 use crate::face::once::{Words, once_each};
 use crate::face::route::{listed, router};
-use crate::face::{Face, Floor, Listed, Reach, Route, Trouble, naming};
+use crate::face::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
 use crate::kit::fields::Malformed;
 use crate::kit::ijson::{self, Json, Kind};
 
@@ -231,7 +232,7 @@ impl Face for Registry {
         Arc::new(RegistryCourier { floor: floor.clone() })
     }
 
-    fn trouble(&self, trouble: Trouble) -> Response {
+    fn trouble(&self, _: &Floor, trouble: Trouble) -> Response {
         codes::trouble(trouble).into_response()
     }
 
@@ -245,12 +246,12 @@ impl Face for Registry {
         named || by_uuid
     }
 
-    fn registration_example(&self) -> &'static str {
-        examples::REGISTRATION
+    fn registration_example(&self) -> Option<&'static str> {
+        Some(examples::REGISTRATION)
     }
 
-    fn alias(&self, home: Protocol, native: &str, _name: &str) -> Option<String> {
-        Some(naming::uuid(home, native).to_string())
+    fn alias(&self, _: &HubSecret, new: &Newcomer<'_>, _: bool) -> Option<String> {
+        Some(naming::uuid(new.home, new.native).to_string())
     }
 }
 

@@ -54,6 +54,7 @@ fn skill(offer: SkillOffer) -> Skill {
     Skill {
         name: offer.skill_name,
         price: offer.cost_per_call,
+        by_offer: false,
         about: offer.description,
         input: offer.input_schema,
         output: offer.output_schema,

@@ -33,6 +33,7 @@ impl Courier for RelayCourier {
             url: push.url.clone(),
             body: receive::write(envelope, format, &trace).into(),
             id: trace,
+            headers: Vec::new(),
             answer_max: ANSWER_MAX,
         })
     }

@@ -8,6 +8,7 @@ use axum::routing::{delete, get, post, put};
 use rialto_core::alias::Protocol;
 use rialto_core::time::Timestamp;
 use rialto_engine::delivery::Courier;
+use rialto_engine::secret::HubSecret;
 
 use super::courier::RelayCourier;
 use super::refusals::{self, Refused};
@@ -15,7 +16,7 @@ use super::routes::{agents, blocks, history, inbox, messages, overview, receive}
 use super::{BODY_MAX, Code, Failure, ID, examples};
 use crate::face::once::{self, Words, once_each};
 use crate::face::route::{listed, router};
-use crate::face::{Express, Face, Floor, Listed, Reach, Route, Trouble, naming};
+use crate::face::{Express, Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
 use crate::kit::ijson::{self, Json, Kind};
 
 /// This protocol's face.
@@ -184,8 +185,8 @@ impl Face for Relay {
         Arc::new(RelayCourier { floor: floor.clone() })
     }
 
-    fn trouble(&self, trouble: Trouble) -> Response {
-        Refused::new(refusals::trouble(&trouble), now()).into_response()
+    fn trouble(&self, floor: &Floor, trouble: Trouble) -> Response {
+        Refused::new(refusals::trouble(&trouble), floor.engine.now()).into_response()
     }
 
     fn claims_registration(&self, body: &Json<'_>) -> bool {
@@ -196,13 +197,13 @@ impl Face for Relay {
         body.get("agent_card").is_some() || addressed
     }
 
-    fn registration_example(&self) -> &'static str {
-        examples::REGISTRATION
+    fn registration_example(&self) -> Option<&'static str> {
+        Some(examples::REGISTRATION)
     }
 
-    fn alias(&self, home: Protocol, native: &str, name: &str) -> Option<String> {
-        let digits = naming::uuid(home, native).simple().to_string();
-        Some(format!("{}-{}@{home}", naming::slug(name), &digits[..8]))
+    fn alias(&self, _: &HubSecret, new: &Newcomer<'_>, long: bool) -> Option<String> {
+        let digits = naming::digits(new.home, new.native, long);
+        Some(format!("{}-{digits}@{}", naming::slug(new.name), new.home))
     }
 
     fn body_limit(&self, general: usize) -> usize {
@@ -245,7 +246,7 @@ impl Words for Relay {
     }
 
     fn trouble(&self, trouble: Trouble) -> Response {
-        Face::trouble(self, trouble)
+        Refused::new(refusals::trouble(&trouble), now()).into_response()
     }
 
     fn without_secrets(&self, body: &str) -> String {

@@ -123,6 +123,10 @@ fn refused(refusal: &Refusal) -> Failure {
         | Refusal::BridgeLoop { .. }
         | Refusal::TooManyAgents { .. }
         | Refusal::TooManyBlocked { .. }
+        | Refusal::TooManyOffers { .. }
+        | Refusal::Ambiguous
+        | Refusal::WrongParty
+        | Refusal::OtherCurrency
         | Refusal::Overflow => Code::Validation,
     };
     let mut failure = Failure::new(code, refusal.to_string());

@@ -37,6 +37,7 @@ pub async fn enrol(
     let skill = |sells: Sells| Skill {
         name: sells.skill,
         price: sells.price,
+        by_offer: false,
         about: "benchmark".to_owned(),
         input: "{}".to_owned(),
         output: "{}".to_owned(),

@@ -199,6 +199,7 @@ impl House for TestHouse {
     fn express(&self, method: &Method, path: &str) -> Option<Express> {
         (method == Method::POST && path == "/express").then(|| Express {
             route: Arc::from("/express"),
+            kind: Kind::Write,
             unless: &["x-slow"],
             serve: Arc::new(|headers, body| {
                 Box::pin(async move {
@@ -223,7 +224,7 @@ pub fn front(address: SocketAddr, flags: &[(&str, &str)], metrics: Metrics) -> F
     Front {
         house: Arc::new(TestHouse),
         hosts: Hosts::new(&config.http, address),
-        limits: Limits::new(&config.limits),
+        limits: Arc::new(Limits::new(&config.limits)),
         request_ids: Arc::new(move || format!("made-{}", made.fetch_add(1, Ordering::Relaxed))),
         metrics,
         body_timeout: config.http.body_timeout.duration(),

@@ -83,6 +83,7 @@ impl Said<'_> {
                 self.job("job_declined", *job).with("worker", worker.0)
             }
             Fact::JobOffered { job, by } => self.job("job_offered", *job).with("by", by.0),
+            Fact::JobProgressed { job } => self.job("job_progressed", *job),
             Fact::JobEnded { job, state, cause, paid } => self
                 .job("job_ended", *job)
                 .with("state", view::state(*state))
@@ -137,6 +138,7 @@ fn job(fact: &Fact) -> Option<JobId> {
         | Fact::JobStarted { job }
         | Fact::JobDeclined { job, .. }
         | Fact::JobOffered { job, .. }
+        | Fact::JobProgressed { job }
         | Fact::JobEnded { job, .. }
         | Fact::JobRequeued { job }
         | Fact::ReportedAbovePrice { job, .. } => Some(*job),

@@ -43,7 +43,7 @@ impl PushView {
             id: push.notice.0,
             state: if push.next_try.is_some() { "waiting" } else { "given_up" },
             kind: notice::kind(&push.news),
-            job: notice::job(&push.news).and_then(|id| refs.job(id)),
+            job: push.news.job().and_then(|id| refs.job(id)),
             to: push.to.map(|id| id.0),
             destination: origin(&push.url).to_owned(),
             attempts: push.attempts,
@@ -69,7 +69,7 @@ pub async fn list(
     pushes.truncate(limit);
     let last = pushes.last().filter(|_| more);
     let next_cursor = last.map(|last| Cursor::new(PUSHES, [last.notice.0]));
-    let jobs = pushes.iter().filter_map(|push| notice::job(&push.news));
+    let jobs = pushes.iter().filter_map(|push| push.news.job());
     let refs = Refs::look_up(&floor.engine, jobs, []).await?;
     let items: Vec<_> = pushes.iter().map(|push| PushView::of(push, &refs)).collect();
     Ok(ok(&Page { items, next_cursor }))
@@ -99,7 +99,7 @@ pub async fn retry(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -
     let push = floor.engine.look(|world| world.push(notice).cloned());
     let push = push.ok_or_else(Problem::not_found)?;
     floor.engine.run_once(Command::PushAgain { notice }, by.once).await?;
-    let refs = Refs::look_up(&floor.engine, notice::job(&push.news), []).await?;
+    let refs = Refs::look_up(&floor.engine, push.news.job(), []).await?;
     let now = floor.engine.look(|world| world.push(notice).cloned());
     // It may have arrived in this very moment.
     Ok(ok(&PushView::of(&now.unwrap_or(push), &refs)))

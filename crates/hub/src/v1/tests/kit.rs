@@ -72,6 +72,8 @@ impl Hub {
         let relay = rialto_protocols::relay::Settings::default();
         let floor = Floor::new(Ground {
             relay: rialto_protocols::relay::Room::new(relay, engine.secret()),
+            agora: rialto_protocols::agora::Room::new(Default::default(), engine.secret()),
+            writes: Arc::new(rialto_protocols::face::Unlimited),
             engine: engine.clone(),
             egress: Arc::new(egress),
             hub_url: "http://hub.example".to_owned(),
@@ -96,6 +98,7 @@ impl Hub {
         let skills = skill.map(|(name, price)| Skill {
             name: name.to_owned(),
             price: credits(price),
+            by_offer: false,
             about: "does it".to_owned(),
             input: r#"{"text":"string"}"#.to_owned(),
             output: "{}".to_owned(),

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::Answered;
 use crate::face::caller::Caller;
-use crate::face::{Floor, aliases};
+use crate::face::{Floor, Newcomer, aliases};
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::{ijson, stamp, write};
 use crate::registry::codes::{Context, Failure, failed, json, unread};
@@ -43,7 +43,9 @@ pub async fn register(
     }
     let native = wire.agent_id.unwrap_or_else(|| floor.engine.ids().uuid());
     let key = Key::make(Kind::Registry, floor.engine.ids().key_bits());
-    let aliases = aliases(ID, &native.to_string(), &wire.agent_name);
+    let text = native.to_string();
+    let newcomer = Newcomer { home: ID, native: &text, name: &wire.agent_name };
+    let aliases = aliases(&floor.engine, newcomer);
     let rotated = wire.rotate_key;
     let command = translate::enrol(wire, native, anyone.actor(), aliases, key.hash());
     let ran = floor.engine.run_once(command, anyone.once).await;

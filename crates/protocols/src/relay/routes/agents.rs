@@ -13,7 +13,7 @@ use rialto_engine::keys::{Key, Kind};
 
 use super::{Answered, address, done, failed, malformed, query, refuse};
 use crate::face::caller::Caller;
-use crate::face::{Floor, aliases};
+use crate::face::{Floor, Newcomer, aliases};
 use crate::kit::ijson;
 use crate::kit::query::Query;
 use crate::relay::proof::{Anyone, AsEither, AsOperator, Named, Sent, Shown, listed};
@@ -107,7 +107,8 @@ async fn enrol(
     }
     let (rotate, fresh_key) = (wire.rotate_key, key.map(Key::hash));
     let native = wire.address.canonical().to_owned();
-    let mut names = aliases(ID, &native, wire.address.name());
+    let newcomer = Newcomer { home: ID, native: &native, name: wire.address.name() };
+    let mut names = aliases(&floor.engine, newcomer);
     // Two names that look alike are one name to a reader (R20).
     names.push((LOOKS, wire.address.skeleton()));
     if looks_like_another(floor, &wire.address) {

@@ -10,11 +10,12 @@ use rialto_core::command::Command;
 
 use super::{Answered, done, failed, malformed, query, refuse};
 use crate::face::Floor;
+use crate::face::feed::From;
 use crate::face::stopping::Stopping;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson;
 use crate::kit::query::Query;
-use crate::relay::feed::{Feed, From};
+use crate::relay::feed::{ByKey, Feed};
 use crate::relay::proof::{AsAgent, Sent, Shown};
 use crate::relay::refusals::{self, Refused};
 use crate::relay::{Bad, examples};
@@ -45,7 +46,7 @@ pub async fn open(
         From::Position(_) => From::Unread,
         other => other,
     };
-    let feed = Feed::new(floor, by.id, key.hash(), from, stopping);
+    let feed = Feed::new(floor, by.id, ByKey(key.hash()), from, stopping);
     let bytes = stream::unfold(feed, async |mut feed| {
         let next = feed.next().await?;
         Some((Ok::<_, std::convert::Infallible>(next), feed))

@@ -1,0 +1,255 @@
+//! Asking: a job whose requester says whom it asks and then takes one of the prices it is named.
+//!
+//! Somebody asked alone may also just do the work. Whoever speaks the requester's own protocol is
+//! asked in the requester's words; for anybody else the listed price is the offer.
+
+use std::sync::Arc;
+
+use super::open::{self, HOPS_MAX};
+use super::{Job, Offer, Policy, Requester, Selection, State};
+use crate::agent::Agent;
+use crate::alias::{Digest, Protocol, Target, claim};
+use crate::command::OpenJob;
+use crate::draft::Draft;
+use crate::event::Event;
+use crate::id::AgentId;
+use crate::ledger::post;
+use crate::message;
+use crate::money::Credits;
+use crate::notice::News;
+use crate::refusal::Refusal;
+use crate::signed::{Ask, Named, Whom};
+use crate::time::Millis;
+use crate::world::World;
+use crate::world::skills::Candidate;
+
+/// How long a listed price stands as an offer.
+const LISTED_PRICE_STANDS: Millis = Millis::seconds(60);
+
+/// Opens a job and asks those who are to do it.
+pub fn ask(draft: &mut Draft<'_>, by: AgentId, id: &str, order: Ask) -> Result<Job, Refusal> {
+    let asked = whom(draft, by, &order)?;
+    if order.deadline <= draft.now {
+        return Err(Refusal::DeadlineTooSoon);
+    }
+    if order.other_currency {
+        return Err(Refusal::OtherCurrency);
+    }
+    let requester = draft.agent(by).ok_or(Refusal::NotAuthenticated)?;
+    let (home, native) = (requester.home, requester.native.clone());
+    let callback = requester.endpoint.clone();
+    let mut job = open::fresh(
+        draft,
+        OpenJob {
+            uuid: order.uuid,
+            origin: home,
+            foreign: full_name(&native, id),
+            content: Digest::of(&[order.input.as_bytes()]),
+            requester: Requester::Agent(by),
+            skill: order.skill,
+            input: order.input,
+            budget: order.budget.unwrap_or(Credits::ZERO),
+            selection: Selection::Asked { any_price: order.budget.is_none() },
+            policy: Policy::default(),
+            deadline: order.deadline,
+            lease: order.deadline.since(draft.now),
+            callback,
+            meta: order.meta,
+            hops: 0,
+        },
+    )?;
+    job.pending = true;
+    job.asked = able(draft, &job, asked)?;
+    let alone = job.asked.len() == 1;
+    for provider in job.asked.clone() {
+        let Some(agent) = draft.agent(provider).cloned() else { continue };
+        match (agent.home == home, alone) {
+            (true, true) => ask_alone(draft, &mut job, &agent)?,
+            (true, false) => tell_asked(draft, &job, provider),
+            (false, _) => offer_listed(draft, &mut job, &agent, alone),
+        }
+        remember(draft, claim::asked(provider, id), Target::Job(job.id));
+    }
+    open::keep(draft, job.clone());
+    Ok(job)
+}
+
+/// What a job is called by everybody: requesters choose ids without knowing each other's.
+pub fn full_name(native: &str, id: &str) -> String {
+    format!("{native}/{id}")
+}
+
+/// Notes what an id stands for; two meanings are kept apart by nobody but who uses them.
+pub fn remember(draft: &mut Draft<'_>, name: Digest, target: Target) {
+    let known = draft.claimed(name).is_some_and(|known| known != target);
+    draft.claim(name, if known { Target::Several } else { target });
+}
+
+/// Those who are asked.
+fn whom(draft: &Draft<'_>, by: AgentId, order: &Ask) -> Result<Vec<AgentId>, Refusal> {
+    let Whom::Agent(one) = order.to else {
+        let best = best(draft.world, Some(by), order);
+        if best.is_empty() {
+            return Err(Refusal::NoSuchSkill);
+        }
+        return Ok(best);
+    };
+    let agent = draft.agent(one).filter(|agent| agent.active).ok_or(Refusal::NoSuchAgent)?;
+    if one == by {
+        return Err(Refusal::BridgeLoop { max: HOPS_MAX });
+    }
+    if agent.blocks(by) {
+        return Err(Refusal::Blocked);
+    }
+    // Who lists nothing may be asked for anything.
+    if !agent.skills.is_empty() && agent.skill(&order.skill).is_none() {
+        return Err(Refusal::NoSuchSkill);
+    }
+    if message::is_full(draft, one) {
+        return Err(Refusal::InboxFull);
+    }
+    Ok(vec![one])
+}
+
+/// Those who can be asked now, so that who is left alone is asked like somebody asked alone. When
+/// nobody is left, the last reason tells why.
+fn able(draft: &Draft<'_>, job: &Job, all: Vec<AgentId>) -> Result<Vec<AgentId>, Refusal> {
+    let (mut able, mut refusal) = (Vec::new(), Refusal::NoSuchSkill);
+    for one in all {
+        match cannot(draft, job, one) {
+            None => able.push(one),
+            Some(why) => refusal = why,
+        }
+    }
+    if able.is_empty() { Err(refusal) } else { Ok(able) }
+}
+
+/// Why somebody cannot be asked. Whoever speaks the requester's protocol answers for itself.
+fn cannot(draft: &Draft<'_>, job: &Job, one: AgentId) -> Option<Refusal> {
+    let agent = draft.agent(one)?;
+    if agent.home == job.origin {
+        return None;
+    }
+    let Some(price) = agent.skill(&job.skill).map(|skill| skill.price) else {
+        return Some(Refusal::NoSuchSkill);
+    };
+    if !draft.is_online(one) {
+        return Some(Refusal::Offline);
+    }
+    (price > job.purse()).then_some(Refusal::BudgetTooLow { price })
+}
+
+/// The best who offer a skill: those online first, then by score, then who came first.
+pub fn best(world: &World, by: Option<AgentId>, order: &Ask) -> Vec<AgentId> {
+    let Whom::Best { max } = order.to else { return Vec::new() };
+    let limit = world.rules.inbox_messages_max;
+    let full = |id| limit > 0 && world.mailbox(id).messages_waiting >= limit;
+    let willing = |id: &AgentId| {
+        let blocks = |agent: &Arc<Agent>| by.is_some_and(|by| agent.blocks(by));
+        Some(*id) != by && !full(*id) && world.agent(*id).is_some_and(|agent| !blocks(agent))
+    };
+    world.skills.by_merit(&order.skill).filter(willing).take(max).collect()
+}
+
+/// Somebody asked alone may do the work at once, for the listed price if the requester can pay it.
+fn ask_alone(draft: &mut Draft<'_>, job: &mut Job, agent: &Agent) -> Result<(), Refusal> {
+    let Selection::Asked { any_price } = job.selection else { return Ok(()) };
+    if let Some(price) = agent.listed_price(&job.skill).filter(|_| !any_price) {
+        if price > job.budget {
+            return Err(Refusal::BudgetTooLow { price });
+        }
+        if let Some(payer) = job.payer {
+            post::hold(draft, payer, price, job.id)?;
+            job.held = price;
+        }
+    }
+    tell_asked(draft, job, agent.id);
+    Ok(())
+}
+
+fn tell_asked(draft: &mut Draft<'_>, job: &Job, provider: AgentId) {
+    let news = News::OffersWanted { job: job.id, closes: job.deadline };
+    draft.tell_party(provider, news, None);
+}
+
+/// Somebody who does not speak the requester's protocol: what is free is begun, the rest offered.
+fn offer_listed(draft: &mut Draft<'_>, job: &mut Job, agent: &Agent, alone: bool) {
+    let Some(price) = agent.skill(&job.skill).map(|skill| skill.price) else { return };
+    if alone && price.is_zero() {
+        return open::assign(draft, job, Candidate { agent: agent.id, price });
+    }
+    let place = job.offers.len();
+    let name = format!("{}-{place}", job.uuid);
+    let (at, valid_until) = (draft.now, draft.now.plus(LISTED_PRICE_STANDS));
+    note_offer(draft, job, Offer { by: agent.id, name, price, eta: None, at, valid_until });
+}
+
+/// Writes an offer down and tells the requester.
+pub fn note_offer(draft: &mut Draft<'_>, job: &mut Job, offer: Offer) {
+    let Requester::Agent(requester) = job.requester else { return };
+    let place = u32::try_from(job.offers.len()).unwrap_or(u32::MAX);
+    let target = Target::Offer { job: job.id, place };
+    remember(draft, claim::offer(requester, None, &offer.name), target);
+    remember(draft, claim::offer(requester, Some(offer.by), &offer.name), target);
+    draft.event(Event::JobOffered { job: job.id, by: offer.by });
+    job.state = State::Negotiating;
+    let by_itself = draft.said.as_ref().is_some_and(|said| said.by == offer.by);
+    job.offers.push(offer);
+    let (news, callback) = (News::Offered { job: job.id, place }, job.callback.clone());
+    // A listed price is nobody's words: it is news also to who has just asked.
+    match by_itself {
+        true => draft.tell_party(requester, news, callback),
+        false => drop(draft.tell(Some(requester), news, callback)),
+    }
+}
+
+/// The job somebody was asked to do, or is doing, by the name its requester gave it.
+pub fn find(draft: &Draft<'_>, by: AgentId, wanted: &Named) -> Result<Job, Refusal> {
+    let asked = draft.claimed(claim::asked(by, &wanted.id));
+    let job = match (wanted.with, asked) {
+        (Some(with), _) => named_by(draft, with, &wanted.id).filter(|job| concerns(job, by)),
+        (None, Some(Target::Several)) => return Err(Refusal::Ambiguous),
+        (None, Some(Target::Job(id))) => draft.job(id).cloned(),
+        (None, _) => None,
+    };
+    let given = given(draft, by, &wanted.id);
+    // It exists, but with somebody else than was said.
+    let elsewhere = asked.is_some() || given.is_some();
+    let with = |job: &Job| wanted.with.is_none_or(|with| job.asked_by(with));
+    let Some(job) = job.or_else(|| given.filter(with)) else {
+        return Err(if elsewhere { Refusal::WrongParty } else { Refusal::NotYours });
+    };
+    if draft.now >= job.deadline && !job.state.is_final() {
+        return Err(Refusal::WrongState { is: State::Expired });
+    }
+    Ok(job)
+}
+
+/// The job of that name among those an agent asked for.
+pub fn named_by(draft: &Draft<'_>, requester: AgentId, id: &str) -> Option<Job> {
+    let (origin, name) = own_name(draft.world, requester, id)?;
+    let known = draft.world.job_by_name(origin, &name).map(|job| job.id);
+    let id = known.or_else(|| match draft.claimed(claim::job(origin, &name)) {
+        Some(Target::Job(id)) => Some(id),
+        _ => None,
+    })?;
+    draft.job(id).filter(|job| job.asked_by(requester)).cloned()
+}
+
+/// An agent's own id for a job, as the hub keeps it.
+pub fn own_name(world: &World, requester: AgentId, id: &str) -> Option<(Protocol, String)> {
+    let agent = world.agent(requester)?;
+    Some((agent.home, full_name(&agent.native, id)))
+}
+
+/// A job of another protocol is known to its worker by the hub's own id.
+fn given(draft: &Draft<'_>, by: AgentId, id: &str) -> Option<Job> {
+    let uuid = id.parse().ok()?;
+    let job = super::work::find(draft, &crate::command::JobRef::Uuid(uuid))?;
+    (job.worker() == Some(by)).then_some(job)
+}
+
+/// Whether somebody was ever asked to do it, or has it.
+pub fn concerns(job: &Job, by: AgentId) -> bool {
+    job.asked.contains(&by) || job.declined.contains(&by) || job.worker() == Some(by)
+}

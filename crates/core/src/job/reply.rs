@@ -1,0 +1,181 @@
+//! Replies: what those who were asked hand over, and how either side ends a job it asked about.
+
+use super::{Assignment, Cause, Job, Report, Requester, Selection, State, ask, end, work};
+use crate::alias::Digest;
+use crate::answer::Answer;
+use crate::draft::Draft;
+use crate::event::Event;
+use crate::id::AgentId;
+use crate::message;
+use crate::money::Credits;
+use crate::refusal::Refusal;
+use crate::signed::{GiveResult, GiveUp};
+
+/// The work is done, or a part of it.
+pub fn result(
+    draft: &mut Draft<'_>,
+    by: AgentId,
+    order: GiveResult,
+    content: Digest,
+) -> Result<Job, Refusal> {
+    let mut job = ask::find(draft, by, &order.request)?;
+    match job.state {
+        State::Assigned | State::Running if job.worker() == Some(by) => {}
+        State::Open if asked_alone(&job, by) => begin(draft, &mut job, by),
+        is => return Err(Refusal::WrongState { is }),
+    }
+    if !order.last {
+        return part(draft, job);
+    }
+    let price = job.assignment.map_or(Credits::ZERO, |turn| turn.price);
+    let report = Report {
+        ok: true,
+        output: Some(order.output),
+        paid: price.min(job.held),
+        took: work::worked_for(&job, draft.now),
+        cause: None,
+        text: None,
+        content: Some(content),
+    };
+    ended(end::finish(draft, job, State::Completed, report)?)
+}
+
+/// A part is passed on as it is; the job goes on.
+fn part(draft: &mut Draft<'_>, mut job: Job) -> Result<Job, Refusal> {
+    if let Requester::Agent(requester) = job.requester {
+        if message::is_full(draft, requester) {
+            return Err(Refusal::InboxFull);
+        }
+        draft.tell_in_words(requester);
+    }
+    job.state = State::Running;
+    draft.event(Event::JobProgressed { job: job.id });
+    draft.put_job(job.clone());
+    Ok(job)
+}
+
+/// Whether this agent, and nobody else, was asked.
+fn asked_alone(job: &Job, by: AgentId) -> bool {
+    job.asked == [by] && job.declined.is_empty()
+}
+
+/// Somebody asked alone takes the job without a word about the price.
+pub fn begin(draft: &mut Draft<'_>, job: &mut Job, by: AgentId) {
+    let Some(owner) = draft.agent(by).map(|agent| agent.owner) else { return };
+    job.epoch += 1;
+    job.state = State::Running;
+    job.assignment = Some(Assignment {
+        worker: by,
+        owner,
+        price: job.held,
+        since: job.opened_at,
+        until: job.deadline,
+        handed_over: true,
+    });
+    draft.event(Event::JobAssigned { job: job.id, worker: by, epoch: job.epoch });
+}
+
+/// Nothing comes of it: the requester takes its question back, or somebody asked says no.
+pub fn give_up(draft: &mut Draft<'_>, by: AgentId, order: GiveUp) -> Result<Job, Refusal> {
+    let named = ask::named_by(draft, by, &order.request.id);
+    let known = named.is_some();
+    let with = |job: &Job| order.request.with.is_none_or(|with| ask::concerns(job, with));
+    let own = named.filter(with);
+    let asked = ask::find(draft, by, &order.request);
+    match (own, asked) {
+        // Two who asked each other under one id: what is over cannot be meant.
+        (Some(own), Ok(job)) if own.state.is_final() => refuse(draft, job, by, order),
+        (Some(own), Ok(job)) if job.state.is_final() => take_back(draft, own, order.text),
+        (Some(_), Ok(_) | Err(Refusal::Ambiguous)) => Err(Refusal::Ambiguous),
+        (Some(own), Err(_)) => take_back(draft, own, order.text),
+        (None, Ok(job)) => refuse(draft, job, by, order),
+        (None, Err(Refusal::NotYours)) if known => Err(Refusal::WrongParty),
+        (None, Err(refusal)) => Err(refusal),
+    }
+}
+
+fn take_back(draft: &mut Draft<'_>, job: Job, text: String) -> Result<Job, Refusal> {
+    if draft.now >= job.deadline && !job.state.is_final() {
+        return Err(Refusal::WrongState { is: State::Expired });
+    }
+    match job.state {
+        State::Open | State::Negotiating => {
+            ended(end::fail(draft, job, State::Cancelled, Cause::Cancelled, Some(text))?)
+        }
+        is => Err(Refusal::WrongState { is }),
+    }
+}
+
+fn refuse(draft: &mut Draft<'_>, mut job: Job, by: AgentId, order: GiveUp) -> Result<Job, Refusal> {
+    if !was_asked(&job) {
+        return give_back(draft, job, order);
+    }
+    let GiveUp { mut cause, refused, text, .. } = order;
+    match job.state {
+        State::Assigned | State::Running if job.worker() == Some(by) => {
+            // Who has agreed to work has no excuse left.
+            if !cause.blames_worker() {
+                cause = Cause::Execution;
+            }
+        }
+        State::Open | State::Negotiating if !job.asked.contains(&by) => {
+            return Err(Refusal::WrongState { is: job.state });
+        }
+        State::Open if asked_alone(&job, by) && !refused => begin(draft, &mut job, by),
+        State::Open | State::Negotiating if job.asked.len() > 1 => {
+            return Ok(leave(draft, job, by));
+        }
+        State::Open | State::Negotiating => {}
+        is => return Err(Refusal::WrongState { is }),
+    }
+    ended(end::fail(draft, job, State::Failed, cause, Some(text))?)
+}
+
+/// A job of another protocol was given without asking, and its own policy says what comes next.
+fn give_back(draft: &mut Draft<'_>, mut job: Job, order: GiveUp) -> Result<Job, Refusal> {
+    let GiveUp { cause, refused, text, .. } = order;
+    if !matches!(job.state, State::Assigned | State::Running) {
+        return Err(Refusal::WrongState { is: job.state });
+    }
+    let cause = match (refused, job.worker()) {
+        (true, Some(worker)) => {
+            draft.event(Event::JobDeclined { job: job.id, worker });
+            job.declined.push(worker);
+            Cause::Policy
+        }
+        _ => cause,
+    };
+    ended(match job.policy {
+        policy if refused && policy.next_when_declined => work::pass_on(draft, job)?,
+        policy if !refused && policy.next_when_failed => work::failed_turn(draft, job, cause)?,
+        _ => end::fail(draft, job, State::Failed, cause, Some(text))?,
+    })
+}
+
+fn was_asked(job: &Job) -> bool {
+    matches!(job.selection, Selection::Asked { .. })
+}
+
+/// One of several who were asked does not want it; the others go on.
+fn leave(draft: &mut Draft<'_>, mut job: Job, by: AgentId) -> Job {
+    job.asked.retain(|one| *one != by);
+    job.declined.push(by);
+    draft.event(Event::JobDeclined { job: job.id, worker: by });
+    draft.put_job(job.clone());
+    job
+}
+
+/// Time is up for a job nobody answered: somebody asked alone is to blame.
+pub fn silent(draft: &mut Draft<'_>, job: &mut Job) {
+    let asked = was_asked(job) && job.state == State::Open;
+    if let ([only], true) = (&job.asked[..], asked && job.declined.is_empty()) {
+        begin(draft, job, *only);
+    }
+}
+
+fn ended(answer: Answer) -> Result<Job, Refusal> {
+    match answer {
+        Answer::Job { job, .. } => Ok(Job::clone(&job)),
+        _ => Err(Refusal::NotYours),
+    }
+}

@@ -1,0 +1,43 @@
+//! Whom an envelope is for: the URL's agent, else its `recipient`, else what its type says (R26–R29).
+
+use rialto_core::id::AgentId;
+
+use super::ID;
+use super::codes::Code;
+use super::envelope::Envelope;
+use super::failure::Failure;
+use crate::face::Floor;
+use crate::kit::ed25519::PublicKey;
+
+/// Somebody named by its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Address {
+    Hub,
+    Agent(AgentId),
+}
+
+/// The key an envelope is addressed to; URL and `recipient` may not differ.
+pub fn named(
+    envelope: &Envelope<'_>,
+    url: Option<PublicKey>,
+) -> Result<Option<PublicKey>, Failure> {
+    match (url, envelope.recipient) {
+        (Some(url), Some(recipient)) if url != recipient => {
+            Err(Failure::bad_field("/recipient", "is not the agent that the URL names"))
+        }
+        (url, recipient) => Ok(url.or(recipient)),
+    }
+}
+
+/// Who has that key.
+pub fn resolve(floor: &Floor, key: PublicKey) -> Result<Address, Failure> {
+    if key == floor.agora.hub.key() {
+        return Ok(Address::Hub);
+    }
+    let known = floor.engine.look(|world| {
+        let id = world.agent_named(ID, &key.did())?;
+        world.agent(id).filter(|agent| agent.active).map(|agent| agent.id)
+    });
+    let unknown = || Failure::new(Code::NotFound, "no agent has the recipient's key");
+    known.map(Address::Agent).ok_or_else(unknown)
+}

@@ -1,0 +1,81 @@
+//! What is posted to agents' endpoints: the bare envelope, its receipt in a header.
+
+use std::sync::Arc;
+
+use rialto_core::job::Job;
+use rialto_core::notice::{Notice, Push};
+use rialto_engine::Engine;
+use rialto_engine::delivery::egress::{Answer, SendError};
+use rialto_engine::delivery::{ANSWER_MAX, Arrived, Courier, Letter, Verdict};
+use uuid::Uuid;
+
+use super::{letter, receipt};
+use crate::face::Floor;
+
+/// Words for agents of this protocol.
+pub struct AgoraCourier {
+    pub floor: Floor,
+}
+
+impl Courier for AgoraCourier {
+    fn letter(&self, engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter> {
+        let agent = push.to?;
+        // What has been read in the meantime needs no second way.
+        if engine.read_to(agent) >= push.position {
+            return None;
+        }
+        let notice = Notice {
+            id: push.notice,
+            to: push.to,
+            position: push.position,
+            before: None,
+            at: push.at,
+            news: push.news.clone(),
+        };
+        let letter = letter::of(&self.floor, &notice, job)?;
+        let header = (receipt::HEADER.to_owned(), receipt::to_header(&letter.receipt));
+        Some(Letter {
+            url: push.url.clone(),
+            body: letter.envelope.into_owned().into(),
+            id: id(push),
+            headers: vec![header],
+            answer_max: ANSWER_MAX,
+        })
+    }
+
+    fn prefers_streams(&self) -> bool {
+        true
+    }
+
+    fn verdict(
+        &self,
+        _engine: &Engine,
+        _push: &Push,
+        _job: Option<&Job>,
+        answer: &Result<Answer, SendError>,
+    ) -> Verdict {
+        let arrived = match answer {
+            Ok(answer) if (200..300).contains(&answer.status) => Arrived::Yes { reply: None },
+            Ok(answer) if answer.status == 410 => Arrived::Gone,
+            Ok(answer) => Arrived::No(format!("the endpoint answered HTTP {}", answer.status)),
+            Err(SendError::TimedOut) => Arrived::No("the endpoint did not answer".to_owned()),
+            Err(SendError::Broken(_)) => Arrived::No("the answer could not be read".to_owned()),
+            // One text for both, so that nobody can probe what the hub's resolver sees.
+            Err(SendError::Blocked(_) | SendError::Unreachable(_)) => {
+                Arrived::No("the endpoint could not be connected to".to_owned())
+            }
+        };
+        Verdict { arrived, commands: Vec::new() }
+    }
+}
+
+/// The same for every try of one notice.
+fn id(push: &Push) -> String {
+    const SPACE: Uuid = Uuid::from_u128(0x6b2f_0b3c_8f6e_5d1a_9d5e_a60a_70c1_e000);
+    Uuid::new_v5(&SPACE, &push.notice.0.to_be_bytes()).to_string()
+}
+
+/// Shared by everybody who sends.
+pub fn courier(floor: &Floor) -> Arc<dyn Courier> {
+    Arc::new(AgoraCourier { floor: floor.clone() })
+}

@@ -1,0 +1,102 @@
+//! The table of routes, and what the hub needs to know about this protocol.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::response::Response;
+use axum::routing::{get, post};
+use rialto_core::alias::Protocol;
+use rialto_engine::delivery::Courier;
+use rialto_engine::secret::HubSecret;
+
+use super::room::held_key;
+use super::routes::{agents, envelopes, inbox, overview, requests, socket};
+use super::{BODY_MAX, ID, courier, refusals, say};
+use crate::face::route::{listed, router};
+use crate::face::{Express, Face, Floor, Listed, Newcomer, Reach, Route, Trouble};
+use crate::kit::ijson::Json;
+
+/// This protocol's face.
+pub struct Agora;
+
+const fn row(
+    method: &'static str,
+    path: &'static str,
+    reach: Reach,
+    about: &'static str,
+    handler: fn() -> axum::routing::MethodRouter<Floor>,
+) -> Route<Floor> {
+    Route { method, path, at_root: false, reach, about, handler }
+}
+
+const TABLE: &[Route<Floor>] = &[
+    row("GET", "", Reach::Public, "Which hub this is and where it listens", || get(overview::show)),
+    row("POST", "", Reach::Signed, "Send a signed envelope", || post(envelopes::post)),
+    row("POST", "/envelopes", Reach::Signed, "Send a signed envelope", || post(envelopes::post)),
+    row("GET", "/agents", Reach::Public, "Who is here and what they can do", || get(agents::list)),
+    row("GET", "/agents/{id}", Reach::Public, "One agent's entry", || get(agents::show)),
+    row("POST", "/agents/{id}", Reach::Signed, "Send a signed envelope to an agent", || {
+        post(envelopes::post_to)
+    }),
+    row("GET", "/inbox", Reach::Inbox, "The reader's inbox as a stream of events", || {
+        get(inbox::open)
+    }),
+    row("POST", "/inbox/ack", Reach::Inbox, "Acknowledge everything up to a position", || {
+        post(inbox::ack)
+    }),
+    row("GET", "/messages", Reach::Inbox, "A page of the reader's inbox", || get(inbox::page)),
+    row("GET", "/requests/{id}", Reach::Inbox, "How a request stands", || get(requests::show)),
+    row("GET", "/ws", Reach::Signed, "Envelopes both ways over a WebSocket", || get(socket::open)),
+];
+
+impl Face for Agora {
+    fn id(&self) -> Protocol {
+        ID
+    }
+
+    fn routes(&self, floor: &Floor) -> Router {
+        router(TABLE.iter(), floor.clone())
+    }
+
+    fn root_routes(&self, _: &Floor) -> Router {
+        Router::new()
+    }
+
+    fn listed(&self) -> Vec<Listed> {
+        listed(ID, TABLE)
+    }
+
+    fn courier(&self, floor: &Floor) -> Arc<dyn Courier> {
+        courier::courier(floor)
+    }
+
+    fn trouble(&self, floor: &Floor, trouble: Trouble) -> Response {
+        say::refuse(floor, &refusals::trouble(&trouble))
+    }
+
+    /// Nobody registers here: a key is an agent from its first message on.
+    fn claims_registration(&self, _: &Json<'_>) -> bool {
+        false
+    }
+
+    fn registration_example(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, _: bool) -> Option<String> {
+        Some(held_key(secret, new.home, new.native).did().to_owned())
+    }
+
+    fn body_limit(&self, general: usize) -> usize {
+        general.min(BODY_MAX)
+    }
+
+    fn express(&self) -> &'static [Express] {
+        &[Express {
+            method: "POST",
+            path: "/envelopes",
+            unless: &[],
+            handler: envelopes::express,
+        }]
+    }
+}

@@ -1,0 +1,220 @@
+//! A refusal: what the hub says when it does not do what an envelope asks.
+
+use std::borrow::Cow;
+
+use super::codes::Code;
+use super::examples;
+use super::payload::object::Object;
+use crate::kit::fields::Malformed;
+use crate::kit::ijson::Unreadable;
+use crate::kit::jcs::Uncanonical;
+
+/// Why something is not done. It becomes the payload of a hub ERROR.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What went wrong.
+    pub code: Code,
+    /// The HTTP status: the code's own, but for 413, 415 and 507 (section 5).
+    pub http: u16,
+    /// The same for people.
+    pub message: Cow<'static, str>,
+    /// JSON pointer to what is wrong; empty for the body as a whole.
+    pub field: Option<Box<str>>,
+    /// What to do about it.
+    pub hint: Option<Box<str>>,
+    /// JSON text that would have been right.
+    pub example: Option<&'static str>,
+    /// Whether trying again can help.
+    pub retryable: bool,
+    /// When to come back.
+    pub retry_after_seconds: Option<u32>,
+    /// The request it is about.
+    pub request_id: Option<Box<str>>,
+    /// The message that was not taken.
+    pub message_id: Option<Box<str>>,
+}
+
+impl Failure {
+    /// A failure with its code's status, and nothing but a message.
+    pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            code,
+            http: code.number(),
+            message: message.into(),
+            field: None,
+            hint: None,
+            example: None,
+            retryable: code.retryable(),
+            retry_after_seconds: None,
+            request_id: None,
+            message_id: None,
+        }
+    }
+
+    /// 400, for something that has no field of its own, such as a message in the wrong state.
+    pub fn bad_request(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Code::BadRequest, message)
+    }
+
+    /// 400 for one field: `message` goes on after the field's name, as in "must be a number".
+    pub fn bad_field(pointer: &str, message: &str) -> Self {
+        let name = pointer.rsplit('/').next().unwrap_or_default();
+        Malformed { field: pointer.to_owned(), message: format!("{name} {message}") }.into()
+    }
+
+    /// 401.
+    pub fn unauthorized(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Code::Unauthorized, message)
+    }
+
+    /// 400 to those who read the body, 413 to those who read the status.
+    pub fn too_large() -> Self {
+        Self { http: 413, ..Self::bad_request("an envelope has at most 1048576 bytes") }
+    }
+
+    /// 400 to those who read the body, 415 to those who read the status.
+    pub fn encoded() -> Self {
+        let message = "bodies are read as they are: send it without Content-Encoding";
+        Self { http: 415, ..Self::bad_request(message) }
+    }
+
+    /// 429: come back after some seconds.
+    pub fn too_many(message: impl Into<Cow<'static, str>>, retry_after_seconds: u32) -> Self {
+        let retry_after_seconds = Some(retry_after_seconds);
+        Self { retry_after_seconds, ..Self::new(Code::TooManyRequests, message) }
+    }
+
+    /// 503 to those who read the body, 507 to those who read the status: the disk is full.
+    pub fn disk_full() -> Self {
+        Self { http: 507, ..Self::new(Code::Unavailable, "the hub has no room left to store this") }
+    }
+
+    /// 500: the hub broke, and the log knows more under this id. Nothing happens twice, so that the
+    /// same envelope may be sent again (R25).
+    pub fn fault(error_id: &str) -> Self {
+        let message = format!("the hub failed; this is error {error_id}");
+        Self { retryable: true, ..Self::new(Code::Internal, message) }
+    }
+
+    /// The same with a hint, unless there is one already.
+    pub fn with_hint(mut self, hint: impl Into<Box<str>>) -> Self {
+        self.hint.get_or_insert_with(|| hint.into());
+        self
+    }
+
+    /// The same about one request.
+    pub fn about(mut self, request_id: &str) -> Self {
+        self.request_id = Some(request_id.into());
+        self
+    }
+
+    /// The same in answer to one message, so that it can be told from answers to others.
+    pub fn answering(mut self, message_id: &str) -> Self {
+        self.message_id = Some(message_id.into());
+        self
+    }
+
+    /// The payload of the ERROR that says so.
+    pub fn payload(&self) -> String {
+        Object::new()
+            .whole("code", i64::from(self.code.number()))
+            .text("message", &self.message)
+            .maybe_text("request_id", self.request_id.as_deref())
+            .maybe_text("message_id", self.message_id.as_deref())
+            .flag("retryable", self.retryable)
+            .maybe_whole("retry_after_seconds", self.retry_after_seconds.map(i64::from))
+            .maybe_text("hint", self.hint.as_deref())
+            .maybe_text("field", self.field.as_deref())
+            .maybe_raw("example", self.example)
+            .finish()
+    }
+}
+
+/// What makes no sense is refused with everything that helps to make it right (C10). The message
+/// names the field the way people write it: `payload.cost`.
+impl From<Malformed> for Failure {
+    fn from(bad: Malformed) -> Self {
+        let last = bad.field.rsplit('/').next().unwrap_or_default();
+        let message = match bad.message.strip_prefix(&unescaped(last)) {
+            Some(rest) if !bad.field.is_empty() => {
+                let names: Vec<_> = bad.field.split('/').skip(1).map(unescaped).collect();
+                names.join(".") + rest
+            }
+            _ => bad.message,
+        };
+        let example = Some(examples::of(&bad.field));
+        Self { field: Some(bad.field.into()), example, ..Self::bad_request(message) }
+    }
+}
+
+impl From<Unreadable> for Failure {
+    fn from(bad: Unreadable) -> Self {
+        Malformed::from(bad).into()
+    }
+}
+
+impl From<Uncanonical> for Failure {
+    fn from(bad: Uncanonical) -> Self {
+        let hint = "numbers are doubles: write larger ones as text, or with a fraction or exponent";
+        Self::from(Malformed::from(bad)).with_hint(hint)
+    }
+}
+
+fn unescaped(segment: &str) -> String {
+    segment.replace("~1", "/").replace("~0", "~")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::ijson;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_bad_field_is_named_pointed_at_and_shown_right() {
+        let failure = Failure::bad_field("/payload/cost", "must be a number");
+        assert_eq!((failure.code, failure.http), (Code::BadRequest, 400));
+        assert_eq!(failure.message, "payload.cost must be a number");
+        assert_eq!(failure.field.as_deref(), Some("/payload/cost"));
+        let example = failure.example.expect("an example");
+        assert!(ijson::read(example.as_bytes()).expect("JSON").get("cost").is_some());
+        let whole = Failure::from(ijson::read(b"{").expect_err("cut"));
+        assert_eq!(whole.message, "body cannot be read: unexpected end at byte 1");
+        assert_eq!(whole.field.as_deref(), Some(""));
+    }
+
+    #[test]
+    fn the_payload_says_all_that_is_known() {
+        let plain = Failure::unauthorized("stale timestamp").payload();
+        assert_eq!(plain, r#"{"code":401,"message":"stale timestamp","retryable":false}"#);
+        let full = Failure {
+            hint: Some("slow \"down\"".into()),
+            field: Some("/id".into()),
+            example: Some(r#"{"id":"x"}"#),
+            ..Failure::too_many("too many", 7).about("r-1")
+        };
+        assert_eq!(
+            full.payload(),
+            r#"{"code":429,"message":"too many","request_id":"r-1","retryable":true,"retry_after_seconds":7,"hint":"slow \"down\"","field":"/id","example":{"id":"x"}}"#
+        );
+    }
+
+    #[test]
+    fn three_statuses_differ_from_their_codes() {
+        for (failure, http, code) in [
+            (Failure::too_large(), 413, 400),
+            (Failure::encoded(), 415, 400),
+            (Failure::disk_full(), 507, 503),
+        ] {
+            assert_eq!((failure.http, failure.code.number()), (http, code));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_payload_is_json(message in any::<String>(), field in any::<String>()) {
+            let failure = Failure::from(Malformed { field, message });
+            prop_assert!(ijson::read(failure.payload().as_bytes()).is_ok());
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The inbox: envelopes as their senders signed them, each with the hub's receipt.
+//!
+//! Both are passed on as text, and no byte of them changes.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::failure::Failure;
+use crate::kit::fields::Fields;
+use crate::kit::ijson::Json;
+
+/// `GET /messages`: one page of an inbox.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Messages<'a> {
+    /// What waits, oldest first.
+    #[serde(borrow)]
+    pub messages: Vec<Message<'a>>,
+    /// The position to go on after.
+    pub next_after: u64,
+}
+
+/// One envelope and its place in the inbox.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Message<'a> {
+    /// Its place, which never changes.
+    pub position: u64,
+    /// The envelope as it came.
+    #[serde(borrow)]
+    pub envelope: &'a RawValue,
+    /// The hub's receipt; `null` for what the hub says itself.
+    #[serde(borrow)]
+    pub receipt: Option<&'a RawValue>,
+}
+
+/// The data of an SSE event `envelope`; its place is the event's id.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Event<'a> {
+    /// The envelope as it came.
+    #[serde(borrow)]
+    pub envelope: &'a RawValue,
+    /// The hub's receipt; `null` for what the hub says itself.
+    #[serde(borrow)]
+    pub receipt: Option<&'a RawValue>,
+}
+
+/// Writes the data of an SSE event from texts that are JSON already, without looking at them again.
+pub fn event(envelope: &str, receipt: Option<&str>) -> String {
+    ["{\"envelope\":", envelope, ",\"receipt\":", receipt.unwrap_or("null"), "}"].concat()
+}
+
+/// Writes one item of [`Messages`] in the same way.
+pub fn message(position: u64, envelope: &str, receipt: Option<&str>) -> String {
+    let receipt = receipt.unwrap_or("null");
+    format!("{{\"position\":{position},\"envelope\":{envelope},\"receipt\":{receipt}}}")
+}
+
+/// Writes a whole page from its items.
+pub fn messages(items: &[String], next_after: u64) -> String {
+    format!("{{\"messages\":[{}],\"next_after\":{next_after}}}", items.join(","))
+}
+
+/// The body of `POST /inbox/ack`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ack {
+    /// The last position that was dealt with.
+    pub up_to: u64,
+}
+
+impl Ack {
+    /// Reads the body.
+    pub fn read(json: &Json<'_>) -> Result<Self, Failure> {
+        let f = Fields::of(json, "")?;
+        let up_to = f.required("up_to", f.integer("up_to")?)?;
+        match u64::try_from(up_to) {
+            Ok(up_to) => Ok(Self { up_to }),
+            Err(_) => Err(f.fail("up_to", "must not be negative").into()),
+        }
+    }
+}
+
+/// The answer to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acked {
+    /// The position up to which everything is dealt with.
+    pub acked_to: u64,
+    /// How many envelopes wait after it.
+    pub pending: u64,
+}

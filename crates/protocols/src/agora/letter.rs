@@ -1,0 +1,221 @@
+//! A notice as an envelope: as its sender signed it, or signed by the hub for whoever has no key here.
+//!
+//! What the hub signs is the same however often it is read: its id and time are the notice's, so
+//! that no reader ever sees two messages under one id. Its receipt is made afresh and tells that it
+//! was on time.
+
+use std::borrow::Cow;
+
+use rialto_core::agent::Agent;
+use rialto_core::id::AgentId;
+use rialto_core::job::{Cause, Job, Offer, State};
+use rialto_core::notice::{News, Notice};
+use rialto_core::time::{Millis, Timestamp};
+use uuid::Uuid;
+
+use super::bridge::Bridge;
+use super::codes::Code;
+use super::compose::{Composer, Draft, Signed};
+use super::failure::Failure;
+use super::intake::foreign_id;
+use super::payload::object::Object;
+use super::payload::result::Status;
+use super::payload::{self, Output};
+use super::receipt::Receipt;
+use super::room::held_key;
+use super::stored::Stored;
+use super::{ID, Kind, record, say};
+use crate::face::Floor;
+use crate::kit::ed25519::PublicKey;
+
+/// How long the hub says a listed price's work takes, when nobody said.
+const ETA: Millis = Millis(0);
+
+/// An envelope and its receipt, both as text.
+pub struct Letter<'n> {
+    pub envelope: Cow<'n, str>,
+    pub receipt: String,
+}
+
+/// A notice as an envelope; `None` for what is not said in this protocol.
+pub fn of<'n>(floor: &Floor, notice: &'n Notice, job: Option<&Job>) -> Option<Letter<'n>> {
+    let reader = notice.to?;
+    if let News::Message { words, body, .. } = &notice.news {
+        let stored = (*words == ID).then(|| Stored::read(body)).flatten()?;
+        let receipt = say::receipt(floor, &stored.receipt(notice.at)?);
+        return Some(Letter { envelope: stored.envelope().into(), receipt });
+    }
+    let voice = Voice { floor, notice, reader, job: job? };
+    let (signed, id, sender) = voice.said()?;
+    let receipt = Receipt {
+        message_id: &id,
+        message_sender: sender,
+        received_at: notice.at,
+        sha256: signed.sha256,
+    };
+    Some(Letter { envelope: signed.text.into(), receipt: say::receipt(floor, &receipt) })
+}
+
+/// The hub, about to say something about a job to one of its parties.
+struct Voice<'v> {
+    floor: &'v Floor,
+    notice: &'v Notice,
+    reader: AgentId,
+    job: &'v Job,
+}
+
+type Said = (Signed, String, PublicKey);
+
+impl Voice<'_> {
+    fn said(&self) -> Option<Said> {
+        let job = self.job;
+        match &self.notice.news {
+            News::Assigned { .. } | News::OffersWanted { .. } => self.request(),
+            News::Offered { place, .. } => self.offer(*place, self.offer_at(*place)?),
+            News::OfferClosed { place, .. } => {
+                let name = &self.offer_at(*place)?.name;
+                let request = foreign_id(job);
+                self.own(Kind::Status, &payload::Notice::offer_closed(name, &request).write())
+            }
+            News::Ended { .. } => self.ended(),
+            News::TakenBack { .. } => self.own(Kind::Error, &self.failure().payload()),
+            News::Queued { .. } | News::Message { .. } => None,
+        }
+    }
+
+    fn offer_at(&self, place: u32) -> Option<&Offer> {
+        self.job.offers.get(usize::try_from(place).ok()?)
+    }
+
+    /// Work of another protocol: the requester asks with the key the hub holds for it.
+    fn request(&self) -> Option<Said> {
+        let job = self.job;
+        let rialto_core::job::Requester::Agent(requester) = job.requester else { return None };
+        let price = job.assignment.map_or(job.budget, |turn| turn.price);
+        let resource = record::resource(job.origin, &job.skill);
+        let timeout = job.deadline.since(self.notice.at).0.max(1);
+        let budget = (!price.is_zero()).then(|| Object::new().amount("max", price).finish());
+        let payload = Object::new()
+            .text("resource", &resource)
+            .raw("params", &object(&job.input, "input"))
+            .maybe_raw("budget", budget.as_deref())
+            .whole("timeout", timeout)
+            .finish();
+        self.held(requester, Kind::Request, job.uuid.to_string(), &payload)
+    }
+
+    fn offer(&self, place: u32, offer: &Offer) -> Option<Said> {
+        let request_id = foreign_id(self.job);
+        let payload = payload::Offer {
+            request_id: &request_id,
+            cost: offer.price,
+            ttl: offer.valid_until.since(offer.at),
+            eta: offer.eta.unwrap_or(ETA),
+        };
+        debug_assert!(self.offer_at(place).is_some());
+        self.held(offer.by, Kind::Offer, offer.name.clone(), &payload.write())
+    }
+
+    fn ended(&self) -> Option<Said> {
+        let (job, id) = (self.job, self.name());
+        let report = job.report.as_ref()?;
+        let bridged = job.worker().filter(|worker| self.home_of(*worker) != Some(ID));
+        if report.ok {
+            let data = object(report.output.as_deref().unwrap_or("{}"), "result");
+            let request_id = foreign_id(job);
+            let status = Status::Success;
+            let payload = Output { request_id: &request_id, status, data: &data }.write();
+            return self.held(job.worker()?, Kind::Result, id, &payload);
+        }
+        let payload = self.failure().payload();
+        match bridged.filter(|_| job.state == State::Failed) {
+            Some(worker) => self.held(worker, Kind::Error, id, &payload),
+            None => self.own(Kind::Error, &payload),
+        }
+    }
+
+    /// Why nothing comes of the job, by the book's table of refusals.
+    fn failure(&self) -> Failure {
+        let report = self.job.report.as_ref();
+        let cause = report.and_then(|report| report.cause).unwrap_or(Cause::TimedOut);
+        let code = match cause {
+            Cause::TimedOut => Code::Timeout,
+            Cause::NoSuchSkill => Code::NotFound,
+            Cause::BudgetTooLow | Cause::Payment => Code::PaymentRequired,
+            Cause::Offline | Cause::NobodyLeft => Code::Unavailable,
+            Cause::Policy => Code::Unauthorized,
+            Cause::Execution | Cause::Unusable | Cause::WorkerLeft | Cause::Cancelled => {
+                Code::Internal
+            }
+        };
+        let text = report.and_then(|report| report.text.clone());
+        let text = text.unwrap_or_else(|| "the request timed out".to_owned());
+        Failure::new(code, text).about(&foreign_id(self.job))
+    }
+
+    fn home_of(&self, agent: AgentId) -> Option<rialto_core::alias::Protocol> {
+        self.floor.engine.look(|world| world.agent(agent).map(|agent| agent.home))
+    }
+
+    /// A name of its own for what this notice becomes.
+    fn name(&self) -> String {
+        Uuid::new_v5(&self.job.uuid, &self.notice.id.0.to_be_bytes()).to_string()
+    }
+
+    fn reader_key(&self) -> Option<PublicKey> {
+        let key = |world: &rialto_core::world::World| {
+            PublicKey::parse(world.name_of(self.reader, ID)?).ok()
+        };
+        self.floor.engine.look(key)
+    }
+
+    /// The hub's own words.
+    fn own(&self, kind: Kind, payload: &str) -> Option<Said> {
+        let (id, at) = (self.name(), self.notice.at);
+        let signed = say::sign_as(self.floor, &id, at, kind, payload, self.reader_key());
+        Some((signed, id, self.floor.agora.hub.key()))
+    }
+
+    /// The words of somebody who has no key here, signed with the one the hub holds (R70).
+    fn held(&self, by: AgentId, kind: Kind, id: String, payload: &str) -> Option<Said> {
+        let agent = self.floor.engine.look(|world| world.agent(by).cloned())?;
+        // An agent's own key is nobody's but its own.
+        if agent.home == ID {
+            return None;
+        }
+        let composer = key_of(self.floor, &agent);
+        let signed = self.signed(&composer, &agent, kind, &id, self.notice.at, payload)?;
+        Some((signed, id, composer.key()))
+    }
+
+    fn signed(
+        &self,
+        composer: &Composer,
+        agent: &Agent,
+        kind: Kind,
+        id: &str,
+        timestamp: Timestamp,
+        payload: &str,
+    ) -> Option<Signed> {
+        let bridge = Bridge {
+            hub: self.floor.agora.hub.did(),
+            protocol: agent.home.as_str(),
+            agent: &agent.native,
+        };
+        let recipient = self.reader_key();
+        let draft = Draft { id, timestamp, kind, payload, recipient, bridge: Some(bridge) };
+        composer.sign(&draft).ok()
+    }
+}
+
+fn key_of(floor: &Floor, agent: &Agent) -> Composer {
+    held_key(floor.engine.secret(), agent.home, &agent.native)
+}
+
+/// JSON as the object this protocol wants; anything else stands in it under a name.
+fn object<'t>(text: &'t str, name: &str) -> Cow<'t, str> {
+    match text.trim_start().starts_with('{') {
+        true => text.into(),
+        false => Object::new().raw(name, text).finish().into(),
+    }
+}

@@ -1,0 +1,31 @@
+//! ACCEPT: the terms of an offer are taken.
+
+use super::object::Object;
+use super::{fields, id};
+use crate::agora::failure::Failure;
+use crate::kit::ijson::Json;
+
+/// Terms taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accept<'a> {
+    /// The OFFER whose terms they are.
+    pub offer_id: &'a str,
+    /// Something about a payment made elsewhere; it is passed on and means nothing here (R63).
+    pub payment_proof: Option<&'a str>,
+}
+
+impl<'a> Accept<'a> {
+    /// Reads a payload.
+    pub fn read(payload: &'a Json<'_>) -> Result<Self, Failure> {
+        let f = fields(payload)?;
+        Ok(Self { offer_id: id(&f, "offer_id")?, payment_proof: f.text("payment_proof")? })
+    }
+
+    /// Writes a payload.
+    pub fn write(&self) -> String {
+        Object::new()
+            .text("offer_id", self.offer_id)
+            .maybe_text("payment_proof", self.payment_proof)
+            .finish()
+    }
+}

@@ -1,0 +1,80 @@
+//! What an agent says it can do: a resource, and perhaps its price.
+
+use std::collections::HashSet;
+
+use rialto_core::money::Credits;
+
+use super::amount;
+use super::object::Object;
+use super::request::RESOURCE_MAX;
+use crate::kit::fields::{Fields, Malformed};
+use crate::kit::ijson::Kind;
+
+/// Capabilities of one agent.
+pub const CAPABILITIES_MAX: usize = 100;
+/// Characters of a description.
+pub const DESCRIPTION_MAX: usize = 1_024;
+
+/// One thing an agent can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capability<'a> {
+    /// Its name, such as `agora:search:v1`.
+    pub resource: &'a str,
+    /// What it costs where nobody negotiates.
+    pub price: Option<Credits>,
+    /// What it is, for people.
+    pub description: Option<&'a str>,
+}
+
+impl<'a> Capability<'a> {
+    /// Reads the member `capabilities`: resources, or objects with more to say. A resource stands
+    /// there once, since it has one price.
+    pub fn list(f: &Fields<'_, 'a>) -> Result<Option<Vec<Self>>, Malformed> {
+        const NAME: &str = "capabilities";
+        let Some(items) = f.list(NAME, CAPABILITIES_MAX)? else { return Ok(None) };
+        let mut seen = HashSet::with_capacity(items.len());
+        let mut read = Vec::with_capacity(items.len());
+        for (at, item) in items.iter().enumerate() {
+            let place = format!("{}/{at}", f.pointer(NAME));
+            let bad =
+                |why: String| Malformed { message: format!("{at} {why}"), field: place.clone() };
+            let capability = match item.kind() {
+                Kind::Text(text) => {
+                    rialto_core::text::check_name(text, RESOURCE_MAX)
+                        .map_err(|why| bad(why.to_string()))?;
+                    Self { resource: text, price: None, description: None }
+                }
+                Kind::Object(_) => Self::read(&Fields::of(item, place.clone())?)?,
+                _ => return Err(bad("must be a resource or an object with one".to_owned())),
+            };
+            if !seen.insert(capability.resource) {
+                return Err(bad("is a resource that stands there already".to_owned()));
+            }
+            read.push(capability);
+        }
+        Ok(Some(read))
+    }
+
+    fn read(f: &Fields<'_, 'a>) -> Result<Self, Malformed> {
+        let description = f.text("description")?;
+        if description.is_some_and(|text| text.chars().count() > DESCRIPTION_MAX) {
+            return Err(f.fail("description", "has more than 1024 characters"));
+        }
+        let resource = f.required_name("resource", RESOURCE_MAX)?;
+        Ok(Self { resource, price: amount(f, "price")?, description })
+    }
+
+    /// Writes a list of capabilities.
+    pub fn write_list(list: &[Self]) -> String {
+        let items: Vec<String> = list.iter().map(Self::write).collect();
+        format!("[{}]", items.join(","))
+    }
+
+    fn write(&self) -> String {
+        Object::new()
+            .text("resource", self.resource)
+            .maybe_amount("price", self.price)
+            .maybe_text("description", self.description)
+            .finish()
+    }
+}

@@ -1,0 +1,81 @@
+//! HELLO to the hub: who is here, what it can do, and where it wants to hear from us.
+//!
+//! The spec gives HELLO no payload (R60, D11), so agents greet each other with any object, and the
+//! hub reads only what is addressed to it. There, `nonce` and `name` of another type are somebody
+//! else's members and are passed over. `capabilities`, `endpoint` and `inbox` are promises (to list,
+//! to call, to give a token) that must not be broken in silence: a wrong shape is refused by name.
+
+use rialto_core::text::check_name;
+
+use super::capability::Capability;
+use super::fields;
+use super::object::Object;
+use crate::agora::failure::Failure;
+use crate::kit::fields::{Fields, Malformed};
+use crate::kit::ijson::Json;
+
+/// Characters of a nonce.
+pub const NONCE_MAX: usize = 256;
+/// Characters of a name.
+pub const NAME_MAX: usize = 128;
+/// Bytes of an endpoint.
+pub const ENDPOINT_MAX: usize = 2_048;
+
+/// Somebody is here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hello<'a> {
+    /// To be found again in the WELCOME.
+    pub nonce: Option<&'a str>,
+    /// What to call the agent.
+    pub name: Option<&'a str>,
+    /// What it can do; `None` leaves what it said before.
+    pub capabilities: Option<Vec<Capability<'a>>>,
+    /// Where envelopes are posted when no stream is open. Whether it may be called is for others to
+    /// check.
+    pub endpoint: Option<&'a str>,
+    /// Whether it wants an inbox token.
+    pub inbox: bool,
+}
+
+impl<'a> Hello<'a> {
+    /// Reads the payload of a HELLO to the hub.
+    pub fn read(payload: &'a Json<'_>) -> Result<Self, Failure> {
+        let f = fields(payload)?;
+        let text = |name| f.text(name).ok().flatten();
+        let (nonce, name) = (text("nonce"), text("name"));
+        if nonce.is_some_and(|nonce| nonce.chars().count() > NONCE_MAX) {
+            return Err(f.fail("nonce", "has more than 256 characters").into());
+        }
+        if let Some(name) = name {
+            check_name(name, NAME_MAX).map_err(|bad| f.fail("name", bad))?;
+        }
+        Ok(Self {
+            nonce,
+            name,
+            capabilities: Capability::list(&f)?,
+            endpoint: endpoint(&f)?,
+            inbox: f.flag("inbox")?.unwrap_or(false),
+        })
+    }
+
+    /// Writes a payload.
+    pub fn write(&self) -> String {
+        let capabilities = self.capabilities.as_deref().map(Capability::write_list);
+        Object::new()
+            .maybe_text("nonce", self.nonce)
+            .maybe_text("name", self.name)
+            .maybe_raw("capabilities", capabilities.as_deref())
+            .maybe_text("endpoint", self.endpoint)
+            .maybe_raw("inbox", self.inbox.then_some("true"))
+            .finish()
+    }
+}
+
+fn endpoint<'b>(f: &Fields<'_, 'b>) -> Result<Option<&'b str>, Malformed> {
+    let Some(text) = f.text("endpoint")? else { return Ok(None) };
+    let url = (text.len() <= ENDPOINT_MAX).then(|| url::Url::parse(text).ok()).flatten();
+    match url.is_some_and(|url| matches!(url.scheme(), "http" | "https")) {
+        true => Ok(Some(text)),
+        false => Err(f.fail("endpoint", "must be an http or https URL of at most 2048 bytes")),
+    }
+}

@@ -1,0 +1,112 @@
+//! Payloads: what each type of message says (section 2.4), read and written by the same types on
+//! both sides.
+//!
+//! Numbers are read from their canonical text (R20): `10000.0` and `1e4` have the signature of
+//! `10000`, so they are the same timeout. Members nobody knows are let through unread.
+
+pub mod accept;
+pub mod capability;
+pub mod error;
+pub mod hello;
+pub mod object;
+pub mod offer;
+pub mod request;
+pub mod result;
+pub mod status;
+pub mod welcome;
+
+pub use accept::Accept;
+pub use capability::Capability;
+pub use error::Failed;
+pub use hello::Hello;
+pub use offer::Offer;
+pub use request::{Budget, Request};
+pub use result::Output;
+pub use status::{Heard, Mood, Notice};
+pub use welcome::Welcome;
+
+use rialto_core::money::Credits;
+
+use super::envelope::Envelope;
+use super::failure::Failure;
+use super::kind::Kind;
+use super::{DECIMALS, ID_MAX};
+use crate::kit::fields::{Fields, Malformed};
+use crate::kit::ijson::{self, Json};
+use crate::kit::jcs;
+
+/// What a message of the negotiation says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Payload<'a> {
+    /// Work is wanted.
+    Request(Request<'a>),
+    /// Terms.
+    Offer(Offer<'a>),
+    /// Terms taken.
+    Accept(Accept<'a>),
+    /// Work done.
+    Result(Output<'a>),
+    /// Work not done.
+    Error(Failed<'a>),
+    /// HELLO, WELCOME and STATUS: any object is one (R60). Whom it is addressed to reads it with
+    /// [`Hello::read`], [`Welcome::read`], [`Heard::read`] or [`Notice::read`].
+    Open,
+}
+
+impl<'a> Payload<'a> {
+    /// Reads the payload of an envelope by its type.
+    pub fn read(envelope: &Envelope<'a>) -> Result<Self, Failure> {
+        let payload = envelope.payload;
+        Ok(match envelope.kind {
+            Kind::Request => Self::Request(Request::read(payload)?),
+            Kind::Offer => Self::Offer(Offer::read(payload)?),
+            Kind::Accept => Self::Accept(Accept::read(payload)?),
+            Kind::Result => Self::Result(Output::read(payload)?),
+            Kind::Error => Self::Error(Failed::read(payload)?),
+            Kind::Hello | Kind::Welcome | Kind::Status => Self::Open,
+        })
+    }
+}
+
+/// The members of a payload.
+fn fields<'a, 'b>(payload: &'b Json<'a>) -> Result<Fields<'a, 'b>, Malformed> {
+    Fields::of(payload, "/payload")
+}
+
+/// An amount, from the number that was signed.
+fn amount(f: &Fields<'_, '_>, name: &str) -> Result<Option<Credits>, Malformed> {
+    let Some(number) = number(f, name, "must be a number")? else { return Ok(None) };
+    Credits::parse(&number, DECIMALS).map(Some).map_err(|bad| f.fail(name, bad))
+}
+
+/// A whole number, from the number that was signed.
+fn whole(f: &Fields<'_, '_>, name: &str) -> Result<Option<i64>, Malformed> {
+    const WANTED: &str = "must be a whole number";
+    let Some(number) = number(f, name, WANTED)? else { return Ok(None) };
+    number.parse().map(Some).map_err(|_| f.fail(name, WANTED))
+}
+
+/// The canonical text of a number.
+fn number(f: &Fields<'_, '_>, name: &str, wanted: &str) -> Result<Option<String>, Malformed> {
+    match f.get(name).map(Json::kind) {
+        None => Ok(None),
+        Some(ijson::Kind::Number(digits)) => {
+            jcs::token(digits).map(Some).map_err(|bad| f.fail(name, bad))
+        }
+        Some(_) => Err(f.fail(name, wanted)),
+    }
+}
+
+/// The id of another envelope (R51).
+fn id<'b>(f: &Fields<'_, 'b>, name: &str) -> Result<&'b str, Malformed> {
+    f.required_name(name, ID_MAX)
+}
+
+/// The text of an object that is passed on as it came.
+fn object_text<'b>(f: &Fields<'_, 'b>, name: &str) -> Result<&'b str, Malformed> {
+    f.required(name, f.object(name)?)?;
+    Ok(f.get(name).map_or("{}", Json::raw))
+}
+
+#[cfg(test)]
+mod tests;

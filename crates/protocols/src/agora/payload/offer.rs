@@ -1,0 +1,50 @@
+//! OFFER: the terms on which somebody would do a request.
+
+use rialto_core::money::Credits;
+use rialto_core::time::Millis;
+
+use super::object::Object;
+use super::{amount, fields, id, whole};
+use crate::agora::failure::Failure;
+use crate::kit::ijson::Json;
+
+/// Terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer<'a> {
+    /// The REQUEST they are for.
+    pub request_id: &'a str,
+    /// What it would cost.
+    pub cost: Credits,
+    /// How long they stand, from when the hub received them.
+    pub ttl: Millis,
+    /// How long the work would take.
+    pub eta: Millis,
+}
+
+impl<'a> Offer<'a> {
+    /// Reads a payload.
+    pub fn read(payload: &'a Json<'_>) -> Result<Self, Failure> {
+        let f = fields(payload)?;
+        let request_id = id(&f, "request_id")?;
+        let cost = f.required("cost", amount(&f, "cost")?)?;
+        let ttl = f.required("ttl", whole(&f, "ttl")?)?;
+        let eta = f.required("eta", whole(&f, "eta")?)?;
+        if ttl < 1 {
+            return Err(f.fail("ttl", "must be 1 millisecond or more").into());
+        }
+        if eta < 0 {
+            return Err(f.fail("eta", "must not be negative").into());
+        }
+        Ok(Self { request_id, cost, ttl: Millis(ttl), eta: Millis(eta) })
+    }
+
+    /// Writes a payload.
+    pub fn write(&self) -> String {
+        Object::new()
+            .text("request_id", self.request_id)
+            .amount("cost", self.cost)
+            .whole("ttl", self.ttl.0)
+            .whole("eta", self.eta.0)
+            .finish()
+    }
+}

@@ -1,0 +1,84 @@
+//! REQUEST: what is wanted, with what input, and what it may cost.
+
+use rialto_core::money::Credits;
+use rialto_core::time::Millis;
+
+use super::object::Object;
+use super::{amount, fields, object_text, whole};
+use crate::agora::failure::Failure;
+use crate::kit::fields::{Fields, Malformed};
+use crate::kit::ijson::Json;
+
+/// Characters of a resource.
+pub const RESOURCE_MAX: usize = 256;
+/// The longest time a request may be given: a day.
+pub const TIMEOUT_MAX: Millis = Millis::hours(24);
+
+/// Work that is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// The capability that is asked for, such as `agora:search:v1`.
+    pub resource: &'a str,
+    /// The input: JSON text of an object.
+    pub params: &'a str,
+    /// That money is offered, and how much.
+    pub budget: Option<Budget<'a>>,
+    /// How long the work may take.
+    pub timeout: Option<Millis>,
+}
+
+/// What work may cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Budget<'a> {
+    /// The most that will be paid. The spec leaves a budget's members open, so that one without a
+    /// maximum is a budget: offers are welcome, and none is too high to be made.
+    pub max: Option<Credits>,
+    /// The currency as it was given; none means credits.
+    pub currency: Option<&'a str>,
+}
+
+impl<'a> Request<'a> {
+    /// Reads a payload.
+    pub fn read(payload: &'a Json<'_>) -> Result<Self, Failure> {
+        let f = fields(payload)?;
+        Ok(Self {
+            resource: f.required_name("resource", RESOURCE_MAX)?,
+            params: object_text(&f, "params")?,
+            budget: f.object("budget")?.map(|budget| Budget::read(&budget)).transpose()?,
+            timeout: timeout(&f)?,
+        })
+    }
+
+    /// Writes a payload.
+    pub fn write(&self) -> String {
+        let budget = self.budget.as_ref().map(Budget::write);
+        Object::new()
+            .text("resource", self.resource)
+            .raw("params", self.params)
+            .maybe_raw("budget", budget.as_deref())
+            .maybe_whole("timeout", self.timeout.map(|timeout| timeout.0))
+            .finish()
+    }
+}
+
+impl<'a> Budget<'a> {
+    fn read(f: &Fields<'_, 'a>) -> Result<Self, Malformed> {
+        let (max, max_cost) = (amount(f, "max")?, amount(f, "max_cost")?);
+        if max.is_some() && max_cost.is_some() && max != max_cost {
+            return Err(f.fail("max_cost", "must not differ from max, which says the same"));
+        }
+        Ok(Self { max: max.or(max_cost), currency: f.text("currency")? })
+    }
+
+    fn write(&self) -> String {
+        Object::new().maybe_amount("max", self.max).maybe_text("currency", self.currency).finish()
+    }
+}
+
+fn timeout(f: &Fields<'_, '_>) -> Result<Option<Millis>, Malformed> {
+    match whole(f, "timeout")? {
+        None => Ok(None),
+        Some(ms) if (1..=TIMEOUT_MAX.0).contains(&ms) => Ok(Some(Millis(ms))),
+        Some(_) => Err(f.fail("timeout", "must be 1 to 86400000 milliseconds")),
+    }
+}

@@ -1,0 +1,66 @@
+//! RESULT: work done, or a part of it.
+
+use super::object::Object;
+use super::{fields, id, object_text};
+use crate::agora::failure::Failure;
+use crate::kit::ijson::Json;
+
+/// Work done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Output<'a> {
+    /// The REQUEST it is for.
+    pub request_id: &'a str,
+    /// Whether it is the whole of it.
+    pub status: Status,
+    /// The work: JSON text of an object.
+    pub data: &'a str,
+}
+
+/// How much of the work this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// All of it.
+    Success,
+    /// Some; more will come.
+    Partial,
+    /// Some, and no more will come: `partial` with `final` (R42).
+    LastPartial,
+}
+
+impl Status {
+    /// Whether the request is over with this.
+    pub fn completes(self) -> bool {
+        self != Self::Partial
+    }
+}
+
+impl<'a> Output<'a> {
+    /// Reads a payload.
+    pub fn read(payload: &'a Json<'_>) -> Result<Self, Failure> {
+        let f = fields(payload)?;
+        let request_id = id(&f, "request_id")?;
+        let last = f.flag("final")?.unwrap_or(false);
+        let status = match f.required_text("status")? {
+            "success" => Status::Success,
+            "partial" if last => Status::LastPartial,
+            "partial" => Status::Partial,
+            _ => {
+                let failure = Failure::from(f.fail("status", "must be \"success\" or \"partial\""));
+                return Err(failure.with_hint("say that the work failed with an ERROR"));
+            }
+        };
+        Ok(Self { request_id, status, data: object_text(&f, "data")? })
+    }
+
+    /// Writes a payload.
+    pub fn write(&self) -> String {
+        let whole = self.status == Status::Success;
+        let last = (self.status == Status::LastPartial).then_some("true");
+        Object::new()
+            .text("request_id", self.request_id)
+            .text("status", if whole { "success" } else { "partial" })
+            .maybe_raw("final", last)
+            .raw("data", self.data)
+            .finish()
+    }
+}

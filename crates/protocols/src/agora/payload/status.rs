@@ -1,0 +1,126 @@
+//! STATUS: how an agent is doing, or what the hub did with a message.
+//!
+//! The spec gives it no payload either: what an agent says in words of its own is passed over, but
+//! for `capabilities`, which it would wonder not to find in the directory. Receipts have a file of
+//! their own.
+
+use super::capability::Capability;
+use super::fields;
+use super::object::Object;
+use crate::agora::failure::Failure;
+use crate::agora::thread::State;
+use crate::kit::ijson::Json;
+
+/// How an agent is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mood {
+    /// It has nothing to do.
+    Idle,
+    /// It has enough to do.
+    Busy,
+    /// It is broken.
+    Error,
+    /// It is being worked on.
+    Maintenance,
+    /// It is leaving.
+    Offline,
+}
+
+impl Mood {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Idle, Self::Busy, Self::Error, Self::Maintenance, Self::Offline];
+
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Busy => "busy",
+            Self::Error => "error",
+            Self::Maintenance => "maintenance",
+            Self::Offline => "offline",
+        }
+    }
+
+    /// The one with this word.
+    pub fn read(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mood| mood.as_str() == text)
+    }
+}
+
+/// What an agent says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heard<'a> {
+    /// How it is doing, if it used one of the five words.
+    pub status: Option<Mood>,
+    /// What it can do from now on.
+    pub capabilities: Option<Vec<Capability<'a>>>,
+}
+
+impl<'a> Heard<'a> {
+    /// Reads the payload of a STATUS to the hub.
+    pub fn read(payload: &'a Json<'_>) -> Result<Self, Failure> {
+        let f = fields(payload)?;
+        let status = f.text("status").ok().flatten().and_then(Mood::read);
+        Ok(Self { status, capabilities: Capability::list(&f)? })
+    }
+
+    /// Writes a payload.
+    pub fn write(&self) -> String {
+        let capabilities = self.capabilities.as_deref().map(Capability::write_list);
+        Object::new()
+            .maybe_text("status", self.status.map(Mood::as_str))
+            .maybe_raw("capabilities", capabilities.as_deref())
+            .finish()
+    }
+}
+
+/// What the hub did with a message: `accepted` it, or closed an offer because another was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notice<'a> {
+    /// `accepted`, `received` or `offer_closed`.
+    pub status: &'a str,
+    /// The message it is about; for `offer_closed` the OFFER.
+    pub message_id: Option<&'a str>,
+    /// The request that message belongs to.
+    pub request_id: Option<&'a str>,
+    /// How that request stands.
+    pub state: Option<State>,
+}
+
+impl<'a> Notice<'a> {
+    /// A message was taken; what belongs to a request is told how that stands.
+    pub fn accepted(message_id: &'a str, request: Option<(&'a str, State)>) -> Self {
+        let (request_id, state) = request.unzip();
+        Self { status: "accepted", message_id: Some(message_id), request_id, state }
+    }
+
+    /// An offer was not taken, since another one was (R45).
+    pub fn offer_closed(offer_id: &'a str, request_id: &'a str) -> Self {
+        let (message_id, request_id) = (Some(offer_id), Some(request_id));
+        Self { status: "offer_closed", message_id, request_id, state: None }
+    }
+
+    /// Reads the payload of a STATUS of the hub; `None` if it is none of the hub's.
+    pub fn read(payload: &'a Json<'_>) -> Option<Self> {
+        let f = fields(payload).ok()?;
+        let text = |name| f.text(name).ok().flatten();
+        let status = text("status")?;
+        Mood::read(status).is_none().then(|| Self {
+            status,
+            message_id: text("message_id"),
+            request_id: text("request_id"),
+            state: text("state").and_then(State::read),
+        })
+    }
+
+    /// Writes a payload.
+    pub fn write(&self) -> String {
+        Object::new()
+            .text("status", self.status)
+            .maybe_text("message_id", self.message_id)
+            .maybe_text("request_id", self.request_id)
+            .maybe_text("state", self.state.map(State::as_str))
+            .finish()
+    }
+}

@@ -1,0 +1,318 @@
+//! Each payload: what it must have, what it may have, and that what is written is read.
+
+use rialto_core::time::{Millis, Timestamp};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::agora::codes::Code;
+use crate::agora::thread::State;
+
+/// Reads a text with one of the readers and looks at what it is about.
+fn reading<T>(text: &str, read: impl FnOnce(&Json<'_>) -> T) -> T {
+    read(&ijson::read(text.as_bytes()).expect(text))
+}
+
+/// `good` with one member set, or without it where `value` is `null`.
+fn with(good: &Value, name: &str, value: Value) -> String {
+    let mut payload = good.clone();
+    payload[name] = value;
+    payload.to_string()
+}
+
+/// Every change must be refused at its member, with a message that names it.
+fn refuses(good: &Value, changes: &[(&str, &str)], read: fn(&Json<'_>) -> Option<Failure>) {
+    assert_eq!(reading(&good.to_string(), read), None);
+    for (name, value) in changes {
+        let text = with(good, name, json!("VALUE")).replace("\"VALUE\"", value);
+        let failure = reading(&text, read).expect(&text);
+        assert_eq!(failure.code, Code::BadRequest);
+        let field = failure.field.as_deref().expect("a field");
+        assert!(field.starts_with(&format!("/payload/{name}")), "{text}: {field}");
+        assert!(failure.message.starts_with(&format!("payload.{name}")), "{}", failure.message);
+        assert!(ijson::read(failure.example.expect("an example").as_bytes()).is_ok());
+    }
+}
+
+#[test]
+fn a_request_has_resource_and_params() {
+    let good =
+        json!({"resource": "agora:search:v1", "params": {}, "budget": {"max": 5}, "timeout": 1});
+    let long = format!("\"{}\"", "x".repeat(257));
+    refuses(
+        &good,
+        &[
+            ("resource", "null"),
+            ("resource", "7"),
+            ("resource", "\"\""),
+            ("resource", &long),
+            ("params", "null"),
+            ("params", "[]"),
+            ("params", "\"{}\""),
+            ("budget", "5"),
+            ("budget", r#"{"max":"5"}"#),
+            ("budget", r#"{"max":-1}"#),
+            ("budget", r#"{"max":0.0000001}"#),
+            ("budget", r#"{"max":1000000000.1}"#),
+            ("budget", r#"{"max":1,"max_cost":2}"#),
+            ("budget", r#"{"max":1,"currency":7}"#),
+            ("timeout", "0"),
+            ("timeout", "-1"),
+            ("timeout", "86400001"),
+            ("timeout", "1.5"),
+            ("timeout", "\"1\""),
+            ("timeout", "1e30"),
+        ],
+        |json| Request::read(json).err(),
+    );
+}
+
+#[test]
+fn numbers_are_read_as_they_were_signed() {
+    for timeout in ["10000", "10000.0", "1e4", "1.0E+4"] {
+        let text = format!(r#"{{"resource":"r","params":{{}},"timeout":{timeout}}}"#);
+        let read = reading(&text, |json| Request::read(json).map(|r| r.timeout));
+        assert_eq!(read, Ok(Some(Millis(10_000))), "{timeout}");
+    }
+    // A double cannot hold all of these digits: what was signed is the amount that counts.
+    let text = r#"{"request_id":"r","cost":0.10000000000000000001,"ttl":1,"eta":0}"#;
+    let cost = reading(text, |json| Offer::read(json).map(|offer| offer.cost));
+    assert_eq!(cost, Ok(Credits::from_micros(100_000)));
+}
+
+#[test]
+fn a_budget_may_leave_out_its_maximum_or_name_it_otherwise() {
+    let budget = |text: &str| {
+        let text = format!(r#"{{"resource":"r","params":{{}},"budget":{text}}}"#);
+        reading(&text, |json| {
+            Request::read(json)
+                .expect("a request")
+                .budget
+                .map(|b| (b.max, b.currency.map(str::to_owned)))
+        })
+    };
+    let five = Some(Credits::from_micros(5_000_000));
+    assert_eq!(budget("null"), None);
+    assert_eq!(budget("{}"), Some((None, None)));
+    assert_eq!(budget(r#"{"max":5}"#), Some((five, None)));
+    assert_eq!(budget(r#"{"max_cost":5.0,"currency":"USD"}"#), Some((five, Some("USD".into()))));
+    assert_eq!(budget(r#"{"max_cost":5,"max":5.0}"#), Some((five, None)));
+}
+
+#[test]
+fn an_offer_has_all_of_its_terms() {
+    let good = json!({"request_id": "r-1", "cost": 5.25, "ttl": 60000, "eta": 0});
+    refuses(
+        &good,
+        &[
+            ("request_id", "null"),
+            ("request_id", "7"),
+            ("request_id", "\"\""),
+            ("cost", "null"),
+            ("cost", "\"5\""),
+            ("cost", "-1"),
+            ("cost", "0.0000001"),
+            ("cost", "1e10"),
+            ("ttl", "null"),
+            ("ttl", "0"),
+            ("ttl", "-1"),
+            ("ttl", "0.5"),
+            ("eta", "null"),
+            ("eta", "-1"),
+            ("eta", "true"),
+        ],
+        |json| Offer::read(json).err(),
+    );
+}
+
+#[test]
+fn an_accept_names_an_offer() {
+    let good = json!({"offer_id": "o-1", "payment_proof": "tx"});
+    let changes = [("offer_id", "null"), ("offer_id", "1"), ("payment_proof", "{}")];
+    refuses(&good, &changes, |json| Accept::read(json).err());
+}
+
+#[test]
+fn a_result_is_whole_or_partial() {
+    let good = json!({"request_id": "r-1", "status": "success", "data": {}});
+    refuses(
+        &good,
+        &[
+            ("request_id", "null"),
+            ("status", "null"),
+            ("status", "\"failure\""),
+            ("status", "\"SUCCESS\""),
+            ("data", "null"),
+            ("data", "\"text\""),
+            ("data", "[]"),
+            ("final", "1"),
+        ],
+        |json| Output::read(json).err(),
+    );
+    for (status, last, wanted, completes) in [
+        ("success", "null", result::Status::Success, true),
+        ("success", "false", result::Status::Success, true),
+        ("partial", "null", result::Status::Partial, false),
+        ("partial", "false", result::Status::Partial, false),
+        ("partial", "true", result::Status::LastPartial, true),
+    ] {
+        let text =
+            format!(r#"{{"request_id":"r","status":"{status}","final":{last},"data":{{}}}}"#);
+        let read = reading(&text, |json| Output::read(json).expect("a result").status);
+        assert_eq!((read, read.completes()), (wanted, completes), "{text}");
+    }
+}
+
+#[test]
+fn an_error_has_a_number_and_a_message() {
+    let good = json!({"code": 500, "message": "down", "request_id": "r-1"});
+    let changes = [
+        ("code", "null"),
+        ("code", "\"500\""),
+        ("code", "1.5"),
+        ("message", "null"),
+        ("message", "7"),
+        ("request_id", "7"),
+    ];
+    refuses(&good, &changes, |json| Failed::read(json).err());
+    for (number, code) in
+        [("503", Code::Unavailable), ("418", Code::Internal), ("-7", Code::Internal)]
+    {
+        let text = with(&good, "code", json!("N")).replace("\"N\"", number);
+        assert_eq!(reading(&text, |json| Failed::read(json).expect("an error").code()), code);
+    }
+    let hubs = Failure::too_many("slow down", 3).about("r-1").with_hint("wait").payload();
+    reading(&hubs, |json| {
+        let read = Failed::read(json).expect("an error");
+        assert_eq!((read.code(), read.message), (Code::TooManyRequests, "slow down"));
+        assert_eq!(
+            (read.request_id, read.retryable, read.hint),
+            (Some("r-1"), Some(true), Some("wait"))
+        );
+    });
+}
+
+#[test]
+fn a_hello_keeps_its_promises_or_is_refused() {
+    let good =
+        json!({"nonce": 7, "name": ["Ann"], "capabilities": ["a", {"resource": "b"}], "x": 1});
+    let many = json!((0..101).map(|n| n.to_string()).collect::<Vec<_>>()).to_string();
+    let long = json!("x".repeat(257)).to_string();
+    let about = json!([{"resource": "a", "description": "x".repeat(1_025)}]).to_string();
+    let far = json!(format!("https://a.example/{}", "x".repeat(2_048))).to_string();
+    refuses(
+        &good,
+        &[
+            ("nonce", &long),
+            ("name", &long),
+            ("name", "\"\""),
+            ("name", r#""a\u202eb""#),
+            ("capabilities", "\"a\""),
+            ("capabilities", "{}"),
+            ("capabilities", "[7]"),
+            ("capabilities", "[\"\"]"),
+            ("capabilities", "[{}]"),
+            ("capabilities", r#"[{"resource":"a","price":"1"}]"#),
+            ("capabilities", r#"[{"resource":"a","price":-1}]"#),
+            ("capabilities", r#"["a",{"resource":"a"}]"#),
+            ("capabilities", &about),
+            ("capabilities", &many),
+            ("endpoint", "7"),
+            ("endpoint", "\"agent.example\""),
+            ("endpoint", "\"ftp://agent.example\""),
+            ("endpoint", &far),
+            ("inbox", "\"yes\""),
+            ("inbox", "1"),
+        ],
+        |json| Hello::read(json).err(),
+    );
+    reading(&good.to_string(), |json| {
+        let hello = Hello::read(json).expect("a hello");
+        assert_eq!((hello.nonce, hello.name, hello.inbox), (None, None, false));
+        assert_eq!(hello.capabilities.map(|list| list.len()), Some(2));
+    });
+    assert!(reading("{}", |json| Hello::read(json).expect("a hello") == Hello::default()));
+}
+
+#[test]
+fn a_status_in_other_words_is_passed_over() {
+    for (text, status) in [
+        (r#"{"status":"busy"}"#, Some(Mood::Busy)),
+        (r#"{"status":"so-so"}"#, None),
+        (r#"{"status":7}"#, None),
+        (r#"{}"#, None),
+    ] {
+        assert_eq!(reading(text, |json| Heard::read(json).expect("a status").status), status);
+    }
+    let good = json!({"status": "idle"});
+    refuses(&good, &[("capabilities", "7")], |json| Heard::read(json).err());
+    for mood in Mood::ALL {
+        assert_eq!(Mood::read(mood.as_str()), Some(mood));
+    }
+}
+
+#[test]
+fn the_hubs_answer_is_the_books() {
+    let text = Notice::accepted("m-1", Some(("r-1", State::Pending))).write();
+    assert_eq!(
+        text,
+        r#"{"status":"accepted","message_id":"m-1","request_id":"r-1","state":"PENDING"}"#
+    );
+    assert_eq!(
+        Notice::accepted("m-1", None).write(),
+        r#"{"status":"accepted","message_id":"m-1"}"#
+    );
+    assert_eq!(
+        Notice::offer_closed("o-1", "r-1").write(),
+        r#"{"status":"offer_closed","message_id":"o-1","request_id":"r-1"}"#
+    );
+    assert!(reading(r#"{"status":"idle"}"#, |json| Notice::read(json).is_none()));
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let cost = Credits::from_micros(5_250_001);
+    let request = Request {
+        resource: "agora:\"x\":v1",
+        params: r#"{"q": [1.0]}"#,
+        budget: Some(Budget { max: Some(cost), currency: Some("credits") }),
+        timeout: Some(Millis(7)),
+    };
+    reading(&request.write(), |json| assert_eq!(Request::read(json).as_ref(), Ok(&request)));
+    let offer = Offer { request_id: "r\n", cost, ttl: Millis(1), eta: Millis(0) };
+    reading(&Offer { request_id: "r", ..offer }.write(), |json| {
+        assert_eq!(Offer::read(json), Ok(Offer { request_id: "r", ..offer }));
+    });
+    let accept = Accept { offer_id: "o", payment_proof: Some("\u{1}tx") };
+    reading(&accept.write(), |json| assert_eq!(Accept::read(json), Ok(accept)));
+    for status in [result::Status::Success, result::Status::Partial, result::Status::LastPartial] {
+        let output = Output { request_id: "r", status, data: "{\"a\" :1}" };
+        reading(&output.write(), |json| assert_eq!(Output::read(json), Ok(output)));
+    }
+    let failed =
+        Failed { number: 418, message: "é", request_id: Some("r"), retryable: None, hint: None };
+    reading(&failed.write(), |json| assert_eq!(Failed::read(json), Ok(failed)));
+    let capability = Capability { resource: "a", price: Some(cost), description: Some("d") };
+    let plain = Capability { resource: "b", price: None, description: None };
+    let hello = Hello {
+        nonce: Some("n"),
+        name: Some("Ann"),
+        capabilities: Some(vec![capability, plain]),
+        endpoint: Some("https://a.example/x"),
+        inbox: true,
+    };
+    reading(&hello.write(), |json| assert_eq!(Hello::read(json).as_ref(), Ok(&hello)));
+    let heard = Heard { status: Some(Mood::Offline), capabilities: Some(vec![plain]) };
+    reading(&heard.write(), |json| assert_eq!(Heard::read(json).as_ref(), Ok(&heard)));
+    let welcome = Welcome {
+        nonce: Some("n"),
+        hello_id: Some("h"),
+        hello_sender: Some("did:key:a"),
+        inbox_token: Some("at_1"),
+        inbox_token_expires_at: Some(Timestamp(1_774_000_800_000)),
+        hub: Some("did:key:h"),
+        webhook_secret: Some("whsec_1"),
+    };
+    reading(&welcome.write(), |json| assert_eq!(Welcome::read(json), Ok(welcome)));
+    let notice = Notice::accepted("m", Some(("r", State::Failed)));
+    reading(&notice.write(), |json| assert_eq!(Notice::read(json), Some(notice)));
+}

@@ -1,0 +1,111 @@
+//! Proof: that the owner of the key sent this envelope, and sent it just now.
+//!
+//! "Now" is an argument. What nobody can know from the envelope alone (whether it was seen before,
+//! whether its sender is blocked) is for others to ask.
+
+use rialto_core::time::{Millis, Timestamp};
+use sha2::{Digest as _, Sha256};
+
+use super::envelope::Envelope;
+use super::failure::Failure;
+use crate::kit::ed25519::{PublicKey, SIGNATURE_LEN, Verifier};
+use crate::kit::{base64url, stamp};
+
+/// What the signature was made over (R12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// The envelope with `sender.signature` set to `""`.
+    Empty,
+    /// The envelope without `sender.signature`.
+    Removed,
+}
+
+/// What is known of an envelope that was really sent by its sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// Who sent it.
+    pub key: PublicKey,
+    /// Which of the two forms was signed.
+    pub form: Form,
+    /// SHA-256 of the canonical text that was signed: the one receipts speak of.
+    pub canonical_sha256: [u8; 32],
+    /// SHA-256 of the canonical text with an empty signature, whichever form was signed: the same
+    /// message signed both ways is one message (R25).
+    pub content: [u8; 32],
+}
+
+/// Proves an envelope that arrives at `now`: its key, its time, its signature, in this order (R73).
+pub fn prove(envelope: &Envelope<'_>, now: Timestamp, window: Millis) -> Result<Proof, Failure> {
+    prove_with(&verifier(envelope)?, envelope, now, window)
+}
+
+/// The same with a verifier that was kept.
+pub fn prove_with(
+    verifier: &Verifier,
+    envelope: &Envelope<'_>,
+    now: Timestamp,
+    window: Millis,
+) -> Result<Proof, Failure> {
+    fresh(envelope.timestamp, now, window)?;
+    verify_with(verifier, envelope)
+}
+
+/// The verifier of an envelope's sender; refuses keys that anybody could sign for (R22).
+pub fn verifier(envelope: &Envelope<'_>) -> Result<Verifier, Failure> {
+    let weak = |bad| Failure::unauthorized(format!("sender.id {bad}"));
+    Verifier::of(envelope.sender).map_err(weak)
+}
+
+/// Proves who sent an envelope, whenever that was: for envelopes that come with a receipt.
+pub fn verify(envelope: &Envelope<'_>) -> Result<Proof, Failure> {
+    verify_with(&verifier(envelope)?, envelope)
+}
+
+/// Whether a time is near enough to now (R5): exactly the window is.
+pub fn fresh(timestamp: Timestamp, now: Timestamp, window: Millis) -> Result<(), Failure> {
+    if is_near(timestamp, now, window) {
+        return Ok(());
+    }
+    let seconds = window.0 / 1_000;
+    let message = match timestamp < now {
+        true => format!("stale timestamp: it is more than {seconds} s old"),
+        false => format!("timestamp is more than {seconds} s ahead"),
+    };
+    let clock = stamp::millis(now);
+    let hint = format!("the clock here says {clock}; sign again with the present time");
+    Err(Failure::unauthorized(message).with_hint(hint))
+}
+
+/// Whether two moments are at most the window apart.
+pub(super) fn is_near(a: Timestamp, b: Timestamp, window: Millis) -> bool {
+    a.0.abs_diff(b.0) <= window.0.max(0).unsigned_abs()
+}
+
+fn verify_with(verifier: &Verifier, envelope: &Envelope<'_>) -> Result<Proof, Failure> {
+    if verifier.key() != envelope.sender {
+        return Err(invalid());
+    }
+    let signature: [u8; SIGNATURE_LEN] = base64url::decode_array(envelope.signature)
+        .map_err(|_| Failure::unauthorized("sender.signature is not Base64Url of 64 bytes"))?;
+    let key = envelope.sender;
+    let empty = envelope.canonical();
+    if verifier.verify(empty.as_bytes(), &signature).is_ok() {
+        let content = Sha256::digest(empty).into();
+        return Ok(Proof { key, form: Form::Empty, canonical_sha256: content, content });
+    }
+    let removed = envelope.canonical_without_signature()?;
+    verifier.verify(removed.as_bytes(), &signature).map_err(|_| invalid())?;
+    Ok(Proof {
+        key,
+        form: Form::Removed,
+        canonical_sha256: Sha256::digest(removed).into(),
+        content: Sha256::digest(empty).into(),
+    })
+}
+
+fn invalid() -> Failure {
+    Failure::unauthorized("the signature is not one of sender.id over this envelope").with_hint(
+        "sign the UTF-8 bytes of the RFC 8785 form of the whole envelope with sender.signature set \
+         to \"\", and put the Base64Url of the signature there",
+    )
+}

@@ -1,0 +1,152 @@
+//! Receipts: the hub's word for when an envelope arrived and what it said then.
+//!
+//! An envelope must be at most a minute old, yet may wait in an inbox for days. Its receipt is a
+//! STATUS signed by the hub, by which a receiver can tell that it was fresh when the hub took it
+//! (section 2.5, D18).
+
+use rialto_core::time::{Millis, Timestamp};
+
+use super::envelope::{self, Envelope};
+use super::failure::Failure;
+use super::kind::Kind;
+use super::payload::object::Object;
+use super::proof::{self, Proof, is_near};
+use crate::kit::ed25519::PublicKey;
+use crate::kit::fields::Fields;
+use crate::kit::ijson::Json;
+use crate::kit::{base64url, stamp};
+
+/// The header of a pushed envelope that carries its receipt.
+pub const HEADER: &str = "Agora-Receipt";
+/// The `status` of a receipt.
+const RECEIVED: &str = "received";
+/// The longest receipt worth reading in a header.
+const HEADER_MAX: usize = 8_192;
+
+/// What a receipt says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receipt<'a> {
+    /// The envelope's id.
+    pub message_id: &'a str,
+    /// Who sent it.
+    pub message_sender: PublicKey,
+    /// When the hub had it.
+    pub received_at: Timestamp,
+    /// SHA-256 of the canonical text that its sender signed.
+    pub sha256: [u8; 32],
+}
+
+/// Why a receipt does not vouch for an envelope.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Untrusted {
+    /// The receipt is no valid envelope of anybody.
+    #[error("the receipt cannot be trusted: {}", .0.message)]
+    Receipt(Failure),
+    /// It was signed by somebody who is not the hub.
+    #[error("the receipt is not signed by the hub")]
+    NotTheHub,
+    /// It is a good envelope of the hub that says something else.
+    #[error("this is not a receipt")]
+    NotAReceipt,
+    /// The envelope is not its sender's.
+    #[error("the envelope cannot be trusted: {}", .0.message)]
+    Envelope(Failure),
+    /// It is a receipt for something else.
+    #[error("the receipt is for another envelope")]
+    Another,
+    /// The envelope was not fresh when the hub received it.
+    #[error("the envelope was not fresh when the hub received it")]
+    Stale,
+}
+
+impl<'a> Receipt<'a> {
+    /// The receipt for an envelope that was proven.
+    pub fn of(envelope: &Envelope<'a>, proof: &Proof, received_at: Timestamp) -> Self {
+        Self {
+            message_id: envelope.id,
+            message_sender: proof.key,
+            received_at,
+            sha256: proof.canonical_sha256,
+        }
+    }
+
+    /// Writes the payload of the STATUS.
+    pub fn write(&self) -> String {
+        Object::new()
+            .text("status", RECEIVED)
+            .text("message_id", self.message_id)
+            .text("message_sender", &self.message_sender.did())
+            .text("received_at", &stamp::millis(self.received_at))
+            .text("sha256", &hex(&self.sha256))
+            .finish()
+    }
+
+    /// Reads the payload of a STATUS; `None` if it is no receipt.
+    pub fn read(payload: &'a Json<'_>) -> Option<Self> {
+        let f = Fields::of(payload, "/payload").ok()?;
+        let text = |name| f.text(name).ok().flatten();
+        if text("status")? != RECEIVED {
+            return None;
+        }
+        Some(Self {
+            message_id: text("message_id")?,
+            message_sender: PublicKey::parse(text("message_sender")?).ok()?,
+            received_at: f.time("received_at").ok()??,
+            sha256: from_hex(text("sha256")?)?,
+        })
+    }
+}
+
+/// Checks that `hub` vouches for an envelope with this receipt: both are signed, they belong
+/// together, and the envelope was fresh when the hub had it. Says who sent it, and when it arrived.
+pub fn check(
+    receipt: &str,
+    hub: PublicKey,
+    envelope: &Envelope<'_>,
+    window: Millis,
+) -> Result<(Proof, Timestamp), Untrusted> {
+    let json = envelope::parse(receipt.as_bytes()).map_err(Untrusted::Receipt)?;
+    let status = Envelope::read(&json).map_err(Untrusted::Receipt)?;
+    if status.sender != hub {
+        return Err(Untrusted::NotTheHub);
+    }
+    proof::verify(&status).map_err(Untrusted::Receipt)?;
+    let said = (status.kind == Kind::Status).then(|| Receipt::read(status.payload)).flatten();
+    let said = said.ok_or(Untrusted::NotAReceipt)?;
+    let proof = proof::verify(envelope).map_err(Untrusted::Envelope)?;
+    if said != Receipt::of(envelope, &proof, said.received_at) {
+        return Err(Untrusted::Another);
+    }
+    match is_near(envelope.timestamp, said.received_at, window) {
+        true => Ok((proof, said.received_at)),
+        false => Err(Untrusted::Stale),
+    }
+}
+
+/// A receipt as it stands in the header of a push.
+pub fn to_header(receipt: &str) -> String {
+    base64url::encode(receipt.as_bytes())
+}
+
+/// A receipt from the header of a push; `None` if that is none.
+pub fn from_header(value: &str) -> Option<String> {
+    let bytes = (value.len() <= HEADER_MAX).then(|| base64url::decode(value).ok()).flatten()?;
+    String::from_utf8(bytes).ok()
+}
+
+pub(super) fn hex(bytes: &[u8; 32]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|half| DIGITS[usize::from(half)]);
+    bytes.iter().flat_map(digits).map(char::from).collect()
+}
+
+pub(super) fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (byte, at) in bytes.iter_mut().zip((0..64).step_by(2)) {
+        *byte = u8::from_str_radix(&text[at..at + 2], 16).ok()?;
+    }
+    Some(bytes)
+}

@@ -1,0 +1,155 @@
+//! What the rules, the engine and the edge refuse, as this protocol's errors.
+
+use std::borrow::Cow;
+
+use rialto_core::job::State;
+use rialto_core::refusal::{Refusal, Retry};
+use rialto_engine::Failure as EngineFailure;
+
+use super::codes::Code;
+use super::failure::Failure;
+use crate::face::Trouble;
+
+/// What the engine could not do.
+pub fn failed(failure: &EngineFailure) -> Failure {
+    match failure {
+        EngineFailure::Refused(refusal) => refused(refusal),
+        EngineFailure::Full => Failure { retry_after_seconds: Some(30), ..Failure::disk_full() },
+        EngineFailure::Down => {
+            let down = Failure::new(Code::Unavailable, "the hub cannot write now");
+            Failure { retry_after_seconds: Some(5), ..down }
+        }
+        EngineFailure::Fault | EngineFailure::StillRunning => {
+            Failure::new(Code::Internal, "the hub made a mistake; it is logged under X-Request-Id")
+        }
+    }
+}
+
+/// Every refusal there is, so that a new one cannot slip past (B6).
+pub fn refused(refusal: &Refusal) -> Failure {
+    let code = match refusal {
+        // Who is not a party and what does not exist are one answer (D19).
+        Refusal::NotYours => return not_a_party(),
+        Refusal::NotAuthenticated | Refusal::IdentityDiffers | Refusal::Blocked => {
+            Code::Unauthorized
+        }
+        Refusal::NoSuchAgent | Refusal::NoSuchSkill | Refusal::NoSuchOwner { .. } => Code::NotFound,
+        Refusal::BudgetTooLow { .. }
+        | Refusal::TooFewCredits
+        | Refusal::GuestCannotPay
+        | Refusal::OtherCurrency
+        | Refusal::Overflow => Code::PaymentRequired,
+        Refusal::OfferExpired
+        | Refusal::DeadlineTooSoon
+        | Refusal::WrongState { is: State::Expired } => Code::Timeout,
+        Refusal::Offline | Refusal::AtCapacity | Refusal::InboxFull => Code::Unavailable,
+        Refusal::WrongState { .. }
+        | Refusal::SameIdOtherContent
+        | Refusal::TooManyOffers { .. }
+        | Refusal::Ambiguous
+        | Refusal::WrongParty
+        | Refusal::IdTaken
+        | Refusal::PaysItself
+        | Refusal::NothingToMove
+        | Refusal::NotWhatWasPaid { .. }
+        | Refusal::JobNotPaid { .. }
+        | Refusal::AlreadySettled { .. }
+        | Refusal::TooManyBlocked { .. }
+        | Refusal::BridgeLoop { .. }
+        | Refusal::TooManyAgents { .. } => Code::BadRequest,
+    };
+    let mut failure = Failure::new(code, text(refusal));
+    if let Some(hint) = hint(refusal) {
+        failure = failure.with_hint(hint);
+    }
+    if let Retry::After(wait) = refusal.retry() {
+        let seconds = wait.0.unsigned_abs().div_ceil(1_000);
+        failure.retry_after_seconds = Some(u32::try_from(seconds).unwrap_or(u32::MAX));
+    }
+    failure
+}
+
+fn not_a_party() -> Failure {
+    Failure::unauthorized("no request or offer of that id concerns the sender")
+}
+
+/// The refusal in this protocol's own words, where the core's would puzzle its readers.
+fn text(refusal: &Refusal) -> Cow<'static, str> {
+    match refusal {
+        Refusal::WrongState { is: State::Expired } => "the request has timed out".into(),
+        Refusal::WrongState { is } => {
+            format!("the request is {}, which does not allow this", state_of(*is).as_str()).into()
+        }
+        Refusal::NoSuchSkill => "nobody who could be asked supports this resource".into(),
+        Refusal::NoSuchAgent => "no agent has the recipient's key".into(),
+        Refusal::SameIdOtherContent => {
+            "this id was used before, with other content or for another recipient".into()
+        }
+        Refusal::BridgeLoop { .. } => "an agent cannot send a REQUEST to itself".into(),
+        Refusal::NotAuthenticated => "this key was taken off the lists".into(),
+        Refusal::BudgetTooLow { price } => {
+            format!("budget.max is below the price of {}", price.text(0)).into()
+        }
+        other => other.to_string().into(),
+    }
+}
+
+fn hint(refusal: &Refusal) -> Option<&'static str> {
+    Some(match refusal {
+        Refusal::SameIdOtherContent => "every message has an id of its own; use a new UUID",
+        Refusal::Ambiguous => "add recipient {\"id\":\"did:key:…\"} with the other party's key",
+        Refusal::OfferExpired => "send a new REQUEST, or wait for another OFFER",
+        Refusal::NotAuthenticated => "come back with a HELLO to the hub",
+        Refusal::OtherCurrency => "leave budget.currency out, or set it to \"credits\"",
+        Refusal::NoSuchSkill => "GET /agora/agents?resource=… shows who supports what",
+        Refusal::InboxFull => "the receiver reads too slowly; try again later",
+        _ => return None,
+    })
+}
+
+/// Where a request is, in this protocol's words.
+pub fn state_of(state: State) -> super::thread::State {
+    use super::thread::State as Shown;
+    match state {
+        State::Open | State::Queued | State::Deferred { .. } => Shown::Pending,
+        State::Negotiating => Shown::Negotiating,
+        State::Assigned | State::Running => Shown::Processing,
+        State::Completed => Shown::Completed,
+        State::Failed | State::Expired | State::Cancelled | State::Withdrawn => Shown::Failed,
+    }
+}
+
+/// What the edge refuses.
+pub fn trouble(trouble: &Trouble) -> Failure {
+    match trouble {
+        Trouble::NotFound => Failure::new(Code::NotFound, "no such path"),
+        Trouble::MethodNotAllowed => {
+            Failure { http: 405, ..Failure::bad_request("this path has other methods") }
+        }
+        Trouble::WrongHost => {
+            Failure { http: 421, ..Failure::bad_request("this hub has another name") }
+        }
+        Trouble::ForeignOrigin => {
+            let text = "web pages of other origins may not do this";
+            Failure { http: 403, ..Failure::unauthorized(text) }
+        }
+        Trouble::Encoded => Failure::encoded(),
+        Trouble::TooLarge { limit } => {
+            let message = format!("the body has more than {limit} bytes");
+            Failure { http: 413, ..Failure::bad_request(message) }
+        }
+        Trouble::TooManyRequests { retry_after_seconds } => {
+            let seconds = u32::try_from(*retry_after_seconds).unwrap_or(u32::MAX);
+            Failure::too_many("too many messages; wait a little", seconds)
+        }
+        Trouble::Overloaded => {
+            let full = Failure::new(Code::Unavailable, "the hub has too much to do");
+            Failure { retry_after_seconds: Some(1), ..full }
+        }
+        Trouble::Malformed { what } => {
+            Failure::bad_request(format!("the request is not proper HTTP: {what}"))
+        }
+        Trouble::TooSlow => Failure::new(Code::Timeout, "the body took too long to arrive"),
+        Trouble::Broken => Failure::new(Code::Internal, "the hub made a mistake; it is logged"),
+    }
+}

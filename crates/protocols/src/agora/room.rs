@@ -1,0 +1,87 @@
+//! What this protocol keeps at hand while the hub runs: its own key, and keys it has checked.
+
+use std::collections::HashMap;
+use std::sync::RwLock;
+
+use rialto_core::alias::Protocol;
+use rialto_engine::secret::HubSecret;
+
+use super::compose::Composer;
+use super::envelope::Envelope;
+use super::failure::Failure;
+use super::proof::{self, Proof};
+use super::settings::Settings;
+use super::token::Tokens;
+use crate::kit::ed25519::{PublicKey, SecretKey, Verifier};
+use rialto_core::time::Timestamp;
+
+/// The salt of every key the hub holds, its own included.
+const KEYS: &str = "rialto agora alias v1";
+/// What the hub's own key is called there.
+const OWN: &str = "hub";
+/// Keys kept ready for the next message of the same sender.
+const KEPT_MAX: usize = 16_384;
+
+/// The protocol's own things, one set for all its routes.
+pub struct Room {
+    pub settings: Settings,
+    pub hub: Composer,
+    pub tokens: Tokens,
+    /// Making one costs as much as a tenth of a check. Only senders that proved themselves are here.
+    kept: RwLock<HashMap<PublicKey, Verifier>>,
+}
+
+impl Room {
+    pub fn new(settings: Settings, secret: &HubSecret) -> Self {
+        Self {
+            settings,
+            hub: Composer::new(SecretKey::from_seed(&secret.derive(KEYS, OWN))),
+            tokens: Tokens::new(secret.derive("rialto agora inbox token v1", OWN)),
+            kept: RwLock::default(),
+        }
+    }
+
+    /// Proves an envelope that arrives now.
+    pub fn prove(&self, envelope: &Envelope<'_>, now: Timestamp) -> Result<Proof, Failure> {
+        let window = self.settings.window;
+        let kept = self.kept.read().ok().and_then(|kept| kept.get(&envelope.sender).copied());
+        if let Some(verifier) = kept {
+            return proof::prove_with(&verifier, envelope, now, window);
+        }
+        let verifier = proof::verifier(envelope)?;
+        let proof = proof::prove_with(&verifier, envelope, now, window)?;
+        if let Ok(mut kept) = self.kept.write() {
+            // Starting over now and then is cheaper than knowing who came last.
+            if kept.len() >= KEPT_MAX {
+                kept.clear();
+            }
+            kept.insert(envelope.sender, verifier);
+        }
+        Ok(proof)
+    }
+}
+
+/// The key the hub holds for an agent of another protocol (R70).
+pub fn held_key(secret: &HubSecret, home: Protocol, native: &str) -> Composer {
+    Composer::new(SecretKey::from_seed(&secret.derive(KEYS, &format!("{home}:{native}"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The hub secret 00 01 … 1f of between.md, section 9.
+    fn worked() -> HubSecret {
+        HubSecret::from_bytes(std::array::from_fn(|i| i as u8))
+    }
+
+    #[test]
+    fn the_books_worked_keys() {
+        let room = Room::new(Settings::default(), &worked());
+        let hub = "did:key:z6MkshWLjEnbWLWHeQeFqmuLGuu45GiRuTykNCTWboBhBhnR";
+        assert_eq!(room.hub.did(), hub);
+        let native = "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f";
+        let alias = held_key(&worked(), Protocol::new("registry"), native);
+        assert_eq!(alias.did(), "did:key:z6MkvCk6gX4MWxypJfYrBxVz3HRcJCStjkYa8eTGKsPN5m5u");
+    }
+}

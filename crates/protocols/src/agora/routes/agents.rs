@@ -1,0 +1,85 @@
+//! The directory.
+
+use axum::extract::{RawQuery, State};
+use rialto_core::id::AgentId;
+use rialto_core::world::World;
+
+use super::envelopes::no_such_agent;
+use super::{Answered, Named, Refused, malformed, query};
+use crate::agora::directory::{Entry, Page};
+use crate::agora::{ID, record, say};
+use crate::face::Floor;
+use crate::kit::ed25519::PublicKey;
+
+/// Agents on one page.
+const PAGE: i64 = 50;
+const PAGE_MAX: i64 = 200;
+/// Agents looked at for one page; a directory with gaps still answers in time.
+const SCAN_MAX: u64 = 10_000;
+
+/// `GET /agents`: everybody, or everybody who supports a resource, the best first.
+pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answered {
+    let query = query(&floor, raw.as_deref())?;
+    let bad = |bad| malformed(&floor, bad);
+    let limit = query.integer("limit", 1..=PAGE_MAX).map_err(bad)?.unwrap_or(PAGE);
+    let limit = usize::try_from(limit).unwrap_or(1);
+    let cursor = query.integer("cursor", 0..=i64::MAX).map_err(bad)?.unwrap_or(0).unsigned_abs();
+    let (hub, now) = (floor.agora.hub.did(), floor.engine.now());
+    let entry = |world: &World, id: AgentId| {
+        let agent = world.agent(id).filter(|agent| agent.active)?;
+        record::entry(world, agent, hub, now)
+    };
+    let page = floor.engine.look(|world| match query.text("resource") {
+        Some(resource) => supporting(world, resource, cursor, limit, entry),
+        None => everybody(world, cursor, limit, entry),
+    });
+    Ok(say::json(200, serde_json::to_string(&page).unwrap_or_default()))
+}
+
+fn supporting(
+    world: &World,
+    resource: &str,
+    cursor: u64,
+    limit: usize,
+    entry: impl Fn(&World, AgentId) -> Option<Entry>,
+) -> Page {
+    let skip = usize::try_from(cursor).unwrap_or(usize::MAX);
+    let found: Vec<AgentId> =
+        world.skills.by_merit(resource).skip(skip).take(limit.saturating_add(1)).collect();
+    let more = found.len() > limit;
+    let agents = found.into_iter().take(limit).filter_map(|id| entry(world, id)).collect();
+    let next = cursor.saturating_add(u64::try_from(limit).unwrap_or(u64::MAX));
+    Page { agents, next_cursor: more.then(|| next.to_string()) }
+}
+
+/// In the order they came, which never changes.
+fn everybody(
+    world: &World,
+    cursor: u64,
+    limit: usize,
+    entry: impl Fn(&World, AgentId) -> Option<Entry>,
+) -> Page {
+    let (mut agents, mut at) = (Vec::new(), cursor);
+    let end = world.next.agent.0;
+    let last = end.min(cursor.saturating_add(SCAN_MAX));
+    while at.saturating_add(1) < last && agents.len() < limit {
+        at += 1;
+        agents.extend(entry(world, AgentId(at)));
+    }
+    let more = at.saturating_add(1) < end;
+    Page { agents, next_cursor: more.then(|| at.to_string()) }
+}
+
+/// `GET /agents/{id}`: one agent.
+pub async fn show(State(floor): State<Floor>, Named(id): Named) -> Answered {
+    let key = PublicKey::parse(&id).ok();
+    let (hub, now) = (floor.agora.hub.did(), floor.engine.now());
+    let found = key.and_then(|key| {
+        floor.engine.look(|world| {
+            let agent = world.agent(world.agent_named(ID, &key.did())?)?;
+            record::entry(world, agent, hub, now).filter(|_| agent.active)
+        })
+    });
+    let entry = found.ok_or_else(|| Refused::new(&floor, no_such_agent()))?;
+    Ok(say::json(200, serde_json::to_string(&entry).unwrap_or_default()))
+}

@@ -1,0 +1,151 @@
+//! Posting envelopes, and waiting for the answer if that is wanted.
+
+use std::time::Duration;
+
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use rialto_core::notice::Notice;
+
+use super::{Answered, Named, Refused, Sent, malformed, query};
+use crate::agora::codes::Code;
+use crate::agora::envelope::{self, Envelope};
+use crate::agora::failure::Failure;
+use crate::agora::intake::{self, Taken, Way};
+use crate::agora::payload::Payload;
+use crate::agora::{Kind, letter, refusals, say};
+use crate::face::feed::jobs_of;
+use crate::face::stopping::Stopping;
+use crate::face::{Answering, Floor, Reading};
+use crate::kit::ed25519::PublicKey;
+
+/// The longest wait.
+const WAIT_MS_MAX: i64 = 30_000;
+/// How far back a repeated question looks for its answer.
+const LOOK_BACK: u64 = 256;
+const PAGE: usize = 64;
+
+/// `POST /envelopes` and `POST /agora`: any signed envelope.
+pub async fn post(
+    State(floor): State<Floor>,
+    stopping: Stopping,
+    RawQuery(raw): RawQuery,
+    Sent(body): Sent,
+) -> Answered {
+    answer(&floor, raw.as_deref(), stopping, &body, None).await
+}
+
+/// `POST /agents/{id}`: an envelope for the agent that the path names.
+pub async fn post_to(
+    State(floor): State<Floor>,
+    Named(id): Named,
+    stopping: Stopping,
+    RawQuery(raw): RawQuery,
+    Sent(body): Sent,
+) -> Answered {
+    let unknown = |_| Refused::new(&floor, no_such_agent());
+    let to = PublicKey::parse(&id).map_err(unknown)?;
+    answer(&floor, raw.as_deref(), stopping, &body, Some(to)).await
+}
+
+/// What names nobody.
+pub fn no_such_agent() -> Failure {
+    Failure::new(Code::NotFound, "no agent has that key")
+}
+
+/// The short way for envelopes that want no waiting.
+pub fn express(floor: Floor, _: HeaderMap, body: Reading) -> Answering {
+    Box::pin(async move {
+        let taken = match body.await {
+            Ok(body) => intake::take(&floor, &body, Way::default()).await,
+            Err(trouble) => Err(refusals::trouble(&trouble)),
+        };
+        match taken {
+            Ok(taken) => shown(taken),
+            Err(failure) => Refused::new(&floor, failure).into_response(),
+        }
+    })
+}
+
+async fn answer(
+    floor: &Floor,
+    raw: Option<&str>,
+    stopping: Stopping,
+    body: &[u8],
+    to: Option<PublicKey>,
+) -> Answered {
+    let wait = query(floor, raw)?.integer("wait", 0..=WAIT_MS_MAX);
+    let wait = wait.map_err(|bad| malformed(floor, bad))?.unwrap_or(0);
+    let taken = intake::take(floor, body, Way { to, from: None }).await;
+    let taken = taken.map_err(|failure| Refused::new(floor, failure))?;
+    if wait == 0 || !taken.awaits {
+        return Ok(shown(taken));
+    }
+    let wait = Duration::from_millis(wait.unsigned_abs());
+    let heard = tokio::time::timeout(wait, heard(floor, &taken, stopping)).await;
+    match heard.ok().flatten() {
+        Some(envelope) => {
+            let job = taken.job;
+            let mut answer = say::json(200, envelope);
+            mark(&mut answer, job);
+            Ok(answer)
+        }
+        None => Ok(shown(taken)),
+    }
+}
+
+fn shown(taken: Taken) -> Response {
+    let mut answer = say::json(taken.status, taken.text);
+    mark(&mut answer, taken.job);
+    answer
+}
+
+/// Tells the hub's own id of the job that was opened (B18).
+fn mark(answer: &mut Response, job: Option<uuid::Uuid>) {
+    if let Some(value) = job.and_then(|job| HeaderValue::from_str(&job.to_string()).ok()) {
+        answer.headers_mut().insert(say::JOB_HEADER, value);
+    }
+}
+
+/// The first envelope that answers, as it was signed; it stays in the inbox as well.
+async fn heard(floor: &Floor, taken: &Taken, mut stopping: Stopping) -> Option<String> {
+    let request_id = taken.request_id.as_deref()?;
+    let bell = floor.engine.news_of(taken.by);
+    let mut after = match taken.repeated {
+        true => taken.head.saturating_sub(LOOK_BACK),
+        false => taken.head,
+    };
+    loop {
+        let told = bell.notified();
+        tokio::pin!(told);
+        // From here on nothing can be missed, so looking comes after it.
+        told.as_mut().enable();
+        while let page = floor.engine.notices_of(taken.by, after, PAGE).await.ok()?
+            && let Some(last) = page.last()
+        {
+            after = last.position;
+            if let Some(found) = answering(floor, page, request_id).await {
+                return Some(found);
+            }
+        }
+        tokio::select! {
+            () = told => {}
+            () = stopping.wait() => return None,
+        }
+    }
+}
+
+async fn answering(floor: &Floor, page: Vec<Notice>, request_id: &str) -> Option<String> {
+    let page: Vec<_> = page.into_iter().map(std::sync::Arc::new).collect();
+    let jobs = jobs_of(&floor.engine, &page).await.ok()?;
+    page.iter().find_map(|notice| {
+        let job = notice.news.job().and_then(|id| jobs.get(&id));
+        let letter = letter::of(floor, notice, job.map(|job| &**job))?;
+        let json = envelope::parse(letter.envelope.as_bytes()).ok()?;
+        let envelope = Envelope::read(&json).ok()?;
+        let answers = matches!(envelope.kind, Kind::Offer | Kind::Result | Kind::Error);
+        let payload = Payload::read(&envelope).ok()?;
+        let same = intake::request_id(&envelope, &payload) == Some(request_id);
+        (answers && same).then(|| letter.envelope.to_string())
+    })
+}

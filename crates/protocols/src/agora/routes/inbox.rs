@@ -1,0 +1,119 @@
+//! The inbox: an open stream, pages of it, and what its reader acknowledges.
+
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use futures_util::stream;
+use rialto_core::answer::Answer;
+use rialto_core::command::Command;
+use rialto_core::id::AgentId;
+
+use super::{Answered, Reader, Refused, Sent, malformed, query};
+use crate::agora::failure::Failure;
+use crate::agora::feed::Events;
+use crate::agora::inbox::{self, Ack, Acked};
+use crate::agora::{envelope, letter, refusals, say};
+use crate::face::Floor;
+use crate::face::feed::{Feed, From, jobs_of};
+use crate::face::stopping::Stopping;
+
+/// Where a reader that comes back left off.
+const LAST_EVENT_ID: &str = "last-event-id";
+/// Envelopes on one page.
+const PAGE: i64 = 50;
+const PAGE_MAX: i64 = 200;
+
+/// `GET /inbox`: everything that comes, as it comes.
+pub async fn open(
+    State(floor): State<Floor>,
+    Reader(token): Reader,
+    stopping: Stopping,
+    headers: HeaderMap,
+) -> Answered {
+    let from = from(&headers).map_err(|failure| Refused::new(&floor, failure))?;
+    let head = floor.engine.look(|world| world.mailbox(token.agent).head);
+    let from = match from {
+        // A position of another inbox says nothing about this one.
+        From::Position(position) if position > head => From::Unacknowledged,
+        other => other,
+    };
+    let feed = Feed::new(floor, token.agent, Events(token), from, stopping);
+    let bytes = stream::unfold(feed, async |mut feed| {
+        let next = feed.next().await?;
+        Some((Ok::<_, std::convert::Infallible>(next), feed))
+    });
+    let mut answer = Response::new(Body::from_stream(bytes));
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(answer)
+}
+
+/// Where to begin: after what the reader has, else with what it never acknowledged.
+fn from(headers: &HeaderMap) -> Result<From, Failure> {
+    let Some(id) = headers.get(LAST_EVENT_ID).filter(|id| !id.is_empty()) else {
+        return Ok(From::Unacknowledged);
+    };
+    let digits = id.to_str().ok().filter(|id| id.bytes().all(|b| b.is_ascii_digit()));
+    let position = digits.and_then(|id| id.parse().ok());
+    let wrong = "must be the id of an event of this inbox: digits, such as 42";
+    position.map(From::Position).ok_or_else(|| Failure::bad_field("/Last-Event-ID", wrong))
+}
+
+/// `GET /messages`: a page of the inbox.
+pub async fn page(
+    State(floor): State<Floor>,
+    Reader(token): Reader,
+    RawQuery(raw): RawQuery,
+) -> Answered {
+    let query = query(&floor, raw.as_deref())?;
+    let bad = |bad| malformed(&floor, bad);
+    let after = query.integer("after", 0..=i64::MAX).map_err(bad)?.map(i64::unsigned_abs);
+    let limit = query.integer("limit", 1..=PAGE_MAX).map_err(bad)?.unwrap_or(PAGE);
+    let acked = floor.engine.look(|world| world.mailbox(token.agent).acked);
+    let mut after = after.unwrap_or(acked);
+    let limit = usize::try_from(limit).unwrap_or(1);
+    let failed = |failure| Refused::new(&floor, refusals::failed(&failure));
+    let notices = floor.engine.notices_of(token.agent, after, limit).await.map_err(failed)?;
+    let notices: Vec<_> = notices.into_iter().map(std::sync::Arc::new).collect();
+    let jobs = jobs_of(&floor.engine, &notices).await.map_err(failed)?;
+    let mut items = Vec::with_capacity(notices.len());
+    for notice in &notices {
+        after = notice.position;
+        let job = notice.news.job().and_then(|id| jobs.get(&id));
+        if let Some(letter) = letter::of(&floor, notice, job.map(|job| &**job)) {
+            items.push(inbox::message(after, &letter.envelope, Some(&letter.receipt)));
+        }
+    }
+    if !notices.is_empty() {
+        floor.engine.presented(token.agent, after);
+    }
+    Ok(say::json(200, inbox::messages(&items, after)))
+}
+
+/// `POST /inbox/ack`: everything up to here has been dealt with.
+pub async fn ack(
+    State(floor): State<Floor>,
+    Reader(token): Reader,
+    Sent(body): Sent,
+) -> Answered {
+    let read = |body| Ack::read(&envelope::parse(body)?);
+    let Ack { up_to } = read(&body).map_err(|failure| Refused::new(&floor, failure))?;
+    let acked_to = acked(&floor, token.agent, up_to).await?;
+    let head = floor.engine.look(|world| world.mailbox(token.agent).head);
+    let told = Acked { acked_to, pending: head.saturating_sub(acked_to) };
+    Ok(say::json(200, serde_json::to_string(&told).unwrap_or_default()))
+}
+
+async fn acked(floor: &Floor, agent: AgentId, up_to: u64) -> Result<u64, Refused> {
+    let acked = floor.engine.look(|world| world.mailbox(agent).acked);
+    if acked >= up_to {
+        return Ok(acked);
+    }
+    match floor.engine.run(Command::Ack { agent, up_to }).await {
+        Ok(Answer::Position(acked)) => Ok(acked),
+        Ok(_) => Ok(floor.engine.look(|world| world.mailbox(agent).acked)),
+        Err(failure) => Err(Refused::new(floor, refusals::failed(&failure))),
+    }
+}

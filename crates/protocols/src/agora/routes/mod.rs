@@ -1,0 +1,105 @@
+//! What each path does.
+
+pub mod agents;
+pub mod envelopes;
+pub mod inbox;
+pub mod overview;
+pub mod requests;
+pub mod socket;
+
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use rialto_engine::keys::bearer;
+
+use super::failure::Failure;
+use super::token::Token;
+use super::{BODY_MAX, refusals, say};
+use crate::face::{Floor, sent};
+use crate::kit::fields::Malformed;
+use crate::kit::query::Query;
+
+/// A refusal, to be signed and answered.
+pub struct Refused(Floor, Box<Failure>);
+
+/// What a handler gives back.
+pub type Answered = Result<Response, Refused>;
+
+impl Refused {
+    pub fn new(floor: &Floor, failure: Failure) -> Self {
+        Self(floor.clone(), Box::new(failure))
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        say::refuse(&self.0, &self.1)
+    }
+}
+
+/// An agent that reads, by its inbox token.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader(pub Token);
+
+impl FromRequestParts<Floor> for Reader {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Refused> {
+        let token = read_token(floor, &parts.headers);
+        token.map(Self).ok_or_else(|| {
+            let text = "an inbox token is needed that works: Authorization: Bearer at_…";
+            let hint = "a HELLO signed with recipient = the hub and payload.inbox = true gets one";
+            Refused::new(floor, Failure::unauthorized(text).with_hint(hint))
+        })
+    }
+}
+
+/// A token of ours, of an agent that is registered. Every other text is one answer.
+fn read_token(floor: &Floor, headers: &HeaderMap) -> Option<Token> {
+    let text = headers.get(AUTHORIZATION)?.to_str().ok().and_then(bearer)?;
+    let token = floor.agora.tokens.read(text, floor.engine.now())?;
+    let active = |world: &rialto_core::world::World| {
+        world.agent(token.agent).is_some_and(|agent| agent.active)
+    };
+    floor.engine.look(active).then(|| floor.engine.seen(token.agent))?;
+    Some(token)
+}
+
+/// The body, read whole.
+pub struct Sent(pub Bytes);
+
+impl FromRequest<Floor> for Sent {
+    type Rejection = Refused;
+
+    async fn from_request(request: Request, floor: &Floor) -> Result<Self, Refused> {
+        let (parts, body) = request.into_parts();
+        let limit = floor.body_limit.min(BODY_MAX);
+        let body = sent::read(&parts.headers, body, limit).await;
+        body.map(Self).map_err(|trouble| Refused::new(floor, refusals::trouble(&trouble)))
+    }
+}
+
+/// The part of the path that names something.
+pub struct Named(pub String);
+
+impl FromRequestParts<Floor> for Named {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Self::Rejection> {
+        // Bytes that are no text name nobody and nothing.
+        let name = Path::<String>::from_request_parts(parts, floor).await;
+        Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
+    }
+}
+
+/// The question of a URL.
+fn query(floor: &Floor, raw: Option<&str>) -> Result<Query, Refused> {
+    Query::read(raw.unwrap_or_default()).map_err(|bad| malformed(floor, bad))
+}
+
+fn malformed(floor: &Floor, bad: Malformed) -> Refused {
+    Refused::new(floor, bad.into())
+}

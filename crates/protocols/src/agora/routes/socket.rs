@@ -1,0 +1,149 @@
+//! `GET /ws`: envelopes both ways over one connection, which belongs to whoever says HELLO first.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::response::Response;
+use bytes::Bytes;
+
+use super::{Answered, Refused};
+use crate::agora::failure::Failure;
+use crate::agora::feed::Frames;
+use crate::agora::intake::{self, Taken, Way};
+use crate::agora::{BODY_MAX, say};
+use crate::face::Floor;
+use crate::face::feed::{Feed, From};
+use crate::face::stopping::Stopping;
+
+/// How long a connection may be nobody's.
+const HELLO_WITHIN: Duration = Duration::from_secs(10);
+/// How long a frame may take to be taken; who is slower comes back and resumes.
+const FRAME_WITHIN: Duration = Duration::from_secs(30);
+
+/// Opens the connection.
+pub async fn open(
+    State(floor): State<Floor>,
+    stopping: Stopping,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Answered {
+    let wrong = |_| {
+        let text = "this path speaks WebSocket: send Connection: Upgrade and Upgrade: websocket";
+        Refused::new(&floor, Failure { http: 426, ..Failure::bad_request(text) })
+    };
+    let upgrade = upgrade.map_err(wrong)?;
+    let upgrade = upgrade.max_message_size(BODY_MAX).max_frame_size(BODY_MAX);
+    let floor = floor.clone();
+    Ok(upgrade.on_upgrade(move |socket| Line { floor, socket }.run(stopping)) as Response)
+}
+
+/// One connection.
+struct Line {
+    floor: Floor,
+    socket: WebSocket,
+}
+
+/// It is over.
+struct Gone;
+
+impl Line {
+    async fn run(mut self, stopping: Stopping) {
+        let hello = tokio::time::timeout(HELLO_WITHIN, self.hello()).await;
+        if let Ok(Ok(taken)) = hello {
+            let _ = self.talk(taken, stopping).await;
+        }
+        let _ = tokio::time::timeout(FRAME_WITHIN, self.socket.send(Message::Close(None))).await;
+    }
+
+    /// The first frame says whose connection this is: a HELLO signed for this hub, never seen before.
+    async fn hello(&mut self) -> Result<Taken, Gone> {
+        loop {
+            let text = match self.socket.recv().await {
+                Some(Ok(Message::Text(text))) => text,
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+                Some(Ok(Message::Binary(_))) => {
+                    self.refuse(&only_text()).await?;
+                    return Err(Gone);
+                }
+                _ => return Err(Gone),
+            };
+            let taken = match intake::take(&self.floor, text.as_bytes(), Way::default()).await {
+                Ok(taken) if taken.hello_to_hub => taken,
+                Ok(_) => {
+                    self.refuse(&not_a_hello()).await?;
+                    return Err(Gone);
+                }
+                Err(failure) => {
+                    self.refuse(&failure).await?;
+                    return Err(Gone);
+                }
+            };
+            self.say(taken.text.clone()).await?;
+            return Ok(taken);
+        }
+    }
+
+    /// What comes in is answered, and what comes for the agent is passed on.
+    async fn talk(&mut self, hello: Taken, stopping: Stopping) -> Result<(), Gone> {
+        let (floor, from) = (self.floor.clone(), From::Unacknowledged);
+        let mut feed = Feed::new(floor, hello.by, Frames, from, stopping);
+        loop {
+            tokio::select! {
+                came = self.socket.recv() => match came {
+                    Some(Ok(Message::Text(text))) => self.answer(&hello, text.as_bytes()).await?,
+                    Some(Ok(Message::Binary(_))) => self.refuse(&only_text()).await?,
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
+                        self.floor.engine.seen(hello.by);
+                    }
+                    Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(Gone),
+                },
+                news = feed.next() => match news {
+                    Some(lines) => self.pass_on(&lines).await?,
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+
+    async fn answer(&mut self, hello: &Taken, bytes: &[u8]) -> Result<(), Gone> {
+        let way = Way { to: None, from: Some(hello.key) };
+        match intake::take(&self.floor, bytes, way).await {
+            Ok(taken) => self.say(taken.text).await,
+            Err(failure) => self.refuse(&failure).await,
+        }
+    }
+
+    async fn pass_on(&mut self, lines: &Bytes) -> Result<(), Gone> {
+        if lines.is_empty() {
+            return self.send(Message::Ping(Bytes::new())).await;
+        }
+        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            self.say(String::from_utf8_lossy(line).into_owned()).await?;
+        }
+        Ok(())
+    }
+
+    async fn refuse(&mut self, failure: &Failure) -> Result<(), Gone> {
+        let text = say::error(&self.floor, failure);
+        self.say(text).await
+    }
+
+    async fn say(&mut self, text: String) -> Result<(), Gone> {
+        self.send(Message::Text(text.into())).await
+    }
+
+    async fn send(&mut self, message: Message) -> Result<(), Gone> {
+        let sent = tokio::time::timeout(FRAME_WITHIN, self.socket.send(message)).await;
+        sent.map_err(|_| Gone)?.map_err(|_| Gone)
+    }
+}
+
+fn only_text() -> Failure {
+    Failure::bad_request("envelopes come as text frames, one in each")
+}
+
+fn not_a_hello() -> Failure {
+    let text = "the first frame must be a new HELLO whose signed recipient is the hub";
+    Failure::unauthorized(text).with_hint("GET /agora tells the hub's did:key")
+}

@@ -1,0 +1,61 @@
+//! What the hub says itself, always signed.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use rialto_core::time::Timestamp;
+
+use super::compose::{Draft, Signed};
+use super::failure::Failure;
+use super::kind::Kind;
+use super::receipt::Receipt;
+use crate::face::Floor;
+use crate::kit::ed25519::PublicKey;
+
+/// The header that tells which job an answer is about.
+pub const JOB_HEADER: &str = "rialto-job";
+
+/// Signs something the hub says now.
+pub fn sign(floor: &Floor, kind: Kind, payload: &str, to: Option<PublicKey>) -> Signed {
+    let id = floor.engine.ids().uuid().to_string();
+    sign_as(floor, &id, floor.engine.now(), kind, payload, to)
+}
+
+/// Signs something the hub says under a given name and time, the same every time.
+pub fn sign_as(
+    floor: &Floor,
+    id: &str,
+    timestamp: Timestamp,
+    kind: Kind,
+    payload: &str,
+    recipient: Option<PublicKey>,
+) -> Signed {
+    let draft = Draft { id, timestamp, kind, payload, recipient, bridge: None };
+    floor.agora.hub.sign(&draft).expect("what the hub writes itself is a payload")
+}
+
+/// A receipt, signed now so that its reader finds it fresh.
+pub fn receipt(floor: &Floor, receipt: &Receipt<'_>) -> String {
+    sign(floor, Kind::Status, &receipt.write(), None).text
+}
+
+/// An ERROR that answers what could not be taken.
+pub fn error(floor: &Floor, failure: &Failure) -> String {
+    sign(floor, Kind::Error, &failure.payload(), None).text
+}
+
+/// A refusal as an answer.
+pub fn refuse(floor: &Floor, failure: &Failure) -> Response {
+    let mut answer = json(failure.http, error(floor, failure));
+    if let Some(seconds) = failure.retry_after_seconds {
+        answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    answer
+}
+
+/// JSON text as an answer.
+pub fn json(status: u16, text: String) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    (status, kind, Body::from(text)).into_response()
+}

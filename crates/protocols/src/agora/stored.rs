@@ -1,0 +1,58 @@
+//! How an envelope is kept: as it came, beside what its receipt will say.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::envelope::Envelope;
+use super::proof::Proof;
+use super::receipt::Receipt;
+use crate::kit::ed25519::PublicKey;
+use rialto_core::time::Timestamp;
+
+/// A kept envelope.
+#[derive(Serialize, Deserialize)]
+pub struct Stored<'a> {
+    #[serde(borrow)]
+    pub id: Cow<'a, str>,
+    #[serde(borrow)]
+    sender: Cow<'a, str>,
+    #[serde(borrow)]
+    sha256: Cow<'a, str>,
+    #[serde(borrow)]
+    envelope: &'a RawValue,
+}
+
+/// The text to keep.
+pub fn write(envelope: &Envelope<'_>, proof: &Proof) -> String {
+    use super::payload::object::Object;
+    Object::new()
+        .text("id", envelope.id)
+        .text("sender", &proof.key.did())
+        .text("sha256", &super::receipt::hex(&proof.canonical_sha256))
+        .raw("envelope", envelope.raw())
+        .finish()
+}
+
+impl<'a> Stored<'a> {
+    /// Reads a text that was kept.
+    pub fn read(text: &'a str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// The envelope as it came.
+    pub fn envelope(&self) -> &'a str {
+        self.envelope.get()
+    }
+
+    /// Its receipt.
+    pub fn receipt(&self, received_at: Timestamp) -> Option<Receipt<'_>> {
+        Some(Receipt {
+            message_id: &self.id,
+            message_sender: PublicKey::parse(&self.sender).ok()?,
+            received_at,
+            sha256: super::receipt::from_hex(&self.sha256)?,
+        })
+    }
+}

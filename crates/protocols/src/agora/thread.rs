@@ -1,0 +1,95 @@
+//! `GET /requests/{id}`: how a request stands, for those who are part of it.
+
+use rialto_core::money::Credits;
+use rialto_core::time::{Millis, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::DECIMALS;
+use crate::kit::{jcs, stamp, write};
+
+/// Where a request is on its way (section 2.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum State {
+    /// Asked.
+    Pending,
+    /// There are offers.
+    Negotiating,
+    /// Being worked on.
+    Processing,
+    /// Done.
+    Completed,
+    /// Not done, and it will not be.
+    Failed,
+}
+
+impl State {
+    /// All states.
+    pub const ALL: [Self; 5] =
+        [Self::Pending, Self::Negotiating, Self::Processing, Self::Completed, Self::Failed];
+
+    /// The state as it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "PENDING",
+            Self::Negotiating => "NEGOTIATING",
+            Self::Processing => "PROCESSING",
+            Self::Completed => "COMPLETED",
+            Self::Failed => "FAILED",
+        }
+    }
+
+    /// The state with this text.
+    pub fn read(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Thread {
+    /// The id of the REQUEST.
+    pub request_id: String,
+    /// How it stands.
+    pub state: State,
+    /// Who works on it, as did:key.
+    pub provider: Option<String>,
+    /// What was offered, oldest first.
+    pub offers: Vec<Offered>,
+    /// When it fails by itself, as RFC 3339.
+    pub deadline: Option<String>,
+}
+
+/// One of the offers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Offered {
+    /// The id of the OFFER.
+    pub offer_id: String,
+    /// Who made it, as did:key.
+    pub provider: String,
+    cost: Box<RawValue>,
+    /// How long the work would take, in milliseconds.
+    pub eta: i64,
+    /// Until when it can be accepted, as RFC 3339.
+    pub expires_at: String,
+}
+
+impl Offered {
+    /// An offer as the hub shows it.
+    pub fn new(
+        offer_id: String,
+        provider: String,
+        cost: Credits,
+        eta: Millis,
+        expires_at: Timestamp,
+    ) -> Self {
+        let (cost, expires_at) = (write::amount(cost, 0), stamp::millis(expires_at));
+        Self { offer_id, provider, cost, eta: eta.0, expires_at }
+    }
+
+    /// What it would cost; `None` if that is no amount.
+    pub fn cost(&self) -> Option<Credits> {
+        Credits::parse(&jcs::token(self.cost.get()).ok()?, DECIMALS).ok()
+    }
+}

@@ -1,0 +1,92 @@
+//! Inbox tokens: for an hour, the right to read one agent's inbox and requests, and nothing else.
+//!
+//! A token says for whom and until when, under a seal only the hub can make. So none is stored, and
+//! all survive a restart.
+
+use hmac::{Hmac, KeyInit, Mac};
+use rialto_core::id::AgentId;
+use rialto_core::time::{Millis, Timestamp};
+use sha2::Sha256;
+
+use crate::kit::base64url;
+
+/// How long a token works.
+pub const LIVES: Millis = Millis::hours(1);
+/// What a token begins with.
+const PREFIX: &str = "at_";
+const SAID: usize = 16;
+const SEAL: usize = 32;
+
+/// Makes tokens and knows its own.
+pub struct Tokens([u8; 32]);
+
+/// Whom a token is for, and until when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    pub agent: AgentId,
+    pub until: Timestamp,
+}
+
+impl Tokens {
+    pub fn new(key: [u8; 32]) -> Self {
+        Self(key)
+    }
+
+    /// The token as text.
+    pub fn seal(&self, token: Token) -> String {
+        let said = said(token);
+        let seal = self.mac(&said).finalize().into_bytes();
+        format!("{PREFIX}{}", base64url::encode(&[&said[..], &seal].concat()))
+    }
+
+    /// Reads a token of ours that still works.
+    pub fn read(&self, text: &str, now: Timestamp) -> Option<Token> {
+        let text = text.strip_prefix(PREFIX)?;
+        let bytes: [u8; SAID + SEAL] = base64url::decode_array(text).ok()?;
+        let (said, seal) = bytes.split_at(SAID);
+        self.mac(said).verify_slice(seal).ok()?;
+        let (agent, until) = said.split_at(8);
+        let agent = AgentId(u64::from_be_bytes(agent.try_into().ok()?));
+        let until = Timestamp(i64::from_be_bytes(until.try_into().ok()?));
+        (now < until).then_some(Token { agent, until })
+    }
+
+    fn mac(&self, said: &[u8]) -> Hmac<Sha256> {
+        let mac = Hmac::<Sha256>::new_from_slice(&self.0);
+        let mut mac = mac.expect("HMAC takes keys of any length");
+        mac.update(said);
+        mac
+    }
+}
+
+fn said(token: Token) -> [u8; SAID] {
+    let mut said = [0; SAID];
+    said[..8].copy_from_slice(&token.agent.0.to_be_bytes());
+    said[8..].copy_from_slice(&token.until.0.to_be_bytes());
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_works_until_its_hour_is_over_and_no_other_text_does() {
+        let tokens = Tokens::new([7; 32]);
+        let token = Token { agent: AgentId(5), until: Timestamp(3_600_000) };
+        let text = tokens.seal(token);
+        assert!(text.starts_with("at_"), "{text}");
+        assert_eq!(tokens.read(&text, Timestamp(3_599_999)), Some(token));
+        assert_eq!(tokens.read(&text, Timestamp(3_600_000)), None);
+        assert_eq!(Tokens::new([8; 32]).read(&text, Timestamp(0)), None, "another hub's");
+        for at in 0..text.len() {
+            let mut bytes = text.clone().into_bytes();
+            bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
+            let changed = String::from_utf8(bytes).expect("letters for letters");
+            assert_eq!(tokens.read(&changed, Timestamp(0)), None, "{changed}");
+        }
+        for text in ["", "at_", "at_AAAA", text.trim_start_matches("at_"), &format!("{text}A")] {
+            assert_eq!(tokens.read(text, Timestamp(0)), None, "{text}");
+        }
+    }
+}

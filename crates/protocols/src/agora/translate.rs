@@ -1,0 +1,226 @@
+//! From a proven envelope to an order for the core.
+
+use rialto_core::agent::presence::Stance;
+use rialto_core::agent::{Liveness, Skill};
+use rialto_core::alias::Digest;
+use rialto_core::command::{Actor, Enrol};
+use rialto_core::id::AgentId;
+use rialto_core::job::Cause;
+use rialto_core::money::Credits;
+use rialto_core::signed::{
+    Ask, Deed, GiveResult, GiveUp, MakeOffer, Named, Profile, Signed, TakeOffer, Whom,
+};
+use uuid::Uuid;
+
+use super::address::Address;
+use super::codes::Code;
+use super::envelope::Envelope;
+use super::failure::Failure;
+use super::payload::{Capability, Failed, Heard, Hello, Mood, Payload, Request};
+use super::proof::Proof;
+use super::{CURRENCY, ID, Kind, stored};
+use crate::face::{Floor, Newcomer, aliases};
+use crate::kit::ed25519::PublicKey;
+
+/// What an agent is called that did not say.
+const NAMELESS: &str = "key";
+
+/// Everything known about an envelope when it is to be acted on.
+pub struct Proven<'a> {
+    pub envelope: &'a Envelope<'a>,
+    pub proof: Proof,
+    pub payload: Payload<'a>,
+    /// Whom it names, as a key and as somebody.
+    pub named: Option<(PublicKey, Address)>,
+}
+
+/// The order an envelope gives. `uuid` is the name of the job it may open.
+pub fn order(floor: &Floor, proven: &Proven<'_>, uuid: Uuid) -> Result<Signed, Failure> {
+    let Proven { envelope, proof, .. } = proven;
+    let native = proof.key.did();
+    let known = floor.engine.look(|world| world.agent_named(ID, &native).is_some());
+    let newcomer = (!known).then(|| Box::new(newcomer(floor, &native)));
+    Ok(Signed {
+        home: ID,
+        newcomer,
+        id: envelope.id.to_owned(),
+        content: content(proven),
+        body: stored::write(envelope, proof),
+        deed: deed(floor, proven, uuid)?,
+        native,
+    })
+}
+
+/// Of what was said and to whom. Whoever is named where nobody else could be meant does not count.
+fn content(proven: &Proven<'_>) -> Digest {
+    let bound = match (&proven.payload, proven.named) {
+        (Payload::Request(_), Some((key, _))) => Some(key),
+        (Payload::Error(Failed { request_id: None, .. }), Some((key, _))) => Some(key),
+        (Payload::Open, Some((key, Address::Agent(_)))) => Some(key),
+        _ => None,
+    };
+    let bound = bound.as_ref().map_or(&[][..], |key| key.as_bytes());
+    Digest::of(&[b"agora", &proven.proof.content, bound])
+}
+
+fn newcomer(floor: &Floor, native: &str) -> Enrol {
+    Enrol {
+        // The key proves who owns what is called after it.
+        actor: Actor::Open,
+        home: ID,
+        native: native.to_owned(),
+        aliases: aliases(&floor.engine, Newcomer { home: ID, native, name: NAMELESS }),
+        owner: format!("{ID}:{native}"),
+        name: NAMELESS.to_owned(),
+        endpoint: None,
+        liveness: Liveness::Polls,
+        skills: Vec::new(),
+        card: "{}".to_owned(),
+        key: None,
+        rotate: false,
+    }
+}
+
+fn deed(floor: &Floor, proven: &Proven<'_>, uuid: Uuid) -> Result<Deed, Failure> {
+    let named = proven.named.map(|(_, address)| address);
+    Ok(match &proven.payload {
+        Payload::Request(request) => Deed::Ask(Box::new(ask(floor, request, named, uuid)?)),
+        Payload::Offer(offer) => Deed::Offer(MakeOffer {
+            request: about(offer.request_id, named)?,
+            price: offer.cost,
+            valid_for: offer.ttl,
+            eta: offer.eta,
+        }),
+        Payload::Accept(accept) => Deed::Accept(TakeOffer {
+            offer: about(accept.offer_id, named)?,
+            payment_proof: accept.payment_proof.map(str::to_owned),
+        }),
+        Payload::Result(output) => Deed::Result(GiveResult {
+            request: about(output.request_id, named)?,
+            output: output.data.to_owned(),
+            last: output.status.completes(),
+        }),
+        Payload::Error(failed) => match failed.request_id {
+            Some(id) => Deed::Fail(give_up(about(id, named)?, failed)),
+            None => write(named, "an ERROR without request_id")?,
+        },
+        Payload::Open => match (proven.envelope.kind, named) {
+            (_, Some(Address::Agent(to))) => Deed::Write { to },
+            (Kind::Hello, _) => introduce(Hello::read(proven.envelope.payload)?),
+            (Kind::Status, _) => report(Heard::read(proven.envelope.payload)?),
+            (_, named) => write(named, "a WELCOME")?,
+        },
+    })
+}
+
+fn ask(
+    floor: &Floor,
+    request: &Request<'_>,
+    named: Option<Address>,
+    uuid: Uuid,
+) -> Result<Ask, Failure> {
+    let settings = &floor.agora.settings;
+    let max = if request.budget.is_some() { settings.fanout } else { 1 };
+    let to = match named {
+        Some(Address::Agent(agent)) => Whom::Agent(agent),
+        Some(Address::Hub) => {
+            return Err(Failure::new(Code::NotFound, "the hub itself supports no resource"));
+        }
+        None => Whom::Best { max },
+    };
+    let currency = request.budget.and_then(|budget| budget.currency);
+    Ok(Ask {
+        uuid,
+        skill: request.resource.to_owned(),
+        input: request.params.to_owned(),
+        to,
+        budget: request.budget.and_then(|budget| budget.max),
+        other_currency: currency.is_some_and(|currency| currency != CURRENCY),
+        deadline: floor.engine.now().plus(request.timeout.unwrap_or(settings.default_timeout)),
+        meta: "{}".to_owned(),
+    })
+}
+
+/// The thing an id names, and the other party if the envelope is addressed.
+fn about(id: &str, named: Option<Address>) -> Result<Named, Failure> {
+    let with = match named {
+        None => None,
+        Some(Address::Agent(agent)) => Some(agent),
+        Some(Address::Hub) => {
+            let text = "is the hub, which is no party of any request";
+            return Err(Failure::bad_field("/recipient", text));
+        }
+    };
+    Ok(Named { id: id.to_owned(), with })
+}
+
+/// What has no other address than the one it carries (R29).
+fn write(named: Option<Address>, what: &str) -> Result<Deed, Failure> {
+    match named {
+        Some(Address::Agent(to)) => Ok(Deed::Write { to }),
+        Some(Address::Hub) => Ok(Deed::Nothing),
+        None => {
+            let message = format!("is required: {what} does not say otherwise whom it is for");
+            Err(Failure::bad_field("/recipient", &message))
+        }
+    }
+}
+
+fn introduce(hello: Hello<'_>) -> Deed {
+    Deed::Introduce(Box::new(Profile {
+        name: hello.name.map(str::to_owned),
+        skills: hello.capabilities.map(skills),
+        endpoint: hello.endpoint.map(str::to_owned),
+        // Whoever says hello is there.
+        stance: Some(Stance::Idle),
+    }))
+}
+
+fn report(heard: Heard<'_>) -> Deed {
+    Deed::Introduce(Box::new(Profile {
+        name: None,
+        skills: heard.capabilities.map(skills),
+        endpoint: None,
+        stance: heard.status.map(stance),
+    }))
+}
+
+fn skills(capabilities: Vec<Capability<'_>>) -> Vec<Skill> {
+    let skill = |capability: Capability<'_>| Skill {
+        name: capability.resource.to_owned(),
+        price: capability.price.unwrap_or(Credits::ZERO),
+        by_offer: capability.price.is_none(),
+        about: capability.description.unwrap_or_default().to_owned(),
+        input: "{}".to_owned(),
+        output: "{}".to_owned(),
+    };
+    capabilities.into_iter().map(skill).collect()
+}
+
+fn stance(mood: Mood) -> Stance {
+    match mood {
+        Mood::Idle => Stance::Idle,
+        Mood::Busy => Stance::Busy,
+        Mood::Error => Stance::Error,
+        Mood::Maintenance => Stance::Maintenance,
+        Mood::Offline => Stance::Offline,
+    }
+}
+
+/// Which codes say that the work was never begun (R66), and what the others say went wrong.
+fn give_up(request: Named, failed: &Failed<'_>) -> GiveUp {
+    let (cause, refused) = match failed.code() {
+        Code::BadRequest | Code::Unauthorized => (Cause::Policy, true),
+        Code::PaymentRequired => (Cause::BudgetTooLow, true),
+        Code::NotFound => (Cause::NoSuchSkill, true),
+        Code::TooManyRequests | Code::Unavailable => (Cause::Offline, true),
+        Code::Timeout => (Cause::TimedOut, false),
+        Code::Internal => (Cause::Execution, false),
+    };
+    GiveUp { request, cause, refused, text: failed.message.to_owned() }
+}
+
+/// The agent behind a key, registered or not.
+pub fn agent_of(floor: &Floor, key: PublicKey) -> Option<AgentId> {
+    floor.engine.look(|world| world.agent_named(ID, &key.did()))
+}

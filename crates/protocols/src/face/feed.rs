@@ -1,0 +1,189 @@
+//! One open inbox: where it stands, and how it gets its next bytes.
+//!
+//! Nothing is queued for it. What was just committed comes from the engine's short memory, the rest
+//! from the store, one page at a time and only when the connection takes bytes; so a slow reader
+//! costs a page and slows nobody. One that takes nothing at all is closed by the edge and resumes.
+//! The words are the reader's protocol's.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rialto_core::id::{AgentId, JobId};
+use rialto_core::job::Job;
+use rialto_core::notice::Notice;
+use rialto_engine::{Engine, Failure, Listener};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::Floor;
+use super::stopping::Stopping;
+
+/// A page ends after this many events, or with the event that fills this many bytes.
+const PAGE_EVENTS: usize = 64;
+const PAGE_BYTES: usize = 256 << 10;
+/// Signs of life go both ways this often. News, a revoked key and a stop are told at once; should a
+/// hint be lost, it is noticed with the next ping.
+const PING: Duration = Duration::from_secs(15);
+
+/// Where a reader wants to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// After a position it has.
+    Position(u64),
+    /// With the first notice nobody was handed.
+    Unread,
+    /// With the first notice it has not acknowledged.
+    Unacknowledged,
+}
+
+/// Jobs that notices are about.
+pub type Jobs = HashMap<JobId, Arc<Job>>;
+
+/// How a protocol puts what an inbox holds.
+pub trait Wording: Send + 'static {
+    /// Whether it wants to see the jobs that notices are about.
+    const JOBS: bool;
+
+    /// Whether the reader may still read.
+    fn may_read(&self, floor: &Floor, agent: AgentId) -> bool;
+
+    /// What is said first to a reader that has everything up to a position.
+    fn hello(&self, floor: &Floor, agent: AgentId, after: u64) -> Bytes;
+
+    /// A sign of life.
+    fn ping(&self) -> Bytes;
+
+    /// Adds a notice; what says nothing in this protocol leaves nothing.
+    fn write(&self, out: &mut Vec<u8>, floor: &Floor, notice: &Notice, jobs: &Jobs);
+}
+
+/// One open inbox.
+pub struct Feed<W> {
+    pub(crate) floor: Floor,
+    pub(crate) agent: AgentId,
+    wording: W,
+    listener: Listener,
+    bell: Arc<Notify>,
+    pub(crate) stopping: Stopping,
+    /// The last position that was given out.
+    after: u64,
+    /// How many notices are read at once: fewer while they are large.
+    step: usize,
+    pub(crate) ping_at: Instant,
+    greeted: bool,
+}
+
+impl<W: Wording> Feed<W> {
+    pub fn new(floor: Floor, agent: AgentId, wording: W, from: From, stopping: Stopping) -> Self {
+        let engine = &floor.engine;
+        let (listener, bell) = (engine.listen(agent), engine.news_of(agent));
+        let after = match from {
+            From::Position(position) => position,
+            From::Unread => engine.read_to(agent),
+            From::Unacknowledged => engine.look(|world| world.mailbox(agent).acked),
+        };
+        let ping_at = Instant::now() + PING;
+        let (step, greeted) = (PAGE_EVENTS, false);
+        Self { floor, agent, wording, listener, bell, stopping, after, step, ping_at, greeted }
+    }
+
+    /// The next bytes; `None` ends the stream.
+    pub async fn next(&mut self) -> Option<Bytes> {
+        if !std::mem::replace(&mut self.greeted, true) {
+            return Some(self.wording.hello(&self.floor, self.agent, self.after));
+        }
+        loop {
+            if self.stopping.is_now() || !self.wording.may_read(&self.floor, self.agent) {
+                return None;
+            }
+            if Instant::now() >= self.ping_at {
+                return Some(self.ping());
+            }
+            if let Some(recent) = self.listener.after(self.after) {
+                if let Some(bytes) = self.written(&recent).await {
+                    return Some(bytes);
+                }
+                continue;
+            }
+            if self.head() > self.after {
+                let engine = &self.floor.engine;
+                // A store that cannot be read ends the stream; whoever resumes is told more.
+                let page = engine.notices_of(self.agent, self.after, self.step).await.ok()?;
+                let page: Vec<_> = page.into_iter().map(Arc::new).collect();
+                if page.is_empty() {
+                    return None;
+                }
+                if let Some(bytes) = self.written(&page).await {
+                    return Some(bytes);
+                }
+                continue;
+            }
+            self.wait().await;
+        }
+    }
+
+    fn head(&self) -> u64 {
+        self.floor.engine.look(|world| world.mailbox(self.agent).head)
+    }
+
+    /// Waits for news, the next ping, a stop, or until it is time to look again anyway.
+    async fn wait(&mut self) {
+        let told = self.bell.notified();
+        tokio::pin!(told);
+        // From here on nothing can be missed, so looking comes after it.
+        told.as_mut().enable();
+        if self.floor.engine.look(|world| world.mailbox(self.agent).head) > self.after {
+            return;
+        }
+        tokio::select! {
+            () = told => {}
+            () = self.stopping.wait() => {}
+            () = tokio::time::sleep_until(self.ping_at) => {}
+        }
+    }
+
+    /// A page as it goes out, if there is anything in it for this reader. What does not fit any
+    /// more is read again with the next one.
+    async fn written(&mut self, page: &[Arc<Notice>]) -> Option<Bytes> {
+        let jobs = match W::JOBS {
+            true => jobs_of(&self.floor.engine, page).await.ok()?,
+            false => Jobs::new(),
+        };
+        let mut out = Vec::new();
+        let mut taken = 0;
+        for notice in page {
+            if taken > 0 && out.len() >= PAGE_BYTES {
+                break;
+            }
+            self.wording.write(&mut out, &self.floor, notice, &jobs);
+            self.after = notice.position;
+            taken += 1;
+        }
+        self.step = if taken < page.len() { taken } else { (self.step * 2).min(PAGE_EVENTS) };
+        // Handed to the connection; whether the reader has it, only an acknowledgement tells.
+        self.floor.engine.presented(self.agent, self.after);
+        (!out.is_empty()).then(|| out.into())
+    }
+
+    /// A reader that takes pings is there.
+    fn ping(&mut self) -> Bytes {
+        self.ping_at = Instant::now() + PING;
+        self.floor.engine.seen(self.agent);
+        self.wording.ping()
+    }
+}
+
+/// The jobs a page of notices is about.
+pub async fn jobs_of(engine: &Engine, page: &[Arc<Notice>]) -> Result<Jobs, Failure> {
+    let mut jobs = Jobs::new();
+    for id in page.iter().filter_map(|notice| notice.news.job()) {
+        if let std::collections::hash_map::Entry::Vacant(place) = jobs.entry(id)
+            && let Some(job) = engine.job(id).await?
+        {
+            place.insert(job);
+        }
+    }
+    Ok(jobs)
+}

@@ -1,0 +1,18 @@
+//! The order of member names: by UTF-16 code units (RFC 8785 section 3.2.3), without making any.
+
+use std::cmp::Ordering;
+
+/// Compares two texts as their UTF-16 forms would compare.
+pub(super) fn utf16(a: &str, b: &str) -> Ordering {
+    match a.bytes().zip(b.bytes()).find(|(a, b)| a != b) {
+        Some((a, b)) => rank(a).cmp(&rank(b)),
+        None => a.len().cmp(&b.len()),
+    }
+}
+
+/// UTF-8 sorts like code points, and so does UTF-16 but for one thing: characters above U+FFFF are
+/// written with surrogates (D800 to DFFF) and so come before U+E000 to U+FFFF, whose first byte in
+/// UTF-8 is EE or EF. Those two are lifted above every first byte there is.
+fn rank(byte: u8) -> u8 {
+    if matches!(byte, 0xee | 0xef) { byte + 0x10 } else { byte }
+}
