@@ -3,14 +3,19 @@
 //! The laws keep books of their own from the rows alone, and compare them with what the world
 //! says. They never ask the rules they check.
 
+mod asking;
+mod finding;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::HOME;
 use crate::agent::Desk;
+use crate::alias::Protocol;
 use crate::changes::Changes;
 use crate::event::Event;
 use crate::id::*;
-use crate::job::{Cause, Job, Requester, State};
+use crate::job::{Cause, Job, Requester, Selection, State};
 use crate::ledger::{Entry, Hash, Kind, Pocket, Transfer};
 use crate::money::Credits;
 use crate::notice::{News, Notice};
@@ -18,8 +23,8 @@ use crate::owner::Owner;
 use crate::reputation::{Outcome, Score, Standing};
 use crate::time::Timestamp;
 use crate::world::World;
-use crate::world::discover::Wanted;
-use crate::world::skills::Candidate;
+use finding::discovery_is_a_sorted_scan;
+pub use finding::{merit, scan};
 
 /// Books kept from the rows alone.
 #[derive(Clone, Default)]
@@ -38,12 +43,13 @@ pub struct Laws {
     agents: BTreeMap<AgentId, (OwnerId, Timestamp)>,
     skills: BTreeSet<String>,
     /// Foreign ids of jobs that count, and of jobs paid for elsewhere.
-    job_names: BTreeMap<String, JobId>,
+    job_names: BTreeMap<(Protocol, String), JobId>,
     hired_elsewhere: BTreeSet<String>,
     transfer_names: BTreeSet<String>,
     settled: BTreeSet<(OwnerId, String)>,
     welcomed: BTreeSet<OwnerId>,
     ended: BTreeSet<JobId>,
+    asking: asking::Asking,
 }
 
 /// What one job moved, in millionths.
@@ -60,6 +66,7 @@ impl Laws {
         for entry in &changes.entries {
             self.entry(entry);
         }
+        self.asking.check(changes, world);
         for outcome in &changes.outcomes {
             self.outcome(outcome, changes, world);
         }
@@ -122,10 +129,18 @@ impl Laws {
         let old = self.jobs.get(&job.id);
         let epoch = old.map_or(0, |old| old.epoch);
         let Some(turn) = job.assignment.filter(|_| job.epoch > epoch) else { return };
-        assert!(now < job.deadline, "given out after its deadline");
+        // Who stayed silent had it all along, and is only now known to have.
+        assert!(now < job.deadline || job.state == State::Expired, "given out after its deadline");
         let news = News::Assigned { job: job.id, epoch: job.epoch };
+        let asked = matches!(job.selection, Selection::Asked { .. });
+        // Who was asked is told in the requester's words, or began by itself.
         let told = |notice: &Arc<Notice>| notice.to == Some(turn.worker) && notice.news == news;
-        assert_eq!(changes.notices.iter().filter(|notice| told(notice)).count(), 1);
+        let told = changes.notices.iter().filter(|notice| told(notice)).count();
+        assert!(told == 1 || asked && told == 0);
+        if asked {
+            assert!(job.asked.contains(&turn.worker), "given to somebody who was not asked");
+            return;
+        }
         let resumed = old.is_some_and(|old| old.worker() == Some(turn.worker));
         if resumed {
             assert_eq!(old.and_then(|old| old.assignment).map(|old| old.price), Some(turn.price));
@@ -146,7 +161,8 @@ impl Laws {
         assert!(self.transfer_names.insert(transfer.foreign.clone()), "{transfer:?}");
         let Some(job) = &transfer.job else { return };
         assert!(self.settled.insert((transfer.from, job.clone())), "settled twice: {transfer:?}");
-        let ran = self.job_names.get(job).and_then(|id| self.jobs.get(id));
+        let name = (HOME, job.clone());
+        let ran = self.job_names.get(&name).and_then(|id| self.jobs.get(id));
         let ran = ran.filter(|job| job.state != State::Withdrawn);
         assert_eq!(ran.is_some(), transfer.settled_by_hold);
         match ran {
@@ -187,14 +203,15 @@ impl Laws {
                 old.state == State::Running || old.assignment.is_some_and(|turn| turn.handed_over);
             assert!(job.state != State::Cancelled || !started, "called off after it was begun");
         } else {
-            assert!(!self.hired_elsewhere.contains(&job.foreign), "paid for elsewhere");
-            let known = self.job_names.insert(job.foreign.clone(), job.id);
+            let elsewhere = job.origin == HOME && self.hired_elsewhere.contains(&job.foreign);
+            assert!(!elsewhere, "paid for elsewhere");
+            let known = self.job_names.insert((job.origin, job.foreign.clone()), job.id);
             let known = known.and_then(|id| self.jobs.get(&id));
             assert!(known.is_none_or(|known| known.state == State::Withdrawn), "one id, two jobs");
         }
         let deal = self.deals.get(&job.id).copied().unwrap_or_default();
         assert_eq!(deal.held - deal.captured - deal.released, job.held.micros());
-        assert!(deal.held <= job.purse().micros(), "no more is set aside than was offered");
+        assert!(job.held <= job.purse(), "no more is set aside than was offered");
         if job.state.is_final() {
             let paid = job.report.as_ref().map_or(0, |report| report.paid.micros());
             assert_eq!(job.held, Credits::ZERO, "no hold outlives its job");
@@ -293,7 +310,8 @@ impl Laws {
             let in_hand =
                 matches!(job.state, State::Assigned | State::Running | State::Deferred { .. });
             assert_eq!(in_hand, job.assignment.is_some(), "one worker exactly while in hand");
-            assert_ne!(job.state, State::Open, "an open job was never placed");
+            let asked = matches!(job.selection, Selection::Asked { .. }) && !job.asked.is_empty();
+            assert!(job.state != State::Open || asked, "an open job was never placed");
             if let Some(turn) = job.assignment {
                 assert!(!job.declined.contains(&turn.worker), "given to somebody who declined");
                 assert!(!job.asked_by(turn.worker), "given to its own requester");
@@ -350,39 +368,4 @@ fn fold(old: Standing, ok: bool, counted: bool, hirer: Score) -> Standing {
         new.score = Score::from_millionths((old.score.millionths() - 4_500_000).max(0));
     }
     new
-}
-
-/// Pages and totals are what looking at everybody would give.
-pub fn discovery_is_a_sorted_scan(world: &World, skill: &str, now: Timestamp) {
-    let floor = Score::from_millionths(50_500_000);
-    let cheap = Some(Credits::from_micros(200_000));
-    let questions =
-        [(Score::MIN, None, 0), (floor, None, 0), (Score::MIN, cheap, 0), (floor, cheap, 1)];
-    for (min_score, max_price, min_jobs) in questions {
-        let wanted = Wanted { skill, min_score, max_price, min_jobs, limit: 3, offset: 1 };
-        let found = world.discover(&wanted, now);
-        let all = scan(world, &wanted, now);
-        assert_eq!(found.total, all.len(), "{wanted:?}");
-        let page: Vec<Candidate> = all.into_iter().skip(1).take(3).collect();
-        assert_eq!(found.page, page, "{wanted:?}");
-    }
-}
-
-/// Discovery by looking at everybody: by score, then proven before new, then price, then seniority.
-pub fn scan(world: &World, wanted: &Wanted<'_>, now: Timestamp) -> Vec<Candidate> {
-    let mut all = Vec::new();
-    for agent in world.agents() {
-        let Some(skill) = agent.skill(wanted.skill) else { continue };
-        let desk = world.desk(agent.id).expect("every agent has a desk");
-        let standing = desk.standing;
-        let settled = standing.successes + standing.failures;
-        let affordable = wanted.max_price.is_none_or(|max| skill.price <= max);
-        let good = standing.score >= wanted.min_score && settled >= wanted.min_jobs;
-        if affordable && good && world.is_online(agent.id, now) {
-            let score = std::cmp::Reverse(standing.score);
-            all.push((score, settled == 0, skill.price, agent.id));
-        }
-    }
-    all.sort();
-    all.into_iter().map(|(_, _, price, agent)| Candidate { agent, price }).collect()
 }

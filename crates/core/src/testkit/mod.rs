@@ -6,6 +6,7 @@
 pub mod laws;
 mod orders;
 mod store;
+pub mod voices;
 
 use std::sync::Arc;
 
@@ -79,6 +80,9 @@ impl Scene {
         let decided = decide(&self.world, command, self.now);
         self.world.dismiss();
         let (changes, answer) = decided?;
+        if matches!(answer, Answer::Heard { repeated: true, .. }) {
+            assert!(changes.is_empty(), "what was said before has no second effect");
+        }
         self.apply(&changes);
         Ok(answer)
     }

@@ -31,6 +31,7 @@ pub fn skill(name: &str, price: &str) -> Skill {
     Skill {
         name: name.to_owned(),
         price: credits(price),
+        by_offer: false,
         about: String::new(),
         input: "{}".to_owned(),
         output: "{}".to_owned(),

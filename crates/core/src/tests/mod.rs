@@ -3,6 +3,7 @@
 //! The checks themselves are in `testkit::laws` and run inside every scene, after every command.
 
 mod steps;
+mod voices;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::job::{Job, State};
 use crate::ledger::Kind;
 use crate::owner::Owner;
 use crate::testkit::Scene;
-use crate::testkit::laws::scan;
+use crate::testkit::laws::{merit, scan};
 use crate::time::Millis;
 use crate::world::World;
 use crate::world::discover::Wanted;
@@ -81,6 +82,9 @@ fn remembers_everything(scene: &mut Scene) {
             assert_eq!(found, scene.world.discover(&wanted, now));
             assert_eq!(found.page, scan(&scene.world, &wanted, now));
         }
+        let best: Vec<AgentId> = rebuilt.skills.by_merit(skill).collect();
+        assert_eq!(best, scene.world.skills.by_merit(skill).collect::<Vec<_>>());
+        assert_eq!(best, merit(&scene.world, skill, scene.now));
         assert_eq!(rebuilt.turn(skill), scene.world.turn(skill));
         assert_eq!(rebuilt.skills.prices(skill), scene.world.skills.prices(skill));
     }
@@ -139,7 +143,7 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
         counted += rows.outcomes.iter().filter(|outcome| outcome.counted).count();
         uncounted += rows.outcomes.iter().filter(|outcome| !outcome.counted).count();
     }
-    let all = ["Assigned", "Deferred", "Negotiating", "Queued", "Running"];
+    let all = ["Assigned", "Deferred", "Negotiating", "Open", "Queued", "Running"];
     assert_eq!(passed.iter().collect::<Vec<_>>(), all.iter().collect::<Vec<_>>());
     let all = ["Cancelled", "Completed", "Expired", "Failed", "Withdrawn"];
     assert_eq!(ends.iter().collect::<Vec<_>>(), all.iter().collect::<Vec<_>>());
@@ -147,6 +151,51 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
     assert_eq!(kinds, all.iter().map(|kind| kind.as_str()).collect());
     assert!(counted > 50 && uncounted > 10, "{counted} and {uncounted} outcomes");
     assert!(longest >= 3, "jobs pass through several hands");
+}
+
+/// And so are the words said on the way.
+#[test]
+fn random_voices_are_heard_and_refused_in_every_way() {
+    let mut runner = TestRunner::deterministic();
+    let walks = prop::collection::vec(steps::step(), WALK);
+    let (mut done, mut refused) = (BTreeMap::new(), BTreeMap::new());
+    for _ in 0..200 {
+        let steps = walks.new_tree(&mut runner).expect("steps can be made").current();
+        let mut scene = steps::opening();
+        scene.watched = false;
+        for step in &steps {
+            match (step, step.perform(&mut scene)) {
+                (Step::Say(voice), Ok(())) => *done.entry(voice.kind).or_insert(0) += 1,
+                (Step::Say(_), Err(refusal)) => {
+                    let text = format!("{refusal:?}");
+                    let kind = text.split(['(', ' ', '{']).next().unwrap_or_default().to_owned();
+                    *refused.entry(kind).or_insert(0) += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(voices::KINDS.iter().all(|kind| done.get(kind) > Some(&9)), "{done:?}");
+    for why in [
+        "Ambiguous",
+        "BridgeLoop",
+        "BudgetTooLow",
+        "DeadlineTooSoon",
+        "InboxFull",
+        "NoSuchAgent",
+        "NoSuchSkill",
+        "NotAuthenticated",
+        "NotYours",
+        "OfferExpired",
+        "Offline",
+        "OtherCurrency",
+        "SameIdOtherContent",
+        "TooFewCredits",
+        "WrongParty",
+        "WrongState",
+    ] {
+        assert!(refused.contains_key(why), "never {why}: {refused:?}");
+    }
 }
 
 fn name(state: State) -> &'static str {

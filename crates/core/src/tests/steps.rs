@@ -20,14 +20,16 @@ use crate::testkit::{AWAY, HOME, Scene, credits, enrolment, said, skill};
 use crate::time::Millis;
 use crate::world::Rules;
 
+use super::voices::{self, Voice, voice};
+
 pub const SKILLS: [&str; 2] = ["sum", "dig"];
 const OWNERS: [&str; 4] = ["north", "east", "south", "west"];
 /// Whose money is moved: also nobody's, and the account nobody may touch.
 const PAYERS: [&str; 6] = ["north", "east", "south", "west", "nobody", Owner::ISSUANCE_NAME];
 /// Few enough that they meet all the time.
 const AGENTS: u8 = 8;
-const PRICES: [&str; 5] = ["0", "0.10", "0.20", "0.20", "1.50"];
-const AMOUNTS: [&str; 5] = ["0", "0.10", "0.25", "2.00", "40.00"];
+pub const PRICES: [&str; 5] = ["0", "0.10", "0.20", "0.20", "1.50"];
+pub const AMOUNTS: [&str; 5] = ["0", "0.10", "0.25", "2.00", "40.00"];
 
 /// One random step. The numbers are choices, taken round whatever there is to choose from.
 #[derive(Clone, Debug)]
@@ -56,6 +58,7 @@ pub enum Step {
     Remember { scope: u8, done: bool },
     Keys { who: u8, hash: u8, how: u8 },
     Tick { job: u8 },
+    Say(Voice),
     Wait { seconds: u16 },
     Sleep { seconds: u16 },
 }
@@ -115,22 +118,28 @@ pub fn step() -> impl Strategy<Value = Step> {
         3 => pause().prop_map(|seconds| Step::Wait { seconds }),
         1 => pause().prop_map(|seconds| Step::Sleep { seconds }),
     ];
-    prop_oneof![12 => market, 5 => people, 3 => money, 2 => time]
+    let said = voice().prop_map(Step::Say);
+    prop_oneof![12 => market, 5 => people, 3 => money, 2 => time, 10 => said]
 }
 
 /// Everybody registered, two of the owners with money, and short leases.
 pub fn opening() -> Scene {
-    let rules = Rules { attempts_max: 4, welcome_grant: credits("3.00"), ..Rules::default() };
+    let (attempts_max, inbox_messages_max) = (4, 4);
+    let welcome_grant = credits("3.00");
+    let rules = Rules { attempts_max, welcome_grant, inbox_messages_max, ..Rules::default() };
     let mut scene = Scene::new(rules);
     for who in 0..6 {
         let step =
             Step::Enrol { who, actor: 0, liveness: who, skills: 3, price: who, stray: false };
         step.perform(&mut scene).expect("everybody is new");
     }
+    for voice in voices::opening() {
+        Step::Say(voice).perform(&mut scene).expect("everybody is new");
+    }
     scene
 }
 
-fn pick<T: Copy>(from: &[T], at: u8) -> T {
+pub fn pick<T: Copy>(from: &[T], at: u8) -> T {
     from[usize::from(at) % from.len()]
 }
 
@@ -154,7 +163,7 @@ fn name_of(job: &Job, at: u8) -> JobRef {
     }
 }
 
-fn agent_at(scene: &Scene, who: u8) -> AgentId {
+pub fn agent_at(scene: &Scene, who: u8) -> AgentId {
     let native = format!("agent-{}", who % AGENTS);
     // One that is not there is worth asking for, too.
     scene.world.agent_named(HOME, &native).unwrap_or(AgentId(u64::from(who) + 100))
@@ -270,6 +279,7 @@ impl Step {
                 }
             }
             Step::Tick { job } => Command::Tick(Timer::Job(job_at(scene, job)?.id)),
+            Step::Say(ref voice) => voice.command(scene)?,
             Step::Wait { .. } | Step::Sleep { .. } => return None,
         })
     }

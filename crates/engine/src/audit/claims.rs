@@ -7,9 +7,9 @@ use rialto_core::id::ClaimId;
 use rialto_core::job::{Job, State};
 use rusqlite::Connection;
 
-use super::Check;
 use super::rows::Rows;
 use super::scratch::Scratch;
+use super::{Check, asked};
 use crate::store::StoreError;
 use crate::store::sqlite::{claims as table, row, trouble};
 
@@ -36,15 +36,22 @@ pub fn recount(rows: &mut Rows<'_>) -> Result<Claims, StoreError> {
     rows.claims(|db, claim| {
         check.rows += 1;
         let there = match claim.target {
-            Target::Job(id) => exists(db, "jobs", id.0)? || exists(db, "archive", id.0)?,
+            Target::Job(id) | Target::Heard { job: Some(id), .. } => {
+                exists(db, "jobs", id.0)? || exists(db, "archive", id.0)?
+            }
+            Target::Offer { job, place } => asked::has_offer(db, job, place)?,
             Target::Transfer(id) | Target::PaidElsewhere(id) => exists(db, "transfers", id.0)?,
             Target::Message { notice, .. } => exists(db, "notices", notice.0)?,
-            Target::Free => true,
+            Target::Free | Target::Several | Target::Heard { job: None, .. } => true,
         };
         let Claim { id, target, .. } = claim;
         check.holds(there, || format!("claim {id} leads to {target:?}, which is not there"));
         if let Target::Transfer(transfer) = target {
             led_to.set(transfer.0);
+        }
+        if target == Target::Several {
+            // Noted also when nothing was ever called so, which its history then shows.
+            note(db, &scratch, claim, ClaimId(0))?;
         }
         let newest = newest(db, claim.digest)?;
         if claim.id <= indexed {
@@ -88,7 +95,7 @@ impl Claims {
         Ok(())
     }
 
-    fn leads_to(&self, db: &Connection, digest: Digest) -> Result<Option<Target>, StoreError> {
+    pub fn leads_to(&self, db: &Connection, digest: Digest) -> Result<Option<Target>, StoreError> {
         if let Some(claim) = self.tail.get(&digest) {
             return Ok(Some(claim.target));
         }
@@ -153,10 +160,16 @@ fn histories(scratch: &Scratch, check: &mut Check) -> Result<(), StoreError> {
         let Ok(target) = serde_json::from_str::<Target>(target) else { return Ok(()) };
         let last = before.filter(|(of, _)| *of == digest).map(|(_, target)| target);
         let allowed = match last {
-            None => true,
-            Some(Target::Job(_)) => target == Target::Free,
+            None => target != Target::Several,
+            Some(Target::Job(_)) => matches!(target, Target::Free | Target::Several),
             Some(Target::Free) => target != Target::Free,
-            Some(Target::Transfer(_) | Target::PaidElsewhere(_) | Target::Message { .. }) => false,
+            Some(Target::Offer { .. } | Target::Several) => target == Target::Several,
+            Some(
+                Target::Transfer(_)
+                | Target::PaidElsewhere(_)
+                | Target::Message { .. }
+                | Target::Heard { .. },
+            ) => false,
         };
         check.holds(allowed, || format!("claim {id} takes an id from {last:?} to {target:?}"));
         before = Some((digest, target));

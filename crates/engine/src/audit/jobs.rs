@@ -7,11 +7,11 @@ use rialto_core::job::{Job, Requester, State};
 use rialto_core::money::Credits;
 use rusqlite::Connection;
 
-use super::Check;
 use super::claims::Claims;
 use super::people::People;
 use super::rows::{Ids, Rows};
 use super::scratch::Scratch;
+use super::{Check, asked};
 use crate::store::StoreError;
 use crate::store::sqlite::{row, trouble};
 
@@ -96,6 +96,10 @@ impl Walk<'_> {
         });
         self.states.holds(turn, || format!("the worker of job {id} is nobody"));
         self.claims.of_job(db, job)?;
+        if asked::is(job) {
+            asked::states(&mut self.states, job);
+            self.claims.of_asked(db, job, self.people)?;
+        }
         self.money(job)
     }
 
@@ -104,10 +108,15 @@ impl Walk<'_> {
         self.holds.rows += 1;
         let (id, moved) = (job.id, self.money.take(job.id.0)?);
         let left = moved.held - moved.captured - moved.released;
-        self.holds.holds(moved.holds <= 1, || format!("job {id} was held {} times", moved.holds));
-        self.holds.holds(moved.held == job.purse().micros(), || {
-            format!("job {id} held {}, and {} were offered", moved.held, job.purse().micros())
-        });
+        if asked::is(job) {
+            asked::money(&mut self.holds, job, moved);
+        } else {
+            let (times, held, offered) = (moved.holds, moved.held, job.purse().micros());
+            self.holds.holds(times <= 1, || format!("job {id} was held {times} times"));
+            self.holds.holds(held == offered, || {
+                format!("job {id} held {held}, and {offered} were offered")
+            });
+        }
         self.holds.holds(moved.captured <= moved.held, || {
             format!("job {id} captured {} of {} held", moved.captured, moved.held)
         });
@@ -128,7 +137,7 @@ impl Walk<'_> {
 
     fn live(&mut self, job: &Job) {
         let id = job.id;
-        let live = !job.state.is_final() && job.state != State::Open;
+        let live = !job.state.is_final() && (job.state != State::Open || asked::is(job));
         self.states.holds(live, || format!("job {id} is {:?} and still with the live", job.state));
         self.states.holds(job.state.is_final() || job.due().is_some(), || {
             format!("job {id} is never due")

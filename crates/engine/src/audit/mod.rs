@@ -4,6 +4,7 @@
 //! and a killed one has left everything it needs. Balances, scores, positions and states are
 //! computed anew from the rows alone and compared with what the rows say.
 
+mod asked;
 mod books;
 mod claims;
 mod inbox;

@@ -23,8 +23,8 @@ pub struct People {
 /// What matters about an agent here.
 pub struct Person {
     pub owner: OwnerId,
-    home: Protocol,
-    native: String,
+    pub home: Protocol,
+    pub native: String,
 }
 
 /// Reads everybody, and checks keys and names on the way.

@@ -16,7 +16,7 @@ use rialto_core::world::World;
 use crate::run::{Engine, Failure};
 use crate::testkit::StandingClock;
 
-use super::{HOME, enrol, grant, open, pay, report, said};
+use super::{HOME, enrol, grant, open, pay, report, said, voices};
 
 /// Random numbers from a seed.
 #[derive(Clone, Debug)]
@@ -89,13 +89,17 @@ impl Life {
         jobs.sort_by_key(|job| job.id);
         let agent = self.dice.pick(&agents).copied().unwrap_or_default();
         let job = self.dice.pick(&jobs).cloned();
-        match self.dice.roll(20) {
+        match self.dice.roll(26) {
             0 | 1 => self.come(),
             2 => self.money(),
             3 => self.pay(world, &jobs),
             4..=7 => self.ask(&agents, now),
             8 => self.talk(agent, &agents),
             9 if !agents.is_empty() => self.rare(agent, world, now),
+            20.. => {
+                let n = self.fresh();
+                voices::chance(&mut self.dice, n, world, now)
+            }
             _ => match job {
                 Some(job) => self.work(&job, now),
                 None => self.ask(&agents, now),

@@ -4,6 +4,7 @@
 mod life;
 mod orders;
 mod picture;
+pub mod voices;
 
 use std::collections::HashMap;
 
@@ -17,7 +18,7 @@ use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::{Rules, World};
 
-pub use life::Life;
+pub use life::{Dice, Life};
 pub use orders::{LEASE, enrol, grant, open, pay, report, said, say};
 pub use picture::picture;
 

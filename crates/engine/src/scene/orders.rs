@@ -32,6 +32,7 @@ pub fn enrol(native: &str, owner: &str, skills: &[(&str, &str)]) -> Enrol {
     let skill = |(name, price): &(&str, &str)| Skill {
         name: (*name).to_owned(),
         price: credits(price),
+        by_offer: false,
         about: String::new(),
         input: "{}".to_owned(),
         output: "{}".to_owned(),

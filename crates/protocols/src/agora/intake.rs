@@ -1,15 +1,16 @@
 //! The way of every envelope, whatever it came over: read, proven, counted, addressed, acted on (R73).
 
-use rialto_core::alias::{Target, claim};
+use rialto_core::alias::claim;
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::id::{AgentId, JobId};
-use rialto_core::job::{Job, State};
-use rialto_core::signed::Signed;
+use rialto_core::job::{Job, State, ask};
+use rialto_core::refusal::Refusal;
+use rialto_core::signed::{Deed, Signed};
 use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
 
-use super::address::{self, Address};
+use super::address;
 use super::envelope::{self, Envelope};
 use super::failure::Failure;
 use super::payload::{Failed, Hello, Notice, Payload, Welcome};
@@ -17,7 +18,7 @@ use super::refusals::{self, state_of};
 use super::token::{LIVES, Token};
 use super::translate::{self, Proven};
 use super::{ID, Kind, say};
-use crate::face::Floor;
+use crate::face::{Floor, Trouble};
 use crate::kit::ed25519::PublicKey;
 
 /// An envelope that was taken, and the answer to it.
@@ -59,20 +60,21 @@ pub async fn take(floor: &Floor, bytes: &[u8], way: Way) -> Result<Taken, Failur
     if way.from.is_some_and(|from| from != proof.key) {
         return Err(about(Failure::unauthorized("this connection is another key's")));
     }
-    let limited = floor.writes.count(proof.key.as_bytes());
-    let named = address::named(&envelope, way.to).map_err(about)?;
-    let named = match named {
-        Some(key) => Some((key, address::resolve(floor, key).map_err(about)?)),
-        None => None,
-    };
-    let proven = Proven { envelope: &envelope, proof, payload, named };
+    let limited = floor.writes.count(proof.key.as_bytes()).err();
+    let proven = Proven { envelope: &envelope, proof, payload, way };
     let hello = hello(floor, &proven).map_err(about)?;
     let uuid = floor.engine.ids().uuid();
-    let order = translate::order(floor, &proven, uuid).map_err(about)?;
-    if let Err(trouble) = limited
-        && !was_taken(floor, &order).await
+    let mut order = translate::order(floor, &proven);
+    let ordered = deed(floor, &proven, hello.as_ref(), uuid).map(|deed| order.deed = deed);
+    let hindrance = match limited {
+        Some(trouble) => Some(too_often(floor, &proven, &trouble)),
+        None => ordered.err(),
+    };
+    // Whether it was said before comes first: then it is answered, or refused, for that (R73).
+    if let Some(failure) = hindrance
+        && !was_said(floor, &order).await
     {
-        return Err(about(refusals::trouble(&trouble)));
+        return Err(about(failure));
     }
     let known = translate::agent_of(floor, proof.key);
     let head = known.map_or(0, |by| floor.engine.look(|world| world.mailbox(by).head));
@@ -119,28 +121,49 @@ pub fn request_id<'a>(envelope: &Envelope<'a>, payload: &Payload<'a>) -> Option<
     }
 }
 
-/// Who repeats itself is told the same again, also when it may not say anything new (R73).
-async fn was_taken(floor: &Floor, order: &Signed) -> bool {
+/// Whether its sender has used its id; what is done about that is decided with everything else.
+async fn was_said(floor: &Floor, order: &Signed) -> bool {
     let name = claim::signed(order.home, &order.native, &order.id);
-    let found = floor.engine.claim(name).await;
-    match found.ok().flatten() {
-        Some(Target::Heard { content, .. }) => content == order.content,
-        _ => false,
-    }
+    floor.engine.claim(name).await.is_ok_and(|target| target.is_some())
 }
 
-/// A HELLO to the hub, with an endpoint that may be called.
-fn hello<'a>(floor: &Floor, proven: &Proven<'a>) -> Result<Option<Hello<'a>>, Failure> {
-    let to_hub = !matches!(proven.named, Some((_, Address::Agent(_))));
-    if proven.envelope.kind != Kind::Hello || !to_hub {
-        return Ok(None);
-    }
-    let hello = Hello::read(proven.envelope.payload)?;
-    if let Some(url) = hello.endpoint {
+/// What is ordered, once it is known whom it is for.
+fn deed(
+    floor: &Floor,
+    proven: &Proven<'_>,
+    hello: Option<&Hello<'_>>,
+    uuid: Uuid,
+) -> Result<Deed, Failure> {
+    let named = address::named(proven.envelope, proven.way.to)?;
+    let named = named.map(|key| address::resolve(floor, key)).transpose()?;
+    if let Some(url) = hello.and_then(|hello| hello.endpoint) {
         let blocked = |why| Failure::bad_field("/payload/endpoint", &format!("{why}"));
         floor.egress.check(url).map_err(blocked)?;
     }
-    Ok(Some(hello))
+    translate::deed(floor, proven, named, uuid)
+}
+
+/// Who sends too much is told to wait, unless waiting would not help: whom it writes to has blocked it.
+fn too_often(floor: &Floor, proven: &Proven<'_>, trouble: &Trouble) -> Failure {
+    let to = proven.to().and_then(|to| translate::agent_of(floor, to));
+    let by = translate::agent_of(floor, proven.proof.key);
+    let blocked = floor.engine.look(|world| {
+        let receiver = world.agent(to?).filter(|agent| agent.active)?;
+        Some(receiver.blocks(by?))
+    });
+    match blocked {
+        Some(true) => refusals::refused(&Refusal::Blocked),
+        _ => refusals::trouble(trouble),
+    }
+}
+
+/// A HELLO to the hub.
+fn hello<'a>(floor: &Floor, proven: &Proven<'a>) -> Result<Option<Hello<'a>>, Failure> {
+    let to_hub = proven.to().is_none_or(|to| to == floor.agora.hub.key());
+    if proven.envelope.kind != Kind::Hello || !to_hub {
+        return Ok(None);
+    }
+    Hello::read(proven.envelope.payload).map(Some)
 }
 
 /// The answer to a HELLO. Secrets are for whoever says it first, and nobody who says it again (R69).
@@ -194,6 +217,9 @@ async fn accepted(
         Some(id) => floor.engine.job(id).await.map_err(|failure| refusals::failed(&failure))?,
         None => None,
     };
+    if heard.repeated && job.as_deref().is_some_and(|job| !concerns(floor, job, proven.to())) {
+        return Err(refusals::refused(&Refusal::SameIdOtherContent));
+    }
     let named = request_id(envelope, &proven.payload).map(str::to_owned);
     let request_id = named.or_else(|| job.as_deref().map(|job| foreign_id(job).into_owned()));
     let standing = request_id.as_deref().zip(heard.state.map(state_of));
@@ -212,6 +238,14 @@ async fn accepted(
         hello_to_hub: false,
         head,
     })
+}
+
+/// Whether whoever is named, if anybody is, has to do with a job: what was said about it to one of
+/// its parties is not said again to somebody else (R30).
+fn concerns(floor: &Floor, job: &Job, named: Option<PublicKey>) -> bool {
+    let Some(key) = named else { return true };
+    let agent = translate::agent_of(floor, key);
+    agent.is_some_and(|agent| job.asked_by(agent) || ask::concerns(job, agent))
 }
 
 /// What a request is called by those of this protocol who are part of it.

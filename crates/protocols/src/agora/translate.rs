@@ -16,6 +16,7 @@ use super::address::Address;
 use super::codes::Code;
 use super::envelope::Envelope;
 use super::failure::Failure;
+use super::intake::Way;
 use super::payload::{Capability, Failed, Heard, Hello, Mood, Payload, Request};
 use super::proof::Proof;
 use super::{CURRENCY, ID, Kind, stored};
@@ -30,35 +31,43 @@ pub struct Proven<'a> {
     pub envelope: &'a Envelope<'a>,
     pub proof: Proof,
     pub payload: Payload<'a>,
-    /// Whom it names, as a key and as somebody.
-    pub named: Option<(PublicKey, Address)>,
+    pub way: Way,
 }
 
-/// The order an envelope gives. `uuid` is the name of the job it may open.
-pub fn order(floor: &Floor, proven: &Proven<'_>, uuid: Uuid) -> Result<Signed, Failure> {
+impl Proven<'_> {
+    /// Whom it names, whether or not there is anybody.
+    pub fn to(&self) -> Option<PublicKey> {
+        self.way.to.or(self.envelope.recipient)
+    }
+}
+
+/// The order an envelope gives, but for what is ordered.
+pub fn order(floor: &Floor, proven: &Proven<'_>) -> Signed {
     let Proven { envelope, proof, .. } = proven;
     let native = proof.key.did();
     let known = floor.engine.look(|world| world.agent_named(ID, &native).is_some());
     let newcomer = (!known).then(|| Box::new(newcomer(floor, &native)));
-    Ok(Signed {
+    Signed {
         home: ID,
         newcomer,
         id: envelope.id.to_owned(),
-        content: content(proven),
+        content: content(floor, proven),
         body: stored::write(envelope, proof),
-        deed: deed(floor, proven, uuid)?,
+        deed: Deed::Nothing,
         native,
-    })
+    }
 }
 
 /// Of what was said and to whom. Whoever is named where nobody else could be meant does not count.
-fn content(proven: &Proven<'_>) -> Digest {
-    let bound = match (&proven.payload, proven.named) {
-        (Payload::Request(_), Some((key, _))) => Some(key),
-        (Payload::Error(Failed { request_id: None, .. }), Some((key, _))) => Some(key),
-        (Payload::Open, Some((key, Address::Agent(_)))) => Some(key),
-        _ => None,
+fn content(floor: &Floor, proven: &Proven<'_>) -> Digest {
+    let (url, signed) = (proven.way.to, proven.envelope.recipient);
+    let contradicts = url.is_some() && signed.is_some() && url != signed;
+    let counts = match &proven.payload {
+        Payload::Request(_) | Payload::Error(Failed { request_id: None, .. }) => true,
+        Payload::Open => proven.to() != Some(floor.agora.hub.key()),
+        _ => contradicts,
     };
+    let bound = proven.to().filter(|_| counts);
     let bound = bound.as_ref().map_or(&[][..], |key| key.as_bytes());
     Digest::of(&[b"agora", &proven.proof.content, bound])
 }
@@ -81,8 +90,13 @@ fn newcomer(floor: &Floor, native: &str) -> Enrol {
     }
 }
 
-fn deed(floor: &Floor, proven: &Proven<'_>, uuid: Uuid) -> Result<Deed, Failure> {
-    let named = proven.named.map(|(_, address)| address);
+/// What is ordered of those it is for. `uuid` is the name of the job it may open.
+pub fn deed(
+    floor: &Floor,
+    proven: &Proven<'_>,
+    named: Option<Address>,
+    uuid: Uuid,
+) -> Result<Deed, Failure> {
     Ok(match &proven.payload {
         Payload::Request(request) => Deed::Ask(Box::new(ask(floor, request, named, uuid)?)),
         Payload::Offer(offer) => Deed::Offer(MakeOffer {

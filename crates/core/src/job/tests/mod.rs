@@ -1,7 +1,12 @@
 //! Jobs from the asking to the settling, shown by what they do.
 
+mod agreeing;
+mod answering;
+mod asking;
 mod bidding;
+mod crossing;
 mod ending;
+mod naming;
 mod opening;
 mod selecting;
 mod working;
@@ -17,6 +22,9 @@ const PATIENT: Policy = Policy {
     next_when_failed: true,
     queue_unmatched: true,
 };
+
+/// What a signer that can pay begins with.
+const AWAY_PURSE: &str = "10";
 
 /// A hub with one client that can pay.
 fn market() -> (Scene, AgentId) {

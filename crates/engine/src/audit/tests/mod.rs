@@ -1,5 +1,6 @@
 //! The audit finds nothing in an honest store, and names what somebody planted.
 
+mod asked;
 mod planted;
 
 use std::path::Path;
@@ -17,7 +18,9 @@ use tempfile::TempDir;
 
 use super::{BREACHES_MAX, Report, audit};
 use crate::run::Started;
-use crate::scene::{DAWN, Life, agent_in, credits, enrol, grant, job_in, open, pay, report, said};
+use crate::scene::{
+    DAWN, Life, agent_in, credits, enrol, grant, job_in, open, pay, report, said, voices,
+};
 use crate::store::sqlite::{FILE, SqliteStore, notices, row};
 use crate::store::{Store, StoreError};
 use crate::testkit::{StandingClock, engine};
@@ -77,6 +80,10 @@ async fn grow(dir: &Path) {
     };
     let ended = PushEnd::Delivered { reply: Some("{}".to_owned()) };
     run(Command::PushDone { notice, ended }).await.expect("it was under way");
+    // And what signers asked each other, some of it under way.
+    for order in voices::trades(second.engine.now()) {
+        run(order.clone()).await.unwrap_or_else(|refused| panic!("{refused}: {order:?}"));
+    }
     stop(second).await;
 }
 
@@ -125,6 +132,20 @@ fn retell(db: &Connection, id: i64, change: impl FnOnce(&mut Notice)) {
     change(&mut notice);
     db.execute("DELETE FROM notices WHERE id = ?1", [id.0 as i64]).expect("deleted");
     notices::append(db, &[Arc::new(notice)]).expect("written");
+}
+
+/// Has a claim lead elsewhere and seals it again.
+fn retarget(db: &Connection, id: i64, target: &str) {
+    let digest: Vec<u8> = db
+        .query_row("SELECT digest FROM claims WHERE id = ?1", [id], |row| row.get(0))
+        .expect("there");
+    let guarded = [&digest[..], target.as_bytes()].concat();
+    let crc = row::checksum(rusqlite::types::ValueRef::Integer(id), &guarded);
+    db.execute(
+        "UPDATE claims SET target = ?1, crc = ?2 WHERE id = ?3",
+        rusqlite::params![target, crc, id],
+    )
+    .expect("rewritten");
 }
 
 /// The first number a question gives.

@@ -5,7 +5,7 @@ use rialto_core::notice::News;
 use super::*;
 
 /// Plants something in a copy; the given check must be among those that fail.
-fn plant(check: &str, what: &str, how: impl FnOnce(&Connection)) {
+pub fn plant(check: &str, what: &str, how: impl FnOnce(&Connection)) {
     let dir = copy();
     let db = behind(dir.path());
     how(&db);
@@ -196,7 +196,11 @@ fn reputation() {
         rewrite(db, "outcomes", number(db, sql), |one| one["counted"] = true.into());
     });
     plant("reputation", "a judgement twice", |db| {
-        let id = number(db, counted);
+        let several = format!(
+            "{counted} AND body ->> 'subject' IN
+             (SELECT body ->> 'subject' FROM outcomes GROUP BY 1 HAVING count(*) > 1)"
+        );
+        let id = number(db, &several);
         let job = number(db, &format!("SELECT body ->> 'job' FROM outcomes WHERE id = {id}"));
         let sql = format!(
             "SELECT max(a.id) FROM outcomes a JOIN outcomes b ON b.id = {id}
@@ -265,18 +269,6 @@ fn claims() {
         "the index leads to another",
         run("UPDATE claim_index SET claim = 2 WHERE claim = 1"),
     );
-    let retarget = |db: &Connection, id: i64, target: &str| {
-        let digest: Vec<u8> = db
-            .query_row("SELECT digest FROM claims WHERE id = ?1", [id], |row| row.get(0))
-            .expect("there");
-        let guarded = [&digest[..], target.as_bytes()].concat();
-        let crc = row::checksum(rusqlite::types::ValueRef::Integer(id), &guarded);
-        db.execute(
-            "UPDATE claims SET target = ?1, crc = ?2 WHERE id = ?3",
-            rusqlite::params![target, crc, id],
-        )
-        .expect("rewritten");
-    };
     let of_job =
         |ends: &str| format!("SELECT {ends}(id) FROM claims WHERE target LIKE '{{\"Job\"%'");
     plant("claims", "an id given back that was not", |db| {

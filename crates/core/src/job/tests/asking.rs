@@ -1,0 +1,255 @@
+//! Whom a requester asks, and what that costs before anybody has answered.
+
+use super::AWAY_PURSE;
+use crate::agent::presence::Stance;
+use crate::agent::{Liveness, Skill};
+use crate::command::{Command, Enrol};
+use crate::id::AgentId;
+use crate::job::{Selection, State};
+use crate::refusal::Refusal;
+use crate::signed::{Ask, Deed, Profile, Whom};
+use crate::testkit::voices::{accept, failure, offer, part, refusal, result, words};
+use crate::testkit::{AWAY, Scene, credits, enrolment, said, skill};
+use crate::time::Millis;
+use crate::world::Rules;
+
+/// A hub with one signer that can pay, and one that works.
+fn pair(price: &str) -> (Scene, AgentId, AgentId) {
+    let mut scene = Scene::default();
+    scene.grant("ann", AWAY_PURSE);
+    let ann = scene.hello("ann", &[]);
+    let pat = scene.hello("pat", &[("sum", price)]);
+    (scene, ann, pat)
+}
+
+fn ask(scene: &mut Scene, id: &str, order: Ask) -> Result<Vec<AgentId>, Refusal> {
+    let order = scene.signed("ann", id, Deed::Ask(Box::new(order)));
+    let job = scene.hear(order)?.job.unwrap();
+    Ok(scene.job(job).asked.clone())
+}
+
+fn fill(scene: &mut Scene, full: AgentId) {
+    let other = scene.worker("writer", "writer", &[]);
+    scene.run(Command::Send(Box::new(said(other, full, "hello")))).unwrap();
+}
+
+fn one_message_each() -> Scene {
+    let mut scene = Scene::new(Rules { inbox_messages_max: 1, ..Rules::default() });
+    scene.grant("ann", AWAY_PURSE);
+    scene.hello("ann", &[]);
+    scene
+}
+
+#[test]
+fn a_request_waits_for_its_provider_who_reads_it_word_for_word() {
+    let (mut scene, ann, pat) = pair("5");
+    let id = scene.request("ann", "r1", pat, None);
+    let job = scene.job(id);
+    assert_eq!((job.state, job.worker(), &job.asked[..]), (State::Open, None, &[pat][..]));
+    assert_eq!(job.selection, Selection::Asked { any_price: true });
+    assert_eq!(scene.heard(pat), [words("ann", "r1")]);
+    assert_eq!(scene.told(ann), [], "nobody is told its own words");
+}
+
+#[test]
+fn the_listed_price_is_held_within_the_budget_and_paid_for_the_result() {
+    let (mut scene, _, pat) = pair("5");
+    let job = scene.request("ann", "r1", pat, Some("8"));
+    assert_eq!(scene.job(job).held, credits("5"));
+    assert_eq!(scene.purse("ann"), ("5.00".to_owned(), "5.00".to_owned()));
+    assert_eq!(scene.sign("pat", "x1", result("r1")), Ok(State::Completed));
+    assert_eq!(scene.purse("ann"), ("5.00".to_owned(), "0.00".to_owned()));
+    assert_eq!(scene.purse("pat"), ("5.00".to_owned(), "0.00".to_owned()));
+    let report = scene.job(job).report.clone().unwrap();
+    assert_eq!((report.paid, report.output.as_deref()), (credits("5"), Some("{}")));
+    assert_eq!(scene.desk(pat).standing.successes, 1);
+}
+
+#[test]
+fn without_a_budget_or_a_price_the_direct_flow_is_free() {
+    let (mut scene, ann, pat) = pair("5");
+    let free = scene.request("ann", "no-budget", pat, None);
+    assert_eq!(scene.job(free).held, credits("0"));
+    scene.sign("pat", "x1", result("no-budget")).unwrap();
+    let by_offer = Skill { by_offer: true, ..skill("sum", "5") };
+    let skills = Some(vec![by_offer]);
+    scene.amend("pat", Profile { skills, ..Profile::default() });
+    let unlisted = scene.request("ann", "no-price", pat, Some("3"));
+    assert_eq!(scene.job(unlisted).held, credits("0"));
+    scene.sign("pat", "x2", result("no-price")).unwrap();
+    assert_eq!(scene.purse("ann").0, "10.00");
+    assert_eq!(scene.heard(ann), [words("pat", "x1"), words("pat", "x2")]);
+}
+
+#[test]
+fn an_offer_instead_of_the_work_releases_the_listed_price() {
+    let (mut scene, _, pat) = pair("5");
+    scene.request("ann", "r1", pat, Some("8"));
+    assert_eq!(scene.sign("pat", "o1", offer("r1", "7")), Ok(State::Negotiating));
+    assert_eq!(scene.purse("ann"), ("10.00".to_owned(), "0.00".to_owned()));
+    // Who has named a price works for it or not at all.
+    let wrong = Refusal::WrongState { is: State::Negotiating };
+    assert_eq!(scene.sign("pat", "x1", result("r1")), Err(wrong));
+}
+
+#[test]
+fn what_cannot_be_paid_is_not_asked_and_leaves_nothing_behind() {
+    let (mut scene, _, pat) = pair("5");
+    let before = scene.world.next;
+    let price = credits("5");
+    let low = scene.try_request("ann", "r1", pat, Some("4.999999"));
+    assert_eq!(low, Err(Refusal::BudgetTooLow { price }));
+    scene.hello("poor", &[]);
+    let poor = scene.try_request("poor", "r1", pat, Some("8"));
+    assert_eq!(poor, Err(Refusal::TooFewCredits));
+    let order = scene.question("sum", Whom::Agent(pat), Some("8"));
+    let dollars = ask(&mut scene, "r1", Ask { other_currency: true, ..order });
+    assert_eq!(dollars, Err(Refusal::OtherCurrency));
+    let order = scene.question("sum", Whom::Agent(pat), Some("8"));
+    let late = Ask { deadline: scene.now, ..order };
+    assert_eq!(ask(&mut scene, "r1", late), Err(Refusal::DeadlineTooSoon));
+    assert_eq!(scene.world.next.job, before.job);
+    assert_eq!((scene.told(pat), scene.purse("ann").0), (vec![], "10.00".to_owned()));
+    scene.request("ann", "r1", pat, Some("5"));
+}
+
+#[test]
+fn who_cannot_be_asked() {
+    let (mut scene, ann, pat) = pair("5");
+    let nobody = scene.try_request("ann", "r1", AgentId(99), None);
+    assert_eq!(nobody, Err(Refusal::NoSuchAgent));
+    let itself = scene.try_request("ann", "r1", ann, None);
+    assert!(matches!(itself, Err(Refusal::BridgeLoop { .. })));
+    let order = scene.question("dig", Whom::Agent(pat), None);
+    assert_eq!(ask(&mut scene, "r1", order), Err(Refusal::NoSuchSkill));
+    let order = scene.question("dig", Whom::Best { max: 8 }, Some("1"));
+    assert_eq!(ask(&mut scene, "r1", order), Err(Refusal::NoSuchSkill));
+    scene.run(Command::Block { agent: pat, whom: ann, blocked: true }).unwrap();
+    assert_eq!(scene.try_request("ann", "r1", pat, None), Err(Refusal::Blocked));
+    scene.remove(pat);
+    assert_eq!(scene.try_request("ann", "r1", pat, None), Err(Refusal::NoSuchAgent));
+    // Whoever lists nothing may be asked for anything.
+    let blank = scene.hello("blank", &[]);
+    assert!(scene.try_request("ann", "r1", blank, None).is_ok());
+}
+
+#[test]
+fn the_best_are_those_online_then_by_score_then_who_came_first() {
+    let mut scene = Scene::default();
+    scene.grant("ann", AWAY_PURSE);
+    let all = ["p1", "p2", "p3", "p4"].map(|name| scene.hello(name, &[("sum", "1")]));
+    let ann = scene.hello("ann", &[("sum", "0")]);
+    let [p1, p2, p3, p4] = all;
+    // The third has earned something; the first has said it is away.
+    scene.request("ann", "r0", p3, None);
+    scene.sign("p3", "x0", result("r0")).unwrap();
+    for stance in [Stance::Offline, Stance::Error, Stance::Maintenance] {
+        scene.amend("p1", Profile { stance: Some(stance), ..Profile::default() });
+        assert!(!scene.online(p1), "{stance:?}");
+        let order = scene.question("sum", Whom::Best { max: 8 }, Some("5"));
+        let asked = ask(&mut scene, &format!("r-{stance:?}"), order).unwrap();
+        assert_eq!(asked, [p3, p2, p4, p1], "and never {ann}, who asks");
+        assert_eq!(scene.heard(p1).len(), scene.heard(p2).len(), "who is away reads it later");
+    }
+    let busy = Profile { stance: Some(Stance::Busy), ..Profile::default() };
+    scene.amend("p1", busy);
+    let order = scene.question("sum", Whom::Best { max: 2 }, Some("5"));
+    assert_eq!(ask(&mut scene, "r2", order).unwrap(), [p3, p1]);
+    // Whoever does not take the requester's messages is not among them.
+    scene.run(Command::Block { agent: p3, whom: ann, blocked: true }).unwrap();
+    let order = scene.question("sum", Whom::Best { max: 1 }, None);
+    assert_eq!(ask(&mut scene, "r3", order).unwrap(), [p1]);
+}
+
+#[test]
+fn who_has_fallen_silent_is_asked_after_those_who_are_there() {
+    let mut scene = Scene::default();
+    scene.hello("ann", &[]);
+    let visits =
+        Enrol { home: AWAY, liveness: Liveness::Polls, ..enrolment("p1", "p1", &[("sum", "1")]) };
+    let p1 = scene.enrol(visits).unwrap();
+    let p2 = scene.hello("p2", &[("sum", "1")]);
+    let order = scene.question("sum", Whom::Best { max: 8 }, None);
+    assert_eq!(ask(&mut scene, "r1", order).unwrap(), [p1, p2]);
+    scene.wait(Millis::minutes(5));
+    let order = scene.question("sum", Whom::Best { max: 8 }, None);
+    assert_eq!(ask(&mut scene, "r2", order).unwrap(), [p2, p1]);
+    scene.remove(p1);
+    let order = scene.question("sum", Whom::Best { max: 8 }, None);
+    assert_eq!(ask(&mut scene, "r3", order).unwrap(), [p2]);
+}
+
+#[test]
+fn the_price_says_nothing_about_who_is_best_and_two_prices_are_one_provider() {
+    let mut scene = Scene::default();
+    scene.hello("ann", &[]);
+    let dear = scene.hello("dear", &[("sum", "9")]);
+    let cheap = scene.hello("cheap", &[("sum", "1"), ("sum", "2")]);
+    let order = scene.question("sum", Whom::Best { max: 8 }, Some("5"));
+    assert_eq!(ask(&mut scene, "r1", order).unwrap(), [dear, cheap]);
+}
+
+#[test]
+fn only_one_provider_found_is_one_asked_alone() {
+    let (mut scene, _, pat) = pair("5");
+    let job = scene.request_all("ann", "r1", Some("5"));
+    assert_eq!((&scene.job(job).asked[..], scene.job(job).held), (&[pat][..], credits("5")));
+    assert_eq!(scene.sign("pat", "x1", result("r1")), Ok(State::Completed));
+}
+
+#[test]
+fn a_fan_out_holds_nothing_and_is_not_done_without_being_taken() {
+    let (mut scene, _, pat) = pair("5");
+    let sue = scene.hello("sue", &[("sum", "6")]);
+    let job = scene.request_all("ann", "r1", Some("2"));
+    assert_eq!(&scene.job(job).asked, &[pat, sue]);
+    assert_eq!(scene.purse("ann").1, "0.00");
+    assert_eq!((scene.heard(pat), scene.heard(sue)), (vec![words("ann", "r1")], scene.heard(pat)));
+    let open = Refusal::WrongState { is: State::Open };
+    assert_eq!(scene.sign("pat", "x1", result("r1")), Err(open.clone()));
+    assert_eq!(scene.sign("pat", "x2", part("r1")), Err(open.clone()));
+    // Also when one is all that is left of several.
+    assert_eq!(scene.sign("sue", "e1", refusal("r1")), Ok(State::Open));
+    assert_eq!(scene.sign("pat", "x3", result("r1")), Err(open.clone()));
+    assert_eq!(scene.sign("sue", "o1", offer("r1", "1")), Err(open), "who said no is out");
+    assert_eq!(scene.sign("pat", "o2", offer("r1", "1")), Ok(State::Negotiating));
+}
+
+#[test]
+fn a_full_inbox_takes_no_request_and_a_fan_out_passes_it_by() {
+    let mut scene = one_message_each();
+    let pat = scene.hello("pat", &[("sum", "0")]);
+    fill(&mut scene, pat);
+    assert_eq!(scene.try_request("ann", "r1", pat, None), Err(Refusal::InboxFull));
+    let order = scene.question("sum", Whom::Best { max: 8 }, Some("5"));
+    assert_eq!(ask(&mut scene, "r1", order), Err(Refusal::NoSuchSkill));
+    let sue = scene.hello("sue", &[("sum", "0")]);
+    let order = scene.question("sum", Whom::Best { max: 8 }, Some("5"));
+    assert_eq!(ask(&mut scene, "r1", order).unwrap(), [sue]);
+}
+
+#[test]
+fn a_full_inbox_takes_no_offer_and_no_part_but_every_end() {
+    let mut scene = one_message_each();
+    let [ann, pat, sue] = ["ann", "pat", "sue"].map(|name| scene.hello(name, &[("sum", "0")]));
+    scene.request("ann", "r1", pat, None);
+    scene.request("ann", "r2", sue, None);
+    fill(&mut scene, ann);
+    assert_eq!(scene.sign("pat", "o1", offer("r1", "1")), Err(Refusal::InboxFull));
+    assert_eq!(scene.sign("pat", "x1", part("r1")), Err(Refusal::InboxFull));
+    assert_eq!(scene.sign("pat", "x2", result("r1")), Ok(State::Completed));
+    assert_eq!(scene.sign("sue", "e1", failure("r2")), Ok(State::Failed));
+    assert_eq!(scene.heard(ann)[1..], [words("pat", "x2"), words("sue", "e1")]);
+}
+
+#[test]
+fn a_full_inbox_takes_that_its_price_was_accepted() {
+    let mut scene = one_message_each();
+    let pat = scene.hello("pat", &[("sum", "0")]);
+    scene.request("ann", "r1", pat, None);
+    scene.sign("pat", "o1", offer("r1", "1")).unwrap();
+    assert_eq!(scene.world.mailbox(pat).messages_waiting, 1, "the request is still there");
+    let taken = scene.sign("ann", "a1", accept("o1"));
+    assert_eq!(taken, Ok(State::Assigned));
+    assert_eq!(scene.heard(pat), [words("ann", "r1"), words("ann", "a1")]);
+}

@@ -1,0 +1,123 @@
+//! Which job or offer is meant: ids are chosen by those who do not know each other's.
+
+use super::AWAY_PURSE;
+use crate::id::{AgentId, JobId};
+use crate::job::State;
+use crate::refusal::Refusal;
+use crate::testkit::Scene;
+use crate::testkit::voices::{accept, failure, offer, part, refusal, result, with};
+
+/// Two requesters who both ask `pat` under the id `r`.
+fn twins() -> (Scene, [AgentId; 3], [JobId; 2]) {
+    let mut scene = Scene::default();
+    for owner in ["ann", "bea"] {
+        scene.grant(owner, AWAY_PURSE);
+    }
+    let [ann, bea] = ["ann", "bea"].map(|name| scene.hello(name, &[("dig", "1")]));
+    let pat = scene.hello("pat", &[("sum", "1")]);
+    let jobs = ["ann", "bea"].map(|name| scene.request(name, "r", pat, Some("5")));
+    (scene, [ann, bea, pat], jobs)
+}
+
+#[test]
+fn two_requesters_with_one_id_are_told_apart_by_who_they_are() {
+    let (mut scene, [ann, bea, _], [first, second]) = twins();
+    for (id, deed) in [
+        ("1", offer("r", "1")),
+        ("2", result("r")),
+        ("3", part("r")),
+        ("4", failure("r")),
+        ("5", refusal("r")),
+    ] {
+        assert_eq!(scene.sign("pat", id, deed), Err(Refusal::Ambiguous), "{id}");
+    }
+    assert_eq!(scene.sign("pat", "x1", with(bea, result("r"))), Ok(State::Completed));
+    assert_eq!([scene.state(first), scene.state(second)], [State::Open, State::Completed]);
+    // One of them is over, and yet the id alone still says too little.
+    assert_eq!(scene.sign("pat", "x2", result("r")), Err(Refusal::Ambiguous));
+    assert_eq!(scene.sign("pat", "o1", with(ann, offer("r", "2"))), Ok(State::Negotiating));
+    // The requesters themselves know what they mean.
+    assert_eq!(scene.sign("ann", "e1", failure("r")), Ok(State::Cancelled));
+}
+
+#[test]
+fn two_offers_with_one_id_are_told_apart_by_who_made_them() {
+    let mut scene = Scene::default();
+    scene.grant("ann", AWAY_PURSE);
+    scene.hello("ann", &[]);
+    let [pat, sue] = ["pat", "sue"].map(|name| scene.hello(name, &[("sum", "1")]));
+    let job = scene.request_all("ann", "r", None);
+    scene.sign("pat", "o", offer("r", "3")).unwrap();
+    scene.sign("sue", "o", offer("r", "2")).unwrap();
+    assert_eq!(scene.sign("ann", "a1", accept("o")), Err(Refusal::Ambiguous));
+    assert_eq!(scene.sign("ann", "a2", with(AgentId(99), accept("o"))), Err(Refusal::WrongParty));
+    assert_eq!(scene.sign("ann", "a3", with(sue, accept("o"))), Ok(State::Assigned));
+    assert_eq!(scene.job(job).worker(), Some(sue));
+    assert_eq!(scene.purse("ann").1, "2.00");
+    assert_ne!(pat, sue);
+}
+
+#[test]
+fn an_address_that_is_right_is_taken_and_one_that_is_wrong_refused() {
+    let (mut scene, [ann, bea, pat], _) = twins();
+    let job = scene.request("ann", "own", pat, Some("5"));
+    for (id, deed) in [
+        ("1", with(bea, offer("own", "1"))),
+        ("2", with(bea, result("own"))),
+        ("3", with(bea, failure("own"))),
+        ("4", with(AgentId(99), refusal("own"))),
+    ] {
+        assert_eq!(scene.sign("pat", id, deed), Err(Refusal::WrongParty), "{id}");
+    }
+    assert_eq!(scene.sign("ann", "e1", with(bea, failure("own"))), Err(Refusal::WrongParty));
+    assert_eq!(scene.state(job), State::Open);
+    assert_eq!(scene.sign("pat", "o1", with(ann, offer("own", "1"))), Ok(State::Negotiating));
+    assert_eq!(scene.sign("ann", "a1", with(bea, accept("o1"))), Err(Refusal::WrongParty));
+    assert_eq!(scene.sign("ann", "a2", with(pat, accept("o1"))), Ok(State::Assigned));
+    assert_eq!(scene.sign("pat", "x1", with(ann, result("own"))), Ok(State::Completed));
+}
+
+#[test]
+fn whoever_is_no_party_and_whatever_is_unknown_get_the_same_answer() {
+    let (mut scene, [ann, ..], [first, _]) = twins();
+    scene.hello("zoe", &[("sum", "1")]);
+    let uuid = scene.job(first).uuid.to_string();
+    for (n, id) in ["r", "unknown", "ann/r", &uuid, ""].into_iter().enumerate() {
+        for (m, deed) in
+            [offer(id, "1"), result(id), part(id), failure(id), refusal(id), accept(id)]
+                .into_iter()
+                .enumerate()
+        {
+            let named = scene.sign("zoe", &format!("{n}-{m}"), with(ann, deed.clone()));
+            assert_eq!(named, Err(Refusal::NotYours), "{deed:?}");
+            assert_eq!(scene.sign("zoe", &format!("{n}-{m}"), deed), Err(Refusal::NotYours));
+        }
+    }
+    // The requester is no provider of its own request.
+    assert_eq!(scene.sign("ann", "x1", result("r")), Err(Refusal::NotYours));
+    assert_eq!(scene.sign("ann", "o1", offer("r", "1")), Err(Refusal::NotYours));
+}
+
+#[test]
+fn two_who_asked_each_other_under_one_id_mean_what_is_not_over() {
+    let mut scene = Scene::default();
+    let [pat, sue] = ["pat", "sue"].map(|name| scene.hello(name, &[("sum", "1")]));
+    let mine = scene.request("pat", "r", sue, None);
+    let yours = scene.request("sue", "r", pat, None);
+    assert_eq!(scene.sign("pat", "e1", failure("r")), Err(Refusal::Ambiguous));
+    assert_eq!(scene.sign("pat", "e2", with(sue, failure("r"))), Err(Refusal::Ambiguous));
+    // Only one side of a result can be meant.
+    assert_eq!(scene.sign("sue", "x1", result("r")), Ok(State::Completed));
+    assert_eq!(scene.state(mine), State::Completed);
+    assert_eq!(scene.sign("pat", "e1", failure("r")), Ok(State::Failed));
+    assert_eq!(scene.state(yours), State::Failed);
+}
+
+#[test]
+fn a_finished_job_is_still_known_by_its_name() {
+    let (mut scene, [ann, ..], _) = twins();
+    scene.sign("pat", "x1", with(ann, result("r"))).unwrap();
+    let done = Refusal::WrongState { is: State::Completed };
+    assert_eq!(scene.sign("pat", "x2", with(ann, result("r"))), Err(done.clone()));
+    assert_eq!(scene.sign("ann", "e1", failure("r")), Err(done));
+}

@@ -1,0 +1,109 @@
+//! The laws of signed orders and of jobs whose requester says whom it asks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::alias::{Claim, Digest, Target, claim};
+use crate::changes::Changes;
+use crate::id::{AgentId, JobId};
+use crate::job::{Job, Offer, Requester, Selection, State};
+use crate::money::Credits;
+use crate::world::World;
+
+/// Used-up ids, kept from the rows alone.
+#[derive(Clone, Default)]
+pub struct Asking {
+    claims: BTreeMap<Digest, Target>,
+    /// Signed orders that had an effect.
+    heard: BTreeSet<Digest>,
+    /// Who was asked for each job, ever.
+    asked: BTreeMap<JobId, Vec<AgentId>>,
+    /// Who got it.
+    chosen: BTreeMap<JobId, AgentId>,
+}
+
+impl Asking {
+    pub fn check(&mut self, changes: &Changes, world: &World) {
+        for claim in &changes.claims {
+            self.claim(claim);
+        }
+        let heard = changes.claims.iter().filter(|one| matches!(one.target, Target::Heard { .. }));
+        assert!(heard.count() <= 1, "one order has one effect");
+        for job in changes.jobs.values() {
+            if matches!(job.selection, Selection::Asked { .. }) {
+                self.job(job);
+                self.names(job, world);
+            }
+        }
+    }
+
+    /// An id stands for one thing for ever, unless two use the same or it is given back.
+    fn claim(&mut self, claim: &Claim) {
+        let Claim { digest, target, .. } = *claim;
+        if let Target::Heard { .. } = target {
+            assert!(self.heard.insert(digest), "a signed id was used twice");
+        }
+        let may_follow = match self.claims.insert(digest, target) {
+            None | Some(Target::Free) => target != Target::Free && target != Target::Several,
+            Some(Target::Job(_)) => matches!(target, Target::Free | Target::Several),
+            Some(Target::Offer { .. } | Target::Several) => target == Target::Several,
+            Some(_) => false,
+        };
+        assert!(may_follow, "an id came to stand for {target:?}");
+    }
+
+    /// At most one worker, who was asked; never more set aside than was agreed.
+    fn job(&mut self, job: &Job) {
+        let first = self.asked.entry(job.id).or_insert_with(|| job.asked.clone());
+        assert!(job.asked.iter().all(|one| first.contains(one)), "nobody is asked later");
+        let unique: BTreeSet<AgentId> = job.asked.iter().copied().collect();
+        assert_eq!(unique.len(), job.asked.len(), "nobody is asked twice");
+        let out = job.asked.iter().all(|one| !job.declined.contains(one));
+        assert!(out || job.assignment.is_some() || job.state.is_final(), "who said no is out");
+        assert!(!job.asked.iter().any(|one| job.asked_by(*one)), "nobody asks itself");
+        let agreed = job.assignment.map(|turn| turn.price);
+        match job.state {
+            State::Open => {
+                let alone = first.len() == 1 && job.declined.is_empty();
+                assert!(job.held.is_zero() || alone, "a hold without anybody it is for");
+            }
+            State::Negotiating => assert_eq!(job.held, Credits::ZERO, "nothing is agreed yet"),
+            State::Assigned | State::Running | State::Deferred { .. } => {
+                assert_eq!(Some(job.held), agreed, "what was agreed is set aside");
+            }
+            _ => assert_eq!(job.held, Credits::ZERO, "no hold outlives its job"),
+        }
+        if let Some(turn) = job.assignment {
+            let chosen = *self.chosen.entry(job.id).or_insert(turn.worker);
+            assert_eq!(chosen, turn.worker, "the requester chooses once");
+            // One that was put off goes on at the price it once stood at.
+            let stood = |offer: &Offer| turn.since < offer.valid_until || job.epoch > 1;
+            let offered = |offer: &Offer| {
+                offer.by == turn.worker && offer.price == turn.price && stood(offer)
+            };
+            assert!(first.contains(&turn.worker), "given to somebody who was not asked");
+            assert!(job.offers.is_empty() || job.offers.iter().any(offered), "{job:?}");
+        }
+    }
+
+    /// Whoever was asked, and whoever was named a price, can name what it is about.
+    fn names(&self, job: &Job, world: &World) {
+        let Requester::Agent(requester) = job.requester else { panic!("a guest asked: {job:?}") };
+        let asking = world.agent(requester).expect("whoever asks is known");
+        let id = job.foreign.strip_prefix(&asking.native).and_then(|rest| rest.strip_prefix('/'));
+        let id = id.expect("its full name begins with whose it is");
+        let leads = |digest| self.claims.get(&digest).copied();
+        let signed = leads(claim::signed(asking.home, &asking.native, id));
+        assert!(matches!(signed, Some(Target::Heard { job: Some(to), .. }) if to == job.id));
+        assert_eq!(leads(claim::job(job.origin, &job.foreign)), Some(Target::Job(job.id)));
+        for provider in &self.asked[&job.id] {
+            let asked = leads(claim::asked(*provider, id));
+            assert!([Some(Target::Job(job.id)), Some(Target::Several)].contains(&asked));
+        }
+        for (place, offer) in (0..).zip(&job.offers) {
+            let target = Some(Target::Offer { job: job.id, place });
+            let from = |from| leads(claim::offer(requester, from, &offer.name));
+            assert_eq!(from(Some(offer.by)), target, "the maker's own name is never shared");
+            assert!([target, Some(Target::Several)].contains(&from(None)));
+        }
+    }
+}

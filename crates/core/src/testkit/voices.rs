@@ -1,0 +1,182 @@
+//! Signed orders, by agents that have nothing but their key; native to `AWAY`.
+
+use uuid::Uuid;
+
+use super::{AWAY, LIFE, Scene, credits, enrolment, skill};
+use crate::alias::Digest;
+use crate::answer::Answer;
+use crate::command::{Command, Enrol};
+use crate::id::{AgentId, JobId};
+use crate::job::{Cause, State};
+use crate::notice::News;
+use crate::refusal::Refusal;
+use crate::signed::*;
+use crate::time::Millis;
+
+/// How long an offer stands, in tests.
+pub const STANDS: Millis = Millis::minutes(5);
+
+/// What came of a signed order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    pub by: AgentId,
+    pub job: Option<JobId>,
+    pub state: Option<State>,
+    pub repeated: bool,
+}
+
+/// A price for somebody's request.
+pub fn offer(request: &str, price: &str) -> Deed {
+    let (valid_for, eta) = (STANDS, Millis::seconds(1));
+    Deed::Offer(MakeOffer { request: named(request), price: credits(price), valid_for, eta })
+}
+
+/// Somebody's price is taken.
+pub fn accept(offer: &str) -> Deed {
+    Deed::Accept(TakeOffer { offer: named(offer), payment_proof: None })
+}
+
+/// The work is done.
+pub fn result(request: &str) -> Deed {
+    let (request, output) = (named(request), "{}".to_owned());
+    Deed::Result(GiveResult { request, output, last: true })
+}
+
+/// A part of it is.
+pub fn part(request: &str) -> Deed {
+    let (request, output) = (named(request), "{}".to_owned());
+    Deed::Result(GiveResult { request, output, last: false })
+}
+
+/// It went wrong; or, from the requester, it is not wanted any more.
+pub fn failure(request: &str) -> Deed {
+    let (request, text) = (named(request), "it broke".to_owned());
+    Deed::Fail(GiveUp { request, cause: Cause::Execution, refused: false, text })
+}
+
+/// It is not even begun.
+pub fn refusal(request: &str) -> Deed {
+    let (request, text) = (named(request), "too busy".to_owned());
+    Deed::Fail(GiveUp { request, cause: Cause::Offline, refused: true, text })
+}
+
+/// The same, saying who the other party is.
+pub fn with(other: AgentId, mut deed: Deed) -> Deed {
+    let named = match &mut deed {
+        Deed::Offer(order) => &mut order.request,
+        Deed::Accept(order) => &mut order.offer,
+        Deed::Result(order) => &mut order.request,
+        Deed::Fail(order) => &mut order.request,
+        other => panic!("{other:?} names nothing"),
+    };
+    named.with = Some(other);
+    deed
+}
+
+fn named(id: &str) -> Named {
+    Named { id: id.to_owned(), with: None }
+}
+
+/// How a signer is enrolled with its first order.
+pub fn newcomer(native: &str) -> Enrol {
+    Enrol { home: AWAY, ..enrolment(native, native, &[]) }
+}
+
+/// The text a signer's order comes in.
+pub fn words(native: &str, id: &str) -> String {
+    format!("{native} says {id}")
+}
+
+impl Scene {
+    /// An order as its signer would give it.
+    pub fn signed(&self, native: &str, id: &str, deed: Deed) -> Signed {
+        let content = Digest::of(&[format!("{deed:?}").as_bytes()]);
+        let known = self.world.agent_named(AWAY, native).is_some();
+        Signed {
+            home: AWAY,
+            native: native.to_owned(),
+            newcomer: (!known).then(|| Box::new(newcomer(native))),
+            id: id.to_owned(),
+            content,
+            body: words(native, id),
+            deed,
+        }
+    }
+
+    /// Gives a signed order.
+    pub fn hear(&mut self, order: Signed) -> Result<Heard, Refusal> {
+        match self.run(Command::Signed(Box::new(order)))? {
+            Answer::Heard { by, job, state, repeated } => Ok(Heard { by, job, state, repeated }),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Signs an order and gives it: how the job it is about stands afterwards.
+    pub fn sign(&mut self, native: &str, id: &str, deed: Deed) -> Result<State, Refusal> {
+        let order = self.signed(native, id, deed);
+        let heard = self.hear(order)?;
+        assert!(!heard.repeated, "{native} never said {id} before");
+        Ok(heard.state.expect("it was about a job"))
+    }
+
+    /// A signer introduces itself with what it can do.
+    pub fn hello(&mut self, native: &str, skills: &[(&str, &str)]) -> AgentId {
+        let skills = skills.iter().map(|(name, price)| skill(name, price)).collect();
+        self.amend(native, Profile { skills: Some(skills), ..Profile::default() })
+    }
+
+    /// A signer says something about itself.
+    pub fn amend(&mut self, native: &str, profile: Profile) -> AgentId {
+        let id = format!("hello-{}", self.fresh());
+        let order = self.signed(native, &id, Deed::Introduce(Box::new(profile)));
+        self.hear(order).expect("anybody may introduce itself").by
+    }
+
+    /// A question with everything filled in.
+    pub fn question(&mut self, skill: &str, to: Whom, budget: Option<&str>) -> Ask {
+        Ask {
+            uuid: Uuid::from_u128(u128::from(self.fresh()) << 64),
+            skill: skill.to_owned(),
+            input: "{}".to_owned(),
+            to,
+            budget: budget.map(credits),
+            other_currency: false,
+            deadline: self.now.plus(LIFE),
+            meta: "{}".to_owned(),
+        }
+    }
+
+    /// Asks one agent for the skill `sum`, or says why not.
+    pub fn try_request(
+        &mut self,
+        native: &str,
+        id: &str,
+        to: AgentId,
+        budget: Option<&str>,
+    ) -> Result<JobId, Refusal> {
+        let order = self.question("sum", Whom::Agent(to), budget);
+        let order = self.signed(native, id, Deed::Ask(Box::new(order)));
+        self.hear(order).map(|heard| heard.job.expect("a question opens a job"))
+    }
+
+    /// Asks one agent for the skill `sum`.
+    pub fn request(&mut self, native: &str, id: &str, to: AgentId, budget: Option<&str>) -> JobId {
+        self.try_request(native, id, to, budget).expect("it can be asked")
+    }
+
+    /// Asks the best who offer the skill `sum`.
+    pub fn request_all(&mut self, native: &str, id: &str, budget: Option<&str>) -> JobId {
+        let order = self.question("sum", Whom::Best { max: 8 }, budget);
+        let order = self.signed(native, id, Deed::Ask(Box::new(order)));
+        self.hear(order).expect("somebody offers it").job.expect("a question opens a job")
+    }
+
+    /// The messages an agent got, in order.
+    pub fn heard(&self, agent: AgentId) -> Vec<String> {
+        let body = |news| match news {
+            News::Message { body, .. } => Some(body),
+            _ => None,
+        };
+        self.told(agent).into_iter().filter_map(body).collect()
+    }
+}

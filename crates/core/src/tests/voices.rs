@@ -1,0 +1,291 @@
+//! Random signed orders: every deed, about jobs that are there and jobs that are not.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::steps::{AMOUNTS, PRICES, SKILLS, agent_at, pick};
+use crate::agent::Liveness;
+use crate::agent::presence::Stance;
+use crate::alias::Digest;
+use crate::command::{Command, Enrol};
+use crate::id::AgentId;
+use crate::job::{Cause, Job, Requester, Selection};
+use crate::signed::*;
+use crate::testkit::voices::newcomer;
+use crate::testkit::{AWAY, Scene, credits, skill};
+use crate::time::Millis;
+
+/// Few enough that they meet all the time.
+const VOICES: u8 = 5;
+const STANCES: [Stance; 6] =
+    [Stance::Idle, Stance::Idle, Stance::Busy, Stance::Error, Stance::Maintenance, Stance::Offline];
+
+/// One random order. The numbers are choices, taken round whatever there is to choose from.
+#[derive(Clone, Debug)]
+pub struct Voice {
+    pub kind: Kind,
+    who: u8,
+    job: u8,
+    /// Somebody else than would make sense gives the order.
+    stray: Option<u8>,
+    /// Whom it says it is about.
+    with: Option<u8>,
+    /// An id out of a small pool, so that ids are used twice.
+    id: Option<u8>,
+    amount: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Ask,
+    Offer,
+    Accept,
+    Result,
+    Part,
+    Fail,
+    Refuse,
+    Write,
+    Introduce,
+    Nothing,
+}
+
+pub const KINDS: [Kind; 10] = [
+    Kind::Ask,
+    Kind::Offer,
+    Kind::Accept,
+    Kind::Result,
+    Kind::Part,
+    Kind::Fail,
+    Kind::Refuse,
+    Kind::Write,
+    Kind::Introduce,
+    Kind::Nothing,
+];
+
+/// Orders in the proportions that make something happen.
+pub fn voice() -> impl Strategy<Value = Voice> {
+    let n = || any::<u8>();
+    let rarely = |weight| prop::option::weighted(weight, any::<u8>());
+    let kind = prop_oneof![
+        12 => Just(Kind::Ask),
+        9 => Just(Kind::Offer),
+        6 => Just(Kind::Accept),
+        5 => Just(Kind::Result),
+        4 => Just(Kind::Part),
+        2 => Just(Kind::Fail),
+        3 => Just(Kind::Refuse),
+        1 => Just(Kind::Write),
+        4 => Just(Kind::Introduce),
+        1 => Just(Kind::Nothing),
+    ];
+    let all = (kind, n(), n(), rarely(0.1), rarely(0.25), rarely(0.2), n());
+    all.prop_map(|(kind, who, job, stray, with, id, amount)| Voice {
+        kind,
+        who,
+        job,
+        stray,
+        with,
+        id,
+        amount,
+    })
+}
+
+/// The first words of two who work and one who does not.
+pub fn opening() -> impl Iterator<Item = Voice> {
+    let introduced = |who| Voice {
+        kind: Kind::Introduce,
+        who,
+        job: who,
+        stray: None,
+        with: None,
+        id: None,
+        amount: who,
+    };
+    (0..4).map(introduced)
+}
+
+fn native(who: u8) -> String {
+    format!("key-{}", who % VOICES)
+}
+
+/// A job that was asked for in words mostly, a live one mostly, and any other sometimes.
+fn job_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
+    let jobs = scene.store.rows.jobs.values();
+    let asked = |job: &&Arc<Job>| matches!(job.selection, Selection::Asked { .. });
+    let live = |job: &&Arc<Job>| !job.state.is_final();
+    let some: Vec<&Arc<Job>> = match at {
+        0..180 => jobs.filter(asked).filter(live).collect(),
+        180..220 => jobs.filter(asked).collect(),
+        _ => jobs.filter(live).collect(),
+    };
+    (!some.is_empty()).then(|| pick(&some, at).clone())
+}
+
+/// What its parties call a job: the requester's id, or the hub's own for one from elsewhere.
+fn called(scene: &Scene, job: &Job) -> String {
+    let Requester::Agent(requester) = job.requester else { return job.uuid.to_string() };
+    let native = scene.world.agent(requester).map(|agent| agent.native.as_str());
+    let own = native.and_then(|native| job.foreign.strip_prefix(native)?.strip_prefix('/'));
+    own.map_or_else(|| job.uuid.to_string(), str::to_owned)
+}
+
+impl Voice {
+    /// The order, as far as there is anything to say.
+    pub fn command(&self, scene: &Scene) -> Option<Command> {
+        let job = job_at(scene, self.job);
+        let about_a_job = !matches!(self.kind, Kind::Write | Kind::Introduce | Kind::Nothing);
+        if job.is_none() && about_a_job && self.kind != Kind::Ask && self.stray.is_none() {
+            // With nothing to talk about, somebody has to begin.
+            return Self { kind: Kind::Ask, ..self.clone() }.command(scene);
+        }
+        let speaker = self.speaker(scene, job.as_deref());
+        let deed = self.deed(scene, job.as_deref())?;
+        let made = scene.world.next.claim.0;
+        let (id, content) = match self.id {
+            Some(id) => (format!("m-{}", id % 4), Digest::of(&[&[id % 8]])),
+            // Requesters who do not know each other like the same ids.
+            None if self.kind == Kind::Ask && self.who.is_multiple_of(3) => {
+                (format!("m-{}", self.job % 2), Digest::of(&[&[self.who, self.job]]))
+            }
+            None => (format!("order-{made}"), Digest::of(&[&made.to_be_bytes()])),
+        };
+        let known = scene.world.agent_named(AWAY, &speaker).is_some();
+        let enrolled = || {
+            // One of them is of an owner that others have, too.
+            let owner = if speaker == "key-3" { "north" } else { &speaker };
+            let liveness =
+                if self.who.is_multiple_of(2) { Liveness::Always } else { Liveness::Polls };
+            Enrol { owner: owner.to_owned(), liveness, ..newcomer(&speaker) }
+        };
+        Some(Command::Signed(Box::new(Signed {
+            home: AWAY,
+            newcomer: (!known).then(|| Box::new(enrolled())),
+            native: speaker,
+            id,
+            content,
+            body: "words".to_owned(),
+            deed,
+        })))
+    }
+
+    /// Who could mean it, or somebody else.
+    fn speaker(&self, scene: &Scene, job: Option<&Job>) -> String {
+        if let Some(stray) = self.stray {
+            // Also under a name that the hub gave to somebody.
+            return if stray < 30 { "alias-1".to_owned() } else { native(stray) };
+        }
+        let signs = |agent: &AgentId| scene.world.agent(*agent).is_some_and(|a| a.home == AWAY);
+        let asked = |job: &Job| {
+            let able: Vec<AgentId> = job.asked.iter().copied().filter(signs).collect();
+            if able.is_empty() { job.worker() } else { Some(pick(&able, self.who)) }
+        };
+        let requester = |job: &Job| match job.requester {
+            Requester::Agent(agent) => Some(agent),
+            Requester::Guest(_) => None,
+        };
+        let party = job.and_then(|job| match self.kind {
+            Kind::Offer | Kind::Refuse => asked(job),
+            Kind::Accept => requester(job),
+            Kind::Result | Kind::Part => job.worker().or_else(|| asked(job)),
+            Kind::Fail if self.who.is_multiple_of(2) => requester(job),
+            Kind::Fail => job.worker().or_else(|| asked(job)),
+            _ => None,
+        });
+        let name = party.and_then(|agent| scene.world.name_of(agent, AWAY));
+        let own = party.is_some_and(|agent| signs(&agent));
+        name.filter(|_| own).map_or_else(|| native(self.who), str::to_owned)
+    }
+
+    fn deed(&self, scene: &Scene, job: Option<&Job>) -> Option<Deed> {
+        let id = job.map(|job| called(scene, job));
+        let id = id.filter(|_| self.amount < 240).unwrap_or_else(|| format!("m-{}", self.who % 4));
+        let with = self.with.map(|at| self.other(scene, job, at));
+        let request = Named { id, with };
+        let output = "{}".to_owned();
+        Some(match self.kind {
+            Kind::Ask => Deed::Ask(Box::new(self.ask(scene))),
+            Kind::Offer => {
+                let seconds = [0, 5, 600, 600][usize::from(self.who % 4)];
+                let (valid_for, eta) = (Millis::seconds(seconds), Millis(1));
+                let dear = self.who % 4 == 3;
+                let price = credits(if dear { "40" } else { pick(&PRICES, self.amount) });
+                Deed::Offer(MakeOffer { request, price, valid_for, eta })
+            }
+            Kind::Accept => {
+                let offers = job.map(|job| &job.offers[..]).unwrap_or_default();
+                let name = (!offers.is_empty()).then(|| pick_ref(offers, self.who).name.clone());
+                let offer = Named { id: name.unwrap_or(request.id), with };
+                Deed::Accept(TakeOffer { offer, payment_proof: None })
+            }
+            Kind::Result => Deed::Result(GiveResult { request, output, last: true }),
+            Kind::Part => Deed::Result(GiveResult { request, output, last: false }),
+            Kind::Fail | Kind::Refuse => {
+                let refused = self.kind == Kind::Refuse;
+                let causes =
+                    [Cause::Execution, Cause::TimedOut, Cause::BudgetTooLow, Cause::Offline];
+                let (cause, text) = (pick(&causes, self.amount), "no".to_owned());
+                Deed::Fail(GiveUp { request, cause, refused, text })
+            }
+            Kind::Write => Deed::Write { to: self.other(scene, None, self.job) },
+            Kind::Introduce => Deed::Introduce(Box::new(self.profile())),
+            Kind::Nothing => Deed::Nothing,
+        })
+    }
+
+    /// Mostly the other party of a job, and sometimes anybody, also nobody.
+    fn other(&self, scene: &Scene, job: Option<&Job>, at: u8) -> AgentId {
+        let requester = job.map(|job| &job.requester);
+        match (at % 4, requester) {
+            (0 | 1, Some(Requester::Agent(agent))) if self.kind != Kind::Accept => *agent,
+            (2, _) => agent_at(scene, at / 4),
+            _ => {
+                let named = scene.world.agent_named(AWAY, &native(at / 4));
+                named.unwrap_or(AgentId(u64::from(at) + 100))
+            }
+        }
+    }
+
+    fn ask(&self, scene: &Scene) -> Ask {
+        let to = match self.job % 8 {
+            0 => Whom::Best { max: 6 },
+            1 => Whom::Best { max: 1 },
+            2 => Whom::Agent(agent_at(scene, self.job / 8)),
+            _ => {
+                let voice = scene.world.agent_named(AWAY, &native(self.job / 8));
+                Whom::Agent(voice.unwrap_or(AgentId(99)))
+            }
+        };
+        let budget = (!self.amount.is_multiple_of(3)).then(|| credits(pick(&AMOUNTS, self.amount)));
+        Ask {
+            uuid: Uuid::from_u128(u128::from(scene.world.next.job.0) << 64),
+            skill: pick(&SKILLS, self.who / 8).to_owned(),
+            input: "{}".to_owned(),
+            to,
+            budget,
+            other_currency: self.amount % 64 == 63,
+            deadline: scene.now.plus(Millis::seconds(i64::from(self.amount / 8) * 32)),
+            meta: "{}".to_owned(),
+        }
+    }
+
+    fn profile(&self) -> Profile {
+        let mut skills = Vec::new();
+        for (at, name) in SKILLS.iter().enumerate().filter(|(at, _)| self.job >> at & 1 == 0) {
+            let mut one = skill(name, pick(&PRICES, self.amount.wrapping_add(at as u8)));
+            one.by_offer = self.amount % 5 == 4;
+            skills.push(one);
+        }
+        Profile {
+            name: self.amount.is_multiple_of(3).then(|| "somebody".to_owned()),
+            skills: (self.amount % 4 < 3).then_some(skills),
+            endpoint: (self.amount % 7 == 1).then(|| "https://key.example".to_owned()),
+            stance: self.job.is_multiple_of(3).then(|| pick(&STANCES, self.amount)),
+        }
+    }
+}
+
+fn pick_ref<T>(from: &[T], at: u8) -> &T {
+    &from[usize::from(at) % from.len()]
+}

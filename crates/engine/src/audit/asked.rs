@@ -1,0 +1,106 @@
+//! Jobs whose requester said whom it asks: their parties can name them, and money is set aside for
+//! what was agreed and for nothing else.
+
+use rialto_core::alias::{Target, claim};
+use rialto_core::id::JobId;
+use rialto_core::job::{Job, Requester, Selection, State};
+use rusqlite::Connection;
+
+use super::Check;
+use super::claims::Claims;
+use super::people::People;
+use super::scratch::Moved;
+use crate::store::StoreError;
+use crate::store::sqlite::{row, trouble};
+
+/// Whether the requester said whom it asks.
+pub fn is(job: &Job) -> bool {
+    matches!(job.selection, Selection::Asked { .. })
+}
+
+/// A listed price may be set aside, and then given back for the one that is agreed.
+pub fn money(check: &mut Check, job: &Job, moved: Moved) {
+    let id = job.id;
+    let (times, most) = (moved.holds, 1 + i64::from(!job.offers.is_empty()));
+    check.holds(times <= most, || format!("job {id} was held {times} times"));
+    let agreed = job.assignment.map_or(0, |turn| turn.price.micros());
+    let held = job.held.micros();
+    let right = match job.state {
+        State::Open => held == 0 || job.offers.is_empty() && job.asked.len() == 1,
+        State::Assigned | State::Running | State::Deferred { .. } => held == agreed,
+        _ => held == 0,
+    };
+    let state = job.state;
+    check.holds(right, || format!("job {id} is {state:?} at {agreed} and holds {held}"));
+    let offered = job.purse().micros();
+    check.holds(held <= offered, || format!("job {id} holds {held}, and {offered} were offered"));
+}
+
+/// Nobody has it but somebody who was asked, at a price it named.
+pub fn states(check: &mut Check, job: &Job) {
+    let id = job.id;
+    let waits = matches!(job.state, State::Open | State::Negotiating);
+    check.holds(!waits || !job.asked.is_empty(), || format!("job {id} waits for nobody"));
+    let negotiating = job.state == State::Negotiating;
+    check.holds(!negotiating || !job.offers.is_empty(), || format!("job {id} waits for no offer"));
+    let twice = job.asked.iter().any(|one| job.declined.contains(one));
+    check.holds(!waits || !twice, || format!("job {id} asks somebody who said no"));
+    if let Some(turn) = job.assignment {
+        let worker = turn.worker;
+        let asked = job.asked.contains(&worker);
+        check.holds(asked, || format!("job {id} is with {worker}, who was not asked"));
+        let named = job.offers.iter().any(|offer| offer.by == worker && offer.price == turn.price);
+        check.holds(named || job.offers.is_empty(), || format!("job {id} is at no price offered"));
+    }
+}
+
+impl Claims {
+    /// The order that opened it, everybody who was asked, and every offer are found by name.
+    pub fn of_asked(
+        &mut self,
+        db: &Connection,
+        job: &Job,
+        people: &People,
+    ) -> Result<(), StoreError> {
+        let id = job.id;
+        let Requester::Agent(requester) = job.requester else {
+            self.check.breach(|| format!("job {id} was asked by a guest"));
+            return Ok(());
+        };
+        // An agent that is not there is a breach elsewhere.
+        let Some(person) = people.agents.get(&requester) else { return Ok(()) };
+        let own = job.foreign.strip_prefix(&person.native).and_then(|own| own.strip_prefix('/'));
+        let Some(own) = own else {
+            self.check.breach(|| format!("job {id} does not bear its requester's name"));
+            return Ok(());
+        };
+        let signed = self.leads_to(db, claim::signed(person.home, &person.native, own))?;
+        let heard = matches!(signed, Some(Target::Heard { job: Some(to), .. }) if to == id);
+        self.check.holds(heard, || format!("the order for job {id} leads to {signed:?}"));
+        for provider in job.asked.iter().chain(&job.declined) {
+            let asked = self.leads_to(db, claim::asked(*provider, own))?;
+            let right = matches!(asked, Some(Target::Several)) || asked == Some(Target::Job(id));
+            self.check.holds(right, || format!("{provider}, asked for job {id}, finds {asked:?}"));
+        }
+        for (place, offer) in (0..).zip(&job.offers) {
+            let target = Some(Target::Offer { job: id, place });
+            let made = self.leads_to(db, claim::offer(requester, Some(offer.by), &offer.name))?;
+            self.check.holds(made == target, || format!("offer {place} of job {id} is {made:?}"));
+            let any = self.leads_to(db, claim::offer(requester, None, &offer.name))?;
+            let right = any == target || any == Some(Target::Several);
+            self.check.holds(right, || format!("offer {place} of job {id} is called {any:?}"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a job has an offer at that place.
+pub fn has_offer(db: &Connection, job: JobId, place: u32) -> Result<bool, StoreError> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM (SELECT id, body FROM jobs UNION ALL
+                                             SELECT id, body FROM archive)
+               WHERE id = ?1 AND json_valid(body)
+               AND json_array_length(body, '$.offers') > ?2)";
+    let mut statement = db.prepare_cached(sql).map_err(trouble)?;
+    let found = statement.query_row([row::key(job.0), i64::from(place)], |row| row.get(0));
+    found.map_err(trouble)
+}

@@ -1,0 +1,196 @@
+//! Breaches planted in jobs whose requester said whom it asks, and in the names of such jobs.
+
+use rialto_core::alias::{Digest, claim};
+use rialto_core::id::AgentId;
+
+use super::planted::plant;
+use super::*;
+use crate::scene::voices::KEYS;
+
+fn agent(db: &Connection, native: &str) -> AgentId {
+    let sql = format!("SELECT id FROM agents WHERE body ->> 'native' = '{native}'");
+    AgentId(number(db, &sql).unsigned_abs())
+}
+
+/// The newest claim of an id.
+fn named(db: &Connection, digest: Digest) -> i64 {
+    let sql = "SELECT max(id) FROM claims WHERE digest = ?1";
+    db.query_row(sql, [digest.0], |row| row.get(0)).expect("it was used")
+}
+
+/// A job of the buyer's, and the table it is in.
+fn job(db: &Connection, id: &str) -> (&'static str, i64) {
+    let find = |table| {
+        let sql = format!("SELECT id FROM {table} WHERE body ->> 'foreign' = 'buyer/{id}'");
+        db.query_row(&sql, [], |row| row.get(0)).ok().map(|id| (table, id))
+    };
+    find("jobs").or_else(|| find("archive")).expect("it was asked for")
+}
+
+/// Spoils one of the buyer's jobs.
+fn spoil(id: &'static str, change: impl FnOnce(&mut Value)) -> impl FnOnce(&Connection) {
+    move |db| {
+        let (table, at) = job(db, id);
+        rewrite(db, table, at, change);
+    }
+}
+
+#[test]
+fn who_was_asked_finds_what_it_was_asked() {
+    let asked = |db: &Connection| claim::asked(agent(db, "seller"), "ask-1");
+    for (what, target) in [
+        ("given back", "\"Free\""),
+        ("of no job", "{\"Job\":999999}"),
+        ("of another job", "{\"Job\":1}"),
+        ("shared with nobody", "\"Several\""),
+    ] {
+        plant("claims", what, |db| retarget(db, named(db, asked(db)), target));
+    }
+    plant("claims", "lost by who said no", |db| {
+        let digest = claim::asked(agent(db, "rival"), "ask-5");
+        retarget(db, named(db, digest), "\"Free\"");
+    });
+    plant("claims", "one of two forgotten", |db| {
+        let digest = claim::asked(agent(db, "seller"), "ask-6");
+        let last = named(db, digest);
+        let (_, mine) = job(db, "ask-6");
+        retarget(db, last, &format!("{{\"Job\":{mine}}}"));
+    });
+}
+
+#[test]
+fn an_offer_leads_to_its_place() {
+    let made = |db: &Connection, with: bool| {
+        let (buyer, rival) = (agent(db, "buyer"), agent(db, "rival"));
+        named(db, claim::offer(buyer, with.then_some(rival), "better"))
+    };
+    for with in [true, false] {
+        for place in [0, 99] {
+            plant("claims", "another place", |db| {
+                let target =
+                    format!("{{\"Offer\":{{\"job\":{},\"place\":{place}}}}}", job(db, "ask-1").1);
+                retarget(db, made(db, with), &target);
+            });
+        }
+        plant("claims", "an offer given back", |db| retarget(db, made(db, with), "\"Free\""));
+        plant("claims", "an offer of no job", |db| {
+            retarget(db, made(db, with), "{\"Offer\":{\"job\":999999,\"place\":0}}");
+        });
+    }
+    plant(
+        "claims",
+        "an offer gone",
+        spoil("ask-1", |job| {
+            job["offers"].as_array_mut().expect("a list").pop();
+        }),
+    );
+}
+
+#[test]
+fn a_signed_order_is_used_up_for_ever() {
+    let order = |db: &Connection| named(db, claim::signed(KEYS, "buyer", "ask-1"));
+    plant("claims", "an order that can be given again", |db| retarget(db, order(db), "\"Free\""));
+    plant("claims", "an order about another job", |db| {
+        let sql = format!("SELECT target FROM claims WHERE id = {}", order(db));
+        let target: String = db.query_row(&sql, [], |row| row.get(0)).expect("there");
+        let mut target: Value = serde_json::from_str(&target).expect("JSON");
+        target["Heard"]["job"] = 1.into();
+        retarget(db, order(db), &target.to_string());
+    });
+    plant("claims", "an order taken twice", |db| {
+        // A later one says it has the same id.
+        let later = named(db, claim::signed(KEYS, "buyer", "ask-7"));
+        let sql =
+            "UPDATE claims SET digest = (SELECT digest FROM claims WHERE id = ?1) WHERE id = ?2";
+        db.execute(sql, [order(db), later]).expect("moved");
+        let sql = format!("SELECT target FROM claims WHERE id = {later}");
+        let target: String = db.query_row(&sql, [], |row| row.get(0)).expect("there");
+        retarget(db, later, &target);
+    });
+    plant(
+        "claims",
+        "a job under somebody else's name",
+        spoil("ask-1", |job| {
+            job["foreign"] = "rival/ask-1".into();
+        }),
+    );
+}
+
+#[test]
+fn money_is_set_aside_for_what_was_agreed() {
+    plant("holds", "less than agreed", spoil("ask-3", |job| job["assignment"]["price"] = 2.into()));
+    plant("holds", "a hold forgotten", spoil("ask-6", |job| job["held"] = 0.into()));
+    plant(
+        "holds",
+        "a hold before anything is agreed",
+        spoil("ask-6", |job| {
+            job["state"] = "Negotiating".into();
+        }),
+    );
+    plant("holds", "a hold without need", spoil("ask-7", |job| job["held"] = 5.into()));
+    plant(
+        "holds",
+        "held twice for no offer",
+        spoil("ask-3", |job| job["offers"] = Vec::<Value>::new().into()),
+    );
+}
+
+#[test]
+fn only_who_was_asked_has_it() {
+    plant(
+        "jobs.states",
+        "a worker nobody asked",
+        spoil("ask-3", |job| {
+            job["asked"] = Vec::<Value>::new().into();
+        }),
+    );
+    plant(
+        "jobs.states",
+        "open to nobody",
+        spoil("ask-6", |job| {
+            job["asked"] = Vec::<Value>::new().into();
+        }),
+    );
+    plant(
+        "jobs.states",
+        "waiting for an offer that was made",
+        spoil("ask-7", |job| {
+            job["offers"] = Vec::<Value>::new().into();
+        }),
+    );
+    plant(
+        "jobs.states",
+        "asked after it said no",
+        spoil("ask-7", |job| {
+            job["declined"] = job["asked"].clone();
+        }),
+    );
+    plant(
+        "jobs.states",
+        "at a price nobody named",
+        spoil("ask-3", |job| {
+            job["offers"][0]["price"] = 7.into();
+        }),
+    );
+}
+
+#[test]
+fn a_script_of_signed_orders_is_clean() {
+    let dir = tempfile::tempdir().expect("a directory can be made");
+    let mut store = SqliteStore::open(dir.path()).expect("free");
+    let mut script = crate::scene::Script::default();
+    for order in voices::trades(DAWN) {
+        let (answer, changes) = script.run(order.clone());
+        assert!(matches!(answer, Answer::Heard { repeated: false, .. }), "{order:?}");
+        store.commit(&changes, &[]).expect("there is room");
+        // Said again, it has no effect and the same answer.
+        let (again, nothing) = script.run(order);
+        assert!(matches!(again, Answer::Heard { repeated: true, .. }) && nothing.is_empty());
+    }
+    let report = audit(dir.path()).expect("readable");
+    assert!(report.is_clean(), "{report:#?}");
+    // And the store gives it all back.
+    let world = crate::store::suite::rebuilt(&script, &mut store);
+    let seen = |world| crate::scene::picture(world, script.now);
+    assert_eq!(seen(&world), seen(&script.world));
+}
