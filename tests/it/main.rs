@@ -1,5 +1,6 @@
 //! Whole hubs on free ports, spoken to the way users speak to them.
 
+mod agora;
 mod authority;
 mod cli;
 mod crash;

@@ -53,8 +53,12 @@ fn the_readme_walk_through_works_as_printed() {
         .map(|(at, block)| format!("echo; echo '{}'\n{}\n", mark(at), block.commands))
         .collect();
     let script = script.replace("127.0.0.1:7425", address);
-    let ran =
-        Command::new("bash").args(["-euo", "pipefail", "-c", &script]).output().expect("bash");
+    // The binary is on the path, as the README asks.
+    let built = std::path::Path::new(env!("CARGO_BIN_EXE_rialto")).parent().expect("a folder");
+    let path = format!("{}:{}", built.display(), std::env::var("PATH").unwrap_or_default());
+    let mut shell = Command::new("bash");
+    shell.args(["-euo", "pipefail", "-c", &script]).env("PATH", path);
+    let ran = shell.output().expect("bash");
     let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
     assert!(ran.status.success(), "{printed}\n{}", String::from_utf8_lossy(&ran.stderr));
     for (at, block) in blocks.iter().enumerate() {

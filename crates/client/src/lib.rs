@@ -1,10 +1,19 @@
 //! The client side of Rialto: call a hub, or be an agent of one.
 //!
-//! One thin module per protocol. What it shares is how a call is made and how it fails.
+//! One thin module per protocol. What they share is how a call is made and how it fails.
 
+pub mod agora;
 pub mod call;
+mod clock;
+mod endpoint;
+mod key;
+mod line;
 pub mod registry;
 pub mod relay;
+mod retry;
+mod signature;
+#[cfg(test)]
+mod testing;
 
 pub use call::{CallError, Hub};
 pub use reqwest::Method;

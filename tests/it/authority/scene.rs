@@ -1,11 +1,17 @@
 //! The scene every row is played in: four agents of four owners, a job and a message between two of
-//! them, an agent with an address, and a callback that did not get through.
+//! them, an agent with an address, one that is a key, and a callback that did not get through.
 
+use rialto_protocols::agora::Kind;
+use rialto_protocols::kit::ed25519::PublicKey;
 use serde_json::{Value, json};
 
 use super::Caller;
 use super::table::Row;
+use crate::agora::kit::Key;
 use crate::kit::{Agent, ClosedPort, Reply, TestHub, eventually};
+
+/// The one of RFC 6455.
+const WEBSOCKET_KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
 /// A hub and everybody on it.
 pub struct Scene {
@@ -17,6 +23,10 @@ pub struct Scene {
     pub other: Agent,
     /// Whom the relay's requests are about.
     pub addressed: Agent,
+    /// Whom agora's requests are about, what it reads its inbox with, and what it asked for.
+    pub speaker: Key,
+    pub inbox_token: String,
+    pub request: String,
     /// The message the requester wrote to the worker.
     pub trace: String,
     /// Assigned to the worker and not fetched: by the requester's id, and by ours.
@@ -44,6 +54,8 @@ impl Scene {
         let (job, uuid) =
             (reply.str("/job_id"), reply.header("rialto-job").expect("our id").to_owned());
         let addressed = Self::addressed(&hub).await;
+        let speaker = Key::of(1);
+        let (inbox_token, request) = Self::spoken(&hub, &speaker).await;
         let trace = Self::message(&hub, &requester, &worker).await;
         Self {
             hub,
@@ -52,6 +64,9 @@ impl Scene {
             worker,
             other,
             addressed,
+            speaker,
+            inbox_token,
+            request,
             trace,
             job,
             uuid,
@@ -66,6 +81,20 @@ impl Scene {
         let reply = reply.expect(201);
         let (id, key) = (reply.str("/data/agent_id"), reply.str("/data/api_key"));
         Agent { owner: format!("relay:{id}"), id, key }
+    }
+
+    /// A key that said hello, and asked another one for something.
+    async fn spoken(hub: &TestHub, speaker: &Key) -> (String, String) {
+        let did = hub.get("/agora", None).await.expect(200).str("/hub");
+        let own = PublicKey::parse(&did).expect("a key");
+        let post = async |text: &str| hub.call("POST", "/agora/envelopes", None, Some(text)).await;
+        let hello = speaker.sign_for(Kind::Hello, &json!({"inbox": true}), Some(own));
+        let welcome = post(&hello.text).await.expect(200);
+        let asked = Key::of(2).sign(Kind::Hello, &json!({"capabilities": ["agora:time:v1"]}));
+        post(&asked.text).await.expect(200);
+        let request = speaker.request("agora:time:v1", json!({}));
+        post(&request.text).await.expect(202);
+        (welcome.str("/payload/inbox_token"), request.id)
     }
 
     /// A message from one agent to another under their addresses.
@@ -118,6 +147,7 @@ impl Scene {
         Some(match caller {
             Caller::Anyone => return None,
             Caller::Itself if row.by_address => &self.addressed.key,
+            Caller::Itself if row.by_key => &self.inbox_token,
             Caller::Itself => &self.named.key,
             Caller::Requester => &self.requester.key,
             Caller::Worker => &self.worker.key,
@@ -135,6 +165,13 @@ impl Scene {
         if let Some(key) = self.key(row, caller) {
             request = request.bearer_auth(key);
         }
+        if row.route.ends_with("/ws") {
+            let upgrade = [("connection", "upgrade"), ("upgrade", "websocket")];
+            let ours = [("sec-websocket-version", "13"), ("sec-websocket-key", WEBSOCKET_KEY)];
+            for (name, value) in upgrade.into_iter().chain(ours) {
+                request = request.header(name, value);
+            }
+        }
         if let Some(body) = row.body {
             request = request.body(body(self).to_string());
         }
@@ -151,6 +188,8 @@ impl Scene {
         let part = |part: &str| match part {
             "{agent_id}" if row.of_worker => self.worker.id.clone(),
             "{id}" if row.by_address => self.addressed.id.clone(),
+            "{id}" if template.contains("/requests/") => self.request.clone(),
+            "{id}" if row.by_key => self.speaker.did().to_owned(),
             "{trace_id}" => self.trace.clone(),
             "{agent_id}" | "{id}" if template.contains("/pushes/") => self.push.to_string(),
             "{agent_id}" | "{id}" => self.named.id.clone(),

@@ -1,5 +1,6 @@
 //! The table. A request is made by six callers, and the columns say what each is answered.
 
+use rialto_protocols::agora::Kind;
 use serde_json::{Value, json};
 
 use super::scene::Scene;
@@ -13,13 +14,16 @@ pub struct Row {
     pub of_worker: bool,
     /// Whether all this is about the agent with an address instead.
     pub by_address: bool,
+    /// Whether all this is about the agent that is a key instead.
+    pub by_key: bool,
     pub body: Option<fn(&Scene) -> Value>,
     /// Statuses for: anyone, the agent itself, requester, worker, other agent, operator.
     pub expected: [u16; 6],
 }
 
 const fn get(route: &'static str, expected: [u16; 6]) -> Row {
-    Row { route, query: "", of_worker: false, by_address: false, body: None, expected }
+    let (query, body) = ("", None);
+    Row { route, query, of_worker: false, by_address: false, by_key: false, body, expected }
 }
 
 const fn find(route: &'static str, query: &'static str, expected: [u16; 6]) -> Row {
@@ -33,6 +37,11 @@ const fn send(route: &'static str, body: fn(&Scene) -> Value, expected: [u16; 6]
 /// The same request about the agent with an address.
 const fn relay(row: Row) -> Row {
     Row { by_address: true, ..row }
+}
+
+/// The same request about the agent that is a key.
+const fn agora(row: Row) -> Row {
+    Row { by_key: true, ..row }
 }
 
 const PUBLIC: [u16; 6] = [200; 6];
@@ -51,6 +60,12 @@ const OPERATOR_MAKES: [u16; 6] = [401, 403, 403, 403, 403, 201];
 const INBOXES: [u16; 6] = [401, 200, 200, 200, 200, 401];
 const WRITES: [u16; 6] = [401, 202, 403, 403, 403, 202];
 const READS: [u16; 6] = [401, 404, 200, 200, 404, 401];
+/// The proof is in the body, whoever brings it.
+const SIGNED: [u16; 6] = [202; 6];
+/// An inbox token opens one inbox; no key of another kind does.
+const OWN_INBOX: [u16; 6] = [401, 200, 401, 401, 401, 401];
+/// Who a connection is for is said on it.
+const UPGRADED: [u16; 6] = [101; 6];
 const HIRES: [u16; 6] = [401, 202, 403, 403, 403, 403];
 
 fn update(scene: &Scene) -> Value {
@@ -122,6 +137,11 @@ fn letter(scene: &Scene) -> Value {
 fn strangers_letter(_: &Scene) -> Value {
     json!({"envelope": {"chorus_version": "0.4", "sender_id": "stranger@elsewhere",
         "original_text": "hello", "sender_culture": "en"}})
+}
+
+fn signed(scene: &Scene) -> Value {
+    let note = json!({"status": "busy"});
+    scene.speaker.sign_for(Kind::Status, &note, Some(scene.speaker.public())).json()
 }
 
 /// Registering: an agent that exists, and one that does not.
@@ -209,6 +229,18 @@ pub const TABLE: &[Row] = &[
     relay(get("GET /relay/.well-known/chorus.json", PUBLIC)),
     relay(get("GET /.well-known/chorus.json", PUBLIC)),
     relay(send("POST /relay/receive/{id}", strangers_letter, PUBLIC)),
+
+    agora(get("GET /agora", PUBLIC)),
+    agora(send("POST /agora", signed, SIGNED)),
+    agora(send("POST /agora/envelopes", signed, SIGNED)),
+    agora(get("GET /agora/agents", PUBLIC)),
+    agora(get("GET /agora/agents/{id}", PUBLIC)),
+    agora(send("POST /agora/agents/{id}", signed, SIGNED)),
+    agora(get("GET /agora/inbox", OWN_INBOX)),
+    agora(send("POST /agora/inbox/ack", acked, OWN_INBOX)),
+    agora(get("GET /agora/messages", OWN_INBOX)),
+    agora(get("GET /agora/requests/{id}", OWN_INBOX)),
+    agora(get("GET /agora/ws", UPGRADED)),
 
     get("GET /v1/agents", PUBLIC),
     get("GET /v1/agents/{id}", PUBLIC),

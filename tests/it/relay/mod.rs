@@ -10,7 +10,7 @@ mod envelopes;
 mod health;
 mod history;
 mod inbox;
-mod kit;
+pub mod kit;
 mod limits;
 mod lists;
 mod looks;

@@ -8,9 +8,7 @@ mod answer;
 pub mod direct;
 mod history;
 mod inbox;
-mod key;
 mod letter;
-mod line;
 mod message;
 mod once;
 mod outcome;
@@ -18,13 +16,12 @@ mod record;
 mod retry;
 mod send;
 mod server;
-mod signature;
 mod words;
 
 #[cfg(test)]
-mod testing;
-#[cfg(test)]
 mod tests;
+
+use crate::{key, line, signature};
 
 pub use announcement::{Announcement, Registered};
 pub use history::{Past, Span};

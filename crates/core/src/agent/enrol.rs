@@ -135,13 +135,19 @@ pub fn amend(draft: &mut Draft<'_>, id: AgentId, profile: Profile) -> Result<(),
         agent.endpoint = Some(endpoint);
         agent.liveness = Liveness::Reached;
     }
+    let mut returns = false;
     if let Some(stance) = profile.stance {
-        draft.desk_mut(id).presence.stance = stance;
+        let before = std::mem::replace(&mut draft.desk_mut(id).presence.stance, stance);
+        returns = stance.is_open() && !before.is_open();
     }
     presence::seen(draft, id);
-    if agent != old {
+    let changed = agent != old;
+    if changed {
         draft.put_agent(agent);
         draft.event(Event::AgentUpdated { agent: id });
+    }
+    // Somebody who can do more than before, or again, may be who a job is waiting for.
+    if changed || returns {
         open::dispatch(draft);
     }
     Ok(())

@@ -158,11 +158,9 @@ impl Delivery {
     }
 
     async fn carry(&self, push: &Push) {
-        let job = match push.news {
-            News::Assigned { job, .. } | News::Ended { job } | News::TakenBack { job, .. } => {
-                self.engine.job(job).await.ok().flatten()
-            }
-            _ => None,
+        let job = match push.news.job() {
+            Some(job) => self.engine.job(job).await.ok().flatten(),
+            None => None,
         };
         let courier = self.courier(push, job.as_deref());
         let letter = courier.and_then(|courier| courier.letter(&self.engine, push, job.as_deref()));

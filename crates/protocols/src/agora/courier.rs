@@ -32,10 +32,12 @@ impl Courier for AgoraCourier {
             at: push.at,
             news: push.news.clone(),
         };
+        // Where it is called now, which may not be where it was called when this was said.
+        let url = engine.look(|world| world.agent(agent)?.push_url())?;
         let letter = letter::of(&self.floor, &notice, job)?;
         let header = (receipt::HEADER.to_owned(), receipt::to_header(&letter.receipt));
         Some(Letter {
-            url: push.url.clone(),
+            url,
             body: letter.envelope.into_owned().into(),
             id: id(push),
             headers: vec![header],

@@ -143,7 +143,7 @@ fn deed(
     translate::deed(floor, proven, named, uuid)
 }
 
-/// Who sends too much is told to wait, unless waiting would not help: whom it writes to has blocked it.
+/// Who sends too much is told to wait, unless that would not help: whom it writes to has blocked it.
 fn too_often(floor: &Floor, proven: &Proven<'_>, trouble: &Trouble) -> Failure {
     let to = proven.to().and_then(|to| translate::agent_of(floor, to));
     let by = translate::agent_of(floor, proven.proof.key);

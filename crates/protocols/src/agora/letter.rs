@@ -92,7 +92,7 @@ impl Voice<'_> {
         let job = self.job;
         let rialto_core::job::Requester::Agent(requester) = job.requester else { return None };
         let price = job.assignment.map_or(job.budget, |turn| turn.price);
-        let resource = record::resource(job.origin, &job.skill);
+        let resource = self.resource();
         let timeout = job.deadline.since(self.notice.at).0.max(1);
         let budget = (!price.is_zero()).then(|| Object::new().amount("max", price).finish());
         let payload = Object::new()
@@ -102,6 +102,17 @@ impl Voice<'_> {
             .whole("timeout", timeout)
             .finish();
         self.held(requester, Kind::Request, job.uuid.to_string(), &payload)
+    }
+
+    /// The skill as its reader listed it, else as others of the requester's protocol would be.
+    fn resource(&self) -> String {
+        let job = self.job;
+        let listed = |world: &rialto_core::world::World| {
+            let agent = world.agent(self.reader)?;
+            Some(record::resource(agent.home, &agent.skill(&job.skill)?.name))
+        };
+        let listed = self.floor.engine.look(listed);
+        listed.unwrap_or_else(|| record::resource(job.origin, &job.skill))
     }
 
     fn offer(&self, place: u32, offer: &Offer) -> Option<Said> {

@@ -10,6 +10,7 @@ use rialto_core::money::Credits;
 use rialto_core::signed::{
     Ask, Deed, GiveResult, GiveUp, MakeOffer, Named, Profile, Signed, TakeOffer, Whom,
 };
+use rialto_core::world::World;
 use uuid::Uuid;
 
 use super::address::Address;
@@ -19,7 +20,7 @@ use super::failure::Failure;
 use super::intake::Way;
 use super::payload::{Capability, Failed, Heard, Hello, Mood, Payload, Request};
 use super::proof::Proof;
-use super::{CURRENCY, ID, Kind, stored};
+use super::{CURRENCY, ID, Kind, record, stored};
 use crate::face::{Floor, Newcomer, aliases};
 use crate::kit::ed25519::PublicKey;
 
@@ -145,7 +146,7 @@ fn ask(
     let currency = request.budget.and_then(|budget| budget.currency);
     Ok(Ask {
         uuid,
-        skill: request.resource.to_owned(),
+        skill: skill(floor, request.resource, to),
         input: request.params.to_owned(),
         to,
         budget: request.budget.and_then(|budget| budget.max),
@@ -153,6 +154,18 @@ fn ask(
         deadline: floor.engine.now().plus(request.timeout.unwrap_or(settings.default_timeout)),
         meta: "{}".to_owned(),
     })
+}
+
+/// What a resource is called by who is asked: agents of other protocols are listed here under
+/// resources that are made of their skills.
+fn skill(floor: &Floor, resource: &str, to: Whom) -> String {
+    let native = |world: &World| {
+        let Whom::Agent(id) = to else { return None };
+        let agent = world.agent(id)?;
+        let is_meant = |skill: &&Skill| record::resource(agent.home, &skill.name) == resource;
+        agent.skills.iter().find(is_meant).map(|skill| skill.name.clone())
+    };
+    floor.engine.look(native).unwrap_or_else(|| resource.to_owned())
 }
 
 /// The thing an id names, and the other party if the envelope is addressed.

@@ -4,11 +4,15 @@
 //! bare [`echo`] of the same bodies, by the same [`load`] client, on the same cores, in [`rounds`]
 //! that take turns, and the [`report`] compares what is left of the echo's rate with the goals.
 //! What is asked of the hub is for the scenarios: [`jobs`], [`discovery`], [`startup`], and for the
-//! relay [`send`], [`stored`], [`streams`], [`stalled`].
+//! relay [`send`], [`stored`], [`streams`], [`stalled`]. [`agora`] is measured next to the bare check
+//! of its signatures instead.
 
+pub mod agora;
 mod correspondent;
+mod cpu;
 pub mod discovery;
 pub mod echo;
+mod envelopes;
 mod events;
 mod hub;
 mod inbox;
@@ -29,6 +33,7 @@ pub mod stalled;
 pub mod startup;
 pub mod stored;
 pub mod streams;
+mod verify;
 mod wire;
 
 #[cfg(test)]

@@ -103,8 +103,13 @@ impl Reserved {
     }
 
     /// Writes the key, for good.
-    pub fn fill(mut self, keys: &KeyFile) -> io::Result<()> {
-        self.file.write_all(keys.text().as_bytes())?;
+    pub fn fill(self, keys: &KeyFile) -> io::Result<()> {
+        self.write(&keys.text())
+    }
+
+    /// Writes a text that holds a key of another kind, for good.
+    pub fn write(mut self, text: &str) -> io::Result<()> {
+        self.file.write_all(text.as_bytes())?;
         self.file.sync_all()?;
         self.filled = true;
         Ok(())

@@ -8,6 +8,7 @@ mod completions;
 mod config;
 mod demo_agents;
 mod dev;
+mod key;
 mod key_file;
 mod msg;
 mod openapi;
@@ -47,6 +48,8 @@ enum Verb {
     Agent(agent::Args),
     /// Send, hear and look up messages
     Msg(msg::Args),
+    /// Make agora keys, and sign and check envelopes with them
+    Key(key::Args),
     /// Look after accounts
     Wallet(wallet::Args),
     /// Recount every promise of a stopped or running hub's data directory
@@ -67,6 +70,7 @@ pub fn run(line: Line) -> ExitCode {
         Verb::Config(args) => config::run(args),
         Verb::Agent(args) => agent::run(&args),
         Verb::Msg(args) => msg::run(&args),
+        Verb::Key(args) => key::run(&args),
         Verb::Wallet(args) => wallet::run(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Bench(args) => bench::run(args),
@@ -110,6 +114,15 @@ mod tests {
             "rialto msg tail --explicit-ack --from-start --count 3 --json",
             "rialto msg history --since 2026-03-20T10:00:00Z --after 0 --limit 5",
             "rialto wallet balance acme --key-file f --json",
+            "rialto key new --out f --json",
+            "rialto key show --data d",
+            "rialto key show --key-file f",
+            "rialto key did -16JdwMd27WniKVDqmTOdlgau3DQAFkV3Oy3N4L1rYA --json",
+            "rialto key sign --key-file f envelope.json",
+            "rialto key sign --type request --payload {} --to 3-16JdwMd27WniKVDqmTOdlgau3DQAFkV3Oy3N4L1rY",
+            "rialto key verify --now 2024-01-01T00:00:00Z --window 60s -",
+            "rialto key canonical",
+            "rialto key hello --hub http://h --name n --inbox",
         ] {
             parsed(line).unwrap_or_else(|error| panic!("{line}: {error}"));
         }
@@ -122,6 +135,14 @@ mod tests {
             "rialto msg send --to bob --turn x Hello!",
             "rialto msg tail --count 0",
             "rialto msg history --limit 0",
+            "rialto key",
+            "rialto key did",
+            "rialto key show --key-file f --data d",
+            "rialto key sign --type DEBATE",
+            "rialto key sign --payload {} f",
+            "rialto key sign --type STATUS --to me",
+            "rialto key verify --now yesterday",
+            "rialto key verify --window 60",
         ] {
             assert!(parsed(line).is_err(), "{line}");
         }

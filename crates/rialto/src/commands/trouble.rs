@@ -74,6 +74,8 @@ fn next(error: &CallError) -> Option<String> {
         CallError::Unreadable(_) => format!("is it the right server? {elsewhere}"),
         CallError::Refused { status, code, hint, retry_after, .. } => {
             match (*status, code.as_str()) {
+                // agora has no keys to show; what was wrong with an envelope is for the hub to say.
+                (_, code) if code.starts_with("ERROR ") && retry_after.is_none() => return None,
                 (401, _) => "give a valid key with --key-file or RIALTO_KEY".to_owned(),
                 // Why a key does not fit is for the hub to say.
                 (403, _) if hint.is_some() => return None,

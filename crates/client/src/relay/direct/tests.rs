@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::*;
 use crate::relay::WebhookSecret;
 use crate::relay::letter::Draft;
-use crate::relay::testing::{Stage, answer};
+use crate::testing::{Stage, answer};
 
 type Heard = Arc<Mutex<Vec<Received>>>;
 

@@ -1,8 +1,8 @@
 use rialto_protocols::relay::discovery::Paths;
 
 use crate::CallError;
-use crate::relay::testing::{Stage, answer, failure, success};
 use crate::relay::{Key, Server};
+use crate::testing::{Stage, answer, failure, success};
 
 async fn found(document: Vec<u8>) -> Result<Server, CallError> {
     let stage = Stage::new(move |_, _| document.clone()).await;

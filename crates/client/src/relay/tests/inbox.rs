@@ -1,6 +1,6 @@
 use crate::CallError;
-use crate::relay::testing::{Heard, Stage, failure, stream, success};
 use crate::relay::{Inbox, Key, Listen, Message, Server};
+use crate::testing::{Heard, Stage, failure, stream, success};
 
 const CONNECTED: &str =
     "retry: 1\nid: 41\nevent: connected\ndata: {\"agent_id\":\"me@chorus\"}\n\n";

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use crate::CallError;
-use crate::relay::testing::{Stage, answer, failure, stream, success};
 use crate::relay::{
     Answered, Draft, Letter, Order, Outcome, Retry, Said, Sent, Server, Word, Words,
 };
+use crate::testing::{Stage, answer, failure, stream, success};
 
 const FAILED: &str = r#"{"delivery":"failed","error_code":"ERR_AGENT_UNREACHABLE","detail":"refused","trace_id":"t"}"#;
 

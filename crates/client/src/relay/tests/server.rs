@@ -1,8 +1,8 @@
 use serde_json::Value;
 
 use crate::CallError;
-use crate::relay::testing::{Stage, answer, failure, success};
 use crate::relay::{Acked, Announcement, Filter, Key, Server, Span};
+use crate::testing::{Stage, answer, failure, success};
 
 #[tokio::test]
 async fn an_agent_registers_and_keeps_what_it_is_given() {

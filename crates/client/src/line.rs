@@ -8,8 +8,8 @@ use std::time::Duration;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use url::{Origin, Url};
 
-use super::key::Key;
 use crate::call::{CallError, refused, retry_after};
+use crate::key::Key;
 
 /// The longest wait for a connection.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
@@ -29,9 +29,14 @@ pub(super) struct Line {
 impl Line {
     /// A line to the origin of `url`.
     pub(super) fn new(url: &Url) -> Result<Self, CallError> {
+        Self::silent_for(url, SILENCE_MAX)
+    }
+
+    /// The same to somebody who may be silent for longer.
+    pub(super) fn silent_for(url: &Url, silence: Duration) -> Result<Self, CallError> {
         let built = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIME_MAX)
-            .read_timeout(SILENCE_MAX)
+            .read_timeout(silence)
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .build();

@@ -1,0 +1,153 @@
+//! An agent at a server: it sends what it signs, as often as it takes, and counts once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rialto_protocols::agora::Kind;
+use rialto_protocols::kit::ed25519::PublicKey;
+use tokio::sync::Mutex;
+use tokio::time::sleep;
+
+use super::answer::{Answered, Posted};
+use super::hello::{Profile, Welcomed};
+use super::identity::{Identity, fresh_id};
+use super::incoming::Reader;
+use super::retry;
+use super::sealed::Sealed;
+use super::server::Server;
+use super::token::Token;
+use crate::call::CallError;
+use crate::clock;
+use crate::key::Key;
+use crate::retry::Retry;
+
+/// How often a HELLO is said anew when its answer was lost, and the token with it.
+const HELLOS_MAX: usize = 3;
+
+/// An identity at a server.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    identity: Identity,
+    server: Server,
+    retry: Retry,
+    token: Arc<Mutex<Option<Token>>>,
+}
+
+impl Agent {
+    /// This identity at that server. Nothing is sent yet.
+    pub fn new(identity: Identity, server: Server) -> Self {
+        Self { identity, server, retry: Retry::default(), token: Arc::default() }
+    }
+
+    /// The same with more or less patience when sending.
+    pub fn with_retry(&self, retry: Retry) -> Self {
+        Self { retry, ..self.clone() }
+    }
+
+    /// Who this is.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Where it is.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Sends an envelope. What can pass is tried again with the same envelope, which is signed anew
+    /// under its id when it grows old. Nothing happens twice: if an answer was lost and the envelope
+    /// has grown old meanwhile, the hub refuses the new one with 400 because it took the first.
+    pub async fn send(&self, sealed: Sealed) -> Result<Answered, CallError> {
+        self.send_and_wait(sealed, Duration::ZERO).await
+    }
+
+    /// The same, and waits at the server up to 30 seconds for the answer to a REQUEST or ACCEPT.
+    pub async fn send_and_wait(
+        &self,
+        sealed: Sealed,
+        wait: Duration,
+    ) -> Result<Answered, CallError> {
+        let id = sealed.id.clone();
+        let posted = self.deliver(sealed, None, wait).await?.1;
+        posted.read(&id, clock::now(), self.reader())
+    }
+
+    /// Signs something for an agent and sends it to the agent's own address.
+    pub async fn send_to(
+        &self,
+        to: PublicKey,
+        kind: Kind,
+        payload: &str,
+    ) -> Result<Answered, CallError> {
+        let sealed = self.identity.seal(kind, payload, Some(to))?;
+        let id = sealed.id.clone();
+        let posted = self.deliver(sealed, Some(to), Duration::ZERO).await?.1;
+        posted.read(&id, clock::now(), self.reader())
+    }
+
+    /// Says HELLO to the server, and keeps the inbox token if it was asked for one.
+    pub async fn hello(&self, profile: &Profile, inbox: bool) -> Result<Welcomed, CallError> {
+        for _ in 0..HELLOS_MAX {
+            let nonce = fresh_id()?;
+            let payload = profile.payload(&nonce, inbox);
+            let sealed = self.identity.seal(Kind::Hello, &payload, Some(self.server.key()))?;
+            let (sealed, posted) = self.deliver(sealed, None, Duration::ZERO).await?;
+            let welcomed =
+                Welcomed::read(&posted.text, &sealed, &nonce, clock::now(), self.reader())?;
+            if inbox && welcomed.token.is_none() {
+                // The first answer to this HELLO was lost, and only the first has a token (R69).
+                continue;
+            }
+            if let Some(token) = &welcomed.token {
+                *self.token.lock().await = Some(token.clone());
+            }
+            return Ok(welcomed);
+        }
+        Err(CallError::Unreadable("it gives no inbox token; a peer has none".to_owned()))
+    }
+
+    /// A token that works for a while: the one there is, or a new one by a new HELLO.
+    pub(super) async fn token(&self) -> Result<Key, CallError> {
+        let kept = self.token.lock().await.clone();
+        if let Some(token) = kept.filter(|token| token.works(clock::now())) {
+            return Ok(token.key);
+        }
+        let welcomed = self.hello(&Profile::default(), true).await?;
+        let token = welcomed.token.map(|token| token.key);
+        token.ok_or_else(|| CallError::Unreadable("it gives no inbox token".to_owned()))
+    }
+
+    /// Forgets a token that was refused, so that the next use gets a new one.
+    pub(super) async fn forget_token(&self, refused: &Key) {
+        let mut kept = self.token.lock().await;
+        if kept.as_ref().is_some_and(|token| token.key == *refused) {
+            *kept = None;
+        }
+    }
+
+    /// Whose word counts for this agent.
+    pub(super) fn reader(&self) -> Reader {
+        Reader { me: self.identity.key(), hub: self.server.key(), window: self.server.window() }
+    }
+
+    pub(super) async fn deliver(
+        &self,
+        mut sealed: Sealed,
+        to: Option<PublicKey>,
+        wait: Duration,
+    ) -> Result<(Sealed, Posted), CallError> {
+        let mut tries = 1;
+        loop {
+            if retry::is_aging(sealed.timestamp, clock::now(), self.server.window()) {
+                sealed = self.identity.seal_again(&sealed)?;
+            }
+            let error = match self.server.post(sealed.as_str(), to, wait).await {
+                Ok(posted) => return Ok((sealed, posted)),
+                Err(error) => error,
+            };
+            let Some(pause) = retry::wait(&self.retry, tries, &error) else { return Err(error) };
+            sleep(pause).await;
+            tries += 1;
+        }
+    }
+}

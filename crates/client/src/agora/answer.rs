@@ -1,0 +1,123 @@
+//! What comes back when an envelope is posted: the server's own word, or somebody's answer.
+
+use std::time::Duration;
+
+use reqwest::{RequestBuilder, StatusCode};
+use rialto_core::time::Timestamp;
+use rialto_protocols::agora::thread::State;
+use rialto_protocols::agora::{BODY_MAX, Envelope, Kind, envelope};
+use rialto_protocols::kit::ed25519::PublicKey;
+
+use super::incoming::{Incoming, NotTrusted, Reader};
+use super::said::Said;
+use crate::call::{CallError, refused, retry_after};
+use crate::line;
+
+/// An answer is an envelope, and at most this much longer than the longest.
+const ANSWER_BYTES_MAX: usize = BODY_MAX + (64 << 10);
+
+/// What a server said to an envelope.
+#[derive(Clone, Debug)]
+pub enum Answered {
+    /// It took it.
+    Accepted(Accepted),
+    /// Somebody answered while we waited.
+    By(Box<Incoming>),
+}
+
+/// That a server took an envelope.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Accepted {
+    /// The envelope.
+    pub message_id: Option<String>,
+    /// The request it belongs to.
+    pub request_id: Option<String>,
+    /// How that request stands.
+    pub state: Option<State>,
+    /// The hub's own id of a job that was opened (header `Rialto-Job`).
+    pub job: Option<String>,
+}
+
+/// The body of a good answer.
+#[derive(Debug)]
+pub(super) struct Posted {
+    pub(super) text: String,
+    pub(super) job: Option<String>,
+}
+
+impl Posted {
+    pub(super) async fn ask(request: RequestBuilder) -> Result<Self, CallError> {
+        let mut answer = line::send(request).await?;
+        let (status, after) = (answer.status(), retry_after(answer.headers()));
+        let job = answer.headers().get("rialto-job").and_then(|job| job.to_str().ok());
+        let job = job.map(str::to_owned);
+        let body = line::body(&mut answer, ANSWER_BYTES_MAX).await?;
+        if !status.is_success() {
+            return Err(refusal(status, after, &body));
+        }
+        let wrong = |_| CallError::Unreadable("it is no text".to_owned());
+        Ok(Self { text: String::from_utf8(body).map_err(wrong)?, job })
+    }
+
+    /// What the answer to an envelope with this id says.
+    pub(super) fn read(
+        self,
+        id: &str,
+        now: Timestamp,
+        reader: Reader,
+    ) -> Result<Answered, CallError> {
+        let incoming = match Incoming::fresh(&self.text, now, reader) {
+            Ok(incoming) => incoming,
+            // Somebody's answer to an envelope that is sent again may be old by now. Only the inbox
+            // has the receipt that makes it good.
+            Err(NotTrusted::Envelope(_)) if is_of_another(&self.text, reader.hub) => {
+                let accepted = Accepted { message_id: Some(id.to_owned()), ..Accepted::default() };
+                return Ok(Answered::Accepted(Accepted { job: self.job, ..accepted }));
+            }
+            Err(why) => return Err(CallError::Unreadable(why.to_string())),
+        };
+        match incoming.said {
+            Said::Notice { status, message_id, request_id, state }
+                if incoming.sender == reader.hub && status == "accepted" =>
+            {
+                if message_id.as_deref().is_some_and(|named| named != id) {
+                    return Err(CallError::Unreadable("it is about another message".to_owned()));
+                }
+                Ok(Answered::Accepted(Accepted { message_id, request_id, state, job: self.job }))
+            }
+            _ => Ok(Answered::By(Box::new(incoming))),
+        }
+    }
+}
+
+/// Whether an envelope says it answers for somebody who is not the server.
+fn is_of_another(text: &str, hub: PublicKey) -> bool {
+    let Ok(json) = envelope::parse(text.as_bytes()) else { return false };
+    Envelope::read(&json).is_ok_and(|envelope| {
+        let answers = matches!(envelope.kind, Kind::Offer | Kind::Result | Kind::Error);
+        answers && envelope.sender != hub
+    })
+}
+
+/// What an answer refuses: an ERROR of this protocol, or whatever stands between.
+pub(super) fn refusal(status: StatusCode, after: Option<Duration>, body: &[u8]) -> CallError {
+    let Some(Said::Error { number, message, retryable, retry_after_seconds, hint, .. }) =
+        error(body)
+    else {
+        return refused(status, after, &String::from_utf8_lossy(body));
+    };
+    CallError::Refused {
+        status: status.as_u16(),
+        code: format!("ERROR {number}"),
+        message,
+        retryable: retryable.unwrap_or(false),
+        hint,
+        retry_after: after.or(retry_after_seconds.map(Duration::from_secs)),
+    }
+}
+
+fn error(body: &[u8]) -> Option<Said> {
+    let json = envelope::parse(body).ok()?;
+    let envelope = Envelope::read(&json).ok()?;
+    Said::read(&envelope).ok().filter(|_| envelope.kind == Kind::Error)
+}

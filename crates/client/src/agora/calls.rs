@@ -1,0 +1,133 @@
+//! The words of a negotiation, each one call: ask, offer, accept, deliver, give up, tell.
+
+use std::time::Duration;
+
+use rialto_core::money::Credits;
+use rialto_core::time::Millis;
+use rialto_protocols::agora::payload::result::Status;
+use rialto_protocols::agora::payload::{self, Accept, Heard, Mood, Output};
+use rialto_protocols::agora::{Code, Kind};
+use rialto_protocols::kit::ed25519::PublicKey;
+
+use super::agent::Agent;
+use super::answer::{Accepted, Answered};
+use super::hello::{self, Skill};
+use super::object;
+use super::order::Order;
+use super::sealed::Sealed;
+use crate::call::CallError;
+
+impl Agent {
+    /// Signs a REQUEST without sending it, so that its id is known before.
+    pub fn draw_up(&self, order: &Order) -> Result<Sealed, CallError> {
+        self.identity().seal(Kind::Request, &order.payload()?, order.recipient())
+    }
+
+    /// Asks for work and waits at the server for the first answer, if that is wanted. Says the id of
+    /// the request as well.
+    pub async fn request(
+        &self,
+        order: &Order,
+        wait: Duration,
+    ) -> Result<(String, Answered), CallError> {
+        let sealed = self.draw_up(order)?;
+        let id = sealed.id.clone();
+        Ok((id, self.send_and_wait(sealed, wait).await?))
+    }
+
+    /// Offers terms for a request; says the id of the offer.
+    pub async fn offer(
+        &self,
+        to: PublicKey,
+        request_id: &str,
+        cost: Credits,
+        ttl: Millis,
+        eta: Millis,
+    ) -> Result<String, CallError> {
+        let payload = payload::Offer { request_id, cost, ttl, eta }.write();
+        let sealed = self.identity().seal(Kind::Offer, &payload, Some(to))?;
+        let id = sealed.id.clone();
+        self.send(sealed).await.map(|_| id)
+    }
+
+    /// Takes an offer, and waits at the server for the first answer if that is wanted.
+    pub async fn accept(
+        &self,
+        to: PublicKey,
+        offer_id: &str,
+        payment_proof: Option<&str>,
+        wait: Duration,
+    ) -> Result<Answered, CallError> {
+        let payload = Accept { offer_id, payment_proof }.write();
+        let sealed = self.identity().seal(Kind::Accept, &payload, Some(to))?;
+        self.send_and_wait(sealed, wait).await
+    }
+
+    /// Delivers the whole of some work: JSON text of an object.
+    pub async fn result(
+        &self,
+        to: PublicKey,
+        request_id: &str,
+        data: &str,
+    ) -> Result<Accepted, CallError> {
+        self.output(to, Output { request_id, status: Status::Success, data }).await
+    }
+
+    /// Delivers a part of some work. With `last` no more will come, and that is all there is.
+    pub async fn partial(
+        &self,
+        to: PublicKey,
+        request_id: &str,
+        data: &str,
+        last: bool,
+    ) -> Result<Accepted, CallError> {
+        let status = if last { Status::LastPartial } else { Status::Partial };
+        self.output(to, Output { request_id, status, data }).await
+    }
+
+    /// Says that work will not be done; from who asked for it, that it is no longer wanted.
+    pub async fn error(
+        &self,
+        to: Option<PublicKey>,
+        request_id: Option<&str>,
+        code: Code,
+        message: &str,
+    ) -> Result<Accepted, CallError> {
+        let payload = payload::Failed {
+            number: i64::from(code.number()),
+            message,
+            request_id,
+            retryable: None,
+            hint: None,
+        };
+        self.tell(Kind::Error, &payload.write(), to).await
+    }
+
+    /// Tells the server how this agent is doing, and what it can do from now on.
+    pub async fn status(
+        &self,
+        mood: Mood,
+        skills: Option<&[Skill]>,
+    ) -> Result<Accepted, CallError> {
+        let capabilities = skills.map(hello::listed);
+        let payload = Heard { status: Some(mood), capabilities }.write();
+        self.tell(Kind::Status, &payload, Some(self.server().key())).await
+    }
+
+    async fn output(&self, to: PublicKey, output: Output<'_>) -> Result<Accepted, CallError> {
+        object::check("data", output.data)?;
+        self.tell(Kind::Result, &output.write(), Some(to)).await
+    }
+
+    async fn tell(
+        &self,
+        kind: Kind,
+        payload: &str,
+        to: Option<PublicKey>,
+    ) -> Result<Accepted, CallError> {
+        match self.send(self.identity().seal(kind, payload, to)?).await? {
+            Answered::Accepted(accepted) => Ok(accepted),
+            Answered::By(_) => Ok(Accepted::default()),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! From agent to agent, without a hub: each knows where the other listens.
+//!
+//! A peer answers an envelope with an envelope: HELLO with WELCOME, REQUEST with OFFER, RESULT or
+//! ERROR, ACCEPT with RESULT or ERROR, everything else with STATUS. The rules are the hub's, but
+//! that its memory of ids is as long as the window and that nobody holds money.
+
+mod desk;
+mod memory;
+mod offers;
+mod serve;
+
+use std::time::Duration;
+
+use rialto_protocols::agora::payload::result::Status;
+use rialto_protocols::kit::ed25519::PublicKey;
+use tokio::time::Instant;
+
+use super::agent::Agent;
+use super::answer::Answered;
+use super::hello::{Profile, Welcomed};
+use super::identity::Identity;
+use super::incoming::Incoming;
+use super::negotiation::Proposal;
+use super::order::Order;
+use super::outcome::{Outcome, Work};
+use super::said::Said;
+use super::server::Server;
+use crate::call::CallError;
+
+pub use serve::serve;
+
+/// How long an answer may take where an order does not say so.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// What the way there and back may take besides the work.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Another agent, known by where it listens.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    agent: Agent,
+}
+
+/// Asks the agent at a URL for work and takes its offer if `agree` says so. A refusal of the peer is
+/// an error of the call; parts of a work do not come this way.
+pub async fn request(
+    url: &str,
+    identity: Identity,
+    order: &Order,
+    agree: impl FnOnce(&Proposal) -> bool,
+) -> Result<Outcome, CallError> {
+    let patience = order.time_limit().unwrap_or(PATIENCE) + GRACE;
+    Peer::find(url, identity, patience).await?.ask(order, agree).await
+}
+
+impl Peer {
+    /// Asks who listens at a URL; its answers may take as long as `patience`.
+    pub async fn find(
+        url: &str,
+        identity: Identity,
+        patience: Duration,
+    ) -> Result<Self, CallError> {
+        let server = Server::find(url, Some(patience)).await?;
+        Ok(Self { agent: Agent::new(identity, server) })
+    }
+
+    /// Who it is. It says so itself: compare it with what you know.
+    pub fn key(&self) -> PublicKey {
+        self.agent.server().key()
+    }
+
+    /// Says HELLO; the WELCOME proves that the peer has its key.
+    pub async fn hello(&self, profile: &Profile) -> Result<Welcomed, CallError> {
+        self.agent.hello(profile, false).await
+    }
+
+    /// Asks for work, and takes an offer if `agree` says so.
+    pub async fn ask(
+        &self,
+        order: &Order,
+        agree: impl FnOnce(&Proposal) -> bool,
+    ) -> Result<Outcome, CallError> {
+        let sealed = self.agent.draw_up(&order.clone().to(self.key()))?;
+        let id = sealed.id.clone();
+        let answer = self.answered(&id, self.agent.send(sealed).await?)?;
+        let Said::Offer { cost, ttl, eta, .. } = answer.said else {
+            return finished(answer, id, None);
+        };
+        let until = Instant::now() + Duration::from_millis(ttl.0.unsigned_abs());
+        let offer_id = answer.id;
+        let offer = Proposal { offer_id, provider: self.key(), cost, eta, until };
+        if order.max().is_some_and(|max| offer.cost > max) || !agree(&offer) {
+            let why = "the offer was not taken";
+            let code = rialto_protocols::agora::Code::PaymentRequired;
+            // If this does not arrive, the offer runs out.
+            let _ = self.agent.error(Some(self.key()), Some(&id), code, why).await;
+            return Ok(Outcome::NoDeal { request_id: id, offers: vec![offer] });
+        }
+        let accept = self.agent.accept(self.key(), &offer.offer_id, None, Duration::ZERO).await?;
+        finished(self.answered(&id, accept)?, id, Some(&offer))
+    }
+
+    /// The peer's own answer about our request.
+    fn answered(&self, id: &str, answered: Answered) -> Result<Box<Incoming>, CallError> {
+        let wrong = |why: &str| Err(CallError::Unreadable(why.to_owned()));
+        match answered {
+            Answered::Accepted(_) => wrong("the peer took the order and did not answer it"),
+            Answered::By(answer) if answer.sender != self.key() => {
+                wrong("the answer is not signed by the peer")
+            }
+            Answered::By(answer) if answer.said.request_id() != Some(id) => {
+                wrong("the answer is about another request")
+            }
+            Answered::By(answer) => Ok(answer),
+        }
+    }
+}
+
+fn finished(
+    answer: Box<Incoming>,
+    request_id: String,
+    offer: Option<&Proposal>,
+) -> Result<Outcome, CallError> {
+    let Said::Result { status, data, .. } = answer.said else {
+        return Err(CallError::Unreadable(format!("{} is no answer", answer.kind)));
+    };
+    let whole = status == Status::Success;
+    let (provider, cost) = (answer.sender, offer.map(|offer| offer.cost));
+    Ok(Outcome::Done(Work { request_id, provider, data, whole, cost }))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Where a peer listens: the hub's paths, as far as one agent has use for them.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::CONTENT_ENCODING;
+use http::request::Parts;
+use http::{HeaderMap, Method};
+use rialto_protocols::agora::about::About;
+use rialto_protocols::agora::{BODY_MAX, Code, Failure, VERSION, WINDOW};
+use rialto_protocols::kit::ed25519::PublicKey;
+use tokio::net::TcpListener;
+
+use super::desk::Desk;
+use crate::agora::handler::Handler;
+use crate::agora::identity::Identity;
+use crate::clock;
+use crate::endpoint::{self, Answer, NoBody};
+
+/// Where envelopes for one agent are posted; its key follows.
+const AGENTS: &str = "/agora/agents/";
+
+/// Answers envelopes at `/agora`, `/agora/envelopes` and `/agora/agents/{key}` of `listener` until
+/// `stop`; then what runs may finish.
+pub async fn serve<H: Handler>(
+    listener: TcpListener,
+    identity: Identity,
+    handler: Arc<H>,
+    stop: impl Future<Output = ()>,
+) {
+    let desk = Arc::new(Desk::new(identity, handler));
+    let answer = move |head: Parts, body: Result<Bytes, NoBody>| {
+        let desk = Arc::clone(&desk);
+        async move { route(&desk, &head, body).await }
+    };
+    endpoint::serve(listener, BODY_MAX, answer, stop).await;
+}
+
+async fn route<H: Handler>(
+    desk: &Arc<Desk<H>>,
+    head: &Parts,
+    body: Result<Bytes, NoBody>,
+) -> Answer {
+    let path = head.uri.path().trim_end_matches('/');
+    let to = match path {
+        "/agora" | "/agora/envelopes" => None,
+        _ => match path.strip_prefix(AGENTS).map(named) {
+            Some(Some(key)) => Some(key),
+            _ => return desk.refuse(&Failure::new(Code::NotFound, "nobody is at this path"), None),
+        },
+    };
+    if head.method == Method::GET && path == "/agora" {
+        return about(desk.identity());
+    }
+    if head.method != Method::POST {
+        let failure = Failure { http: 405, ..Failure::bad_request("envelopes come with POST") };
+        let allow = Some(if path == "/agora" { "GET, POST" } else { "POST" });
+        return Answer { allow, ..desk.refuse(&failure, None) };
+    }
+    match body {
+        Ok(_) if is_encoded(&head.headers) => desk.refuse(&Failure::encoded(), None),
+        Ok(body) => desk.answer(&body, to, clock::now()).await,
+        Err(NoBody::TooLong) => desk.refuse(&Failure::too_large(), None),
+        Err(NoBody::BrokeOff) => desk.refuse(&Failure::bad_request("the body broke off"), None),
+        Err(NoBody::TooSlow) => {
+            desk.refuse(&Failure::new(Code::Timeout, "the body took too long"), None)
+        }
+    }
+}
+
+/// The key of a path. Colons may come escaped; no key has anything else to escape.
+fn named(segment: &str) -> Option<PublicKey> {
+    PublicKey::parse(&segment.replace("%3A", ":").replace("%3a", ":")).ok()
+}
+
+fn is_encoded(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity")
+}
+
+/// Who is here, in the hub's words: to callers, a peer is a hub with one agent.
+fn about(identity: &Identity) -> Answer {
+    let endpoints = [("envelopes", "/agora/envelopes"), ("agents", "/agora/agents")];
+    let about = About {
+        protocol: VERSION.to_owned(),
+        hub: identity.did().to_owned(),
+        window_ms: WINDOW.0,
+        endpoints: endpoints.map(|(name, path)| (name.to_owned(), path.to_owned())).into(),
+    };
+    let body = serde_json::to_vec(&about).unwrap_or_default();
+    Answer { status: 200, body, ..Answer::default() }
+}

@@ -1,0 +1,215 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rialto_core::money::Credits;
+use rialto_core::time::{Millis, Timestamp};
+use rialto_protocols::agora::{BODY_MAX, Code, Envelope, Kind, envelope, prove};
+use rialto_protocols::kit::ed25519::PublicKey;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::agora::handler::{Broken, Handler, Job, Progress, Terms};
+use crate::agora::seed::Seed;
+use crate::clock;
+
+const FIVE: Credits = Credits::from_micros(5_000_000);
+
+/// Tells the time for nothing, searches for five credits, and breaks when asked to.
+#[derive(Default)]
+struct Clerk {
+    works: AtomicUsize,
+}
+
+impl Handler for Clerk {
+    async fn terms(&self, job: &Job) -> Terms {
+        match job.resource.as_str() {
+            "agora:time:v1" | "break" | "panic" | "nonsense" | "slow" => Terms::Work,
+            "agora:search:v1" => {
+                Terms::Offer { cost: FIVE, ttl: Duration::from_secs(60), eta: Duration::ZERO }
+            }
+            other => Terms::unsupported(other),
+        }
+    }
+
+    async fn work(&self, job: Job, progress: Progress) -> Result<String, Broken> {
+        self.works.fetch_add(1, Ordering::SeqCst);
+        progress.part("{}").await.expect("parts are dropped");
+        match job.resource.as_str() {
+            "break" => Err(Broken::new(Code::Internal, "it is broken")),
+            "panic" => panic!("on purpose"),
+            "nonsense" => Ok("[]".to_owned()),
+            "slow" => std::future::pending().await,
+            _ => Ok(format!(r#"{{"asked":{}}}"#, job.params)),
+        }
+    }
+}
+
+struct Stand {
+    url: String,
+    clerk: Arc<Clerk>,
+    key: PublicKey,
+    _stop: oneshot::Sender<()>,
+}
+
+fn identity(byte: u8) -> Identity {
+    Identity::new(&Seed::from_bytes([byte; 32]))
+}
+
+async fn stand() -> Stand {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let (clerk, (stop, stopped)) = (Arc::new(Clerk::default()), oneshot::channel());
+    let server = serve(listener, identity(9), Arc::clone(&clerk), async {
+        let _ = stopped.await;
+    });
+    tokio::spawn(server);
+    Stand { url, clerk, key: identity(9).key(), _stop: stop }
+}
+
+/// Posts a body and reads the answer, which is signed by the stand whatever it says.
+async fn post(stand: &Stand, path: &str, body: impl Into<reqwest::Body>) -> (u16, Kind, String) {
+    let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let answer = client.post(format!("{}{path}", stand.url)).body(body).send().await;
+    let answer = answer.expect("an answer");
+    let (status, text) = (answer.status().as_u16(), answer.text().await.expect("text"));
+    let json = envelope::parse(text.as_bytes()).expect("JSON");
+    let read = Envelope::read(&json).expect("an envelope");
+    let proof = prove(&read, clock::now(), Millis::seconds(60)).expect("signed");
+    assert_eq!(proof.key, stand.key);
+    (status, read.kind, text.clone())
+}
+
+async fn ask(stand: &Stand, order: &Order) -> Result<Outcome, CallError> {
+    request(&stand.url, identity(1), order, |_| true).await
+}
+
+fn status(error: CallError) -> u16 {
+    match error {
+        CallError::Refused { status, .. } => status,
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn two_agents_greet_and_work_without_a_hub() {
+    let stand = stand().await;
+    let peer = Peer::find(&stand.url, identity(1), PATIENCE).await.expect("a peer");
+    assert_eq!(peer.key(), stand.key);
+    let welcomed = peer.hello(&Profile::default()).await.expect("welcome");
+    assert_eq!(welcomed.hub, stand.key.did());
+    let order = Order::new("agora:time:v1", r#"{"n":1.0}"#);
+    let Outcome::Done(work) = peer.ask(&order, |_| false).await.expect("done") else {
+        panic!("not done")
+    };
+    assert_eq!((work.data.as_str(), work.cost, work.whole), (r#"{"asked":{"n":1.0}}"#, None, true));
+}
+
+#[tokio::test]
+async fn an_offer_is_taken_or_left() {
+    let stand = stand().await;
+    let order = Order::new("agora:search:v1", "{}").budget(FIVE);
+    let Outcome::Done(work) = ask(&stand, &order).await.expect("done") else { panic!("not done") };
+    assert_eq!((work.provider, work.cost), (stand.key, Some(FIVE)));
+    let left = request(&stand.url, identity(1), &order, |offer| offer.cost < FIVE).await;
+    assert!(matches!(left, Ok(Outcome::NoDeal { offers, .. }) if offers.len() == 1));
+    assert_eq!(stand.clerk.works.load(Ordering::SeqCst), 1);
+    let poor = Order::new("agora:search:v1", "{}").budget(Credits::from_micros(4_999_999));
+    assert_eq!(status(ask(&stand, &poor).await.expect_err("too little")), 402);
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_is_told_with_its_code() {
+    let stand = stand().await;
+    let slow = Order::new("slow", "{}").timeout(Duration::from_millis(50));
+    for (order, wanted) in [
+        (Order::new("unknown", "{}"), 404),
+        (Order::new("break", "{}"), 500),
+        (Order::new("panic", "{}"), 500),
+        (Order::new("nonsense", "{}"), 500),
+        (slow, 408),
+    ] {
+        assert_eq!(status(ask(&stand, &order).await.expect_err("refused")), wanted, "{order:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_same_envelope_is_answered_alike_and_done_once() {
+    let stand = stand().await;
+    let me = identity(1);
+    let payload = Order::new("agora:time:v1", "{}").payload().expect("an order");
+    let sealed = me.seal(Kind::Request, &payload, Some(stand.key)).expect("sealed");
+    let body = || sealed.as_str().to_owned();
+    let (one, two) =
+        tokio::join!(post(&stand, "/agora", body()), post(&stand, "/agora/envelopes", body()));
+    assert_eq!((one.0, one.1), (200, Kind::Result));
+    assert_eq!(one, two);
+    let by_key = format!("/agora/agents/{}", stand.key.did().replace(':', "%3A"));
+    assert_eq!(post(&stand, &by_key, body()).await, one);
+    assert_eq!(stand.clerk.works.load(Ordering::SeqCst), 1);
+    let other = me.seal_as(&sealed.id, clock::now(), Kind::Request, &payload, None);
+    let other = other.expect("sealed").as_str().to_owned();
+    assert_eq!(post(&stand, "/agora", other).await.0, 400);
+}
+
+#[tokio::test]
+async fn strangers_latecomers_and_forgers_are_refused() {
+    let stand = stand().await;
+    let (me, now) = (identity(1), clock::now());
+    let time = Order::new("agora:time:v1", "{}").payload().expect("an order");
+    let seal = |at: Timestamp, kind, payload: &str, to: Option<PublicKey>| {
+        let sealed = me.seal_as(&at.0.to_string(), at, kind, payload, to).expect("sealed");
+        sealed.as_str().to_owned()
+    };
+    let fresh = seal(now, Kind::Request, &time, None);
+    let other = identity(2).key();
+    let before = Timestamp(now.0 - 70_000);
+    let at = |n: i64| Timestamp(now.0 - n);
+    let elsewhere = format!("/agora/agents/{}", other.did());
+    for (path, body, wanted) in [
+        ("/agora", "{".to_owned(), 400),
+        ("/agora", fresh.replace("agora:time", "agora:tame"), 401),
+        ("/agora", fresh.replace("\"agora/1.0\"", "\"agora/2.0\""), 400),
+        ("/agora", seal(before, Kind::Request, &time, None), 401),
+        ("/agora", seal(at(1), Kind::Request, &time, Some(other)), 404),
+        (&elsewhere, seal(at(2), Kind::Request, &time, None), 404),
+        (&elsewhere, seal(at(3), Kind::Request, &time, Some(stand.key)), 400),
+        ("/agora", seal(at(4), Kind::Request, r#"{"params":{}}"#, None), 400),
+        ("/agora", seal(at(5), Kind::Accept, r#"{"offer_id":"o"}"#, None), 401),
+        (
+            "/agora",
+            seal(at(6), Kind::Result, r#"{"request_id":"r","status":"success","data":{}}"#, None),
+            401,
+        ),
+        (
+            "/agora",
+            seal(at(7), Kind::Error, r#"{"code":500,"message":"x","request_id":"r"}"#, None),
+            401,
+        ),
+        ("/agora", " ".repeat(BODY_MAX + 1), 413),
+        ("/elsewhere", fresh.clone(), 404),
+    ] {
+        let shown: String = body.chars().take(200).collect();
+        let (status, kind, _) = post(&stand, path, body).await;
+        assert_eq!((status, kind), (wanted, Kind::Error), "{path} {shown}");
+    }
+    assert_eq!(stand.clerk.works.load(Ordering::SeqCst), 0);
+    let tell = seal(at(8), Kind::Status, r#"{"status":"idle"}"#, None);
+    assert_eq!(post(&stand, "/agora", tell).await.0, 202);
+}
+
+#[tokio::test]
+async fn an_offer_is_for_who_asked() {
+    let stand = stand().await;
+    let (me, you) = (identity(1), identity(2));
+    let payload = Order::new("agora:search:v1", "{}").payload().expect("an order");
+    let sealed = me.seal(Kind::Request, &payload, None).expect("sealed");
+    let (_, kind, offer) = post(&stand, "/agora", sealed.as_str().to_owned()).await;
+    assert_eq!(kind, Kind::Offer);
+    let offer: serde_json::Value = serde_json::from_str(&offer).expect("JSON");
+    let payload = format!(r#"{{"offer_id":{}}}"#, offer["id"]);
+    for (who, wanted) in [(&you, 401), (&me, 200), (&me, 400)] {
+        let sealed = who.seal(Kind::Accept, &payload, None).expect("sealed");
+        assert_eq!(post(&stand, "/agora", sealed.as_str().to_owned()).await.0, wanted);
+    }
+}

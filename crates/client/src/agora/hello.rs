@@ -1,0 +1,119 @@
+//! Saying HELLO: who is here, what it can do, and what the server answers.
+
+use rialto_core::money::Credits;
+use rialto_core::time::Timestamp;
+use rialto_protocols::agora::payload::{Capability, Hello, Welcome};
+use rialto_protocols::agora::{Envelope, Kind, envelope, prove};
+
+use super::incoming::Reader;
+use super::sealed::Sealed;
+use super::token::Token;
+use crate::call::CallError;
+use crate::key::Key;
+use crate::signature::WebhookSecret;
+
+/// What an agent tells about itself. What is left out stays as it was.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// What to call the agent.
+    pub name: Option<String>,
+    /// What it can do.
+    pub skills: Option<Vec<Skill>>,
+    /// Where the hub posts envelopes while no inbox is open.
+    pub endpoint: Option<String>,
+}
+
+/// One thing an agent can do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Skill {
+    /// Its name, such as `agora:search:v1`.
+    pub resource: String,
+    /// What it costs where nobody negotiates.
+    pub price: Option<Credits>,
+    /// What it is, for people.
+    pub description: Option<String>,
+}
+
+/// A WELCOME that proves to be the answer to our HELLO.
+#[derive(Clone, Debug)]
+pub struct Welcomed {
+    /// Who welcomed us, as did:key.
+    pub hub: String,
+    /// Until when the inbox can be read, if it was asked for.
+    pub inbox_until: Option<Timestamp>,
+    /// What the hub signs its calls to the endpoint with.
+    pub webhook_secret: Option<WebhookSecret>,
+    /// The WELCOME as it came, with its secrets.
+    pub raw: String,
+    pub(super) token: Option<Token>,
+}
+
+impl Skill {
+    /// A skill without a price.
+    pub fn new(resource: impl Into<String>) -> Self {
+        Self { resource: resource.into(), price: None, description: None }
+    }
+
+    /// The same at a price.
+    pub fn priced(self, price: Credits) -> Self {
+        Self { price: Some(price), ..self }
+    }
+
+    fn listed(&self) -> Capability<'_> {
+        let description = self.description.as_deref();
+        Capability { resource: &self.resource, price: self.price, description }
+    }
+}
+
+/// The members `capabilities` of these skills.
+pub(super) fn listed(skills: &[Skill]) -> Vec<Capability<'_>> {
+    skills.iter().map(Skill::listed).collect()
+}
+
+impl Profile {
+    /// The payload of a HELLO.
+    pub(super) fn payload(&self, nonce: &str, inbox: bool) -> String {
+        let capabilities = self.skills.as_deref().map(listed);
+        let (name, endpoint) = (self.name.as_deref(), self.endpoint.as_deref());
+        Hello { nonce: Some(nonce), name, capabilities, endpoint, inbox }.write()
+    }
+}
+
+impl Welcomed {
+    /// Reads the answer to a HELLO: the server's own, fresh, about this HELLO of ours.
+    pub(super) fn read(
+        text: &str,
+        hello: &Sealed,
+        nonce: &str,
+        now: Timestamp,
+        reader: Reader,
+    ) -> Result<Self, CallError> {
+        let wrong = |why: &str| CallError::Unreadable(format!("the WELCOME {why}"));
+        let refused = |failure: rialto_protocols::agora::Failure| wrong(&failure.message);
+        let json = envelope::parse(text.as_bytes()).map_err(refused)?;
+        let envelope = Envelope::read(&json).map_err(refused)?;
+        let proof = prove(&envelope, now, reader.window).map_err(refused)?;
+        if proof.key != reader.hub {
+            return Err(wrong("is not signed by the hub"));
+        }
+        if envelope.kind != Kind::Welcome || envelope.recipient.is_some_and(|to| to != reader.me) {
+            return Err(wrong("is none, or is for somebody else"));
+        }
+        let said = Welcome::read(envelope.payload).map_err(refused)?;
+        let me = reader.me.did();
+        let ours = said.nonce == Some(nonce)
+            && said.hello_id == Some(&hello.id)
+            && said.hello_sender == Some(&me);
+        if !ours {
+            return Err(wrong("is about another HELLO"));
+        }
+        let until = said.inbox_token_expires_at;
+        Ok(Self {
+            hub: proof.key.did(),
+            inbox_until: said.inbox_token.and(until),
+            webhook_secret: said.webhook_secret.and_then(WebhookSecret::read),
+            raw: text.to_owned(),
+            token: said.inbox_token.map(|token| Token { key: Key::new(token), until }),
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! An identity: a key that speaks. Whoever has it is the agent.
+
+use rialto_core::time::Timestamp;
+use rialto_protocols::agora::{Composer, Draft, Kind};
+use rialto_protocols::kit::ed25519::{PublicKey, SecretKey};
+
+use super::sealed::Sealed;
+use super::seed::Seed;
+use crate::call::CallError;
+use crate::clock;
+
+/// Somebody who can sign.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    composer: Composer,
+    secret: SecretKey,
+}
+
+impl Identity {
+    /// Whoever has this seed.
+    pub fn new(seed: &Seed) -> Self {
+        let secret = seed.key();
+        Self { composer: Composer::new(secret.clone()), secret }
+    }
+
+    /// The public key.
+    pub fn key(&self) -> PublicKey {
+        self.composer.key()
+    }
+
+    /// The public key as `did:key:z6Mk…`.
+    pub fn did(&self) -> &str {
+        self.composer.did()
+    }
+
+    pub(super) fn secret(&self) -> &SecretKey {
+        &self.secret
+    }
+
+    /// Signs a payload, JSON text of an object, now and under an id nobody has used.
+    pub fn seal(
+        &self,
+        kind: Kind,
+        payload: &str,
+        recipient: Option<PublicKey>,
+    ) -> Result<Sealed, CallError> {
+        self.seal_as(&fresh_id()?, clock::now(), kind, payload, recipient)
+    }
+
+    /// The same with an id and a time of the caller's. An id must not be used twice.
+    pub fn seal_as(
+        &self,
+        id: &str,
+        timestamp: Timestamp,
+        kind: Kind,
+        payload: &str,
+        recipient: Option<PublicKey>,
+    ) -> Result<Sealed, CallError> {
+        let draft = Draft { id, timestamp, kind, payload, recipient, bridge: None };
+        let signed = self.composer.sign(&draft).map_err(|bad| {
+            let hint = format!("the payload of {kind} is a JSON object; see {}", bad.field);
+            CallError::invalid(bad.message, Some(hint))
+        })?;
+        Ok(Sealed {
+            id: id.to_owned(),
+            kind,
+            recipient,
+            timestamp,
+            sha256: signed.sha256,
+            payload: payload.to_owned(),
+            text: signed.text,
+        })
+    }
+
+    /// The same message with a new time. It keeps its id, so that whoever has taken it already
+    /// refuses it rather than doing it twice.
+    pub fn seal_again(&self, old: &Sealed) -> Result<Sealed, CallError> {
+        self.seal_as(&old.id, clock::now(), old.kind, &old.payload, old.recipient)
+    }
+}
+
+/// A random UUID (version 4).
+pub(super) fn fresh_id() -> Result<String, CallError> {
+    let mut bytes = [0; 16];
+    match getrandom::fill(&mut bytes) {
+        Ok(()) => Ok(uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()),
+        Err(error) => Err(CallError::Unreadable(format!("no randomness: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rialto_core::time::Millis;
+    use rialto_protocols::agora::envelope::parse;
+    use rialto_protocols::agora::{Envelope, prove};
+
+    fn is_v4(id: &str) -> bool {
+        uuid::Uuid::parse_str(id).is_ok_and(|uuid| uuid.get_version_num() == 4)
+    }
+
+    #[test]
+    fn what_is_sealed_can_be_proven_and_has_a_name_of_its_own() {
+        let me = Identity::new(&Seed::from_bytes([1; 32]));
+        let you = Identity::new(&Seed::from_bytes([2; 32]));
+        let one = me.seal(Kind::Hello, r#"{"name":"é"}"#, Some(you.key())).expect("sealed");
+        let two = me.seal(Kind::Hello, "{}", None).expect("sealed");
+        assert!(is_v4(&one.id) && one.id != two.id);
+        let json = parse(one.as_str().as_bytes()).expect("JSON");
+        let envelope = Envelope::read(&json).expect("an envelope");
+        let proof = prove(&envelope, clock::now(), Millis::seconds(60)).expect("a proof");
+        assert_eq!((proof.key, proof.canonical_sha256), (me.key(), one.sha256));
+        assert_eq!(envelope.recipient, Some(you.key()));
+        let again = me.seal_again(&one).expect("sealed");
+        assert_eq!((again.id, again.payload), (one.id, one.payload));
+        let error = me.seal(Kind::Hello, "[]", None).expect_err("no object");
+        assert!(matches!(error, CallError::Refused { status: 400, .. }));
+    }
+}

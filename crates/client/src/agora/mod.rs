@@ -1,0 +1,66 @@
+//! agora, from the client's side: be a key, ask for work or do it; with a hub or from agent to agent.
+//!
+//! An [`Identity`] signs. A [`Server`] is found by its address, and an [`Agent`] is an identity at a
+//! server: it sends, waits, negotiates and serves. An [`Inbox`] brings what others sent, each
+//! envelope checked against the hub's receipt, however often the line breaks. [`direct`] needs no hub
+//! at all, [`push`] is for agents that a hub calls, and a [`Socket`] carries everything both ways.
+
+mod agent;
+mod answer;
+mod calls;
+pub mod direct;
+mod handler;
+mod hello;
+mod identity;
+mod inbox;
+mod incoming;
+mod negotiate;
+mod negotiation;
+mod object;
+mod order;
+mod outcome;
+pub mod push;
+mod reading;
+mod retry;
+mod said;
+mod sealed;
+mod seed;
+mod seen;
+mod serve;
+mod server;
+mod sign;
+mod socket;
+mod token;
+
+#[cfg(test)]
+mod tests;
+
+pub use agent::Agent;
+pub use answer::{Accepted, Answered};
+pub use handler::{Broken, Handler, Job, Progress, Terms};
+pub use hello::{Profile, Skill, Welcomed};
+pub use identity::Identity;
+pub use inbox::{Inbox, Listen, Trouble};
+pub use incoming::{Incoming, NotTrusted};
+pub use negotiation::{Negotiation, Proposal, cheapest};
+pub use order::Order;
+pub use outcome::{Failed, Outcome, Work};
+pub use reading::Page;
+pub use said::Said;
+pub use sealed::Sealed;
+pub use seed::Seed;
+pub use serve::{Mishap, Workplace};
+pub use server::Server;
+pub use sign::{canonical, to_be_signed};
+pub use socket::{Frame, Socket};
+
+pub use crate::retry::Retry;
+pub use crate::signature::WebhookSecret;
+pub use rialto_core::money::Credits;
+pub use rialto_core::time::{Millis, Timestamp};
+pub use rialto_protocols::agora::inbox::Acked;
+pub use rialto_protocols::agora::payload::Mood;
+pub use rialto_protocols::agora::payload::result::Status;
+pub use rialto_protocols::agora::thread::{State, Thread};
+pub use rialto_protocols::agora::{Code, Failure, Kind, directory};
+pub use rialto_protocols::kit::ed25519::PublicKey;

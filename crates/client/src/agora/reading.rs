@@ -1,0 +1,73 @@
+//! Reading with an inbox token: pages of the inbox, acknowledging, and how a request stands.
+
+use std::future::Future;
+
+use reqwest::Method;
+use rialto_protocols::agora::inbox::{Ack, Acked, Messages};
+use rialto_protocols::agora::thread::Thread;
+use serde_json::value::RawValue;
+
+use super::agent::Agent;
+use super::incoming::{Incoming, NotTrusted};
+use crate::call::CallError;
+use crate::key::Key;
+
+/// One page of an inbox.
+#[derive(Debug)]
+pub struct Page {
+    /// What waits, oldest first; what cannot be believed stands there as the reason why.
+    pub items: Vec<Result<Incoming, NotTrusted>>,
+    /// The position to go on after.
+    pub next_after: u64,
+}
+
+impl Agent {
+    /// A page of the inbox: what comes after a position, or what was never acknowledged.
+    pub async fn messages(&self, after: Option<u64>, limit: u32) -> Result<Page, CallError> {
+        let mut url = self.server().at(&["messages"]);
+        url.query_pairs_mut().append_pair("limit", &limit.to_string());
+        if let Some(after) = after {
+            url.query_pairs_mut().append_pair("after", &after.to_string());
+        }
+        let ask = |token| self.server().read(token, Method::GET, url.clone(), None);
+        let raw: Box<RawValue> = self.with_token(ask).await?;
+        let page: Messages<'_> = serde_json::from_str(raw.get())
+            .map_err(|error| CallError::Unreadable(error.to_string()))?;
+        let items = page.messages.iter().map(|item| {
+            let receipt = item.receipt.map(RawValue::get);
+            Incoming::vouched(item.envelope.get(), receipt, Some(item.position), self.reader())
+        });
+        Ok(Page { items: items.collect(), next_after: page.next_after })
+    }
+
+    /// Acknowledges everything up to a position: it does not come again.
+    pub async fn ack(&self, up_to: u64) -> Result<Acked, CallError> {
+        let url = self.server().at(&["inbox", "ack"]);
+        let body = serde_json::to_string(&Ack { up_to })
+            .map_err(|error| CallError::Unreadable(error.to_string()))?;
+        let ask = |token| self.server().read(token, Method::POST, url.clone(), Some(body.clone()));
+        self.with_token(ask).await
+    }
+
+    /// How a request stands, for those who are part of it.
+    pub async fn thread(&self, request_id: &str) -> Result<Thread, CallError> {
+        let url = self.server().at(&["requests", request_id]);
+        let ask = |token| self.server().read(token, Method::GET, url.clone(), None);
+        self.with_token(ask).await
+    }
+
+    /// Asks with a token, and once more with a new one if that is refused.
+    pub(super) async fn with_token<T, F>(&self, ask: impl Fn(Key) -> F) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<T, CallError>>,
+    {
+        let token = self.token().await?;
+        match ask(token.clone()).await {
+            Err(CallError::Refused { status: 401, .. }) => {
+                self.forget_token(&token).await;
+                ask(self.token().await?).await
+            }
+            answer => answer,
+        }
+    }
+}

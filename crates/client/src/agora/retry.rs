@@ -1,0 +1,91 @@
+//! When an envelope is sent again: when that can help, and cannot do harm.
+//!
+//! Ids make a repeated envelope harmless, so that one whose answer was lost is sent again as it is.
+
+use std::time::Duration;
+
+use rialto_core::time::{Millis, Timestamp};
+
+use crate::call::CallError;
+use crate::retry::{Retry, random};
+
+/// How long to wait before sending the same envelope again; `None` if that is not to be done.
+pub(super) fn wait(retry: &Retry, tries: u32, error: &CallError) -> Option<Duration> {
+    let at_least = hope(error)?;
+    let allowed = tries < retry.tries_max && at_least <= retry.longest;
+    allowed.then(|| retry.backoff(tries, random()).max(at_least))
+}
+
+/// The shortest wait after which the same envelope can succeed; `None` if it cannot.
+fn hope(error: &CallError) -> Option<Duration> {
+    match error {
+        CallError::Unreachable { .. } | CallError::TimedOut { .. } => Some(Duration::ZERO),
+        CallError::Refused { status: 429 | 502 | 503 | 504 | 507, retry_after, .. } => {
+            Some(retry_after.unwrap_or_default())
+        }
+        // The hub broke, and says itself whether asking again is safe. A 408 is retryable too, yet
+        // only as a new request.
+        CallError::Refused { status: 500, retryable: true, retry_after, .. } => {
+            Some(retry_after.unwrap_or_default())
+        }
+        _ => None,
+    }
+}
+
+/// Whether an envelope is so old that it could be refused for it before it arrives.
+pub(super) fn is_aging(signed: Timestamp, now: Timestamp, window: Millis) -> bool {
+    signed.0.abs_diff(now.0) > window.0.unsigned_abs() / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16, retryable: bool, after_s: Option<u64>) -> CallError {
+        CallError::Refused {
+            status,
+            code: format!("ERROR {status}"),
+            message: String::new(),
+            retryable,
+            hint: None,
+            retry_after: after_s.map(Duration::from_secs),
+        }
+    }
+
+    #[test]
+    fn only_what_can_pass_is_tried_again() {
+        for (error, again) in [
+            (refused(400, false, None), false),
+            (refused(401, false, None), false),
+            (refused(402, false, None), false),
+            (refused(404, false, None), false),
+            (refused(408, true, None), false),
+            (refused(413, false, None), false),
+            (refused(429, true, Some(7)), true),
+            (refused(429, true, Some(3_600)), false),
+            (refused(500, false, None), false),
+            (refused(500, true, None), true),
+            (refused(503, true, None), true),
+            (refused(507, true, None), true),
+            (CallError::TimedOut { url: String::new() }, true),
+            (CallError::Unreadable(String::new()), false),
+        ] {
+            let wait = wait(&Retry::default(), 1, &error);
+            assert_eq!(wait.is_some(), again, "{error:?}");
+            if let CallError::Refused { retry_after: Some(after), .. } = error
+                && again
+            {
+                assert!(wait >= Some(after));
+            }
+        }
+        assert!(wait(&Retry::default(), 4, &refused(503, true, None)).is_none());
+    }
+
+    #[test]
+    fn an_envelope_ages_after_half_the_window() {
+        let (window, signed) = (Millis::seconds(60), Timestamp(100_000));
+        for (now, aging) in [(100_000, false), (130_000, false), (130_001, true), (69_999, true)] {
+            assert_eq!(is_aging(signed, Timestamp(now), window), aging, "{now}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! A seed: the 32 secret bytes a key grows from, and their one text.
+
+use std::fmt;
+
+use rialto_protocols::kit::base64url;
+use rialto_protocols::kit::ed25519::{KEY_LEN, SecretKey};
+
+use crate::call::CallError;
+
+/// What a seed begins with when it is kept as text, so that nobody takes it for a public key.
+const PREFIX: &str = "ed25519-seed:";
+
+/// The secret half of an identity. Never printed by accident.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Seed([u8; KEY_LEN]);
+
+impl Seed {
+    /// A seed nobody else has.
+    pub fn random() -> Result<Self, CallError> {
+        let mut bytes = [0; KEY_LEN];
+        match getrandom::fill(&mut bytes) {
+            Ok(()) => Ok(Self(bytes)),
+            Err(error) => Err(CallError::Unreadable(format!("no randomness: {error}"))),
+        }
+    }
+
+    /// The seed with these bytes.
+    pub const fn from_bytes(bytes: [u8; KEY_LEN]) -> Self {
+        Self(bytes)
+    }
+
+    /// Reads `ed25519-seed:` and 43 digits of Base64Url, the first line of a key file. All zeros are
+    /// what a lost write leaves behind, and no seed.
+    pub fn read(text: &str) -> Option<Self> {
+        let digits = text.lines().next()?.trim().strip_prefix(PREFIX)?;
+        let bytes = base64url::decode_array(digits).ok()?;
+        (bytes != [0; KEY_LEN]).then_some(Self(bytes))
+    }
+
+    /// The text that [`Seed::read`] reads, for whoever keeps it.
+    pub fn reveal(&self) -> String {
+        format!("{PREFIX}{}", base64url::encode(&self.0))
+    }
+
+    pub(super) fn key(&self) -> SecretKey {
+        SecretKey::from_seed(&self.0)
+    }
+}
+
+impl fmt::Debug for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Seed(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_read_as_it_is_kept_and_printed_only_on_purpose() {
+        let seed = Seed::from_bytes([7; 32]);
+        assert_eq!(Seed::read(&seed.reveal()), Some(seed.clone()));
+        assert_eq!(Seed::read(&format!(" {} \r\ndid x\n", seed.reveal())), Some(seed.clone()));
+        assert_eq!(format!("{seed:?}"), "Seed(…)");
+        let zero = Seed::from_bytes([0; 32]).reveal();
+        let bare = seed.reveal().replace(PREFIX, "");
+        for wrong in ["", "ed25519-seed:", "ed25519-seed:AAAA", &zero, &bare] {
+            assert_eq!(Seed::read(wrong), None, "{wrong}");
+        }
+        assert_ne!(Seed::random().expect("random"), Seed::random().expect("random"));
+    }
+}

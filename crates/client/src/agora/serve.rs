@@ -1,0 +1,92 @@
+//! Being a provider: answer every REQUEST of the inbox, do what was agreed on, and lose nothing when
+//! the line or the program breaks.
+//!
+//! A REQUEST is acknowledged when it is finished. One that comes again after a restart is looked up
+//! first: what was offered is not offered twice, and what was accepted is worked on.
+
+mod desk;
+mod turn;
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::agent::Agent;
+use super::handler::Handler;
+use super::inbox::{Listen, Trouble};
+use crate::call::CallError;
+use desk::Desk;
+
+/// How often what is finished is acknowledged.
+const ACK_EVERY: Duration = Duration::from_secs(1);
+/// How long what runs may go on after the end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How to work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workplace {
+    /// Jobs at a time; whoever is one too many is told to come back (503).
+    pub concurrency: usize,
+    /// Where to start reading.
+    pub listen: Listen,
+}
+
+impl Default for Workplace {
+    fn default() -> Self {
+        Self { concurrency: 16, listen: Listen::default() }
+    }
+}
+
+/// What went wrong around a job.
+#[derive(Debug)]
+pub struct Mishap {
+    /// The REQUEST, if it is about one.
+    pub request_id: Option<String>,
+    /// What could not be done.
+    pub what: &'static str,
+    /// Why.
+    pub why: String,
+}
+
+impl Agent {
+    /// Works until `stop`, or until the hub gives this agent no inbox any more. What runs then may
+    /// finish within 5 seconds; the rest is given back with an ERROR 503.
+    pub async fn serve<H: Handler>(
+        &self,
+        how: Workplace,
+        handler: Arc<H>,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), CallError> {
+        let mut inbox = self.inbox(how.listen).await?;
+        let mut desk = Desk::new(self.clone(), handler, how.concurrency);
+        let mut ticks = interval(ACK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut stop = pin!(stop);
+        let ended = loop {
+            tokio::select! {
+                () = &mut stop => break Ok(()),
+                next = inbox.next() => match next {
+                    Some(Ok(incoming)) => {
+                        let old = incoming.position.is_some_and(|at| inbox.is_backlog(at));
+                        desk.hear(incoming, old);
+                    }
+                    Some(Err(Trouble::NotTrusted(why))) => {
+                        desk.mishap(None, "an envelope was not believed", why);
+                    }
+                    Some(Err(Trouble::Ended(error))) => break Err(error),
+                    None => break Ok(()),
+                },
+                Some(()) = desk.turn_ended() => {}
+                _ = ticks.tick() => desk.tidy().await,
+            }
+        };
+        let finish = async { while desk.turn_ended().await.is_some() {} };
+        let _ = timeout(GRACE, finish).await;
+        desk.give_back().await;
+        desk.tidy().await;
+        ended
+    }
+}

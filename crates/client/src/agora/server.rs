@@ -1,0 +1,209 @@
+//! A hub, or anybody who listens like one: where it is, whose word it gives, and calling it.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use reqwest::header::CONTENT_TYPE;
+use rialto_core::time::Millis;
+use rialto_protocols::agora::VERSION;
+use rialto_protocols::agora::about::About;
+use rialto_protocols::agora::directory::{Entry, Page};
+use rialto_protocols::kit::ed25519::PublicKey;
+use serde::de::DeserializeOwned;
+use url::Url;
+
+use super::answer::{self, Posted};
+use crate::call::CallError;
+use crate::key::Key;
+use crate::line::{self, Line, http_url};
+
+/// Where the protocol lives below a hub's address.
+const MOUNT: &str = "agora";
+/// The longest document that is read, and the longest page: a full one of the longest envelopes.
+const DOCUMENT_BYTES_MAX: usize = 64 << 10;
+const PAGE_BYTES_MAX: usize = 256 << 20;
+/// How many pages of agents are read.
+const PAGES_MAX: usize = 1_000;
+/// The longest wait a hub allows.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+/// A window nobody's clock needs; a server that names one wants old envelopes to pass.
+const WINDOW_MAX: Millis = Millis::minutes(10);
+
+/// A server, and whose key it speaks with.
+#[derive(Clone, Debug)]
+pub struct Server {
+    line: Line,
+    base: Url,
+    key: PublicKey,
+    did: String,
+    window: Millis,
+    /// How long an answer to an envelope may take, where that is not the usual time.
+    patience: Option<Duration>,
+}
+
+impl Server {
+    /// Asks who listens at a URL, which may leave out the `/agora` at its end.
+    ///
+    /// What it says about its own key is believed, as one believes an address; compare
+    /// [`Server::did`] with what you know where that matters.
+    pub async fn discover(url: &str) -> Result<Self, CallError> {
+        Self::find(url, None).await
+    }
+
+    /// The same for a server that may take its time to answer an envelope.
+    pub(super) async fn find(url: &str, patience: Option<Duration>) -> Result<Self, CallError> {
+        let base = mounted(http_url(url)?);
+        let line = match patience {
+            Some(silence) => Line::silent_for(&base, silence)?,
+            None => Line::new(&base)?,
+        };
+        let request = line.request(Method::GET, base.clone())?;
+        let about: About = ask(request, DOCUMENT_BYTES_MAX).await?;
+        if about.protocol != VERSION {
+            let told = format!("{base} speaks {:?}, not {VERSION}", about.protocol);
+            return Err(CallError::Unreadable(told));
+        }
+        let wrong = |bad| CallError::Unreadable(format!("its key {bad}"));
+        let key = PublicKey::from_did(&about.hub).map_err(wrong)?;
+        let window = Millis(about.window_ms.clamp(1, WINDOW_MAX.0));
+        Ok(Self { line, base, key, did: about.hub, window, patience })
+    }
+
+    /// Whose word this server gives.
+    pub fn key(&self) -> PublicKey {
+        self.key
+    }
+
+    /// The same as `did:key:z6Mk…`.
+    pub fn did(&self) -> &str {
+        &self.did
+    }
+
+    /// How far a timestamp may be from the server's clock.
+    pub fn window(&self) -> Millis {
+        self.window
+    }
+
+    /// Everybody who is listed, or everybody who supports a resource, the best first.
+    pub async fn agents(&self, resource: Option<&str>) -> Result<Vec<Entry>, CallError> {
+        let (mut agents, mut cursor) = (Vec::new(), None::<String>);
+        for _ in 0..PAGES_MAX {
+            let mut url = self.at(&["agents"]);
+            let pairs = [("resource", resource), ("cursor", cursor.as_deref())];
+            for (name, value) in pairs.into_iter().filter_map(|(n, value)| Some((n, value?))) {
+                url.query_pairs_mut().append_pair(name, value);
+            }
+            let request = self.line.request(Method::GET, url)?;
+            let page: Page = ask(request, PAGE_BYTES_MAX).await?;
+            agents.extend(page.agents);
+            match page.next_cursor {
+                Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
+                _ => return Ok(agents),
+            }
+        }
+        Err(CallError::Unreadable(format!("the list has more than {PAGES_MAX} pages")))
+    }
+
+    /// One agent's entry.
+    pub async fn agent(&self, key: PublicKey) -> Result<Entry, CallError> {
+        let url = self.at(&["agents", &key.did()]);
+        ask(self.line.request(Method::GET, url)?, DOCUMENT_BYTES_MAX).await
+    }
+
+    /// Posts an envelope once, for its own recipient or for the agent named, and waits at the server
+    /// for the answer if that is wanted.
+    pub(super) async fn post(
+        &self,
+        envelope: &str,
+        to: Option<PublicKey>,
+        wait: Duration,
+    ) -> Result<Posted, CallError> {
+        let mut url = match to {
+            Some(key) => self.at(&["agents", &key.did()]),
+            None => self.at(&["envelopes"]),
+        };
+        if !wait.is_zero() {
+            let ms = wait.min(WAIT_MAX).as_millis().to_string();
+            url.query_pairs_mut().append_pair("wait", &ms);
+        }
+        let request = match self.patience {
+            Some(patience) => self.line.stream(Method::POST, url)?.timeout(patience),
+            None => self.line.request(Method::POST, url)?,
+        };
+        let request = request.header(CONTENT_TYPE, "application/json").body(envelope.to_owned());
+        Posted::ask(request).await
+    }
+
+    /// Reads something with an inbox token.
+    pub(super) async fn read<T: DeserializeOwned>(
+        &self,
+        token: Key,
+        method: Method,
+        url: Url,
+        body: Option<String>,
+    ) -> Result<T, CallError> {
+        let mut request = self.line.with_key(token).request(method, url)?;
+        if let Some(body) = body {
+            request = request.header(CONTENT_TYPE, "application/json").body(body);
+        }
+        ask(request, PAGE_BYTES_MAX).await
+    }
+
+    pub(super) fn line(&self) -> &Line {
+        &self.line
+    }
+
+    /// The URL of a path below the protocol's own.
+    pub(super) fn at(&self, path: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        url
+    }
+}
+
+async fn ask<T: DeserializeOwned>(
+    request: reqwest::RequestBuilder,
+    max: usize,
+) -> Result<T, CallError> {
+    let mut answer = line::send(request).await?;
+    let (status, after) = (answer.status(), crate::call::retry_after(answer.headers()));
+    let body = line::body(&mut answer, max).await?;
+    if !status.is_success() {
+        return Err(answer::refusal(status, after, &body));
+    }
+    serde_json::from_slice(&body).map_err(|error| CallError::Unreadable(error.to_string()))
+}
+
+/// The URL with `/agora` at its end, and nothing after it.
+fn mounted(mut url: Url) -> Url {
+    url.set_query(None);
+    url.set_fragment(None);
+    let there = url.path().trim_end_matches('/').ends_with(&format!("/{MOUNT}"));
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.pop_if_empty();
+        if !there {
+            segments.push(MOUNT);
+        }
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_protocol_is_found_below_an_address_or_where_it_is_said_to_be() {
+        for (given, wanted) in [
+            ("http://h:1", "http://h:1/agora"),
+            ("http://h:1/", "http://h:1/agora"),
+            ("http://h:1/agora?x#y", "http://h:1/agora"),
+            ("http://h:1/a/agora/", "http://h:1/a/agora"),
+            ("http://h:1/pagora", "http://h:1/pagora/agora"),
+        ] {
+            assert_eq!(mounted(Url::parse(given).expect(given)).as_str(), wanted);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Signing an envelope that somebody else wrote: its members stay as they are, and what is missing
+//! is filled in.
+
+use std::borrow::Cow;
+
+use rialto_protocols::agora::{Envelope, VERSION, envelope};
+use rialto_protocols::kit::ed25519::PublicKey;
+use rialto_protocols::kit::ijson::{self, Json, Kind};
+use rialto_protocols::kit::jcs::{self, Edit};
+use rialto_protocols::kit::{base64url, stamp};
+
+use super::identity::{Identity, fresh_id};
+use crate::call::CallError;
+use crate::clock;
+
+/// Where the signature stands.
+const SIGNATURE: &[&str] = &["sender", "signature"];
+
+impl Identity {
+    /// Signs an envelope in JSON. Its `protocol`, `id`, `timestamp` and `sender` are filled in where
+    /// they are missing; a signature that is there already is replaced.
+    pub fn sign_envelope(&self, text: &str) -> Result<String, CallError> {
+        let json = ijson::read(text.as_bytes()).map_err(refuse)?;
+        let Kind::Object(members) = json.kind() else {
+            return Err(CallError::invalid("an envelope is a JSON object", None));
+        };
+        let own = |name: &str| matches!(name, "protocol" | "id" | "timestamp" | "sender");
+        let given = |name: &str| json.get(name).filter(|value| *value.kind() != Kind::Null);
+        let or = |name: &str, made: String| match given(name) {
+            Some(value) => value.raw().to_owned(),
+            None => quoted(&made),
+        };
+        let mut unsigned = vec![
+            ("protocol".into(), or("protocol", VERSION.to_owned())),
+            ("id".into(), or("id", fresh_id()?)),
+            ("timestamp".into(), or("timestamp", stamp::millis(clock::now()))),
+            ("sender".into(), self.sender(given("sender"))?),
+        ];
+        let rest = members.iter().filter(|(name, _)| !own(name));
+        unsigned.extend(rest.map(|(name, value)| (name.clone(), value.raw().to_owned())));
+        self.sealed(&object(&unsigned))
+    }
+
+    /// `sender` with our id and an empty signature, and whatever else stood there.
+    fn sender(&self, given: Option<&Json<'_>>) -> Result<String, CallError> {
+        let mut members: Vec<(Cow<'_, str>, String)> =
+            vec![("id".into(), quoted(self.did())), ("signature".into(), "\"\"".to_owned())];
+        let Some(given) = given else { return Ok(object(&members)) };
+        let Kind::Object(old) = given.kind() else {
+            return Err(CallError::invalid("sender is not an object", None));
+        };
+        if let Some(id) = given.get("id")
+            && let Kind::Text(text) = id.kind()
+            && !text.is_empty()
+        {
+            if PublicKey::parse(text) != Ok(self.key()) {
+                let hint = "sign with that key, or leave sender.id out".to_owned();
+                return Err(CallError::invalid("sender.id is another key", Some(hint)));
+            }
+            // A raw key is an identity too, and stays as it was written.
+            members[0].1 = id.raw().to_owned();
+        }
+        let own = |name: &str| matches!(name, "id" | "signature");
+        let rest = old.iter().filter(|(name, _)| !own(name));
+        members.extend(rest.map(|(name, value)| (name.clone(), value.raw().to_owned())));
+        Ok(object(&members))
+    }
+
+    fn sealed(&self, unsigned: &str) -> Result<String, CallError> {
+        let failed = |bad: rialto_protocols::agora::Failure| {
+            let hint = bad.hint.as_ref().map(ToString::to_string);
+            let example = bad.example.map(|example| format!("write it like {example}"));
+            CallError::invalid(bad.message.to_string(), hint.or(example))
+        };
+        let json = envelope::parse(unsigned.as_bytes()).map_err(failed)?;
+        let canonical = Envelope::read(&json).map_err(failed)?.canonical().to_owned();
+        let signature = base64url::encode(&self.secret().sign(canonical.as_bytes()));
+        // The members go out as they were given; only the signature is new.
+        Ok(with(&json, SIGNATURE, &quoted(&signature)))
+    }
+}
+
+/// The text of `json` with one member replaced, and no white space between members.
+fn with(json: &Json<'_>, path: &[&str], to: &str) -> String {
+    let (Kind::Object(members), [name, rest @ ..]) = (json.kind(), path) else {
+        return to.to_owned();
+    };
+    let written = members.iter().map(|(given, value)| {
+        let text = if given == name { with(value, rest, to) } else { value.raw().to_owned() };
+        (given.clone(), text)
+    });
+    object(&written.collect::<Vec<_>>())
+}
+
+/// The canonical text of an envelope as it is signed: RFC 8785, the signature empty.
+pub fn to_be_signed(text: &str) -> Result<String, CallError> {
+    let json = ijson::read(text.as_bytes()).map_err(refuse)?;
+    let edit = Edit { path: SIGNATURE, to: Some("\"\"") };
+    jcs::canonical_with(&json, edit).map_err(|bad| CallError::invalid(bad.to_string(), None))
+}
+
+/// The canonical text (RFC 8785) of any JSON value.
+pub fn canonical(text: &str) -> Result<String, CallError> {
+    let json = ijson::read(text.as_bytes()).map_err(refuse)?;
+    jcs::canonical(&json).map_err(|bad| CallError::invalid(bad.to_string(), None))
+}
+
+fn refuse(bad: ijson::Unreadable) -> CallError {
+    let hint = "give one JSON value in UTF-8, without duplicate names".to_owned();
+    CallError::invalid(format!("this is no JSON to sign: {bad}"), Some(hint))
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::new();
+    jcs::string(&mut out, text);
+    out
+}
+
+fn object(members: &[(Cow<'_, str>, String)]) -> String {
+    let written = members.iter().map(|(name, value)| format!("{}:{value}", quoted(name)));
+    format!("{{{}}}", written.collect::<Vec<_>>().join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agora::Seed;
+    use rialto_protocols::agora::proof;
+
+    fn proven(text: &str) -> bool {
+        let json = envelope::parse(text.as_bytes()).expect("JSON");
+        proof::verify(&Envelope::read(&json).expect("an envelope")).is_ok()
+    }
+
+    #[test]
+    fn what_is_missing_is_filled_in_and_what_is_there_stays() {
+        let me = Identity::new(&Seed::from_bytes([1; 32]));
+        let bare = me.sign_envelope(r#"{"type":"STATUS","payload":{"n":1.50}}"#).expect("signed");
+        assert!(proven(&bare) && bare.contains(r#""payload":{"n":1.50}"#), "{bare}");
+        let raw = base64url::encode(me.key().as_bytes());
+        let full = format!(
+            r#"{{"protocol":"agora/1.0","id":"x","timestamp":"2024-01-01T00:00:00+00:00","type":"STATUS","sender":{{"id":"{raw}","signature":"old","note":7}},"payload":{{}},"mine":[1, 2]}}"#
+        );
+        let signed = me.sign_envelope(&full).expect("signed");
+        assert!(proven(&signed));
+        for kept in ["\"x\"", "+00:00", &raw, "\"note\":7", "\"mine\":[1, 2]"] {
+            assert!(signed.contains(kept), "{kept}: {signed}");
+        }
+        assert_eq!(
+            me.sign_envelope(&signed).expect("signed"),
+            signed,
+            "signatures are always the same"
+        );
+    }
+
+    #[test]
+    fn another_senders_envelope_and_nonsense_are_not_signed() {
+        let me = Identity::new(&Seed::from_bytes([1; 32]));
+        let you = Identity::new(&Seed::from_bytes([2; 32]));
+        let theirs =
+            format!(r#"{{"type":"STATUS","payload":{{}},"sender":{{"id":"{}"}}}}"#, you.did());
+        for text in ["", "[]", "{}", r#"{"type":"DEBATE","payload":{}}"#, &theirs] {
+            assert!(me.sign_envelope(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_text_to_be_signed_has_no_signature() {
+        let text = r#"{"b":1.0,"a":{"x":"é"},"sender":{"signature":"s"}}"#;
+        assert_eq!(
+            canonical(text).expect("JSON"),
+            r#"{"a":{"x":"é"},"b":1,"sender":{"signature":"s"}}"#
+        );
+        let wanted = r#"{"a":{"x":"é"},"b":1,"sender":{"signature":""}}"#;
+        assert_eq!(to_be_signed(text).expect("JSON"), wanted);
+    }
+}

@@ -1,0 +1,147 @@
+//! Envelopes both ways over one WebSocket, which belongs to whoever says HELLO first.
+//!
+//! It carries what POST and the inbox carry, and nothing else. Unlike the inbox it has no positions:
+//! it starts with what was never acknowledged, and [`Agent::messages`] tells what to acknowledge.
+//! Over TLS there is none; use the inbox there.
+
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use rialto_protocols::agora::{BODY_MAX, Envelope, Kind, Receipt, envelope};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+
+use super::agent::Agent;
+use super::hello::{Profile, Welcomed};
+use super::identity::fresh_id;
+use super::inbox::Trouble;
+use super::incoming::{Incoming, NotTrusted};
+use super::sealed::Sealed;
+use crate::call::CallError;
+use crate::clock;
+
+/// The longest wait for a connection, and for the answer to the HELLO.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
+/// The longest silence; servers ping every 15 seconds.
+const SILENCE_MAX: Duration = Duration::from_secs(90);
+/// The longest frame: an envelope, and a little more for servers that are generous.
+const FRAME_BYTES_MAX: usize = BODY_MAX + (64 << 10);
+
+/// An open connection.
+#[derive(Debug)]
+pub struct Socket {
+    agent: Agent,
+    stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    /// The receipt for the envelope that comes next.
+    receipt: Option<String>,
+    welcomed: Option<Welcomed>,
+}
+
+/// What comes over it.
+#[derive(Clone, Debug)]
+pub enum Frame {
+    /// The hub's word about an envelope of ours, which it names by `message_id`: a STATUS that it
+    /// was taken, or an ERROR.
+    Answer(Box<Incoming>),
+    /// An envelope for us, vouched for by its receipt.
+    Envelope(Box<Incoming>),
+}
+
+impl Agent {
+    /// Opens a WebSocket and says HELLO on it.
+    pub async fn socket(&self, profile: &Profile) -> Result<Socket, CallError> {
+        let mut url = self.server().at(&["ws"]);
+        if url.scheme() != "http" || url.set_scheme("ws").is_err() {
+            let hint = "read the inbox instead; it brings the same envelopes".to_owned();
+            return Err(CallError::invalid("WebSocket is spoken to http:// hubs only", Some(hint)));
+        }
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(FRAME_BYTES_MAX))
+            .max_frame_size(Some(FRAME_BYTES_MAX));
+        let late = || CallError::TimedOut { url: url.to_string() };
+        let connect = connect_async_with_config(url.as_str(), Some(config), true);
+        let connected = timeout(CONNECT_TIME_MAX, connect).await.map_err(|_| late())?;
+        let (stream, _) = connected.map_err(broken)?;
+        let mut socket = Socket { agent: self.clone(), stream, receipt: None, welcomed: None };
+        let hello = timeout(CONNECT_TIME_MAX, socket.hello(profile));
+        socket.welcomed = Some(hello.await.map_err(|_| late())??);
+        Ok(socket)
+    }
+}
+
+impl Socket {
+    /// The hub's WELCOME.
+    pub fn welcomed(&self) -> Option<&Welcomed> {
+        self.welcomed.as_ref()
+    }
+
+    /// Sends an envelope; the hub's word about it comes as a [`Frame::Answer`].
+    pub async fn send(&mut self, sealed: &Sealed) -> Result<(), CallError> {
+        self.stream.send(Message::text(sealed.as_str())).await.map_err(broken)
+    }
+
+    /// What comes next, waiting for it; `None` when the connection is over. Open another then: what
+    /// was not acknowledged comes again. An envelope that is not to be believed is an error, and the
+    /// next follow.
+    pub async fn next(&mut self) -> Option<Result<Frame, Trouble>> {
+        loop {
+            let text = self.text().await?;
+            if self.receipt.is_none() && is_receipt(&text, &self.agent) {
+                self.receipt = Some(text);
+                continue;
+            }
+            return Some(self.read(&text).map_err(Trouble::from));
+        }
+    }
+
+    fn read(&mut self, text: &str) -> Result<Frame, NotTrusted> {
+        let reader = self.agent.reader();
+        if let Some(receipt) = self.receipt.take() {
+            let incoming = Incoming::vouched(text, Some(&receipt), None, reader)?;
+            return Ok(Frame::Envelope(Box::new(incoming)));
+        }
+        let incoming = Incoming::fresh(text, clock::now(), reader)?;
+        match incoming.sender == reader.hub {
+            true => Ok(Frame::Answer(Box::new(incoming))),
+            false => Err(NotTrusted::NoReceipt),
+        }
+    }
+
+    async fn hello(&mut self, profile: &Profile) -> Result<Welcomed, CallError> {
+        let nonce = fresh_id()?;
+        let payload = profile.payload(&nonce, false);
+        let hub = self.agent.server().key();
+        let sealed = self.agent.identity().seal(Kind::Hello, &payload, Some(hub))?;
+        self.send(&sealed).await?;
+        let text = self.text().await;
+        let text = text.ok_or_else(|| CallError::Unreadable("it hung up".to_owned()))?;
+        Welcomed::read(&text, &sealed, &nonce, clock::now(), self.agent.reader())
+    }
+
+    /// The next frame of text.
+    async fn text(&mut self) -> Option<String> {
+        loop {
+            match timeout(SILENCE_MAX, self.stream.next()).await.ok()?? {
+                Ok(Message::Text(text)) => return Some(text.as_str().to_owned()),
+                Ok(Message::Close(_)) | Err(_) => return None,
+                Ok(_) => {}
+            }
+        }
+    }
+}
+
+/// Whether a frame is the hub's receipt for the one after it.
+fn is_receipt(text: &str, agent: &Agent) -> bool {
+    let Ok(json) = envelope::parse(text.as_bytes()) else { return false };
+    Envelope::read(&json).is_ok_and(|envelope| {
+        let of_hub = envelope.sender == agent.server().key() && envelope.kind == Kind::Status;
+        of_hub && Receipt::read(envelope.payload).is_some()
+    })
+}
+
+fn broken(error: tokio_tungstenite::tungstenite::Error) -> CallError {
+    CallError::Unreadable(format!("the WebSocket broke: {error}"))
+}

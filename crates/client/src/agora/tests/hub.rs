@@ -1,0 +1,171 @@
+//! A hub for tests: it believes everything, and says what its test tells it to.
+
+use std::sync::{Arc, Mutex};
+
+use rialto_core::time::{Millis, Timestamp};
+use rialto_protocols::agora::payload::{Notice, Welcome};
+use rialto_protocols::agora::{Envelope, Kind, Receipt, envelope, inbox, proof};
+use rialto_protocols::kit::sse;
+use serde_json::{Value, json};
+
+use crate::agora::{Agent, Identity, Retry, Seed, Server};
+use crate::clock;
+use crate::testing::{Heard, Stage, answer, stream};
+
+pub(super) fn identity(byte: u8) -> Identity {
+    Identity::new(&Seed::from_bytes([byte; 32]))
+}
+
+/// What happens when an envelope is posted: something to add to the inbox.
+type React = dyn Fn(&Hub, &Value) + Send + Sync;
+
+/// What the hub holds.
+pub(super) struct Hub {
+    pub(super) me: Identity,
+    /// Events of the one inbox there is; an event's place is its number, from 1.
+    events: Mutex<Vec<String>>,
+    pub(super) posted: Mutex<Vec<Value>>,
+    tokens: Mutex<u32>,
+}
+
+impl Hub {
+    /// Puts an envelope of somebody into the inbox, as if it had come just now.
+    pub(super) fn put(&self, by: &Identity, kind: Kind, payload: &Value) -> String {
+        self.put_at(by, kind, payload, clock::now())
+    }
+
+    /// The same for one that came earlier.
+    pub(super) fn put_at(
+        &self,
+        by: &Identity,
+        kind: Kind,
+        payload: &Value,
+        at: Timestamp,
+    ) -> String {
+        let id = super::super::identity::fresh_id().expect("random");
+        let sealed = by.seal_as(&id, at, kind, &payload.to_string(), None).expect("sealed");
+        self.put_raw(sealed.as_str(), Some(&self.receipt(sealed.as_str(), at)));
+        id
+    }
+
+    pub(super) fn put_raw(&self, envelope: &str, receipt: Option<&str>) {
+        self.events.lock().expect("sound").push(inbox::event(envelope, receipt));
+    }
+
+    /// The hub's receipt for an envelope.
+    pub(super) fn receipt(&self, text: &str, at: Timestamp) -> String {
+        let json = envelope::parse(text.as_bytes()).expect("JSON");
+        let read = Envelope::read(&json).expect("an envelope");
+        let proof = proof::verify(&read).expect("a proof");
+        self.say(Kind::Status, &Receipt::of(&read, &proof, at).write())
+    }
+
+    pub(super) fn say(&self, kind: Kind, payload: &str) -> String {
+        self.me.seal(kind, payload, None).expect("sealed").as_str().to_owned()
+    }
+
+    /// Takes the right to read away from who has it.
+    pub(super) fn revoke(&self) {
+        *self.tokens.lock().expect("sound") += 1;
+    }
+
+    fn token(&self) -> String {
+        format!("at_{}", self.tokens.lock().expect("sound"))
+    }
+
+    fn answer(&self, heard: &Heard, react: &React) -> Vec<u8> {
+        let path = heard.target.split('?').next().unwrap_or_default();
+        let reads = !matches!(
+            (heard.method.as_str(), path),
+            ("POST", "/agora/envelopes") | ("GET", "/agora")
+        );
+        let token = format!("Bearer {}", self.token());
+        if reads && heard.header("authorization") != Some(&token) {
+            let error = json!({"code": 401, "message": "no token", "retryable": false});
+            return answer(401, "", &self.say(Kind::Error, &error.to_string()));
+        }
+        match path {
+            "/agora" => {
+                let about = json!({"protocol": "agora/1.0", "hub": self.me.did(),
+                    "window_ms": 60_000, "endpoints": {}});
+                answer(200, "", &about.to_string())
+            }
+            "/agora/envelopes" => self.post(&heard.body, react),
+            "/agora/inbox" => {
+                let after =
+                    heard.header("last-event-id").map_or(0, |id| id.parse().expect("digits"));
+                stream(&self.events(after))
+            }
+            "/agora/inbox/ack" => answer(200, "", r#"{"acked_to":7,"pending":0}"#),
+            "/agora/messages" => {
+                let events = self.events.lock().expect("sound");
+                let items = events.iter().zip(1..).map(|(event, n): (_, u64)| {
+                    let event: inbox::Event<'_> = serde_json::from_str(event).expect("an event");
+                    inbox::message(n, event.envelope.get(), event.receipt.map(|r| r.get()))
+                });
+                let items: Vec<_> = items.collect();
+                answer(200, "", &inbox::messages(&items, items.len() as u64))
+            }
+            other => panic!("{other}"),
+        }
+    }
+
+    fn events(&self, after: usize) -> String {
+        let events = self.events.lock().expect("sound");
+        let data = json!({"resume_from": after, "backlog": events.len() - after});
+        let mut out = b"retry: 1\n".to_vec();
+        sse::write(&mut out, Some(&after.to_string()), "connected", &data.to_string());
+        for (n, event) in events.iter().enumerate().skip(after) {
+            sse::write(&mut out, Some(&(n + 1).to_string()), "envelope", event);
+        }
+        String::from_utf8(out).expect("text")
+    }
+
+    fn post(&self, body: &str, react: &React) -> Vec<u8> {
+        let said: Value = serde_json::from_str(body).expect("JSON");
+        let id = said["id"].as_str().expect("an id").to_owned();
+        self.posted.lock().expect("sound").push(said.clone());
+        if said["type"] == "HELLO" {
+            let (sender, nonce) =
+                (said["sender"]["id"].as_str(), said["payload"]["nonce"].as_str());
+            let token = self.token();
+            let inbox = said["payload"]["inbox"] == true;
+            let welcome = Welcome {
+                nonce,
+                hello_id: Some(&id),
+                hello_sender: sender,
+                inbox_token: inbox.then_some(token.as_str()),
+                inbox_token_expires_at: inbox.then(|| clock::now().plus(Millis::hours(1))),
+                hub: Some(self.me.did()),
+                webhook_secret: None,
+            };
+            return answer(200, "", &self.say(Kind::Welcome, &welcome.write()));
+        }
+        react(self, &said);
+        answer(202, "", &self.say(Kind::Status, &Notice::accepted(&id, None).write()))
+    }
+
+    /// Envelopes of one type that were posted.
+    pub(super) fn said(&self, kind: &str) -> Vec<Value> {
+        let posted = self.posted.lock().expect("sound");
+        posted.iter().filter(|said| said["type"] == kind).cloned().collect()
+    }
+}
+
+/// A running hub, and an agent at it.
+pub(super) async fn hub(
+    react: impl Fn(&Hub, &Value) + Send + Sync + 'static,
+) -> (Arc<Hub>, Stage, Agent) {
+    let hub = Arc::new(Hub {
+        me: identity(100),
+        events: Mutex::default(),
+        posted: Mutex::default(),
+        tokens: Mutex::default(),
+    });
+    let inner = Arc::clone(&hub);
+    let stage = Stage::new(move |heard, _| inner.answer(heard, &react)).await;
+    let server = Server::discover(&stage.url).await.expect("a server");
+    let agent = Agent::new(identity(1), server);
+    let quick = Retry { first: std::time::Duration::from_millis(1), ..Retry::default() };
+    (hub, stage, agent.with_retry(quick))
+}

@@ -1,0 +1,151 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rialto_core::time::Timestamp;
+use rialto_protocols::agora::Kind;
+use rialto_protocols::agora::payload::{Notice, Welcome};
+use serde_json::{Value, json};
+
+use super::hub::{hub, identity};
+use crate::CallError;
+use crate::agora::{Agent, Answered, Mood, Order, Profile, Retry, Server, Skill, State};
+use crate::clock;
+use crate::testing::{Stage, answer};
+
+/// A stage that says who it is, and answers each post with what it is told to.
+async fn stage(post: impl Fn(usize, &Value) -> (u16, String) + Send + 'static) -> (Stage, Agent) {
+    let about = json!({"protocol": "agora/1.0", "hub": identity(100).did(),
+        "window_ms": 60_000, "endpoints": {}});
+    let posts = AtomicUsize::new(0);
+    let stage = Stage::new(move |heard, _| match heard.method.as_str() {
+        "GET" => answer(200, "", &about.to_string()),
+        _ => {
+            let said: Value = serde_json::from_str(&heard.body).expect("JSON");
+            let (status, body) = post(posts.fetch_add(1, Ordering::SeqCst), &said);
+            answer(status, "rialto-job: j-1\r\n", &body)
+        }
+    });
+    let stage = stage.await;
+    let server = Server::discover(&stage.url).await.expect("a server");
+    let quick = Retry { first: std::time::Duration::from_millis(1), ..Retry::default() };
+    (stage, Agent::new(identity(1), server).with_retry(quick))
+}
+
+fn say(by: u8, kind: Kind, payload: &str) -> String {
+    identity(by).seal(kind, payload, None).expect("sealed").as_str().to_owned()
+}
+
+fn accepted(said: &Value) -> (u16, String) {
+    let id = said["id"].as_str().expect("an id");
+    let notice = Notice::accepted(id, Some((id, State::Pending)));
+    (202, say(100, Kind::Status, &notice.write()))
+}
+
+fn error(code: u16, retryable: bool) -> (u16, String) {
+    let payload = json!({"code": code, "message": "no", "retryable": retryable, "hint": "do"});
+    (code, say(100, Kind::Error, &payload.to_string()))
+}
+
+#[tokio::test]
+async fn the_same_envelope_is_sent_again_while_there_is_hope() {
+    let (stage, agent) = stage(|n, said| match n {
+        0 => error(503, true),
+        1 => error(500, true),
+        _ => accepted(said),
+    })
+    .await;
+    let (id, answered) =
+        agent.request(&Order::new("x", "{}"), std::time::Duration::ZERO).await.expect("taken");
+    let Answered::Accepted(accepted) = answered else { panic!("{answered:?}") };
+    assert_eq!((accepted.request_id, accepted.state), (Some(id), Some(State::Pending)));
+    assert_eq!(accepted.job.as_deref(), Some("j-1"));
+    let bodies: Vec<_> = stage.heard().into_iter().skip(1).map(|heard| heard.body).collect();
+    assert!(bodies.len() == 3 && bodies.iter().all(|body| *body == bodies[0]));
+}
+
+#[tokio::test]
+async fn an_old_envelope_is_signed_anew_under_its_id() {
+    let (stage, agent) = stage(|_, said| accepted(said)).await;
+    let old = Timestamp(clock::now().0 - 40_000);
+    let sealed = agent.identity().seal_as("m-1", old, Kind::Status, "{}", None).expect("sealed");
+    agent.send(sealed.clone()).await.expect("taken");
+    let sent: Value = serde_json::from_str(&stage.heard()[1].body).expect("JSON");
+    assert_eq!(sent["id"], "m-1");
+    assert_ne!(stage.heard()[1].body, sealed.as_str());
+}
+
+#[tokio::test]
+async fn a_refusal_says_what_to_do_and_is_not_repeated() {
+    let (stage, agent) = stage(|_, _| error(401, false)).await;
+    let refused = agent.status(Mood::Idle, None).await.expect_err("refused");
+    let CallError::Refused { status: 401, code, hint, .. } = refused else { panic!("{refused}") };
+    assert_eq!((code.as_str(), hint.as_deref()), ("ERROR 401", Some("do")));
+    assert_eq!(stage.heard().len(), 2);
+}
+
+#[tokio::test]
+async fn an_answer_of_somebody_else_is_no_word_of_the_hub() {
+    let (_stage, agent) = stage(|_, said| {
+        let id = said["id"].as_str().expect("an id");
+        (202, say(7, Kind::Status, &Notice::accepted(id, None).write()))
+    })
+    .await;
+    let sealed = agent.identity().seal(Kind::Status, "{}", None).expect("sealed");
+    let answered = agent.send(sealed).await.expect("an answer");
+    assert!(matches!(answered, Answered::By(by) if by.sender == identity(7).key()));
+}
+
+#[tokio::test]
+async fn waiting_gives_the_first_answer_as_its_sender_signed_it() {
+    let (stage, agent) = stage(|_, said| {
+        let data = json!({"request_id": said["id"], "status": "success", "data": {"x": 1}});
+        (200, say(2, Kind::Result, &data.to_string()))
+    })
+    .await;
+    let wait = std::time::Duration::from_secs(60);
+    let order = Order::new("x", "{}").to(identity(2).key());
+    let (id, answered) = agent.request(&order, wait).await.expect("an answer");
+    let Answered::By(result) = answered else { panic!("{answered:?}") };
+    assert_eq!((result.sender, result.said.request_id()), (identity(2).key(), Some(id.as_str())));
+    assert_eq!(stage.heard()[1].target, "/agora/envelopes?wait=30000");
+}
+
+#[tokio::test]
+async fn a_welcome_must_be_the_hubs_and_about_our_hello() {
+    let me = identity(1);
+    let did = me.did().to_owned();
+    for (what, by, good_nonce, good_id, good_sender) in [
+        ("good", 100, true, true, true),
+        ("of somebody else", 7, true, true, true),
+        ("another nonce", 100, false, true, true),
+        ("another id", 100, true, false, true),
+        ("another sender", 100, true, true, false),
+    ] {
+        let did = did.clone();
+        let (stage, agent) = stage(move |_, said| {
+            let text = |path: &str| said.pointer(path).and_then(Value::as_str).unwrap_or_default();
+            let welcome = Welcome {
+                nonce: Some(if good_nonce { text("/payload/nonce") } else { "n" }),
+                hello_id: Some(if good_id { text("/id") } else { "i" }),
+                hello_sender: Some(if good_sender { &did } else { "s" }),
+                inbox_token: Some("at_1"),
+                ..Welcome::default()
+            };
+            (200, say(by, Kind::Welcome, &welcome.write()))
+        })
+        .await;
+        let skills = Some(vec![Skill::new("agora:time:v1")]);
+        let profile = Profile { name: Some("me".to_owned()), skills, endpoint: None };
+        assert_eq!(agent.hello(&profile, true).await.is_ok(), what == "good", "{what}");
+        let sent: Value = serde_json::from_str(&stage.heard()[1].body).expect("JSON");
+        assert_eq!(sent["recipient"]["id"], identity(100).did());
+        assert_eq!(sent["payload"]["capabilities"][0]["resource"], "agora:time:v1");
+    }
+}
+
+#[tokio::test]
+async fn a_lost_token_is_asked_for_again() {
+    let (hub, _stage, agent) = hub(|_, _| {}).await;
+    assert!(agent.hello(&Profile::default(), true).await.expect("welcome").inbox_until.is_some());
+    assert!(agent.hello(&Profile::default(), false).await.expect("welcome").inbox_until.is_none());
+    assert_eq!(hub.said("HELLO").len(), 2);
+}

@@ -1,0 +1,120 @@
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rialto_protocols::agora::Kind;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use super::hub::{Hub, hub, identity};
+use crate::agora::{Broken, Code, Credits, Handler, Job, Mishap, Progress, Terms, Workplace};
+
+#[derive(Default)]
+struct Clerk {
+    worked: Mutex<Vec<String>>,
+    mishaps: Mutex<Vec<String>>,
+}
+
+impl Handler for Clerk {
+    async fn terms(&self, job: &Job) -> Terms {
+        match job.resource.as_str() {
+            "search" => Terms::Offer {
+                cost: Credits::from_micros(1_000_000),
+                ttl: Duration::from_secs(60),
+                eta: Duration::ZERO,
+            },
+            "unknown" => Terms::unsupported("unknown"),
+            _ => Terms::Work,
+        }
+    }
+
+    async fn work(&self, job: Job, progress: Progress) -> Result<String, Broken> {
+        self.worked.lock().expect("sound").push(job.resource.clone());
+        match job.resource.as_str() {
+            "panic" => panic!("on purpose"),
+            "break" => Err(Broken::new(Code::Unavailable, "not now")),
+            _ => {
+                progress.part(r#"{"half":true}"#).await.expect("taken");
+                Ok(r#"{"all":true}"#.to_owned())
+            }
+        }
+    }
+
+    fn mishap(&self, mishap: &Mishap) {
+        self.mishaps.lock().expect("sound").push(mishap.what.to_owned());
+    }
+}
+
+fn ask(hub: &Hub, resource: &str) -> String {
+    let mut payload = json!({"resource": resource, "params": {}});
+    if resource == "search" {
+        payload["budget"] = json!({"max": 5});
+    }
+    hub.put(&identity(2), Kind::Request, &payload)
+}
+
+/// Runs a provider until `done` is told.
+async fn run(
+    react: impl Fn(&Hub, &Value) -> bool + Send + Sync + 'static,
+    first: &[&str],
+) -> (Arc<Hub>, Arc<Clerk>) {
+    let (done, clerk) = (Arc::new(Notify::new()), Arc::new(Clerk::default()));
+    let tell = Arc::clone(&done);
+    let (hub, _stage, agent) = hub(move |hub, said| {
+        if react(hub, said) {
+            tell.notify_one();
+        }
+    })
+    .await;
+    let inbox = Arc::clone(&hub);
+    let first: Vec<_> = first.iter().map(|resource| (*resource).to_owned()).collect();
+    let worker = Arc::clone(&clerk);
+    let serve = agent.serve(Workplace::default(), worker, async move {
+        // After the inbox is open, so that nothing of it is taken for a leftover.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        for resource in &first {
+            ask(&inbox, resource);
+        }
+        done.notified().await;
+    });
+    tokio::time::timeout(Duration::from_secs(20), serve).await.expect("in time").expect("served");
+    (hub, clerk)
+}
+
+#[tokio::test]
+async fn a_provider_offers_works_and_delivers() {
+    let react = |hub: &Hub, said: &Value| {
+        if said["type"] == "OFFER" {
+            hub.put(&identity(3), Kind::Accept, &json!({"offer_id": said["id"]}));
+            hub.put(&identity(2), Kind::Accept, &json!({"offer_id": said["id"]}));
+        }
+        said["type"] == "RESULT" && said["payload"]["status"] == "success"
+    };
+    let (hub, clerk) = run(react, &["search"]).await;
+    assert_eq!(*clerk.worked.lock().expect("sound"), ["search"], "a stranger accepts nothing");
+    let (offer, results) = (&hub.said("OFFER")[0], hub.said("RESULT"));
+    assert_eq!(offer["recipient"]["id"], identity(2).did());
+    assert_eq!(results[0]["payload"]["status"], "partial");
+    assert_eq!(results[1]["payload"]["data"], json!({"all": true}));
+    assert_eq!(results[1]["payload"]["request_id"], offer["payload"]["request_id"]);
+}
+
+#[tokio::test]
+async fn what_is_declined_or_breaks_ends_with_its_error() {
+    let react = |hub: &Hub, _: &Value| hub.said("ERROR").len() == 3;
+    let (hub, clerk) = run(react, &["unknown", "break", "panic"]).await;
+    let mut codes: Vec<_> =
+        hub.said("ERROR").iter().map(|said| said["payload"]["code"].as_u64()).collect();
+    codes.sort_unstable();
+    assert_eq!(codes, [Some(404), Some(500), Some(503)]);
+    assert_eq!(*clerk.mishaps.lock().expect("sound"), ["the handler broke"]);
+}
+
+#[tokio::test]
+async fn a_request_is_done_once_however_often_it_comes() {
+    let react =
+        |_: &Hub, said: &Value| said["type"] == "RESULT" && said["payload"]["status"] == "success";
+    let (hub, clerk) = run(react, &["time"]).await;
+    assert_eq!(*clerk.worked.lock().expect("sound"), ["time"]);
+    assert_eq!(hub.said("RESULT").len(), 2, "one part and the whole");
+    assert!(hub.said("OFFER").is_empty());
+}

@@ -1,0 +1,118 @@
+//! A small HTTP server for agents that are called: it reads what arrives and leaves the rest to its
+//! caller.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use http::request::Parts;
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+/// Connections at a time; whoever is one too many waits to be accepted.
+const CONNECTIONS_MAX: usize = 256;
+/// How long a caller may take for the head of a request, and then for its body.
+const READ_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long what runs may go on after the end.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long to wait after a failed accept: out of file descriptors, most likely.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Why a body could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoBody {
+    TooLong,
+    BrokeOff,
+    TooSlow,
+}
+
+/// What the caller is answered: a status and JSON text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+    /// Methods a 405 names.
+    pub(crate) allow: Option<&'static str>,
+    pub(crate) retry_after_seconds: Option<u32>,
+}
+
+/// Answers every request that comes to `listener` until `stop`; then what runs may finish. A caller
+/// that hangs up takes its answer's making with it.
+pub(crate) async fn serve<A, F>(
+    listener: TcpListener,
+    body_max: usize,
+    answer: A,
+    stop: impl Future<Output = ()>,
+) where
+    A: Fn(Parts, Result<Bytes, NoBody>) -> F + Send + Sync + 'static,
+    F: Future<Output = Answer> + Send,
+{
+    let answer = Arc::new(answer);
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(READ_TIME_MAX);
+    let graceful = GracefulShutdown::new();
+    let mut connections = JoinSet::new();
+    let mut stop = pin!(stop);
+    loop {
+        let accepted = tokio::select! {
+            () = &mut stop => break,
+            Some(_) = connections.join_next() => continue,
+            accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => accepted,
+        };
+        let Ok((stream, _)) = accepted else {
+            sleep(PAUSE).await;
+            continue;
+        };
+        let answer = Arc::clone(&answer);
+        let service = service_fn(move |request: Request<Incoming>| {
+            let answer = Arc::clone(&answer);
+            async move {
+                let (head, body) = request.into_parts();
+                let body = whole(body, body_max).await;
+                Ok::<_, Infallible>(written((answer)(head, body).await))
+            }
+        });
+        let connection = http.serve_connection(TokioIo::new(stream), service);
+        connections.spawn(graceful.watch(connection));
+    }
+    drop(listener);
+    // Whoever does not end in time is dropped with the set of connections.
+    let _ = timeout(GRACE, graceful.shutdown()).await;
+}
+
+fn written(answer: Answer) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(answer.body));
+    *response.status_mut() =
+        StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(methods) = answer.allow {
+        headers.insert(ALLOW, HeaderValue::from_static(methods));
+    }
+    if let Some(seconds) = answer.retry_after_seconds {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// The whole body of a request, unless it is too long or too slow.
+async fn whole(body: Incoming, max: usize) -> Result<Bytes, NoBody> {
+    match timeout(READ_TIME_MAX, Limited::new(body, max).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(NoBody::TooLong),
+        Ok(Err(_)) => Err(NoBody::BrokeOff),
+        Err(_) => Err(NoBody::TooSlow),
+    }
+}

@@ -1,0 +1,99 @@
+//! How long the hub's own threads have been at work, as far as the system tells.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// What the threads of a hub in this process are called; the client's have other names.
+const NAMES: [&str; 3] = ["hub", "lane", "checkpoint"];
+/// One tick of `/proc/*/stat`. The kernel has counted in hundredths for everybody since 2.6.
+const TICK: Duration = Duration::from_millis(10);
+
+/// CPU time by thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cpu(HashMap<u64, Duration>);
+
+impl Cpu {
+    /// What the hub's threads have used so far. `None` where there is no `/proc`.
+    pub fn of_hub() -> Option<Self> {
+        let mut used = HashMap::new();
+        for entry in fs::read_dir("/proc/self/task").ok()?.flatten() {
+            let path = entry.path();
+            let thread = entry.file_name().to_str().and_then(|name| name.parse().ok());
+            // A thread may end while we look; then it has used what it had used before.
+            if let (Some(thread), true) = (thread, is_hub(&path))
+                && let Some(time) = time(&path)
+            {
+                used.insert(thread, time);
+            }
+        }
+        (!used.is_empty()).then_some(Self(used))
+    }
+
+    /// What was used since an earlier look.
+    pub fn since(&self, earlier: &Self) -> Duration {
+        let used = self.0.iter().map(|(thread, now)| {
+            now.saturating_sub(earlier.0.get(thread).copied().unwrap_or_default())
+        });
+        used.sum()
+    }
+}
+
+fn is_hub(task: &Path) -> bool {
+    fs::read_to_string(task.join("comm")).is_ok_and(|name| NAMES.contains(&name.trim()))
+}
+
+/// To the nanosecond where the scheduler keeps that, else to the tick.
+fn time(task: &Path) -> Option<Duration> {
+    let precise = fs::read_to_string(task.join("schedstat")).ok();
+    let precise = precise.as_deref().and_then(read_schedstat).filter(|time| !time.is_zero());
+    precise.or_else(|| read_stat(&fs::read_to_string(task.join("stat")).ok()?))
+}
+
+fn read_schedstat(text: &str) -> Option<Duration> {
+    text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+}
+
+/// User and system time: the 14th and 15th field. The second is a name in brackets, with anything
+/// inside, so that counting starts after it.
+fn read_stat(text: &str) -> Option<Duration> {
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let ticks = |field: Option<&str>| field?.parse::<u32>().ok();
+    Some(TICK * (ticks(fields.next())?.checked_add(ticks(fields.next())?)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_in_either_form() {
+        assert_eq!(read_schedstat("1500 7 3\n"), Some(Duration::from_nanos(1_500)));
+        let stat = "42 (a ) b) S 1 1 1 0 -1 4194304 10 0 0 0 120 34 5 6 20 0 9 0";
+        assert_eq!(read_stat(stat), Some(Duration::from_millis(1_540)));
+        assert_eq!((read_stat(""), read_schedstat("")), (None, None));
+    }
+
+    #[test]
+    fn only_what_came_since_counts_and_new_threads_count_whole() {
+        let cpu = |times: &[(u64, u64)]| {
+            Cpu(times.iter().map(|(id, ms)| (*id, Duration::from_millis(*ms))).collect())
+        };
+        let (before, after) = (cpu(&[(1, 100), (2, 50)]), cpu(&[(1, 130), (3, 20)]));
+        assert_eq!(after.since(&before), Duration::from_millis(50));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_called_hub_is_counted() {
+        let work = || {
+            let until = std::time::Instant::now() + Duration::from_millis(60);
+            while std::time::Instant::now() < until {}
+            Cpu::of_hub()
+        };
+        let hub = std::thread::Builder::new().name("hub".to_owned()).spawn(work).unwrap();
+        let used = hub.join().unwrap().unwrap().since(&Cpu::default());
+        assert!(used > Duration::ZERO, "{used:?}");
+    }
+}

@@ -1,0 +1,37 @@
+//! `rialto key canonical`.
+
+use std::path::PathBuf;
+
+use rialto_client::agora::{canonical, to_be_signed};
+use serde_json::json;
+
+use super::super::say;
+use super::super::trouble::Trouble;
+use super::text;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto key canonical data.json\n  rialto key canonical --to-sign envelope.json | sha256sum\n  echo '{\"b\":5.0,\"a\":1e-7}' | rialto key canonical\n\nPrints the text without a newline after it: these are the bytes that are signed."
+)]
+pub struct Args {
+    /// The JSON; - is standard input
+    #[arg(value_name = "FILE", default_value = "-")]
+    file: PathBuf,
+    /// Print what the sender of this envelope signs: sender.signature is \"\"
+    #[arg(long)]
+    to_sign: bool,
+}
+
+pub fn run(args: &Args, json: bool) -> Result<Exit, Trouble> {
+    let text = text::read(&args.file)?;
+    let written = if args.to_sign { to_be_signed(&text) } else { canonical(&text) };
+    // The line was typed right; what it names is not.
+    let refused = |error| Trouble { exit: Exit::Failed, ..Trouble::from(error) };
+    let written = written.map_err(refused)?;
+    let _ = match json {
+        true => say::line(&json!({"canonical": written, "bytes": written.len()}).to_string()),
+        false => say::piece(&written),
+    };
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,29 @@
+//! `rialto key did`.
+
+use rialto_client::agora::PublicKey;
+
+use super::super::say;
+use super::super::trouble::Trouble;
+use super::forms::Forms;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto key did OVeM9zlu6wERflzLzbu2HUMG0so9MVWrct1SUOTyW9Y\n  rialto key did did:key:z6MkiK6iPnt423Ycuhg83yfJ8PtX2HjH1Hqh3MywFmA2gB3s --json\n\nAll three forms name the same agent."
+)]
+pub struct Args {
+    /// A did:key, or the raw key in 43 digits of Base64Url or 64 hex digits
+    #[arg(allow_hyphen_values = true)]
+    key: String,
+}
+
+pub fn run(args: &Args, json: bool) -> Result<Exit, Trouble> {
+    let wrong = |bad| {
+        let next = "write it like did:key:z6MkiK6iPnt423Ycuhg83yfJ8PtX2HjH1Hqh3MywFmA2gB3s";
+        Trouble::usage(format!("the key {bad}"), next)
+    };
+    let forms = Forms::of(PublicKey::parse(args.key.trim()).map_err(wrong)?);
+    let text = if json { forms.document().to_string() } else { forms.lines() };
+    let _ = say::line(&text);
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,41 @@
+//! `rialto key hello`.
+
+use rialto_client::agora::{Agent, Profile, Server};
+
+use super::super::say;
+use super::super::trouble::Trouble;
+use super::seed_file::Source;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto key hello --key-file alice.agora\n  rialto key hello --key-file alice.agora --name Alice --inbox --hub http://127.0.0.1:7425\n\nPrints the hub's WELCOME once it has proven to be that. With --inbox there is a token in it that\nreads this key's inbox for an hour: keep it to yourself."
+)]
+pub struct Args {
+    #[command(flatten)]
+    source: Source,
+    /// The hub's base URL
+    #[arg(
+        long,
+        env = "RIALTO_HUB",
+        hide_env_values = true,
+        value_name = "URL",
+        default_value = "http://127.0.0.1:7425"
+    )]
+    hub: String,
+    /// What to call the agent
+    #[arg(long)]
+    name: Option<String>,
+    /// Ask for an inbox token
+    #[arg(long)]
+    inbox: bool,
+}
+
+pub async fn run(args: &Args) -> Result<Exit, Trouble> {
+    let identity = args.source.identity()?;
+    let agent = Agent::new(identity, Server::discover(&args.hub).await?);
+    let profile = Profile { name: args.name.clone(), ..Profile::default() };
+    let welcomed = agent.hello(&profile, args.inbox).await?;
+    let _ = say::line(&welcomed.raw);
+    Ok(Exit::Ok)
+}

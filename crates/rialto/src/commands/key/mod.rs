@@ -1,0 +1,70 @@
+//! `rialto key`: agora keys, and the envelopes that are signed with them.
+
+mod canonical;
+mod did;
+mod forms;
+mod hello;
+mod new;
+mod seed_file;
+mod show;
+mod sign;
+mod text;
+mod verify;
+
+use clap::Subcommand;
+
+use super::trouble::Trouble;
+use super::{complain, runtime};
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto key new --out alice.agora\n  rialto key show --key-file alice.agora\n  rialto key did OVeM9zlu6wERflzLzbu2HUMG0so9MVWrct1SUOTyW9Y\n  rialto key sign --key-file alice.agora --type REQUEST --payload '{\"resource\":\"agora:time:v1\",\"params\":{}}'\n  rialto key verify envelope.json\n  rialto key show --data ./rialto-data      the hub's own key\n\nA key file holds `ed25519-seed:` and the seed in Base64Url on its first line, and the did:key on\nthe second. The variable RIALTO_AGORA_KEY may hold that first line instead of a file."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Make a new key
+    New(new::Args),
+    /// Show the public half of a key, or of a hub's
+    Show(show::Args),
+    /// Write a public key in its other forms
+    Did(did::Args),
+    /// Sign an envelope
+    Sign(sign::Args),
+    /// Check who signed an envelope, and whether it is fresh
+    Verify(verify::Args),
+    /// Print JSON in its canonical form (RFC 8785)
+    Canonical(canonical::Args),
+    /// Say HELLO to a hub and print its WELCOME
+    Hello(hello::Args),
+}
+
+pub fn run(args: &Args) -> Exit {
+    let json = args.json;
+    let done = match &args.verb {
+        Verb::New(args) => new::run(args, json),
+        Verb::Show(args) => show::run(args, json),
+        Verb::Did(args) => did::run(args, json),
+        Verb::Sign(args) => sign::run(args, json),
+        Verb::Verify(args) => verify::run(args, json),
+        Verb::Canonical(args) => canonical::run(args, json),
+        Verb::Hello(args) => match runtime() {
+            Ok(runtime) => runtime.block_on(hello::run(args)),
+            Err(error) => return complain(error),
+        },
+    };
+    done.unwrap_or_else(|trouble| trouble.tell(json))
+}
+
+/// Something that is not so, rather than a line that was typed wrong.
+fn failed(message: impl Into<String>, next: Option<String>) -> Trouble {
+    Trouble { exit: Exit::Failed, code: None, message: message.into(), next }
+}

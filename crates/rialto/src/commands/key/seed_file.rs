@@ -1,0 +1,98 @@
+//! Key files of agora: the seed on the first line, the public half below, for its owner alone.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use rialto_client::agora::{Identity, Seed};
+
+use super::super::key_file::Reserved;
+use super::super::trouble::Trouble;
+use super::failed;
+
+/// Where a key comes from that is in no file.
+const VARIABLE: &str = "RIALTO_AGORA_KEY";
+/// The longest file that is read.
+const BYTES_MAX: u64 = 64 << 10;
+
+/// The flags of commands that need a secret key.
+#[derive(clap::Args)]
+pub struct Source {
+    /// File with the key, as `key new` writes it; otherwise env RIALTO_AGORA_KEY
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+}
+
+impl Source {
+    /// Whoever has the key that was given.
+    pub fn identity(&self) -> Result<Identity, Trouble> {
+        if let Some(path) = &self.key_file {
+            return load(path);
+        }
+        let make = "make one with `rialto key new --out FILE` and give it with --key-file";
+        match std::env::var(VARIABLE).ok().filter(|text| !text.trim().is_empty()) {
+            None => Err(Trouble::usage("no key is given", make)),
+            Some(text) => match Seed::read(text.trim()) {
+                Some(seed) => Ok(Identity::new(&seed)),
+                None => Err(Trouble::usage(
+                    format!("{VARIABLE} holds no `ed25519-seed:` and 43 digits of Base64Url"),
+                    make,
+                )),
+            },
+        }
+    }
+}
+
+/// Reads a key file.
+fn load(path: &Path) -> Result<Identity, Trouble> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(BYTES_MAX).read_to_string(&mut text));
+    let shown = path.display();
+    let make = format!("`rialto key new --out {shown}` makes a key file");
+    match read {
+        Err(error) => Err(Trouble::usage(format!("cannot read {shown}: {error}"), make)),
+        Ok(_) => match Seed::read(&text) {
+            Some(seed) => Ok(Identity::new(&seed)),
+            None => Err(Trouble::usage(format!("{shown} has no seed on its first line"), make)),
+        },
+    }
+}
+
+/// Makes a key and a new file for it that only its owner may read.
+pub fn make(path: &Path) -> Result<Identity, Trouble> {
+    let reserved = Reserved::new(path)?;
+    let seed = Seed::random()?;
+    let identity = Identity::new(&seed);
+    let text = format!("{}\ndid {}\n", seed.reveal(), identity.did());
+    let unwritten = |error| failed(format!("cannot write {}: {error}", path.display()), None);
+    reserved.write(&text).map_err(unwritten)?;
+    Ok(identity)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once_read_back_and_nobody_elses() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("alice.agora");
+        let made = make(&path).expect("a key");
+        assert_eq!(load(&path).expect("a key").did(), made.did());
+        let text = std::fs::read_to_string(&path).expect("text");
+        assert!(
+            text.starts_with("ed25519-seed:") && text.ends_with(&format!("\ndid {}\n", made.did()))
+        );
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = std::fs::metadata(&path).expect("there").permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+        assert!(make(&path).is_err(), "never written over");
+        assert_eq!(std::fs::read_to_string(&path).expect("text"), text);
+        std::fs::write(&path, "ca_1\n").expect("written");
+        let trouble = load(&path).expect_err("no seed");
+        assert!(trouble.message.contains("no seed") && trouble.next.is_some());
+    }
+}

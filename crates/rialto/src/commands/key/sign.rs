@@ -1,0 +1,104 @@
+//! `rialto key sign`.
+
+use std::path::PathBuf;
+
+use rialto_client::agora::{Identity, Kind, PublicKey};
+use rialto_protocols::agora::envelope::{self, Envelope};
+use rialto_protocols::agora::proof;
+
+use super::super::say;
+use super::super::trouble::Trouble;
+use super::seed_file::Source;
+use super::{failed, text, verify};
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto key sign --key-file alice.agora envelope.json\n  rialto key sign --key-file alice.agora --type STATUS --payload '{\"status\":\"idle\"}'\n  rialto key sign --key-file alice.agora --type REQUEST --to did:key:z6Mk… --payload '{\"resource\":\"agora:time:v1\",\"params\":{}}' | curl --json @- http://127.0.0.1:7425/agora\n\nPrints the signed envelope. Of an envelope that is given, protocol, id, timestamp and sender are\nfilled in where they are missing; everything else stays as it is."
+)]
+pub struct Args {
+    #[command(flatten)]
+    source: Source,
+    /// The envelope to sign; - is standard input
+    #[arg(value_name = "FILE", default_value = "-")]
+    file: PathBuf,
+    /// Make an envelope of this type instead: HELLO, REQUEST, …
+    #[arg(long = "type", value_name = "TYPE", value_parser = kind, conflicts_with = "file")]
+    kind: Option<Kind>,
+    /// Its payload, a JSON object
+    #[arg(
+        long,
+        value_name = "JSON",
+        default_value = "{}",
+        requires = "kind",
+        conflicts_with = "file"
+    )]
+    payload: String,
+    /// Whom it is for
+    #[arg(long, value_name = "KEY", value_parser = key, requires = "kind", conflicts_with = "file")]
+    to: Option<PublicKey>,
+}
+
+fn kind(text: &str) -> Result<Kind, String> {
+    let wanted =
+        || "must be HELLO, WELCOME, STATUS, REQUEST, OFFER, ACCEPT, RESULT or ERROR".into();
+    Kind::read(&text.to_ascii_uppercase()).ok_or_else(wanted)
+}
+
+fn key(text: &str) -> Result<PublicKey, String> {
+    PublicKey::parse(text).map_err(|bad| bad.to_string())
+}
+
+pub fn run(args: &Args, json: bool) -> Result<Exit, Trouble> {
+    let identity = args.source.identity()?;
+    let signed = signed(args, &identity)?;
+    let shown = match json {
+        false => signed,
+        true => document(&signed)?,
+    };
+    let _ = say::line(&shown);
+    Ok(Exit::Ok)
+}
+
+fn signed(args: &Args, identity: &Identity) -> Result<String, Trouble> {
+    Ok(match args.kind {
+        Some(kind) => identity.seal(kind, &args.payload, args.to)?.as_str().to_owned(),
+        None => identity.sign_envelope(&text::read(&args.file)?)?,
+    })
+}
+
+/// The envelope as it is, next to what one would read out of it.
+fn document(signed: &str) -> Result<String, Trouble> {
+    let wrong = |bad: rialto_client::agora::Failure| failed(bad.message.to_string(), None);
+    let json = envelope::parse(signed.as_bytes()).map_err(wrong)?;
+    let envelope = Envelope::read(&json).map_err(wrong)?;
+    let proof = proof::verify(&envelope).map_err(wrong)?;
+    let about = verify::document(&envelope, &proof);
+    Ok(format!("{},\"envelope\":{signed}}}", about.to_string().trim_end_matches('}')))
+}
+
+#[cfg(test)]
+mod tests {
+    use rialto_client::agora::Seed;
+
+    use super::*;
+
+    #[test]
+    fn what_is_made_is_signed_and_told_with_its_envelope() {
+        let identity = Identity::new(&Seed::from_bytes([1; 32]));
+        let args = Args {
+            source: Source { key_file: None },
+            file: "-".into(),
+            kind: Some(kind("status").expect("a type")),
+            payload: r#"{"status":"idle"}"#.to_owned(),
+            to: Some(identity.key()),
+        };
+        let signed = signed(&args, &identity).expect("signed");
+        let document: serde_json::Value =
+            serde_json::from_str(&document(&signed).expect("a document")).expect("JSON");
+        assert_eq!(document["signed_by"], identity.did());
+        assert_eq!(document["envelope"]["payload"]["status"], "idle");
+        assert_eq!(document["form"], "empty");
+        assert!(kind("DEBATE").is_err());
+    }
+}

@@ -1,0 +1,134 @@
+//! `rialto key verify`.
+
+use std::path::PathBuf;
+
+use rialto_client::agora::{Failure, Millis, Timestamp};
+use rialto_protocols::agora::envelope::{self, Envelope};
+use rialto_protocols::agora::{Form, Proof, prove};
+use rialto_protocols::kit::stamp;
+use serde_json::{Value, json};
+
+use super::super::say;
+use super::super::trouble::Trouble;
+use super::text;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto key verify envelope.json\n  rialto key verify --now 2024-01-01T00:00:00Z vector.json\n  rialto key verify --window 24h --json < envelope.json\n\nPrints who signed it, in which form, and the SHA-256 of what was signed. Exits 1 with the reason\nif it is not signed by its sender, not fresh, or no envelope."
+)]
+pub struct Args {
+    /// The envelope; - is standard input
+    #[arg(value_name = "FILE", default_value = "-")]
+    file: PathBuf,
+    /// What time it is [default: now]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    now: Option<Timestamp>,
+    /// How far the timestamp may be from that
+    #[arg(long, value_name = "LENGTH", default_value = "60s", value_parser = length)]
+    window: Millis,
+}
+
+pub fn run(args: &Args, json: bool) -> Result<Exit, Trouble> {
+    let text = text::read(&args.file)?;
+    let now = args.now.unwrap_or_else(present);
+    let refused = |failure: Failure| Trouble {
+        exit: Exit::Failed,
+        code: Some(failure.code.number().to_string()),
+        message: failure.message.to_string(),
+        next: failure.hint.map(|hint| hint.to_string()),
+    };
+    let parsed = envelope::parse(text.as_bytes()).map_err(refused)?;
+    let envelope = Envelope::read(&parsed).map_err(refused)?;
+    let proof = prove(&envelope, now, args.window).map_err(refused)?;
+    let document = document(&envelope, &proof);
+    let shown = if json { document.to_string() } else { lines(&document) };
+    let _ = say::line(&shown);
+    Ok(Exit::Ok)
+}
+
+/// What is known of an envelope that was proven.
+pub fn document(envelope: &Envelope<'_>, proof: &Proof) -> Value {
+    let form = match proof.form {
+        Form::Empty => "empty",
+        Form::Removed => "removed",
+    };
+    let sha256: String = proof.canonical_sha256.iter().map(|byte| format!("{byte:02x}")).collect();
+    json!({
+        "signed_by": proof.key.did(),
+        "form": form,
+        "sha256": sha256,
+        "id": envelope.id,
+        "type": envelope.kind.as_str(),
+        "timestamp": envelope.timestamp_text,
+        "recipient": envelope.recipient.map(|key| key.did()),
+    })
+}
+
+fn lines(document: &Value) -> String {
+    let line = |name: &str| {
+        let value = document[name].as_str()?;
+        Some(format!("{:10} {}", name.replace('_', " "), say::one_line(value)))
+    };
+    let names = ["signed_by", "form", "sha256", "id", "type", "timestamp", "recipient"];
+    names.into_iter().filter_map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn present() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Timestamp(i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX))
+}
+
+fn time(text: &str) -> Result<Timestamp, String> {
+    stamp::parse(text).map_err(|bad| bad.to_string())
+}
+
+/// A length of time as settings write it.
+fn length(text: &str) -> Result<Millis, String> {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let factor = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return Err("must be a length of time like 500ms, 60s, 10m, 24h or 7d".to_owned()),
+    };
+    let number = text.strip_suffix(unit).and_then(|digits| digits.parse::<i64>().ok());
+    let ms = number.and_then(|number| number.checked_mul(factor));
+    ms.map(Millis).ok_or_else(|| "is too long".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use rialto_protocols::agora::examples::ENVELOPE;
+
+    use super::*;
+
+    #[test]
+    fn the_published_vector_is_told_as_the_book_has_it() {
+        let json = envelope::parse(ENVELOPE.as_bytes()).expect("JSON");
+        let envelope = Envelope::read(&json).expect("an envelope");
+        let now = time("2024-01-01T00:01:00Z").expect("a time");
+        let proof = prove(&envelope, now, length("60s").expect("a length")).expect("a proof");
+        let lines = lines(&document(&envelope, &proof));
+        for part in [
+            "signed by  did:key:z6MkiK6iPnt423Ycuhg83yfJ8PtX2HjH1Hqh3MywFmA2gB3s\n",
+            "form       empty\n",
+            "sha256     916b5ef1f8e9a0ac07de354beae6fbd0b6a56330a168d4f5bed3cae93b52dc48\n",
+        ] {
+            assert!(lines.contains(part), "{lines}");
+        }
+        assert!(prove(&envelope, now, length("59999ms").expect("a length")).is_err());
+    }
+
+    #[test]
+    fn lengths_are_a_number_and_a_unit() {
+        for (text, ms) in [("500ms", 500), ("60s", 60_000), ("10m", 600_000), ("7d", 604_800_000)] {
+            assert_eq!(length(text), Ok(Millis(ms)));
+        }
+        for text in ["", "60", "s", "-1s", "1.5s", "60 s", "99999999999999999d"] {
+            assert!(length(text).is_err(), "{text}");
+        }
+    }
+}
