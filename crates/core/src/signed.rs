@@ -21,7 +21,7 @@ use crate::job::{Cause, Job, ask, offer, reply};
 use crate::message;
 use crate::money::Credits;
 use crate::refusal::Refusal;
-use crate::time::{Millis, Timestamp};
+use crate::time::Millis;
 
 /// An order and who signed it.
 #[derive(Clone, Debug)]
@@ -66,7 +66,8 @@ pub struct Ask {
     pub budget: Option<Credits>,
     /// The budget is in something that cannot be paid with.
     pub other_currency: bool,
-    pub deadline: Timestamp,
+    /// How long it may take, from when the order is taken.
+    pub timeout: Millis,
     pub meta: String,
 }
 

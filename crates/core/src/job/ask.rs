@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::open::{self, HOPS_MAX};
-use super::{Job, Offer, Policy, Requester, Selection, State};
+use super::{Job, Offer, Policy, Requester, Selection, State, end};
 use crate::agent::Agent;
 use crate::alias::{Digest, Protocol, Target, claim};
 use crate::command::OpenJob;
@@ -29,7 +29,7 @@ const LISTED_PRICE_STANDS: Millis = Millis::seconds(60);
 /// Opens a job and asks those who are to do it.
 pub fn ask(draft: &mut Draft<'_>, by: AgentId, id: &str, order: Ask) -> Result<Job, Refusal> {
     let asked = whom(draft, by, &order)?;
-    if order.deadline <= draft.now {
+    if order.timeout <= Millis(0) {
         return Err(Refusal::DeadlineTooSoon);
     }
     if order.other_currency {
@@ -37,7 +37,6 @@ pub fn ask(draft: &mut Draft<'_>, by: AgentId, id: &str, order: Ask) -> Result<J
     }
     let requester = draft.agent(by).ok_or(Refusal::NotAuthenticated)?;
     let (home, native) = (requester.home, requester.native.clone());
-    let callback = requester.endpoint.clone();
     let mut job = open::fresh(
         draft,
         OpenJob {
@@ -51,9 +50,9 @@ pub fn ask(draft: &mut Draft<'_>, by: AgentId, id: &str, order: Ask) -> Result<J
             budget: order.budget.unwrap_or(Credits::ZERO),
             selection: Selection::Asked { any_price: order.budget.is_none() },
             policy: Policy::default(),
-            deadline: order.deadline,
-            lease: order.deadline.since(draft.now),
-            callback,
+            deadline: draft.now.plus(order.timeout),
+            lease: order.timeout,
+            callback: None,
             meta: order.meta,
             hops: 0,
         },
@@ -195,11 +194,11 @@ pub fn note_offer(draft: &mut Draft<'_>, job: &mut Job, offer: Offer) {
     job.state = State::Negotiating;
     let by_itself = draft.said.as_ref().is_some_and(|said| said.by == offer.by);
     job.offers.push(offer);
-    let (news, callback) = (News::Offered { job: job.id, place }, job.callback.clone());
+    let (news, url) = (News::Offered { job: job.id, place }, end::told_at(draft, job));
     // A listed price is nobody's words: it is news also to who has just asked.
     match by_itself {
-        true => draft.tell_party(requester, news, callback),
-        false => drop(draft.tell(Some(requester), news, callback)),
+        true => draft.tell_party(requester, news, url),
+        false => drop(draft.tell(Some(requester), news, url)),
     }
 }
 

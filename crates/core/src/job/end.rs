@@ -134,13 +134,22 @@ fn tell_workers(draft: &mut Draft<'_>, job: &Job) {
     }
 }
 
-/// The end is news in the requester's inbox, and at its callback if it was told to wait.
+/// Where the requester wants to hear of the job: at the callback it named for it, if it was told to
+/// wait; who talks all the time, wherever it is reached by now.
+pub fn told_at(draft: &Draft<'_>, job: &Job) -> Option<String> {
+    match (job.selection, &job.requester) {
+        (Selection::Asked { .. }, Requester::Agent(agent)) => draft.agent(*agent)?.push_url(),
+        _ => job.callback.clone().filter(|_| job.pending),
+    }
+}
+
+/// The end is news in the requester's inbox, and wherever else it wants to hear of it.
 fn tell_requester(draft: &mut Draft<'_>, job: &Job) {
     let to = match job.requester {
         Requester::Agent(agent) => Some(agent),
         Requester::Guest(_) => None,
     };
-    let url = job.callback.clone().filter(|_| job.pending);
+    let url = told_at(draft, job);
     let news = News::Ended { job: job.id };
     match to {
         Some(to) => draft.tell_party(to, news, url),

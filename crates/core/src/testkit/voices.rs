@@ -141,7 +141,7 @@ impl Scene {
             to,
             budget: budget.map(credits),
             other_currency: false,
-            deadline: self.now.plus(LIFE),
+            timeout: LIFE,
             meta: "{}".to_owned(),
         }
     }

@@ -265,7 +265,7 @@ impl Voice {
             to,
             budget,
             other_currency: self.amount % 64 == 63,
-            deadline: scene.now.plus(Millis::seconds(i64::from(self.amount / 8) * 32)),
+            timeout: Millis::seconds(i64::from(self.amount / 8) * 32),
             meta: "{}".to_owned(),
         }
     }

@@ -98,7 +98,7 @@ impl Life {
             9 if !agents.is_empty() => self.rare(agent, world, now),
             20.. => {
                 let n = self.fresh();
-                voices::chance(&mut self.dice, n, world, now)
+                voices::chance(&mut self.dice, n, world)
             }
             _ => match job {
                 Some(job) => self.work(&job, now),

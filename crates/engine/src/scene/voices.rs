@@ -5,7 +5,7 @@ use rialto_core::command::{Command, Enrol};
 use rialto_core::job::{Cause, Job, Requester, Selection};
 use rialto_core::money::Credits;
 use rialto_core::signed::*;
-use rialto_core::time::{Millis, Timestamp};
+use rialto_core::time::Millis;
 use rialto_core::world::World;
 use uuid::Uuid;
 
@@ -37,7 +37,7 @@ pub fn offers(skills: &[(&str, &str)]) -> Deed {
 }
 
 /// A request to the best who offer a skill; the number makes its public id.
-pub fn ask(n: u64, skill: &str, max: usize, budget: Option<&str>, now: Timestamp) -> Deed {
+pub fn ask(n: u64, skill: &str, max: usize, budget: Option<&str>) -> Deed {
     Deed::Ask(Box::new(Ask {
         uuid: Uuid::from_u128(u128::from(n) << 32),
         skill: skill.to_owned(),
@@ -45,7 +45,7 @@ pub fn ask(n: u64, skill: &str, max: usize, budget: Option<&str>, now: Timestamp
         to: Whom::Best { max },
         budget: budget.map(credits),
         other_currency: false,
-        deadline: now.plus(LIFE),
+        timeout: LIFE,
         meta: "{}".to_owned(),
     }))
 }
@@ -75,14 +75,14 @@ pub fn give_up(request: &str, refused: bool) -> Deed {
 }
 
 /// A negotiated job and a direct one, each done and each under way, and ids that two use.
-pub fn trades(now: Timestamp) -> Vec<Command> {
+pub fn trades() -> Vec<Command> {
     let price = credits("1.5");
     vec![
         sign("seller", "hello", offers(&[("trade", "2"), ("carve", "1")])),
         sign("rival", "hello", offers(&[("trade", "3")])),
         sign("buyer", "hello", offers(&[])),
         // Negotiated: two are asked, both name a price, one is taken.
-        sign("buyer", "ask-1", ask(1_001, "trade", 8, Some("5"), now)),
+        sign("buyer", "ask-1", ask(1_001, "trade", 8, Some("5"))),
         sign("seller", "offer", offer("ask-1", price)),
         sign("rival", "offer", offer("ask-1", price)),
         sign("rival", "better", offer("ask-1", credits("1.25"))),
@@ -90,28 +90,28 @@ pub fn trades(now: Timestamp) -> Vec<Command> {
         sign("rival", "part-1", result("ask-1", false)),
         sign("rival", "result-1", result("ask-1", true)),
         // Direct: only one can do it, and does.
-        sign("buyer", "ask-2", ask(1_002, "carve", 8, Some("5"), now)),
+        sign("buyer", "ask-2", ask(1_002, "carve", 8, Some("5"))),
         sign("seller", "result-2", result("ask-2", true)),
         // Another price instead of the listed one, so that money is set aside twice.
-        sign("buyer", "ask-3", ask(1_003, "carve", 1, Some("5"), now)),
+        sign("buyer", "ask-3", ask(1_003, "carve", 1, Some("5"))),
         sign("seller", "offer-3", offer("ask-3", price)),
         sign("buyer", "accept-3", accept("offer-3")),
         // One who says no, and one who takes its question back.
-        sign("buyer", "ask-4", ask(1_004, "carve", 1, Some("5"), now)),
+        sign("buyer", "ask-4", ask(1_004, "carve", 1, Some("5"))),
         sign("seller", "no-4", give_up("ask-4", true)),
-        sign("buyer", "ask-5", ask(1_005, "trade", 8, None, now)),
+        sign("buyer", "ask-5", ask(1_005, "trade", 8, None)),
         sign("rival", "no-5", give_up("ask-5", true)),
         sign("buyer", "back-5", give_up("ask-5", false)),
         // Still open, one with its price held; and another's under the same id.
-        sign("buyer", "ask-6", ask(1_006, "carve", 1, Some("5"), now)),
-        sign("rival", "ask-6", ask(1_007, "carve", 1, None, now)),
-        sign("buyer", "ask-7", ask(1_008, "trade", 8, Some("5"), now)),
+        sign("buyer", "ask-6", ask(1_006, "carve", 1, Some("5"))),
+        sign("rival", "ask-6", ask(1_007, "carve", 1, None)),
+        sign("buyer", "ask-7", ask(1_008, "trade", 8, Some("5"))),
         sign("seller", "offer-7", offer("ask-7", price)),
     ]
 }
 
 /// Something a signer says at random, most of which makes sense.
-pub fn chance(dice: &mut Dice, n: u64, world: &World, now: Timestamp) -> Command {
+pub fn chance(dice: &mut Dice, n: u64, world: &World) -> Command {
     let mut jobs: Vec<_> = world.live_jobs().filter(|job| asked(job)).collect();
     jobs.sort_by_key(|job| job.id);
     let job = jobs.get(dice.roll(jobs.len().max(1) as u64) as usize);
@@ -123,7 +123,7 @@ pub fn chance(dice: &mut Dice, n: u64, world: &World, now: Timestamp) -> Command
     let Some(job) = job.filter(|_| dice.roll(4) > 0) else {
         let deed = match dice.roll(3) {
             0 => offers(&[(skill, price)]),
-            _ => ask(n, skill, 1 + dice.roll(4) as usize, Some(price), now),
+            _ => ask(n, skill, 1 + dice.roll(4) as usize, Some(price)),
         };
         return sign(&stranger, &id, deed);
     };

@@ -1,9 +1,9 @@
 //! The front door: every protocol under its prefix, the printed paths at the root, and the one path
 //! two protocols share.
 
+use axum::Extension;
 use axum::Router;
 use axum::body::Body;
-use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;

@@ -92,11 +92,6 @@ impl Face for Agora {
     }
 
     fn express(&self) -> &'static [Express] {
-        &[Express {
-            method: "POST",
-            path: "/envelopes",
-            unless: &[],
-            handler: envelopes::express,
-        }]
+        &[Express { method: "POST", path: "/envelopes", unless: &[], handler: envelopes::express }]
     }
 }

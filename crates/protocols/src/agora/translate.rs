@@ -151,7 +151,7 @@ fn ask(
         to,
         budget: request.budget.and_then(|budget| budget.max),
         other_currency: currency.is_some_and(|currency| currency != CURRENCY),
-        deadline: floor.engine.now().plus(request.timeout.unwrap_or(settings.default_timeout)),
+        timeout: request.timeout.unwrap_or(settings.default_timeout),
         meta: "{}".to_owned(),
     })
 }

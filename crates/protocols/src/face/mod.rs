@@ -178,9 +178,8 @@ pub struct Newcomer<'a> {
 /// The names of a new agent in all protocols but its own.
 pub fn aliases(engine: &Engine, new: Newcomer<'_>) -> Vec<(Protocol, String)> {
     let others = crate::ALL.iter().filter(|face| face.id() != new.home);
-    let free = |protocol, name: &String| {
-        engine.look(|world| world.agent_named(protocol, name).is_none())
-    };
+    let free =
+        |protocol, name: &String| engine.look(|world| world.agent_named(protocol, name).is_none());
     let named = others.filter_map(|face| {
         let name = |long| face.alias(engine.secret(), &new, long);
         let name = name(false).filter(|name| free(face.id(), name)).or_else(|| name(true))?;
@@ -198,9 +197,8 @@ pub async fn complete_aliases(engine: &Engine) -> Result<(), Failure> {
         }
         let lacks = |id| crate::ALL.iter().any(|face| world.name_of(id, face.id()).is_none());
         let lacking = world.agents().filter(|agent| lacks(agent.id));
-        let shown = |agent: &Arc<Agent>| {
-            (agent.id, agent.home, agent.native.clone(), agent.name.clone())
-        };
+        let shown =
+            |agent: &Arc<Agent>| (agent.id, agent.home, agent.native.clone(), agent.name.clone());
         lacking.map(shown).collect()
     });
     for (agent, home, native, name) in missing {

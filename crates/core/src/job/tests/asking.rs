@@ -106,7 +106,7 @@ fn what_cannot_be_paid_is_not_asked_and_leaves_nothing_behind() {
     let dollars = ask(&mut scene, "r1", Ask { other_currency: true, ..order });
     assert_eq!(dollars, Err(Refusal::OtherCurrency));
     let order = scene.question("sum", Whom::Agent(pat), Some("8"));
-    let late = Ask { deadline: scene.now, ..order };
+    let late = Ask { timeout: Millis(0), ..order };
     assert_eq!(ask(&mut scene, "r1", late), Err(Refusal::DeadlineTooSoon));
     assert_eq!(scene.world.next.job, before.job);
     assert_eq!((scene.told(pat), scene.purse("ann").0), (vec![], "10.00".to_owned()));

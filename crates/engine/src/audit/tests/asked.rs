@@ -179,7 +179,7 @@ fn a_script_of_signed_orders_is_clean() {
     let dir = tempfile::tempdir().expect("a directory can be made");
     let mut store = SqliteStore::open(dir.path()).expect("free");
     let mut script = crate::scene::Script::default();
-    for order in voices::trades(DAWN) {
+    for order in voices::trades() {
         let (answer, changes) = script.run(order.clone());
         assert!(matches!(answer, Answer::Heard { repeated: false, .. }), "{order:?}");
         store.commit(&changes, &[]).expect("there is room");

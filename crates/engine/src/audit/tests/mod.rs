@@ -81,7 +81,7 @@ async fn grow(dir: &Path) {
     let ended = PushEnd::Delivered { reply: Some("{}".to_owned()) };
     run(Command::PushDone { notice, ended }).await.expect("it was under way");
     // And what signers asked each other, some of it under way.
-    for order in voices::trades(second.engine.now()) {
+    for order in voices::trades() {
         run(order.clone()).await.unwrap_or_else(|refused| panic!("{refused}: {order:?}"));
     }
     stop(second).await;

@@ -1,11 +1,15 @@
 //! Posting envelopes, and waiting for the answer if that is wanted.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use rialto_core::notice::Notice;
+use rialto_core::command::JobRef;
+use rialto_core::id::AgentId;
+use rialto_core::job::{Job, ask};
+use rialto_core::notice::{News, Notice};
 
 use super::{Answered, Named, Refused, Sent, malformed, query};
 use crate::agora::codes::Code;
@@ -110,6 +114,8 @@ fn mark(answer: &mut Response, job: Option<uuid::Uuid>) {
 /// The first envelope that answers, as it was signed; it stays in the inbox as well.
 async fn heard(floor: &Floor, taken: &Taken, mut stopping: Stopping) -> Option<String> {
     let request_id = taken.request_id.as_deref()?;
+    let asks = taken.job.is_some();
+    let job = own_job(floor, taken.by, request_id).await?;
     let bell = floor.engine.news_of(taken.by);
     let mut after = match taken.repeated {
         true => taken.head.saturating_sub(LOOK_BACK),
@@ -124,7 +130,7 @@ async fn heard(floor: &Floor, taken: &Taken, mut stopping: Stopping) -> Option<S
             && let Some(last) = page.last()
         {
             after = last.position;
-            if let Some(found) = answering(floor, page, request_id).await {
+            if let Some(found) = answering(floor, page, request_id, &job, asks).await {
                 return Some(found);
             }
         }
@@ -135,15 +141,39 @@ async fn heard(floor: &Floor, taken: &Taken, mut stopping: Stopping) -> Option<S
     }
 }
 
-async fn answering(floor: &Floor, page: Vec<Notice>, request_id: &str) -> Option<String> {
-    let page: Vec<_> = page.into_iter().map(std::sync::Arc::new).collect();
+/// The request to which its requester gave this id.
+async fn own_job(floor: &Floor, by: AgentId, id: &str) -> Option<Arc<Job>> {
+    let (origin, id) = floor.engine.look(|world| ask::own_name(world, by, id))?;
+    floor.engine.find_job(&JobRef::Foreign { origin, id }).await.ok().flatten()
+}
+
+async fn answering(
+    floor: &Floor,
+    page: Vec<Notice>,
+    request_id: &str,
+    own: &Job,
+    asks: bool,
+) -> Option<String> {
+    let page: Vec<_> = page.into_iter().map(Arc::new).collect();
     let jobs = jobs_of(&floor.engine, &page).await.ok()?;
     page.iter().find_map(|notice| {
+        // Somebody else may use the same id for something else.
+        let concerns = match &notice.news {
+            News::Message { from, .. } => from.is_some_and(|from| ask::concerns(own, from)),
+            news => news.job() == Some(own.id),
+        };
+        if !concerns {
+            return None;
+        }
         let job = notice.news.job().and_then(|id| jobs.get(&id));
         let letter = letter::of(floor, notice, job.map(|job| &**job))?;
         let json = envelope::parse(letter.envelope.as_bytes()).ok()?;
         let envelope = Envelope::read(&json).ok()?;
-        let answers = matches!(envelope.kind, Kind::Offer | Kind::Result | Kind::Error);
+        let answers = match envelope.kind {
+            // Whoever accepts has had its offers.
+            Kind::Offer => asks,
+            kind => matches!(kind, Kind::Result | Kind::Error),
+        };
         let payload = Payload::read(&envelope).ok()?;
         let same = intake::request_id(&envelope, &payload) == Some(request_id);
         (answers && same).then(|| letter.envelope.to_string())

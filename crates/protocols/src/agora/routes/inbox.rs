@@ -93,11 +93,7 @@ pub async fn page(
 }
 
 /// `POST /inbox/ack`: everything up to here has been dealt with.
-pub async fn ack(
-    State(floor): State<Floor>,
-    Reader(token): Reader,
-    Sent(body): Sent,
-) -> Answered {
+pub async fn ack(State(floor): State<Floor>, Reader(token): Reader, Sent(body): Sent) -> Answered {
     let read = |body| Ack::read(&envelope::parse(body)?);
     let Ack { up_to } = read(&body).map_err(|failure| Refused::new(&floor, failure))?;
     let acked_to = acked(&floor, token.agent, up_to).await?;

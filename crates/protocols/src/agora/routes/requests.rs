@@ -21,11 +21,7 @@ use crate::face::Floor;
 use crate::kit::stamp;
 
 /// Shows it.
-pub async fn show(
-    State(floor): State<Floor>,
-    Reader(token): Reader,
-    Named(id): Named,
-) -> Answered {
+pub async fn show(State(floor): State<Floor>, Reader(token): Reader, Named(id): Named) -> Answered {
     let failed = |failure| Refused::new(&floor, refusals::failed(&failure));
     let job = find(&floor, token.agent, &id).await.map_err(failed)?;
     let unknown = || {

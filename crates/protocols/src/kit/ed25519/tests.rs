@@ -210,4 +210,15 @@ proptest! {
         let verifier = Verifier::of(secret.public()).expect("a key that was made");
         prop_assert_eq!(verifier.verify(&message, &secret.sign(&message)), Ok(()));
     }
+
+    #[test]
+    fn the_library_that_signs_and_the_one_that_checks_make_the_same_keys_and_signatures(
+        seed in any::<[u8; 32]>(),
+        message in any::<Vec<u8>>(),
+    ) {
+        use ed25519_dalek::Signer as _;
+        let (ours, theirs) = (SecretKey::from_seed(&seed), ed25519_dalek::SigningKey::from_bytes(&seed));
+        prop_assert_eq!(ours.public(), PublicKey(theirs.verifying_key().to_bytes()));
+        prop_assert_eq!(ours.sign(&message), theirs.sign(&message).to_bytes());
+    }
 }

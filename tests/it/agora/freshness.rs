@@ -1,0 +1,140 @@
+//! When an envelope was made, and how far that may be from now (R4, R5, D4, D18).
+//!
+//! That exactly 60 s pass and a millisecond more does not is shown where "now" is an argument:
+//! `a_minute_either_way_is_fresh_and_a_millisecond_more_is_not` in the protocol's own tests.
+
+use rialto_protocols::kit::stamp;
+use serde_json::{Value, json};
+
+use super::kit::{Hub, Key, assert_error, now};
+use super::pen::{Pen, from_now, state};
+use crate::kit::Reply;
+use crate::relay::kit::with;
+
+/// Alice's note to Bob, of some time.
+fn note(timestamp: &str) -> (Pen, Value) {
+    let alice = Pen::of(1);
+    let draft = with(&alice.note(Key::of(2).public()), "/timestamp", Some(json!(timestamp)));
+    (alice, draft)
+}
+
+async fn post(hub: &Hub, timestamp: &str) -> Reply {
+    let (alice, draft) = note(timestamp);
+    hub.post_envelope(&alice.sign(&draft)).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_than_a_minute_from_now_is_refused_either_way() {
+    let hub = Hub::serve(&[]).await;
+    let reads = hub.hello(&Key::of(2), json!({})).await;
+    let before = state(&hub).await;
+    for (seconds, why) in
+        [(-61, "stale timestamp"), (-86_400, "stale timestamp"), (70, "ahead"), (86_400, "ahead")]
+    {
+        let reply = post(&hub, &from_now(seconds)).await;
+        assert_error(&reply, 401);
+        assert!(reply.str("/payload/message").contains(why), "{}", reply.text);
+        // Whose clock is wrong can be seen, and signing anew is what helps.
+        let hint = reply.str("/payload/hint");
+        assert!(hint.contains("the clock here says 20") && hint.contains("sign again"), "{hint}");
+        assert_eq!(reply.at("/payload/retryable"), false);
+    }
+    assert_eq!(state(&hub).await, before);
+    for seconds in [-40, 0, 40] {
+        post(&hub, &from_now(seconds)).await.expect(202);
+    }
+    assert_eq!(hub.letters(&reads).await.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_too_old_may_be_signed_again_under_its_id() {
+    let hub = Hub::serve(&[]).await;
+    let reads = hub.hello(&Key::of(2), json!({})).await;
+    let (alice, draft) = note(&from_now(-90));
+    assert_error(&hub.post_envelope(&alice.sign(&draft)).await, 401);
+    let again = with(&draft, "/timestamp", Some(json!(from_now(0))));
+    hub.post_envelope(&alice.sign(&again)).await.expect(202);
+    assert_eq!(hub.ids(&reads).await, [draft["id"].as_str().expect("an id")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_time_is_utc_and_says_so() {
+    let hub = Hub::serve(&[]).await;
+    let reads = hub.hello(&Key::of(2), json!({})).await;
+    let now = from_now(0);
+    let (seconds, bare) = (&now[..19], &now[..23]);
+    let before = state(&hub).await;
+    for wrong in [
+        bare.to_owned(),
+        seconds.to_owned(),
+        format!("{seconds}+01:00"),
+        format!("{seconds}-00:00"),
+        format!("{seconds}+24:00"),
+        format!("{seconds}z"),
+        format!("{seconds}.Z"),
+        format!("{}Z", seconds.replace('T', " ")),
+        format!("{} ", now),
+        now[..10].to_owned(),
+        "2026-02-30T00:00:00Z".to_owned(),
+        "2026-03-20T24:00:00Z".to_owned(),
+        "1969-12-31T23:59:59Z".to_owned(),
+        "-001-01-01T00:00:00Z".to_owned(),
+        "10000-01-01T00:00:00Z".to_owned(),
+        "soon".to_owned(),
+        String::new(),
+    ] {
+        let reply = post(&hub, &wrong).await;
+        assert_eq!(reply.status, 400, "{wrong}: {}", reply.text);
+        assert_error(&reply, 400);
+        assert_eq!(reply.str("/payload/field"), "/timestamp");
+    }
+    // A time that is one, if not now.
+    assert_error(&post(&hub, "9999-12-31T23:59:59Z").await, 401);
+    assert_eq!(state(&hub).await, before);
+    let fine = [
+        format!("{seconds}Z"),
+        format!("{seconds}+00:00"),
+        format!("{seconds}.5Z"),
+        format!("{seconds}.123456789Z"),
+        format!("{bare}+00:00"),
+    ];
+    for fine in &fine {
+        post(&hub, fine).await.expect(202);
+    }
+    assert_eq!(hub.letters(&reads).await.len(), fine.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_window_is_the_operators_and_everybody_is_told() {
+    let hub = Hub::serve(&[("agora.window", "1h")]).await;
+    hub.hello(&Key::of(2), json!({})).await;
+    assert_eq!(hub.get("/agora", None).await.expect(200).at("/window_ms"), 3_600_000);
+    for seconds in [-3_000, 3_000] {
+        post(&hub, &from_now(seconds)).await.expect(202);
+    }
+    for seconds in [-3_700, 3_700] {
+        assert_error(&post(&hub, &from_now(seconds)).await, 401);
+    }
+    let hub = Hub::serve(&[]).await;
+    assert_eq!(hub.get("/agora", None).await.expect(200).at("/window_ms"), 60_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receipt_tells_when_the_hub_had_what_it_passes_on() {
+    let hub = Hub::serve(&[]).await;
+    let (alice, bob) = (Key::of(1), Key::of(2));
+    let reads = hub.hello(&bob, json!({})).await;
+    let before = now();
+    post(&hub, &from_now(-40)).await.expect(202);
+    let after = now();
+    let hub = hub.restart(&[]).await;
+    // A reader counts the age from then, however late it comes (`freshness_counts_from_when_…`).
+    let item = &hub.letters(&reads).await[0];
+    super::kit::assert_vouched(hub.hub_key().await, item);
+    let said = &item["receipt"]["payload"];
+    assert_eq!(said["status"], "received");
+    assert_eq!(said["message_id"], item["envelope"]["id"]);
+    assert_eq!(said["message_sender"], alice.did());
+    let at = stamp::parse(said["received_at"].as_str().expect("a time")).expect("a time");
+    assert!(before <= at && at <= after, "{said}");
+}

@@ -1,0 +1,160 @@
+//! HELLO to the hub and the WELCOME it gets (R60, R69, section 2.4, section 7).
+
+use rialto_protocols::agora::Kind;
+use serde_json::json;
+
+use super::kit::{Hub, Key, assert_error, assert_signed};
+use super::pen::{Pen, state};
+use crate::kit::ClosedPort;
+use crate::relay::kit::{assert_stamp, with};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_welcome_proves_that_this_hello_was_heard_by_this_hub() {
+    let hub = Hub::serve(&[]).await;
+    let (alice, own) = (Key::of(1), hub.hub_key().await);
+    let payload = json!({"nonce": "n-1", "name": "alice", "inbox": true});
+    for path in ["/agora/envelopes", "/agora", &format!("/agora/agents/{own}")] {
+        let hello = alice.sign_for(Kind::Hello, &payload, Some(own));
+        let welcome = hub.call("POST", path, None, Some(&hello.text)).await.expect(200);
+        assert_eq!(assert_signed(&welcome.text), own);
+        assert_eq!(welcome.str("/type"), "WELCOME");
+        assert_eq!(welcome.str("/recipient/id"), alice.did());
+        let said = welcome.at("/payload");
+        assert_eq!(said["nonce"], "n-1");
+        assert_eq!(said["hello_id"], hello.id);
+        assert_eq!(said["hello_sender"], alice.did());
+        assert_eq!(said["hub"], own.did());
+        assert!(said["inbox_token"].as_str().expect("a token").starts_with("at_"));
+        assert_stamp(said["inbox_token_expires_at"].as_str().expect("a time"));
+        assert!(said.get("webhook_secret").is_none());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sender_that_spells_its_key_otherwise_is_welcomed_under_its_did() {
+    let hub = Hub::serve(&[]).await;
+    let alice = Pen::of(1);
+    let draft = alice.draft("HELLO", json!({}));
+    let draft = with(&draft, "/sender/id", Some(json!(alice.spellings()[1])));
+    let welcome = hub.post_envelope(&alice.sign(&draft)).await.expect(200);
+    assert_eq!(welcome.str("/payload/hello_sender"), alice.did());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_only_for_a_hello_that_was_signed_for_this_hub_and_asks_for_one() {
+    let hub = Hub::serve(&[]).await;
+    let (alice, own) = (Key::of(1), hub.hub_key().await);
+    let wants = json!({"inbox": true});
+    // Signed for nobody: whoever hears it could bring it here, also under the hub's own path.
+    let open = alice.sign(Kind::Hello, &wants);
+    let other = alice.sign(Kind::Hello, &wants);
+    let modest = alice.sign_for(Kind::Hello, &json!({}), Some(own));
+    let never = alice.sign_for(Kind::Hello, &json!({"inbox": false}), Some(own));
+    let welcomes = [
+        hub.tell(&open).await.expect(200),
+        hub.tell_to(&own.did(), &other).await.expect(200),
+        hub.tell(&modest).await.expect(200),
+        hub.tell(&never).await.expect(200),
+    ];
+    for welcome in welcomes {
+        assert_eq!(welcome.str("/type"), "WELCOME");
+        assert!(!welcome.text.contains("at_"), "{}", welcome.text);
+        assert!(welcome.json().pointer("/payload/inbox_token_expires_at").is_none());
+    }
+    // Signed for another hub or agent, it is none of this hub's business.
+    let away = alice.sign_for(Kind::Hello, &wants, Some(Key::of(9).public()));
+    assert_error(&hub.tell(&away).await, 404);
+    assert_error(&hub.tell_to(&own.did(), &away).await, 400);
+    // Too old, and so perhaps overheard.
+    let stale = Pen::of(1).draft("HELLO", wants);
+    let stale = with(&stale, "/recipient", Some(json!(own.did())));
+    let stale = with(&stale, "/timestamp", Some(json!(super::pen::from_now(-61))));
+    let reply = hub.post_envelope(&Pen::of(1).sign(&stale)).await;
+    assert_error(&reply, 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hello_that_is_repeated_is_welcomed_again_without_any_secret() {
+    let hub = Hub::serve(&[]).await;
+    let (closed, own) = (ClosedPort::take(), hub.hub_key().await);
+    let alice = Pen::of(1);
+    let payload = json!({"nonce": "n", "inbox": true, "endpoint": closed.url});
+    let draft = with(&alice.draft("HELLO", payload), "/recipient", Some(json!(own.did())));
+    let first = hub.post_envelope(&alice.sign(&draft)).await.expect(200);
+    assert!(first.str("/payload/inbox_token").starts_with("at_"));
+    assert!(!first.str("/payload/webhook_secret").is_empty());
+    // Whoever overheard it gains nothing, in no form, at no path, after no restart.
+    let again = hub.post_envelope(&alice.sign(&draft)).await.expect(200);
+    let before = state(&hub).await;
+    let form = hub.post_envelope(&alice.sign_removed(&draft)).await.expect(200);
+    let path = format!("/agora/agents/{own}");
+    let path = hub.call("POST", &path, None, Some(&alice.sign(&draft))).await.expect(200);
+    assert_eq!(state(&hub).await, before);
+    let hub = hub.restart(&[]).await;
+    let later = hub.post_envelope(&alice.sign(&draft)).await.expect(200);
+    for welcome in [again, form, path, later] {
+        assert_eq!(welcome.str("/type"), "WELCOME");
+        let said = json!({"nonce": "n", "hello_id": draft["id"], "hello_sender": alice.did(),
+            "hub": own.did()});
+        assert_eq!(welcome.at("/payload"), said);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_brings_a_secret_and_must_be_one_that_may_be_called() {
+    let hub = Hub::serve(&[("egress.allow", "")]).await;
+    let alice = Key::of(1);
+    let before = state(&hub).await;
+    for endpoint in
+        ["http://127.0.0.1:9/in", "https://10.0.0.1/in", "https://169.254.169.254/latest"]
+    {
+        let hello = alice.sign(Kind::Hello, &json!({"endpoint": endpoint}));
+        let reply = hub.tell(&hello).await;
+        assert_error(&reply, 400);
+        assert_eq!(reply.str("/payload/field"), "/payload/endpoint");
+    }
+    assert_eq!(state(&hub).await, before);
+    let hello = alice.sign(Kind::Hello, &json!({"endpoint": "https://agent.example/in"}));
+    let welcome = hub.tell(&hello).await.expect(200);
+    assert!(!welcome.str("/payload/webhook_secret").is_empty());
+    let entry = hub.get(&format!("/agora/agents/{}", alice.did()), None).await.expect(200);
+    assert!(!entry.text.contains("agent.example"), "where it is called is its own business");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hello_may_hold_anything_but_promises_that_cannot_be_kept() {
+    let hub = Hub::serve(&[]).await;
+    let alice = Key::of(1);
+    // Somebody else's members are passed over.
+    for payload in [
+        json!({}),
+        json!({"nonce": 7, "name": ["x"], "greeting": {"deep": [1]}}),
+        json!({"nonce": null, "capabilities": null, "endpoint": null, "inbox": null}),
+    ] {
+        let welcome = hub.tell(&alice.sign(Kind::Hello, &payload)).await.expect(200);
+        assert!(welcome.json().pointer("/payload/nonce").is_none());
+    }
+    // What would be listed, called or given out must be meant.
+    let before = state(&hub).await;
+    let many: Vec<String> = (0..101).map(|n| format!("agora:r{n}:v1")).collect();
+    for (payload, field) in [
+        (json!({"capabilities": "all"}), "/payload/capabilities"),
+        (json!({"capabilities": many}), "/payload/capabilities"),
+        (json!({"capabilities": [7]}), "/payload/capabilities/0"),
+        (json!({"capabilities": ["a", "a"]}), "/payload/capabilities/1"),
+        (json!({"capabilities": [{"price": 1}]}), "/payload/capabilities/0/resource"),
+        (
+            json!({"capabilities": [{"resource": "a", "price": -1}]}),
+            "/payload/capabilities/0/price",
+        ),
+        (json!({"endpoint": "here"}), "/payload/endpoint"),
+        (json!({"endpoint": 7}), "/payload/endpoint"),
+        (json!({"inbox": "yes"}), "/payload/inbox"),
+        (json!({"nonce": "n".repeat(257)}), "/payload/nonce"),
+    ] {
+        let reply = hub.tell(&alice.sign(Kind::Hello, &payload)).await;
+        assert_error(&reply, 400);
+        assert_eq!(reply.str("/payload/field"), field, "{}", reply.text);
+    }
+    assert_eq!(state(&hub).await, before);
+}

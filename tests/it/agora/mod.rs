@@ -1,0 +1,32 @@
+//! agora over the wire: a real hub, real signatures.
+
+mod addressing;
+mod bridged;
+mod crash;
+mod direct_flow;
+mod directory;
+mod envelopes;
+mod errors;
+mod fanout;
+mod flow;
+mod freshness;
+mod handshake;
+mod identity;
+pub mod kit;
+mod money;
+mod negotiation;
+mod order;
+mod partials;
+mod pen;
+mod push;
+mod refusals;
+mod replay;
+mod reputation;
+mod requests;
+mod scene;
+mod signatures;
+mod socket;
+mod stream;
+mod timeouts;
+mod tokens;
+mod wait;

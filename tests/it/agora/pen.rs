@@ -1,0 +1,119 @@
+//! Envelopes written by hand, so that they can be wrong in every way a sender can be.
+
+use rialto_core::time::{Millis, Timestamp};
+use rialto_protocols::agora::Form;
+use rialto_protocols::kit::ed25519::{PublicKey, SecretKey};
+use rialto_protocols::kit::jcs::{self, Edit};
+use rialto_protocols::kit::{base64url, ijson, stamp};
+use serde_json::{Value, json};
+
+use super::kit::{Hub, Token, fresh_id, now};
+use crate::kit::{Reply, Snapshot};
+
+/// Where nothing has been signed yet.
+const UNSIGNED: &str = r#""signature":"""#;
+
+/// A key that signs whatever it is given.
+pub struct Pen {
+    secret: SecretKey,
+}
+
+impl Pen {
+    /// The same key as [`super::kit::Key::of`] has.
+    pub fn of(number: u8) -> Self {
+        Self { secret: SecretKey::from_seed(&[number; 32]) }
+    }
+
+    pub fn key(&self) -> PublicKey {
+        self.secret.public()
+    }
+
+    pub fn did(&self) -> String {
+        self.key().did()
+    }
+
+    /// The three ways to write the key, the last in both cases.
+    pub fn spellings(&self) -> [String; 4] {
+        let key = self.key();
+        let hex: String = key.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        [key.did(), base64url::encode(key.as_bytes()), hex.to_uppercase(), hex]
+    }
+
+    /// An envelope of now, without a signature.
+    pub fn draft(&self, kind: &str, payload: Value) -> Value {
+        json!({
+            "protocol": "agora/1.0",
+            "id": fresh_id(kind),
+            "timestamp": stamp::millis(now()),
+            "type": kind,
+            "sender": {"id": self.did(), "signature": ""},
+            "payload": payload,
+        })
+    }
+
+    /// A STATUS for somebody: it goes into one inbox and does nothing else.
+    pub fn note(&self, to: PublicKey) -> Value {
+        let mut draft = self.draft("STATUS", json!({"status": "busy", "note": "é€😀"}));
+        draft["recipient"] = json!({"id": to.did()});
+        draft
+    }
+
+    /// The text of an envelope with its signature put in.
+    pub fn sign(&self, draft: &Value) -> String {
+        self.sign_text(&draft.to_string(), Form::Empty)
+    }
+
+    /// The same, signed as if there were no signature.
+    pub fn sign_removed(&self, draft: &Value) -> String {
+        self.sign_text(&draft.to_string(), Form::Removed)
+    }
+
+    /// Signs a text as it stands, whatever its members look like.
+    pub fn sign_text(&self, text: &str, form: Form) -> String {
+        let json = ijson::read(text.as_bytes()).expect("JSON");
+        let to = (form == Form::Empty).then_some(r#""""#);
+        let edit = Edit { path: &["sender", "signature"], to };
+        let canonical = jcs::canonical_with(&json, edit).expect("numbers");
+        self.sign_over(text, &canonical)
+    }
+
+    /// Signs other bytes than those the envelope has.
+    pub fn sign_over(&self, text: &str, canonical: &str) -> String {
+        assert!(text.contains(UNSIGNED), "{text} was signed before");
+        let signature = base64url::encode(&self.secret.sign(canonical.as_bytes()));
+        text.replace(UNSIGNED, &format!(r#""signature":"{signature}""#))
+    }
+}
+
+/// A moment some seconds from now, as text.
+pub fn from_now(seconds: i64) -> String {
+    stamp::millis(Timestamp(now().0 + Millis::seconds(seconds).0))
+}
+
+/// The canonical text, as the hub would arrive at it.
+pub fn canonical(text: &str) -> String {
+    jcs::canonical(&ijson::read(text.as_bytes()).expect("JSON")).expect("numbers")
+}
+
+/// Everything a refused envelope could have changed: what is kept, shown and waiting.
+pub async fn state(hub: &Hub) -> (Snapshot, Vec<String>, String) {
+    let (snapshot, boxes) = hub.held().await;
+    let agents = hub.get("/agora/agents?limit=200", None).await.expect(200);
+    (snapshot, boxes, agents.text)
+}
+
+impl Hub {
+    /// Posts any text.
+    pub async fn post_envelope(&self, text: &str) -> Reply {
+        self.call("POST", "/agora/envelopes", None, Some(text)).await
+    }
+
+    /// Ids of the envelopes that wait in an inbox.
+    pub async fn ids(&self, token: &Token) -> Vec<String> {
+        let letters = self.letters(token).await;
+        letters
+            .iter()
+            .map(|item| item["envelope"]["id"].as_str().expect("an id").to_owned())
+            .collect()
+    }
+}

@@ -1,0 +1,130 @@
+//! What counts for and against a provider (R66).
+
+use rialto_core::reputation::Standing;
+use serde_json::json;
+
+use super::kit::Key;
+use super::scene::{Pair, SEARCH};
+
+/// Outcomes, successes and failures of Bob.
+fn tally(pair: &Pair) -> (u64, u64, u64) {
+    let Standing { outcomes, successes, failures, .. } = pair.hub.standing_of(pair.bob.did());
+    (outcomes, successes, failures)
+}
+
+#[tokio::test]
+async fn delivered_work_counts_for_who_did_it_paid_or_not() {
+    let pair = Pair::meet().await;
+    let request = pair.ask(json!({})).await;
+    pair.hub.told(&pair.bob.result(&request.id)).await;
+    assert_eq!(tally(&pair), (1, 1, 0));
+    let request = pair.agree(json!(2), json!({})).await;
+    assert_eq!(tally(&pair), (1, 1, 0), "only the end counts");
+    pair.hub.told(&pair.bob.partial(&request.id, false)).await;
+    assert_eq!(tally(&pair), (1, 1, 0));
+    pair.hub.told(&pair.bob.partial(&request.id, true)).await;
+    assert_eq!(tally(&pair), (2, 2, 0));
+    let standing = pair.hub.standing_of(pair.bob.did());
+    assert!(standing.score > Standing::default().score);
+    // Asking moves nobody's score.
+    assert_eq!(pair.hub.standing_of(pair.alice.did()), Standing::default());
+}
+
+#[tokio::test]
+async fn in_the_direct_flow_refusals_do_not_count_and_failures_do() {
+    for (code, blamed) in [
+        (400, false),
+        (401, false),
+        (402, false),
+        (404, false),
+        (429, false),
+        (503, false),
+        (408, true),
+        (500, true),
+        (418, true),
+    ] {
+        let pair = Pair::priced(json!(1)).await;
+        let request = pair.ask(json!({"budget": {"max": 1}})).await;
+        assert_eq!(pair.hub.told(&pair.bob.error(&request.id, code)).await, "FAILED");
+        assert_eq!(tally(&pair).2, u64::from(blamed), "{code}");
+        let lower = pair.hub.standing_of(pair.bob.did()).score < Standing::default().score;
+        assert_eq!(lower, blamed, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn silence_in_the_direct_flow_counts_against_who_was_asked_alone() {
+    let pair = Pair::meet().await;
+    let request = pair.ask(json!({"timeout": 500})).await;
+    pair.fails(&request).await;
+    assert_eq!(tally(&pair), (1, 0, 1));
+    // Who had made an offer was waiting for an answer.
+    let request = pair.ask(json!({"timeout": 2_500, "budget": {"max": 2}})).await;
+    pair.offer(&request, json!(1)).await;
+    pair.fails(&request).await;
+    assert_eq!(tally(&pair).2, 1);
+}
+
+#[tokio::test]
+async fn in_a_fan_out_silence_counts_against_nobody() {
+    let pair = Pair::meet().await;
+    let carol = Key::of(3);
+    pair.hub.provider(&carol, SEARCH, None).await;
+    let request = pair.ask(json!({"budget": {"max": 1}, "timeout": 500})).await;
+    pair.fails(&request).await;
+    assert_eq!(pair.hub.standing_of(carol.did()), Standing::default());
+    assert_eq!(tally(&pair), (0, 0, 0));
+}
+
+#[tokio::test]
+async fn after_an_agreement_there_is_no_excuse() {
+    for code in [400, 402, 404, 429, 503, 500, 408, 999] {
+        let pair = Pair::meet().await;
+        let request = pair.agree(json!(1), json!({})).await;
+        assert_eq!(pair.hub.told(&pair.bob.error(&request.id, code)).await, "FAILED");
+        assert_eq!(tally(&pair), (1, 0, 1), "{code}");
+    }
+    let pair = Pair::meet().await;
+    let request = pair.agree(json!(1), json!({"timeout": 4_000})).await;
+    pair.fails(&request).await;
+    assert_eq!(tally(&pair), (1, 0, 1), "silence");
+}
+
+#[tokio::test]
+async fn a_withdrawal_counts_against_nobody() {
+    let pair = Pair::meet().await;
+    let request = pair.ask(json!({})).await;
+    pair.hub.told(&pair.alice.error(&request.id, 500)).await;
+    let request = pair.ask(json!({"budget": {"max": 1}})).await;
+    pair.offer(&request, json!(1)).await;
+    pair.hub.told(&pair.alice.error(&request.id, 500)).await;
+    assert_eq!(tally(&pair), (0, 0, 0));
+}
+
+#[tokio::test]
+async fn the_score_decides_who_is_asked_first() {
+    let pair = Pair::meet().await;
+    let carol = Key::of(3);
+    let carol_reads = pair.hub.provider(&carol, SEARCH, None).await;
+    // Bob was there first, and lets her down.
+    let request = pair.ask(json!({})).await;
+    assert_eq!(pair.hub.newest(&pair.bob_reads).await, request.json());
+    pair.hub.told(&pair.bob.error(&request.id, 500)).await;
+    let request = pair.ask(json!({})).await;
+    assert_eq!(pair.hub.newest(&carol_reads).await, request.json());
+    assert_eq!(pair.hub.letters(&pair.bob_reads).await.len(), 1);
+}
+
+#[tokio::test]
+async fn the_outcome_is_seen_from_the_registry_too() {
+    let pair = Pair::meet().await;
+    let request = pair.ask(json!({})).await;
+    pair.hub.told(&pair.bob.result(&request.id)).await;
+    let alias = pair.hub.engine.look(|world| {
+        let id = world.agent_named(rialto_protocols::agora::ID, pair.bob.did()).expect("an agent");
+        world.name_of(id, rialto_protocols::registry::ID).expect("an alias").to_owned()
+    });
+    let path = format!("/registry/reputation/{alias}");
+    let shown = pair.hub.get(&path, None).await.expect(200);
+    assert_eq!(crate::kit::digits(&shown.text, "score").parse::<f64>().expect("a number"), 51.0);
+}
