@@ -7,6 +7,7 @@ pub mod agora;
 #[cfg(feature = "server")]
 pub mod face;
 pub mod kit;
+pub mod openclaw;
 pub mod registry;
 pub mod relay;
 

@@ -10,6 +10,7 @@ pub mod fields;
 pub mod ijson;
 pub mod jcs;
 pub mod query;
+pub mod schema;
 pub mod sse;
 pub mod stamp;
 pub mod write;

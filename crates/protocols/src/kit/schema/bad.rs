@@ -1,0 +1,38 @@
+//! Why a schema is not taken, and where in it.
+
+/// What is wrong with a schema.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{why}", place(at))]
+pub struct BadSchema {
+    /// JSON pointer into the schema; empty for the schema as a whole.
+    pub at: String,
+    /// What is wrong there: a text that goes on after the place.
+    pub why: String,
+}
+
+impl BadSchema {
+    /// A refusal of the schema as a whole.
+    pub(super) fn whole(why: impl Into<String>) -> Self {
+        Self::at("", why)
+    }
+
+    /// A refusal of one place.
+    pub(super) fn at(at: &str, why: impl Into<String>) -> Self {
+        const PLACE_MAX: usize = 200;
+        const WHY_MAX: usize = 300;
+        let why: String = why.into();
+        Self { at: cut(at, PLACE_MAX), why: cut(&why, WHY_MAX) }
+    }
+}
+
+/// The first `max` characters; an error never gets longer than the schema it is about.
+pub(super) fn cut(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn place(at: &str) -> String {
+    if at.is_empty() { String::new() } else { format!("#{at} ") }
+}

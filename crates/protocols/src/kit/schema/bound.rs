@@ -1,0 +1,64 @@
+//! What one value can cost at one place of a schema, known before any value is.
+//!
+//! A schema applies others to the same value: `allOf`, `anyOf`, `$ref` and their like. Written out,
+//! these must end (a loop among them would never consume anything), must not be too many (a → b, b;
+//! b → c, c; … doubles with every step) and must not stand too deep on the stack.
+
+use super::bad::BadSchema;
+use super::plan::Plan;
+
+/// How many schemas one value may have to satisfy at one place, references written out.
+const EXPANDED_MAX: u64 = 20_000;
+/// How many of them may stand inside each other.
+const NESTED_MAX: usize = 64;
+
+/// Refuses a schema that applies itself to one value for ever, too often or too deeply.
+pub(super) fn check(plan: &Plan) -> Result<(), BadSchema> {
+    let mut walk = Walk { plan, known: vec![State::New; plan.steps.len()] };
+    (0..plan.steps.len()).try_for_each(|at| walk.expanded(at, 0).map(|_| ()))
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    New,
+    Open,
+    Done(u64),
+}
+
+struct Walk<'a> {
+    plan: &'a Plan,
+    known: Vec<State>,
+}
+
+impl Walk<'_> {
+    /// How many schemas this one is, written out. The recursion ends by [`NESTED_MAX`].
+    fn expanded(&mut self, at: usize, depth: usize) -> Result<u64, BadSchema> {
+        let step = &self.plan.steps[at];
+        match self.known[at] {
+            State::Done(count) => return Ok(count),
+            State::Open => {
+                let why = "refers to itself without looking into the value: that never ends";
+                return Err(BadSchema::at(&step.at, why));
+            }
+            State::New if depth >= NESTED_MAX => {
+                let why = format!("stands in more than {NESTED_MAX} schemas for the same value");
+                return Err(BadSchema::at(&step.at, why));
+            }
+            State::New => self.known[at] = State::Open,
+        }
+        // Finding out what was evaluated goes through all of it again, and again inside that.
+        let times = if step.unevaluated { 3 } else { 1 };
+        let mut count = 1_u64;
+        for inner in &step.same {
+            let inner = self.expanded(*inner, depth + 1)?;
+            count = count.saturating_add(inner.saturating_mul(times));
+        }
+        if count > EXPANDED_MAX {
+            let why =
+                format!("is more than {EXPANDED_MAX} schemas when references are written out");
+            return Err(BadSchema::at(&step.at, why));
+        }
+        self.known[at] = State::Done(count);
+        Ok(count)
+    }
+}

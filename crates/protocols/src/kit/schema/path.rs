@@ -1,0 +1,68 @@
+//! Where something stands in a value, the way people write it: `trends[0].relevance_score`.
+
+use std::fmt::Write;
+
+use super::bad::cut;
+use crate::kit::ijson::{Json, Kind};
+
+/// Characters of one name; names come from the value, and may be of any length there.
+const NAME_MAX: usize = 64;
+/// Characters of a whole path.
+const PATH_MAX: usize = 400;
+
+/// The place a JSON pointer means in `json`.
+pub(super) fn readable(json: &Json<'_>, pointer: &str) -> String {
+    let mut path = String::new();
+    let mut here = Some(json);
+    for segment in pointer.split('/').skip(1) {
+        let name = segment.replace("~1", "/").replace("~0", "~");
+        here = match here.map(Json::kind) {
+            Some(Kind::List(items)) => {
+                let _ = write!(path, "[{name}]");
+                name.parse::<usize>().ok().and_then(|at| items.get(at))
+            }
+            _ => {
+                push(&mut path, &name);
+                here.and_then(|object| object.get(&name))
+            }
+        };
+    }
+    cut(&path, PATH_MAX)
+}
+
+/// The path of a member of what stands at `path`.
+pub(super) fn member(path: &str, name: &str) -> String {
+    let mut path = path.to_owned();
+    push(&mut path, name);
+    cut(&path, PATH_MAX)
+}
+
+fn push(path: &mut String, name: &str) {
+    let plain = |c: char| c.is_alphanumeric() || "_-$@".contains(c);
+    if !name.is_empty() && name.chars().all(plain) {
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path.push_str(&cut(name, NAME_MAX));
+    } else {
+        let _ = write!(path, "[{:?}]", cut(name, NAME_MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::ijson;
+
+    #[test]
+    fn paths_read_like_the_language_of_the_web() {
+        let json = ijson::read(br#"{"a":[{"b c":{"0":1}}],"x/y~z":2}"#).expect("JSON");
+        assert_eq!(readable(&json, ""), "");
+        assert_eq!(readable(&json, "/a/0"), "a[0]");
+        assert_eq!(readable(&json, "/a/0/b c/0"), "a[0][\"b c\"].0");
+        assert_eq!(readable(&json, "/x~1y~0z"), "[\"x/y~z\"]");
+        assert_eq!(member("a[0]", "title"), "a[0].title");
+        assert_eq!(member("", "title"), "title");
+        assert!(member("", &"n".repeat(9_999)).chars().count() < 70);
+    }
+}

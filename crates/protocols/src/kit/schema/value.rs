@@ -1,0 +1,43 @@
+//! JSON as the validator wants it.
+
+use serde_json::{Map, Number, Value};
+
+use crate::kit::ijson::{Json, Kind};
+
+/// The value of a JSON text; `None` when it holds a number that no double comes near, such as
+/// `1e400`, since nothing could be said about its size.
+pub(super) fn of(json: &Json<'_>) -> Option<Value> {
+    Some(match json.kind() {
+        Kind::Null => Value::Null,
+        Kind::Bool(flag) => Value::Bool(*flag),
+        Kind::Number(digits) => Value::Number(number(digits)?),
+        Kind::Text(text) => Value::String(text.to_string()),
+        Kind::List(items) => Value::Array(items.iter().map(of).collect::<Option<_>>()?),
+        Kind::Object(members) => {
+            let members = members.iter().map(|(name, value)| Some((name.to_string(), of(value)?)));
+            Value::Object(members.collect::<Option<Map<_, _>>>()?)
+        }
+    })
+}
+
+fn number(digits: &str) -> Option<Number> {
+    serde_json::from_str(digits).ok()
+}
+
+/// How many lists and objects stand inside each other.
+pub(super) fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// How many values a value consists of.
+pub(super) fn size(value: &Value) -> u64 {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(size).sum::<u64>(),
+        Value::Object(members) => 1 + members.values().map(size).sum::<u64>(),
+        _ => 1,
+    }
+}

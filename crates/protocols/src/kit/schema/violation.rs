@@ -1,0 +1,147 @@
+//! Violations: what a value gets wrong, as sentences that begin with the place.
+//!
+//! They quote the schema, never the value: names of members are the only part of it that is shown.
+
+use std::fmt;
+
+use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
+use jsonschema::{JsonType, ValidationError};
+use serde_json::Value;
+
+use super::bad::cut;
+use super::path;
+use crate::kit::ijson::Json;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Where, as in `trends[0].title`; empty for the value as a whole.
+    pub path: String,
+    /// What, as it goes on after the path: `must be a string`.
+    pub says: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = if self.path.is_empty() { "value" } else { &self.path };
+        write!(f, "{path} {}", self.says)
+    }
+}
+
+impl Violation {
+    /// A violation of the value as a whole.
+    pub fn whole(says: impl Into<String>) -> Self {
+        Self { path: String::new(), says: says.into() }
+    }
+}
+
+/// How many members are named that should not be there.
+const UNEXPECTED_MAX: usize = 5;
+/// Characters of what is quoted from a schema.
+const QUOTE_MAX: usize = 160;
+
+/// What the validator found, in words.
+pub(super) fn of(error: &ValidationError<'_>, json: &Json<'_>, schema: &Value) -> Vec<Violation> {
+    let path = path::readable(json, error.instance_path().as_str());
+    let named = |name: &str, says: &str| Violation {
+        path: path::member(&path, name),
+        says: says.to_owned(),
+    };
+    match error.kind() {
+        Kind::Required { property } => {
+            vec![named(property.as_str().unwrap_or_default(), "is required")]
+        }
+        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+            let shown = unexpected.iter().take(UNEXPECTED_MAX);
+            shown.map(|name| named(name, "is not allowed")).collect()
+        }
+        kind => {
+            let keyword = error.schema_path().as_str();
+            if matches!(kind, Kind::FalseSchema) && keyword.ends_with("/additionalProperties") {
+                return vec![Violation { path, says: "must not have members".to_owned() }];
+            }
+            let around = keyword.rsplit_once('/').and_then(|(at, _)| schema.pointer(at));
+            vec![Violation { says: says(kind, around), path }]
+        }
+    }
+}
+
+fn says(kind: &Kind, around: Option<&Value>) -> String {
+    match kind {
+        Kind::Type { kind: TypeKind::Single(one) } => format!("must be {}", article(*one)),
+        Kind::Type { kind: TypeKind::Multiple(many) } => {
+            format!("must be {}", many.iter().map(article).collect::<Vec<_>>().join(" or "))
+        }
+        Kind::Minimum { limit } => range(around).unwrap_or_else(|| format!("must be ≥ {limit}")),
+        Kind::Maximum { limit } => range(around).unwrap_or_else(|| format!("must be ≤ {limit}")),
+        Kind::ExclusiveMinimum { limit } => format!("must be > {limit}"),
+        Kind::ExclusiveMaximum { limit } => format!("must be < {limit}"),
+        Kind::MultipleOf { multiple_of } => format!("must be a multiple of {multiple_of}"),
+        Kind::MinLength { limit } => format!("must have at least {}", plural(*limit, "character")),
+        Kind::MaxLength { limit } => format!("must have at most {}", plural(*limit, "character")),
+        Kind::MinItems { limit } => format!("must have at least {}", plural(*limit, "item")),
+        Kind::MaxItems { limit } => format!("must have at most {}", plural(*limit, "item")),
+        Kind::AdditionalItems { limit } => {
+            format!("must have at most {}", plural(*limit as u64, "item"))
+        }
+        Kind::UnevaluatedItems { .. } => "must not have further items".to_owned(),
+        Kind::MinProperties { limit } => format!("must have at least {}", plural(*limit, "member")),
+        Kind::MaxProperties { limit } => format!("must have at most {}", plural(*limit, "member")),
+        Kind::UniqueItems => "must not have the same item twice".to_owned(),
+        Kind::Contains => "must have the items that its schema asks for".to_owned(),
+        Kind::Pattern { pattern } => format!("must match the pattern {}", cut(pattern, QUOTE_MAX)),
+        Kind::Enum { options } => match options.as_array().map(Vec::as_slice) {
+            Some([only]) => format!("must be {}", cut(&only.to_string(), QUOTE_MAX)),
+            Some(all) => {
+                let all: Vec<_> = all.iter().map(Value::to_string).collect();
+                format!("must be one of {}", cut(&all.join(", "), QUOTE_MAX))
+            }
+            None => "must be one of the values its schema lists".to_owned(),
+        },
+        Kind::Constant { expected_value } => {
+            format!("must be {}", cut(&expected_value.to_string(), QUOTE_MAX))
+        }
+        Kind::Format { format } => match format.as_str() {
+            "uuid" => "must be a UUID like 550e8400-e29b-41d4-a716-446655440000".to_owned(),
+            "date-time" => "must be an RFC 3339 time like 2026-02-11T14:15:09Z".to_owned(),
+            other => format!("must have the format {}", cut(other, QUOTE_MAX)),
+        },
+        Kind::PropertyNames { .. } => "must not have members with such names".to_owned(),
+        Kind::FalseSchema => "is not allowed".to_owned(),
+        Kind::AnyOf { .. } => "must fit at least one of the schemas in anyOf".to_owned(),
+        Kind::OneOfNotValid { .. } => "must fit one of the schemas in oneOf".to_owned(),
+        Kind::OneOfMultipleValid { .. } => {
+            "must fit exactly one of the schemas in oneOf, and fits more".to_owned()
+        }
+        Kind::Not { .. } => "must not fit the schema in not".to_owned(),
+        Kind::ContentEncoding { content_encoding } => {
+            format!("must be encoded as {}", cut(content_encoding, QUOTE_MAX))
+        }
+        Kind::ContentMediaType { content_media_type } => {
+            format!("must be {}", cut(content_media_type, QUOTE_MAX))
+        }
+        other => format!("does not satisfy {}", other.keyword()),
+    }
+}
+
+/// Both limits, where a schema has both: which of them was passed, the reader can see.
+fn range(around: Option<&Value>) -> Option<String> {
+    let (low, high) = (around?.get("minimum")?, around?.get("maximum")?);
+    (low.is_number() && high.is_number()).then(|| format!("must be between {low} and {high}"))
+}
+
+fn article(kind: JsonType) -> &'static str {
+    match kind {
+        JsonType::Array => "an array",
+        JsonType::Boolean => "true or false",
+        JsonType::Integer => "an integer",
+        JsonType::Null => "null",
+        JsonType::Number => "a number",
+        JsonType::Object => "an object",
+        JsonType::String => "a string",
+    }
+}
+
+fn plural(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,63 @@
+//! What every message may carry: version, correlation id and time.
+
+use rialto_core::time::Timestamp;
+use uuid::Uuid;
+use uuid::fmt::Hyphenated;
+
+use super::VERSION;
+use super::codes::Code;
+use super::failure::Failure;
+use super::object::Object;
+use crate::kit::ijson::{Json, Kind};
+
+/// The three members of every body we send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Common {
+    /// The request's own, or one the hub made (R4).
+    pub correlation_id: Uuid,
+    /// When it was written.
+    pub timestamp: Timestamp,
+}
+
+impl Common {
+    /// The object with the three members.
+    pub fn on(self, object: Object) -> Object {
+        object
+            .text("protocol_version", VERSION)
+            .id("correlation_id", self.correlation_id)
+            .time("timestamp", self.timestamp)
+    }
+}
+
+/// The version a message says it is; ours when it says nothing (R75).
+pub fn version(json: &Json<'_>) -> Result<String, Failure> {
+    let given = match json.get("protocol_version").map(Json::kind) {
+        None => return Ok(VERSION.to_owned()),
+        Some(Kind::Text(text)) => text.as_ref(),
+        Some(_) => "",
+    };
+    let parts: Vec<_> = given.split('.').collect();
+    let number = |part: &&str| {
+        !part.is_empty() && part.len() <= 9 && part.bytes().all(|b| b.is_ascii_digit())
+    };
+    if parts.len() != 3 || !parts.iter().all(number) {
+        let wrong = "protocol_version must be a version like \"1.0.0\"";
+        return Err(Failure::violated(vec![wrong.to_owned()]).about(json));
+    }
+    if parts[0].trim_start_matches('0') != "1" {
+        let message = "protocol_version must be 1.x.y: no other major version is spoken here";
+        return Err(Failure::new(Code::UnsupportedVersion, message).about(json));
+    }
+    Ok(given.to_owned())
+}
+
+/// The correlation id of a message, however little else of it makes sense (R81).
+pub fn correlation_id(json: &Json<'_>) -> Option<Uuid> {
+    uuid(json.get("correlation_id")?)
+}
+
+/// A UUID in its hyphenated form.
+pub(super) fn uuid(json: &Json<'_>) -> Option<Uuid> {
+    let Kind::Text(text) = json.kind() else { return None };
+    text.parse::<Hyphenated>().ok().map(Hyphenated::into_uuid)
+}

@@ -1,0 +1,130 @@
+//! Capabilities: what an agent can do, and the schemas of what goes in and comes out.
+
+use rialto_core::money::Credits;
+
+use super::reader::{Part, Reader};
+use crate::kit::ijson::{Json, Kind as Is};
+use crate::kit::schema::Schema;
+use crate::openclaw::object::Object;
+use crate::openclaw::state::Category;
+use crate::openclaw::{NAME_MAX, TEXT_MAX};
+
+/// Patterns of all schemas of one agent together. They are what schemas hold most memory with.
+const PATTERNS_MAX: usize = 128;
+
+/// One thing an agent can do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Capability {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub description: String,
+    /// What sort of thing it is.
+    pub category: Category,
+    /// How long it takes.
+    pub estimated_duration_ms: Option<i64>,
+    /// Whether a person must agree first.
+    pub requires_approval: bool,
+    /// What it costs (ours).
+    pub price: Option<Credits>,
+    /// What the input must be; any object without (R26).
+    pub input: Option<Schema>,
+    /// What the output must be; any object without.
+    pub output: Option<Schema>,
+}
+
+/// All capabilities of an identity; `None` when one of them is not whole.
+pub(super) fn find_all(r: &mut Reader<'_, '_>, from: &Part<'_, '_>) -> Option<Vec<Capability>> {
+    let mut patterns = 0;
+    let inputs = schemas(r, &from.part("input_schemas"), &mut patterns);
+    let outputs = schemas(r, &from.part("output_schemas"), &mut patterns);
+    let mut all: Vec<Capability> = Vec::new();
+    let mut whole = true;
+    for item in from.items("advertised_capabilities") {
+        let found = capability(r, &item, &inputs, &outputs);
+        match found {
+            Some(found) if all.iter().any(|other| other.id == found.id) => {
+                r.wrong(&item, "capability_id", "occurs twice; each capability has one entry");
+            }
+            Some(found) => all.push(found),
+            None => whole = false,
+        }
+    }
+    whole.then_some(all)
+}
+
+fn capability(
+    r: &mut Reader<'_, '_>,
+    item: &Part<'_, '_>,
+    inputs: &[(&str, Schema)],
+    outputs: &[(&str, Schema)],
+) -> Option<Capability> {
+    let id = r.name(item, "capability_id", NAME_MAX);
+    let name = r.name(item, "capability_name", NAME_MAX);
+    let description = r.bounded(item, "description", TEXT_MAX);
+    let estimated_duration_ms = r.number(item, "estimated_duration_ms");
+    let requires_approval = r.flag(item, "requires_approval").unwrap_or(false);
+    let price = r.amount(item, "price");
+    let of = |all: &[(&str, Schema)]| {
+        let own = all.iter().find(|(name, _)| Some(*name) == id.as_deref());
+        own.map(|(_, schema)| schema.clone())
+    };
+    let (input, output) = (of(inputs), of(outputs));
+    Some(Capability {
+        id: id?,
+        name: name?,
+        description: description?,
+        category: item.text("category").and_then(Category::read)?,
+        estimated_duration_ms,
+        requires_approval,
+        price,
+        input,
+        output,
+    })
+}
+
+/// Every schema of a map, compiled, whether a capability has its name or not (R18). A reference to a
+/// schema elsewhere is a text like others and never followed (D22).
+fn schemas<'b>(
+    r: &mut Reader<'_, '_>,
+    map: &Part<'_, 'b>,
+    patterns: &mut usize,
+) -> Vec<(&'b str, Schema)> {
+    let Some(Is::Object(members)) = map.json().map(Json::kind) else { return Vec::new() };
+    let mut made = Vec::new();
+    for (name, schema) in members.iter().filter(|(_, json)| matches!(json.kind(), Is::Object(_))) {
+        if *patterns > PATTERNS_MAX {
+            break;
+        }
+        match Schema::of(schema) {
+            Ok(schema) => {
+                *patterns += schema.patterns();
+                made.push((name.as_ref(), schema));
+                if *patterns > PATTERNS_MAX {
+                    let says =
+                        format!("is where the schemas have more than {PATTERNS_MAX} patterns");
+                    r.wrong(map, name, says);
+                }
+            }
+            Err(bad) => r.wrong(map, name, format_args!("is no schema the hub can use: {bad}")),
+        }
+    }
+    made
+}
+
+impl Capability {
+    /// The JSON text, without the schemas.
+    pub(super) fn write(&self) -> String {
+        Object::new()
+            .text("capability_id", &self.id)
+            .text("capability_name", &self.name)
+            .text("description", &self.description)
+            .text("category", self.category.as_str())
+            .maybe_whole("estimated_duration_ms", self.estimated_duration_ms)
+            .flag("requires_approval", self.requires_approval)
+            .maybe_amount("price", self.price)
+            .finish()
+    }
+}

@@ -1,0 +1,180 @@
+//! Identities: an agent, what it can do, and under which schemas.
+
+use rialto_core::time::Timestamp;
+use uuid::Uuid;
+
+use super::Said;
+use super::capability::{self, Capability};
+use super::reader::Reader;
+use super::report::Report;
+use crate::kit::ijson::Kind as Is;
+use crate::kit::schema::Schema;
+use crate::openclaw::kind::Kind;
+use crate::openclaw::object::Object;
+use crate::openclaw::score::Score;
+use crate::openclaw::state::Mode;
+use crate::openclaw::{NAME_MAX, VERSION};
+
+/// The only type of agent there is (R9).
+pub const AGENT_TYPE: &str = "autonomous_content_node";
+/// Characters of an endpoint.
+const ENDPOINT_MAX: usize = 2_048;
+
+/// What an identity says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Identity {
+    /// Its id.
+    pub agent_id: Uuid,
+    /// Its name.
+    pub agent_name: String,
+    /// The version of the agent.
+    pub version: String,
+    /// The version of the specifications it follows.
+    pub spec_version: Option<String>,
+    /// What it can do; each id stands once.
+    pub capabilities: Vec<Capability>,
+    /// How it is.
+    pub report: Report,
+    /// How well it says it does.
+    pub trust_signals: Option<Trust>,
+    /// How much it can take.
+    pub limits: Limits,
+    /// When it says it was published.
+    pub published_at: Option<Timestamp>,
+    /// Where pushes go (ours); whether they may is for the hub to say.
+    pub endpoint: Option<String>,
+    /// Who answers requests for it (ours).
+    pub response_mode: Mode,
+}
+
+/// How well an agent says it does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// Its score.
+    pub reputation_score: Option<Score>,
+    /// All collaborations ever.
+    pub total_collaborations: Option<i64>,
+    /// The share of completed ones.
+    pub success_rate: Option<Score>,
+    /// From acceptance to result.
+    pub average_response_time_ms: Option<i64>,
+}
+
+/// How much an agent can take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// At the same time.
+    pub max_concurrent_tasks: Option<i64>,
+    /// What it says it is doing.
+    pub current_task_count: Option<i64>,
+    /// New ones in any 60 seconds.
+    pub rate_limit_per_minute: Option<i64>,
+}
+
+impl Said for Identity {
+    const KIND: Kind = Kind::Identity;
+
+    fn find(r: &mut Reader<'_, '_>) -> Option<Self> {
+        let whole = r.whole();
+        let agent_id = r.uuid(&whole, "agent_id");
+        let agent_name = r.name(&whole, "agent_name", NAME_MAX);
+        let version = r.bounded(&whole, "version", NAME_MAX);
+        let spec_version = r.bounded(&whole, "spec_version", NAME_MAX);
+        let capabilities = capability::find_all(r, &whole.part("capabilities"));
+        let report = Report::find(r, &whole.part("status"), false);
+        let trust = whole.part("trust_signals");
+        let trust_signals = trust.is_there().then(|| Trust {
+            reputation_score: r.score(&trust, "reputation_score"),
+            total_collaborations: r.number(&trust, "total_collaborations"),
+            success_rate: r.score(&trust, "success_rate"),
+            average_response_time_ms: r.number(&trust, "average_response_time_ms"),
+        });
+        let limits = whole.part("resource_limits");
+        let limits = Limits {
+            max_concurrent_tasks: r.number(&limits, "max_concurrent_tasks"),
+            current_task_count: r.number(&limits, "current_task_count"),
+            rate_limit_per_minute: r.number(&limits, "rate_limit_per_minute"),
+        };
+        let published_at = r.time(&whole, "published_at");
+        let endpoint = r.bounded(&whole, "endpoint", ENDPOINT_MAX);
+        let wanted = "must be \"auto\" or \"ask\"";
+        let response_mode = r.made(&whole, "response_mode", wanted, |json| match json.kind() {
+            Is::Text(text) => Mode::read(text),
+            _ => None,
+        });
+        Some(Self {
+            agent_id: agent_id?,
+            agent_name: agent_name?,
+            version: version?,
+            spec_version,
+            capabilities: capabilities?,
+            report: report?,
+            trust_signals,
+            limits,
+            published_at,
+            endpoint: endpoint.filter(|url| !url.is_empty()),
+            response_mode: response_mode.unwrap_or(Mode::Auto),
+        })
+    }
+}
+
+impl Identity {
+    /// The capability with this id.
+    pub fn capability(&self, id: &str) -> Option<&Capability> {
+        self.capabilities.iter().find(|capability| capability.id == id)
+    }
+
+    /// The message. An identity has no time and no correlation id of its own.
+    pub fn write(&self) -> String {
+        let list: Vec<_> = self.capabilities.iter().map(Capability::write).collect();
+        let map = |of: fn(&Capability) -> Option<&Schema>| {
+            let given = self.capabilities.iter().filter_map(|one| Some((one, of(one)?)));
+            given.fold(Object::new(), |map, (one, schema)| map.raw(&one.id, schema.text())).finish()
+        };
+        let capabilities = Object::new()
+            .raw("advertised_capabilities", &format!("[{}]", list.join(",")))
+            .raw("input_schemas", &map(|one| one.input.as_ref()))
+            .raw("output_schemas", &map(|one| one.output.as_ref()))
+            .finish();
+        let mode = (self.response_mode != Mode::Auto).then_some(self.response_mode.as_str());
+        Object::new()
+            .id("agent_id", self.agent_id)
+            .text("agent_name", &self.agent_name)
+            .text("agent_type", AGENT_TYPE)
+            .text("version", &self.version)
+            .maybe_text("spec_version", self.spec_version.as_deref())
+            .raw("capabilities", &capabilities)
+            .raw("status", &self.report.on(Object::new()).finish())
+            .maybe_raw("trust_signals", self.trust_signals.as_ref().map(Trust::write).as_deref())
+            .maybe_raw("resource_limits", self.limits.write().as_deref())
+            .maybe_time("published_at", self.published_at)
+            .maybe_text("endpoint", self.endpoint.as_deref())
+            .maybe_text("response_mode", mode)
+            .text("protocol_version", VERSION)
+            .finish()
+    }
+}
+
+impl Trust {
+    /// The JSON text.
+    pub fn write(&self) -> String {
+        Object::new()
+            .maybe_raw("reputation_score", self.reputation_score.map(Score::text).as_deref())
+            .maybe_whole("total_collaborations", self.total_collaborations)
+            .maybe_raw("success_rate", self.success_rate.map(Score::text).as_deref())
+            .maybe_whole("average_response_time_ms", self.average_response_time_ms)
+            .finish()
+    }
+}
+
+impl Limits {
+    fn write(self) -> Option<String> {
+        (self != Self::default()).then(|| {
+            Object::new()
+                .maybe_whole("max_concurrent_tasks", self.max_concurrent_tasks)
+                .maybe_whole("current_task_count", self.current_task_count)
+                .maybe_whole("rate_limit_per_minute", self.rate_limit_per_minute)
+                .finish()
+        })
+    }
+}

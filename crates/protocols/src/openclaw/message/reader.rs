@@ -1,0 +1,220 @@
+//! Reading a message whole: every wrong member is noted, and the first does not hide the others.
+
+use rialto_core::money::Credits;
+use rialto_core::text::check_name;
+use rialto_core::time::Timestamp;
+use uuid::Uuid;
+
+use crate::kit::ijson::{Json, Kind as Is};
+use crate::kit::{jcs, stamp};
+use crate::openclaw::failure::Failure;
+use crate::openclaw::kind::Kind;
+use crate::openclaw::score::Score;
+use crate::openclaw::{DECIMALS, common, schemas};
+
+/// How many things may be told to be wrong with one message.
+const VIOLATIONS_MAX: usize = 500;
+
+/// A message that is being read, and what is wrong with it so far.
+#[derive(Debug)]
+pub struct Reader<'a, 'b> {
+    kind: Kind,
+    json: &'b Json<'a>,
+    found: Vec<String>,
+}
+
+/// An object inside a message, and where it stands.
+#[derive(Clone, Debug)]
+pub struct Part<'a, 'b> {
+    json: Option<&'b Json<'a>>,
+    at: String,
+}
+
+impl<'a, 'b> Part<'a, 'b> {
+    /// The object called `name` inside this one; without members if there is none.
+    pub fn part(&self, name: &str) -> Self {
+        Self { json: self.get(name), at: self.at(name) }
+    }
+
+    /// The items of a list, each an object; none if there is no list.
+    pub fn items(&self, name: &str) -> Vec<Self> {
+        let Some(Is::List(items)) = self.get(name).map(Json::kind) else { return Vec::new() };
+        let at = self.at(name);
+        let numbered = items.iter().enumerate();
+        numbered.map(|(n, item)| Self { json: Some(item), at: format!("{at}[{n}]") }).collect()
+    }
+
+    /// The member, unless it is `null`.
+    pub fn get(&self, name: &str) -> Option<&'b Json<'a>> {
+        self.json?.get(name).filter(|value| !matches!(value.kind(), Is::Null))
+    }
+
+    /// The text of a member that is one.
+    pub fn text(&self, name: &str) -> Option<&'b str> {
+        match self.get(name)?.kind() {
+            Is::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The exact JSON text of a member that is an object.
+    pub fn object(&self, name: &str) -> Option<Box<str>> {
+        let value = self.get(name)?;
+        matches!(value.kind(), Is::Object(_)).then(|| value.raw().into())
+    }
+
+    /// What stands here.
+    pub fn json(&self) -> Option<&'b Json<'a>> {
+        self.json
+    }
+
+    /// Whether there is such an object at all.
+    pub fn is_there(&self) -> bool {
+        self.json.is_some()
+    }
+
+    /// How a member is called in a sentence.
+    pub fn at(&self, name: &str) -> String {
+        if self.at.is_empty() { name.to_owned() } else { format!("{}.{name}", self.at) }
+    }
+}
+
+impl<'a, 'b> Reader<'a, 'b> {
+    /// Checks the message against the schema of its kind.
+    pub(super) fn of(kind: Kind, json: &'b Json<'a>) -> Self {
+        let verdict = schemas::of(kind).check_up_to(json, VIOLATIONS_MAX);
+        let told = verdict.err().unwrap_or_default();
+        let sentence = |violation: &crate::kit::schema::Violation| match violation.path.is_empty() {
+            true => format!("body {}", violation.says),
+            false => violation.to_string(),
+        };
+        Self { kind, json, found: told.iter().map(sentence).collect() }
+    }
+
+    /// The message itself.
+    pub fn whole(&self) -> Part<'a, 'b> {
+        Part { json: Some(self.json), at: String::new() }
+    }
+
+    /// Notes that a member is wrong, unless that is known: the first sentence about it is enough.
+    pub fn wrong(&mut self, part: &Part<'_, '_>, name: &str, says: impl std::fmt::Display) {
+        let at = part.at(name);
+        let known =
+            |told: &String| told.strip_prefix(&at).is_some_and(|rest| rest.starts_with(' '));
+        if self.found.len() < VIOLATIONS_MAX && !self.found.iter().any(known) {
+            self.found.push(format!("{at} {says}"));
+        }
+    }
+
+    /// Notes that a member is missing which must be there `when` something is so.
+    pub fn need(&mut self, part: &Part<'_, '_>, name: &str, when: &str) {
+        if part.get(name).is_none() {
+            self.wrong(part, name, format_args!("is required when {when}"));
+        }
+    }
+
+    /// A UUID.
+    pub fn uuid(&mut self, part: &Part<'_, '_>, name: &str) -> Option<Uuid> {
+        const FORM: &str = "must be a UUID like 550e8400-e29b-41d4-a716-446655440000";
+        self.made(part, name, FORM, common::uuid)
+    }
+
+    /// A time.
+    pub fn time(&mut self, part: &Part<'_, '_>, name: &str) -> Option<Timestamp> {
+        match stamp::parse(part.text(name)?) {
+            Ok(time) => Some(time),
+            Err(bad) => {
+                self.wrong(part, name, bad);
+                None
+            }
+        }
+    }
+
+    /// A whole number by value, as schemas count: `3.0` is 3.
+    pub fn number(&mut self, part: &Part<'_, '_>, name: &str) -> Option<i64> {
+        self.made(part, name, "must be an integer that is not too large", |json| {
+            match json.kind() {
+                Is::Number(digits) => jcs::token(digits).ok()?.parse().ok(),
+                _ => None,
+            }
+        })
+    }
+
+    /// A score from 0 to 1.
+    pub fn score(&mut self, part: &Part<'_, '_>, name: &str) -> Option<Score> {
+        self.made(part, name, "must be between 0.0 and 1.0", |json| match json.kind() {
+            Is::Number(digits) => Score::parse(digits),
+            _ => None,
+        })
+    }
+
+    /// An amount (ours: no schema knows it).
+    pub fn amount(&mut self, part: &Part<'_, '_>, name: &str) -> Option<Credits> {
+        let Is::Number(digits) = part.get(name)?.kind() else {
+            self.wrong(part, name, "must be a number");
+            return None;
+        };
+        match Credits::parse(digits, DECIMALS) {
+            Ok(amount) => Some(amount),
+            Err(bad) => {
+                self.wrong(part, name, bad);
+                None
+            }
+        }
+    }
+
+    /// `true` or `false`.
+    pub fn flag(&mut self, part: &Part<'_, '_>, name: &str) -> Option<bool> {
+        self.made(part, name, "must be true or false", |json| match json.kind() {
+            Is::Bool(flag) => Some(*flag),
+            _ => None,
+        })
+    }
+
+    /// A name or id of at most `max` characters that can all be seen (C14).
+    pub fn name(&mut self, part: &Part<'_, '_>, name: &str, max: usize) -> Option<String> {
+        let text = part.text(name)?;
+        match check_name(text, max) {
+            Ok(()) => Some(text.to_owned()),
+            Err(bad) => {
+                self.wrong(part, name, bad);
+                None
+            }
+        }
+    }
+
+    /// A text of at most `max` characters.
+    pub fn bounded(&mut self, part: &Part<'_, '_>, name: &str, max: usize) -> Option<String> {
+        let wrong = format!("must be a string of at most {max} characters");
+        self.made(part, name, &wrong, |json| match json.kind() {
+            Is::Text(text) if text.chars().count() <= max => Some(text.to_string()),
+            _ => None,
+        })
+    }
+
+    /// What `make` makes of a member; noted as wrong when it makes nothing.
+    pub fn made<T>(
+        &mut self,
+        part: &Part<'_, '_>,
+        name: &str,
+        says: &str,
+        make: impl FnOnce(&Json<'_>) -> Option<T>,
+    ) -> Option<T> {
+        let made = make(part.get(name)?);
+        if made.is_none() {
+            self.wrong(part, name, says);
+        }
+        made
+    }
+
+    /// What was made, if nothing was wrong.
+    pub(super) fn finish<T>(self, made: Option<T>) -> Result<T, Failure> {
+        match made {
+            Some(made) if self.found.is_empty() => Ok(made),
+            _ => {
+                let failure = Failure::violated(self.found).with_example(self.kind.example());
+                Err(failure.about(self.json))
+            }
+        }
+    }
+}

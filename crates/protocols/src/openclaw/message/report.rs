@@ -1,0 +1,82 @@
+//! How an agent is doing, as identities and status updates both say it.
+
+use rialto_core::time::Timestamp;
+
+use super::reader::{Part, Reader};
+use crate::openclaw::TEXT_MAX;
+use crate::openclaw::object::Object;
+use crate::openclaw::state::{ErrorType, Status};
+
+/// A status and since when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// How it is.
+    pub status: Status,
+    /// Since when.
+    pub at: Timestamp,
+    /// More about it.
+    pub details: Details,
+}
+
+/// What is said besides; which of it must be there depends on the status.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Details {
+    /// How much it is doing.
+    pub active_tasks: Option<i64>,
+    /// What broke.
+    pub error_code: Option<String>,
+    /// The same for people.
+    pub error_message: Option<String>,
+    /// Whether that passes.
+    pub error_type: Option<ErrorType>,
+    /// When it is back.
+    pub maintenance_until: Option<Timestamp>,
+    /// Why it is away.
+    pub maintenance_reason: Option<String>,
+}
+
+impl Report {
+    /// Reads the object that holds it. An update about an error must also say its type (D8).
+    pub(super) fn find(r: &mut Reader<'_, '_>, from: &Part<'_, '_>, update: bool) -> Option<Self> {
+        let status = from.text("current_status").and_then(Status::read);
+        let details = from.part("status_details");
+        let needed: &[&str] = match status {
+            Some(Status::Busy) => &["active_tasks"],
+            Some(Status::Error) if update => &["error_code", "error_message", "error_type"],
+            Some(Status::Error) => &["error_code", "error_message"],
+            Some(Status::Maintenance) => &["maintenance_until"],
+            Some(Status::Idle) | None => &[],
+        };
+        let when = status.map_or(String::new(), |status| format!("current_status is {status}"));
+        needed.iter().for_each(|name| r.need(&details, name, &when));
+        let details = Details {
+            active_tasks: r.number(&details, "active_tasks"),
+            error_code: r.bounded(&details, "error_code", TEXT_MAX),
+            error_message: r.bounded(&details, "error_message", TEXT_MAX),
+            error_type: details.text("error_type").and_then(ErrorType::read),
+            maintenance_until: r.time(&details, "maintenance_until"),
+            maintenance_reason: r.bounded(&details, "maintenance_reason", TEXT_MAX),
+        };
+        let at = r.time(from, "status_timestamp");
+        Some(Self { status: status?, at: at?, details })
+    }
+
+    /// The members, on an object.
+    pub fn on(&self, object: Object) -> Object {
+        let object =
+            object.text("current_status", self.status.as_str()).time("status_timestamp", self.at);
+        if self.details == Details::default() {
+            return object;
+        }
+        let Details { error_code, error_message, error_type, maintenance_reason, .. } =
+            &self.details;
+        let details = Object::new()
+            .maybe_whole("active_tasks", self.details.active_tasks)
+            .maybe_text("error_code", error_code.as_deref())
+            .maybe_text("error_message", error_message.as_deref())
+            .maybe_text("error_type", error_type.map(ErrorType::as_str))
+            .maybe_time("maintenance_until", self.details.maintenance_until)
+            .maybe_text("maintenance_reason", maintenance_reason.as_deref());
+        object.raw("status_details", &details.finish())
+    }
+}

@@ -1,0 +1,204 @@
+//! Collaboration responses: whether a request will be served.
+
+use rialto_core::time::Timestamp;
+use uuid::Uuid;
+
+use super::Said;
+use super::reader::{Part, Reader};
+use crate::openclaw::codes::Rejected;
+use crate::openclaw::common::Common;
+use crate::openclaw::kind::Kind;
+use crate::openclaw::object::{Object, texts};
+use crate::openclaw::{TEXT_MAX, words::words};
+
+words! {
+    /// The three ways to answer.
+    ResponseStatus {
+        /// It will be done.
+        Accepted = "accepted",
+        /// It will not.
+        Rejected = "rejected",
+        /// Perhaps, later.
+        Deferred = "deferred",
+    }
+}
+
+/// What a response says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// Which request it answers.
+    pub request_id: Uuid,
+    /// Who answers; the hub when nobody could be found (R84).
+    pub responder_agent_id: Uuid,
+    /// The answer.
+    pub answer: Answer,
+    /// The request's own.
+    pub correlation_id: Uuid,
+    /// When it was written.
+    pub timestamp: Timestamp,
+    /// The result, once there is one: the exact text of the message (R64).
+    pub result: Option<Box<str>>,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It will be done.
+    Accepted {
+        /// What the work is called from now on.
+        collaboration_id: Uuid,
+        /// When it is likely to be done.
+        estimated_completion: Option<Timestamp>,
+    },
+    /// It will not be done.
+    Rejected(Rejection),
+    /// It will be looked at again.
+    Deferred {
+        /// When.
+        until: Timestamp,
+    },
+}
+
+/// Why not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// In one word.
+    pub code: Rejected,
+    /// For people.
+    pub message: String,
+    /// More: the exact JSON text of an object.
+    pub details: Option<Box<str>>,
+    /// Whether asking again can help.
+    pub retryable: bool,
+    /// When.
+    pub retry_after_seconds: Option<u32>,
+}
+
+impl Rejection {
+    /// A rejection that says nothing more than its code does.
+    pub fn new(code: Rejected, message: impl Into<String>) -> Self {
+        let (retryable, message) = (code.retryable(), message.into());
+        Self { code, message, details: None, retryable, retry_after_seconds: None }
+    }
+
+    /// Input that breaks the capability's schema, and all that is wrong with it (R62).
+    pub fn invalid_input<'t>(violations: impl IntoIterator<Item = &'t str>) -> Self {
+        let details = Object::new().raw("validation_errors", &texts(violations)).finish();
+        let message = "Input data does not conform to the capability's input schema";
+        Self { details: Some(details.into()), ..Self::new(Rejected::InvalidInput, message) }
+    }
+
+    /// Too much to do already (R71).
+    pub fn at_capacity(current_tasks: u64, max_tasks: u64, retry_after_seconds: u32) -> Self {
+        let details = format!(r#"{{"current_tasks":{current_tasks},"max_tasks":{max_tasks}}}"#);
+        let message = "Agent is at maximum concurrent task capacity";
+        Self {
+            details: Some(details.into()),
+            retry_after_seconds: Some(retry_after_seconds),
+            ..Self::new(Rejected::ResourceExhausted, message)
+        }
+    }
+
+    /// The requester cannot pay (R88).
+    pub fn insufficient_credits(retry_after_seconds: u32) -> Self {
+        Self {
+            details: Some(r#"{"reason":"insufficient_credits"}"#.into()),
+            retry_after_seconds: Some(retry_after_seconds),
+            ..Self::new(Rejected::ResourceExhausted, "Requester has too few credits")
+        }
+    }
+
+    fn find(r: &mut Reader<'_, '_>, reason: &Part<'_, '_>) -> Option<Self> {
+        let code = reason.text("code").and_then(Rejected::read);
+        let message = r.bounded(reason, "message", TEXT_MAX);
+        let retryable = r.flag(reason, "retryable");
+        let after = r.number(reason, "retry_after_seconds");
+        Some(Self {
+            code: code?,
+            message: message?,
+            details: reason.object("details"),
+            retryable: retryable.unwrap_or(code?.retryable()),
+            retry_after_seconds: after.and_then(|seconds| u32::try_from(seconds).ok()),
+        })
+    }
+
+    fn write(&self) -> String {
+        Object::new()
+            .text("code", self.code.as_str())
+            .text("message", &self.message)
+            .maybe_raw("details", self.details.as_deref())
+            .flag("retryable", self.retryable)
+            .maybe_whole("retry_after_seconds", self.retry_after_seconds.map(i64::from))
+            .finish()
+    }
+}
+
+impl Said for Response {
+    const KIND: Kind = Kind::Response;
+
+    fn find(r: &mut Reader<'_, '_>) -> Option<Self> {
+        let whole = r.whole();
+        let status = whole.text("response_status").and_then(ResponseStatus::read);
+        let needed = match status {
+            Some(ResponseStatus::Accepted) => Some("collaboration_id"),
+            Some(ResponseStatus::Rejected) => Some("rejection_reason"),
+            Some(ResponseStatus::Deferred) => Some("deferred_until"),
+            None => None,
+        };
+        if let (Some(name), Some(status)) = (needed, status) {
+            r.need(&whole, name, &format!("response_status is {status}"));
+        }
+        let collaboration_id = r.uuid(&whole, "collaboration_id");
+        let estimated_completion = r.time(&whole, "estimated_completion");
+        let until = r.time(&whole, "deferred_until");
+        let reason = whole.part("rejection_reason");
+        let reason = if reason.is_there() { Rejection::find(r, &reason) } else { None };
+        let request_id = r.uuid(&whole, "request_id");
+        let responder_agent_id = r.uuid(&whole, "responder_agent_id");
+        let correlation_id = r.uuid(&whole, "correlation_id");
+        let timestamp = r.time(&whole, "timestamp");
+        let answer = match status? {
+            ResponseStatus::Accepted => {
+                Answer::Accepted { collaboration_id: collaboration_id?, estimated_completion }
+            }
+            ResponseStatus::Rejected => Answer::Rejected(reason?),
+            ResponseStatus::Deferred => Answer::Deferred { until: until? },
+        };
+        Some(Self {
+            request_id: request_id?,
+            responder_agent_id: responder_agent_id?,
+            answer,
+            correlation_id: correlation_id?,
+            timestamp: timestamp?,
+            result: whole.object("result"),
+        })
+    }
+}
+
+impl Response {
+    /// How it answers.
+    pub fn status(&self) -> ResponseStatus {
+        match self.answer {
+            Answer::Accepted { .. } => ResponseStatus::Accepted,
+            Answer::Rejected(_) => ResponseStatus::Rejected,
+            Answer::Deferred { .. } => ResponseStatus::Deferred,
+        }
+    }
+
+    /// The message.
+    pub fn write(&self) -> String {
+        let object = Object::new()
+            .id("request_id", self.request_id)
+            .id("responder_agent_id", self.responder_agent_id)
+            .text("response_status", self.status().as_str());
+        let object = match &self.answer {
+            Answer::Accepted { collaboration_id, estimated_completion } => object
+                .id("collaboration_id", *collaboration_id)
+                .maybe_time("estimated_completion", *estimated_completion),
+            Answer::Rejected(reason) => object.raw("rejection_reason", &reason.write()),
+            Answer::Deferred { until } => object.time("deferred_until", *until),
+        };
+        let common = Common { correlation_id: self.correlation_id, timestamp: self.timestamp };
+        common.on(object.maybe_raw("result", self.result.as_deref())).finish()
+    }
+}

@@ -1,0 +1,194 @@
+//! Collaboration results: what came of it.
+
+use rialto_core::time::Timestamp;
+use uuid::Uuid;
+
+use super::Said;
+use super::reader::{Part, Reader};
+use crate::openclaw::codes::DEADLINE_EXCEEDED;
+use crate::openclaw::common::Common;
+use crate::openclaw::kind::Kind;
+use crate::openclaw::object::Object;
+use crate::openclaw::state::ErrorType;
+use crate::openclaw::{TEXT_MAX, words::words};
+
+words! {
+    /// The three ways to end.
+    ResultStatus {
+        /// Done.
+        Completed = "completed",
+        /// Not done.
+        Failed = "failed",
+        /// Called off.
+        Cancelled = "cancelled",
+    }
+}
+
+/// What a result says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// Of which collaboration.
+    pub collaboration_id: Uuid,
+    /// Of which request.
+    pub request_id: Uuid,
+    /// By whom.
+    pub responder_agent_id: Uuid,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// How long it took.
+    pub execution_duration_ms: Option<i64>,
+    /// When it was done.
+    pub completed_at: Option<Timestamp>,
+    /// The request's own.
+    pub correlation_id: Uuid,
+    /// When it was written.
+    pub timestamp: Timestamp,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The output: the exact JSON text of an object.
+    Completed {
+        /// The text.
+        output_data: Box<str>,
+    },
+    /// Nothing, because of an error.
+    Failed(Failed),
+    /// Nothing, because somebody called it off.
+    Cancelled {
+        /// Why (ours).
+        reason: Option<String>,
+    },
+}
+
+/// Why there is no output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// In one word.
+    pub code: String,
+    /// For people.
+    pub message: String,
+    /// Whether it passes.
+    pub error_type: Option<ErrorType>,
+    /// More: the exact JSON text of an object.
+    pub details: Option<Box<str>>,
+    /// Whether asking again can help; as the type says when it is not said.
+    pub retryable: bool,
+    /// When.
+    pub retry_after_seconds: Option<u32>,
+}
+
+impl Failed {
+    /// The result of work that was not done in time (R82).
+    pub fn deadline_exceeded() -> Self {
+        Self {
+            code: DEADLINE_EXCEEDED.to_owned(),
+            message: "no result came in time".to_owned(),
+            error_type: Some(ErrorType::Transient),
+            details: None,
+            retryable: true,
+            retry_after_seconds: None,
+        }
+    }
+
+    fn find(r: &mut Reader<'_, '_>, error: &Part<'_, '_>) -> Option<Self> {
+        let code = r.bounded(error, "code", TEXT_MAX);
+        let message = r.bounded(error, "message", TEXT_MAX);
+        let error_type = error.text("error_type").and_then(ErrorType::read);
+        let retryable = r.flag(error, "retryable");
+        let after = r.number(error, "retry_after_seconds");
+        Some(Self {
+            code: code?,
+            message: message?,
+            error_type,
+            details: error.object("details"),
+            retryable: retryable.unwrap_or(error_type.is_some_and(ErrorType::retryable)),
+            retry_after_seconds: after.and_then(|seconds| u32::try_from(seconds).ok()),
+        })
+    }
+
+    fn write(&self) -> String {
+        Object::new()
+            .text("code", &self.code)
+            .text("message", &self.message)
+            .maybe_text("error_type", self.error_type.map(ErrorType::as_str))
+            .maybe_raw("details", self.details.as_deref())
+            .flag("retryable", self.retryable)
+            .maybe_whole("retry_after_seconds", self.retry_after_seconds.map(i64::from))
+            .finish()
+    }
+}
+
+impl Said for Output {
+    const KIND: Kind = Kind::Result;
+
+    fn find(r: &mut Reader<'_, '_>) -> Option<Self> {
+        let whole = r.whole();
+        let status = whole.text("result_status").and_then(ResultStatus::read);
+        match status {
+            Some(ResultStatus::Completed) => {
+                r.need(&whole, "output_data", "result_status is completed");
+            }
+            Some(ResultStatus::Failed) => r.need(&whole, "error", "result_status is failed"),
+            Some(ResultStatus::Cancelled) | None => {}
+        }
+        let error = whole.part("error");
+        let error = if error.is_there() { Failed::find(r, &error) } else { None };
+        let reason = r.bounded(&whole, "reason", TEXT_MAX);
+        let collaboration_id = r.uuid(&whole, "collaboration_id");
+        let request_id = r.uuid(&whole, "request_id");
+        let responder_agent_id = r.uuid(&whole, "responder_agent_id");
+        let execution_duration_ms = r.number(&whole, "execution_duration_ms");
+        let completed_at = r.time(&whole, "completed_at");
+        let correlation_id = r.uuid(&whole, "correlation_id");
+        let timestamp = r.time(&whole, "timestamp");
+        let outcome = match status? {
+            ResultStatus::Completed => {
+                Outcome::Completed { output_data: whole.object("output_data")? }
+            }
+            ResultStatus::Failed => Outcome::Failed(error?),
+            ResultStatus::Cancelled => Outcome::Cancelled { reason },
+        };
+        Some(Self {
+            collaboration_id: collaboration_id?,
+            request_id: request_id?,
+            responder_agent_id: responder_agent_id?,
+            outcome,
+            execution_duration_ms,
+            completed_at,
+            correlation_id: correlation_id?,
+            timestamp: timestamp?,
+        })
+    }
+}
+
+impl Output {
+    /// How it ended.
+    pub fn status(&self) -> ResultStatus {
+        match self.outcome {
+            Outcome::Completed { .. } => ResultStatus::Completed,
+            Outcome::Failed(_) => ResultStatus::Failed,
+            Outcome::Cancelled { .. } => ResultStatus::Cancelled,
+        }
+    }
+
+    /// The message.
+    pub fn write(&self) -> String {
+        let object = Object::new()
+            .id("collaboration_id", self.collaboration_id)
+            .id("request_id", self.request_id)
+            .id("responder_agent_id", self.responder_agent_id)
+            .text("result_status", self.status().as_str());
+        let object = match &self.outcome {
+            Outcome::Completed { output_data } => object.raw("output_data", output_data),
+            Outcome::Failed(error) => object.raw("error", &error.write()),
+            Outcome::Cancelled { reason } => object.maybe_text("reason", reason.as_deref()),
+        };
+        let object = object
+            .maybe_whole("execution_duration_ms", self.execution_duration_ms)
+            .maybe_time("completed_at", self.completed_at);
+        let common = Common { correlation_id: self.correlation_id, timestamp: self.timestamp };
+        common.on(object).finish()
+    }
+}

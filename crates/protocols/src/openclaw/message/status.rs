@@ -1,0 +1,65 @@
+//! Status updates: an agent tells how it is.
+
+use rialto_core::time::Timestamp;
+use uuid::Uuid;
+
+use super::Said;
+use super::reader::Reader;
+use super::report::Report;
+use crate::openclaw::LATE_AFTER;
+use crate::openclaw::common::Common;
+use crate::openclaw::kind::Kind;
+use crate::openclaw::object::Object;
+use crate::openclaw::state::Status;
+
+/// What a status update says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusUpdate {
+    /// Who.
+    pub agent_id: Uuid,
+    /// How it is now.
+    pub report: Report,
+    /// How it was.
+    pub previous: Option<Status>,
+    /// Traces it.
+    pub correlation_id: Uuid,
+    /// When it was written.
+    pub timestamp: Timestamp,
+}
+
+impl Said for StatusUpdate {
+    const KIND: Kind = Kind::Status;
+
+    fn find(r: &mut Reader<'_, '_>) -> Option<Self> {
+        let whole = r.whole();
+        let update = whole.part("status_update");
+        let report = Report::find(r, &update, true);
+        let agent_id = r.uuid(&whole, "agent_id");
+        let correlation_id = r.uuid(&whole, "correlation_id");
+        let timestamp = r.time(&whole, "timestamp");
+        Some(Self {
+            agent_id: agent_id?,
+            report: report?,
+            previous: update.text("previous_status").and_then(Status::read),
+            correlation_id: correlation_id?,
+            timestamp: timestamp?,
+        })
+    }
+}
+
+impl StatusUpdate {
+    /// Whether it was told too long after it became so (R32).
+    pub fn is_late(&self) -> bool {
+        self.timestamp.since(self.report.at) > LATE_AFTER
+    }
+
+    /// The message.
+    pub fn write(&self) -> String {
+        let update = self.report.on(Object::new());
+        let update = update.maybe_text("previous_status", self.previous.map(Status::as_str));
+        let object =
+            Object::new().id("agent_id", self.agent_id).raw("status_update", &update.finish());
+        let common = Common { correlation_id: self.correlation_id, timestamp: self.timestamp };
+        common.on(object).finish()
+    }
+}

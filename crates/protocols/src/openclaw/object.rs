@@ -1,0 +1,150 @@
+//! JSON objects written member by member, new ones and changed copies of old ones.
+
+use rialto_core::money::Credits;
+use rialto_core::time::Timestamp;
+use uuid::Uuid;
+
+use crate::kit::ijson::{Json, Kind};
+use crate::kit::{jcs, stamp};
+
+/// An object that is not finished.
+#[derive(Clone, Debug)]
+pub struct Object(String);
+
+impl Default for Object {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Object {
+    /// An object without members.
+    pub fn new() -> Self {
+        Self("{".to_owned())
+    }
+
+    /// A copy of `json` without the members called `but`; the others keep their exact text. What is
+    /// no object has no members.
+    pub fn copy(json: &Json<'_>, but: &[&str]) -> Self {
+        let mut copy = Self::new();
+        if let Kind::Object(members) = json.kind() {
+            for (name, value) in members.iter().filter(|(name, _)| !but.contains(&name.as_ref())) {
+                copy = copy.raw(name, value.raw());
+            }
+        }
+        copy
+    }
+
+    /// The same with a string.
+    pub fn text(mut self, name: &str, value: &str) -> Self {
+        self.name(name);
+        jcs::string(&mut self.0, value);
+        self
+    }
+
+    /// The same with a string, if there is one.
+    pub fn maybe_text(self, name: &str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.text(name, value),
+            None => self,
+        }
+    }
+
+    /// The same with JSON that stands as it is.
+    pub fn raw(mut self, name: &str, json: &str) -> Self {
+        self.name(name);
+        self.0.push_str(json);
+        self
+    }
+
+    /// The same with JSON, if there is some.
+    pub fn maybe_raw(self, name: &str, json: Option<&str>) -> Self {
+        match json {
+            Some(json) => self.raw(name, json),
+            None => self,
+        }
+    }
+
+    /// The same with a whole number.
+    pub fn whole(self, name: &str, value: i64) -> Self {
+        self.raw(name, &value.to_string())
+    }
+
+    /// The same with a whole number, if there is one.
+    pub fn maybe_whole(self, name: &str, value: Option<i64>) -> Self {
+        self.maybe_raw(name, value.map(|value| value.to_string()).as_deref())
+    }
+
+    /// The same with `true` or `false`.
+    pub fn flag(self, name: &str, value: bool) -> Self {
+        self.raw(name, if value { "true" } else { "false" })
+    }
+
+    /// The same with a UUID.
+    pub fn id(self, name: &str, value: Uuid) -> Self {
+        self.text(name, &value.to_string())
+    }
+
+    /// The same with a UUID, if there is one.
+    pub fn maybe_id(self, name: &str, value: Option<Uuid>) -> Self {
+        self.maybe_text(name, value.map(|value| value.to_string()).as_deref())
+    }
+
+    /// The same with a time.
+    pub fn time(self, name: &str, value: Timestamp) -> Self {
+        self.text(name, &stamp::millis(value))
+    }
+
+    /// The same with a time, if there is one.
+    pub fn maybe_time(self, name: &str, value: Option<Timestamp>) -> Self {
+        self.maybe_text(name, value.map(stamp::millis).as_deref())
+    }
+
+    /// The same with an amount to its last decimal, if there is one.
+    pub fn maybe_amount(self, name: &str, value: Option<Credits>) -> Self {
+        self.maybe_raw(name, value.map(|value| value.text(0)).as_deref())
+    }
+
+    /// The JSON text.
+    pub fn finish(mut self) -> String {
+        self.0.push('}');
+        self.0
+    }
+
+    fn name(&mut self, name: &str) {
+        if self.0.len() > 1 {
+            self.0.push(',');
+        }
+        jcs::string(&mut self.0, name);
+        self.0.push(':');
+    }
+}
+
+/// A JSON list of texts.
+pub fn texts<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
+    let mut out = "[".to_owned();
+    for (n, text) in texts.into_iter().enumerate() {
+        if n > 0 {
+            out.push(',');
+        }
+        jcs::string(&mut out, text);
+    }
+    out.push(']');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::ijson;
+
+    #[test]
+    fn copies_keep_the_text_of_what_they_keep() {
+        let text = r#"{"a": 1.50, "b":"\u0041", "c":[ ]}"#;
+        let json = ijson::read(text.as_bytes()).expect("JSON");
+        let copy = Object::copy(&json, &["b"]).flag("d", true).finish();
+        assert_eq!(copy, r#"{"a":1.50,"c":[ ],"d":true}"#);
+        assert_eq!(Object::copy(json.get("c").expect("c"), &[]).finish(), "{}");
+        assert_eq!(texts(["a\"", "b"]), r#"["a\"","b"]"#);
+    }
+}

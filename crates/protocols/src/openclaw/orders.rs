@@ -1,0 +1,61 @@
+//! The two small bodies that are none of the six messages: approving and calling off.
+
+use uuid::Uuid;
+
+use super::TEXT_MAX;
+use super::common;
+use super::failure::Failure;
+use crate::kit::fields::Fields;
+use crate::kit::ijson;
+
+/// `POST …/approve`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Approve {
+    /// Whether the work may be done.
+    pub approved: bool,
+    /// Traces it.
+    pub correlation_id: Option<Uuid>,
+}
+
+/// `POST …/cancel`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cancel {
+    /// Why.
+    pub reason: Option<String>,
+    /// Traces it.
+    pub correlation_id: Option<Uuid>,
+}
+
+impl Approve {
+    /// Reads the body.
+    pub fn read(body: &[u8]) -> Result<Self, Failure> {
+        const EXAMPLE: &str = r#"{"approved":true}"#;
+        let json = ijson::read(body).map_err(|bad| Failure::from(bad).with_example(EXAMPLE))?;
+        common::version(&json)?;
+        let wrong = |bad| Failure::from(bad).with_example(EXAMPLE).about(&json);
+        let f = Fields::of(&json, "").map_err(wrong)?;
+        let approved = f.flag("approved").and_then(|flag| f.required("approved", flag));
+        let correlation_id = common::correlation_id(&json);
+        Ok(Self { approved: approved.map_err(wrong)?, correlation_id })
+    }
+}
+
+impl Cancel {
+    /// Reads the body; an empty one gives no reason.
+    pub fn read(body: &[u8]) -> Result<Self, Failure> {
+        const EXAMPLE: &str = r#"{"reason":"no longer needed"}"#;
+        if body.is_empty() {
+            return Ok(Self::default());
+        }
+        let json = ijson::read(body).map_err(|bad| Failure::from(bad).with_example(EXAMPLE))?;
+        common::version(&json)?;
+        let wrong = |bad| Failure::from(bad).with_example(EXAMPLE).about(&json);
+        let f = Fields::of(&json, "").map_err(wrong)?;
+        let reason = f.text("reason").map_err(wrong)?;
+        if reason.is_some_and(|reason| reason.chars().count() > TEXT_MAX) {
+            return Err(wrong(f.fail("reason", format!("has more than {TEXT_MAX} characters"))));
+        }
+        let correlation_id = common::correlation_id(&json);
+        Ok(Self { reason: reason.map(str::to_owned), correlation_id })
+    }
+}

@@ -1,0 +1,25 @@
+//! The spec's own six schemas, compiled once.
+
+use std::sync::LazyLock;
+
+use super::kind::Kind;
+use crate::kit::ijson;
+use crate::kit::schema::Schema;
+
+/// As they stand in the spec.
+const TEXT: &str = include_str!("fixtures/schemas.json");
+
+static ALL: LazyLock<Vec<Schema>> = LazyLock::new(|| {
+    let all = ijson::read(TEXT.as_bytes()).expect("the file is part of the program and tested");
+    let one = |kind: &Kind| {
+        let schema = all.get("schemas").and_then(|schemas| schemas.get(kind.as_str()));
+        let schema = schema.expect("the file has the six schemas, by the names of the kinds");
+        Schema::of(schema).expect("the spec's schemas are sound, which a test proves")
+    };
+    Kind::ALL.iter().map(one).collect()
+});
+
+/// The schema of a kind.
+pub fn of(kind: Kind) -> &'static Schema {
+    &ALL[kind as usize]
+}

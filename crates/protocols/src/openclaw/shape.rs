@@ -1,0 +1,83 @@
+//! The error object (section 2.4): the one form of every refusal, made here and read by clients.
+
+use rialto_core::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::common::Common;
+use super::failure::Failure;
+use super::object::{Object, texts};
+use super::state::ErrorType;
+
+/// A refusal as it is read.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Refused {
+    /// The version of the answer.
+    pub protocol_version: String,
+    /// What it answers.
+    pub correlation_id: String,
+    /// When it was written.
+    pub timestamp: String,
+    /// What went wrong.
+    pub error: ErrorObject,
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ErrorObject {
+    /// One of [`super::Code`]; other hubs may have others.
+    pub code: String,
+    /// The same for people.
+    pub message: String,
+    /// Whether it passes.
+    pub error_type: ErrorType,
+    /// Whether trying again can help.
+    pub retryable: bool,
+    /// When.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_seconds: Option<u32>,
+    /// More, such as [`Details`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Box<RawValue>>,
+}
+
+/// The details of a message that is not valid.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Details {
+    /// Everything that is wrong, a sentence each.
+    #[serde(default)]
+    pub validation_errors: Vec<String>,
+}
+
+impl ErrorObject {
+    /// The violations a 400 lists; none for anything else.
+    pub fn violations(&self) -> Vec<String> {
+        let details = self.details.as_ref().map(|raw| serde_json::from_str::<Details>(raw.get()));
+        details.and_then(Result::ok).unwrap_or_default().validation_errors
+    }
+}
+
+impl Failure {
+    /// The body of the answer. `made` is the correlation id for a message that had none (R4).
+    pub fn write(&self, made: Uuid, at: Timestamp) -> String {
+        let details = (!self.violations.is_empty() || self.example.is_some()).then(|| {
+            let listed = texts(self.violations.iter().map(String::as_str));
+            let listed = (!self.violations.is_empty()).then_some(listed);
+            Object::new()
+                .maybe_raw("validation_errors", listed.as_deref())
+                .maybe_raw("example", self.example)
+                .finish()
+        });
+        let error = Object::new()
+            .text("code", self.code.as_str())
+            .text("message", &self.message)
+            .text("error_type", ErrorType::of(self.retryable).as_str())
+            .flag("retryable", self.retryable)
+            .maybe_whole("retry_after_seconds", self.retry_after_seconds.map(i64::from))
+            .maybe_raw("details", details.as_deref())
+            .finish();
+        let correlation_id = self.correlation_id.unwrap_or(made);
+        Common { correlation_id, timestamp: at }.on(Object::new()).raw("error", &error).finish()
+    }
+}

@@ -1,0 +1,76 @@
+//! The spec's examples, and what becomes of messages that are almost right.
+
+mod answers;
+mod conditions;
+mod examples;
+mod kinds;
+mod laws;
+mod reading;
+mod sizes;
+mod versions;
+
+use serde_json::Value;
+
+use super::failure::Failure;
+use super::kind::Kind;
+use super::message::{self, Any};
+use crate::kit::ijson;
+
+/// The thirteen documents: name, kind and exact text.
+fn examples() -> Vec<(String, Kind, String)> {
+    let file = include_str!("../fixtures/examples.json");
+    let json = ijson::read(file.as_bytes()).expect("JSON");
+    let ijson::Kind::List(all) = json.get("examples").expect("examples").kind() else {
+        panic!("no list")
+    };
+    let text = |json: &ijson::Json<'_>, name: &str| match json.get(name).expect(name).kind() {
+        ijson::Kind::Text(text) => text.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let one = |example: &ijson::Json<'_>| {
+        let kind = Kind::read(&text(example, "kind")).expect("a kind");
+        let document = example.get("document").expect("a document").raw().to_owned();
+        (text(example, "name"), kind, document)
+    };
+    all.iter().map(one).collect()
+}
+
+/// The first example whose name ends so, as a value to be spoilt.
+fn example(end: &str) -> Value {
+    let all = examples();
+    let (_, _, text) = all.iter().find(|(name, ..)| name.ends_with(end)).expect(end);
+    serde_json::from_str(text).expect("JSON")
+}
+
+/// Reads a body as one kind.
+fn read_as(kind: Kind, text: &str) -> Result<Any, Failure> {
+    let body = text.as_bytes();
+    Ok(match kind {
+        Kind::Identity => Any::Identity(Box::new(message::read(body)?)),
+        Kind::Status => Any::Status(message::read(body)?),
+        Kind::Reputation => Any::Reputation(message::read(body)?),
+        Kind::Request => Any::Request(message::read(body)?),
+        Kind::Response => Any::Response(message::read(body)?),
+        Kind::Result => Any::Result(message::read(body)?),
+    })
+}
+
+/// What is wrong with a body of a kind.
+fn wrong(kind: Kind, body: &Value) -> Vec<String> {
+    read_as(kind, &body.to_string()).expect_err("something is wrong").violations
+}
+
+/// Puts a value at a JSON pointer, making the member if need be.
+fn with(mut body: Value, pointer: &str, value: Value) -> Value {
+    let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
+    body.pointer_mut(parent).expect(pointer)[name] = value;
+    body
+}
+
+/// Takes away what stands at a JSON pointer.
+fn without(mut body: Value, pointer: &str) -> Value {
+    let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
+    let parent = body.pointer_mut(parent).expect(pointer).as_object_mut().expect("an object");
+    parent.remove(name).expect(pointer);
+    body
+}
