@@ -3,7 +3,8 @@
 use uuid::Uuid;
 
 use crate::agent::key::{Holder, KeyHash};
-use crate::agent::{Liveness, Skill};
+use crate::agent::presence::Stance;
+use crate::agent::{Liveness, Skill, Terms};
 use crate::alias::{Digest, Protocol};
 use crate::id::{AgentId, JobId, NoticeId};
 use crate::job::{Cause, Policy, Requester, Selection};
@@ -61,6 +62,24 @@ pub enum Command {
         by: AgentId,
     },
     Report(Box<ReportWork>),
+    /// An agent that answers for itself says whether it takes a job.
+    Respond {
+        job: JobRef,
+        by: AgentId,
+        said: Response,
+    },
+    /// Somebody agrees to a job that needs it, or does not.
+    Approve {
+        job: JobRef,
+        by: Approver,
+        yes: bool,
+    },
+    /// How an agent says it is doing.
+    Stand {
+        agent: AgentId,
+        stance: Stance,
+        until: Option<Timestamp>,
+    },
     Decline {
         job: JobRef,
         by: AgentId,
@@ -154,6 +173,7 @@ pub struct Enrol {
     pub endpoint: Option<String>,
     pub liveness: Liveness,
     pub skills: Vec<Skill>,
+    pub terms: Terms,
     pub card: String,
     /// Hash of a fresh key, used for a new agent or when `rotate` is set.
     pub key: Option<KeyHash>,
@@ -218,6 +238,10 @@ pub struct OpenJob {
     pub policy: Policy,
     pub deadline: Timestamp,
     pub lease: Millis,
+    /// By when the requester wants it; without, by when the worker says it takes.
+    pub promised: Option<Timestamp>,
+    /// 1 is the most urgent.
+    pub priority: u8,
     pub callback: Option<String>,
     pub meta: String,
     pub hops: u8,
@@ -251,6 +275,30 @@ pub enum Canceller {
     Agent(AgentId),
     /// Whoever asked without being registered; it has nothing to show but its word.
     Guest,
+    Operator,
+}
+
+/// Whether an agent takes a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Response {
+    /// With when it will be ready, as far as it knows.
+    Accept {
+        ready_at: Option<Timestamp>,
+    },
+    Refuse {
+        cause: Cause,
+        text: String,
+    },
+    /// Not before then.
+    Defer {
+        until: Timestamp,
+    },
+}
+
+/// Who agrees to a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approver {
+    Agent(AgentId),
     Operator,
 }
 

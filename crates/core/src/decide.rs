@@ -9,7 +9,7 @@ use crate::changes::Changes;
 use crate::command::{Command, JobRef, Timer};
 use crate::draft::Draft;
 use crate::id::{AgentId, JobId, TransferId};
-use crate::job::{Requester, ask, end, offer, open, work};
+use crate::job::{Requester, ask, end, offer, open, respond, work};
 use crate::ledger::order;
 use crate::refusal::Refusal;
 use crate::signed::{Deed, GiveResult, GiveUp, Named, Signed, Whom};
@@ -57,6 +57,13 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         Command::AcceptOffer { job, by, from } => offer::accept(draft, &job, by, from),
         Command::Start { job, by } => work::start(draft, &job, by),
         Command::Report(said) => work::report(draft, *said),
+        Command::Respond { job, by, said } => respond::respond(draft, &job, by, said),
+        Command::Approve { job, by, yes } => respond::approve(draft, &job, by, yes),
+        Command::Stand { agent, stance, until } => {
+            known(draft, agent)?;
+            presence::stand(draft, agent, stance, until)?;
+            Ok(enrol::shown(draft, agent, false))
+        }
         Command::Decline { job, by } => work::decline(draft, &job, by),
         Command::Defer { job, by, until } => work::defer(draft, &job, by, until),
         Command::HandOver { agent, jobs } => {
@@ -126,6 +133,8 @@ pub fn needs(world: &World, command: &Command) -> Vec<Need> {
         Command::Offer { job, .. }
         | Command::AcceptOffer { job, .. }
         | Command::Start { job, .. }
+        | Command::Respond { job, .. }
+        | Command::Approve { job, .. }
         | Command::Decline { job, .. }
         | Command::Defer { job, .. }
         | Command::Cancel { job, .. }

@@ -131,6 +131,16 @@ impl<'w> Draft<'w> {
         (self.world.jobs_in_hand(id) + more).saturating_sub(less)
     }
 
+    /// How many jobs the agent has begun in the last minute, those of this command included.
+    pub fn begun_lately(&self, id: AgentId) -> usize {
+        let now = self.now;
+        let new = self.jobs.values().filter(|job| {
+            let before = self.world.job(job.id).map_or(0, |before| before.epoch);
+            job.epoch > before && job.worker() == Some(id)
+        });
+        self.world.begun_lately(id, now) + new.count()
+    }
+
     /// The owner of that ledger name, also one made by this very command.
     pub fn owner_named(&self, name: &str) -> Option<OwnerId> {
         let made = self.owners.values().find(|owner| owner.name == name).map(|owner| owner.id);

@@ -25,6 +25,8 @@ pub struct Notice {
 pub enum News {
     /// Work for you.
     Assigned { job: JobId, epoch: u32 },
+    /// The job you asked for has a worker, after you were told to wait.
+    Accepted { job: JobId },
     /// The job you asked for has ended.
     Ended { job: JobId },
     /// The work you had is not yours any more.
@@ -53,6 +55,7 @@ impl News {
     pub fn job(&self) -> Option<JobId> {
         match self {
             Self::Assigned { job, .. }
+            | Self::Accepted { job }
             | Self::Ended { job }
             | Self::TakenBack { job, .. }
             | Self::Queued { job }

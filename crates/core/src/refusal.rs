@@ -32,6 +32,10 @@ pub enum Refusal {
     Offline,
     #[error("the agent has as much work as it takes")]
     AtCapacity,
+    #[error("the agent has begun as much as it takes in a minute")]
+    TooFast,
+    #[error("the agent is out of order")]
+    OutOfOrder,
     #[error("somebody without an account can only ask for what is free")]
     GuestCannotPay,
     #[error("the deadline cannot be met")]
@@ -90,6 +94,7 @@ impl Refusal {
     pub fn retry(&self) -> Retry {
         match self {
             Self::Offline | Self::AtCapacity => Retry::After(Millis::seconds(30)),
+            Self::TooFast => Retry::After(Millis::minutes(1)),
             Self::InboxFull => Retry::After(Millis::seconds(10)),
             Self::JobNotPaid { pending: true } => Retry::After(Millis::seconds(1)),
             Self::NotAuthenticated
@@ -101,6 +106,7 @@ impl Refusal {
             | Self::BudgetTooLow { .. }
             | Self::TooFewCredits
             | Self::GuestCannotPay
+            | Self::OutOfOrder
             | Self::DeadlineTooSoon
             | Self::WrongState { .. }
             | Self::OfferExpired

@@ -99,6 +99,7 @@ fn profile(
         endpoint: order.endpoint.clone(),
         liveness: order.liveness,
         skills: order.skills.clone(),
+        terms: order.terms,
         card: order.card.clone(),
         registered_at,
         active: true,

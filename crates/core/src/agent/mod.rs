@@ -6,6 +6,7 @@
 pub mod enrol;
 pub mod key;
 pub mod presence;
+pub mod terms;
 #[cfg(test)]
 mod tests;
 
@@ -15,8 +16,9 @@ use crate::alias::Protocol;
 use crate::id::{AgentId, JobId, OutcomeId, OwnerId};
 use crate::money::Credits;
 use crate::reputation::Standing;
-use crate::time::Timestamp;
+use crate::time::{Millis, Timestamp};
 use presence::Presence;
+pub use terms::Terms;
 
 /// What an agent says about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +33,8 @@ pub struct Agent {
     pub endpoint: Option<String>,
     pub liveness: Liveness,
     pub skills: Vec<Skill>,
+    #[serde(default, skip_serializing_if = "Terms::is_default")]
+    pub terms: Terms,
     /// What only its own protocol understands, as JSON text.
     pub card: String,
     pub registered_at: Timestamp,
@@ -62,6 +66,12 @@ pub struct Skill {
     /// The price is named for each job; the listed one says nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_offer: bool,
+    /// How long it takes, as the agent says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub takes: Option<Millis>,
+    /// Somebody has to agree before it is done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approval: bool,
     pub about: String,
     /// Shapes of input and output in the home protocol's way, as JSON text.
     pub input: String,

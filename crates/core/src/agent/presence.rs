@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::{Agent, Desk, Liveness};
 use crate::draft::Draft;
 use crate::id::AgentId;
+use crate::job::{open, respond};
+use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
 
 /// The signs of life of one agent.
@@ -21,6 +23,9 @@ pub struct Presence {
     /// What it last said about itself.
     #[serde(default, skip_serializing_if = "Stance::is_idle")]
     pub stance: Stance,
+    /// Until when, if it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
 }
 
 /// How an agent says it is doing.
@@ -29,7 +34,10 @@ pub enum Stance {
     #[default]
     Idle,
     Busy,
+    /// Something is wrong that may pass.
     Error,
+    /// Something is wrong that does not pass by itself.
+    Broken,
     Maintenance,
     Offline,
 }
@@ -48,7 +56,8 @@ impl Stance {
 impl Presence {
     /// An agent that has just arrived.
     pub fn new(now: Timestamp) -> Self {
-        Self { beats: false, seen: now, heard: None, unreachable: false, stance: Stance::Idle }
+        let stance = Stance::Idle;
+        Self { beats: false, seen: now, heard: None, unreachable: false, stance, until: None }
     }
 }
 
@@ -84,6 +93,26 @@ pub fn seen(draft: &mut Draft<'_>, agent: AgentId) {
     let presence = &mut draft.desk_mut(agent).presence;
     presence.seen = presence.seen.max(now);
     presence.unreachable = false;
+}
+
+/// The agent says how it is doing, and promises to go on saying so. What was put off until it is back,
+/// or waits for anybody, may be for it.
+pub fn stand(
+    draft: &mut Draft<'_>,
+    agent: AgentId,
+    stance: Stance,
+    until: Option<Timestamp>,
+) -> Result<(), Refusal> {
+    let presence = &mut draft.desk_mut(agent).presence;
+    let returns = stance.is_open() && !presence.stance.is_open();
+    presence.stance = stance;
+    presence.until = until;
+    beat(draft, agent);
+    if returns {
+        respond::welcome_back(draft, agent)?;
+        open::dispatch(draft);
+    }
+    Ok(())
 }
 
 /// A connection to the agent's endpoint could not be made.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::open::{self, HOPS_MAX};
-use super::{Job, Offer, Policy, Requester, Selection, State, end};
+use super::{Job, Offer, PRIORITY, Policy, Requester, Selection, State, end};
 use crate::agent::Agent;
 use crate::alias::{Digest, Protocol, Target, claim};
 use crate::command::OpenJob;
@@ -52,6 +52,8 @@ pub fn ask(draft: &mut Draft<'_>, by: AgentId, id: &str, order: Ask) -> Result<J
             policy: Policy::default(),
             deadline: draft.now.plus(order.timeout),
             lease: order.timeout,
+            promised: None,
+            priority: PRIORITY,
             callback: None,
             meta: order.meta,
             hops: 0,

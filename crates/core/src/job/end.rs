@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Cause, Job, Report, Requester, Selection, State, offer, open, reply, work};
+use super::{Cause, Job, Report, Requester, Selection, State, offer, open, reply, respond, work};
 use crate::agent::Agent;
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
@@ -113,7 +113,7 @@ pub fn record_outcome(
         paid,
         assigned_at: turn.since,
         ended_at: now,
-        on_time: now <= job.deadline,
+        on_time: now <= job.promised.unwrap_or(job.deadline),
         score_after: desk.standing.score,
         before: desk.last_outcome.replace(id),
     };
@@ -161,8 +161,9 @@ fn tell_requester(draft: &mut Draft<'_>, job: &Job) {
 /// Calls a job off, as long as nobody has started on it.
 pub fn cancel(draft: &mut Draft<'_>, wanted: &JobRef, by: Canceller) -> Result<Answer, Refusal> {
     let job = work::find(draft, wanted).ok_or(Refusal::NotYours)?;
+    let freely = job.policy.cancel_any_time;
     let allowed = match by {
-        Canceller::Agent(agent) => job.asked_by(agent),
+        Canceller::Agent(agent) => job.asked_by(agent) || freely && job.worker() == Some(agent),
         Canceller::Guest => matches!(job.requester, Requester::Guest(_)),
         Canceller::Operator => true,
     };
@@ -171,7 +172,7 @@ pub fn cancel(draft: &mut Draft<'_>, wanted: &JobRef, by: Canceller) -> Result<A
     }
     let started =
         job.state == State::Running || job.assignment.is_some_and(|turn| turn.handed_over);
-    if job.state.is_final() || started {
+    if job.state.is_final() || started && !freely {
         return Err(Refusal::WrongState { is: job.state });
     }
     let text = match by {
@@ -201,11 +202,12 @@ pub fn overdue(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
             });
             match again {
                 Some(worker) => open::assign(draft, &mut job, worker),
-                None => return work::pass_on(draft, job),
+                None => return respond::reconsider(draft, job),
             }
             draft.put_job(job.clone());
             Ok(Answer::Job { job: Arc::new(job), repeated: false })
         }
+        State::Assigned if job.accepted_at.is_none() && !past_deadline => silent(draft, job),
         State::Assigned | State::Running if job.policy.next_when_failed && !past_deadline => {
             work::failed_turn(draft, job, Cause::TimedOut)
         }
@@ -215,6 +217,20 @@ pub fn overdue(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
             fail(draft, job, State::Expired, Cause::TimedOut, text)
         }
     }
+}
+
+/// Somebody who answers for itself did not; it never had the job, so nobody is to blame.
+fn silent(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
+    let news = News::TakenBack { job: job.id, epoch: job.epoch };
+    if let Some(worker) = job.worker() {
+        draft.tell(Some(worker), news, None);
+        job.declined.push(worker);
+    }
+    if job.policy.next_when_declined {
+        return work::pass_on(draft, job);
+    }
+    let text = "the agent did not answer in time".to_owned();
+    respond::unanswered(draft, job, Cause::NobodyLeft, text)
 }
 
 /// An operator takes a job away from its worker and gives it to the next.
@@ -242,6 +258,10 @@ pub fn worker_left(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), Refusal>
             let text = Some("the agent unregistered".to_owned());
             fail(draft, job, State::Failed, Cause::WorkerLeft, text)?;
         }
+    }
+    let waiting: Vec<Arc<Job>> = draft.world.waiting_for(agent).cloned().collect();
+    for job in waiting {
+        respond::reconsider(draft, Job::clone(&job))?;
     }
     Ok(())
 }

@@ -5,9 +5,11 @@
 
 pub mod ask;
 pub mod end;
+pub mod fit;
 pub mod offer;
 pub mod open;
 pub mod reply;
+pub mod respond;
 pub mod select;
 #[cfg(test)]
 mod tests;
@@ -76,6 +78,18 @@ pub struct Job {
     pub report: Option<Report>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
+    /// When its worker took it on, or the hub for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_at: Option<Timestamp>,
+    /// By when the work was wanted or promised; later is late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promised: Option<Timestamp>,
+    /// 1 is the most urgent.
+    #[serde(default = "usual_priority", skip_serializing_if = "is_usual_priority")]
+    pub priority: u8,
+    /// Somebody it waits for, and whether that is for a yes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<Waiting>,
     /// Bridges crossed so far.
     pub hops: u8,
     /// The requester's job before this one, and the worker's.
@@ -83,6 +97,25 @@ pub struct Job {
     pub before_asked: Option<JobId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_worked: Option<JobId>,
+}
+
+/// How urgent a job is when nobody says.
+pub const PRIORITY: u8 = 5;
+
+fn usual_priority() -> u8 {
+    PRIORITY
+}
+
+fn is_usual_priority(priority: &u8) -> bool {
+    *priority == PRIORITY
+}
+
+/// A job that is put off before anybody has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    pub worker: AgentId,
+    /// For a yes; otherwise for the worker to be back.
+    pub approval: bool,
 }
 
 /// Who asked.
@@ -104,6 +137,12 @@ pub struct Policy {
     pub next_when_failed: bool,
     /// With nobody to choose from, the job waits instead of being refused.
     pub queue_unmatched: bool,
+    /// Whether the worker is there is asked before whether it can be paid.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub presence_first: bool,
+    /// Either side may call it off until there is a result.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancel_any_time: bool,
 }
 
 /// One worker's turn at a job.

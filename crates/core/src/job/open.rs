@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Assignment, Job, Requester, Selection, State, select};
+use super::{Assignment, Job, Requester, Selection, State, respond, select};
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
 use crate::command::OpenJob;
@@ -40,7 +40,7 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
         Ok(chosen) => {
             set_aside(draft, &mut job)?;
             if let Some(chosen) = chosen {
-                assign(draft, &mut job, chosen);
+                respond::give(draft, &mut job, chosen)?;
             }
         }
         Err(nobody) if job.policy.queue_unmatched && waiting_helps(&nobody) => {
@@ -118,6 +118,10 @@ pub fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
         meta: order.meta,
         report: None,
         ended_at: None,
+        accepted_at: None,
+        promised: order.promised,
+        priority: order.priority,
+        waits_for: None,
         hops: order.hops,
         before_asked,
         before_worked: None,
@@ -143,10 +147,15 @@ fn set_aside(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
 
 /// Gives the job to a worker: a new epoch, a new lease, and the news.
 pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
-    let (owner, url) = match draft.agent(chosen.agent) {
-        Some(agent) => (agent.owner, agent.push_url()),
-        None => return,
-    };
+    let Some(agent) = draft.agent(chosen.agent) else { return };
+    let (owner, url) = (agent.owner, agent.push_url());
+    let answers_itself = agent.terms.answers_itself;
+    let takes = agent.skill(&job.skill).and_then(|skill| skill.takes);
+    let lease = if answers_itself { draft.world.rules.answer_window } else { job.lease };
+    // Who does not answer for itself has taken it on by being chosen.
+    job.accepted_at = (!answers_itself).then_some(draft.now);
+    job.promised = job.promised.or(takes.map(|takes| draft.now.plus(takes)));
+    job.waits_for = None;
     job.epoch += 1;
     job.state = State::Assigned;
     job.assignment = Some(Assignment {
@@ -154,7 +163,7 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
         owner,
         price: chosen.price,
         since: draft.now,
-        until: draft.now.plus(job.lease).min(job.deadline),
+        until: draft.now.plus(lease).min(job.deadline),
         // What is sent cannot be called back; what is fetched can, until it is.
         handed_over: url.is_some(),
     });
@@ -190,7 +199,7 @@ pub fn dispatch(draft: &mut Draft<'_>) {
         let chosen = match job.selection {
             // An auction nobody won is not held again; the lowest listed price stands for an offer.
             Selection::Auction { .. } => select::cheapest(draft, &job),
-            _ => select::next(draft, &job).ok(),
+            _ => respond::next_able(draft, &job),
         };
         if let Some(chosen) = chosen {
             assign(draft, &mut job, chosen);

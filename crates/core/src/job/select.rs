@@ -9,7 +9,7 @@ use std::ops::Bound;
 use serde::{Deserialize, Serialize};
 
 use super::open::HOPS_MAX;
-use super::{Job, Requester, offer};
+use super::{Job, Requester, fit, offer};
 use crate::draft::Draft;
 use crate::id::{AgentId, OwnerId};
 use crate::money::Credits;
@@ -64,7 +64,9 @@ pub fn candidates<'d>(draft: &'d Draft<'_>, job: &'d Job) -> impl Iterator<Item 
     });
     let all = listed.filter(|one| !draft.wrote(one.agent)).chain(arriving);
     let welcome = |one: &Candidate| !job.asked_by(one.agent) && !job.declined.contains(&one.agent);
-    all.filter(move |one| welcome(one) && draft.is_online(one.agent))
+    all.filter(move |one| {
+        welcome(one) && draft.is_online(one.agent) && fit::is_able(draft, job, one.agent)
+    })
 }
 
 /// The next worker by the job's own strategy, or why there is none.
@@ -102,16 +104,21 @@ fn direct(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<Candidate, Ref
     if job.asked_by(agent) {
         return Err(Refusal::BridgeLoop { max: HOPS_MAX });
     }
+    let chosen = Candidate { agent, price };
+    // Who is away for a known time is asked again then, about everything.
+    if job.policy.presence_first
+        && let fit::When::Back(_) = fit::when(draft, job, agent)?
+    {
+        return Ok(chosen);
+    }
     if job.budget < price {
         return Err(Refusal::BudgetTooLow { price });
     }
-    if !draft.is_online(agent) || job.declined.contains(&agent) {
-        return Err(Refusal::Offline);
-    }
+    fit::when(draft, job, agent)?;
     if job.purse() < price {
         return Err(Refusal::GuestCannotPay);
     }
-    Ok(Candidate { agent, price })
+    Ok(chosen)
 }
 
 /// The most telling reason for an empty choice: skill before budget before presence.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Cause, Job, Report, State, end, open, select};
+use super::{Cause, Job, Report, State, end, open, respond, select};
 use crate::agent::presence;
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
@@ -36,7 +36,7 @@ pub fn find(draft: &Draft<'_>, wanted: &JobRef) -> Option<Job> {
 }
 
 /// The job, if `by` is its worker; a stranger learns nothing.
-fn held_by(draft: &Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Job, Refusal> {
+pub fn held_by(draft: &Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Job, Refusal> {
     find(draft, wanted).filter(|job| job.worker() == Some(by)).ok_or(Refusal::NotYours)
 }
 
@@ -166,7 +166,7 @@ pub fn unreachable(draft: &mut Draft<'_>, id: JobId, epoch: u32) -> Result<Answe
     }
     if may_go_on(draft, &job) {
         if job.policy.next_when_unreachable
-            && let Ok(chosen) = select::next(draft, &job)
+            && let Some(chosen) = respond::next_able(draft, &job)
         {
             open::assign(draft, &mut job, chosen);
             return Ok(put(draft, job));
@@ -199,8 +199,9 @@ pub fn failed_turn(draft: &mut Draft<'_>, mut job: Job, cause: Cause) -> Result<
 /// To the next worker, into the queue, or to the end.
 pub fn pass_on(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
     if may_go_on(draft, &job) {
-        if let Ok(chosen) = select::next(draft, &job) {
-            open::assign(draft, &mut job, chosen);
+        if let Ok(chosen) = select::next(draft, &job)
+            && respond::give(draft, &mut job, chosen).is_ok()
+        {
             return Ok(put(draft, job));
         }
         if job.policy.queue_unmatched {

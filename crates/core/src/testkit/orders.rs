@@ -5,11 +5,13 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::{HOME, Scene, agent_in, credits, job_in};
+use crate::agent::Terms;
 use crate::agent::{Liveness, Skill};
 use crate::alias::Digest;
 use crate::answer::Answer;
 use crate::command::{Actor, Command, Enrol, JobRef, OpenJob, Pay, ReportWork, SendMessage};
 use crate::id::{AgentId, JobId};
+use crate::job::PRIORITY;
 use crate::job::{Job, Policy, Requester, Selection};
 use crate::refusal::Refusal;
 use crate::time::Millis;
@@ -32,6 +34,8 @@ pub fn skill(name: &str, price: &str) -> Skill {
         name: name.to_owned(),
         price: credits(price),
         by_offer: false,
+        takes: None,
+        approval: false,
         about: String::new(),
         input: "{}".to_owned(),
         output: "{}".to_owned(),
@@ -50,6 +54,7 @@ pub fn enrolment(native: &str, owner: &str, skills: &[(&str, &str)]) -> Enrol {
         endpoint: None,
         liveness: Liveness::Always,
         skills: skills.iter().map(|(name, price)| skill(name, price)).collect(),
+        terms: Terms::default(),
         card: "{}".to_owned(),
         key: None,
         rotate: false,
@@ -105,6 +110,8 @@ impl Scene {
             policy: Policy::default(),
             deadline: self.now.plus(LIFE),
             lease: LEASE,
+            promised: None,
+            priority: PRIORITY,
             callback: None,
             meta: "{}".to_owned(),
             hops: 0,

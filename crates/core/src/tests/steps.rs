@@ -368,6 +368,7 @@ impl Step {
             next_when_declined: policy & 2 != 0,
             next_when_failed: policy & 4 != 0,
             queue_unmatched: policy & 8 != 0,
+            ..Policy::default()
         };
         order.lease = Millis::seconds(20 + i64::from(life));
         order.deadline = scene.now.plus(Millis::seconds(i64::from(life) * 10));

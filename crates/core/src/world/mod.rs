@@ -13,7 +13,7 @@ pub mod skills;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::agent::key::{Holder, Key, KeyHash};
@@ -22,6 +22,7 @@ use crate::alias::{Claim, Digest, Protocol};
 use crate::changes::{Changes, Counters};
 use crate::command::Timer;
 use crate::id::*;
+use crate::job::fit::MINUTE;
 use crate::job::select::Turn;
 use crate::job::{Job, Requester, State};
 use crate::ledger::Transfer;
@@ -47,6 +48,10 @@ pub struct Rules {
     pub attempts_max: u32,
     /// Agents one owner may have.
     pub agents_per_owner_max: usize,
+    /// How long an agent that answers for itself may think about a job.
+    pub answer_window: Millis,
+    /// How long somebody may think about agreeing to a job.
+    pub approval_window: Millis,
 }
 
 impl Default for Rules {
@@ -57,6 +62,8 @@ impl Default for Rules {
             inbox_messages_max: 10_000,
             attempts_max: 16,
             agents_per_owner_max: 100_000,
+            answer_window: Millis::seconds(9),
+            approval_window: Millis::hours(1),
         }
     }
 }
@@ -84,6 +91,10 @@ pub struct World {
     memory_order: BTreeMap<AnswerId, Digest>,
     by_owner: HashMap<OwnerId, BTreeSet<AgentId>>,
     in_hand: HashMap<AgentId, BTreeSet<JobId>>,
+    /// Jobs put off until somebody is back or somebody agrees.
+    put_off: HashMap<AgentId, BTreeSet<JobId>>,
+    /// When those who limit it began their last jobs.
+    begun: HashMap<AgentId, VecDeque<Timestamp>>,
     asked: HashMap<AgentId, BTreeSet<JobId>>,
     waiting: BTreeSet<JobId>,
     timers: BTreeSet<(Timestamp, Timer)>,
@@ -126,6 +137,8 @@ impl World {
             memory_order: BTreeMap::new(),
             by_owner: HashMap::new(),
             in_hand: HashMap::new(),
+            put_off: HashMap::new(),
+            begun: HashMap::new(),
             asked: HashMap::new(),
             waiting: BTreeSet::new(),
             timers: BTreeSet::new(),
@@ -293,6 +306,17 @@ impl World {
         self.in_hand.get(&agent).into_iter().flatten().filter_map(|id| self.jobs.get(id))
     }
 
+    /// Jobs put off for the agent, oldest first.
+    pub fn waiting_for(&self, agent: AgentId) -> impl Iterator<Item = &Arc<Job>> {
+        self.put_off.get(&agent).into_iter().flatten().filter_map(|id| self.jobs.get(id))
+    }
+
+    /// How many jobs an agent that limits it has begun in the last minute.
+    pub fn begun_lately(&self, agent: AgentId, now: Timestamp) -> usize {
+        let lately = |at: &&Timestamp| now < at.plus(MINUTE);
+        self.begun.get(&agent).map_or(0, |begun| begun.iter().rev().take_while(lately).count())
+    }
+
     /// Live jobs the agent asked for, oldest first.
     pub fn asked_by(&self, agent: AgentId) -> impl Iterator<Item = &Arc<Job>> {
         self.asked.get(&agent).into_iter().flatten().filter_map(|id| self.jobs.get(id))
@@ -435,6 +459,7 @@ impl World {
         if let Some(old) = &old {
             self.unplace(old);
         }
+        self.note_begun(old.as_deref(), &job);
         match (old.is_some(), job.state.is_final()) {
             (false, false) => self.name(&job),
             (true, true) => self.unname(&job),
@@ -447,6 +472,22 @@ impl World {
         }
         self.place(&job);
         self.jobs.insert(job.id, job);
+    }
+
+    /// Notes a new turn of somebody who counts them.
+    fn note_begun(&mut self, old: Option<&Job>, job: &Job) {
+        let Some(turn) = job.assignment.filter(|_| old.is_none_or(|old| old.epoch < job.epoch))
+        else {
+            return;
+        };
+        let limit = self.agents.get(&turn.worker).and_then(|agent| agent.terms.per_minute);
+        let Some(limit) = limit else { return };
+        let begun = self.begun.entry(turn.worker).or_default();
+        begun.push_back(turn.since);
+        // More than the limit can never matter.
+        while begun.len() > limit as usize {
+            begun.pop_front();
+        }
     }
 
     /// What stays the same for as long as a job lives.
@@ -476,6 +517,9 @@ impl World {
         if let Some(worker) = job.in_hand_of() {
             self.in_hand.entry(worker).or_default().insert(job.id);
         }
+        if let Some(waits) = job.waits_for {
+            self.put_off.entry(waits.worker).or_default().insert(job.id);
+        }
         if job.state == State::Queued {
             self.waiting.insert(job.id);
         }
@@ -487,6 +531,9 @@ impl World {
         }
         if let Some(worker) = job.worker() {
             leave(&mut self.in_hand, worker, job.id);
+        }
+        if let Some(waits) = job.waits_for {
+            leave(&mut self.put_off, waits.worker, job.id);
         }
         self.waiting.remove(&job.id);
     }

@@ -51,6 +51,7 @@ impl Seat {
             endpoint: None,
             liveness: self.liveness,
             skills: vec![offered],
+            terms: Default::default(),
             card: String::new(),
             registered_at: DAWN,
             active: self.active,

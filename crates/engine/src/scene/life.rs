@@ -179,6 +179,7 @@ impl Life {
             next_when_declined: self.dice.one_in(2),
             next_when_failed: self.dice.one_in(2),
             queue_unmatched: self.dice.one_in(2),
+            ..Policy::default()
         };
         order.callback = self.dice.one_in(3).then(|| "https://call.example/back".to_owned());
         if self.dice.one_in(10) {

@@ -71,7 +71,9 @@ impl From<Refusal> for Problem {
             Refusal::IdTaken => &ID_TAKEN,
             Refusal::TooFewCredits => &TOO_FEW_CREDITS,
             Refusal::BudgetTooLow { .. } => &BUDGET_TOO_LOW,
-            Refusal::Offline | Refusal::AtCapacity => &AGENT_UNAVAILABLE,
+            Refusal::Offline | Refusal::AtCapacity | Refusal::TooFast | Refusal::OutOfOrder => {
+                &AGENT_UNAVAILABLE
+            }
             Refusal::WrongState { .. }
             | Refusal::OfferExpired
             | Refusal::JobNotPaid { .. }

@@ -51,7 +51,7 @@ impl Told {
             News::Offered { place, .. } | News::OfferClosed { place, .. } => {
                 members.with("offer", place)
             }
-            News::Ended { .. } | News::Queued { .. } => members,
+            News::Accepted { .. } | News::Ended { .. } | News::Queued { .. } => members,
         };
         Self { position: notice.position, kind, members }
     }
@@ -61,6 +61,7 @@ impl Told {
 pub fn kind(news: &News) -> &'static str {
     match news {
         News::Assigned { .. } => "assigned",
+        News::Accepted { .. } => "accepted",
         News::Ended { .. } => "ended",
         News::TakenBack { .. } => "taken_back",
         News::Queued { .. } => "queued",

@@ -79,7 +79,7 @@ impl Voice<'_> {
             }
             News::Ended { .. } => self.ended(),
             News::TakenBack { .. } => self.own(Kind::Error, &self.failure().payload()),
-            News::Queued { .. } | News::Message { .. } => None,
+            News::Accepted { .. } | News::Queued { .. } | News::Message { .. } => None,
         }
     }
 

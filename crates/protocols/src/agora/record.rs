@@ -41,7 +41,7 @@ pub fn resource(home: Protocol, skill: &str) -> String {
 fn mood(world: &World, agent: &Agent, now: Timestamp) -> Mood {
     let stance = world.desk(agent.id).map_or(Stance::Offline, |desk| desk.presence.stance);
     match stance {
-        Stance::Error => Mood::Error,
+        Stance::Error | Stance::Broken => Mood::Error,
         Stance::Maintenance => Mood::Maintenance,
         Stance::Offline => Mood::Offline,
         _ if !world.is_online(agent.id, now) => Mood::Offline,

@@ -42,7 +42,11 @@ pub fn refused(refusal: &Refusal) -> Failure {
         Refusal::OfferExpired
         | Refusal::DeadlineTooSoon
         | Refusal::WrongState { is: State::Expired } => Code::Timeout,
-        Refusal::Offline | Refusal::AtCapacity | Refusal::InboxFull => Code::Unavailable,
+        Refusal::Offline
+        | Refusal::AtCapacity
+        | Refusal::TooFast
+        | Refusal::OutOfOrder
+        | Refusal::InboxFull => Code::Unavailable,
         Refusal::WrongState { .. }
         | Refusal::SameIdOtherContent
         | Refusal::TooManyOffers { .. }

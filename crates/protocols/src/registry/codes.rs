@@ -151,7 +151,9 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
         Refusal::NoSuchSkill => (422, SKILL_MISMATCH),
         Refusal::BudgetTooLow { .. } => (402, BUDGET_INSUFFICIENT),
         Refusal::TooFewCredits | Refusal::Overflow => (402, TRANSFER_FAILED),
-        Refusal::Offline | Refusal::AtCapacity => (503, AGENT_OFFLINE),
+        Refusal::Offline | Refusal::AtCapacity | Refusal::TooFast | Refusal::OutOfOrder => {
+            (503, AGENT_OFFLINE)
+        }
         Refusal::DeadlineTooSoon => (502, EXECUTION_ERROR),
         Refusal::SameIdOtherContent if money => (422, TRANSFER_FAILED),
         Refusal::SameIdOtherContent => (422, "IDEMPOTENCY_CONFLICT"),

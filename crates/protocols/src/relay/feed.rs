@@ -109,6 +109,7 @@ mod tests {
             endpoint: None,
             liveness: Liveness::Polls,
             skills: Vec::new(),
+            terms: Default::default(),
             card: record::card("bob@chorus", None, None),
             key: Some(key.hash()),
             rotate: false,

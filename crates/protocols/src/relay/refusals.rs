@@ -112,6 +112,8 @@ fn refused(refusal: &Refusal) -> Failure {
         | Refusal::TooFewCredits
         | Refusal::Offline
         | Refusal::AtCapacity
+        | Refusal::TooFast
+        | Refusal::OutOfOrder
         | Refusal::DeadlineTooSoon
         | Refusal::WrongState { .. }
         | Refusal::OfferExpired

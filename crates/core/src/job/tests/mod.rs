@@ -21,6 +21,8 @@ const PATIENT: Policy = Policy {
     next_when_declined: true,
     next_when_failed: true,
     queue_unmatched: true,
+    presence_first: false,
+    cancel_any_time: false,
 };
 
 /// What a signer that can pay begins with.

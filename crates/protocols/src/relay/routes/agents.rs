@@ -125,6 +125,7 @@ async fn enrol(
         endpoint: wire.endpoint.map(str::to_owned),
         liveness,
         skills: Vec::new(),
+        terms: Default::default(),
         card: record::card(wire.address.shown(), wire.card.as_ref().map(|c| c.raw()), wire.format),
         key: fresh_key,
         rotate: rotate && fresh_key.is_some(),

@@ -1,0 +1,24 @@
+//! Terms: how much an agent takes on, and whether it is asked before it has a job.
+
+use serde::{Deserialize, Serialize};
+
+/// On what terms an agent works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terms {
+    /// Jobs in hand at the same time; no limit without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_once: Option<u32>,
+    /// Jobs begun in any 60 seconds; no limit without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_minute: Option<u32>,
+    /// It says itself whether it takes a job; otherwise the hub says yes for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub answers_itself: bool,
+}
+
+impl Terms {
+    /// Whether there is nothing to say.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
