@@ -114,9 +114,13 @@ async fn an_endpoint_brings_a_secret_and_must_be_one_that_may_be_called() {
         assert_eq!(reply.str("/payload/field"), "/payload/endpoint");
     }
     assert_eq!(state(&hub).await, before);
-    let hello = alice.sign(Kind::Hello, &json!({"endpoint": "https://agent.example/in"}));
-    let welcome = hub.tell(&hello).await.expect(200);
+    let profile = json!({"endpoint": "https://agent.example/in"});
+    let to_hub = alice.sign_for(Kind::Hello, &profile, Some(hub.hub_key().await));
+    let welcome = hub.tell(&to_hub).await.expect(200);
     assert!(!welcome.str("/payload/webhook_secret").is_empty());
+    // Said to nobody in particular, it may have been brought by anybody.
+    let welcome = hub.tell(&alice.sign(Kind::Hello, &profile)).await.expect(200);
+    assert!(welcome.json().pointer("/payload/webhook_secret").is_none());
     let entry = hub.get(&format!("/agora/agents/{}", alice.did()), None).await.expect(200);
     assert!(!entry.text.contains("agent.example"), "where it is called is its own business");
 }

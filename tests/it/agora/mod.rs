@@ -9,6 +9,7 @@ mod envelopes;
 mod errors;
 mod fanout;
 mod flow;
+mod found;
 mod freshness;
 mod handshake;
 mod identity;

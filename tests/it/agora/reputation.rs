@@ -55,7 +55,8 @@ async fn in_the_direct_flow_refusals_do_not_count_and_failures_do() {
 #[tokio::test]
 async fn silence_in_the_direct_flow_counts_against_who_was_asked_alone() {
     let pair = Pair::meet().await;
-    let request = pair.ask(json!({"timeout": 500})).await;
+    let request = pair.ask(json!({"timeout": 2_500})).await;
+    assert_eq!(pair.hub.letters(&pair.bob_reads).await.len(), 1, "Bob has read it");
     pair.fails(&request).await;
     assert_eq!(tally(&pair), (1, 0, 1));
     // Who had made an offer was waiting for an answer.
@@ -63,6 +64,18 @@ async fn silence_in_the_direct_flow_counts_against_who_was_asked_alone() {
     pair.offer(&request, json!(1)).await;
     pair.fails(&request).await;
     assert_eq!(tally(&pair).2, 1);
+}
+
+#[tokio::test]
+async fn nobody_is_blamed_for_what_it_never_read_or_had_no_time_for() {
+    let pair = Pair::meet().await;
+    let unread = pair.ask(json!({"timeout": 1_500})).await;
+    pair.fails(&unread).await;
+    assert_eq!(tally(&pair), (0, 0, 0));
+    let hurried = pair.ask(json!({"timeout": 900})).await;
+    pair.hub.letters(&pair.bob_reads).await;
+    pair.fails(&hurried).await;
+    assert_eq!(tally(&pair), (0, 0, 0));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! What the edge is told about paths: who owns them, what they count as, how their errors look.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use axum::body::Body;
@@ -8,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use http::Method;
 use matchit::Router;
 use rialto_protocols::ALL;
-use rialto_protocols::face::{Face, Floor, Listed, Reach, Trouble as FaceTrouble, Writes};
+use rialto_protocols::face::{Face, Floor, Head, Listed, Reach, Trouble as FaceTrouble, Writes};
 
 use super::openapi::listed;
 use crate::edge::{Class, Express, House, Kind, Limits, Reading, Trouble};
@@ -80,6 +81,10 @@ impl Writes for SignersLimits {
     fn count(&self, who: &[u8]) -> Result<(), FaceTrouble> {
         self.0.check_signer(who).map_err(translate)
     }
+
+    fn count_newcomer(&self, from: Option<SocketAddr>) -> Result<(), FaceTrouble> {
+        from.map_or(Ok(()), |from| self.0.check_newcomer(from)).map_err(translate)
+    }
 }
 
 /// A refusal in the shape of whoever owns the path.
@@ -101,9 +106,9 @@ fn express(floor: &Floor) -> HashMap<String, (&'static str, Express)> {
             };
             for Listed { path, reach, .. } in face.listed().into_iter().filter(served) {
                 let (floor, handler) = (floor.clone(), door.handler);
-                let serve = Arc::new(move |headers, body: Reading| {
+                let serve = Arc::new(move |headers, peer, body: Reading| {
                     let body = Box::pin(async move { body.await.map_err(translate) });
-                    handler(floor.clone(), headers, body)
+                    handler(floor.clone(), Head { headers, peer }, body)
                 });
                 let (route, unless, kind) = (Arc::from(path.as_str()), door.unless, counted(reach));
                 doors.insert(path, (door.method, Express { route, kind, unless, serve }));

@@ -4,12 +4,14 @@
 //! is the same as at the main door; only the way from the front to the handler is shorter.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::Body;
+use axum::extract::ConnectInfo;
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use http::{HeaderMap, Request, Response, header};
@@ -31,6 +33,9 @@ pub type Reading = Pin<Box<dyn Future<Output = Result<Bytes, Trouble>> + Send>>;
 /// An answer in the making.
 pub type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
+/// Answers a request by its head, its sender's address and its body.
+pub type Serve = dyn Fn(HeaderMap, Option<SocketAddr>, Reading) -> Answering + Send + Sync;
+
 /// A handler with nothing before it but the front.
 #[derive(Clone)]
 pub struct Express {
@@ -40,7 +45,7 @@ pub struct Express {
     pub kind: Kind,
     /// Requests with one of these headers take the main door.
     pub unless: &'static [&'static str],
-    pub serve: Arc<dyn Fn(HeaderMap, Reading) -> Answering + Send + Sync>,
+    pub serve: Arc<Serve>,
 }
 
 impl Front {
@@ -86,7 +91,9 @@ impl Front {
                     let whole = tokio::time::timeout(patience, whole(body)).await;
                     whole.unwrap_or(Err(Trouble::TooSlow))
                 });
-                let answer = AssertUnwindSafe((express.serve)(head.headers, body)).catch_unwind();
+                let peer = head.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
+                let answer = (express.serve)(head.headers, peer, body);
+                let answer = AssertUnwindSafe(answer).catch_unwind();
                 answer.await.unwrap_or_else(|panic| {
                     error!(request_id = %visit.id, what = text_of(&panic), "a handler panicked");
                     self.refuse(&head.uri, Trouble::Broken)

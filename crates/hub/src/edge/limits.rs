@@ -1,6 +1,7 @@
 //! How often one caller may register and write (C11).
 
 use std::hash::{BuildHasher, RandomState};
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -81,6 +82,11 @@ impl<C: Clock> Limits<C> {
         rate.check(caller)
     }
 
+    /// Counts a registration that came in another shape.
+    pub fn check_newcomer(&self, from: SocketAddr) -> Result<(), Trouble> {
+        self.check(Kind::Register, &HeaderMap::new(), Peer::from(from))
+    }
+
     /// Counts a write of somebody who is known by what was written.
     pub fn check_signer(&self, who: &[u8]) -> Result<(), Trouble> {
         self.writes.as_ref().map_or(Ok(()), |rate| rate.check(self.hash.hash_one(who)))
@@ -108,7 +114,7 @@ impl<C: Clock> Rate<C> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, SocketAddr};
+    use std::net::Ipv4Addr;
     use std::time::Duration;
 
     use governor::clock::FakeRelativeClock;

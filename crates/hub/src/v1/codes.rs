@@ -79,7 +79,7 @@ impl From<Refusal> for Problem {
             | Refusal::JobNotPaid { .. }
             | Refusal::AlreadySettled { .. } => &WRONG_STATE,
             Refusal::SameIdOtherContent => &OTHER_CONTENT,
-            Refusal::InboxFull => &INBOX_FULL,
+            Refusal::InboxFull | Refusal::TooManyOpen => &INBOX_FULL,
             Refusal::NoSuchSkill
             | Refusal::DeadlineTooSoon
             | Refusal::PaysItself

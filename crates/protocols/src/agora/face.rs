@@ -71,7 +71,7 @@ impl Face for Agora {
     }
 
     fn trouble(&self, floor: &Floor, trouble: Trouble) -> Response {
-        say::refuse(floor, &refusals::trouble(&trouble))
+        say::refuse(floor, &refusals::trouble(&trouble), None)
     }
 
     /// Nobody registers here: a key is an agent from its first message on.

@@ -1,5 +1,7 @@
 //! The way of every envelope, whatever it came over: read, proven, counted, addressed, acted on (R73).
 
+use std::net::SocketAddr;
+
 use rialto_core::alias::claim;
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
@@ -7,6 +9,7 @@ use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::{Job, State, ask};
 use rialto_core::refusal::Refusal;
 use rialto_core::signed::{Deed, Signed};
+use rialto_core::world::World;
 use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
 
@@ -48,24 +51,52 @@ pub struct Way {
     pub to: Option<PublicKey>,
     /// Whose connection it came over.
     pub from: Option<PublicKey>,
+    /// Where it came from.
+    pub peer: Option<SocketAddr>,
+}
+
+/// Why an envelope was not taken, and who is told, if that was proven.
+pub struct Untaken {
+    pub failure: Box<Failure>,
+    pub to: Option<PublicKey>,
+}
+
+impl From<Failure> for Untaken {
+    fn from(failure: Failure) -> Self {
+        Self { failure: Box::new(failure), to: None }
+    }
 }
 
 /// Takes an envelope, or says why not.
-pub async fn take(floor: &Floor, bytes: &[u8], way: Way) -> Result<Taken, Failure> {
+pub async fn take(floor: &Floor, bytes: &[u8], way: Way) -> Result<Taken, Untaken> {
     let json = envelope::parse(bytes)?;
     let envelope = Envelope::read(&json)?;
     let about = |failure: Failure| concerning(failure, &envelope);
     let payload = Payload::read(&envelope).map_err(about)?;
     let proof = floor.agora.prove(&envelope, floor.engine.now()).map_err(about)?;
+    let taken = act(floor, Proven { envelope: &envelope, proof, payload, way }).await;
+    taken.map_err(|failure| Untaken { to: Some(proof.key), ..about(failure).into() })
+}
+
+/// Does what a proven envelope says.
+async fn act(floor: &Floor, proven: Proven<'_>) -> Result<Taken, Failure> {
+    let (way, proof) = (proven.way, proven.proof);
     if way.from.is_some_and(|from| from != proof.key) {
-        return Err(about(Failure::unauthorized("this connection is another key's")));
+        return Err(Failure::unauthorized("this connection is another key's"));
+    }
+    // What the hub signed was said to somebody, and is nobody's to bring back (R24, R70).
+    if is_held(floor, proof.key) {
+        return Err(Failure::unauthorized("this key is the hub's, which does not hear itself"));
     }
     let limited = floor.writes.count(proof.key.as_bytes()).err();
-    let proven = Proven { envelope: &envelope, proof, payload, way };
-    let hello = hello(floor, &proven).map_err(about)?;
+    let hello = hello(floor, &proven)?;
     let uuid = floor.engine.ids().uuid();
     let mut order = translate::order(floor, &proven);
     let ordered = deed(floor, &proven, hello.as_ref(), uuid).map(|deed| order.deed = deed);
+    // Whoever is new counts as a registration from where it came.
+    let limited = limited.or_else(|| {
+        order.newcomer.as_ref().and_then(|_| floor.writes.count_newcomer(way.peer).err())
+    });
     let hindrance = match limited {
         Some(trouble) => Some(too_often(floor, &proven, &trouble)),
         None => ordered.err(),
@@ -74,21 +105,30 @@ pub async fn take(floor: &Floor, bytes: &[u8], way: Way) -> Result<Taken, Failur
     if let Some(failure) = hindrance
         && !was_said(floor, &order).await
     {
-        return Err(about(failure));
+        return Err(failure);
     }
     let known = translate::agent_of(floor, proof.key);
     let head = known.map_or(0, |by| floor.engine.look(|world| world.mailbox(by).head));
     let ran = floor.engine.run(Command::Signed(Box::new(order))).await;
-    let answer = ran.map_err(|failure| about(refusals::failed(&failure)))?;
+    let answer = ran.map_err(|failure| refusals::failed(&failure))?;
     let Answer::Heard { by, job, state, repeated } = answer else {
-        return Err(about(refusals::failed(&EngineFailure::Fault)));
+        return Err(refusals::failed(&EngineFailure::Fault));
     };
     floor.engine.seen(by);
     let heard = Heard { by, job, state, repeated, uuid };
     match hello {
         Some(hello) => Ok(welcome(floor, &proven, &hello, heard)),
-        None => accepted(floor, &proven, heard, head).await.map_err(about),
+        None => accepted(floor, &proven, heard, head).await,
     }
+}
+
+/// Whether the hub signs with this key, for itself or for an agent of another protocol.
+fn is_held(floor: &Floor, key: PublicKey) -> bool {
+    let of_another = |world: &World| {
+        let agent = world.agent(world.agent_named(ID, &key.did())?)?;
+        Some(agent.home != ID)
+    };
+    key == floor.agora.hub.key() || floor.engine.look(of_another) == Some(true)
 }
 
 /// What the core made of it.
@@ -173,7 +213,7 @@ fn welcome(floor: &Floor, proven: &Proven<'_>, hello: &Hello<'_>, heard: Heard) 
     let until = floor.engine.now().plus(LIVES);
     let token = (hello_to_hub && hello.inbox)
         .then(|| floor.agora.tokens.seal(Token { agent: heard.by, until }));
-    let secret = hello.endpoint.filter(|_| !heard.repeated).and_then(|_| {
+    let secret = hello.endpoint.filter(|_| hello_to_hub).and_then(|_| {
         let agent = floor.engine.look(|world| world.agent(heard.by).cloned())?;
         Some(floor.engine.secret().webhook_secret(agent.id, agent.secret_generation).text())
     });

@@ -6,16 +6,16 @@
 
 use std::borrow::Cow;
 
-use rialto_core::agent::Agent;
+use rialto_core::alias::Protocol;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job, Offer, State};
 use rialto_core::notice::{News, Notice};
-use rialto_core::time::{Millis, Timestamp};
+use rialto_core::time::Millis;
 use uuid::Uuid;
 
 use super::bridge::Bridge;
 use super::codes::Code;
-use super::compose::{Composer, Draft, Signed};
+use super::compose::{Draft, Signed};
 use super::failure::Failure;
 use super::intake::foreign_id;
 use super::payload::object::Object;
@@ -27,6 +27,7 @@ use super::stored::Stored;
 use super::{ID, Kind, record, say};
 use crate::face::Floor;
 use crate::kit::ed25519::PublicKey;
+use crate::kit::write;
 
 /// How long the hub says a listed price's work takes, when nobody said.
 const ETA: Millis = Millis(0);
@@ -40,45 +41,118 @@ pub struct Letter<'n> {
 /// A notice as an envelope; `None` for what is not said in this protocol.
 pub fn of<'n>(floor: &Floor, notice: &'n Notice, job: Option<&Job>) -> Option<Letter<'n>> {
     let reader = notice.to?;
-    if let News::Message { words, body, .. } = &notice.news {
-        let stored = (*words == ID).then(|| Stored::read(body)).flatten()?;
-        let receipt = say::receipt(floor, &stored.receipt(notice.at)?);
-        return Some(Letter { envelope: stored.envelope().into(), receipt });
-    }
-    let voice = Voice { floor, notice, reader, job: job? };
-    let (signed, id, sender) = voice.said()?;
+    let to = key_in(floor, reader);
+    let pen = Pen { floor, notice, reader };
+    let (signed, id, sender) = match &notice.news {
+        News::Message { words, body, .. } if *words == ID => {
+            let stored = Stored::read(body)?;
+            let receipt = say::receipt(floor, &stored.receipt(notice.at)?, to);
+            return Some(Letter { envelope: stored.envelope().into(), receipt });
+        }
+        News::Message { from, words, body, .. } => pen.message(*from, *words, body)?,
+        _ => Voice { pen, job: job? }.said()?,
+    };
     let receipt = Receipt {
         message_id: &id,
         message_sender: sender,
         received_at: notice.at,
         sha256: signed.sha256,
     };
-    Some(Letter { envelope: signed.text.into(), receipt: say::receipt(floor, &receipt) })
+    let receipt = say::receipt(floor, &receipt, to);
+    Some(Letter { envelope: signed.text.into(), receipt })
 }
 
-/// The hub, about to say something about a job to one of its parties.
-struct Voice<'v> {
+/// What an agent's key is here.
+fn key_in(floor: &Floor, agent: AgentId) -> Option<PublicKey> {
+    floor.engine.look(|world| PublicKey::parse(world.name_of(agent, ID)?).ok())
+}
+
+/// The hub, about to say something to somebody.
+#[derive(Clone, Copy)]
+struct Pen<'v> {
     floor: &'v Floor,
     notice: &'v Notice,
     reader: AgentId,
+}
+
+/// The same, about a job the reader is part of.
+struct Voice<'v> {
+    pen: Pen<'v>,
     job: &'v Job,
 }
 
 type Said = (Signed, String, PublicKey);
 
+impl Pen<'_> {
+    /// What somebody of another protocol wrote, in that protocol's own form: nobody is left unheard
+    /// for want of a word.
+    fn message(&self, from: Option<AgentId>, words: Protocol, body: &str) -> Option<Said> {
+        let said = write::verbatim(body);
+        let payload = Object::new()
+            .text("status", "message")
+            .text("protocol", words.as_str())
+            .raw("message", said.get())
+            .finish();
+        match from {
+            Some(from) => self.held(from, Kind::Status, self.name(), &payload),
+            None => self.own(Kind::Status, &payload),
+        }
+    }
+
+    /// A name of its own for what this notice becomes.
+    fn name(&self) -> String {
+        const SPACE: Uuid = Uuid::from_u128(0x2f8d_2f4c_7d2e_5b0e_8c53_a60a_70c1_e001);
+        Uuid::new_v5(&SPACE, &self.notice.id.0.to_be_bytes()).to_string()
+    }
+
+    /// The hub's own words.
+    fn own(&self, kind: Kind, payload: &str) -> Option<Said> {
+        let (id, at) = (self.name(), self.notice.at);
+        let to = key_in(self.floor, self.reader);
+        let signed = say::sign_as(self.floor, &id, at, kind, payload, to);
+        Some((signed, id, self.floor.agora.hub.key()))
+    }
+
+    /// The words of somebody who has no key here, signed with the one the hub holds (R70).
+    fn held(&self, by: AgentId, kind: Kind, id: String, payload: &str) -> Option<Said> {
+        let agent = self.floor.engine.look(|world| world.agent(by).cloned())?;
+        // An agent's own key is nobody's but its own.
+        if agent.home == ID {
+            return None;
+        }
+        let composer = held_key(self.floor.engine.secret(), agent.home, &agent.native);
+        let bridge = Bridge {
+            hub: self.floor.agora.hub.did(),
+            protocol: agent.home.as_str(),
+            agent: &agent.native,
+        };
+        let draft = Draft {
+            id: &id,
+            timestamp: self.notice.at,
+            kind,
+            payload,
+            recipient: key_in(self.floor, self.reader),
+            bridge: Some(bridge),
+        };
+        let signed = composer.sign(&draft).ok()?;
+        Some((signed, id, composer.key()))
+    }
+}
+
 impl Voice<'_> {
     fn said(&self) -> Option<Said> {
         let job = self.job;
-        match &self.notice.news {
+        match &self.pen.notice.news {
             News::Assigned { .. } | News::OffersWanted { .. } => self.request(),
-            News::Offered { place, .. } => self.offer(*place, self.offer_at(*place)?),
+            News::Offered { place, .. } => self.offer(self.offer_at(*place)?),
             News::OfferClosed { place, .. } => {
                 let name = &self.offer_at(*place)?.name;
                 let request = foreign_id(job);
-                self.own(Kind::Status, &payload::Notice::offer_closed(name, &request).write())
+                let payload = payload::Notice::offer_closed(name, &request).write();
+                self.pen.own(Kind::Status, &payload)
             }
             News::Ended { .. } => self.ended(),
-            News::TakenBack { .. } => self.own(Kind::Error, &self.failure().payload()),
+            News::TakenBack { .. } => self.pen.own(Kind::Error, &self.failure().payload()),
             News::Accepted { .. } | News::Queued { .. } | News::Message { .. } => None,
         }
     }
@@ -93,7 +167,7 @@ impl Voice<'_> {
         let rialto_core::job::Requester::Agent(requester) = job.requester else { return None };
         let price = job.assignment.map_or(job.budget, |turn| turn.price);
         let resource = self.resource();
-        let timeout = job.deadline.since(self.notice.at).0.max(1);
+        let timeout = job.deadline.since(self.pen.notice.at).0.max(1);
         let budget = (!price.is_zero()).then(|| Object::new().amount("max", price).finish());
         let payload = Object::new()
             .text("resource", &resource)
@@ -101,21 +175,21 @@ impl Voice<'_> {
             .maybe_raw("budget", budget.as_deref())
             .whole("timeout", timeout)
             .finish();
-        self.held(requester, Kind::Request, job.uuid.to_string(), &payload)
+        self.pen.held(requester, Kind::Request, job.uuid.to_string(), &payload)
     }
 
     /// The skill as its reader listed it, else as others of the requester's protocol would be.
     fn resource(&self) -> String {
         let job = self.job;
         let listed = |world: &rialto_core::world::World| {
-            let agent = world.agent(self.reader)?;
+            let agent = world.agent(self.pen.reader)?;
             Some(record::resource(agent.home, &agent.skill(&job.skill)?.name))
         };
-        let listed = self.floor.engine.look(listed);
+        let listed = self.pen.floor.engine.look(listed);
         listed.unwrap_or_else(|| record::resource(job.origin, &job.skill))
     }
 
-    fn offer(&self, place: u32, offer: &Offer) -> Option<Said> {
+    fn offer(&self, offer: &Offer) -> Option<Said> {
         let request_id = foreign_id(self.job);
         let payload = payload::Offer {
             request_id: &request_id,
@@ -123,12 +197,11 @@ impl Voice<'_> {
             ttl: offer.valid_until.since(offer.at),
             eta: offer.eta.unwrap_or(ETA),
         };
-        debug_assert!(self.offer_at(place).is_some());
-        self.held(offer.by, Kind::Offer, offer.name.clone(), &payload.write())
+        self.pen.held(offer.by, Kind::Offer, offer.name.clone(), &payload.write())
     }
 
     fn ended(&self) -> Option<Said> {
-        let (job, id) = (self.job, self.name());
+        let (job, id) = (self.job, self.pen.name());
         let report = job.report.as_ref()?;
         let bridged = job.worker().filter(|worker| self.home_of(*worker) != Some(ID));
         if report.ok {
@@ -136,12 +209,12 @@ impl Voice<'_> {
             let request_id = foreign_id(job);
             let status = Status::Success;
             let payload = Output { request_id: &request_id, status, data: &data }.write();
-            return self.held(job.worker()?, Kind::Result, id, &payload);
+            return self.pen.held(job.worker()?, Kind::Result, id, &payload);
         }
         let payload = self.failure().payload();
         match bridged.filter(|_| job.state == State::Failed) {
-            Some(worker) => self.held(worker, Kind::Error, id, &payload),
-            None => self.own(Kind::Error, &payload),
+            Some(worker) => self.pen.held(worker, Kind::Error, id, &payload),
+            None => self.pen.own(Kind::Error, &payload),
         }
     }
 
@@ -164,63 +237,9 @@ impl Voice<'_> {
         Failure::new(code, text).about(&foreign_id(self.job))
     }
 
-    fn home_of(&self, agent: AgentId) -> Option<rialto_core::alias::Protocol> {
-        self.floor.engine.look(|world| world.agent(agent).map(|agent| agent.home))
+    fn home_of(&self, agent: AgentId) -> Option<Protocol> {
+        self.pen.floor.engine.look(|world| world.agent(agent).map(|agent| agent.home))
     }
-
-    /// A name of its own for what this notice becomes.
-    fn name(&self) -> String {
-        Uuid::new_v5(&self.job.uuid, &self.notice.id.0.to_be_bytes()).to_string()
-    }
-
-    fn reader_key(&self) -> Option<PublicKey> {
-        let key = |world: &rialto_core::world::World| {
-            PublicKey::parse(world.name_of(self.reader, ID)?).ok()
-        };
-        self.floor.engine.look(key)
-    }
-
-    /// The hub's own words.
-    fn own(&self, kind: Kind, payload: &str) -> Option<Said> {
-        let (id, at) = (self.name(), self.notice.at);
-        let signed = say::sign_as(self.floor, &id, at, kind, payload, self.reader_key());
-        Some((signed, id, self.floor.agora.hub.key()))
-    }
-
-    /// The words of somebody who has no key here, signed with the one the hub holds (R70).
-    fn held(&self, by: AgentId, kind: Kind, id: String, payload: &str) -> Option<Said> {
-        let agent = self.floor.engine.look(|world| world.agent(by).cloned())?;
-        // An agent's own key is nobody's but its own.
-        if agent.home == ID {
-            return None;
-        }
-        let composer = key_of(self.floor, &agent);
-        let signed = self.signed(&composer, &agent, kind, &id, self.notice.at, payload)?;
-        Some((signed, id, composer.key()))
-    }
-
-    fn signed(
-        &self,
-        composer: &Composer,
-        agent: &Agent,
-        kind: Kind,
-        id: &str,
-        timestamp: Timestamp,
-        payload: &str,
-    ) -> Option<Signed> {
-        let bridge = Bridge {
-            hub: self.floor.agora.hub.did(),
-            protocol: agent.home.as_str(),
-            agent: &agent.native,
-        };
-        let recipient = self.reader_key();
-        let draft = Draft { id, timestamp, kind, payload, recipient, bridge: Some(bridge) };
-        composer.sign(&draft).ok()
-    }
-}
-
-fn key_of(floor: &Floor, agent: &Agent) -> Composer {
-    held_key(floor.engine.secret(), agent.home, &agent.native)
 }
 
 /// JSON as the object this protocol wants; anything else stands in it under a name.

@@ -38,6 +38,11 @@ pub fn resource(home: Protocol, skill: &str) -> String {
     }
 }
 
+/// The other way round: what agents of other protocols call a resource.
+pub fn skill_of(resource: &str) -> Option<&str> {
+    resource.strip_prefix("agora:")?.strip_suffix(":v1")
+}
+
 fn mood(world: &World, agent: &Agent, now: Timestamp) -> Mood {
     let stance = world.desk(agent.id).map_or(Stance::Offline, |desk| desk.presence.stance);
     match stance {

@@ -47,6 +47,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::TooFast
         | Refusal::OutOfOrder
         | Refusal::InboxFull => Code::Unavailable,
+        Refusal::TooManyOpen => Code::TooManyRequests,
         Refusal::WrongState { .. }
         | Refusal::SameIdOtherContent
         | Refusal::TooManyOffers { .. }

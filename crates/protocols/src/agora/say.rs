@@ -35,18 +35,18 @@ pub fn sign_as(
 }
 
 /// A receipt, signed now so that its reader finds it fresh.
-pub fn receipt(floor: &Floor, receipt: &Receipt<'_>) -> String {
-    sign(floor, Kind::Status, &receipt.write(), None).text
+pub fn receipt(floor: &Floor, receipt: &Receipt<'_>, to: Option<PublicKey>) -> String {
+    sign(floor, Kind::Status, &receipt.write(), to).text
 }
 
 /// An ERROR that answers what could not be taken.
-pub fn error(floor: &Floor, failure: &Failure) -> String {
-    sign(floor, Kind::Error, &failure.payload(), None).text
+pub fn error(floor: &Floor, failure: &Failure, to: Option<PublicKey>) -> String {
+    sign(floor, Kind::Error, &failure.payload(), to).text
 }
 
 /// A refusal as an answer.
-pub fn refuse(floor: &Floor, failure: &Failure) -> Response {
-    let mut answer = json(failure.http, error(floor, failure));
+pub fn refuse(floor: &Floor, failure: &Failure, to: Option<PublicKey>) -> Response {
+    let mut answer = json(failure.http, error(floor, failure, to));
     if let Some(seconds) = failure.retry_after_seconds {
         answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }

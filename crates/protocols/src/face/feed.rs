@@ -23,6 +23,8 @@ use super::stopping::Stopping;
 /// A page ends after this many events, or with the event that fills this many bytes.
 const PAGE_EVENTS: usize = 64;
 const PAGE_BYTES: usize = 256 << 10;
+/// How many are read at first, before it is known how large they are.
+const FIRST_STEP: usize = 4;
 /// Signs of life go both ways this often. News, a revoked key and a stop are told at once; should a
 /// hint be lost, it is noticed with the next ping.
 const PING: Duration = Duration::from_secs(15);
@@ -85,7 +87,7 @@ impl<W: Wording> Feed<W> {
             From::Unacknowledged => engine.look(|world| world.mailbox(agent).acked),
         };
         let ping_at = Instant::now() + PING;
-        let (step, greeted) = (PAGE_EVENTS, false);
+        let (step, greeted) = (FIRST_STEP, false);
         Self { floor, agent, wording, listener, bell, stopping, after, step, ping_at, greeted }
     }
 

@@ -4,11 +4,13 @@ pub mod caller;
 pub mod feed;
 pub mod naming;
 pub mod once;
+pub mod peer;
 pub mod route;
 pub mod sent;
 pub mod stopping;
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -66,6 +68,9 @@ impl std::ops::Deref for Floor {
 pub trait Writes: Send + Sync {
     /// Counts one; refuses it when there were too many.
     fn count(&self, who: &[u8]) -> Result<(), Trouble>;
+
+    /// Counts somebody nobody has heard of before, by where it comes from.
+    fn count_newcomer(&self, from: Option<SocketAddr>) -> Result<(), Trouble>;
 }
 
 /// No limit.
@@ -73,6 +78,10 @@ pub struct Unlimited;
 
 impl Writes for Unlimited {
     fn count(&self, _: &[u8]) -> Result<(), Trouble> {
+        Ok(())
+    }
+
+    fn count_newcomer(&self, _: Option<SocketAddr>) -> Result<(), Trouble> {
         Ok(())
     }
 }
@@ -105,7 +114,15 @@ pub struct Express {
     pub path: &'static str,
     /// Requests with one of these headers take the usual way.
     pub unless: &'static [&'static str],
-    pub handler: fn(Floor, HeaderMap, Reading) -> Answering,
+    pub handler: fn(Floor, Head, Reading) -> Answering,
+}
+
+/// What is known of a request before its body.
+#[derive(Debug)]
+pub struct Head {
+    pub headers: HeaderMap,
+    /// Where it comes from.
+    pub peer: Option<SocketAddr>,
 }
 
 /// A body that is read once somebody waits for it: a caller without a good key is refused first.
@@ -141,9 +158,8 @@ pub trait Face: Send + Sync {
     /// where agents do not register.
     fn registration_example(&self) -> Option<&'static str>;
 
-    /// Its own name for a new agent of any protocol. Names that are short may be taken, and are
-    /// wanted longer then.
-    fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, long: bool) -> Option<String>;
+    /// Its own name for a new agent of any protocol; another one if the first is taken.
+    fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, taken: bool) -> Option<String>;
 
     /// The longest body it reads, where others read `general` bytes.
     fn body_limit(&self, general: usize) -> usize {

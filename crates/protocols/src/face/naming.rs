@@ -1,6 +1,7 @@
 //! What names the hub gives are made of, the same in every protocol.
 
 use rialto_core::alias::Protocol;
+use rialto_engine::secret::HubSecret;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 use uuid::Uuid;
@@ -13,6 +14,14 @@ const SLUG_MAX: usize = 40;
 /// The one UUID that an agent has in all protocols it is not at home in.
 pub fn uuid(home: Protocol, native: &str) -> Uuid {
     Uuid::new_v5(&NAMESPACE, format!("{home}:{native}").as_bytes())
+}
+
+/// Another one, for an agent whose UUID somebody took before it came. Nobody can know it beforehand.
+pub fn spare_uuid(secret: &HubSecret, home: Protocol, native: &str) -> Uuid {
+    let key = secret.derive("rialto spare alias v1", &format!("{home}:{native}"));
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&key[..16]);
+    uuid::Builder::from_random_bytes(bytes).into_uuid()
 }
 
 /// The beginning of that UUID as digits, for names that people read: 8, or 16 where 8 are taken.

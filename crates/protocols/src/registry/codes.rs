@@ -161,7 +161,7 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
         Refusal::PaysItself | Refusal::NotWhatWasPaid { .. } => (422, TRANSFER_FAILED),
         Refusal::NothingToMove => (400, INVALID_REQUEST),
         Refusal::JobNotPaid { .. } | Refusal::AlreadySettled { .. } => (409, TRANSFER_FAILED),
-        Refusal::InboxFull => (429, "RATE_LIMITED"),
+        Refusal::InboxFull | Refusal::TooManyOpen => (429, "RATE_LIMITED"),
         Refusal::Blocked => (403, "FORBIDDEN"),
         Refusal::TooManyBlocked { .. } => (400, INVALID_REQUEST),
         Refusal::BridgeLoop { .. } => (422, "CONFLICT"),

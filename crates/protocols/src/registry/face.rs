@@ -250,8 +250,12 @@ impl Face for Registry {
         Some(examples::REGISTRATION)
     }
 
-    fn alias(&self, _: &HubSecret, new: &Newcomer<'_>, _: bool) -> Option<String> {
-        Some(naming::uuid(new.home, new.native).to_string())
+    fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, taken: bool) -> Option<String> {
+        let name = match taken {
+            true => naming::spare_uuid(secret, new.home, new.native),
+            false => naming::uuid(new.home, new.native),
+        };
+        Some(name.to_string())
     }
 }
 

@@ -106,6 +106,7 @@ fn refused(refusal: &Refusal) -> Failure {
         Refusal::NotYours | Refusal::NoSuchOwner { .. } => Code::NotFound,
         Refusal::SameIdOtherContent => Code::IdempotencyConflict,
         Refusal::InboxFull => Code::InboxFull,
+        Refusal::TooManyOpen => Code::RateLimited,
         // What a bridged agent refuses is told in its reply; asked for here, it is a bad request.
         Refusal::NoSuchSkill
         | Refusal::BudgetTooLow { .. }

@@ -201,7 +201,7 @@ impl House for TestHouse {
             route: Arc::from("/express"),
             kind: Kind::Write,
             unless: &["x-slow"],
-            serve: Arc::new(|headers, body| {
+            serve: Arc::new(|headers: http::HeaderMap, _, body| {
                 Box::pin(async move {
                     assert!(!headers.contains_key("x-panic"), "a mistake");
                     if headers.contains_key("x-refused") {

@@ -6,7 +6,7 @@ use rialto_core::world::World;
 
 use super::envelopes::no_such_agent;
 use super::{Answered, Named, Refused, malformed, query};
-use crate::agora::directory::{Entry, Page};
+use crate::agora::directory::{Entry, Listed, Page};
 use crate::agora::{ID, record, say};
 use crate::face::Floor;
 use crate::kit::ed25519::PublicKey;
@@ -14,6 +14,8 @@ use crate::kit::ed25519::PublicKey;
 /// Agents on one page.
 const PAGE: i64 = 50;
 const PAGE_MAX: i64 = 200;
+/// A page ends with the entry that fills this many bytes.
+const PAGE_BYTES: usize = 256 << 10;
 /// Agents looked at for one page; a directory with gaps still answers in time.
 const SCAN_MAX: u64 = 10_000;
 
@@ -44,11 +46,23 @@ fn supporting(
     entry: impl Fn(&World, AgentId) -> Option<Entry>,
 ) -> Page {
     let skip = usize::try_from(cursor).unwrap_or(usize::MAX);
-    let found: Vec<AgentId> =
-        world.skills.by_merit(resource).skip(skip).take(limit.saturating_add(1)).collect();
-    let more = found.len() > limit;
-    let agents = found.into_iter().take(limit).filter_map(|id| entry(world, id)).collect();
-    let next = cursor.saturating_add(u64::try_from(limit).unwrap_or(u64::MAX));
+    // Agents of other protocols are listed under names of their own.
+    let of_others = |id: &AgentId| world.agent(*id).is_some_and(|agent| agent.home != ID);
+    let theirs = record::skill_of(resource).map(|skill| world.skills.by_merit(skill));
+    let theirs = theirs.into_iter().flatten().filter(of_others);
+    let own = world.skills.by_merit(resource).filter(|id| !of_others(id));
+    let found: Vec<AgentId> = own.chain(theirs).skip(skip).take(limit.saturating_add(1)).collect();
+    let (mut agents, mut bytes, mut next) = (Vec::new(), 0, cursor);
+    for id in found.iter().take(limit) {
+        if bytes >= PAGE_BYTES {
+            break;
+        }
+        let shown = entry(world, *id);
+        bytes += shown.as_ref().map_or(0, size);
+        agents.extend(shown);
+        next += 1;
+    }
+    let more = next.saturating_sub(cursor) < u64::try_from(found.len()).unwrap_or(u64::MAX);
     Page { agents, next_cursor: more.then(|| next.to_string()) }
 }
 
@@ -59,15 +73,25 @@ fn everybody(
     limit: usize,
     entry: impl Fn(&World, AgentId) -> Option<Entry>,
 ) -> Page {
-    let (mut agents, mut at) = (Vec::new(), cursor);
+    let (mut agents, mut at, mut bytes) = (Vec::new(), cursor, 0);
     let end = world.next.agent.0;
     let last = end.min(cursor.saturating_add(SCAN_MAX));
-    while at.saturating_add(1) < last && agents.len() < limit {
+    while at.saturating_add(1) < last && agents.len() < limit && bytes < PAGE_BYTES {
         at += 1;
-        agents.extend(entry(world, AgentId(at)));
+        let shown = entry(world, AgentId(at));
+        bytes += shown.as_ref().map_or(0, size);
+        agents.extend(shown);
     }
     let more = at.saturating_add(1) < end;
     Page { agents, next_cursor: more.then(|| at.to_string()) }
+}
+
+/// About how many bytes an entry takes.
+fn size(entry: &Entry) -> usize {
+    let each = |listed: &Listed| {
+        64 + listed.resource.len() + listed.description.as_ref().map_or(0, String::len)
+    };
+    256 + entry.name.len() + entry.capabilities.iter().map(each).sum::<usize>()
 }
 
 /// `GET /agents/{id}`: one agent.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{RawQuery, State};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Response};
 use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
@@ -19,8 +19,9 @@ use crate::agora::intake::{self, Taken, Way};
 use crate::agora::payload::Payload;
 use crate::agora::{Kind, letter, refusals, say};
 use crate::face::feed::jobs_of;
+use crate::face::peer::Peer;
 use crate::face::stopping::Stopping;
-use crate::face::{Answering, Floor, Reading};
+use crate::face::{Answering, Floor, Head, Reading};
 use crate::kit::ed25519::PublicKey;
 
 /// The longest wait.
@@ -32,24 +33,28 @@ const PAGE: usize = 64;
 /// `POST /envelopes` and `POST /agora`: any signed envelope.
 pub async fn post(
     State(floor): State<Floor>,
+    Peer(peer): Peer,
     stopping: Stopping,
     RawQuery(raw): RawQuery,
     Sent(body): Sent,
 ) -> Answered {
-    answer(&floor, raw.as_deref(), stopping, &body, None).await
+    let way = Way { peer, ..Way::default() };
+    answer(&floor, raw.as_deref(), stopping, &body, way).await
 }
 
 /// `POST /agents/{id}`: an envelope for the agent that the path names.
 pub async fn post_to(
     State(floor): State<Floor>,
     Named(id): Named,
+    Peer(peer): Peer,
     stopping: Stopping,
     RawQuery(raw): RawQuery,
     Sent(body): Sent,
 ) -> Answered {
     let unknown = |_| Refused::new(&floor, no_such_agent());
     let to = PublicKey::parse(&id).map_err(unknown)?;
-    answer(&floor, raw.as_deref(), stopping, &body, Some(to)).await
+    let way = Way { to: Some(to), peer, ..Way::default() };
+    answer(&floor, raw.as_deref(), stopping, &body, way).await
 }
 
 /// What names nobody.
@@ -58,15 +63,16 @@ pub fn no_such_agent() -> Failure {
 }
 
 /// The short way for envelopes that want no waiting.
-pub fn express(floor: Floor, _: HeaderMap, body: Reading) -> Answering {
+pub fn express(floor: Floor, head: Head, body: Reading) -> Answering {
     Box::pin(async move {
+        let way = Way { peer: head.peer, ..Way::default() };
         let taken = match body.await {
-            Ok(body) => intake::take(&floor, &body, Way::default()).await,
-            Err(trouble) => Err(refusals::trouble(&trouble)),
+            Ok(body) => intake::take(&floor, &body, way).await,
+            Err(trouble) => Err(refusals::trouble(&trouble).into()),
         };
         match taken {
             Ok(taken) => shown(taken),
-            Err(failure) => Refused::new(&floor, failure).into_response(),
+            Err(untaken) => Refused::untaken(&floor, untaken).into_response(),
         }
     })
 }
@@ -76,12 +82,12 @@ async fn answer(
     raw: Option<&str>,
     stopping: Stopping,
     body: &[u8],
-    to: Option<PublicKey>,
+    way: Way,
 ) -> Answered {
     let wait = query(floor, raw)?.integer("wait", 0..=WAIT_MS_MAX);
     let wait = wait.map_err(|bad| malformed(floor, bad))?.unwrap_or(0);
-    let taken = intake::take(floor, body, Way { to, from: None }).await;
-    let taken = taken.map_err(|failure| Refused::new(floor, failure))?;
+    let taken = intake::take(floor, body, way).await;
+    let taken = taken.map_err(|untaken| Refused::untaken(floor, untaken))?;
     if wait == 0 || !taken.awaits {
         return Ok(shown(taken));
     }

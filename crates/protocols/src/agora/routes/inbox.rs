@@ -23,6 +23,9 @@ const LAST_EVENT_ID: &str = "last-event-id";
 /// Envelopes on one page.
 const PAGE: i64 = 50;
 const PAGE_MAX: i64 = 200;
+/// A page ends with the envelope that fills this many bytes; few are read at a time until then.
+const PAGE_BYTES: usize = 1 << 20;
+const STEP: usize = 8;
 
 /// `GET /inbox`: everything that comes, as it comes.
 pub async fn open(
@@ -75,18 +78,31 @@ pub async fn page(
     let mut after = after.unwrap_or(acked);
     let limit = usize::try_from(limit).unwrap_or(1);
     let failed = |failure| Refused::new(&floor, refusals::failed(&failure));
-    let notices = floor.engine.notices_of(token.agent, after, limit).await.map_err(failed)?;
-    let notices: Vec<_> = notices.into_iter().map(std::sync::Arc::new).collect();
-    let jobs = jobs_of(&floor.engine, &notices).await.map_err(failed)?;
-    let mut items = Vec::with_capacity(notices.len());
-    for notice in &notices {
-        after = notice.position;
-        let job = notice.news.job().and_then(|id| jobs.get(&id));
-        if let Some(letter) = letter::of(&floor, notice, job.map(|job| &**job)) {
-            items.push(inbox::message(after, &letter.envelope, Some(&letter.receipt)));
+    let (mut items, mut bytes, mut looked, mut read) = (Vec::new(), 0, 0, false);
+    while looked < limit && bytes < PAGE_BYTES {
+        let step = STEP.min(limit - looked);
+        let notices = floor.engine.notices_of(token.agent, after, step).await.map_err(failed)?;
+        let notices: Vec<_> = notices.into_iter().map(std::sync::Arc::new).collect();
+        let jobs = jobs_of(&floor.engine, &notices).await.map_err(failed)?;
+        for notice in &notices {
+            let job = notice.news.job().and_then(|id| jobs.get(&id));
+            let letter = letter::of(&floor, notice, job.map(|job| &**job));
+            (after, read) = (notice.position, true);
+            if let Some(letter) = letter {
+                items.push(inbox::message(after, &letter.envelope, Some(&letter.receipt)));
+                bytes += letter.envelope.len() + letter.receipt.len();
+            }
+            if bytes >= PAGE_BYTES {
+                break;
+            }
+        }
+        looked += step;
+        if notices.len() < step {
+            break;
         }
     }
-    if !notices.is_empty() {
+    // Looking beyond the end is not reading what stands before it.
+    if read {
         floor.engine.presented(token.agent, after);
     }
     Ok(say::json(200, inbox::messages(&items, after)))

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use rialto_engine::keys::bearer;
 
 use super::failure::Failure;
+use super::intake::Untaken;
 use super::token::Token;
 use super::{BODY_MAX, refusals, say};
 use crate::face::{Floor, sent};
@@ -23,20 +24,25 @@ use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 
 /// A refusal, to be signed and answered.
-pub struct Refused(Floor, Box<Failure>);
+pub struct Refused(Floor, Untaken);
 
 /// What a handler gives back.
 pub type Answered = Result<Response, Refused>;
 
 impl Refused {
     pub fn new(floor: &Floor, failure: Failure) -> Self {
-        Self(floor.clone(), Box::new(failure))
+        Self(floor.clone(), failure.into())
+    }
+
+    /// An envelope that was not taken.
+    pub fn untaken(floor: &Floor, untaken: Untaken) -> Self {
+        Self(floor.clone(), untaken)
     }
 }
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        say::refuse(&self.0, &self.1)
+        say::refuse(&self.0, &self.1.failure, self.1.to)
     }
 }
 

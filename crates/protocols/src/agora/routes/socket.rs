@@ -1,5 +1,6 @@
 //! `GET /ws`: envelopes both ways over one connection, which belongs to whoever says HELLO first.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -11,10 +12,11 @@ use bytes::Bytes;
 use super::{Answered, Refused};
 use crate::agora::failure::Failure;
 use crate::agora::feed::Frames;
-use crate::agora::intake::{self, Taken, Way};
+use crate::agora::intake::{self, Taken, Untaken, Way};
 use crate::agora::{BODY_MAX, say};
 use crate::face::Floor;
 use crate::face::feed::{Feed, From};
+use crate::face::peer::Peer;
 use crate::face::stopping::Stopping;
 
 /// How long a connection may be nobody's.
@@ -22,9 +24,13 @@ const HELLO_WITHIN: Duration = Duration::from_secs(10);
 /// How long a frame may take to be taken; who is slower comes back and resumes.
 const FRAME_WITHIN: Duration = Duration::from_secs(30);
 
+/// Frames that prove nothing, after which a connection is closed.
+const BAD_MAX: u32 = 16;
+
 /// Opens the connection.
 pub async fn open(
     State(floor): State<Floor>,
+    Peer(peer): Peer,
     stopping: Stopping,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Answered {
@@ -35,13 +41,17 @@ pub async fn open(
     let upgrade = upgrade.map_err(wrong)?;
     let upgrade = upgrade.max_message_size(BODY_MAX).max_frame_size(BODY_MAX);
     let floor = floor.clone();
-    Ok(upgrade.on_upgrade(move |socket| Line { floor, socket }.run(stopping)) as Response)
+    Ok(upgrade.on_upgrade(move |socket| Line { floor, socket, peer, bad: 0 }.run(stopping))
+        as Response)
 }
 
 /// One connection.
 struct Line {
     floor: Floor,
     socket: WebSocket,
+    peer: Option<SocketAddr>,
+    /// Frames that proved nothing.
+    bad: u32,
 }
 
 /// It is over.
@@ -63,19 +73,20 @@ impl Line {
                 Some(Ok(Message::Text(text))) => text,
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
                 Some(Ok(Message::Binary(_))) => {
-                    self.refuse(&only_text()).await?;
+                    self.refuse(only_text().into()).await?;
                     return Err(Gone);
                 }
                 _ => return Err(Gone),
             };
-            let taken = match intake::take(&self.floor, text.as_bytes(), Way::default()).await {
+            let way = Way { peer: self.peer, ..Way::default() };
+            let taken = match intake::take(&self.floor, text.as_bytes(), way).await {
                 Ok(taken) if taken.hello_to_hub => taken,
                 Ok(_) => {
-                    self.refuse(&not_a_hello()).await?;
+                    self.refuse(not_a_hello().into()).await?;
                     return Err(Gone);
                 }
-                Err(failure) => {
-                    self.refuse(&failure).await?;
+                Err(untaken) => {
+                    self.refuse(untaken).await?;
                     return Err(Gone);
                 }
             };
@@ -92,7 +103,7 @@ impl Line {
             tokio::select! {
                 came = self.socket.recv() => match came {
                     Some(Ok(Message::Text(text))) => self.answer(&hello, text.as_bytes()).await?,
-                    Some(Ok(Message::Binary(_))) => self.refuse(&only_text()).await?,
+                    Some(Ok(Message::Binary(_))) => self.refuse(only_text().into()).await?,
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
                         self.floor.engine.seen(hello.by);
                     }
@@ -107,10 +118,10 @@ impl Line {
     }
 
     async fn answer(&mut self, hello: &Taken, bytes: &[u8]) -> Result<(), Gone> {
-        let way = Way { to: None, from: Some(hello.key) };
+        let way = Way { to: None, from: Some(hello.key), peer: self.peer };
         match intake::take(&self.floor, bytes, way).await {
             Ok(taken) => self.say(taken.text).await,
-            Err(failure) => self.refuse(&failure).await,
+            Err(untaken) => self.refuse(untaken).await,
         }
     }
 
@@ -124,9 +135,12 @@ impl Line {
         Ok(())
     }
 
-    async fn refuse(&mut self, failure: &Failure) -> Result<(), Gone> {
-        let text = say::error(&self.floor, failure);
-        self.say(text).await
+    /// Who sends nothing but what proves nothing costs a check and a signature each time, and is
+    /// counted by nobody else; so it may do that a few times only.
+    async fn refuse(&mut self, untaken: Untaken) -> Result<(), Gone> {
+        self.bad += u32::from(untaken.to.is_none());
+        self.say(say::error(&self.floor, &untaken.failure, untaken.to)).await?;
+        if self.bad >= BAD_MAX { Err(Gone) } else { Ok(()) }
     }
 
     async fn say(&mut self, text: String) -> Result<(), Gone> {

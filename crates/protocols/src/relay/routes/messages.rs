@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use rialto_core::alias::Digest;
@@ -14,7 +13,7 @@ use rialto_core::time::Millis;
 use rialto_core::world::World;
 
 use super::{Answered, failed, refuse};
-use crate::face::{Answering, Floor, Reading};
+use crate::face::{Answering, Floor, Head, Reading};
 use crate::kit::ijson;
 use crate::relay::attempt::{attempt, under_way};
 use crate::relay::event::Marks;
@@ -36,7 +35,7 @@ pub async fn post(State(floor): State<Floor>, by: AsEither, Sent(body): Sent) ->
 }
 
 /// The same by the express door.
-pub fn express(floor: Floor, headers: HeaderMap, body: Reading) -> Answering {
+pub fn express(floor: Floor, Head { headers, .. }: Head, body: Reading) -> Answering {
     Box::pin(async move {
         let by = AsEither::of(&floor, &headers);
         let by = match by {
