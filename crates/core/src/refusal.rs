@@ -34,6 +34,8 @@ pub enum Refusal {
     AtCapacity,
     #[error("the agent has begun as much as it takes in a minute")]
     TooFast,
+    #[error("too many of this requester's jobs are still open")]
+    TooManyOpen,
     #[error("the agent is out of order")]
     OutOfOrder,
     #[error("somebody without an account can only ask for what is free")]
@@ -95,7 +97,7 @@ impl Refusal {
         match self {
             Self::Offline | Self::AtCapacity => Retry::After(Millis::seconds(30)),
             Self::TooFast => Retry::After(Millis::minutes(1)),
-            Self::InboxFull => Retry::After(Millis::seconds(10)),
+            Self::InboxFull | Self::TooManyOpen => Retry::After(Millis::seconds(10)),
             Self::JobNotPaid { pending: true } => Retry::After(Millis::seconds(1)),
             Self::NotAuthenticated
             | Self::IdentityDiffers

@@ -5,8 +5,10 @@
 
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use super::open::{self, HOPS_MAX};
-use super::{Job, Offer, PRIORITY, Policy, Requester, Selection, State, end};
+use super::{Job, Offer, PRIORITY, Policy, Requester, Selection, State, end, fit, respond};
 use crate::agent::Agent;
 use crate::alias::{Digest, Protocol, Target, claim};
 use crate::command::OpenJob;
@@ -67,7 +69,7 @@ pub fn ask(draft: &mut Draft<'_>, by: AgentId, id: &str, order: Ask) -> Result<J
         match (agent.home == home, alone) {
             (true, true) => ask_alone(draft, &mut job, &agent)?,
             (true, false) => tell_asked(draft, &job, provider),
-            (false, _) => offer_listed(draft, &mut job, &agent, alone),
+            (false, _) => offer_listed(draft, &mut job, &agent, alone)?,
         }
         remember(draft, claim::asked(provider, id), Target::Job(job.id));
     }
@@ -137,6 +139,9 @@ fn cannot(draft: &Draft<'_>, job: &Job, one: AgentId) -> Option<Refusal> {
     if !draft.is_online(one) {
         return Some(Refusal::Offline);
     }
+    if let Err(why) = fit::when(draft, job, one) {
+        return Some(why);
+    }
     (price > job.purse()).then_some(Refusal::BudgetTooLow { price })
 }
 
@@ -165,6 +170,7 @@ fn ask_alone(draft: &mut Draft<'_>, job: &mut Job, agent: &Agent) -> Result<(), 
         }
     }
     tell_asked(draft, job, agent.id);
+    job.asked_at = Some(draft.mailbox(agent.id).head);
     Ok(())
 }
 
@@ -174,15 +180,21 @@ fn tell_asked(draft: &mut Draft<'_>, job: &Job, provider: AgentId) {
 }
 
 /// Somebody who does not speak the requester's protocol: what is free is begun, the rest offered.
-fn offer_listed(draft: &mut Draft<'_>, job: &mut Job, agent: &Agent, alone: bool) {
-    let Some(price) = agent.skill(&job.skill).map(|skill| skill.price) else { return };
+fn offer_listed(
+    draft: &mut Draft<'_>,
+    job: &mut Job,
+    agent: &Agent,
+    alone: bool,
+) -> Result<(), Refusal> {
+    let Some(price) = agent.skill(&job.skill).map(|skill| skill.price) else { return Ok(()) };
     if alone && price.is_zero() {
-        return open::assign(draft, job, Candidate { agent: agent.id, price });
+        return respond::give(draft, job, Candidate { agent: agent.id, price });
     }
     let place = job.offers.len();
     let name = format!("{}-{place}", job.uuid);
     let (at, valid_until) = (draft.now, draft.now.plus(LISTED_PRICE_STANDS));
     note_offer(draft, job, Offer { by: agent.id, name, price, eta: None, at, valid_until });
+    Ok(())
 }
 
 /// Writes an offer down and tells the requester.
@@ -209,7 +221,10 @@ pub fn find(draft: &Draft<'_>, by: AgentId, wanted: &Named) -> Result<Job, Refus
     let asked = draft.claimed(claim::asked(by, &wanted.id));
     let job = match (wanted.with, asked) {
         (Some(with), _) => named_by(draft, with, &wanted.id).filter(|job| concerns(job, by)),
-        (None, Some(Target::Several)) => return Err(Refusal::Ambiguous),
+        // Nobody can take a worker's own job from under it by using its name again.
+        (None, Some(Target::Several)) => {
+            Some(in_hand(draft, by, &wanted.id).ok_or(Refusal::Ambiguous)?)
+        }
         (None, Some(Target::Job(id))) => draft.job(id).cloned(),
         (None, _) => None,
     };
@@ -224,6 +239,14 @@ pub fn find(draft: &Draft<'_>, by: AgentId, wanted: &Named) -> Result<Job, Refus
         return Err(Refusal::WrongState { is: State::Expired });
     }
     Ok(job)
+}
+
+/// The one job of that name that an agent is at work on.
+fn in_hand(draft: &Draft<'_>, by: AgentId, id: &str) -> Option<Job> {
+    let is_called = |job: &&Arc<Job>| job.foreign.split_once('/').is_some_and(|(_, own)| own == id);
+    let mut called = draft.world.work_of(by).filter(is_called);
+    let only = called.next().filter(|_| called.next().is_none())?;
+    draft.job(only.id).cloned()
 }
 
 /// The job of that name among those an agent asked for.
@@ -245,9 +268,11 @@ pub fn own_name(world: &World, requester: AgentId, id: &str) -> Option<(Protocol
 
 /// A job of another protocol is known to its worker by the hub's own id.
 fn given(draft: &Draft<'_>, by: AgentId, id: &str) -> Option<Job> {
-    let uuid = id.parse().ok()?;
+    let uuid: Uuid = id.parse().ok()?;
+    let home = draft.agent(by)?.home;
     let job = super::work::find(draft, &crate::command::JobRef::Uuid(uuid))?;
-    (job.worker() == Some(by)).then_some(job)
+    let named_so = uuid.to_string() == id && job.origin != home;
+    (named_so && job.worker() == Some(by)).then_some(job)
 }
 
 /// Whether somebody was ever asked to do it, or has it.

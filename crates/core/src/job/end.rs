@@ -170,12 +170,11 @@ pub fn cancel(draft: &mut Draft<'_>, wanted: &JobRef, by: Canceller) -> Result<A
     if !allowed {
         return Err(Refusal::NotYours);
     }
-    let started =
-        job.state == State::Running || job.assignment.is_some_and(|turn| turn.handed_over);
-    if job.state.is_final() || started && !freely {
+    if job.state.is_final() || job.has_started() && !freely {
         return Err(Refusal::WrongState { is: job.state });
     }
     let text = match by {
+        Canceller::Agent(agent) if !job.asked_by(agent) => "cancelled by its worker",
         Canceller::Agent(_) | Canceller::Guest => "cancelled by requester",
         Canceller::Operator => "cancelled by operator",
     };
@@ -200,14 +199,22 @@ pub fn overdue(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
                 agent: turn.worker,
                 price: turn.price,
             });
-            match again {
-                Some(worker) => open::assign(draft, &mut job, worker),
-                None => return respond::reconsider(draft, job),
+            let Some(worker) = again else { return respond::reconsider(draft, job) };
+            let (taken, promised) = (job.accepted_at.is_some(), job.promised);
+            open::assign(draft, &mut job, worker);
+            job.promised = promised.or(job.promised);
+            // Who has said yes and then later is not asked a second time.
+            if taken && job.accepted_at.is_none() {
+                respond::take_on(draft, &mut job, None);
             }
             draft.put_job(job.clone());
             Ok(Answer::Job { job: Arc::new(job), repeated: false })
         }
-        State::Assigned if job.accepted_at.is_none() && !past_deadline => silent(draft, job),
+        State::Assigned | State::Deferred { .. }
+            if job.accepted_at.is_none() && job.assignment.is_some() =>
+        {
+            silent(draft, job, "the agent did not answer in time")
+        }
         State::Assigned | State::Running if job.policy.next_when_failed && !past_deadline => {
             work::failed_turn(draft, job, Cause::TimedOut)
         }
@@ -220,7 +227,7 @@ pub fn overdue(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
 }
 
 /// Somebody who answers for itself did not; it never had the job, so nobody is to blame.
-fn silent(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
+fn silent(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer, Refusal> {
     let news = News::TakenBack { job: job.id, epoch: job.epoch };
     if let Some(worker) = job.worker() {
         draft.tell(Some(worker), news, None);
@@ -229,8 +236,7 @@ fn silent(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
     if job.policy.next_when_declined {
         return work::pass_on(draft, job);
     }
-    let text = "the agent did not answer in time".to_owned();
-    respond::unanswered(draft, job, Cause::NobodyLeft, text)
+    respond::unanswered(draft, job, Cause::NobodyLeft, text.to_owned())
 }
 
 /// An operator takes a job away from its worker and gives it to the next.
@@ -243,6 +249,8 @@ pub fn requeue(draft: &mut Draft<'_>, wanted: &JobRef) -> Result<Answer, Refusal
         job.declined.push(worker);
         draft.tell(Some(worker), News::TakenBack { job: job.id, epoch: job.epoch }, None);
     }
+    // Somebody it only waits for never had it.
+    job.declined.extend(job.waits_for.map(|waits| waits.worker));
     draft.event(Event::JobRequeued { job: job.id });
     work::pass_on(draft, job)
 }
@@ -252,7 +260,9 @@ pub fn worker_left(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), Refusal>
     let work: Vec<Arc<Job>> = draft.world.work_of(agent).cloned().collect();
     for job in work {
         let job = Job::clone(&job);
-        if job.policy.next_when_failed {
+        if job.accepted_at.is_none() {
+            silent(draft, job, "the agent unregistered before it answered")?;
+        } else if job.policy.next_when_failed {
             work::failed_turn(draft, job, Cause::WorkerLeft)?;
         } else {
             let text = Some("the agent unregistered".to_owned());
@@ -261,7 +271,7 @@ pub fn worker_left(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), Refusal>
     }
     let waiting: Vec<Arc<Job>> = draft.world.waiting_for(agent).cloned().collect();
     for job in waiting {
-        respond::reconsider(draft, Job::clone(&job))?;
+        respond::again(draft, Job::clone(&job), agent)?;
     }
     Ok(())
 }
@@ -270,6 +280,9 @@ pub fn worker_left(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), Refusal>
 pub fn requester_left(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), Refusal> {
     let asked: Vec<JobId> = draft.world.asked_by(agent).map(|job| job.id).collect();
     for id in asked {
+        if draft.job(id).is_none_or(Job::has_started) {
+            continue;
+        }
         match cancel(draft, &JobRef::Id(id), Canceller::Agent(agent)) {
             Ok(_) | Err(Refusal::WrongState { .. }) => {}
             Err(refusal) => return Err(refusal),

@@ -25,25 +25,39 @@ pub enum When {
     Approved,
 }
 
+/// How soon a worker has to be able to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ready {
+    AtOnce,
+    /// At once, or as soon as somebody agrees.
+    Soon,
+}
+
 /// When the agent takes the job on, or why it does not: presence, then load, then time.
 pub fn when(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<When, Refusal> {
     let named = draft.agent(agent).filter(|agent| agent.active).ok_or(Refusal::NoSuchAgent)?;
-    if let Some(back) = is_there(draft, job, named)? {
+    if job.declined.contains(&agent) {
+        return Err(Refusal::Offline);
+    }
+    // Who named a price for it has said that it will be there.
+    let named_a_price = job.offers.iter().any(|offer| offer.by == agent);
+    if !named_a_price && let Some(back) = is_there(draft, named)? {
         return Ok(When::Back(back));
     }
     has_room(draft, named)?;
     let skill = named.skill(&job.skill);
-    let by = job.promised.unwrap_or(job.deadline).min(job.deadline);
-    if skill.and_then(|skill| skill.takes).is_some_and(|takes| draft.now.plus(takes) > by) {
+    let takes = skill.and_then(|skill| skill.takes).unwrap_or_default();
+    let by = job.wanted.unwrap_or(job.deadline).min(job.deadline);
+    if draft.now >= job.deadline || draft.now.plus(takes) > by {
         return Err(Refusal::DeadlineTooSoon);
     }
-    let agreed = job.waits_for.is_some_and(|waits| waits.approval && waits.worker == agent);
+    let agreed = job.waits_for.is_some_and(|waits| waits.agreed && waits.worker == agent);
     let asks = skill.is_some_and(|skill| skill.approval) && !agreed;
     Ok(if asks { When::Approved } else { When::Now })
 }
 
 /// Whether it is there; if it said when it comes back, then.
-fn is_there(draft: &Draft<'_>, job: &Job, agent: &Agent) -> Result<Option<Timestamp>, Refusal> {
+fn is_there(draft: &Draft<'_>, agent: &Agent) -> Result<Option<Timestamp>, Refusal> {
     let presence = draft.desk(agent.id).map(|desk| desk.presence);
     let stance = presence.map_or(Stance::Idle, |presence| presence.stance);
     let back = presence.and_then(|presence| presence.until).filter(|until| *until > draft.now);
@@ -52,7 +66,7 @@ fn is_there(draft: &Draft<'_>, job: &Job, agent: &Agent) -> Result<Option<Timest
         Stance::Maintenance if back.is_some() => return Ok(back),
         _ => {}
     }
-    if !draft.is_online(agent.id) || job.declined.contains(&agent.id) {
+    if !draft.is_online(agent.id) {
         return Err(Refusal::Offline);
     }
     Ok(None)
@@ -73,9 +87,13 @@ fn has_room(draft: &Draft<'_>, agent: &Agent) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether it could begin at once, or as soon as somebody agrees.
-pub fn is_able(draft: &Draft<'_>, job: &Job, agent: AgentId) -> bool {
-    matches!(when(draft, job, agent), Ok(When::Now | When::Approved))
+/// Whether it could begin as soon as it has to.
+pub fn is_able(draft: &Draft<'_>, job: &Job, agent: AgentId, ready: Ready) -> bool {
+    match when(draft, job, agent) {
+        Ok(When::Now) => true,
+        Ok(When::Approved) => ready == Ready::Soon,
+        Ok(When::Back(_)) | Err(_) => false,
+    }
 }
 
 /// Puts a job off before anybody has it.
@@ -85,9 +103,10 @@ pub fn put_off(draft: &mut Draft<'_>, job: &mut Job, worker: AgentId, when: When
         When::Back(until) => (until, false),
         When::Approved => (draft.now.plus(draft.world.rules.approval_window), true),
     };
+    let agreed = job.waits_for.is_some_and(|waits| waits.agreed && waits.worker == worker);
     job.state = State::Deferred { until };
-    job.assignment = None;
-    job.waits_for = Some(super::Waiting { worker, approval });
+    job.unassign();
+    job.waits_for = Some(super::Waiting { worker, approval, agreed });
     job.pending = true;
     draft.event(Event::JobDeferred { job: job.id, until });
 }

@@ -60,6 +60,9 @@ pub struct Job {
     pub asked: Vec<AgentId>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offers: Vec<Offer>,
+    /// Where the question stands in the inbox of somebody who was asked alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<u64>,
     /// What the requester said about having paid; kept, not interpreted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payment_proof: Option<String>,
@@ -81,7 +84,10 @@ pub struct Job {
     /// When its worker took it on, or the hub for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_at: Option<Timestamp>,
-    /// By when the work was wanted or promised; later is late.
+    /// By when the requester wants it, if it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<Timestamp>,
+    /// By when the work was wanted, or promised by whoever has it; later is late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promised: Option<Timestamp>,
     /// 1 is the most urgent.
@@ -116,6 +122,9 @@ pub struct Waiting {
     pub worker: AgentId,
     /// For a yes; otherwise for the worker to be back.
     pub approval: bool,
+    /// The yes was given, but the worker cannot begin yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub agreed: bool,
 }
 
 /// Who asked.
@@ -286,6 +295,18 @@ impl Job {
             Selection::Asked { any_price: true } => Credits::from_micros(i64::MAX),
             _ => self.budget,
         }
+    }
+
+    /// Takes it out of its worker's hands; nobody has taken it on any more.
+    pub fn unassign(&mut self) {
+        self.assignment = None;
+        self.accepted_at = None;
+        self.promised = self.wanted;
+    }
+
+    /// Whether somebody may have begun, so that it cannot simply be called off.
+    pub fn has_started(&self) -> bool {
+        self.state == State::Running || self.assignment.is_some_and(|turn| turn.handed_over)
     }
 
     /// Whether this agent asked for it.

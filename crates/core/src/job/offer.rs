@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, Job, Requester, Selection, State, ask, end, open, select, work};
+use super::fit::{self, Ready};
+use super::{Cause, Job, Requester, Selection, State, ask, end, open, respond, select, work};
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
 use crate::command::JobRef;
@@ -43,7 +44,7 @@ pub struct Offer {
 /// Opens the sealed auction and tells those who may bid; somebody must be there.
 pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     let Selection::Auction { closes } = job.selection else { return Ok(()) };
-    let all = select::candidates(draft, job);
+    let all = select::candidates(draft, job, Ready::Soon);
     let invited: Vec<AgentId> = all.take(INVITED_MAX).map(|one| one.agent).collect();
     if invited.is_empty() {
         return Err(select::why_nobody(draft.world, job));
@@ -175,7 +176,7 @@ fn agree(draft: &mut Draft<'_>, mut job: Job, place: usize) -> Result<Job, Refus
     let payer = job.payer.ok_or(Refusal::GuestCannotPay)?;
     post::hold(draft, payer, chosen.price, job.id)?;
     job.held = chosen.price;
-    open::assign(draft, &mut job, chosen);
+    respond::give(draft, &mut job, chosen)?;
     tell_others(draft, &job, chosen.agent);
     Ok(job)
 }
@@ -212,19 +213,17 @@ fn has_offered_enough(job: &Job, by: AgentId) -> bool {
 }
 
 /// The lowest price that still binds somebody; equal prices go to who registered first.
-pub fn lowest(draft: &Draft<'_>, job: &Job) -> Option<Candidate> {
-    let there = |by: AgentId| draft.agent(by).is_some_and(|agent| agent.active);
-    let binding = |offer: &&Offer| {
-        draft.now < offer.valid_until && there(offer.by) && !job.declined.contains(&offer.by)
-    };
+pub fn lowest(draft: &Draft<'_>, job: &Job, ready: Ready) -> Option<Candidate> {
+    let binding =
+        |offer: &&Offer| draft.now < offer.valid_until && fit::is_able(draft, job, offer.by, ready);
     let lowest = job.offers.iter().filter(binding).min_by_key(|offer| (offer.price, offer.by));
     lowest.map(|offer| Candidate { agent: offer.by, price: offer.price })
 }
 
 /// Closes a sealed auction: the lowest offer wins.
 pub fn close(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
-    match lowest(draft, &job) {
-        Some(winner) => open::assign(draft, &mut job, winner),
+    match lowest(draft, &job, Ready::Soon) {
+        Some(winner) => respond::give(draft, &mut job, winner)?,
         None if job.policy.queue_unmatched => open::queue(draft, &mut job),
         None => {
             let text = Some("nobody made an offer".to_owned());

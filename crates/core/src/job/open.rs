@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::fit::Ready;
 use super::{Assignment, Job, Requester, Selection, State, respond, select};
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
@@ -34,7 +35,7 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     let mut job = fresh(draft, order)?;
     let chosen = match job.selection {
         Selection::Auction { .. } => super::offer::invite(draft, &mut job).map(|()| None),
-        _ => select::next(draft, &job).map(Some),
+        _ => select::next(draft, &job, Ready::Soon).map(Some),
     };
     match chosen {
         Ok(chosen) => {
@@ -84,6 +85,9 @@ pub fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
     let (payer, before_asked) = match &order.requester {
         Requester::Guest(_) => (None, None),
         Requester::Agent(agent) => {
+            if !draft.world.may_ask(*agent, order.input.len()) {
+                return Err(Refusal::TooManyOpen);
+            }
             let asking = draft.agent(*agent).filter(|agent| agent.active);
             let owner = asking.map(|agent| agent.owner).ok_or(Refusal::NoSuchAgent)?;
             (Some(owner), draft.desk_mut(*agent).last_asked.replace(id))
@@ -109,6 +113,7 @@ pub fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
         declined: Vec::new(),
         asked: Vec::new(),
         offers: Vec::new(),
+        asked_at: None,
         payment_proof: None,
         opened_at: draft.now,
         deadline: order.deadline,
@@ -119,6 +124,7 @@ pub fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
         report: None,
         ended_at: None,
         accepted_at: None,
+        wanted: order.promised,
         promised: order.promised,
         priority: order.priority,
         waits_for: None,
@@ -154,7 +160,8 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     let lease = if answers_itself { draft.world.rules.answer_window } else { job.lease };
     // Who does not answer for itself has taken it on by being chosen.
     job.accepted_at = (!answers_itself).then_some(draft.now);
-    job.promised = job.promised.or(takes.map(|takes| draft.now.plus(takes)));
+    // What the worker before this one promised binds nobody else.
+    job.promised = job.wanted.or(takes.map(|takes| draft.now.plus(takes)));
     job.waits_for = None;
     job.epoch += 1;
     job.state = State::Assigned;
@@ -182,7 +189,8 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
 /// Puts the job in the queue until somebody comes who can do it.
 pub fn queue(draft: &mut Draft<'_>, job: &mut Job) {
     job.state = State::Queued;
-    job.assignment = None;
+    job.unassign();
+    job.waits_for = None;
     job.pending = true;
     if let Requester::Agent(agent) = job.requester {
         draft.tell(Some(agent), News::Queued { job: job.id }, None);
@@ -198,8 +206,8 @@ pub fn dispatch(draft: &mut Draft<'_>) {
         let Some(mut job) = draft.job(id).filter(queued).cloned() else { continue };
         let chosen = match job.selection {
             // An auction nobody won is not held again; the lowest listed price stands for an offer.
-            Selection::Auction { .. } => select::cheapest(draft, &job),
-            _ => respond::next_able(draft, &job),
+            Selection::Auction { .. } => select::cheapest(draft, &job, Ready::AtOnce),
+            _ => select::next(draft, &job, Ready::AtOnce).ok(),
         };
         if let Some(chosen) = chosen {
             assign(draft, &mut job, chosen);
@@ -211,7 +219,7 @@ pub fn dispatch(draft: &mut Draft<'_>) {
 /// One job for everybody who could take it, each for that agent's own price.
 fn broadcast(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     let probe = fresh(draft, order.clone())?;
-    let chosen: Vec<Candidate> = select::candidates(draft, &probe).collect();
+    let chosen: Vec<Candidate> = select::candidates(draft, &probe, Ready::Soon).collect();
     if chosen.is_empty() {
         return Err(select::why_nobody(draft.world, &probe));
     }
@@ -224,7 +232,7 @@ fn broadcast(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
             job.foreign = format!("{}#{copy}", probe.foreign);
         }
         set_aside(draft, &mut job)?;
-        assign(draft, &mut job, one);
+        respond::give(draft, &mut job, one)?;
         keep(draft, job.clone());
         jobs.push(Arc::new(job));
     }

@@ -1,6 +1,6 @@
 //! Replies: what those who were asked hand over, and how either side ends a job it asked about.
 
-use super::{Assignment, Cause, Job, Report, Requester, Selection, State, ask, end, work};
+use super::{Assignment, Cause, Job, Report, Requester, Selection, State, ask, end, respond, work};
 use crate::alias::Digest;
 use crate::answer::Answer;
 use crate::draft::Draft;
@@ -10,6 +10,7 @@ use crate::message;
 use crate::money::Credits;
 use crate::refusal::Refusal;
 use crate::signed::{GiveResult, GiveUp};
+use crate::time::Millis;
 
 /// The work is done, or a part of it.
 pub fn result(
@@ -20,7 +21,7 @@ pub fn result(
 ) -> Result<Job, Refusal> {
     let mut job = ask::find(draft, by, &order.request)?;
     match job.state {
-        State::Assigned | State::Running if job.worker() == Some(by) => {}
+        State::Assigned | State::Running if job.worker() == Some(by) => taken_on(draft, &mut job),
         State::Open if asked_alone(&job, by) => begin(draft, &mut job, by),
         is => return Err(Refusal::WrongState { is }),
     }
@@ -38,6 +39,13 @@ pub fn result(
         content: Some(content),
     };
     ended(end::finish(draft, job, State::Completed, report)?)
+}
+
+/// Who hands something over has taken it on, also without having said so.
+fn taken_on(draft: &Draft<'_>, job: &mut Job) {
+    if job.accepted_at.is_none() {
+        respond::take_on(draft, job, None);
+    }
 }
 
 /// A part is passed on as it is; the job goes on.
@@ -63,6 +71,7 @@ fn asked_alone(job: &Job, by: AgentId) -> bool {
 pub fn begin(draft: &mut Draft<'_>, job: &mut Job, by: AgentId) {
     let Some(owner) = draft.agent(by).map(|agent| agent.owner) else { return };
     job.epoch += 1;
+    job.accepted_at = Some(job.opened_at);
     job.state = State::Running;
     job.assignment = Some(Assignment {
         worker: by,
@@ -165,10 +174,16 @@ fn leave(draft: &mut Draft<'_>, mut job: Job, by: AgentId) -> Job {
     job
 }
 
-/// Time is up for a job nobody answered: somebody asked alone is to blame.
+/// What somebody must be given to answer at all; nobody is blamed for less.
+const FAIR_TIME: Millis = Millis::seconds(1);
+
+/// Time is up for a job nobody answered: somebody asked alone is to blame, if it had read the question
+/// and was given time. Otherwise anybody could spoil a name by asking what cannot be answered.
 pub fn silent(draft: &mut Draft<'_>, job: &mut Job) {
-    let asked = was_asked(job) && job.state == State::Open;
-    if let ([only], true) = (&job.asked[..], asked && job.declined.is_empty()) {
+    let asked = was_asked(job) && job.state == State::Open && job.declined.is_empty();
+    let fair = job.deadline.since(job.opened_at) >= FAIR_TIME;
+    let ([only], true) = (&job.asked[..], asked && fair) else { return };
+    if job.asked_at.is_some_and(|position| draft.mailbox(*only).read() >= position) {
         begin(draft, job, *only);
     }
 }

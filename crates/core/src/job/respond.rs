@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use super::{Cause, Job, Selection, State, Waiting, end, fit, open, select, work};
+use super::{Cause, Job, Selection, State, Waiting, end, fit, open, work};
 use crate::answer::Answer;
 use crate::command::{Approver, JobRef, Response};
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::AgentId;
+use crate::money::Credits;
 use crate::notice::News;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
@@ -25,6 +26,9 @@ pub fn respond(
     if job.state != State::Assigned || job.accepted_at.is_some() {
         return Err(Refusal::WrongState { is: job.state });
     }
+    if draft.now >= job.deadline {
+        return Err(Refusal::WrongState { is: State::Expired });
+    }
     match said {
         Response::Accept { ready_at } => Ok(accept(draft, job, ready_at)),
         Response::Refuse { cause, text } => {
@@ -39,6 +43,10 @@ pub fn respond(
             if until <= draft.now {
                 return Err(Refusal::DeadlineTooSoon);
             }
+            // A yes that was given once holds.
+            let skill = draft.agent(by).and_then(|agent| agent.skill(&job.skill));
+            let agreed = skill.is_some_and(|skill| skill.approval);
+            job.waits_for = Some(Waiting { worker: by, approval: false, agreed });
             fit::put_off(draft, &mut job, by, fit::When::Back(until));
             Ok(put(draft, job))
         }
@@ -46,16 +54,22 @@ pub fn respond(
 }
 
 fn accept(draft: &mut Draft<'_>, mut job: Job, ready_at: Option<Timestamp>) -> Answer {
+    take_on(draft, &mut job, ready_at);
+    job.state = State::Running;
+    job.pending = true;
+    draft.event(Event::JobStarted { job: job.id });
+    tell_accepted(draft, &job);
+    put(draft, job)
+}
+
+/// Somebody who answers for itself has the job from now on, and the time to do it.
+pub fn take_on(draft: &Draft<'_>, job: &mut Job, ready_at: Option<Timestamp>) {
     job.accepted_at = Some(draft.now);
     job.promised = job.promised.or(ready_at);
-    job.state = State::Running;
     if let Some(turn) = &mut job.assignment {
         turn.until = draft.now.plus(job.lease).min(job.deadline);
         turn.handed_over = true;
     }
-    draft.event(Event::JobStarted { job: job.id });
-    tell_accepted(draft, &job);
-    put(draft, job)
 }
 
 /// A job that was put off has a worker now; whoever waits for the word is told.
@@ -73,7 +87,7 @@ pub fn unanswered(
     cause: Cause,
     text: String,
 ) -> Result<Answer, Refusal> {
-    job.assignment = None;
+    job.unassign();
     end::fail(draft, job, State::Failed, cause, Some(text))
 }
 
@@ -84,7 +98,7 @@ pub fn approve(
     by: Approver,
     yes: bool,
 ) -> Result<Answer, Refusal> {
-    let job = work::find(draft, wanted).ok_or(Refusal::NotYours)?;
+    let mut job = work::find(draft, wanted).ok_or(Refusal::NotYours)?;
     let worker = job.waits_for.map(|waits| waits.worker).or(job.worker());
     let may = match by {
         Approver::Agent(agent) => worker == Some(agent),
@@ -93,7 +107,7 @@ pub fn approve(
     if !may {
         return Err(Refusal::NotYours);
     }
-    let (Some(Waiting { worker, approval: true }), State::Deferred { .. }) =
+    let (Some(Waiting { worker, approval: true, .. }), State::Deferred { .. }) =
         (job.waits_for, job.state)
     else {
         return Err(Refusal::WrongState { is: job.state });
@@ -101,6 +115,7 @@ pub fn approve(
     if !yes {
         return unanswered(draft, job, Cause::Policy, "approval was refused".to_owned());
     }
+    job.waits_for = Some(Waiting { worker, approval: false, agreed: true });
     again(draft, job, worker)
 }
 
@@ -116,9 +131,8 @@ pub fn reconsider(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
 }
 
 /// Looks at a worker once more, as if the job had just been asked of it.
-fn again(draft: &mut Draft<'_>, mut job: Job, worker: AgentId) -> Result<Answer, Refusal> {
-    let price = draft.agent(worker).and_then(|agent| agent.skill(&job.skill)).map(|one| one.price);
-    let fits = price.ok_or(Refusal::NoSuchSkill).and_then(|price| {
+pub fn again(draft: &mut Draft<'_>, mut job: Job, worker: AgentId) -> Result<Answer, Refusal> {
+    let fits = price(draft, &job, worker).ok_or(Refusal::NoSuchSkill).and_then(|price| {
         if price > job.purse() {
             return Err(Refusal::BudgetTooLow { price });
         }
@@ -126,7 +140,6 @@ fn again(draft: &mut Draft<'_>, mut job: Job, worker: AgentId) -> Result<Answer,
     });
     match fits {
         Ok((price, fit::When::Now)) => {
-            job.waits_for = None;
             open::assign(draft, &mut job, Candidate { agent: worker, price });
             if job.accepted_at.is_some() {
                 tell_accepted(draft, &job);
@@ -142,16 +155,29 @@ fn again(draft: &mut Draft<'_>, mut job: Job, worker: AgentId) -> Result<Answer,
             unanswered(draft, job, cause_of(&refusal), refusal.to_string())
         }
         Err(_) => {
-            job.waits_for = None;
             job.declined.push(worker);
             work::pass_on(draft, job)
         }
     }
 }
 
-/// The agent is back: what was put off for it is looked at again, the most urgent first.
+/// What the worker gets: what was agreed on, or what it asks now.
+fn price(draft: &Draft<'_>, job: &Job, worker: AgentId) -> Option<Credits> {
+    let own = job.offers.iter().filter(|offer| offer.by == worker).map(|offer| offer.price);
+    let listed = || draft.agent(worker)?.skill(&job.skill).map(|skill| skill.price);
+    match job.selection {
+        Selection::Asked { .. } => Some(job.held),
+        Selection::Auction { .. } => own.min().or_else(listed),
+        _ => listed(),
+    }
+}
+
+/// The agent is back: what was put off for it is looked at again, the most urgent first. What
+/// waits for a yes goes on waiting for it.
 pub fn welcome_back(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), Refusal> {
-    let mut waiting: Vec<Arc<Job>> = draft.world.waiting_for(agent).cloned().collect();
+    let for_it = |job: &&Arc<Job>| job.waits_for.is_some_and(|waits| !waits.approval);
+    let mut waiting: Vec<Arc<Job>> =
+        draft.world.waiting_for(agent).filter(for_it).cloned().collect();
     waiting.sort_by_key(|job| (job.priority, job.id));
     for job in waiting {
         reconsider(draft, Job::clone(&job))?;
@@ -180,10 +206,4 @@ pub fn give(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) -> Result<(
         when => fit::put_off(draft, job, chosen.agent, when),
     }
     Ok(())
-}
-
-/// A worker that comes to a job by itself begins at once or not at all.
-pub fn next_able(draft: &mut Draft<'_>, job: &Job) -> Option<Candidate> {
-    let chosen = select::next(draft, job).ok()?;
-    matches!(fit::when(draft, job, chosen.agent), Ok(fit::When::Now)).then_some(chosen)
 }

@@ -8,6 +8,7 @@ use std::ops::Bound;
 
 use serde::{Deserialize, Serialize};
 
+use super::fit::Ready;
 use super::open::HOPS_MAX;
 use super::{Job, Requester, fit, offer};
 use crate::draft::Draft;
@@ -52,7 +53,11 @@ pub struct Turn {
 ///
 /// An agent written by this very command is not in the index yet and comes last. In an auction the
 /// listed price does not matter, since everybody names its own.
-pub fn candidates<'d>(draft: &'d Draft<'_>, job: &'d Job) -> impl Iterator<Item = Candidate> {
+pub fn candidates<'d>(
+    draft: &'d Draft<'_>,
+    job: &'d Job,
+    ready: Ready,
+) -> impl Iterator<Item = Candidate> {
     let limit = match job.selection {
         Selection::Auction { .. } => Credits::from_micros(i64::MAX),
         _ => job.purse(),
@@ -65,24 +70,23 @@ pub fn candidates<'d>(draft: &'d Draft<'_>, job: &'d Job) -> impl Iterator<Item 
     let all = listed.filter(|one| !draft.wrote(one.agent)).chain(arriving);
     let welcome = |one: &Candidate| !job.asked_by(one.agent) && !job.declined.contains(&one.agent);
     all.filter(move |one| {
-        welcome(one) && draft.is_online(one.agent) && fit::is_able(draft, job, one.agent)
+        welcome(one) && draft.is_online(one.agent) && fit::is_able(draft, job, one.agent, ready)
     })
 }
 
 /// The next worker by the job's own strategy, or why there is none.
-pub fn next(draft: &mut Draft<'_>, job: &Job) -> Result<Candidate, Refusal> {
+pub fn next(draft: &mut Draft<'_>, job: &Job, ready: Ready) -> Result<Candidate, Refusal> {
     let chosen = match job.selection {
-        Selection::Direct(agent) => return direct(draft, job, agent),
-        Selection::BestReputation => candidates(draft, job).next(),
-        Selection::Cheapest => cheapest(draft, job),
-        Selection::LeastOccupied => {
-            candidates(draft, job).min_by_key(|one| (draft.jobs_in_hand(one.agent), one.agent))
-        }
+        Selection::Direct(agent) => return direct(draft, job, agent, ready),
+        Selection::BestReputation => candidates(draft, job, ready).next(),
+        Selection::Cheapest => cheapest(draft, job, ready),
+        Selection::LeastOccupied => candidates(draft, job, ready)
+            .min_by_key(|one| (draft.jobs_in_hand(one.agent), one.agent)),
         Selection::RoundRobin => {
-            let all = candidates(draft, job).collect();
+            let all = candidates(draft, job, ready).collect();
             round_robin(draft, job, all)
         }
-        Selection::Auction { .. } => offer::lowest(draft, job),
+        Selection::Auction { .. } => offer::lowest(draft, job, ready),
         // Everybody already has a copy; one that comes back is nobody else's.
         Selection::Broadcast => None,
         // The requester chooses, nobody else.
@@ -92,13 +96,18 @@ pub fn next(draft: &mut Draft<'_>, job: &Job) -> Result<Candidate, Refusal> {
 }
 
 /// The lowest listed price; equal prices: who registered first.
-pub fn cheapest(draft: &Draft<'_>, job: &Job) -> Option<Candidate> {
-    let affordable = candidates(draft, job).filter(|one| one.price <= job.purse());
+pub fn cheapest(draft: &Draft<'_>, job: &Job, ready: Ready) -> Option<Candidate> {
+    let affordable = candidates(draft, job, ready).filter(|one| one.price <= job.purse());
     affordable.min_by_key(|one| (one.price, one.agent))
 }
 
 /// The named worker, checked in the order skill, budget, presence.
-fn direct(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<Candidate, Refusal> {
+fn direct(
+    draft: &Draft<'_>,
+    job: &Job,
+    agent: AgentId,
+    ready: Ready,
+) -> Result<Candidate, Refusal> {
     let named = draft.agent(agent).filter(|named| named.active).ok_or(Refusal::NoSuchAgent)?;
     let price = named.skill(&job.skill).ok_or(Refusal::NoSuchSkill)?.price;
     if job.asked_by(agent) {
@@ -107,6 +116,7 @@ fn direct(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<Candidate, Ref
     let chosen = Candidate { agent, price };
     // Who is away for a known time is asked again then, about everything.
     if job.policy.presence_first
+        && ready == Ready::Soon
         && let fit::When::Back(_) = fit::when(draft, job, agent)?
     {
         return Ok(chosen);
@@ -114,9 +124,12 @@ fn direct(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<Candidate, Ref
     if job.budget < price {
         return Err(Refusal::BudgetTooLow { price });
     }
-    fit::when(draft, job, agent)?;
+    let when = fit::when(draft, job, agent)?;
     if job.purse() < price {
         return Err(Refusal::GuestCannotPay);
+    }
+    if ready == Ready::AtOnce && when != fit::When::Now {
+        return Err(Refusal::Offline);
     }
     Ok(chosen)
 }

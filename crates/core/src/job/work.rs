@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::fit::Ready;
 use super::{Cause, Job, Report, State, end, open, respond, select};
 use crate::agent::presence;
 use crate::alias::{Target, claim};
@@ -51,6 +52,10 @@ fn in_hand(job: &Job) -> Result<(), Refusal> {
 pub fn start(draft: &mut Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Answer, Refusal> {
     let mut job = held_by(draft, wanted, by)?;
     in_hand(&job)?;
+    if job.accepted_at.is_none() {
+        respond::take_on(draft, &mut job, None);
+        respond::tell_accepted(draft, &job);
+    }
     job.state = State::Running;
     job.pending = true;
     hand_over_one(&mut job);
@@ -60,7 +65,7 @@ pub fn start(draft: &mut Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Answ
 
 /// The worker's final word.
 pub fn report(draft: &mut Draft<'_>, said: ReportWork) -> Result<Answer, Refusal> {
-    let job = held_by(draft, &said.job, said.by)?;
+    let mut job = held_by(draft, &said.job, said.by)?;
     if job.state.is_final() {
         let same = job.report.as_ref().and_then(|report| report.content) == Some(said.content);
         return match same {
@@ -69,6 +74,8 @@ pub fn report(draft: &mut Draft<'_>, said: ReportWork) -> Result<Answer, Refusal
         };
     }
     in_hand(&job)?;
+    // Who hands something over has taken it on, also without having said so.
+    job.accepted_at = job.accepted_at.or(Some(draft.now));
     let price = job.assignment.map_or(Credits::ZERO, |turn| turn.price);
     let earned = said.cost.max(Credits::ZERO).min(price).min(job.held);
     let paid = if said.ok { earned } else { Credits::ZERO };
@@ -166,7 +173,7 @@ pub fn unreachable(draft: &mut Draft<'_>, id: JobId, epoch: u32) -> Result<Answe
     }
     if may_go_on(draft, &job) {
         if job.policy.next_when_unreachable
-            && let Some(chosen) = respond::next_able(draft, &job)
+            && let Ok(chosen) = select::next(draft, &job, Ready::AtOnce)
         {
             open::assign(draft, &mut job, chosen);
             return Ok(put(draft, job));
@@ -176,7 +183,7 @@ pub fn unreachable(draft: &mut Draft<'_>, id: JobId, epoch: u32) -> Result<Answe
             return Ok(put(draft, job));
         }
     }
-    if job.pending {
+    if job.pending || job.state == State::Running {
         // The requester was told to wait, so the job cannot vanish; nobody is to blame for it.
         let text = Some("no agent could be reached".to_owned());
         return end::fail(draft, job, State::Failed, Cause::NobodyLeft, text);
@@ -198,8 +205,9 @@ pub fn failed_turn(draft: &mut Draft<'_>, mut job: Job, cause: Cause) -> Result<
 
 /// To the next worker, into the queue, or to the end.
 pub fn pass_on(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
+    job.waits_for = None;
     if may_go_on(draft, &job) {
-        if let Ok(chosen) = select::next(draft, &job)
+        if let Ok(chosen) = select::next(draft, &job, Ready::Soon)
             && respond::give(draft, &mut job, chosen).is_ok()
         {
             return Ok(put(draft, job));
@@ -209,7 +217,7 @@ pub fn pass_on(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
             return Ok(put(draft, job));
         }
     }
-    job.assignment = None;
+    job.unassign();
     let text = Some("nobody is left who could do it".to_owned());
     end::fail(draft, job, State::Failed, Cause::NobodyLeft, text)
 }

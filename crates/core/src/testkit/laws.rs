@@ -5,6 +5,7 @@
 
 mod asking;
 mod finding;
+mod terms;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -50,6 +51,7 @@ pub struct Laws {
     welcomed: BTreeSet<OwnerId>,
     ended: BTreeSet<JobId>,
     asking: asking::Asking,
+    terms: terms::Kept,
 }
 
 /// What one job moved, in millionths.
@@ -67,6 +69,7 @@ impl Laws {
             self.entry(entry);
         }
         self.asking.check(changes, world);
+        self.terms.check(&self.jobs, changes, world, now);
         for outcome in &changes.outcomes {
             self.outcome(outcome, changes, world);
         }
@@ -201,7 +204,8 @@ impl Laws {
             assert!(job.declined.starts_with(&old.declined), "a refusal is never forgotten");
             let started =
                 old.state == State::Running || old.assignment.is_some_and(|turn| turn.handed_over);
-            assert!(job.state != State::Cancelled || !started, "called off after it was begun");
+            let may = !started || job.policy.cancel_any_time;
+            assert!(job.state != State::Cancelled || may, "called off after it was begun");
         } else {
             let elsewhere = job.origin == HOME && self.hired_elsewhere.contains(&job.foreign);
             assert!(!elsewhere, "paid for elsewhere");
@@ -253,6 +257,10 @@ impl Laws {
             Some(Cause::NoSuchSkill | Cause::BudgetTooLow | Cause::Policy | Cause::NobodyLeft)
         );
         assert_eq!(counted, !excused && named.payer != Some(owner), "{outcome:?}");
+        let taken = |job: &Arc<Job>| job.accepted_at.is_some();
+        let had_it = taken(named) || self.jobs.get(&job).is_some_and(taken);
+        let own_word = !matches!(outcome.cause, Some(Cause::TimedOut | Cause::WorkerLeft));
+        assert!(had_it || own_word || !counted, "blamed for what it never took on: {outcome:?}");
     }
 
     /// Positions have no gap, and each notice names the one before it.
@@ -309,7 +317,8 @@ impl Laws {
             assert_eq!((by_uuid, by_name), (Some(job.id), Some(job.id)), "found by its names");
             let in_hand =
                 matches!(job.state, State::Assigned | State::Running | State::Deferred { .. });
-            assert_eq!(in_hand, job.assignment.is_some(), "one worker exactly while in hand");
+            let owned = job.assignment.is_some() || job.waits_for.is_some();
+            assert_eq!(in_hand, owned, "one worker exactly while in hand");
             let asked = matches!(job.selection, Selection::Asked { .. }) && !job.asked.is_empty();
             assert!(job.state != State::Open || asked, "an open job was never placed");
             if let Some(turn) = job.assignment {
@@ -333,6 +342,9 @@ impl Laws {
         for agent in self.agents.keys() {
             let hands = live.values().filter(|job| job.worker() == Some(*agent)).map(|job| job.id);
             assert!(world.work_of(*agent).map(|job| job.id).eq(hands));
+            let waits = |job: &Job| job.waits_for.map(|waits| waits.worker);
+            let waits = live.values().filter(|job| waits(job) == Some(*agent)).map(|job| job.id);
+            assert!(world.waiting_for(*agent).map(|job| job.id).eq(waits));
             let asked = live.values().filter(|job| job.asked_by(*agent)).map(|job| job.id);
             assert!(world.asked_by(*agent).map(|job| job.id).eq(asked));
         }

@@ -16,6 +16,7 @@ use crate::agent::Desk;
 use crate::id::{AgentId, JobId, OwnerId};
 use crate::job::{Job, State};
 use crate::ledger::Kind;
+use crate::notice::{News, Notice};
 use crate::owner::Owner;
 use crate::testkit::Scene;
 use crate::testkit::laws::{merit, scan};
@@ -92,6 +93,7 @@ fn remembers_everything(scene: &mut Scene) {
     assert_eq!(rebuilt.next_offline(), scene.world.next_offline());
     assert_eq!(rebuilt.next_push(), scene.world.next_push());
     for agent in scene.world.agents() {
+        assert!(rebuilt.waiting_for(agent.id).eq(scene.world.waiting_for(agent.id)));
         let name = scene.world.name_of(agent.id, agent.home);
         assert_eq!(name, Some(agent.native.as_str()));
         assert_eq!(rebuilt.name_of(agent.id, agent.home), name);
@@ -127,12 +129,14 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
     let walks = prop::collection::vec(steps::step(), WALK);
     let (mut ends, mut kinds, mut passed) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let (mut counted, mut uncounted, mut longest) = (0, 0, 0);
+    let (mut waits, mut told) = (BTreeSet::new(), 0);
     for _ in 0..60 {
         let steps = walks.new_tree(&mut runner).expect("steps can be made").current();
         let mut scene = steps::opening();
         for step in &steps {
             let _ = step.perform(&mut scene);
             passed.extend(scene.world.live_jobs().map(|job| name(job.state)));
+            waits.extend(scene.world.live_jobs().filter_map(|job| waits_for(job)));
         }
         let rows = &scene.store.rows;
         ends.extend(
@@ -140,6 +144,8 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
         );
         longest = longest.max(rows.jobs.values().map(|job| job.epoch).max().unwrap_or(0));
         kinds.extend(rows.entries.iter().map(|entry| entry.kind.as_str()));
+        let accepted = |notice: &&Arc<Notice>| matches!(notice.news, News::Accepted { .. });
+        told += rows.notices.iter().filter(accepted).count();
         counted += rows.outcomes.iter().filter(|outcome| outcome.counted).count();
         uncounted += rows.outcomes.iter().filter(|outcome| !outcome.counted).count();
     }
@@ -151,6 +157,9 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
     assert_eq!(kinds, all.iter().map(|kind| kind.as_str()).collect());
     assert!(counted > 50 && uncounted > 10, "{counted} and {uncounted} outcomes");
     assert!(longest >= 3, "jobs pass through several hands");
+    let all = ["an answer", "a return", "a yes"];
+    assert_eq!(waits, all.into(), "jobs wait for everything there is to wait for");
+    assert!(told >= 5, "only {told} times was the wait worth it");
 }
 
 /// And so are the words said on the way.
@@ -195,6 +204,16 @@ fn random_voices_are_heard_and_refused_in_every_way() {
         "WrongState",
     ] {
         assert!(refused.contains_key(why), "never {why}: {refused:?}");
+    }
+}
+
+/// What a job that is somebody's matter waits for.
+fn waits_for(job: &Job) -> Option<&'static str> {
+    match (job.waits_for, job.state) {
+        (Some(waits), _) if waits.approval => Some("a yes"),
+        (Some(_), _) => Some("a return"),
+        (None, State::Assigned) if job.accepted_at.is_none() => Some("an answer"),
+        _ => None,
     }
 }
 

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::agent::Liveness;
 use crate::agent::key::Holder;
+use crate::agent::presence::Stance;
+use crate::agent::{Liveness, Terms};
 use crate::alias::Digest;
 use crate::command::{
-    Actor, Canceller, Command, Enrol, JobRef, OpenJob, Pay, PushEnd, ReportWork, Timer, Turn,
+    Actor, Approver, Canceller, Command, Enrol, JobRef, OpenJob, Pay, PushEnd, ReportWork,
+    Response, Timer, Turn,
 };
 use crate::id::AgentId;
-use crate::job::{Cause, Job, Policy, Requester, Selection};
+use crate::job::{Cause, Job, Policy, Requester, Selection, State};
 use crate::memory::{Kept, Receipt};
 use crate::money::Credits;
 use crate::owner::Owner;
@@ -28,13 +30,24 @@ const OWNERS: [&str; 4] = ["north", "east", "south", "west"];
 const PAYERS: [&str; 6] = ["north", "east", "south", "west", "nobody", Owner::ISSUANCE_NAME];
 /// Few enough that they meet all the time.
 const AGENTS: u8 = 8;
+/// Mostly there, and away in every way.
+const STANCES: [Stance; 8] = [
+    Stance::Idle,
+    Stance::Idle,
+    Stance::Busy,
+    Stance::Error,
+    Stance::Broken,
+    Stance::Maintenance,
+    Stance::Maintenance,
+    Stance::Offline,
+];
 pub const PRICES: [&str; 5] = ["0", "0.10", "0.20", "0.20", "1.50"];
 pub const AMOUNTS: [&str; 5] = ["0", "0.10", "0.25", "2.00", "40.00"];
 
 /// One random step. The numbers are choices, taken round whatever there is to choose from.
 #[derive(Clone, Debug)]
 pub enum Step {
-    Enrol { who: u8, actor: u8, liveness: u8, skills: u8, price: u8, stray: bool },
+    Enrol { who: u8, actor: u8, liveness: u8, skills: u8, price: u8, terms: u8, stray: bool },
     Remove { who: u8 },
     Beat { who: u8 },
     Poll { who: u8 },
@@ -58,6 +71,9 @@ pub enum Step {
     Remember { scope: u8, done: bool },
     Keys { who: u8, hash: u8, how: u8 },
     Tick { job: u8 },
+    Respond { job: u8, stray: Option<u8>, how: u8, seconds: u16 },
+    Approve { job: u8, by: u8 },
+    Stand { who: u8, stance: u8, seconds: u16 },
     Say(Voice),
     Wait { seconds: u16 },
     Sleep { seconds: u16 },
@@ -89,13 +105,19 @@ pub fn step() -> impl Strategy<Value = Step> {
         3 => (n(), n()).prop_map(|(job, by)| Step::Cancel { job, by }),
         1 => n().prop_map(|job| Step::Requeue { job }),
         1 => n().prop_map(|job| Step::Tick { job }),
+        4 => (n(), rarely(), n(), pause()).prop_map(
+            |(job, stray, how, seconds)| Step::Respond { job, stray, how, seconds }
+        ),
+        2 => (n(), n()).prop_map(|(job, by)| Step::Approve { job, by }),
     ];
     let people = prop_oneof![
-        6 => (n(), n(), n(), n(), n(), seldom()).prop_map(
-            |(who, actor, liveness, skills, price, stray)| {
-                Step::Enrol { who, actor, liveness, skills, price, stray }
+        6 => (n(), n(), n(), n(), n(), n(), seldom()).prop_map(
+            |(who, actor, liveness, skills, price, terms, stray)| {
+                Step::Enrol { who, actor, liveness, skills, price, terms, stray }
             }
         ),
+        4 => (n(), n(), pause())
+            .prop_map(|(who, stance, seconds)| Step::Stand { who, stance, seconds }),
         2 => n().prop_map(|who| Step::Remove { who }),
         1 => n().prop_map(|who| Step::Beat { who }),
         3 => n().prop_map(|who| Step::Poll { who }),
@@ -129,8 +151,10 @@ pub fn opening() -> Scene {
     let rules = Rules { attempts_max, welcome_grant, inbox_messages_max, ..Rules::default() };
     let mut scene = Scene::new(rules);
     for who in 0..6 {
-        let step =
-            Step::Enrol { who, actor: 0, liveness: who, skills: 3, price: who, stray: false };
+        let (actor, skills, stray) = (0, 3, false);
+        // Two of them keep their terms, and one of those wants to be asked.
+        let terms = [0, 0, 0, 0, 9, 6][usize::from(who)];
+        let step = Step::Enrol { who, actor, liveness: who, skills, price: who, terms, stray };
         step.perform(&mut scene).expect("everybody is new");
     }
     for voice in voices::opening() {
@@ -152,6 +176,22 @@ fn job_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
     }
     let all: Vec<&Arc<Job>> = jobs.values().collect();
     (!all.is_empty()).then(|| pick(&all, at).clone())
+}
+
+/// A job somebody has to answer or to agree to, if there is one.
+fn waiting_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
+    let jobs = scene.store.rows.jobs.values();
+    let open = |job: &&Arc<Job>| !job.state.is_final() && job.waits_for.is_some();
+    let open: Vec<&Arc<Job>> = jobs.filter(open).collect();
+    if at < 230 && !open.is_empty() { Some(pick(&open, at).clone()) } else { job_at(scene, at) }
+}
+
+/// A job whose worker has not said yet whether it takes it, if there is one.
+fn unanswered_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
+    let jobs = scene.store.rows.jobs.values();
+    let open = |job: &&Arc<Job>| job.state == State::Assigned && job.accepted_at.is_none();
+    let open: Vec<&Arc<Job>> = jobs.filter(open).collect();
+    if at < 230 && !open.is_empty() { Some(pick(&open, at).clone()) } else { job_at(scene, at) }
 }
 
 /// A job by one of its three names.
@@ -279,13 +319,41 @@ impl Step {
                 }
             }
             Step::Tick { job } => Command::Tick(Timer::Job(job_at(scene, job)?.id)),
+            Step::Respond { job, stray, how, seconds } => {
+                let found = unanswered_at(scene, job)?;
+                let by = stray.map(|who| agent_at(scene, who)).or(found.worker())?;
+                let at = scene.now.plus(Millis::seconds(i64::from(seconds)));
+                let said = match how % 4 {
+                    0 => Response::Accept { ready_at: (how > 127).then_some(at) },
+                    1 => Response::Accept { ready_at: None },
+                    2 => Response::Refuse { cause: Cause::Policy, text: "no".to_owned() },
+                    _ => Response::Defer { until: at },
+                };
+                Command::Respond { job: name_of(&found, job), by, said }
+            }
+            Step::Approve { job, by } => {
+                let found = waiting_at(scene, job)?;
+                let waits = found.waits_for.map(|waits| waits.worker);
+                let who = match by % 8 {
+                    0 => Approver::Agent(agent_at(scene, by / 8)),
+                    1..=3 => Approver::Operator,
+                    _ => Approver::Agent(waits.or(found.worker())?),
+                };
+                Command::Approve { job: name_of(&found, job), by: who, yes: by % 5 != 0 }
+            }
+            Step::Stand { who, stance, seconds } => {
+                let until = scene.now.plus(Millis::seconds(i64::from(seconds)));
+                let until = (stance % 5 != 0).then_some(until);
+                let stance = pick(&STANCES, stance / 5);
+                Command::Stand { agent: agent_at(scene, who), stance, until }
+            }
             Step::Say(ref voice) => voice.command(scene)?,
             Step::Wait { .. } | Step::Sleep { .. } => return None,
         })
     }
 
     fn enrol(&self, scene: &Scene) -> Command {
-        let Step::Enrol { who, actor, liveness, skills, price, stray } = *self else {
+        let Step::Enrol { who, actor, liveness, skills, price, terms, stray } = *self else {
             unreachable!()
         };
         let who = who % AGENTS;
@@ -297,8 +365,16 @@ impl Step {
         let mut order: Enrol = enrolment(&format!("agent-{who}"), owner, &[]);
         order.aliases = vec![(AWAY, format!("alias-{who}"))];
         for (at, name) in SKILLS.iter().enumerate().filter(|(at, _)| skills >> at & 1 == 1) {
-            order.skills.push(skill(name, pick(&PRICES, price.wrapping_add(at as u8))));
+            let mut one = skill(name, pick(&PRICES, price.wrapping_add(at as u8)));
+            one.approval = terms % 8 == 1;
+            one.takes = (terms % 5 == 4).then_some(Millis::seconds(30));
+            order.skills.push(one);
         }
+        order.terms = Terms {
+            at_once: (terms % 3 == 0 && terms > 0).then_some(1 + u32::from(terms % 2)),
+            per_minute: (terms % 7 == 2).then_some(2),
+            answers_itself: terms % 4 == 2,
+        };
         (order.liveness, order.endpoint) = match liveness % 4 {
             0 | 3 => (Liveness::Always, None),
             1 => (Liveness::Reached, Some(format!("https://agent-{who}.example"))),
@@ -368,8 +444,12 @@ impl Step {
             next_when_declined: policy & 2 != 0,
             next_when_failed: policy & 4 != 0,
             queue_unmatched: policy & 8 != 0,
-            ..Policy::default()
+            presence_first: policy & 32 != 0,
+            cancel_any_time: policy & 64 != 0,
         };
+        let wanted = scene.now.plus(Millis::seconds(i64::from(life)));
+        order.promised = (policy & 128 != 0 && life % 3 == 0).then_some(wanted);
+        order.priority = 1 + skill % 9;
         order.lease = Millis::seconds(20 + i64::from(life));
         order.deadline = scene.now.plus(Millis::seconds(i64::from(life) * 10));
         order.callback = (policy & 16 != 0).then(|| "https://callback.example".to_owned());

@@ -9,6 +9,7 @@
 
 pub mod discover;
 mod online;
+pub mod quick;
 pub mod skills;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ use crate::notice::Push;
 use crate::owner::Owner;
 use crate::time::{Millis, Timestamp};
 use online::Online;
+use quick::QuickMap;
 use skills::Skills;
 
 /// Settings that decisions depend on.
@@ -48,6 +50,9 @@ pub struct Rules {
     pub attempts_max: u32,
     /// Agents one owner may have.
     pub agents_per_owner_max: usize,
+    /// Jobs one agent may have asked for that are not finished, and the bytes of their input.
+    pub open_jobs_max: usize,
+    pub open_bytes_max: usize,
     /// How long an agent that answers for itself may think about a job.
     pub answer_window: Millis,
     /// How long somebody may think about agreeing to a job.
@@ -62,6 +67,8 @@ impl Default for Rules {
             inbox_messages_max: 10_000,
             attempts_max: 16,
             agents_per_owner_max: 100_000,
+            open_jobs_max: 10_000,
+            open_bytes_max: 32 << 20,
             answer_window: Millis::seconds(9),
             approval_window: Millis::hours(1),
         }
@@ -73,29 +80,31 @@ impl Default for Rules {
 pub struct World {
     pub rules: Rules,
     pub next: Counters,
-    agents: HashMap<AgentId, Arc<Agent>>,
-    desks: HashMap<AgentId, Arc<Desk>>,
-    mailboxes: HashMap<AgentId, Mailbox>,
-    owners: HashMap<OwnerId, Arc<Owner>>,
+    agents: QuickMap<AgentId, Arc<Agent>>,
+    desks: QuickMap<AgentId, Arc<Desk>>,
+    mailboxes: QuickMap<AgentId, Mailbox>,
+    owners: QuickMap<OwnerId, Arc<Owner>>,
     owner_names: HashMap<String, OwnerId>,
     aliases: HashMap<Protocol, HashMap<String, AgentId>>,
     names: HashMap<(AgentId, Protocol), String>,
     keys: HashMap<KeyHash, Arc<Key>>,
-    agent_keys: HashMap<AgentId, Vec<KeyHash>>,
-    jobs: HashMap<JobId, Arc<Job>>,
-    job_uuids: HashMap<uuid::Uuid, JobId>,
+    agent_keys: QuickMap<AgentId, Vec<KeyHash>>,
+    jobs: QuickMap<JobId, Arc<Job>>,
+    job_uuids: QuickMap<uuid::Uuid, JobId>,
     job_names: HashMap<Protocol, HashMap<String, JobId>>,
     turns: HashMap<String, Arc<Turn>>,
-    pushes: HashMap<NoticeId, Arc<Push>>,
-    memories: HashMap<Digest, Arc<Memory>>,
+    pushes: QuickMap<NoticeId, Arc<Push>>,
+    memories: QuickMap<Digest, Arc<Memory>>,
     memory_order: BTreeMap<AnswerId, Digest>,
-    by_owner: HashMap<OwnerId, BTreeSet<AgentId>>,
-    in_hand: HashMap<AgentId, BTreeSet<JobId>>,
+    by_owner: QuickMap<OwnerId, BTreeSet<AgentId>>,
+    in_hand: QuickMap<AgentId, BTreeSet<JobId>>,
     /// Jobs put off until somebody is back or somebody agrees.
-    put_off: HashMap<AgentId, BTreeSet<JobId>>,
+    put_off: QuickMap<AgentId, BTreeSet<JobId>>,
     /// When those who limit it began their last jobs.
-    begun: HashMap<AgentId, VecDeque<Timestamp>>,
-    asked: HashMap<AgentId, BTreeSet<JobId>>,
+    begun: QuickMap<AgentId, VecDeque<Timestamp>>,
+    asked: QuickMap<AgentId, BTreeSet<JobId>>,
+    /// Bytes of input of those jobs.
+    asked_bytes: QuickMap<AgentId, usize>,
     waiting: BTreeSet<JobId>,
     timers: BTreeSet<(Timestamp, Timer)>,
     pushes_due: BTreeSet<(Timestamp, NoticeId)>,
@@ -104,13 +113,16 @@ pub struct World {
     visitors: Visitors,
 }
 
+/// Visitors of each kind for whom room is kept between batches.
+const VISITORS_KEPT: usize = 8_192;
+
 /// Rows at hand only for the batch being decided.
 #[derive(Clone, Default)]
 struct Visitors {
-    jobs: HashMap<JobId, Arc<Job>>,
-    transfers: HashMap<TransferId, Arc<Transfer>>,
+    jobs: QuickMap<JobId, Arc<Job>>,
+    transfers: QuickMap<TransferId, Arc<Transfer>>,
     /// `None`: looked for and known not to exist.
-    claims: HashMap<Digest, Option<Claim>>,
+    claims: QuickMap<Digest, Option<Claim>>,
 }
 
 impl World {
@@ -119,27 +131,28 @@ impl World {
         let mut world = Self {
             rules,
             next: Counters::default(),
-            agents: HashMap::new(),
-            desks: HashMap::new(),
-            mailboxes: HashMap::new(),
-            owners: HashMap::new(),
+            agents: QuickMap::default(),
+            desks: QuickMap::default(),
+            mailboxes: QuickMap::default(),
+            owners: QuickMap::default(),
             owner_names: HashMap::new(),
             aliases: HashMap::new(),
             names: HashMap::new(),
             keys: HashMap::new(),
-            agent_keys: HashMap::new(),
-            jobs: HashMap::new(),
-            job_uuids: HashMap::new(),
+            agent_keys: QuickMap::default(),
+            jobs: QuickMap::default(),
+            job_uuids: QuickMap::default(),
             job_names: HashMap::new(),
             turns: HashMap::new(),
-            pushes: HashMap::new(),
-            memories: HashMap::new(),
+            pushes: QuickMap::default(),
+            memories: QuickMap::default(),
             memory_order: BTreeMap::new(),
-            by_owner: HashMap::new(),
-            in_hand: HashMap::new(),
-            put_off: HashMap::new(),
-            begun: HashMap::new(),
-            asked: HashMap::new(),
+            by_owner: QuickMap::default(),
+            in_hand: QuickMap::default(),
+            put_off: QuickMap::default(),
+            begun: QuickMap::default(),
+            asked: QuickMap::default(),
+            asked_bytes: QuickMap::default(),
             waiting: BTreeSet::new(),
             timers: BTreeSet::new(),
             pushes_due: BTreeSet::new(),
@@ -322,6 +335,13 @@ impl World {
         self.asked.get(&agent).into_iter().flatten().filter_map(|id| self.jobs.get(id))
     }
 
+    /// Whether an agent may ask for one more job with that many bytes of input.
+    pub fn may_ask(&self, agent: AgentId, bytes: usize) -> bool {
+        let open = self.asked.get(&agent).map_or(0, BTreeSet::len);
+        let held = self.asked_bytes.get(&agent).copied().unwrap_or(0);
+        open < self.rules.open_jobs_max && held + bytes <= self.rules.open_bytes_max
+    }
+
     /// Jobs waiting for a worker, oldest first.
     pub fn queue(&self) -> impl Iterator<Item = &Arc<Job>> {
         self.waiting.iter().filter_map(|id| self.jobs.get(id))
@@ -359,16 +379,24 @@ impl World {
 
     /// Sends the visitors home at the end of a batch.
     pub fn dismiss(&mut self) {
-        if !self.visitors.jobs.is_empty()
-            || !self.visitors.claims.is_empty()
-            || !self.visitors.transfers.is_empty()
-        {
-            self.visitors = Visitors::default();
+        send_home(&mut self.visitors.jobs);
+        send_home(&mut self.visitors.claims);
+        send_home(&mut self.visitors.transfers);
+    }
+
+    /// Makes the changes of one command, which later ones of the same batch will see.
+    pub fn apply(&mut self, changes: &Changes) {
+        self.settle(changes);
+        for claim in &changes.claims {
+            self.visitors.claims.insert(claim.digest, Some(*claim));
+        }
+        for transfer in &changes.transfers {
+            self.visitors.transfers.insert(transfer.id, transfer.clone());
         }
     }
 
-    /// Makes the changes of one command or one batch.
-    pub fn apply(&mut self, changes: &Changes) {
+    /// Makes the changes of a whole batch: what would be a visitor has gone home already.
+    pub fn settle(&mut self, changes: &Changes) {
         if let Some(next) = changes.next {
             self.next = next;
         }
@@ -393,20 +421,17 @@ impl World {
         for job in changes.jobs.values() {
             self.set_job(job.clone());
         }
-        for turn in changes.turns.values() {
-            self.turns.insert(turn.skill.clone(), turn.clone());
+        for (skill, turn) in &changes.turns {
+            match self.turns.get_mut(skill) {
+                Some(known) => *known = turn.clone(),
+                None => drop(self.turns.insert(skill.clone(), turn.clone())),
+            }
         }
         for (id, push) in &changes.pushes {
             self.set_push(*id, push.clone());
         }
         for memory in changes.memories.values() {
             self.set_memory(memory.clone());
-        }
-        for claim in &changes.claims {
-            self.visitors.claims.insert(claim.digest, Some(*claim));
-        }
-        for transfer in &changes.transfers {
-            self.visitors.transfers.insert(transfer.id, transfer.clone());
         }
     }
 
@@ -421,7 +446,10 @@ impl World {
     }
 
     fn set_owner(&mut self, owner: Arc<Owner>) {
-        self.owner_names.entry(owner.name.clone()).or_insert(owner.id);
+        // Balances change all the time, and names never do.
+        if self.owners.get(&owner.id).is_none_or(|known| known.name != owner.name) {
+            self.owner_names.entry(owner.name.clone()).or_insert(owner.id);
+        }
         self.owners.insert(owner.id, owner);
     }
 
@@ -483,7 +511,8 @@ impl World {
         let limit = self.agents.get(&turn.worker).and_then(|agent| agent.terms.per_minute);
         let Some(limit) = limit else { return };
         let begun = self.begun.entry(turn.worker).or_default();
-        begun.push_back(turn.since);
+        // A whole batch comes in the order of its jobs, not of their beginnings.
+        begun.insert(begun.partition_point(|at| *at <= turn.since), turn.since);
         // More than the limit can never matter.
         while begun.len() > limit as usize {
             begun.pop_front();
@@ -494,6 +523,7 @@ impl World {
     fn name(&mut self, job: &Job) {
         if let Requester::Agent(agent) = job.requester {
             self.asked.entry(agent).or_default().insert(job.id);
+            *self.asked_bytes.entry(agent).or_default() += job.input.len();
         }
         self.job_uuids.insert(job.uuid, job.id);
         self.job_names.entry(job.origin).or_default().insert(job.foreign.clone(), job.id);
@@ -502,6 +532,10 @@ impl World {
     fn unname(&mut self, job: &Job) {
         if let Requester::Agent(agent) = job.requester {
             leave(&mut self.asked, agent, job.id);
+            match self.asked.contains_key(&agent) {
+                true => *self.asked_bytes.entry(agent).or_default() -= job.input.len(),
+                false => drop(self.asked_bytes.remove(&agent)),
+            }
         }
         self.job_uuids.remove(&job.uuid);
         if let Some(names) = self.job_names.get_mut(&job.origin) {
@@ -539,8 +573,16 @@ impl World {
     }
 }
 
+/// Room for a large batch is kept for the next one; what a giant one took is given back.
+fn send_home<K, V>(visitors: &mut QuickMap<K, V>) {
+    match visitors.capacity() <= VISITORS_KEPT {
+        true => visitors.clear(),
+        false => *visitors = QuickMap::default(),
+    }
+}
+
 /// Takes a job out of a set, and the set away with its last member.
-fn leave(sets: &mut HashMap<AgentId, BTreeSet<JobId>>, agent: AgentId, job: JobId) {
+fn leave(sets: &mut QuickMap<AgentId, BTreeSet<JobId>>, agent: AgentId, job: JobId) {
     if let Some(set) = sets.get_mut(&agent) {
         set.remove(&job);
         if set.is_empty() {

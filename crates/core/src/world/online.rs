@@ -4,10 +4,11 @@
 //! order, and `sweep` takes those out whose moment has passed.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::World;
+use super::quick::QuickMap;
 use super::skills::Rank;
 use crate::agent::presence::online_until;
 use crate::agent::{Agent, Desk};
@@ -17,10 +18,10 @@ use crate::time::Timestamp;
 /// Who is online until when, and at what rank it is shown.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Online {
-    shown: HashMap<AgentId, (Rank, Timestamp)>,
+    shown: QuickMap<AgentId, (Rank, Timestamp)>,
     ending: BTreeSet<(Timestamp, AgentId)>,
     /// Active agents that are not online, and at what rank they are kept.
-    away: HashMap<AgentId, Rank>,
+    away: QuickMap<AgentId, Rank>,
 }
 
 impl World {

@@ -217,35 +217,36 @@ impl Lane {
             if needs.is_empty() {
                 break;
             }
+            let mut found = false;
             for need in &needs {
-                self.bring(*need)?;
+                found |= self.bring(*need)?;
+            }
+            // Only what came can name something further.
+            if !found {
+                break;
             }
             asked.append(&mut needs);
         }
         Ok(())
     }
 
-    fn bring(&mut self, need: Need) -> Result<(), StoreError> {
-        match need {
-            Need::Claim(digest) => {
-                let claim = match self.store.load(Key::Claim(digest))? {
-                    Some(Row::Claim(claim)) => Some(claim),
-                    _ => None,
-                };
-                self.world.admit_claim(digest, claim);
-            }
-            Need::Job(id) => {
-                if let Some(Row::Job(job)) = self.store.load(Key::Job(id))? {
-                    self.world.admit_job(job);
-                }
-            }
-            Need::Transfer(id) => {
-                if let Some(Row::Transfer(transfer)) = self.store.load(Key::Transfer(id))? {
-                    self.world.admit_transfer(transfer);
-                }
-            }
+    /// Brings in one row, and tells whether it is there.
+    fn bring(&mut self, need: Need) -> Result<bool, StoreError> {
+        let wanted = match need {
+            Need::Claim(digest) => Key::Claim(digest),
+            Need::Job(id) => Key::Job(id),
+            Need::Transfer(id) => Key::Transfer(id),
+        };
+        let found = self.store.load(wanted)?;
+        let is_there = found.is_some();
+        match (need, found) {
+            (_, Some(Row::Claim(claim))) => self.world.admit_claim(claim.digest, Some(claim)),
+            (Need::Claim(digest), _) => self.world.admit_claim(digest, None),
+            (_, Some(Row::Job(job))) => self.world.admit_job(job),
+            (_, Some(Row::Transfer(transfer))) => self.world.admit_transfer(transfer),
+            _ => {}
         }
-        Ok(())
+        Ok(is_there)
     }
 
     /// Commits, publishes and answers. False when the lane must stop.
@@ -294,7 +295,7 @@ impl Lane {
         {
             let mut world = self.inner.world.write();
             note(&mut world, &batch.signs, now);
-            world.apply(&batch.changes);
+            world.settle(&batch.changes);
             world.forget(&batch.forgotten);
             world.dismiss();
             world.sweep(now);

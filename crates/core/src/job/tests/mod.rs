@@ -6,14 +6,21 @@ mod asking;
 mod bidding;
 mod crossing;
 mod ending;
+mod fitting;
 mod naming;
 mod opening;
+mod responding;
 mod selecting;
 mod working;
 
-use super::Policy;
+use super::{Job, Policy, Selection};
+use crate::agent::presence::Stance;
+use crate::agent::{Skill, Terms};
+use crate::command::{Command, Enrol, OpenJob};
 use crate::id::AgentId;
-use crate::testkit::Scene;
+use crate::refusal::Refusal;
+use crate::testkit::{Scene, enrolment, skill};
+use crate::time::{Millis, Timestamp};
 
 /// Goes on to the next worker whatever happens, and waits when there is none.
 const PATIENT: Policy = Policy {
@@ -33,4 +40,40 @@ fn market() -> (Scene, AgentId) {
     let mut scene = Scene::default();
     let client = scene.client("client", "rich", "100.00");
     (scene, client)
+}
+
+/// An agent that always has time, sums for 0.10, and keeps terms.
+fn keeps(scene: &mut Scene, native: &str, terms: Terms) -> AgentId {
+    let order = enrolment(native, "acme", &[("sum", "0.10")]);
+    scene.enrol(Enrol { terms, ..order }).unwrap()
+}
+
+/// The same without terms, but with more to say about its one skill.
+fn sums(scene: &mut Scene, native: &str, more: impl Fn(&mut Skill)) -> AgentId {
+    let mut one = skill("sum", "0.10");
+    more(&mut one);
+    let order = enrolment(native, "acme", &[]);
+    scene.enrol(Enrol { skills: vec![one], ..order }).unwrap()
+}
+
+/// An order of 0.50 for one agent and no other.
+fn order_for(scene: &mut Scene, client: AgentId, worker: AgentId) -> OpenJob {
+    let order = scene.ask(client, "sum", "0.50");
+    OpenJob { selection: Selection::Direct(worker), ..order }
+}
+
+/// Asks one agent and no other.
+fn hire(
+    scene: &mut Scene,
+    client: AgentId,
+    worker: AgentId,
+) -> Result<std::sync::Arc<Job>, Refusal> {
+    let order = order_for(scene, client, worker);
+    scene.try_open(order)
+}
+
+/// The agent says how it is doing, and for how many seconds.
+fn stand(scene: &mut Scene, agent: AgentId, stance: Stance, seconds: Option<i64>) {
+    let until: Option<Timestamp> = seconds.map(|seconds| scene.now.plus(Millis::seconds(seconds)));
+    scene.run(Command::Stand { agent, stance, until }).unwrap();
 }

@@ -19,6 +19,8 @@ pub struct Asking {
     asked: BTreeMap<JobId, Vec<AgentId>>,
     /// Who got it.
     chosen: BTreeMap<JobId, AgentId>,
+    /// Which of them were agreed on and then put off.
+    put_off: BTreeSet<JobId>,
 }
 
 impl Asking {
@@ -61,12 +63,15 @@ impl Asking {
         assert!(out || job.assignment.is_some() || job.state.is_final(), "who said no is out");
         assert!(!job.asked.iter().any(|one| job.asked_by(*one)), "nobody asks itself");
         let agreed = job.assignment.map(|turn| turn.price);
+        self.put_off.extend(job.waits_for.map(|_| job.id));
         match job.state {
             State::Open => {
                 let alone = first.len() == 1 && job.declined.is_empty();
                 assert!(job.held.is_zero() || alone, "a hold without anybody it is for");
             }
             State::Negotiating => assert_eq!(job.held, Credits::ZERO, "nothing is agreed yet"),
+            // Nobody has it yet, but a price is agreed on.
+            State::Deferred { .. } if agreed.is_none() => {}
             State::Assigned | State::Running | State::Deferred { .. } => {
                 assert_eq!(Some(job.held), agreed, "what was agreed is set aside");
             }
@@ -76,7 +81,8 @@ impl Asking {
             let chosen = *self.chosen.entry(job.id).or_insert(turn.worker);
             assert_eq!(chosen, turn.worker, "the requester chooses once");
             // One that was put off goes on at the price it once stood at.
-            let stood = |offer: &Offer| turn.since < offer.valid_until || job.epoch > 1;
+            let later = job.epoch > 1 || self.put_off.contains(&job.id);
+            let stood = |offer: &Offer| turn.since < offer.valid_until || later;
             let offered = |offer: &Offer| {
                 offer.by == turn.worker && offer.price == turn.price && stood(offer)
             };

@@ -3,14 +3,17 @@
 //! The newest are in memory; the rest can be found through an index that is filled in slices when
 //! the lane has nothing else to do, because inserting random keys is what makes writing slow.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
+use parking_lot::RwLock;
 use rialto_core::alias::{Claim, Digest};
 use rialto_core::id::ClaimId;
+use rialto_core::world::quick::QuickMap;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 
-use super::row::{checksum, encode, key, odd, read as read_row};
+use super::filter::Filter;
+use super::row::{Page, key, odd, read as read_row, text};
 use super::trouble;
 use crate::store::StoreError;
 
@@ -18,14 +21,19 @@ use crate::store::StoreError;
 pub const SLICE: usize = 512;
 /// Above this many in memory, about 20 MB, the lane moves some with every commit.
 const TAIL_MAX: usize = 200_000;
+/// How many of the index are read at a time for the sieve.
+const SIEVED: u32 = 1_024;
 /// Where the index is said to be complete up to a claim.
 pub const INDEXED: &str = "claims_indexed";
 
 /// Claims that are not in the index yet.
 #[derive(Default)]
 pub struct Tail {
-    newest: HashMap<Digest, Claim>,
+    newest: QuickMap<Digest, Claim>,
     order: VecDeque<(ClaimId, Digest)>,
+    sieve: Filter,
+    /// Whether the sieve has all of the index, and not only what came in lately.
+    sieved: bool,
 }
 
 impl Tail {
@@ -36,7 +44,8 @@ impl Tail {
             .prepare("SELECT id, digest, target, crc FROM claims WHERE id > ?1 ORDER BY id")
             .map_err(trouble)?;
         let mut rows = statement.query([key(indexed.0)]).map_err(trouble)?;
-        let mut tail = Self::default();
+        let sieve = Filter::with_room(usize::try_from(indexed.0).unwrap_or(usize::MAX));
+        let mut tail = Self { sieve, ..Self::default() };
         while let Some(row) = rows.next().map_err(trouble)? {
             tail.keep(&[read(row)?]);
         }
@@ -56,6 +65,17 @@ impl Tail {
         self.newest.get(&digest).copied()
     }
 
+    /// Whether the index may have a claim of that digest.
+    pub fn may_be_indexed(&self, digest: Digest) -> bool {
+        !self.sieved || self.sieve.may_have(digest)
+    }
+
+    /// Whether the index has been read into the sieve.
+    #[cfg(test)]
+    pub fn is_sieved(&self) -> bool {
+        self.sieved
+    }
+
     /// The oldest ones, if there are enough of them to be worth moving.
     pub fn slice(&self) -> Vec<(ClaimId, Digest)> {
         let enough = if self.order.len() >= SLICE { SLICE } else { 0 };
@@ -71,12 +91,37 @@ impl Tail {
     /// Lets the oldest ones go, once the index has them.
     pub fn release(&mut self, count: usize) {
         for (id, digest) in self.order.drain(..count) {
+            self.sieve.add(digest);
             // A later claim of the same id may have taken its place.
             if self.newest.get(&digest).is_some_and(|newest| newest.id == id) {
                 self.newest.remove(&digest);
             }
         }
     }
+}
+
+/// Reads a part of the index into the sieve, and tells where the next one begins. What is indexed
+/// meanwhile is added by whoever indexes it, so that it does not matter which parts have it.
+pub fn sieve(
+    db: &Connection,
+    tail: &RwLock<Tail>,
+    after: Option<Digest>,
+) -> Result<Option<Digest>, StoreError> {
+    let sql = "SELECT digest FROM claim_index WHERE digest > ?1 ORDER BY digest LIMIT ?2";
+    let mut statement = db.prepare_cached(sql).map_err(trouble)?;
+    // Everything sorts after no bytes at all.
+    let from = after.as_ref().map_or(&[][..], |digest| &digest.0);
+    let mut rows = statement.query(params![from, SIEVED]).map_err(trouble)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().map_err(trouble)? {
+        found.push(Digest(row.get(0).map_err(trouble)?));
+    }
+    let mut tail = tail.write();
+    for digest in &found {
+        tail.sieve.add(*digest);
+    }
+    tail.sieved = found.len() < SIEVED as usize;
+    Ok(found.last().copied().filter(|_| !tail.sieved))
 }
 
 /// Writes new claims at the end of the table.
@@ -87,10 +132,11 @@ pub fn append(db: &Connection, claims: &[Claim]) -> Result<(), StoreError> {
     let mut insert = db
         .prepare_cached("INSERT INTO claims (id, digest, target, crc) VALUES (?1, ?2, ?3, ?4)")
         .map_err(trouble)?;
+    let mut page = Page::default();
     for claim in claims {
-        let target = serde_json::to_string(&claim.target).map_err(odd)?;
-        let (id, crc) = (key(claim.id.0), guard(claim.id, claim.digest, &target));
-        insert.execute(params![id, claim.digest.0, target, crc]).map_err(trouble)?;
+        let target = page.text(&claim.target)?;
+        let (id, crc) = (key(claim.id.0), guard(claim.id, claim.digest, target));
+        insert.execute(params![id, claim.digest.0, text(target), crc]).map_err(trouble)?;
     }
     Ok(())
 }
@@ -106,7 +152,8 @@ pub fn index(db: &Connection, slice: &[(ClaimId, Digest)]) -> Result<(), StoreEr
     for (id, digest) in sorted {
         insert.execute(params![digest.0, key(id.0)]).map_err(trouble)?;
     }
-    let (body, crc) = encode(ValueRef::Text(INDEXED.as_bytes()), last)?;
+    let mut page = Page::default();
+    let (body, crc) = page.encode(ValueRef::Text(INDEXED.as_bytes()), last)?;
     let sql = "INSERT OR REPLACE INTO state (name, body, crc) VALUES (?1, ?2, ?3)";
     let mut insert = db.prepare_cached(sql).map_err(trouble)?;
     insert.execute(params![INDEXED, body, crc]).map_err(trouble)?;
@@ -147,15 +194,19 @@ pub fn read(row: &rusqlite::Row<'_>) -> Result<Claim, StoreError> {
     let target = row.get_ref(2).map_err(trouble)?.as_str().map_err(|_| wrong("is no text"))?;
     let (id, digest) = (ClaimId(id.unsigned_abs()), Digest(digest));
     let crc = row.get_ref(3).map_err(trouble)?.as_i64();
-    if crc.ok() != Some(i64::from(guard(id, digest, target))) {
+    if crc.ok() != Some(i64::from(guard(id, digest, target.as_bytes()))) {
         return Err(wrong("fails its checksum"));
     }
     let target = serde_json::from_str(target).map_err(|_| wrong("makes no sense"))?;
     Ok(Claim { id, digest, target })
 }
 
-fn guard(id: ClaimId, digest: Digest, target: &str) -> u32 {
-    checksum(ValueRef::Integer(key(id.0)), &[&digest.0, target.as_bytes()].concat())
+fn guard(id: ClaimId, digest: Digest, target: &[u8]) -> u32 {
+    let mut hash = crc32fast::Hasher::new();
+    hash.update(&key(id.0).to_be_bytes());
+    hash.update(&digest.0);
+    hash.update(target);
+    hash.finalize()
 }
 
 #[cfg(test)]

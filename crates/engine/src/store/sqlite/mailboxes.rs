@@ -15,7 +15,7 @@ use rialto_core::notice::News;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 
-use super::row::{encode, key, read as read_row};
+use super::row::{Page, key, read as read_row};
 use super::{notices, trouble};
 use crate::store::StoreError;
 
@@ -70,7 +70,8 @@ pub fn catch_up(db: &Connection, behind: &Behind, batch: &Changes) -> Result<(),
     put(db, older.map(|(_, one)| one))?;
     put(db, batch.mailboxes.values())?;
     let newest = batch.notices.last().map_or(behind.newest, |notice| notice.id);
-    let (body, crc) = encode(ValueRef::Text(WRITTEN.as_bytes()), &newest)?;
+    let mut page = Page::default();
+    let (body, crc) = page.encode(ValueRef::Text(WRITTEN.as_bytes()), &newest)?;
     let sql = "INSERT OR REPLACE INTO state (name, body, crc) VALUES (?1, ?2, ?3)";
     let mut statement = db.prepare_cached(sql).map_err(trouble)?;
     statement.execute(params![WRITTEN, body, crc]).map_err(trouble)?;
@@ -87,9 +88,10 @@ fn put<'m>(
     }
     let sql = "INSERT OR REPLACE INTO mailboxes (id, body, crc) VALUES (?1, ?2, ?3)";
     let mut statement = db.prepare_cached(sql).map_err(trouble)?;
+    let mut page = Page::default();
     for mailbox in mailboxes {
         let id = key(mailbox.agent.0);
-        let (body, crc) = encode(ValueRef::Integer(id), mailbox)?;
+        let (body, crc) = page.encode(ValueRef::Integer(id), mailbox)?;
         statement.execute(params![id, body, crc]).map_err(trouble)?;
     }
     Ok(())

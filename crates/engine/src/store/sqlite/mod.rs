@@ -5,11 +5,13 @@
 
 mod checkpoint;
 pub(crate) mod claims;
+mod filter;
 pub(crate) mod mailboxes;
 pub(crate) mod notices;
 pub(crate) mod recall;
 pub(crate) mod row;
 pub(crate) mod schema;
+mod sieve;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -28,6 +30,7 @@ use super::{Key, Page, Reader, Row, Store, StoreError};
 use checkpoint::{Checkpointer, Gate, Limits};
 use claims::Tail;
 use mailboxes::Behind;
+use sieve::Sieving;
 
 /// The database inside the data directory.
 pub const FILE: &str = "rialto.db";
@@ -58,6 +61,8 @@ fn broken(error: std::io::Error) -> StoreError {
 
 /// Rows in one file.
 pub struct SqliteStore {
+    // First, so that its connection is closed before the one that writes.
+    _sieving: Sieving,
     db: Connection,
     path: PathBuf,
     tail: Arc<RwLock<Tail>>,
@@ -85,7 +90,8 @@ impl SqliteStore {
         let tail = Arc::new(RwLock::new(Tail::load(&db)?));
         let checkpointer = Checkpointer::start(&path, &mut db, limits)?;
         let behind = Behind::default();
-        Ok(Self { db, path, tail, behind, checkpointer, _lock: lock })
+        let sieving = Sieving::start(reading(&path)?, tail.clone(), checkpointer.gate())?;
+        Ok(Self { _sieving: sieving, db, path, tail, behind, checkpointer, _lock: lock })
     }
 
     /// Runs a statement that is always the same, and parsed only once.
@@ -134,6 +140,14 @@ fn durable(db: &Connection, limits: Limits) -> Result<(), StoreError> {
         return Err(StoreError::Broken(format!("synchronous is {level}, not full")));
     }
     Ok(())
+}
+
+/// A connection that only reads.
+fn reading(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags).map_err(trouble)?;
+    db.busy_timeout(BUSY).map_err(trouble)?;
+    Ok(db)
 }
 
 /// The names of new files are data too: without this a power cut can lose the whole directory.
@@ -212,9 +226,7 @@ impl Store for SqliteStore {
     }
 
     fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = Connection::open_with_flags(&self.path, flags).map_err(trouble)?;
-        db.busy_timeout(BUSY).map_err(trouble)?;
+        let db = reading(&self.path)?;
         db.set_prepared_statement_cache_capacity(32);
         Ok(Box::new(SqliteReader { db, tail: self.tail.clone(), gate: self.checkpointer.gate() }))
     }

@@ -77,10 +77,12 @@ pub fn counters(db: &Connection) -> Result<Option<Counters>, StoreError> {
 pub fn load(db: &Connection, tail: &RwLock<Tail>, wanted: Key) -> Result<Option<Row>, StoreError> {
     Ok(match wanted {
         Key::Claim(digest) => {
-            let newest = tail.read().get(digest);
+            let tail = tail.read();
+            let (newest, indexed) = (tail.get(digest), tail.may_be_indexed(digest));
+            drop(tail);
             match newest {
-                Some(claim) => Some(claim),
-                None => claims::indexed(db, digest)?,
+                None if indexed => claims::indexed(db, digest)?,
+                newest => newest,
             }
             .map(Row::Claim)
         }

@@ -1,6 +1,6 @@
 //! Rows as text: JSON with a checksum, written by serde and checked when read.
 
-use rusqlite::types::ValueRef;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -8,11 +8,34 @@ use serde::de::DeserializeOwned;
 use super::trouble;
 use crate::store::StoreError;
 
-/// A row's text and checksum.
-pub fn encode<T: Serialize>(key: ValueRef<'_>, row: &T) -> Result<(String, u32), StoreError> {
-    let body = serde_json::to_string(row).map_err(|error| StoreError::Broken(error.to_string()))?;
-    let crc = checksum(key, body.as_bytes());
-    Ok((body, crc))
+/// Where rows are written one after the other, in the same place.
+#[derive(Default)]
+pub struct Page(Vec<u8>);
+
+impl Page {
+    /// A row's text and checksum.
+    pub fn encode<T: Serialize>(
+        &mut self,
+        key: ValueRef<'_>,
+        row: &T,
+    ) -> Result<(ToSqlOutput<'_>, u32), StoreError> {
+        let body = self.text(row)?;
+        let crc = checksum(key, body);
+        Ok((text(body), crc))
+    }
+
+    /// A row's text alone.
+    pub fn text<T: Serialize>(&mut self, row: &T) -> Result<&[u8], StoreError> {
+        self.0.clear();
+        serde_json::to_writer(&mut self.0, row)
+            .map_err(|error| StoreError::Broken(error.to_string()))?;
+        Ok(&self.0)
+    }
+}
+
+/// What serde wrote, as the text it is.
+pub fn text(bytes: &[u8]) -> ToSqlOutput<'_> {
+    ToSqlOutput::Borrowed(ValueRef::Text(bytes))
 }
 
 /// The key counts too: a row that stands in the wrong place is not what was written.

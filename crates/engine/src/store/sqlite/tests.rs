@@ -196,6 +196,45 @@ fn a_claim_that_was_lost_does_not_look_unused() {
 }
 
 #[test]
+fn the_sieve_denies_only_what_was_never_claimed_also_after_a_restart() {
+    let dir = dir();
+    let claim = |id: u64| {
+        let digest = Digest::of(&[&id.to_be_bytes()]);
+        Claim { id: ClaimId(id), digest, target: Target::Job(JobId(id)) }
+    };
+    let some = |ids: std::ops::Range<u64>| Changes {
+        claims: ids.map(claim).collect(),
+        next: Some(Counters::default()),
+        ..Changes::default()
+    };
+    let all_there = |store: &mut SqliteStore, ids: std::ops::Range<u64>| {
+        ids.map(claim).all(|claim| {
+            let found = store.load(Key::Claim(claim.digest)).unwrap();
+            matches!(found, Some(Row::Claim(found)) if found == claim)
+        })
+    };
+    let mut store = SqliteStore::open(dir.path()).unwrap();
+    // More than is read in one go, and a rest that is not indexed yet.
+    store.commit(&some(1..3_000), &[]).unwrap();
+    while store.tend().unwrap() {}
+    assert!(all_there(&mut store, 1..3_000));
+    drop(store);
+    let mut store = SqliteStore::open(dir.path()).unwrap();
+    assert!(all_there(&mut store, 1..3_000), "whether or not the sieve is ready");
+    // Indexed while the index is being read.
+    store.commit(&some(3_000..6_000), &[]).unwrap();
+    while store.tend().unwrap() {}
+    while !store.tail.read().is_sieved() {
+        std::thread::yield_now();
+    }
+    assert!(all_there(&mut store, 1..6_000));
+    let absent = (6_000..16_000).map(|id| claim(id).digest);
+    let tail = store.tail.read();
+    let suspected = absent.filter(|digest| tail.may_be_indexed(*digest)).count();
+    assert!(suspected < 100, "{suspected} of 10,000 would be looked up in vain");
+}
+
+#[test]
 fn the_database_itself_refuses_a_negative_balance() {
     let dir = dir();
     let mut store = SqliteStore::open(dir.path()).unwrap();

@@ -6,7 +6,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 use serde::Serialize;
 
-use super::row::{encode, key};
+use super::row::{Page, key};
 use super::{notices, trouble};
 use crate::store::StoreError;
 
@@ -49,7 +49,8 @@ pub fn batch(db: &Connection, batch: &Changes, forgotten: &[AnswerId]) -> Result
     entries(db, batch)?;
     turns(db, batch)?;
     if let Some(next) = &batch.next {
-        let (body, crc) = encode(ValueRef::Text(COUNTERS.as_bytes()), next)?;
+        let mut page = Page::default();
+        let (body, crc) = page.encode(ValueRef::Text(COUNTERS.as_bytes()), next)?;
         let sql = "INSERT OR REPLACE INTO state (name, body, crc) VALUES (?1, ?2, ?3)";
         let mut statement = db.prepare_cached(sql).map_err(trouble)?;
         statement.execute(params![COUNTERS, body, crc]).map_err(trouble)?;
@@ -74,8 +75,9 @@ fn put<T: Serialize>(
     };
     let sql = format!("{verb} INTO {table} (id, body, crc) VALUES (?1, ?2, ?3)");
     let mut statement = db.prepare_cached(&sql).map_err(trouble)?;
+    let mut page = Page::default();
     for (id, row) in rows {
-        let (body, crc) = encode(ValueRef::Integer(key(id)), &row)?;
+        let (body, crc) = page.encode(ValueRef::Integer(key(id)), &row)?;
         statement.execute(params![key(id), body, crc]).map_err(trouble)?;
     }
     Ok(())
@@ -102,9 +104,10 @@ fn owners(db: &Connection, batch: &Changes) -> Result<(), StoreError> {
     let sql = "INSERT OR REPLACE INTO owners (id, body, crc, available, held)
                VALUES (?1, ?2, ?3, ?4, ?5)";
     let mut statement = db.prepare_cached(sql).map_err(trouble)?;
+    let mut page = Page::default();
     for owner in batch.owners.values() {
         let id = key(owner.id.0);
-        let (body, crc) = encode(ValueRef::Integer(id), owner)?;
+        let (body, crc) = page.encode(ValueRef::Integer(id), owner)?;
         let (available, held) = (owner.available.micros(), owner.held.micros());
         statement.execute(params![id, body, crc, available, held]).map_err(trouble)?;
     }
@@ -119,9 +122,10 @@ fn entries(db: &Connection, batch: &Changes) -> Result<(), StoreError> {
     let sql = "INSERT INTO entries (id, body, crc, kind, payer, payee, amount)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     let mut statement = db.prepare_cached(sql).map_err(trouble)?;
+    let mut page = Page::default();
     for entry in &batch.entries {
         let id = key(entry.id.0);
-        let (body, crc) = encode(ValueRef::Integer(id), entry)?;
+        let (body, crc) = page.encode(ValueRef::Integer(id), entry)?;
         let (payer, payee) = (key(entry.from.owner.0), key(entry.to.owner.0));
         let (kind, amount) = (entry.kind.as_str(), entry.amount.micros());
         let row = params![id, body, crc, kind, payer, payee, amount];
@@ -136,8 +140,9 @@ fn turns(db: &Connection, batch: &Changes) -> Result<(), StoreError> {
     }
     let sql = "INSERT OR REPLACE INTO turns (skill, body, crc) VALUES (?1, ?2, ?3)";
     let mut statement = db.prepare_cached(sql).map_err(trouble)?;
+    let mut page = Page::default();
     for turn in batch.turns.values() {
-        let (body, crc) = encode(ValueRef::Text(turn.skill.as_bytes()), turn)?;
+        let (body, crc) = page.encode(ValueRef::Text(turn.skill.as_bytes()), turn)?;
         statement.execute(params![turn.skill, body, crc]).map_err(trouble)?;
     }
     Ok(())

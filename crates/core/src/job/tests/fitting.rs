@@ -1,0 +1,484 @@
+use super::{PATIENT, hire, keeps, market, order_for, stand, sums};
+use crate::agent::presence::Stance;
+use crate::agent::{Liveness, Terms};
+use crate::command::{Command, Enrol, OpenJob};
+use crate::id::AgentId;
+use crate::job::{Cause, Policy, Requester, Selection, State};
+use crate::money::Credits;
+use crate::notice::News;
+use crate::refusal::Refusal;
+use crate::testkit::voices::refusal;
+use crate::testkit::{Scene, credits, enrolment, jobs_in};
+use crate::time::Millis;
+use proptest::prelude::*;
+
+const ONE_AT_ONCE: Terms = Terms { at_once: Some(1), per_minute: None, answers_itself: false };
+const TWO_A_MINUTE: Terms = Terms { at_once: None, per_minute: Some(2), answers_itself: false };
+const PRESENCE_FIRST: Policy = Policy { presence_first: true, ..NO_POLICY };
+const NO_POLICY: Policy = Policy {
+    next_when_unreachable: false,
+    next_when_declined: false,
+    next_when_failed: false,
+    queue_unmatched: false,
+    presence_first: false,
+    cancel_any_time: false,
+};
+
+/// Every strategy that picks a worker at once.
+const STRATEGIES: [Selection; 4] = [
+    Selection::BestReputation,
+    Selection::RoundRobin,
+    Selection::Cheapest,
+    Selection::LeastOccupied,
+];
+
+fn seconds(n: i64) -> Millis {
+    Millis::seconds(n)
+}
+
+#[test]
+fn an_agent_has_exactly_as_much_in_hand_as_it_takes() {
+    let (mut scene, client) = market();
+    let ada = keeps(&mut scene, "ada", Terms { at_once: Some(5), ..Terms::default() });
+    let jobs: Vec<_> = (0..5).map(|_| hire(&mut scene, client, ada).unwrap().id).collect();
+    assert_eq!(hire(&mut scene, client, ada).unwrap_err(), Refusal::AtCapacity);
+    assert_eq!(scene.world.jobs_in_hand(ada), 5);
+    scene.succeed(jobs[3], "0.10");
+    assert_eq!(hire(&mut scene, client, ada).unwrap().worker(), Some(ada));
+    assert_eq!(hire(&mut scene, client, ada).unwrap_err(), Refusal::AtCapacity);
+    let by = ada;
+    let until = scene.now.plus(seconds(60));
+    let put_off = Command::Defer { job: crate::command::JobRef::Id(jobs[0]), by, until };
+    scene.run(put_off).unwrap();
+    let full = hire(&mut scene, client, ada).unwrap_err();
+    assert_eq!(full, Refusal::AtCapacity, "what its worker put off is still in its hands");
+}
+
+#[test]
+fn limits_count_whichever_strategy_chooses() {
+    for selection in STRATEGIES {
+        for terms in [ONE_AT_ONCE, Terms { per_minute: Some(1), ..Terms::default() }] {
+            let (mut scene, client) = market();
+            let ada = keeps(&mut scene, "ada", terms);
+            let bob = keeps(&mut scene, "bob", terms);
+            let mut given = Vec::new();
+            for _ in 0..2 {
+                let order = scene.ask(client, "sum", "0.50");
+                given.extend(scene.open(OpenJob { selection, ..order }).worker());
+            }
+            given.sort();
+            assert_eq!(given, [ada, bob], "{selection:?}");
+            let order = OpenJob { selection, ..scene.ask(client, "sum", "0.50") };
+            assert_eq!(scene.try_open(order).unwrap_err(), Refusal::Offline, "{selection:?}");
+            let order = scene.ask(client, "sum", "0.50");
+            let order = OpenJob { selection: Selection::Broadcast, ..order };
+            assert_eq!(scene.try_open(order).unwrap_err(), Refusal::Offline);
+        }
+    }
+}
+
+#[test]
+fn a_broadcast_goes_to_those_with_room() {
+    let (mut scene, client) = market();
+    let ada = keeps(&mut scene, "ada", ONE_AT_ONCE);
+    let bob = scene.worker("bob", "acme", &[("sum", "0.20")]);
+    hire(&mut scene, client, ada).unwrap();
+    let order = scene.ask(client, "sum", "0.50");
+    let order = OpenJob { selection: Selection::Broadcast, ..order };
+    let jobs = jobs_in(scene.run(Command::OpenJob(Box::new(order))).unwrap());
+    assert_eq!(jobs.iter().map(|job| job.worker()).collect::<Vec<_>>(), [Some(bob)]);
+}
+
+#[test]
+fn who_wins_an_auction_must_have_room_for_it() {
+    let (mut scene, client) = market();
+    let ada = keeps(&mut scene, "ada", ONE_AT_ONCE);
+    let bob = scene.worker("bob", "acme", &[("sum", "0.20")]);
+    let closes = scene.now.plus(seconds(10));
+    for worker in [ada, bob] {
+        let order = scene.ask(client, "sum", "0.50");
+        let job = scene.open(OpenJob { selection: Selection::Auction { closes }, ..order }).id;
+        for (by, price) in [(ada, "0.01"), (bob, "0.30")] {
+            let job = crate::command::JobRef::Id(job);
+            let (price, valid_for) = (credits(price), seconds(60));
+            scene.run(Command::Offer { job, by, price, valid_for }).unwrap();
+        }
+        assert_eq!(scene.state(job), State::Negotiating, "for {worker}");
+    }
+    scene.wait(seconds(10));
+    let mut workers: Vec<_> = scene.world.live_jobs().map(|job| job.worker()).collect();
+    workers.sort();
+    assert_eq!(workers, [Some(ada), Some(bob)]);
+}
+
+#[test]
+fn a_minute_slides() {
+    let (mut scene, client) = market();
+    let ada = keeps(&mut scene, "ada", TWO_A_MINUTE);
+    let first = hire(&mut scene, client, ada).unwrap().id;
+    scene.wait(seconds(30));
+    hire(&mut scene, client, ada).unwrap();
+    scene.succeed(first, "0");
+    assert_eq!(hire(&mut scene, client, ada).unwrap_err(), Refusal::TooFast, "also when done");
+    scene.wait(Millis(29_999));
+    assert_eq!(hire(&mut scene, client, ada).unwrap_err(), Refusal::TooFast);
+    scene.wait(Millis(1));
+    hire(&mut scene, client, ada).unwrap();
+    assert_eq!(hire(&mut scene, client, ada).unwrap_err(), Refusal::TooFast);
+    scene.wait(seconds(30));
+    hire(&mut scene, client, ada).unwrap();
+}
+
+#[test]
+fn the_twenty_first_within_a_minute_is_refused() {
+    let (mut scene, client) = market();
+    let ada = keeps(&mut scene, "ada", Terms { per_minute: Some(20), ..Terms::default() });
+    for _ in 0..20 {
+        hire(&mut scene, client, ada).unwrap();
+    }
+    assert_eq!(hire(&mut scene, client, ada).unwrap_err(), Refusal::TooFast);
+}
+
+#[test]
+fn a_world_made_anew_counts_the_same_minute() {
+    let (mut scene, client) = market();
+    let eve = scene.worker("eve", "acme", &[("sum", "0.10")]);
+    let ada = keeps(&mut scene, "ada", Terms { per_minute: Some(1), ..Terms::default() });
+    // The older job is begun later.
+    let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "0.50") };
+    let passed_on = scene.open(order);
+    assert_eq!(passed_on.worker(), Some(eve));
+    hire(&mut scene, client, ada).unwrap();
+    scene.wait(seconds(90));
+    assert_eq!(scene.decline(passed_on.id).worker(), Some(ada));
+    scene.wait(seconds(1));
+    scene.world = scene.store.rebuilt(scene.world.rules);
+    assert_eq!(scene.world.begun_lately(ada, scene.now), 1);
+    assert_eq!(hire(&mut scene, client, ada).unwrap_err(), Refusal::TooFast);
+}
+
+#[test]
+fn what_an_agent_says_of_itself_decides_what_it_is_given() {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    for (stance, answer) in [
+        (Stance::Error, Err(Refusal::Offline)),
+        (Stance::Busy, Ok(State::Assigned)),
+        (Stance::Broken, Err(Refusal::OutOfOrder)),
+        (Stance::Idle, Ok(State::Assigned)),
+        (Stance::Offline, Err(Refusal::Offline)),
+        (Stance::Maintenance, Err(Refusal::Offline)),
+    ] {
+        stand(&mut scene, ada, stance, None);
+        assert_eq!(hire(&mut scene, client, ada).map(|job| job.state), answer, "{stance:?}");
+    }
+    stand(&mut scene, ada, Stance::Maintenance, Some(60));
+    let until = scene.now.plus(seconds(60));
+    let job = hire(&mut scene, client, ada).unwrap();
+    assert_eq!((job.state, job.worker()), (State::Deferred { until }, None));
+    let order = scene.ask(client, "sum", "0.50");
+    let nobody = scene.try_open(order).unwrap_err();
+    assert_eq!(nobody, Refusal::Offline, "the hub chooses nobody who is away");
+}
+
+#[test]
+fn who_was_silent_too_long_is_asked_again_once_it_is_heard() {
+    let (mut scene, client) = market();
+    let order = enrolment("ada", "acme", &[("sum", "0.10")]);
+    let ada = scene.enrol(Enrol { liveness: Liveness::Polls, ..order }).unwrap();
+    stand(&mut scene, ada, Stance::Idle, None);
+    scene.wait(Millis(90_000));
+    assert!(hire(&mut scene, client, ada).is_ok());
+    scene.wait(Millis(1));
+    assert_eq!(hire(&mut scene, client, ada).unwrap_err(), Refusal::Offline);
+    stand(&mut scene, ada, Stance::Busy, None);
+    assert!(hire(&mut scene, client, ada).is_ok());
+}
+
+/// A job for somebody who is away for a minute.
+fn put_off() -> (Scene, AgentId, AgentId, crate::id::JobId) {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    stand(&mut scene, ada, Stance::Maintenance, Some(60));
+    let job = hire(&mut scene, client, ada).unwrap().id;
+    (scene, client, ada, job)
+}
+
+#[test]
+fn what_was_put_off_begins_when_its_worker_is_back_and_the_requester_is_told() {
+    let (mut scene, client, ada, job) = put_off();
+    assert_eq!(scene.purse("rich"), ("99.50".to_owned(), "0.50".to_owned()));
+    assert!(scene.job(job).pending && scene.job(job).accepted_at.is_none());
+    assert_eq!(scene.told(ada), [], "it is told when it is back");
+    scene.wait(seconds(20));
+    stand(&mut scene, ada, Stance::Idle, None);
+    let given = scene.job(job);
+    assert_eq!((given.state, given.worker()), (State::Assigned, Some(ada)));
+    assert_eq!(given.accepted_at, Some(scene.now));
+    assert_eq!(given.waits_for, None);
+    assert_eq!(scene.told(client), [News::Accepted { job }]);
+    assert_eq!(scene.told(ada), [News::Assigned { job, epoch: 1 }]);
+    scene.wait(seconds(60));
+    assert_eq!(scene.job(job).epoch, 1, "the moment it was put off to means nothing any more");
+    scene.succeed(job, "0.10");
+    assert_eq!(scene.purse("rich"), ("99.90".to_owned(), "0.00".to_owned()));
+}
+
+#[test]
+fn who_is_away_for_longer_is_waited_for_once_more() {
+    let (mut scene, client, ada, job) = put_off();
+    scene.wait(seconds(10));
+    stand(&mut scene, ada, Stance::Maintenance, Some(200));
+    let until = scene.now.plus(seconds(200));
+    scene.wait(seconds(50));
+    assert_eq!(scene.state(job), State::Deferred { until });
+    assert_eq!(scene.told(client), []);
+    scene.wait(seconds(149));
+    stand(&mut scene, ada, Stance::Idle, None);
+    assert_eq!(scene.state(job), State::Assigned);
+}
+
+#[test]
+fn who_does_not_come_back_is_not_waited_for() {
+    let (mut scene, client, ada, job) = put_off();
+    scene.wait(seconds(60));
+    let ended = scene.job(job);
+    assert_eq!((ended.state, ended.worker()), (State::Failed, None));
+    assert_eq!(ended.report.as_ref().unwrap().cause, Some(Cause::Offline));
+    assert_eq!(scene.told(client), [News::Ended { job }]);
+    assert_eq!(scene.desk(ada).standing.outcomes, 0, "nobody is to blame");
+    assert_eq!(scene.purse("rich"), ("100.00".to_owned(), "0.00".to_owned()));
+}
+
+#[test]
+fn whoever_comes_back_changed_is_looked_at_anew() {
+    for (price, terms, skill, cause) in [
+        ("0.60", Terms::default(), "sum", Cause::BudgetTooLow),
+        ("0.10", Terms::default(), "dig", Cause::NoSuchSkill),
+        ("0.10", Terms { at_once: Some(0), ..Terms::default() }, "sum", Cause::Offline),
+    ] {
+        let (mut scene, _, ada, job) = put_off();
+        let order = enrolment("ada", "acme", &[(skill, price)]);
+        scene.enrol(Enrol { terms, ..order }).unwrap();
+        stand(&mut scene, ada, Stance::Idle, None);
+        let ended = scene.job(job);
+        assert_eq!(ended.state, State::Failed);
+        assert_eq!(ended.report.as_ref().unwrap().cause, Some(cause));
+        assert_eq!(scene.purse("rich").1, "0.00");
+    }
+    let (mut scene, _, ada, job) = put_off();
+    stand(&mut scene, ada, Stance::Broken, None);
+    scene.wait(seconds(60));
+    assert_eq!(scene.job(job).report.as_ref().unwrap().cause, Some(Cause::NoSuchSkill));
+}
+
+#[test]
+fn the_most_urgent_come_first_and_then_the_oldest() {
+    let (mut scene, client) = market();
+    let ada = keeps(&mut scene, "ada", Terms { at_once: Some(3), ..Terms::default() });
+    stand(&mut scene, ada, Stance::Maintenance, Some(60));
+    let mut jobs = Vec::new();
+    for priority in [5, 1, 9, 5] {
+        let order = OpenJob { priority, ..order_for(&mut scene, client, ada) };
+        jobs.push(scene.open(order).id);
+    }
+    stand(&mut scene, ada, Stance::Idle, None);
+    let told: Vec<_> = scene.told(ada).into_iter().filter_map(|news| news.job()).collect();
+    assert_eq!(told, [jobs[1], jobs[0], jobs[3]]);
+    assert_eq!(scene.state(jobs[2]), State::Failed, "there was no room for it");
+    assert_eq!(scene.purse("rich"), ("98.50".to_owned(), "1.50".to_owned()));
+}
+
+#[test]
+fn nothing_is_given_out_after_its_deadline() {
+    let (mut scene, client, ada, _) = put_off();
+    let deadline = scene.now.plus(seconds(30));
+    let order = OpenJob { deadline, ..order_for(&mut scene, client, ada) };
+    let job = scene.open(order).id;
+    // The hub was down when it was due.
+    scene.sleep(seconds(30));
+    stand(&mut scene, ada, Stance::Idle, None);
+    assert_eq!(scene.state(job), State::Failed);
+    assert_eq!(scene.job(job).report.as_ref().unwrap().cause, Some(Cause::TimedOut));
+    assert_eq!(scene.score(ada), crate::reputation::Score::START);
+}
+
+#[test]
+fn a_deadline_must_leave_the_time_the_work_takes() {
+    let (mut scene, client) = market();
+    let ada = sums(&mut scene, "ada", |skill| skill.takes = Some(Millis(5_000)));
+    for (wanted, answer) in
+        [(4_900, Err(Refusal::DeadlineTooSoon)), (5_000, Ok(())), (5_100, Ok(()))]
+    {
+        let promised = Some(scene.now.plus(Millis(wanted)));
+        let order = OpenJob { promised, ..order_for(&mut scene, client, ada) };
+        assert_eq!(scene.try_open(order).map(|_| ()), answer, "{wanted} as wanted");
+        let deadline = scene.now.plus(Millis(wanted));
+        let order = OpenJob { deadline, ..order_for(&mut scene, client, ada) };
+        assert_eq!(scene.try_open(order).map(|_| ()), answer, "{wanted} as the end");
+    }
+    let bob = scene.worker("bob", "acme", &[("sum", "0.10")]);
+    let promised = Some(scene.now.plus(Millis(-1)));
+    let order = OpenJob { promised, ..order_for(&mut scene, client, bob) };
+    assert_eq!(scene.try_open(order).unwrap_err(), Refusal::DeadlineTooSoon);
+}
+
+#[test]
+fn presence_or_price_is_asked_first_as_the_policy_says() {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.60")]);
+    let ask = |scene: &mut Scene, policy| {
+        let order = OpenJob { policy, ..order_for(scene, client, ada) };
+        scene.try_open(order).map(|job| job.state)
+    };
+    let too_low = Refusal::BudgetTooLow { price: credits("0.60") };
+    for policy in [PRESENCE_FIRST, NO_POLICY] {
+        assert_eq!(ask(&mut scene, policy), Err(too_low.clone()), "it is there");
+    }
+    stand(&mut scene, ada, Stance::Error, None);
+    assert_eq!(ask(&mut scene, PRESENCE_FIRST), Err(Refusal::Offline));
+    assert_eq!(ask(&mut scene, NO_POLICY), Err(too_low.clone()));
+    stand(&mut scene, ada, Stance::Maintenance, Some(60));
+    let until = scene.now.plus(seconds(60));
+    assert_eq!(ask(&mut scene, PRESENCE_FIRST), Ok(State::Deferred { until }));
+    assert_eq!(ask(&mut scene, NO_POLICY), Err(too_low));
+    let full = Terms { at_once: Some(0), ..Terms::default() };
+    scene.enrol(Enrol { terms: full, ..enrolment("ada", "acme", &[("sum", "0.60")]) }).unwrap();
+    stand(&mut scene, ada, Stance::Idle, None);
+    assert_eq!(ask(&mut scene, PRESENCE_FIRST), Err(Refusal::AtCapacity));
+}
+
+#[test]
+fn what_cannot_be_paid_is_not_put_off() {
+    let mut scene = Scene::default();
+    let client = scene.client("client", "poor", "0.40");
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    stand(&mut scene, ada, Stance::Maintenance, Some(60));
+    assert_eq!(hire(&mut scene, client, ada).unwrap_err(), Refusal::TooFewCredits);
+    let order = order_for(&mut scene, client, ada);
+    let requester = Requester::Guest("guest".to_owned());
+    assert_eq!(
+        scene.try_open(OpenJob { requester, ..order }).unwrap_err(),
+        Refusal::GuestCannotPay
+    );
+}
+
+#[test]
+fn a_next_worker_that_cannot_begin_at_once_is_passed_over_for_one_that_can() {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    sums(&mut scene, "bob", |skill| skill.approval = true);
+    let eve = scene.worker("eve", "acme", &[("sum", "0.20")]);
+    let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "0.50") };
+    let job = scene.open(order);
+    assert_eq!(job.worker(), Some(ada));
+    assert_eq!(scene.unreachable(job.id).worker(), Some(eve));
+}
+
+#[test]
+fn the_queue_is_for_those_who_can_begin_at_once() {
+    for selection in [Selection::Cheapest, Selection::Auction { closes: crate::testkit::DAWN }] {
+        let (mut scene, client) = market();
+        let order = OpenJob { selection, policy: PATIENT, ..scene.ask(client, "sum", "0.50") };
+        let job = scene.open(order).id;
+        sums(&mut scene, "bob", |skill| skill.approval = true);
+        assert_eq!(scene.state(job), State::Queued, "nobody agreed to it");
+        let eve = scene.worker("eve", "acme", &[("sum", "0.20")]);
+        assert_eq!(scene.job(job).worker(), Some(eve), "though another is cheaper");
+    }
+}
+
+#[test]
+fn what_one_worker_promised_does_not_bind_the_next() {
+    let (mut scene, client) = market();
+    let takes = |skill: &mut crate::agent::Skill| skill.takes = Some(seconds(5));
+    let ada = sums(&mut scene, "ada", takes);
+    let bob = sums(&mut scene, "bob", takes);
+    let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "0.50") };
+    let job = scene.open(order);
+    assert_eq!(job.worker(), Some(ada));
+    scene.wait(seconds(60));
+    let next = scene.decline(job.id);
+    assert_eq!(next.worker(), Some(bob));
+    assert_eq!(next.promised, Some(scene.now.plus(seconds(5))));
+}
+
+#[test]
+fn the_worker_before_is_never_waited_for() {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let order = OpenJob { policy: PATIENT, ..order_for(&mut scene, client, ada) };
+    let job = scene.open(order).id;
+    stand(&mut scene, ada, Stance::Maintenance, Some(60));
+    assert_eq!(scene.decline(job).state, State::Queued);
+    stand(&mut scene, ada, Stance::Idle, None);
+    assert_eq!(scene.state(job), State::Queued, "it said no");
+}
+
+#[test]
+fn those_who_are_asked_in_words_keep_their_terms_too() {
+    let mut scene = Scene::default();
+    let cid = scene.hello("cid", &[]);
+    scene.grant("cid", "10");
+    let ada = keeps(&mut scene, "ada", ONE_AT_ONCE);
+    let free = enrolment("ada", "acme", &[("sum", "0")]);
+    scene.enrol(Enrol { terms: ONE_AT_ONCE, ..free }).unwrap();
+    let job = scene.request("cid", "r1", ada, None);
+    assert_eq!(scene.job(job).worker(), Some(ada));
+    assert_eq!(scene.try_request("cid", "r2", ada, None).unwrap_err(), Refusal::AtCapacity);
+    let block = Command::Block { agent: ada, whom: cid, blocked: true };
+    scene.run(block).unwrap();
+    assert_eq!(scene.try_request("cid", "r3", ada, None).unwrap_err(), Refusal::Blocked);
+    let order = scene.signed("cid", "x", refusal("r1"));
+    assert!(scene.hear(order).is_err(), "its worker has it");
+}
+
+#[test]
+fn who_is_not_registered_any_more_is_not_asked() {
+    let (mut scene, client) = market();
+    let ada = keeps(&mut scene, "ada", ONE_AT_ONCE);
+    scene.remove(ada);
+    assert_eq!(hire(&mut scene, client, ada).unwrap_err(), Refusal::NoSuchAgent);
+    let stance = Command::Stand { agent: ada, stance: Stance::Idle, until: None };
+    assert_eq!(scene.run(stance).unwrap_err(), Refusal::NoSuchAgent);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// However orders, ends and pauses follow each other, both limits are kept and no credit is lost.
+    #[test]
+    fn limits_are_kept_in_any_sequence(
+        at_once in 1_u32..4,
+        per_minute in 1_u32..6,
+        steps in prop::collection::vec((0_u8..6, 0_i64..40), 1..40),
+    ) {
+        let (mut scene, client) = market();
+        let terms = Terms {
+            at_once: Some(at_once), per_minute: Some(per_minute), answers_itself: false,
+        };
+        let ada = keeps(&mut scene, "ada", terms);
+        let mut begun = Vec::new();
+        for (step, pause) in steps {
+            let (now, in_hand) = (scene.now, scene.world.jobs_in_hand(ada));
+            let lately = begun.iter().filter(|at| now.since(**at) < seconds(60)).count();
+            let oldest = scene.world.work_of(ada).next().map(|job| job.id);
+            match (step, oldest) {
+                (0, Some(job)) => drop(scene.succeed(job, "0.10")),
+                (1, _) => scene.wait(seconds(pause)),
+                _ => {
+                    let expected = match () {
+                        () if lately >= per_minute as usize => Err(Refusal::TooFast),
+                        () if in_hand >= at_once as usize => Err(Refusal::AtCapacity),
+                        () => Ok(Some(ada)),
+                    };
+                    let given = hire(&mut scene, client, ada).map(|job| job.worker());
+                    begun.extend(given.is_ok().then_some(now));
+                    prop_assert_eq!(given, expected);
+                }
+            }
+        }
+        let all: i64 = scene.world.owners().map(|one| (one.available.micros()) + one.held.micros()).sum();
+        prop_assert_eq!(Credits::from_micros(all), Credits::ZERO);
+    }
+}

@@ -1,0 +1,456 @@
+use super::{PATIENT, hire, keeps, market, order_for, stand, sums};
+use crate::agent::Terms;
+use crate::agent::presence::Stance;
+use crate::command::{Approver, Canceller, Command, Enrol, JobRef, OpenJob, Response};
+use crate::id::{AgentId, JobId};
+use crate::job::{Cause, Job, Policy, Selection, State};
+use crate::notice::News;
+use crate::refusal::Refusal;
+use crate::reputation::Score;
+use crate::testkit::{LEASE, Scene, credits, enrolment, job_in, jobs_in, skill};
+use crate::time::{Millis, Timestamp};
+use std::sync::Arc;
+
+const ASKS: Terms = Terms { at_once: None, per_minute: None, answers_itself: true };
+const YES: Response = Response::Accept { ready_at: None };
+
+fn seconds(n: i64) -> Millis {
+    Millis::seconds(n)
+}
+
+fn no() -> Response {
+    Response::Refuse { cause: Cause::Policy, text: "not today".to_owned() }
+}
+
+fn whole() -> (String, String) {
+    ("100.00".to_owned(), "0.00".to_owned())
+}
+
+impl Scene {
+    fn respond(&mut self, job: JobId, by: AgentId, said: Response) -> Result<Arc<Job>, Refusal> {
+        self.run(Command::Respond { job: JobRef::Id(job), by, said }).map(job_in)
+    }
+
+    fn approve(&mut self, job: JobId, by: Approver, yes: bool) -> Result<Arc<Job>, Refusal> {
+        self.run(Command::Approve { job: JobRef::Id(job), by, yes }).map(job_in)
+    }
+
+    fn cancel(&mut self, job: JobId, by: AgentId) -> Result<Arc<Job>, Refusal> {
+        let by = Canceller::Agent(by);
+        self.run(Command::Cancel { job: JobRef::Id(job), by }).map(job_in)
+    }
+
+    fn cause(&self, job: JobId) -> Option<Cause> {
+        self.job(job).report.as_ref().and_then(|report| report.cause)
+    }
+
+    /// Whether the only judgement so far says it was on time.
+    fn on_time(&self) -> bool {
+        let [outcome] = &self.store.rows.outcomes[..] else { panic!("one outcome") };
+        outcome.on_time
+    }
+}
+
+/// A job somebody has to agree to.
+fn needs_a_yes() -> (Scene, AgentId, AgentId, JobId) {
+    let (mut scene, client) = market();
+    let ada = sums(&mut scene, "ada", |skill| skill.approval = true);
+    let job = hire(&mut scene, client, ada).unwrap().id;
+    (scene, client, ada, job)
+}
+
+#[test]
+fn a_job_that_needs_a_yes_waits_for_it_with_its_money_set_aside() {
+    let (scene, _, ada, job) = needs_a_yes();
+    let until = scene.now.plus(Millis::hours(1));
+    let waiting = scene.job(job);
+    assert_eq!((waiting.state, waiting.worker()), (State::Deferred { until }, None));
+    assert!(waiting.waits_for.is_some_and(|waits| waits.worker == ada && waits.approval));
+    assert_eq!(scene.purse("rich"), ("99.50".to_owned(), "0.50".to_owned()));
+    assert_eq!(scene.told(ada), [], "there is no work for it yet");
+}
+
+#[test]
+fn the_agent_or_the_operator_may_agree_once() {
+    for operator in [false, true] {
+        let (mut scene, client, ada, job) = needs_a_yes();
+        let by = if operator { Approver::Operator } else { Approver::Agent(ada) };
+        for stranger in [client, scene.worker("eve", "evil", &[])] {
+            let refused = scene.approve(job, Approver::Agent(stranger), true);
+            assert_eq!(refused.unwrap_err(), Refusal::NotYours);
+        }
+        let unknown = scene.approve(JobId(999), by, true).unwrap_err();
+        assert_eq!(unknown, Refusal::NotYours, "a stranger learns nothing");
+        let given = scene.approve(job, by, true).unwrap();
+        assert_eq!((given.state, given.worker()), (State::Assigned, Some(ada)));
+        assert_eq!(scene.told(client), [News::Accepted { job }]);
+        assert_eq!(scene.told(ada), [News::Assigned { job, epoch: 1 }]);
+        let twice = scene.approve(job, by, true).unwrap_err();
+        assert_eq!(twice, Refusal::WrongState { is: State::Assigned });
+        scene.succeed(job, "0.10");
+        let late = scene.approve(job, by, false).unwrap_err();
+        assert_eq!(late, Refusal::WrongState { is: State::Completed });
+        assert_eq!(scene.purse("rich"), ("99.90".to_owned(), "0.00".to_owned()));
+    }
+}
+
+#[test]
+fn a_no_and_an_hour_of_silence_end_it_without_blame() {
+    for silence in [false, true] {
+        let (mut scene, client, ada, job) = needs_a_yes();
+        if silence {
+            scene.wait(Millis(3_599_999));
+            assert!(!scene.state(job).is_final());
+            scene.wait(Millis(1));
+        } else {
+            scene.approve(job, Approver::Agent(ada), false).unwrap();
+        }
+        assert_eq!((scene.state(job), scene.cause(job)), (State::Failed, Some(Cause::Policy)));
+        assert_eq!(scene.told(client), [News::Ended { job }]);
+        assert_eq!((scene.purse("rich"), scene.score(ada)), (whole(), Score::START));
+        let late = scene.approve(job, Approver::Agent(ada), true).unwrap_err();
+        assert_eq!(late, Refusal::WrongState { is: State::Failed });
+    }
+}
+
+#[test]
+fn an_agent_that_comes_back_still_needs_the_yes() {
+    let (mut scene, _, ada, job) = needs_a_yes();
+    let before = scene.state(job);
+    stand(&mut scene, ada, Stance::Error, None);
+    stand(&mut scene, ada, Stance::Idle, None);
+    assert_eq!(scene.state(job), before);
+    scene.approve(job, Approver::Operator, true).unwrap();
+    assert_eq!(scene.state(job), State::Assigned);
+}
+
+#[test]
+fn a_yes_holds_when_the_agent_is_away_at_that_moment() {
+    let (mut scene, client, ada, job) = needs_a_yes();
+    stand(&mut scene, ada, Stance::Maintenance, Some(60));
+    let until = scene.now.plus(seconds(60));
+    let put_off = scene.approve(job, Approver::Operator, true).unwrap();
+    assert_eq!(put_off.state, State::Deferred { until });
+    let twice = scene.approve(job, Approver::Operator, true).unwrap_err();
+    assert_eq!(twice, Refusal::WrongState { is: State::Deferred { until } });
+    assert_eq!(scene.told(client), []);
+    stand(&mut scene, ada, Stance::Idle, None);
+    assert_eq!(scene.state(job), State::Assigned, "nobody is asked twice");
+    assert_eq!(scene.told(client), [News::Accepted { job }]);
+}
+
+#[test]
+fn a_yes_for_an_agent_that_is_full_ends_it() {
+    let (mut scene, client) = market();
+    let mut one = skill("sum", "0.10");
+    one.approval = true;
+    let terms = Terms { at_once: Some(1), ..Terms::default() };
+    let order = enrolment("ada", "acme", &[("dig", "0.10")]);
+    let skills = vec![one, skill("dig", "0.10")];
+    let ada = scene.enrol(Enrol { terms, skills, ..order }).unwrap();
+    let job = hire(&mut scene, client, ada).unwrap().id;
+    let order = OpenJob { skill: "dig".to_owned(), ..order_for(&mut scene, client, ada) };
+    scene.open(order);
+    scene.approve(job, Approver::Operator, true).unwrap();
+    assert_eq!((scene.state(job), scene.cause(job)), (State::Failed, Some(Cause::Offline)));
+    assert_eq!(scene.purse("rich"), ("99.50".to_owned(), "0.50".to_owned()));
+}
+
+#[test]
+fn nobody_gets_round_the_yes() {
+    let (mut scene, client, ada, job) = needs_a_yes();
+    let order = OpenJob { selection: Selection::Broadcast, ..scene.ask(client, "sum", "0.50") };
+    let copies = jobs_in(scene.run(Command::OpenJob(Box::new(order))).unwrap());
+    assert!(copies.iter().all(|job| job.worker().is_none() && job.waits_for.is_some()));
+    let closes = scene.now.plus(seconds(10));
+    let order = scene.ask(client, "sum", "0.50");
+    let auction = scene.open(OpenJob { selection: Selection::Auction { closes }, ..order }).id;
+    let (price, valid_for) = (credits("0.05"), seconds(60));
+    let offer = Command::Offer { job: JobRef::Id(auction), by: ada, price, valid_for };
+    scene.run(offer).unwrap();
+    scene.wait(seconds(10));
+    assert!(scene.job(auction).waits_for.is_some_and(|waits| waits.approval));
+    let won = scene.approve(auction, Approver::Operator, true).unwrap();
+    let price = won.assignment.map(|turn| turn.price);
+    assert_eq!(price, Some(credits("0.05")), "for what it offered");
+    job_in(scene.run(Command::Requeue { job: JobRef::Id(job) }).unwrap());
+    assert_eq!(scene.state(job), State::Failed, "there is nobody else");
+    assert_eq!(scene.world.jobs_in_hand(ada), 1);
+}
+
+/// A job for somebody who says itself whether it takes it.
+fn asked() -> (Scene, AgentId, AgentId, JobId) {
+    let (mut scene, client) = market();
+    let ada = keeps(&mut scene, "ada", ASKS);
+    let job = hire(&mut scene, client, ada).unwrap().id;
+    (scene, client, ada, job)
+}
+
+#[test]
+fn who_answers_for_itself_has_the_job_once_it_says_so() {
+    let (mut scene, client, ada, job) = asked();
+    assert_eq!((scene.state(job), scene.job(job).accepted_at), (State::Assigned, None));
+    assert_eq!(scene.told(ada), [News::Assigned { job, epoch: 1 }]);
+    scene.wait(seconds(8));
+    for stranger in [client, scene.worker("eve", "evil", &[])] {
+        assert_eq!(scene.respond(job, stranger, YES).unwrap_err(), Refusal::NotYours);
+    }
+    let taken = scene.respond(job, ada, YES).unwrap();
+    assert_eq!((taken.state, taken.accepted_at), (State::Running, Some(scene.now)));
+    assert_eq!(scene.told(client), [News::Accepted { job }]);
+    assert!(taken.pending, "from now on it cannot vanish");
+    for second in [YES, no(), Response::Defer { until: Timestamp::NEVER }] {
+        let wrong = Refusal::WrongState { is: State::Running };
+        assert_eq!(scene.respond(job, ada, second).unwrap_err(), wrong);
+    }
+    scene.wait(Millis(LEASE.0 - 1));
+    assert_eq!(scene.state(job), State::Running, "it has the whole lease from then on");
+    scene.succeed(job, "0.10");
+    assert_eq!(scene.purse("rich"), ("99.90".to_owned(), "0.00".to_owned()));
+}
+
+#[test]
+fn a_no_gives_the_money_back_and_blames_nobody() {
+    let (mut scene, client, ada, job) = asked();
+    let ended = scene.respond(job, ada, no()).unwrap();
+    assert_eq!((ended.state, ended.worker()), (State::Failed, None));
+    assert_eq!(ended.report.as_ref().unwrap().text.as_deref(), Some("not today"));
+    assert_eq!(scene.told(client), [News::Ended { job }]);
+    assert_eq!((scene.purse("rich"), scene.desk(ada).standing.outcomes), (whole(), 0));
+    assert_eq!(scene.respond(job, ada, YES).unwrap_err(), Refusal::NotYours);
+}
+
+#[test]
+fn nine_seconds_of_silence_are_a_no() {
+    let (mut scene, client, ada, job) = asked();
+    scene.wait(Millis(8_999));
+    assert_eq!(scene.state(job), State::Assigned);
+    scene.wait(Millis(1));
+    assert_eq!((scene.state(job), scene.cause(job)), (State::Failed, Some(Cause::NobodyLeft)));
+    assert_eq!(scene.told(client), [News::Ended { job }]);
+    assert_eq!(scene.told(ada).last(), Some(&News::TakenBack { job, epoch: 1 }));
+    assert_eq!((scene.purse("rich"), scene.desk(ada).standing.outcomes), (whole(), 0));
+    assert_eq!(scene.respond(job, ada, YES).unwrap_err(), Refusal::NotYours, "too late");
+}
+
+#[test]
+fn a_short_deadline_is_no_reason_to_blame_who_never_answered() {
+    let (mut scene, client, ada, _) = asked();
+    let deadline = scene.now.plus(seconds(5));
+    let order = OpenJob { deadline, ..order_for(&mut scene, client, ada) };
+    let job = scene.open(order).id;
+    scene.sleep(seconds(5));
+    let late = scene.respond(job, ada, YES).unwrap_err();
+    assert_eq!(late, Refusal::WrongState { is: State::Expired });
+    scene.wait(Millis(0));
+    assert!(scene.state(job).is_final());
+    assert_eq!((scene.score(ada), scene.desk(ada).standing.outcomes), (Score::START, 0));
+}
+
+#[test]
+fn the_next_one_is_asked_when_the_policy_says_so() {
+    for silence in [false, true] {
+        let (mut scene, client) = market();
+        let ada = keeps(&mut scene, "ada", ASKS);
+        let bob = keeps(&mut scene, "bob", ASKS);
+        let policy = Policy { next_when_declined: true, ..Policy::default() };
+        let order = OpenJob { policy, ..scene.ask(client, "sum", "0.50") };
+        let job = scene.open(order).id;
+        assert_eq!(scene.job(job).worker(), Some(ada));
+        if silence {
+            scene.wait(seconds(9));
+        } else {
+            scene.respond(job, ada, no()).unwrap();
+        }
+        assert_eq!((scene.job(job).worker(), scene.job(job).accepted_at), (Some(bob), None));
+        assert_eq!(scene.respond(job, ada, YES).unwrap_err(), Refusal::NotYours);
+        scene.respond(job, bob, YES).unwrap();
+        assert_eq!(scene.desk(ada).standing.outcomes, 0);
+        scene.succeed(job, "0.10");
+        assert_eq!(scene.desk(bob).standing.successes, 1);
+    }
+}
+
+#[test]
+fn not_before_then_is_an_answer_too() {
+    let (mut scene, client, ada, job) = asked();
+    let until = scene.now.plus(seconds(60));
+    let now = scene.now;
+    let past = scene.respond(job, ada, Response::Defer { until: now }).unwrap_err();
+    assert_eq!(past, Refusal::DeadlineTooSoon);
+    let put_off = scene.respond(job, ada, Response::Defer { until }).unwrap();
+    assert_eq!((put_off.state, put_off.worker()), (State::Deferred { until }, None));
+    assert_eq!(scene.world.jobs_in_hand(ada), 0);
+    assert_eq!(scene.respond(job, ada, YES).unwrap_err(), Refusal::NotYours);
+    scene.wait(seconds(60));
+    assert_eq!((scene.state(job), scene.job(job).epoch), (State::Assigned, 2));
+    assert_eq!(scene.told(client), [], "it has not said yes yet");
+    scene.respond(job, ada, YES).unwrap();
+    assert_eq!(scene.told(client), [News::Accepted { job }]);
+    let by = ada;
+    let until = scene.now.plus(seconds(60));
+    scene.run(Command::Defer { job: JobRef::Id(job), by, until }).unwrap();
+    scene.wait(seconds(60 + 10));
+    assert_eq!(scene.state(job), State::Assigned, "a yes needs no second one");
+    scene.wait(LEASE);
+    assert_eq!((scene.state(job), scene.cause(job)), (State::Expired, Some(Cause::TimedOut)));
+    assert_eq!(scene.desk(ada).standing.failures, 1, "and binds");
+}
+
+#[test]
+fn who_begins_or_hands_over_has_taken_it_on() {
+    let (mut scene, client, ada, job) = asked();
+    scene.run(Command::Start { job: JobRef::Id(job), by: ada }).unwrap();
+    assert_eq!(scene.job(job).accepted_at, Some(scene.now));
+    assert_eq!(scene.told(client), [News::Accepted { job }]);
+    scene.wait(seconds(60));
+    assert_eq!(scene.state(job), State::Running, "it is not asked any more");
+    let (mut scene, _, _, job) = asked();
+    scene.succeed(job, "0.10");
+    assert_eq!(scene.job(job).accepted_at, Some(scene.now));
+}
+
+#[test]
+fn the_hub_says_yes_for_everybody_else() {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let job = hire(&mut scene, client, ada).unwrap();
+    assert_eq!(job.accepted_at, Some(scene.now));
+    let wrong = Refusal::WrongState { is: State::Assigned };
+    assert_eq!(scene.respond(job.id, ada, YES).unwrap_err(), wrong);
+    assert_eq!(scene.told(client), []);
+}
+
+#[test]
+fn on_time_is_by_when_it_was_wanted_else_what_the_work_takes_else_always() {
+    let takes = Some(seconds(20));
+    for (wanted, takes, ready, late_after) in [
+        (Some(30), takes, Some(5), Some(30)),
+        (None, takes, Some(5), Some(20)),
+        (None, None, Some(5), Some(5)),
+        (None, None, None, None),
+    ] {
+        for late in [false, true] {
+            let (mut scene, client) = market();
+            let mut one = skill("sum", "0.10");
+            one.takes = takes;
+            let order = enrolment("ada", "acme", &[]);
+            let ada = scene.enrol(Enrol { skills: vec![one], terms: ASKS, ..order }).unwrap();
+            let at = |scene: &Scene, n| scene.now.plus(seconds(n));
+            let promised = wanted.map(|n| at(&scene, n));
+            let order = OpenJob { promised, ..order_for(&mut scene, client, ada) };
+            let job = scene.open(order).id;
+            let ready_at = ready.map(|n| at(&scene, n));
+            scene.respond(job, ada, Response::Accept { ready_at }).unwrap();
+            scene.wait(Millis(late_after.unwrap_or(500) * 1_000 + i64::from(late)));
+            scene.succeed(job, "0.10");
+            assert_eq!(scene.on_time(), !late || late_after.is_none(), "{wanted:?} {takes:?}");
+        }
+    }
+}
+
+/// A job that either side may call off, with somebody at work on it.
+fn free_to_go() -> (Scene, AgentId, AgentId, JobId) {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let policy = Policy { cancel_any_time: true, ..Policy::default() };
+    let order = OpenJob { policy, ..order_for(&mut scene, client, ada) };
+    let job = scene.open(order).id;
+    scene.run(Command::Start { job: JobRef::Id(job), by: ada }).unwrap();
+    (scene, client, ada, job)
+}
+
+#[test]
+fn either_side_may_call_it_off_where_that_was_agreed() {
+    for (worker, text) in [(false, "cancelled by requester"), (true, "cancelled by its worker")] {
+        let (mut scene, client, ada, job) = free_to_go();
+        let eve = scene.worker("eve", "evil", &[]);
+        assert_eq!(scene.cancel(job, eve).unwrap_err(), Refusal::NotYours);
+        let ended = scene.cancel(job, if worker { ada } else { client }).unwrap();
+        assert_eq!(ended.state, State::Cancelled);
+        assert_eq!(ended.report.as_ref().unwrap().text.as_deref(), Some(text));
+        assert_eq!(scene.told(client), [News::Ended { job }]);
+        assert_eq!(scene.told(ada).last(), Some(&News::TakenBack { job, epoch: 1 }));
+        assert_eq!((scene.purse("rich"), scene.desk(ada).standing.outcomes), (whole(), 0));
+        let word = scene.word(job, true, "0.10");
+        assert_eq!(scene.say(word).unwrap_err(), Refusal::WrongState { is: State::Cancelled });
+    }
+    let (mut scene, client, ada, job) = free_to_go();
+    scene.succeed(job, "0.10");
+    for by in [client, ada] {
+        let late = scene.cancel(job, by).unwrap_err();
+        assert_eq!(late, Refusal::WrongState { is: State::Completed });
+    }
+}
+
+#[test]
+fn nothing_else_calls_off_what_was_begun() {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let job = hire(&mut scene, client, ada).unwrap().id;
+    assert_eq!(scene.cancel(job, ada).unwrap_err(), Refusal::NotYours, "nor its worker");
+    scene.run(Command::Start { job: JobRef::Id(job), by: ada }).unwrap();
+    let wrong = Refusal::WrongState { is: State::Running };
+    assert_eq!(scene.cancel(job, client).unwrap_err(), wrong);
+    let (mut scene, client, _, job) = free_to_go();
+    scene.remove(client);
+    assert_eq!(scene.state(job), State::Running, "leaving is not calling off");
+    scene.succeed(job, "0.10");
+    assert_eq!(scene.purse("acme").0, "0.10", "and the work is paid");
+}
+
+#[test]
+fn what_nobody_has_yet_can_be_called_off() {
+    for (mut scene, client, ada, job) in [needs_a_yes(), asked()] {
+        assert_eq!(scene.cancel(job, ada).unwrap_err(), Refusal::NotYours);
+        scene.cancel(job, client).unwrap();
+        assert_eq!((scene.state(job), scene.purse("rich")), (State::Cancelled, whole()));
+        scene.wait(Millis::hours(2));
+        assert!(scene.approve(job, Approver::Operator, true).is_err());
+    }
+    let (mut scene, client, _, job) = needs_a_yes();
+    scene.remove(client);
+    assert_eq!((scene.state(job), scene.purse("rich")), (State::Cancelled, whole()));
+}
+
+#[test]
+fn when_an_agent_leaves_nothing_waits_for_it() {
+    let (mut scene, client, ada, approval) = needs_a_yes();
+    stand(&mut scene, ada, Stance::Maintenance, Some(60));
+    let back = hire(&mut scene, client, ada).unwrap().id;
+    scene.remove(ada);
+    for job in [approval, back] {
+        let report = scene.job(job).report.clone().unwrap();
+        assert_eq!(scene.state(job), State::Failed);
+        assert_eq!(report.cause, Some(Cause::NoSuchSkill), "{:?}", report.text);
+    }
+    assert_eq!((scene.purse("rich"), scene.desk(ada).standing.outcomes), (whole(), 0));
+    assert_eq!(scene.told(client).len(), 2);
+
+    let (mut scene, _, ada, job) = asked();
+    scene.remove(ada);
+    assert_eq!((scene.state(job), scene.purse("rich")), (State::Failed, whole()));
+    assert_eq!(scene.desk(ada).standing.outcomes, 0, "it had not said yes");
+}
+
+#[test]
+fn when_an_agent_leaves_others_may_have_what_waited_for_it() {
+    let (mut scene, client) = market();
+    let ada = sums(&mut scene, "ada", |skill| skill.approval = true);
+    let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "0.50") };
+    let job = scene.open(order).id;
+    let bob = scene.worker("bob", "acme", &[("sum", "0.20")]);
+    scene.remove(ada);
+    assert_eq!(scene.job(job).worker(), Some(bob));
+}
+
+#[test]
+fn a_job_for_another_agent_of_the_same_owner_counts_for_nothing() {
+    let mut scene = Scene::default();
+    let client = scene.client("client", "acme", "10");
+    let ada = keeps(&mut scene, "ada", ASKS);
+    let job = hire(&mut scene, client, ada).unwrap().id;
+    scene.respond(job, ada, YES).unwrap();
+    scene.succeed(job, "0.10");
+    assert_eq!((scene.score(ada), scene.purse("acme").0), (Score::START, "10.00".to_owned()));
+}

@@ -1,0 +1,131 @@
+//! The laws of agents' terms: how much they take on, who has to agree, and what is put off.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::agent::Terms;
+use crate::changes::Changes;
+use crate::id::{AgentId, JobId};
+use crate::job::{Job, Selection, State};
+use crate::notice::News;
+use crate::time::{Millis, Timestamp};
+use crate::world::World;
+
+/// When those who limit it began, kept from the rows alone.
+#[derive(Clone, Default)]
+pub struct Kept {
+    terms: BTreeMap<AgentId, Terms>,
+    begun: BTreeMap<AgentId, Vec<Timestamp>>,
+}
+
+impl Kept {
+    pub fn check(
+        &mut self,
+        before: &BTreeMap<JobId, Arc<Job>>,
+        changes: &Changes,
+        world: &World,
+        now: Timestamp,
+    ) {
+        for agent in changes.agents.values() {
+            let old = self.terms.insert(agent.id, agent.terms);
+            if old.is_some_and(|old| old.per_minute != agent.terms.per_minute) {
+                // A new limit counts from now on.
+                self.begun.remove(&agent.id);
+            }
+        }
+        for job in changes.jobs.values() {
+            let old = before.get(&job.id).map(|old| &**old);
+            taken_on(old, job);
+            put_off(old, job, changes);
+            self.turn(old, job, world, now);
+            if let Some(worker) = given(old, job) {
+                let after = before.iter().filter(|(id, _)| !changes.jobs.contains_key(id));
+                let after = after.map(|(_, job)| job).chain(changes.jobs.values());
+                let in_hand = after.filter(|job| job.in_hand_of() == Some(worker)).count();
+                let max = self.terms.get(&worker).and_then(|terms| terms.at_once);
+                assert!(max.is_none_or(|max| in_hand <= max as usize), "{worker} has too much");
+            }
+        }
+        for job in world.live_jobs() {
+            waits(job, world);
+        }
+    }
+
+    /// No more is begun in any minute than its worker allows, and nothing that nobody agreed to.
+    fn turn(&mut self, old: Option<&Job>, job: &Job, world: &World, now: Timestamp) {
+        let epoch = old.map_or(0, |old| old.epoch);
+        let Some(turn) = job.assignment.filter(|_| job.epoch > epoch) else { return };
+        let terms = self.terms[&turn.worker];
+        let begun = self.begun.entry(turn.worker).or_default();
+        if terms.per_minute.is_some() {
+            begun.push(turn.since);
+        }
+        if given(old, job).is_none() {
+            return;
+        }
+        let lately = begun.iter().filter(|at| now < at.plus(Millis::seconds(60))).count();
+        let max = terms.per_minute;
+        assert!(max.is_none_or(|max| lately <= max as usize), "{} began too much", turn.worker);
+        let live = !job.state.is_final();
+        assert_eq!(
+            job.accepted_at.is_none(),
+            live && terms.answers_itself,
+            "asked who wants to be"
+        );
+        let skill = world.agent(turn.worker).and_then(|worker| worker.skill(&job.skill));
+        let waited = old.and_then(|old| old.waits_for).filter(|one| one.worker == turn.worker);
+        let agreed = waited.is_some_and(|waits| waits.approval || waits.agreed);
+        assert!(agreed || skill.is_none_or(|skill| !skill.approval), "nobody agreed to {job:?}");
+        let takes = skill.and_then(|skill| skill.takes).unwrap_or_default();
+        assert!(job.wanted.is_none_or(|wanted| now.plus(takes) <= wanted), "it cannot be in time");
+    }
+}
+
+/// Whom the hub has just given the job to: not one that began by itself, or goes on after a pause.
+fn given(old: Option<&Job>, job: &Job) -> Option<AgentId> {
+    let turn = job.assignment.filter(|_| job.epoch > old.map_or(0, |old| old.epoch))?;
+    let asked = matches!(job.selection, Selection::Asked { .. });
+    let by_itself = asked && old.is_some_and(|old| old.state == State::Open);
+    let resumed = old.is_some_and(|old| old.worker() == Some(turn.worker));
+    (!by_itself && !resumed).then_some(turn.worker)
+}
+
+/// Somebody has taken a job on exactly as long as it has a worker, or one that thinks about it.
+fn taken_on(old: Option<&Job>, job: &Job) {
+    if job.accepted_at.is_some() {
+        assert!(job.assignment.is_some(), "taken on by nobody: {job:?}");
+    }
+    if matches!(job.state, State::Running | State::Completed) {
+        assert!(job.accepted_at.is_some(), "worked on without being taken on: {job:?}");
+    }
+    let same = old.filter(|old| old.epoch == job.epoch && job.assignment.is_some());
+    let took = same.and_then(|old| old.accepted_at);
+    assert!(took.is_none() || took == job.accepted_at, "a yes is not taken back");
+    assert!(job.wanted.is_none() || job.promised == job.wanted, "what is wanted is promised");
+    assert!(old.is_none_or(|old| old.wanted == job.wanted));
+}
+
+/// What is put off is news to its requester, and so is the moment it is not any more.
+fn put_off(old: Option<&Job>, job: &Job, changes: &Changes) {
+    assert!(job.waits_for.is_none() || job.pending, "whoever waits is told: {job:?}");
+    let waited = old.is_some_and(|old| old.waits_for.is_some());
+    if waited && job.accepted_at.is_some() && !job.state.is_final() {
+        let news = News::Accepted { job: job.id };
+        let told = changes.notices.iter().any(|notice| notice.news == news);
+        let agent = matches!(job.requester, crate::job::Requester::Agent(_));
+        // Somebody else may have it now, who was not waited for.
+        let same = old.and_then(|old| old.waits_for).map(|waits| waits.worker) == job.worker();
+        assert!(told || !agent || !same, "nobody was told of {job:?}");
+    }
+}
+
+/// A job that is put off before anybody has it waits for somebody who can still come.
+fn waits(job: &Job, world: &World) {
+    let Some(waits) = job.waits_for else { return };
+    assert!(matches!(job.state, State::Deferred { .. }), "{job:?}");
+    assert_eq!(job.assignment, None, "put off, and yet somebody has it");
+    assert!(world.agent(waits.worker).is_some_and(|agent| agent.active), "waits for nobody");
+    assert!(!job.declined.contains(&waits.worker), "waits for somebody who declined");
+    assert!(!job.asked_by(waits.worker), "waits for its own requester");
+    assert!(!(waits.approval && waits.agreed), "waits for a yes it has");
+}

@@ -1,0 +1,121 @@
+//! A sieve before the index of claims: it knows for certain that most ids were never used.
+//!
+//! Almost every id that is looked up is new, and finding nothing in an index costs as much as
+//! finding something. Two bytes for each indexed claim tell all but some in a thousand. A sieve that
+//! says "perhaps" where it could say "no" costs a look into the index, and nothing else.
+
+use rialto_core::alias::Digest;
+
+/// Claims a first layer is made for: 1 MiB.
+const LAYER_MIN: usize = 1 << 19;
+/// Claims all layers together are made for: 64 MiB. Beyond, "perhaps" is said more often.
+const ALL_MAX: usize = 1 << 25;
+/// Bits in a block, which is a line of the processor's cache, and how many of them a claim sets.
+const BLOCK_WORDS: usize = 8;
+const MARKS: usize = 6;
+/// Claims a block is made for.
+const BLOCK_CLAIMS: usize = 32;
+
+type Block = [u64; BLOCK_WORDS];
+
+/// What was put in, in layers: when one is full, the next is twice as large.
+#[derive(Default)]
+pub struct Filter {
+    layers: Vec<Layer>,
+}
+
+struct Layer {
+    blocks: Vec<Block>,
+    free: usize,
+}
+
+impl Layer {
+    fn new(claims: usize) -> Self {
+        let claims = claims.next_power_of_two();
+        Self { blocks: vec![[0; BLOCK_WORDS]; claims / BLOCK_CLAIMS], free: claims }
+    }
+
+    fn claims(&self) -> usize {
+        self.blocks.len() * BLOCK_CLAIMS
+    }
+}
+
+impl Filter {
+    /// An empty sieve with room for so many, and as many again.
+    pub fn with_room(claims: usize) -> Self {
+        let room = claims.saturating_mul(2).clamp(LAYER_MIN, ALL_MAX);
+        Self { layers: vec![Layer::new(room)] }
+    }
+
+    pub fn add(&mut self, digest: Digest) {
+        let known: usize = self.layers.iter().map(Layer::claims).sum();
+        let last = self.layers.last();
+        if last.is_none_or(|last| last.free == 0 && known < ALL_MAX) {
+            let next = last.map_or(LAYER_MIN, |last| 2 * last.claims());
+            self.layers.push(Layer::new(next.min(ALL_MAX)));
+        }
+        let Some(layer) = self.layers.last_mut() else { return };
+        layer.free = layer.free.saturating_sub(1);
+        let (place, marks) = spread(digest);
+        let at = place % layer.blocks.len();
+        for (word, marks) in layer.blocks[at].iter_mut().zip(marks) {
+            *word |= marks;
+        }
+    }
+
+    /// Whether it may have been put in. What was put in always may.
+    pub fn may_have(&self, digest: Digest) -> bool {
+        let (place, marks) = spread(digest);
+        self.layers.iter().any(|layer| {
+            let block = &layer.blocks[place % layer.blocks.len()];
+            block.iter().zip(marks).all(|(word, marks)| word & marks == marks)
+        })
+    }
+}
+
+/// The block of a digest and its marks there, from different bytes of it.
+fn spread(digest: Digest) -> (usize, Block) {
+    let (first, second) = digest.0.split_at(8);
+    let number = |half: &[u8]| half.iter().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+    let mut bits = number(second);
+    let mut marks = [0; BLOCK_WORDS];
+    for _ in 0..MARKS {
+        marks[(bits & 7) as usize] |= 1 << (bits >> 3 & 63);
+        bits >>= 9;
+    }
+    (number(first) as usize, marks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(id: usize) -> Digest {
+        Digest::of(&[&id.to_be_bytes()])
+    }
+
+    #[test]
+    fn what_was_put_in_is_never_denied_and_little_else_is_suspected() {
+        let mut filter = Filter::default();
+        let count = LAYER_MIN + 1_000;
+        assert!(!filter.may_have(digest(0)));
+        for id in 0..count {
+            filter.add(digest(id));
+        }
+        assert_eq!(filter.layers.len(), 2, "the first was full");
+        assert!((0..count).all(|id| filter.may_have(digest(id))));
+        let wrong = (count..count + 20_000).filter(|id| filter.may_have(digest(*id))).count();
+        assert!(wrong < 200, "{wrong} of 20,000");
+    }
+
+    #[test]
+    fn it_has_room_for_what_is_there_and_never_takes_more_than_its_share() {
+        assert_eq!(Filter::with_room(0).layers[0].claims(), LAYER_MIN);
+        assert_eq!(Filter::with_room(LAYER_MIN).layers[0].claims(), 2 * LAYER_MIN);
+        let mut filter = Filter::with_room(usize::MAX);
+        filter.layers[0].free = 0;
+        filter.add(digest(1));
+        assert_eq!((filter.layers.len(), filter.layers[0].claims()), (1, ALL_MAX));
+        assert!(filter.may_have(digest(1)));
+    }
+}

@@ -1,0 +1,51 @@
+//! Reading the index of claims into its sieve, beside everything else.
+//!
+//! A large index takes seconds. Until it is read, or if it cannot be, every lookup goes to the index
+//! itself, so nothing waits for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+use parking_lot::RwLock;
+use rusqlite::Connection;
+
+use super::broken;
+use super::checkpoint::Gate;
+use super::claims::{Tail, sieve};
+use crate::store::StoreError;
+
+/// The thread that reads, which ends by itself or with the store.
+pub struct Sieving {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Sieving {
+    pub fn start(db: Connection, tail: Arc<RwLock<Tail>>, gate: Gate) -> Result<Self, StoreError> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let work = move || {
+            let mut after = None;
+            while !stopped.load(Ordering::Relaxed) {
+                let _pass = gate.pass();
+                match sieve(&db, &tail, after) {
+                    Ok(Some(last)) => after = Some(last),
+                    Ok(None) => return,
+                    Err(error) => return tracing::warn!(%error, "claims are not sieved"),
+                }
+            }
+        };
+        let thread = Builder::new().name("sieve".to_owned()).spawn(work).map_err(broken)?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Sieving {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
