@@ -86,17 +86,20 @@ mod tests {
 
     #[test]
     fn numbers_in_a_row_and_in_steps_and_digests_spread() {
-        let quick = Quick::default();
-        let all = 0..0x1_0000_u64;
         // 63 of 100 places are taken when 65,536 balls fall by chance.
         let fair = 0x1_0000 / 2;
-        assert!(spread(all.clone().map(|id| quick.hash_one(JobId(id)))) > fair);
-        assert!(spread(all.clone().map(|id| quick.hash_one(JobId(id << 20)))) > fair);
+        let all = 0..0x1_0000_u64;
         let digest = |id: u64| Digest::of(&[&id.to_be_bytes()]);
-        assert!(spread(all.clone().map(|id| quick.hash_one(digest(id)))) > fair);
         // Digests somebody picked so that they differ only in their second half.
         let picked = |id: u64| Digest(u128::from(id).to_be_bytes());
-        assert!(spread(all.map(|id| quick.hash_one(picked(id)))) > fair);
+        for seed in 1..=8_u64 {
+            let start = seed.wrapping_mul(MIX);
+            let quick = Quick { start, factor: fold(start, 0xD6E8_FEB8_6659_FD93) | 1 };
+            assert!(spread(all.clone().map(|id| quick.hash_one(JobId(id)))) > fair);
+            assert!(spread(all.clone().map(|id| quick.hash_one(JobId(id << 20)))) > fair);
+            assert!(spread(all.clone().map(|id| quick.hash_one(digest(id)))) > fair);
+            assert!(spread(all.clone().map(|id| quick.hash_one(picked(id)))) > fair);
+        }
     }
 
     #[test]
