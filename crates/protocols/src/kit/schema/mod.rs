@@ -1,9 +1,9 @@
 //! JSON Schemas that agents give: compiled once, never followed out of their own text, and never
 //! more work than a bound that is known beforehand.
 //!
-//! `jsonschema` validates. What makes it safe for strangers' schemas is around it: [`refs`] keeps
-//! references inside the document, [`bound`] refuses schemas that apply themselves to one value for
-//! ever or too often, patterns are compiled for the linear engine or not at all, and [`meter`]
+//! `jsonschema` validates. What makes it safe for strangers' schemas is around it: `refs` keeps
+//! references inside the document, `bound` refuses schemas that apply themselves to one value for
+//! ever or too often, patterns are compiled for the linear engine or not at all, and `meter`
 //! counts the work on a value before it is done. So one check costs at most its limit of units,
 //! whatever schema and value are; nothing here fetches, sleeps or keeps what it checked.
 
