@@ -121,3 +121,14 @@ fn a_finished_job_is_still_known_by_its_name() {
     assert_eq!(scene.sign("pat", "x2", with(ann, result("r"))), Err(done.clone()));
     assert_eq!(scene.sign("ann", "e1", failure("r")), Err(done));
 }
+
+#[test]
+fn a_name_used_again_does_not_take_a_workers_own_job_from_it() {
+    let (mut scene, [ann, ..], [first, second]) = twins();
+    scene.sign("pat", "o", with(ann, offer("r", "1"))).unwrap();
+    scene.sign("ann", "a", accept("o")).unwrap();
+    // Of the two that are called so, one is in its hands.
+    assert_eq!(scene.sign("pat", "p", part("r")), Ok(State::Running));
+    assert_eq!(scene.sign("pat", "x", result("r")), Ok(State::Completed));
+    assert_eq!([scene.state(first), scene.state(second)], [State::Completed, State::Open]);
+}

@@ -1,7 +1,7 @@
 use super::{PATIENT, market};
 use crate::agent::Liveness;
 use crate::alias::Digest;
-use crate::command::{Command, Enrol, JobRef, OpenJob};
+use crate::command::{Canceller, Command, Enrol, JobRef, OpenJob};
 use crate::id::AgentId;
 use crate::job::open::HOPS_MAX;
 use crate::job::{Policy, Requester, Selection, State};
@@ -10,6 +10,7 @@ use crate::notice::News;
 use crate::refusal::Refusal;
 use crate::testkit::{Scene, credits, enrolment, reached};
 use crate::time::{Millis, Timestamp};
+use crate::world::Rules;
 
 /// A refused job costs nobody anything, leaves nothing behind, and its id stays free.
 fn refused(scene: &mut Scene, order: OpenJob, why: Refusal) {
@@ -270,4 +271,32 @@ fn a_job_is_found_by_any_of_its_names() {
         assert_eq!(late, Refusal::WrongState { is: State::Completed });
     }
     assert_eq!(scene.world.next_timer(), None::<Timestamp>);
+}
+
+#[test]
+fn nobody_leaves_more_open_than_the_rules_allow_in_number_or_in_bytes() {
+    let rules =
+        |open_jobs_max, open_bytes_max| Rules { open_jobs_max, open_bytes_max, ..Rules::default() };
+    for rules in [rules(2, 1 << 20), rules(100, 70)] {
+        let mut scene = Scene::new(rules);
+        let client = scene.client("client", "rich", "100.00");
+        let other = scene.client("other", "rich-too", "100.00");
+        scene.worker("ada", "acme", &[("sum", "0.10")]);
+        let sized = |scene: &mut Scene, by| {
+            let input = format!("\"{}\"", "x".repeat(28));
+            OpenJob { input, ..scene.ask(by, "sum", "1.00") }
+        };
+        let first = sized(&mut scene, client);
+        let first = scene.open(first).id;
+        let second = sized(&mut scene, client);
+        scene.open(second);
+        let third = sized(&mut scene, client);
+        assert_eq!(scene.try_open(third.clone()).err(), Some(Refusal::TooManyOpen));
+        // Others are not in its way, and what has ended makes room.
+        let others = sized(&mut scene, other);
+        assert!(scene.try_open(others).is_ok());
+        let (job, by) = (JobRef::Id(first), Canceller::Agent(client));
+        scene.run(Command::Cancel { job, by }).unwrap();
+        assert!(scene.try_open(third).is_ok());
+    }
 }
