@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use super::codes::Code;
 use super::examples;
-use super::payload::object::Object;
 use crate::kit::fields::Malformed;
 use crate::kit::ijson::Unreadable;
 use crate::kit::jcs::Uncanonical;
+use crate::kit::object::Object;
 
 /// Why something is not done. It becomes the payload of a hub ERROR.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,11 +5,11 @@ use rialto_core::id::AgentId;
 use rialto_core::notice::Notice;
 
 use super::inbox;
-use super::payload::object::Object;
 use super::token::Token;
 use super::{ID, letter};
 use crate::face::Floor;
 use crate::face::feed::{Jobs, Wording};
+use crate::kit::object::Object;
 use crate::kit::sse;
 
 /// A reader with a token, to whom everything comes as an event.

@@ -18,7 +18,6 @@ use super::codes::Code;
 use super::compose::{Draft, Signed};
 use super::failure::Failure;
 use super::intake::foreign_id;
-use super::payload::object::Object;
 use super::payload::result::Status;
 use super::payload::{self, Output};
 use super::receipt::Receipt;
@@ -27,6 +26,7 @@ use super::stored::Stored;
 use super::{ID, Kind, record, say};
 use crate::face::Floor;
 use crate::kit::ed25519::PublicKey;
+use crate::kit::object::Object;
 use crate::kit::write;
 
 /// How long the hub says a listed price's work takes, when nobody said.

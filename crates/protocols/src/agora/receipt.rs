@@ -9,11 +9,11 @@ use rialto_core::time::{Millis, Timestamp};
 use super::envelope::{self, Envelope};
 use super::failure::Failure;
 use super::kind::Kind;
-use super::payload::object::Object;
 use super::proof::{self, Proof, is_near};
 use crate::kit::ed25519::PublicKey;
 use crate::kit::fields::Fields;
 use crate::kit::ijson::Json;
+use crate::kit::object::Object;
 use crate::kit::{base64url, stamp};
 
 /// The header of a pushed envelope that carries its receipt.

@@ -26,7 +26,7 @@ pub struct Stored<'a> {
 
 /// The text to keep.
 pub fn write(envelope: &Envelope<'_>, proof: &Proof) -> String {
-    use super::payload::object::Object;
+    use crate::kit::object::Object;
     Object::new()
         .text("id", envelope.id)
         .text("sender", &proof.key.did())

@@ -9,6 +9,7 @@ pub mod ed25519;
 pub mod fields;
 pub mod ijson;
 pub mod jcs;
+pub mod object;
 pub mod query;
 pub mod schema;
 pub mod sse;

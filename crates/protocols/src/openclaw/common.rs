@@ -7,8 +7,8 @@ use uuid::fmt::Hyphenated;
 use super::VERSION;
 use super::codes::Code;
 use super::failure::Failure;
-use super::object::Object;
 use crate::kit::ijson::{Json, Kind};
+use crate::kit::object::Object;
 
 /// The three members of every body we send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,10 +9,10 @@ use super::VERSION;
 use super::answers::{answer, texts};
 use super::common::Common;
 use super::message::{Metrics, Report};
-use super::object::Object;
 use super::score::Score;
 use super::state::Status;
 use crate::kit::ijson::Json;
+use crate::kit::object::Object;
 
 /// What the hub knows of an agent.
 #[derive(Clone, Debug, PartialEq)]

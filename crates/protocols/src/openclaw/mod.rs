@@ -14,7 +14,6 @@ pub mod examples;
 pub mod failure;
 pub mod kind;
 pub mod message;
-pub mod object;
 pub mod orders;
 pub mod schemas;
 pub mod score;

@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::common::Common;
 use super::failure::Failure;
-use super::object::{Object, texts};
 use super::state::ErrorType;
+use crate::kit::object::{Object, texts};
 
 /// A refusal as it is read.
 #[derive(Clone, Debug, Serialize, Deserialize)]

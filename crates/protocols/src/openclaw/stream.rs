@@ -7,9 +7,9 @@ use super::VERSION;
 use super::answers::{answer, texts};
 use super::common::Common;
 use super::kind::Kind;
-use super::object::Object;
 use super::words::words;
 use crate::kit::ijson::Json;
+use crate::kit::object::Object;
 
 words! {
     /// What happened.

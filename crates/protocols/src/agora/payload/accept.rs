@@ -1,9 +1,9 @@
 //! ACCEPT: the terms of an offer are taken.
 
-use super::object::Object;
 use super::{fields, id};
 use crate::agora::failure::Failure;
 use crate::kit::ijson::Json;
+use crate::kit::object::Object;
 
 /// Terms taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

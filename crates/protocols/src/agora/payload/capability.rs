@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use rialto_core::money::Credits;
 
 use super::amount;
-use super::object::Object;
 use super::request::RESOURCE_MAX;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::Kind;
+use crate::kit::object::Object;
 
 /// Capabilities of one agent.
 pub const CAPABILITIES_MAX: usize = 100;

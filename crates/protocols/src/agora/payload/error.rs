@@ -1,11 +1,11 @@
 //! ERROR: work that will not be done, or a message that was refused.
 
-use super::object::Object;
 use super::{fields, whole};
 use crate::agora::ID_MAX;
 use crate::agora::codes::Code;
 use crate::agora::failure::Failure;
 use crate::kit::ijson::{Json, Kind};
+use crate::kit::object::Object;
 
 /// What went wrong, as its sender tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

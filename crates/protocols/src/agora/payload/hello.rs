@@ -9,10 +9,10 @@ use rialto_core::text::check_name;
 
 use super::capability::Capability;
 use super::fields;
-use super::object::Object;
 use crate::agora::failure::Failure;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::Json;
+use crate::kit::object::Object;
 
 /// Characters of a nonce.
 pub const NONCE_MAX: usize = 256;

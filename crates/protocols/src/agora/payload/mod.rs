@@ -8,7 +8,6 @@ pub mod accept;
 pub mod capability;
 pub mod error;
 pub mod hello;
-pub mod object;
 pub mod offer;
 pub mod request;
 pub mod result;

@@ -3,10 +3,10 @@
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
 
-use super::object::Object;
 use super::{amount, fields, id, whole};
 use crate::agora::failure::Failure;
 use crate::kit::ijson::Json;
+use crate::kit::object::Object;
 
 /// Terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

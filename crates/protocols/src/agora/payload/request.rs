@@ -3,11 +3,11 @@
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
 
-use super::object::Object;
 use super::{amount, fields, object_text, whole};
 use crate::agora::failure::Failure;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::Json;
+use crate::kit::object::Object;
 
 /// Characters of a resource.
 pub const RESOURCE_MAX: usize = 256;

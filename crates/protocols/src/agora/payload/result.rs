@@ -1,9 +1,9 @@
 //! RESULT: work done, or a part of it.
 
-use super::object::Object;
 use super::{fields, id, object_text};
 use crate::agora::failure::Failure;
 use crate::kit::ijson::Json;
+use crate::kit::object::Object;
 
 /// Work done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

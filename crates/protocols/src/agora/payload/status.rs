@@ -6,10 +6,10 @@
 
 use super::capability::Capability;
 use super::fields;
-use super::object::Object;
 use crate::agora::failure::Failure;
 use crate::agora::thread::State;
 use crate::kit::ijson::Json;
+use crate::kit::object::Object;
 
 /// How an agent is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,9 +3,9 @@
 use rialto_core::time::Timestamp;
 
 use super::fields;
-use super::object::Object;
 use crate::agora::failure::Failure;
 use crate::kit::ijson::Json;
+use crate::kit::object::Object;
 use crate::kit::stamp;
 
 /// Somebody was heard. Peers that are no hub leave out what they do not know.

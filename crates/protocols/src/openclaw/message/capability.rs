@@ -4,8 +4,8 @@ use rialto_core::money::Credits;
 
 use super::reader::{Part, Reader};
 use crate::kit::ijson::{Json, Kind as Is};
+use crate::kit::object::Object;
 use crate::kit::schema::Schema;
-use crate::openclaw::object::Object;
 use crate::openclaw::state::Category;
 use crate::openclaw::{NAME_MAX, TEXT_MAX};
 

@@ -3,8 +3,8 @@
 use rialto_core::time::Timestamp;
 
 use super::reader::{Part, Reader};
+use crate::kit::object::Object;
 use crate::openclaw::TEXT_MAX;
-use crate::openclaw::object::Object;
 use crate::openclaw::state::{ErrorType, Status};
 
 /// A status and since when.

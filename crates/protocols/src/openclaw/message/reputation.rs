@@ -5,9 +5,9 @@ use uuid::Uuid;
 
 use super::Said;
 use super::reader::Reader;
+use crate::kit::object::Object;
 use crate::openclaw::common::Common;
 use crate::openclaw::kind::Kind;
-use crate::openclaw::object::Object;
 use crate::openclaw::score::Score;
 use crate::openclaw::state::UpdateType;
 

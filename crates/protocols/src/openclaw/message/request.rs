@@ -6,9 +6,9 @@ use uuid::Uuid;
 
 use super::Said;
 use super::reader::Reader;
+use crate::kit::object::Object;
 use crate::openclaw::common::Common;
 use crate::openclaw::kind::Kind;
-use crate::openclaw::object::Object;
 use crate::openclaw::{KEY_MAX, NAME_MAX, PRIORITY};
 
 /// What a request says.

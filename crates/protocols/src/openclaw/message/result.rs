@@ -5,10 +5,10 @@ use uuid::Uuid;
 
 use super::Said;
 use super::reader::{Part, Reader};
+use crate::kit::object::Object;
 use crate::openclaw::codes::DEADLINE_EXCEEDED;
 use crate::openclaw::common::Common;
 use crate::openclaw::kind::Kind;
-use crate::openclaw::object::Object;
 use crate::openclaw::state::ErrorType;
 use crate::openclaw::{TEXT_MAX, words::words};
 

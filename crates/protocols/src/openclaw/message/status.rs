@@ -6,10 +6,10 @@ use uuid::Uuid;
 use super::Said;
 use super::reader::Reader;
 use super::report::Report;
+use crate::kit::object::Object;
 use crate::openclaw::LATE_AFTER;
 use crate::openclaw::common::Common;
 use crate::openclaw::kind::Kind;
-use crate::openclaw::object::Object;
 use crate::openclaw::state::Status;
 
 /// What a status update says.

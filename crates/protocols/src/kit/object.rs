@@ -100,6 +100,11 @@ impl Object {
         self.maybe_text(name, value.map(stamp::millis).as_deref())
     }
 
+    /// The same with an amount, to its last decimal.
+    pub fn amount(self, name: &str, value: Credits) -> Self {
+        self.raw(name, &value.text(0))
+    }
+
     /// The same with an amount to its last decimal, if there is one.
     pub fn maybe_amount(self, name: &str, value: Option<Credits>) -> Self {
         self.maybe_raw(name, value.map(|value| value.text(0)).as_deref())

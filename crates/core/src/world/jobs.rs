@@ -1,0 +1,183 @@
+//! Live jobs and the ways to find them, kept in step with their states.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::World;
+use super::quick::QuickMap;
+use crate::alias::Protocol;
+use crate::command::Timer;
+use crate::id::{AgentId, JobId};
+use crate::job::fit::MINUTE;
+use crate::job::{Job, Requester, State};
+use crate::time::Timestamp;
+
+impl World {
+    /// A live job, or a finished one that was brought in.
+    pub fn job(&self, id: JobId) -> Option<&Arc<Job>> {
+        self.jobs.get(&id).or_else(|| self.visitors.jobs.get(&id))
+    }
+
+    /// A live job by its public id.
+    pub fn job_by_uuid(&self, uuid: uuid::Uuid) -> Option<&Arc<Job>> {
+        self.job_uuids.get(&uuid).and_then(|id| self.jobs.get(id))
+    }
+
+    /// A live job by its requester's own id for it.
+    pub fn job_by_name(&self, origin: Protocol, name: &str) -> Option<&Arc<Job>> {
+        self.job_names.get(&origin)?.get(name).and_then(|id| self.jobs.get(id))
+    }
+
+    /// How many jobs the agent has been given and not finished.
+    pub fn jobs_in_hand(&self, agent: AgentId) -> usize {
+        self.in_hand.get(&agent).map_or(0, BTreeSet::len)
+    }
+
+    /// Those jobs, oldest first.
+    pub fn work_of(&self, agent: AgentId) -> impl Iterator<Item = &Arc<Job>> {
+        self.in_hand.get(&agent).into_iter().flatten().filter_map(|id| self.jobs.get(id))
+    }
+
+    /// Jobs put off for the agent, oldest first.
+    pub fn waiting_for(&self, agent: AgentId) -> impl Iterator<Item = &Arc<Job>> {
+        self.put_off.get(&agent).into_iter().flatten().filter_map(|id| self.jobs.get(id))
+    }
+
+    /// How many jobs an agent that limits it has begun in the last minute.
+    pub fn begun_lately(&self, agent: AgentId, now: Timestamp) -> usize {
+        let lately = |at: &&Timestamp| now < at.plus(MINUTE);
+        self.begun.get(&agent).map_or(0, |begun| begun.iter().rev().take_while(lately).count())
+    }
+
+    /// Live jobs the agent asked for, oldest first.
+    pub fn asked_by(&self, agent: AgentId) -> impl Iterator<Item = &Arc<Job>> {
+        self.asked.get(&agent).into_iter().flatten().filter_map(|id| self.jobs.get(id))
+    }
+
+    /// Whether an agent may ask for one more job with that many bytes of input.
+    pub fn may_ask(&self, agent: AgentId, bytes: usize) -> bool {
+        let open = self.asked.get(&agent).map_or(0, BTreeSet::len);
+        let held = self.asked_bytes.get(&agent).copied().unwrap_or(0);
+        open < self.rules.open_jobs_max && held + bytes <= self.rules.open_bytes_max
+    }
+
+    /// Jobs waiting for a worker, oldest first.
+    pub fn queue(&self) -> impl Iterator<Item = &Arc<Job>> {
+        self.waiting.iter().filter_map(|id| self.jobs.get(id))
+    }
+
+    /// Live jobs, in no order.
+    pub fn live_jobs(&self) -> impl Iterator<Item = &Arc<Job>> {
+        self.jobs.values()
+    }
+
+    /// The first moment something is due by itself.
+    pub fn next_timer(&self) -> Option<Timestamp> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// What is due now, the longest due first.
+    pub fn due(&self, now: Timestamp) -> impl Iterator<Item = Timer> {
+        self.timers.iter().take_while(move |(at, _)| *at <= now).map(|(_, timer)| *timer)
+    }
+
+    pub(super) fn set_job(&mut self, job: Arc<Job>) {
+        let old = self.jobs.get(&job.id).cloned();
+        if let Some(old) = &old {
+            self.unplace(old);
+        }
+        self.note_begun(old.as_deref(), &job);
+        match (old.is_some(), job.state.is_final()) {
+            (false, false) => self.name(&job),
+            (true, true) => self.unname(&job),
+            _ => {}
+        }
+        if job.state.is_final() {
+            self.jobs.remove(&job.id);
+            self.visitors.jobs.insert(job.id, job);
+            return;
+        }
+        self.place(&job);
+        self.jobs.insert(job.id, job);
+    }
+
+    /// Notes a new turn of somebody who counts them.
+    fn note_begun(&mut self, old: Option<&Job>, job: &Job) {
+        let Some(turn) = job.assignment.filter(|_| old.is_none_or(|old| old.epoch < job.epoch))
+        else {
+            return;
+        };
+        let limit = self.agents.get(&turn.worker).and_then(|agent| agent.terms.per_minute);
+        let Some(limit) = limit else { return };
+        let begun = self.begun.entry(turn.worker).or_default();
+        // A whole batch comes in the order of its jobs, not of their beginnings.
+        begun.insert(begun.partition_point(|at| *at <= turn.since), turn.since);
+        // More than the limit can never matter.
+        while begun.len() > limit as usize {
+            begun.pop_front();
+        }
+    }
+
+    /// What stays the same for as long as a job lives.
+    fn name(&mut self, job: &Job) {
+        if let Requester::Agent(agent) = job.requester {
+            self.asked.entry(agent).or_default().insert(job.id);
+            *self.asked_bytes.entry(agent).or_default() += job.input.len();
+        }
+        self.job_uuids.insert(job.uuid, job.id);
+        self.job_names.entry(job.origin).or_default().insert(job.foreign.clone(), job.id);
+    }
+
+    fn unname(&mut self, job: &Job) {
+        if let Requester::Agent(agent) = job.requester {
+            leave(&mut self.asked, agent, job.id);
+            match self.asked.contains_key(&agent) {
+                true => *self.asked_bytes.entry(agent).or_default() -= job.input.len(),
+                false => drop(self.asked_bytes.remove(&agent)),
+            }
+        }
+        self.job_uuids.remove(&job.uuid);
+        if let Some(names) = self.job_names.get_mut(&job.origin) {
+            names.remove(&job.foreign);
+        }
+    }
+
+    /// What changes with its state.
+    fn place(&mut self, job: &Job) {
+        if let Some(at) = job.due() {
+            self.timers.insert((at, Timer::Job(job.id)));
+        }
+        if let Some(worker) = job.in_hand_of() {
+            self.in_hand.entry(worker).or_default().insert(job.id);
+        }
+        if let Some(waits) = job.waits_for {
+            self.put_off.entry(waits.worker).or_default().insert(job.id);
+        }
+        if job.state == State::Queued {
+            self.waiting.insert(job.id);
+        }
+    }
+
+    fn unplace(&mut self, job: &Job) {
+        if let Some(at) = job.due() {
+            self.timers.remove(&(at, Timer::Job(job.id)));
+        }
+        if let Some(worker) = job.worker() {
+            leave(&mut self.in_hand, worker, job.id);
+        }
+        if let Some(waits) = job.waits_for {
+            leave(&mut self.put_off, waits.worker, job.id);
+        }
+        self.waiting.remove(&job.id);
+    }
+}
+
+/// Takes a job out of a set, and the set away with its last member.
+fn leave(sets: &mut QuickMap<AgentId, BTreeSet<JobId>>, agent: AgentId, job: JobId) {
+    if let Some(set) = sets.get_mut(&agent) {
+        set.remove(&job);
+        if set.is_empty() {
+            sets.remove(&agent);
+        }
+    }
+}
