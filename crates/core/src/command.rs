@@ -1,9 +1,11 @@
 //! Commands: what the hub can be asked to do. Identity is already proven when one comes here.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 
 use crate::agent::key::{Holder, KeyHash};
-use crate::agent::presence::Stance;
+use crate::agent::said::Condition;
 use crate::agent::{Liveness, Skill, Terms};
 use crate::alias::{Digest, Protocol};
 use crate::id::{AgentId, JobId, NoticeId};
@@ -77,8 +79,12 @@ pub enum Command {
     /// How an agent says it is doing.
     Stand {
         agent: AgentId,
-        stance: Stance,
-        until: Option<Timestamp>,
+        told: Condition,
+    },
+    /// How well an agent says it does.
+    Boast {
+        agent: AgentId,
+        words: Arc<str>,
     },
     Decline {
         job: JobRef,
@@ -106,6 +112,8 @@ pub enum Command {
     Cancel {
         job: JobRef,
         by: Canceller,
+        /// Why, in its own words.
+        reason: Option<String>,
     },
     Requeue {
         job: JobRef,
@@ -174,6 +182,8 @@ pub struct Enrol {
     pub liveness: Liveness,
     pub skills: Vec<Skill>,
     pub terms: Terms,
+    /// How it is doing, if it says so.
+    pub condition: Option<Condition>,
     pub card: String,
     /// Hash of a fresh key, used for a new agent or when `rotate` is set.
     pub key: Option<KeyHash>,
@@ -266,6 +276,8 @@ pub struct ReportWork {
     pub took: Millis,
     pub cause: Option<Cause>,
     pub text: Option<String>,
+    /// What only the worker's protocol understands, as JSON text.
+    pub words: Option<String>,
     pub content: Digest,
 }
 
@@ -281,18 +293,20 @@ pub enum Canceller {
 /// Whether an agent takes a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// With when it will be ready, as far as it knows.
     Accept {
+        /// When it will be ready, as far as it knows.
         ready_at: Option<Timestamp>,
+        /// What it calls the job, if it has a name of its own for it.
+        called: Option<Uuid>,
     },
     Refuse {
         cause: Cause,
         text: String,
+        /// What only its own protocol understands, as JSON text.
+        words: Option<String>,
     },
     /// Not before then.
-    Defer {
-        until: Timestamp,
-    },
+    Defer { until: Timestamp },
 }
 
 /// Who agrees to a job.

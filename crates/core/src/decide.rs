@@ -2,11 +2,11 @@
 //!
 //! Dispatch only; the rules live with their nouns.
 
-use crate::agent::{enrol, presence};
+use crate::agent::{enrol, presence, said};
 use crate::alias::{Digest, Target, claim};
 use crate::answer::Answer;
 use crate::changes::Changes;
-use crate::command::{Command, JobRef, Timer};
+use crate::command::{Command, JobRef, Response, Timer};
 use crate::draft::Draft;
 use crate::id::{AgentId, JobId, TransferId};
 use crate::job::{Requester, ask, end, offer, open, respond, work};
@@ -59,9 +59,14 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         Command::Report(said) => work::report(draft, *said),
         Command::Respond { job, by, said } => respond::respond(draft, &job, by, said),
         Command::Approve { job, by, yes } => respond::approve(draft, &job, by, yes),
-        Command::Stand { agent, stance, until } => {
+        Command::Stand { agent, told } => {
             known(draft, agent)?;
-            presence::stand(draft, agent, stance, until)?;
+            said::hear(draft, agent, told)?;
+            Ok(enrol::shown(draft, agent, false))
+        }
+        Command::Boast { agent, words } => {
+            known(draft, agent)?;
+            said::boast(draft, agent, words);
             Ok(enrol::shown(draft, agent, false))
         }
         Command::Decline { job, by } => work::decline(draft, &job, by),
@@ -72,7 +77,7 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         }
         Command::MarkPending { job } => work::mark_pending(draft, job),
         Command::Unreachable { job, epoch } => work::unreachable(draft, job, epoch),
-        Command::Cancel { job, by } => end::cancel(draft, &job, by),
+        Command::Cancel { job, by, reason } => end::cancel(draft, &job, by, reason),
         Command::Requeue { job } => end::requeue(draft, &job),
         Command::Signed(order) => signed::take(draft, *order),
         Command::Name { agent, aliases } => enrol::name(draft, agent, aliases),
@@ -130,10 +135,15 @@ pub fn needs(world: &World, command: &Command) -> Vec<Need> {
         }
         Command::Signed(order) => wants.signed(order),
         Command::Report(said) => wants.named(&said.job),
+        Command::Respond { job, said, .. } => {
+            wants.named(job);
+            if let Response::Accept { called: Some(name), .. } = said {
+                wants.claim(claim::job_uuid(*name));
+            }
+        }
         Command::Offer { job, .. }
         | Command::AcceptOffer { job, .. }
         | Command::Start { job, .. }
-        | Command::Respond { job, .. }
         | Command::Approve { job, .. }
         | Command::Decline { job, .. }
         | Command::Defer { job, .. }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::agent::key::Key;
-use crate::agent::presence::online_until;
+use crate::agent::presence::{Stance, online_until};
 use crate::agent::{Agent, Desk};
 use crate::alias::{Alias, Claim, Digest, Protocol, Target};
 use crate::changes::{Changes, Counters};
@@ -323,6 +323,7 @@ impl<'w> Draft<'w> {
 
     /// The finished changes.
     pub fn finish(mut self) -> Changes {
+        self.note_work();
         let mut lines = Vec::new();
         if !self.events.is_empty() {
             let id = self.next.event;
@@ -362,6 +363,47 @@ impl<'w> Draft<'w> {
         self.next.at = self.next.at.max(self.now);
         changes.next = touched.then_some(self.next);
         changes
+    }
+}
+
+impl Draft<'_> {
+    /// Notes who has begun to work, or has nothing left to do.
+    fn note_work(&mut self) {
+        let mut touched = BTreeSet::new();
+        for job in self.jobs.values() {
+            let before = self.world.job(job.id).filter(|job| job.is_worked_on());
+            let before = before.and_then(|job| job.worker());
+            let after = job.worker().filter(|_| job.is_worked_on());
+            if before != after {
+                touched.extend(before.into_iter().chain(after));
+            }
+        }
+        for agent in touched {
+            let worked = self.world.work_of(agent).any(|job| job.is_worked_on());
+            let works = self.is_at_work(agent);
+            if worked == works {
+                continue;
+            }
+            let stance = self.desk(agent).map(|desk| desk.presence.stance);
+            if stance.is_some_and(Stance::is_open) {
+                self.event(match works {
+                    true => Event::AgentAtWork { agent },
+                    false => Event::AgentFree { agent },
+                });
+            }
+            // With the last job done it is free, also if it said before that it was busy.
+            if !works && stance == Some(Stance::Busy) {
+                self.desk_mut(agent).presence.stance = Stance::Idle;
+            }
+        }
+    }
+
+    /// Whether the agent has something in hand, after what this command did.
+    fn is_at_work(&self, agent: AgentId) -> bool {
+        let holds = |job: &Job| job.is_worked_on() && job.worker() == Some(agent);
+        let untouched = |job: &&Arc<Job>| !self.jobs.contains_key(&job.id);
+        self.jobs.values().any(holds)
+            || self.world.work_of(agent).filter(untouched).any(|job| holds(job))
     }
 }
 

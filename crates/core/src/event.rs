@@ -21,31 +21,119 @@ pub struct Line {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    AgentEnrolled { agent: AgentId, owner: OwnerId },
-    AgentUpdated { agent: AgentId },
-    AgentRemoved { agent: AgentId, by_operator: bool },
-    KeyIssued { agent: AgentId },
+    AgentEnrolled {
+        agent: AgentId,
+        owner: OwnerId,
+    },
+    AgentUpdated {
+        agent: AgentId,
+    },
+    AgentRemoved {
+        agent: AgentId,
+        by_operator: bool,
+    },
+    /// It said how it is doing.
+    AgentStood {
+        agent: AgentId,
+    },
+    /// It has work in hand now, or none any more.
+    AgentAtWork {
+        agent: AgentId,
+    },
+    AgentFree {
+        agent: AgentId,
+    },
+    /// A job it had is judged.
+    AgentJudged {
+        agent: AgentId,
+        job: JobId,
+        ok: bool,
+    },
+    KeyIssued {
+        agent: AgentId,
+    },
     OperatorKeyIssued,
-    KeyRevoked { agent: AgentId },
-    AccountOpened { owner: OwnerId },
-    Granted { owner: OwnerId, amount: Credits, welcome: bool },
-    Burned { owner: OwnerId, amount: Credits },
-    Transferred { from: OwnerId, to: OwnerId, amount: Credits },
-    SettlementConfirmed { job: JobId },
-    JobOpened { job: JobId },
-    JobAssigned { job: JobId, worker: AgentId, epoch: u32 },
-    JobQueued { job: JobId },
-    JobDeferred { job: JobId, until: Timestamp },
-    JobStarted { job: JobId },
-    JobDeclined { job: JobId, worker: AgentId },
-    JobOffered { job: JobId, by: AgentId },
-    JobProgressed { job: JobId },
-    JobEnded { job: JobId, state: State, cause: Option<Cause>, paid: Credits },
-    JobRequeued { job: JobId },
-    ReportedAbovePrice { job: JobId, reported: Credits, paid: Credits },
-    SentByOperator { from: AgentId, to: AgentId },
-    PushDelivered { notice: NoticeId },
-    PushFailed { notice: NoticeId, attempts: u32 },
-    PushGivenUp { notice: NoticeId },
-    EndpointSwitchedOff { agent: AgentId },
+    KeyRevoked {
+        agent: AgentId,
+    },
+    AccountOpened {
+        owner: OwnerId,
+    },
+    Granted {
+        owner: OwnerId,
+        amount: Credits,
+        welcome: bool,
+    },
+    Burned {
+        owner: OwnerId,
+        amount: Credits,
+    },
+    Transferred {
+        from: OwnerId,
+        to: OwnerId,
+        amount: Credits,
+    },
+    SettlementConfirmed {
+        job: JobId,
+    },
+    JobOpened {
+        job: JobId,
+    },
+    JobAssigned {
+        job: JobId,
+        worker: AgentId,
+        epoch: u32,
+    },
+    JobQueued {
+        job: JobId,
+    },
+    JobDeferred {
+        job: JobId,
+        until: Timestamp,
+    },
+    JobStarted {
+        job: JobId,
+    },
+    JobDeclined {
+        job: JobId,
+        worker: AgentId,
+    },
+    JobOffered {
+        job: JobId,
+        by: AgentId,
+    },
+    JobProgressed {
+        job: JobId,
+    },
+    JobEnded {
+        job: JobId,
+        state: State,
+        cause: Option<Cause>,
+        paid: Credits,
+    },
+    JobRequeued {
+        job: JobId,
+    },
+    ReportedAbovePrice {
+        job: JobId,
+        reported: Credits,
+        paid: Credits,
+    },
+    SentByOperator {
+        from: AgentId,
+        to: AgentId,
+    },
+    PushDelivered {
+        notice: NoticeId,
+    },
+    PushFailed {
+        notice: NoticeId,
+        attempts: u32,
+    },
+    PushGivenUp {
+        notice: NoticeId,
+    },
+    EndpointSwitchedOff {
+        agent: AgentId,
+    },
 }

@@ -25,6 +25,8 @@ pub struct Notice {
 pub enum News {
     /// Work for you.
     Assigned { job: JobId, epoch: u32 },
+    /// Work that would be yours if you, or somebody for you, agree.
+    ApprovalWanted { job: JobId, until: Timestamp },
     /// The job you asked for has a worker, after you were told to wait.
     Accepted { job: JobId },
     /// The job you asked for has ended.
@@ -55,6 +57,7 @@ impl News {
     pub fn job(&self) -> Option<JobId> {
         match self {
             Self::Assigned { job, .. }
+            | Self::ApprovalWanted { job, .. }
             | Self::Accepted { job }
             | Self::Ended { job }
             | Self::TakenBack { job, .. }

@@ -92,6 +92,12 @@ pub enum Retry {
 }
 
 impl Refusal {
+    /// Whether the very same request may be granted later. A purse may fill up, which nobody can
+    /// say when.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::TooFewCredits) || self.retry() != Retry::Never
+    }
+
     /// Whether asking again can help, and when.
     pub fn retry(&self) -> Retry {
         match self {

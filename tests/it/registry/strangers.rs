@@ -76,6 +76,7 @@ async fn arrive(hub: &TestHub) {
                 output: r#"{"text":"string"}"#.to_owned(),
             }],
             terms: Default::default(),
+            condition: None,
             card: "{}".to_owned(),
             key: None,
             rotate: false,

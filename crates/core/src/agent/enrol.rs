@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::key::{Holder, Key, KeyHash};
-use super::{Agent, Desk, Liveness, presence};
+use super::{Agent, Desk, Liveness, presence, said};
 use crate::alias::Protocol;
 use crate::answer::Answer;
 use crate::command::{Actor, Enrol};
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::{AgentId, OwnerId};
-use crate::job::{end, open};
+use crate::job::{end, open, respond};
 use crate::ledger::order;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
@@ -28,6 +28,9 @@ pub fn enrol(draft: &mut Draft<'_>, order: Enrol) -> Result<Answer, Refusal> {
         None => (create(draft, &order)?, true),
     };
     presence::seen(draft, id);
+    if let Some(told) = order.condition {
+        said::hear(draft, id, told)?;
+    }
     if let Some(hash) = order.key.filter(|_| new || order.rotate) {
         issue_key(draft, Holder::Agent(id), hash, !new);
     }
@@ -138,7 +141,9 @@ pub fn amend(draft: &mut Draft<'_>, id: AgentId, profile: Profile) -> Result<(),
     }
     let mut returns = false;
     if let Some(stance) = profile.stance {
-        let before = std::mem::replace(&mut draft.desk_mut(id).presence.stance, stance);
+        let presence = &mut draft.desk_mut(id).presence;
+        let before = std::mem::replace(&mut presence.stance, stance);
+        presence.until = None;
         returns = stance.is_open() && !before.is_open();
     }
     presence::seen(draft, id);
@@ -146,6 +151,9 @@ pub fn amend(draft: &mut Draft<'_>, id: AgentId, profile: Profile) -> Result<(),
     if changed {
         draft.put_agent(agent);
         draft.event(Event::AgentUpdated { agent: id });
+    }
+    if returns {
+        respond::welcome_back(draft, id)?;
     }
     // Somebody who can do more than before, or again, may be who a job is waiting for.
     if changed || returns {

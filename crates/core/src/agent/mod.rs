@@ -6,9 +6,12 @@
 pub mod enrol;
 pub mod key;
 pub mod presence;
+pub mod said;
 pub mod terms;
 #[cfg(test)]
 mod tests;
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +19,10 @@ use crate::alias::Protocol;
 use crate::id::{AgentId, JobId, OutcomeId, OwnerId};
 use crate::money::Credits;
 use crate::reputation::Standing;
+use crate::reputation::window::Window;
 use crate::time::{Millis, Timestamp};
 use presence::Presence;
+pub use said::Said;
 pub use terms::Terms;
 
 /// What an agent says about itself.
@@ -84,6 +89,15 @@ pub struct Desk {
     pub agent: AgentId,
     pub presence: Presence,
     pub standing: Standing,
+    /// Its newest outcomes; shared, because a desk is copied far more often than these change.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub window: Arc<Window>,
+    /// What it last said about how it is doing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<Said>,
+    /// What it last said about how well it does. Kept and shown; nothing is decided by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<Arc<str>>,
     pub last_outcome: Option<OutcomeId>,
     /// The newest job it asked for, and the newest it was given; each job names the one before.
     pub last_asked: Option<JobId>,
@@ -112,6 +126,10 @@ impl Agent {
     }
 }
 
+fn is_empty(window: &Arc<Window>) -> bool {
+    window.is_empty()
+}
+
 impl Desk {
     /// The desk of an agent that has just arrived.
     pub fn new(agent: AgentId, now: Timestamp) -> Self {
@@ -119,6 +137,9 @@ impl Desk {
             agent,
             presence: Presence::new(now),
             standing: Standing::default(),
+            window: Arc::default(),
+            said: None,
+            claim: None,
             last_outcome: None,
             last_asked: None,
             last_worked: None,

@@ -14,6 +14,7 @@ use crate::ledger::post;
 use crate::money::Credits;
 use crate::notice::News;
 use crate::refusal::Refusal;
+use crate::reputation::window::Seen;
 use crate::reputation::{Outcome, Score};
 
 /// Settles a job for good.
@@ -54,8 +55,23 @@ pub fn fail(
     let took = work::worked_for(&job, draft.now);
     let paid = Credits::ZERO;
     let cause = Some(cause);
-    let report = Report { ok: false, output: None, paid, took, cause, text, content: None };
+    let (output, words, content) = (None, None, None);
+    let report = Report { ok: false, output, paid, took, cause, text, words, content };
     finish(draft, job, state, report)
+}
+
+/// The same for somebody who said why in words of its own.
+pub fn fail_in_words(
+    draft: &mut Draft<'_>,
+    job: Job,
+    cause: Cause,
+    text: String,
+    words: Option<String>,
+) -> Result<Answer, Refusal> {
+    let (took, paid) = (work::worked_for(&job, draft.now), Credits::ZERO);
+    let (cause, text) = (Some(cause), Some(text));
+    let report = Report { ok: false, output: None, paid, took, cause, text, words, content: None };
+    finish(draft, job, State::Failed, report)
 }
 
 /// Takes a job back as if it had never been asked; its id may be used again.
@@ -98,8 +114,17 @@ pub fn record_outcome(
     let to_blame = ok || cause.is_some_and(Cause::blames_worker);
     let counted = to_blame && job.payer != Some(turn.owner);
     let (id, now) = (draft.next.outcome, draft.now);
+    let assigned_at = job.accepted_at.unwrap_or(turn.since);
+    let on_time = now <= job.promised.unwrap_or(job.deadline);
+    if to_blame {
+        draft.event(Event::AgentJudged { agent: turn.worker, job: job.id, ok });
+    }
     let desk = draft.desk_mut(turn.worker);
     desk.standing = desk.standing.after(ok, counted, hirer_score);
+    if counted {
+        let took = now.since(assigned_at);
+        Arc::make_mut(&mut desk.window).push(Seen { ok, on_time, took });
+    }
     let outcome = Outcome {
         id,
         subject: turn.worker,
@@ -111,9 +136,9 @@ pub fn record_outcome(
         cause,
         counted,
         paid,
-        assigned_at: turn.since,
+        assigned_at,
         ended_at: now,
-        on_time: now <= job.promised.unwrap_or(job.deadline),
+        on_time,
         score_after: desk.standing.score,
         before: desk.last_outcome.replace(id),
     };
@@ -123,11 +148,12 @@ pub fn record_outcome(
 /// Whoever has the job, or was asked and nobody has it yet, need not go on.
 fn tell_workers(draft: &mut Draft<'_>, job: &Job) {
     let news = News::TakenBack { job: job.id, epoch: job.epoch };
-    let workers = job.worker().map_or_else(|| job.asked.clone(), |worker| vec![worker]);
+    let workers = job.for_whom().map_or_else(|| job.asked.clone(), |worker| vec![worker]);
     for worker in workers {
         // Who was asked at its endpoint hears there that it need not answer.
         let same_words = |agent: &&Agent| {
-            agent.home == job.origin && matches!(job.selection, Selection::Asked { .. })
+            let talks = matches!(job.selection, Selection::Asked { .. });
+            agent.home == job.origin && talks || agent.terms.urgent_first
         };
         let url = draft.agent(worker).filter(same_words).and_then(Agent::push_url);
         draft.tell_party(worker, news.clone(), url);
@@ -137,8 +163,9 @@ fn tell_workers(draft: &mut Draft<'_>, job: &Job) {
 /// Where the requester wants to hear of the job: at the callback it named for it, if it was told to
 /// wait; who talks all the time, wherever it is reached by now.
 pub fn told_at(draft: &Draft<'_>, job: &Job) -> Option<String> {
-    match (job.selection, &job.requester) {
-        (Selection::Asked { .. }, Requester::Agent(agent)) => draft.agent(*agent)?.push_url(),
+    let talks = matches!(job.selection, Selection::Asked { .. }) || job.policy.presence_first;
+    match &job.requester {
+        Requester::Agent(agent) if talks => draft.agent(*agent)?.push_url(),
         _ => job.callback.clone().filter(|_| job.pending),
     }
 }
@@ -159,11 +186,16 @@ fn tell_requester(draft: &mut Draft<'_>, job: &Job) {
 }
 
 /// Calls a job off, as long as nobody has started on it.
-pub fn cancel(draft: &mut Draft<'_>, wanted: &JobRef, by: Canceller) -> Result<Answer, Refusal> {
+pub fn cancel(
+    draft: &mut Draft<'_>,
+    wanted: &JobRef,
+    by: Canceller,
+    reason: Option<String>,
+) -> Result<Answer, Refusal> {
     let job = work::find(draft, wanted).ok_or(Refusal::NotYours)?;
     let freely = job.policy.cancel_any_time;
     let allowed = match by {
-        Canceller::Agent(agent) => job.asked_by(agent) || freely && job.worker() == Some(agent),
+        Canceller::Agent(agent) => job.asked_by(agent) || freely && job.for_whom() == Some(agent),
         Canceller::Guest => matches!(job.requester, Requester::Guest(_)),
         Canceller::Operator => true,
     };
@@ -178,7 +210,8 @@ pub fn cancel(draft: &mut Draft<'_>, wanted: &JobRef, by: Canceller) -> Result<A
         Canceller::Agent(_) | Canceller::Guest => "cancelled by requester",
         Canceller::Operator => "cancelled by operator",
     };
-    fail(draft, job, State::Cancelled, Cause::Cancelled, Some(text.to_owned()))
+    let text = reason.unwrap_or_else(|| text.to_owned());
+    fail(draft, job, State::Cancelled, Cause::Cancelled, Some(text))
 }
 
 /// Something about the job is due: a lease, a deadline, an auction, the end of a deferral.
@@ -283,7 +316,7 @@ pub fn requester_left(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), Refus
         if draft.job(id).is_none_or(Job::has_started) {
             continue;
         }
-        match cancel(draft, &JobRef::Id(id), Canceller::Agent(agent)) {
+        match cancel(draft, &JobRef::Id(id), Canceller::Agent(agent), None) {
             Ok(_) | Err(Refusal::WrongState { .. }) => {}
             Err(refusal) => return Err(refusal),
         }

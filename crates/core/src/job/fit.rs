@@ -9,6 +9,7 @@ use crate::agent::presence::Stance;
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::AgentId;
+use crate::notice::News;
 use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
 
@@ -109,4 +110,8 @@ pub fn put_off(draft: &mut Draft<'_>, job: &mut Job, worker: AgentId, when: When
     job.waits_for = Some(super::Waiting { worker, approval, agreed });
     job.pending = true;
     draft.event(Event::JobDeferred { job: job.id, until });
+    if approval {
+        let url = draft.agent(worker).and_then(Agent::push_url);
+        draft.tell(Some(worker), News::ApprovalWanted { job: job.id, until }, url);
+    }
 }

@@ -81,6 +81,9 @@ pub struct Job {
     pub report: Option<Report>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
+    /// What its worker calls it, if that has a name of its own for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub called: Option<Uuid>,
     /// When its worker took it on, or the hub for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_at: Option<Timestamp>,
@@ -146,7 +149,8 @@ pub struct Policy {
     pub next_when_failed: bool,
     /// With nobody to choose from, the job waits instead of being refused.
     pub queue_unmatched: bool,
-    /// Whether the worker is there is asked before whether it can be paid.
+    /// The requester is answered at once and hears of the rest: whether the worker is there is
+    /// asked before whether it can be paid, and nothing is held while it is away.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub presence_first: bool,
     /// Either side may call it off until there is a result.
@@ -222,6 +226,9 @@ pub struct Report {
     pub cause: Option<Cause>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// What only the worker's protocol understands, as JSON text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<String>,
     /// Of what the worker said, to tell a repeat from a second opinion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Digest>,
@@ -301,12 +308,23 @@ impl Job {
     pub fn unassign(&mut self) {
         self.assignment = None;
         self.accepted_at = None;
+        self.called = None;
         self.promised = self.wanted;
     }
 
     /// Whether somebody may have begun, so that it cannot simply be called off.
     pub fn has_started(&self) -> bool {
         self.state == State::Running || self.assignment.is_some_and(|turn| turn.handed_over)
+    }
+
+    /// Whether somebody is at work on it, or has promised to be.
+    pub fn is_worked_on(&self) -> bool {
+        self.accepted_at.is_some() && self.in_hand_of().is_some()
+    }
+
+    /// Who does it, did it, or would do it.
+    pub fn for_whom(&self) -> Option<AgentId> {
+        self.worker().or(self.waits_for.map(|waits| waits.worker))
     }
 
     /// Whether this agent asked for it.

@@ -26,7 +26,7 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     if order.hops > HOPS_MAX {
         return Err(Refusal::BridgeLoop { max: HOPS_MAX });
     }
-    if order.deadline <= draft.now {
+    if order.deadline <= draft.now && !order.policy.presence_first {
         return Err(Refusal::DeadlineTooSoon);
     }
     if order.selection == Selection::Broadcast {
@@ -38,12 +38,8 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
         _ => select::next(draft, &job, Ready::Soon).map(Some),
     };
     match chosen {
-        Ok(chosen) => {
-            set_aside(draft, &mut job)?;
-            if let Some(chosen) = chosen {
-                respond::give(draft, &mut job, chosen)?;
-            }
-        }
+        Ok(None) => set_aside(draft, &mut job)?,
+        Ok(Some(chosen)) => respond::begin(draft, &mut job, chosen)?,
         Err(nobody) if job.policy.queue_unmatched && waiting_helps(&nobody) => {
             set_aside(draft, &mut job)?;
             queue(draft, &mut job);
@@ -118,11 +114,12 @@ pub fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
         opened_at: draft.now,
         deadline: order.deadline,
         lease: order.lease,
-        pending: false,
+        pending: order.policy.presence_first,
         callback: order.callback,
         meta: order.meta,
         report: None,
         ended_at: None,
+        called: None,
         accepted_at: None,
         wanted: order.promised,
         promised: order.promised,
@@ -143,7 +140,7 @@ pub fn keep(draft: &mut Draft<'_>, job: Job) {
 }
 
 /// Holds the whole budget before anybody works.
-fn set_aside(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
+pub fn set_aside(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     if let Some(payer) = job.payer {
         post::hold(draft, payer, job.budget, job.id)?;
         job.held = job.budget;
@@ -156,6 +153,8 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     let Some(agent) = draft.agent(chosen.agent) else { return };
     let (owner, url) = (agent.owner, agent.push_url());
     let answers_itself = agent.terms.answers_itself;
+    // Who reads by urgency is told when it reads.
+    let told_later = agent.terms.urgent_first && url.is_none();
     let takes = agent.skill(&job.skill).and_then(|skill| skill.takes);
     let lease = if answers_itself { draft.world.rules.answer_window } else { job.lease };
     // Who does not answer for itself has taken it on by being chosen.
@@ -176,6 +175,10 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     });
     // Nobody can answer at once for a worker that comes by itself.
     job.pending |= url.is_none();
+    draft.event(Event::JobAssigned { job: job.id, worker: chosen.agent, epoch: job.epoch });
+    if told_later {
+        return;
+    }
     let news = News::Assigned { job: job.id, epoch: job.epoch };
     // Only the requester's own words hand its work over. When a worker gave up and this one is
     // next, it must not be told what the other said.
@@ -183,7 +186,6 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
         true => draft.tell_party(chosen.agent, news, url),
         false => drop(draft.tell(Some(chosen.agent), news, url)),
     }
-    draft.event(Event::JobAssigned { job: job.id, worker: chosen.agent, epoch: job.epoch });
 }
 
 /// Puts the job in the queue until somebody comes who can do it.
@@ -231,8 +233,7 @@ fn broadcast(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
             job.uuid = copy_uuid(probe.uuid, copy);
             job.foreign = format!("{}#{copy}", probe.foreign);
         }
-        set_aside(draft, &mut job)?;
-        respond::give(draft, &mut job, one)?;
+        respond::begin(draft, &mut job, one)?;
         keep(draft, job.clone());
         jobs.push(Arc::new(job));
     }

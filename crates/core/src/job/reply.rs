@@ -36,6 +36,7 @@ pub fn result(
         took: work::worked_for(&job, draft.now),
         cause: None,
         text: None,
+        words: None,
         content: Some(content),
     };
     ended(end::finish(draft, job, State::Completed, report)?)

@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use super::{Cause, Job, Selection, State, Waiting, end, fit, open, work};
+use crate::alias::{Target, claim};
 use crate::answer::Answer;
 use crate::command::{Approver, JobRef, Response};
 use crate::draft::Draft;
@@ -12,8 +15,13 @@ use crate::id::AgentId;
 use crate::money::Credits;
 use crate::notice::News;
 use crate::refusal::Refusal;
-use crate::time::Timestamp;
+use crate::time::{Millis, Timestamp};
 use crate::world::skills::Candidate;
+
+/// How long after the time it promised itself a worker may still deliver.
+pub const PATIENCE: Millis = Millis::minutes(10);
+/// How soon a job that somebody agreed to is looked at again, while its worker has no room.
+const NO_ROOM_YET: Millis = Millis::seconds(5);
 
 /// The agent says whether it takes the job.
 pub fn respond(
@@ -30,14 +38,20 @@ pub fn respond(
         return Err(Refusal::WrongState { is: State::Expired });
     }
     match said {
-        Response::Accept { ready_at } => Ok(accept(draft, job, ready_at)),
-        Response::Refuse { cause, text } => {
+        Response::Accept { ready_at, called } => {
+            if let Some(name) = called.filter(|name| *name != job.uuid) {
+                call(draft, &mut job, name)?;
+            }
+            Ok(accept(draft, job, ready_at))
+        }
+        Response::Refuse { cause, text, words } => {
             draft.event(Event::JobDeclined { job: job.id, worker: by });
             job.declined.push(by);
             if job.policy.next_when_declined {
                 return work::pass_on(draft, job);
             }
-            unanswered(draft, job, cause, text)
+            job.unassign();
+            end::fail_in_words(draft, job, cause, text, words)
         }
         Response::Defer { until } => {
             if until <= draft.now {
@@ -53,6 +67,19 @@ pub fn respond(
     }
 }
 
+/// The worker's own name for a job is as good as the hub's, and nobody else's.
+fn call(draft: &mut Draft<'_>, job: &mut Job, name: Uuid) -> Result<(), Refusal> {
+    let digest = claim::job_uuid(name);
+    match draft.claimed(digest) {
+        None => draft.claim(digest, Target::Job(job.id)),
+        // Put off and asked again, it may use the name it chose before.
+        Some(Target::Job(known)) if known == job.id => {}
+        Some(_) => return Err(Refusal::IdTaken),
+    }
+    job.called = Some(name);
+    Ok(())
+}
+
 fn accept(draft: &mut Draft<'_>, mut job: Job, ready_at: Option<Timestamp>) -> Answer {
     take_on(draft, &mut job, ready_at);
     job.state = State::Running;
@@ -66,8 +93,13 @@ fn accept(draft: &mut Draft<'_>, mut job: Job, ready_at: Option<Timestamp>) -> A
 pub fn take_on(draft: &Draft<'_>, job: &mut Job, ready_at: Option<Timestamp>) {
     job.accepted_at = Some(draft.now);
     job.promised = job.promised.or(ready_at);
+    // Who says itself when it is ready is late only well after that.
+    let until = match (job.wanted, ready_at) {
+        (None, Some(ready)) => ready.max(draft.now).plus(PATIENCE),
+        _ => draft.now.plus(job.lease),
+    };
     if let Some(turn) = &mut job.assignment {
-        turn.until = draft.now.plus(job.lease).min(job.deadline);
+        turn.until = until.min(job.deadline);
         turn.handed_over = true;
     }
 }
@@ -132,13 +164,8 @@ pub fn reconsider(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
 
 /// Looks at a worker once more, as if the job had just been asked of it.
 pub fn again(draft: &mut Draft<'_>, mut job: Job, worker: AgentId) -> Result<Answer, Refusal> {
-    let fits = price(draft, &job, worker).ok_or(Refusal::NoSuchSkill).and_then(|price| {
-        if price > job.purse() {
-            return Err(Refusal::BudgetTooLow { price });
-        }
-        Ok((price, fit::when(draft, &job, worker)?))
-    });
-    match fits {
+    let agreed = job.waits_for.is_some_and(|waits| waits.agreed);
+    match fits(draft, &mut job, worker) {
         Ok((price, fit::When::Now)) => {
             open::assign(draft, &mut job, Candidate { agent: worker, price });
             if job.accepted_at.is_some() {
@@ -150,6 +177,12 @@ pub fn again(draft: &mut Draft<'_>, mut job: Job, worker: AgentId) -> Result<Ans
             fit::put_off(draft, &mut job, worker, when);
             Ok(put(draft, job))
         }
+        // A yes is not lost because the worker has its hands full.
+        Err(Refusal::AtCapacity | Refusal::TooFast) if agreed => {
+            let back = fit::When::Back(draft.now.plus(NO_ROOM_YET));
+            fit::put_off(draft, &mut job, worker, back);
+            Ok(put(draft, job))
+        }
         // One that was named is not replaced by another.
         Err(refusal) if matches!(job.selection, Selection::Direct(_)) => {
             unanswered(draft, job, cause_of(&refusal), refusal.to_string())
@@ -159,6 +192,35 @@ pub fn again(draft: &mut Draft<'_>, mut job: Job, worker: AgentId) -> Result<Ans
             work::pass_on(draft, job)
         }
     }
+}
+
+/// When the worker takes the job on now and for what, with the money for it set aside.
+fn fits(
+    draft: &mut Draft<'_>,
+    job: &mut Job,
+    worker: AgentId,
+) -> Result<(Credits, fit::When), Refusal> {
+    let price = price(draft, job, worker).ok_or(Refusal::NoSuchSkill)?;
+    let when = match job.policy.presence_first {
+        true => Some(fit::when(draft, job, worker)?),
+        false => None,
+    };
+    if price > job.purse() {
+        return Err(Refusal::BudgetTooLow { price });
+    }
+    let when = when.map_or_else(|| fit::when(draft, job, worker), Ok)?;
+    hold(draft, job, when)?;
+    Ok((price, when))
+}
+
+/// Sets the budget aside once somebody takes the job on, or would if somebody agreed. What waits for
+/// a worker that is away may wait without money.
+fn hold(draft: &mut Draft<'_>, job: &mut Job, when: fit::When) -> Result<(), Refusal> {
+    let away = matches!(when, fit::When::Back(_)) && job.policy.presence_first;
+    if !away && job.held.is_zero() && !matches!(job.selection, Selection::Asked { .. }) {
+        open::set_aside(draft, job)?;
+    }
+    Ok(())
 }
 
 /// What the worker gets: what was agreed on, or what it asks now.
@@ -190,6 +252,7 @@ fn cause_of(refusal: &Refusal) -> Cause {
         Refusal::NoSuchSkill | Refusal::NoSuchAgent | Refusal::OutOfOrder => Cause::NoSuchSkill,
         Refusal::BudgetTooLow { .. } => Cause::BudgetTooLow,
         Refusal::DeadlineTooSoon => Cause::TimedOut,
+        Refusal::TooFewCredits | Refusal::GuestCannotPay => Cause::Payment,
         _ => Cause::Offline,
     }
 }
@@ -197,6 +260,13 @@ fn cause_of(refusal: &Refusal) -> Cause {
 fn put(draft: &mut Draft<'_>, job: Job) -> Answer {
     draft.put_job(job.clone());
     Answer::Job { job: Arc::new(job), repeated: false }
+}
+
+/// The first choice of a worker: the money, and when it begins.
+pub fn begin(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) -> Result<(), Refusal> {
+    let when = fit::when(draft, job, chosen.agent)?;
+    hold(draft, job, when)?;
+    give(draft, job, chosen)
 }
 
 /// The choice of a worker, and when it begins.

@@ -85,11 +85,13 @@ pub fn report(draft: &mut Draft<'_>, said: ReportWork) -> Result<Answer, Refusal
     let cause = (!said.ok).then(|| said.cause.unwrap_or(Cause::Execution));
     let report = Report {
         ok: said.ok,
-        output: said.output.filter(|_| said.ok),
+        // What a worker delivers that breaks its own word is shown all the same.
+        output: said.output.filter(|_| said.ok || cause == Some(Cause::Unusable)),
         paid,
         took: said.took,
         cause,
         text: said.text,
+        words: said.words,
         content: Some(said.content),
     };
     if !said.ok && job.policy.next_when_failed {
@@ -130,6 +132,7 @@ pub fn defer(
 /// The worker has read these jobs, so they cannot be called back any more.
 pub fn hand_over(draft: &mut Draft<'_>, agent: AgentId, jobs: &[JobId]) -> Answer {
     let mut given = Vec::new();
+    let told_now = draft.agent(agent).is_some_and(|agent| agent.terms.urgent_first);
     for id in jobs {
         let Some(mut job) = draft.job(*id).cloned() else { continue };
         if job.worker() != Some(agent) || in_hand(&job).is_err() {
@@ -138,6 +141,10 @@ pub fn hand_over(draft: &mut Draft<'_>, agent: AgentId, jobs: &[JobId]) -> Answe
         if job.assignment.is_some_and(|turn| !turn.handed_over) {
             hand_over_one(&mut job);
             draft.put_job(job.clone());
+            if told_now {
+                let news = News::Assigned { job: job.id, epoch: job.epoch };
+                draft.tell(Some(agent), news, None);
+            }
         }
         given.push(Arc::new(job));
     }
@@ -208,7 +215,7 @@ pub fn pass_on(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
     job.waits_for = None;
     if may_go_on(draft, &job) {
         if let Ok(chosen) = select::next(draft, &job, Ready::Soon)
-            && respond::give(draft, &mut job, chosen).is_ok()
+            && respond::begin(draft, &mut job, chosen).is_ok()
         {
             return Ok(put(draft, job));
         }

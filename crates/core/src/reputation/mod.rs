@@ -33,6 +33,7 @@ pub struct Outcome {
     /// Whether scores move: not inside one owner, and not for what was no fault of the worker.
     pub counted: bool,
     pub paid: Credits,
+    /// When the subject took it on.
     pub assigned_at: Timestamp,
     pub ended_at: Timestamp,
     pub on_time: bool,

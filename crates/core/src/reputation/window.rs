@@ -2,12 +2,73 @@
 //!
 //! success rate × 0.6 + on-time rate × 0.3 + response-time score × 0.1, all in whole millionths.
 
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
 use crate::time::Millis;
 
 /// How many of the newest outcomes count.
 pub const WINDOW: usize = 100;
 /// 1.0 in millionths.
 const ONE: i64 = 1_000_000;
+/// An outcome in one number: two flags and the time it took, which stops counting at 12 days.
+const OK: u32 = 1 << 31;
+const ON_TIME: u32 = 1 << 30;
+const TOOK_MAX: u32 = ON_TIME - 1;
+
+/// The newest counted outcomes of one agent, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Window(VecDeque<u32>);
+
+/// What the newest outcomes add up to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rates {
+    /// How many outcomes these are.
+    pub count: i64,
+    /// Shares of those that succeeded, and that succeeded in time, in millionths.
+    pub success: i64,
+    pub on_time: i64,
+    /// From taking a job on to its end.
+    pub average: Millis,
+}
+
+impl Window {
+    /// Adds the newest outcome; the oldest leaves when there are too many.
+    pub fn push(&mut self, seen: Seen) {
+        let took = u32::try_from(seen.took.0.max(0)).unwrap_or(TOOK_MAX).min(TOOK_MAX);
+        let flag = |set: bool, flag: u32| if set { flag } else { 0 };
+        self.0.push_back(took | flag(seen.ok, OK) | flag(seen.on_time, ON_TIME));
+        if self.0.len() > WINDOW {
+            self.0.pop_front();
+        }
+    }
+
+    /// The outcomes, newest first.
+    pub fn newest(&self) -> impl Iterator<Item = Seen> {
+        self.0.iter().rev().map(|packed| Seen {
+            ok: packed & OK != 0,
+            on_time: packed & ON_TIME != 0,
+            took: Millis(i64::from(packed & TOOK_MAX)),
+        })
+    }
+
+    /// Whether nothing has been counted yet.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The score in millionths; `None` before the first outcome.
+    pub fn score(&self, scale: Millis) -> Option<i64> {
+        score(self.newest(), scale)
+    }
+
+    /// What the score is made of; `None` before the first outcome.
+    pub fn rates(&self) -> Option<Rates> {
+        rates(self.newest())
+    }
+}
 
 /// What the window needs to know of one counted outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +82,14 @@ pub struct Seen {
 ///
 /// `scale` is the response time that is worth nothing any more.
 pub fn score(newest: impl IntoIterator<Item = Seen>, scale: Millis) -> Option<i64> {
+    let Rates { success, on_time, average, .. } = rates(newest)?;
+    let slow = average.0.saturating_mul(ONE) / scale.0.max(1);
+    let swift = (ONE - slow).clamp(0, ONE);
+    Some((success * 6 + on_time * 3 + swift) / 10)
+}
+
+/// What the newest outcomes add up to; `None` when there are none.
+fn rates(newest: impl IntoIterator<Item = Seen>) -> Option<Rates> {
     let (mut count, mut good, mut timely, mut took) = (0_i64, 0_i64, 0_i64, 0_i64);
     for seen in newest.into_iter().take(WINDOW) {
         count += 1;
@@ -32,10 +101,8 @@ pub fn score(newest: impl IntoIterator<Item = Seen>, scale: Millis) -> Option<i6
         return None;
     }
     let share = |n: i64| n * ONE / count;
-    let average = took / count;
-    let slow = average.saturating_mul(ONE) / scale.0.max(1);
-    let swift = (ONE - slow).clamp(0, ONE);
-    Some((share(good) * 6 + share(timely) * 3 + swift) / 10)
+    let average = Millis(took / count);
+    Some(Rates { count, success: share(good), on_time: share(timely), average })
 }
 
 #[cfg(test)]
@@ -59,6 +126,34 @@ mod tests {
         assert_eq!(score([late], SCALE), Some(650_000));
         let failed = Seen { ok: false, on_time: true, took: Millis(0) };
         assert_eq!(score([late, failed], SCALE), Some(300_000 + 75_000));
+    }
+
+    #[test]
+    fn a_window_keeps_the_last_hundred_and_says_what_they_were() {
+        let mut window = Window::default();
+        assert_eq!((window.score(SCALE), window.rates()), (None, None));
+        for n in 0..150 {
+            let ok = n >= 50;
+            window.push(Seen { ok, on_time: true, took: Millis(n) });
+        }
+        assert_eq!(window.newest().count(), WINDOW);
+        let first = window.newest().next().expect("the newest");
+        assert_eq!(first, Seen { ok: true, on_time: true, took: Millis(149) });
+        let rates = window.rates().expect("there are some");
+        assert_eq!((rates.count, rates.success, rates.on_time), (100, ONE, ONE));
+        let text = serde_json::to_string(&window).expect("it can be written");
+        assert_eq!(serde_json::from_str::<Window>(&text).expect("and read"), window);
+    }
+
+    #[test]
+    fn a_very_long_job_does_not_turn_into_a_flag() {
+        let mut window = Window::default();
+        window.push(Seen { ok: false, on_time: false, took: Millis(i64::MAX) });
+        window.push(Seen { ok: false, on_time: false, took: Millis(-5) });
+        let seen: Vec<_> = window.newest().collect();
+        assert!(seen.iter().all(|seen| !seen.ok && !seen.on_time));
+        assert_eq!(seen[0].took, Millis(0));
+        assert_eq!(seen[1].took, Millis(i64::from(TOOK_MAX)));
     }
 
     #[test]

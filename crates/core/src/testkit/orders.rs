@@ -55,6 +55,7 @@ pub fn enrolment(native: &str, owner: &str, skills: &[(&str, &str)]) -> Enrol {
         liveness: Liveness::Always,
         skills: skills.iter().map(|(name, price)| skill(name, price)).collect(),
         terms: Terms::default(),
+        condition: None,
         card: "{}".to_owned(),
         key: None,
         rotate: false,
@@ -139,6 +140,7 @@ impl Scene {
             took: Millis(5),
             cause: None,
             text: None,
+            words: None,
             content: Digest::of(&[b"word", &job.0.to_be_bytes(), &[u8::from(ok)], cost.as_bytes()]),
         }
     }

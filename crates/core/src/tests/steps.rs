@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use crate::agent::key::Holder;
 use crate::agent::presence::Stance;
+use crate::agent::said::Condition;
 use crate::agent::{Liveness, Terms};
 use crate::alias::Digest;
 use crate::command::{
@@ -286,7 +287,7 @@ impl Step {
                     (1, _) | (_, Requester::Guest(_)) => Canceller::Operator,
                     (_, Requester::Agent(agent)) => Canceller::Agent(*agent),
                 };
-                Command::Cancel { job: name_of(&found, job), by }
+                Command::Cancel { job: name_of(&found, job), by, reason: None }
             }
             Step::Requeue { job } => Command::Requeue { job: name_of(&*job_at(scene, job)?, job) },
             Step::Send { from, to } => {
@@ -324,9 +325,13 @@ impl Step {
                 let by = stray.map(|who| agent_at(scene, who)).or(found.worker())?;
                 let at = scene.now.plus(Millis::seconds(i64::from(seconds)));
                 let said = match how % 4 {
-                    0 => Response::Accept { ready_at: (how > 127).then_some(at) },
-                    1 => Response::Accept { ready_at: None },
-                    2 => Response::Refuse { cause: Cause::Policy, text: "no".to_owned() },
+                    0 => Response::Accept { ready_at: (how > 127).then_some(at), called: None },
+                    1 => Response::Accept { ready_at: None, called: None },
+                    2 => Response::Refuse {
+                        cause: Cause::Policy,
+                        text: "no".to_owned(),
+                        words: None,
+                    },
                     _ => Response::Defer { until: at },
                 };
                 Command::Respond { job: name_of(&found, job), by, said }
@@ -345,7 +350,10 @@ impl Step {
                 let until = scene.now.plus(Millis::seconds(i64::from(seconds)));
                 let until = (stance % 5 != 0).then_some(until);
                 let stance = pick(&STANCES, stance / 5);
-                Command::Stand { agent: agent_at(scene, who), stance, until }
+                Command::Stand {
+                    agent: agent_at(scene, who),
+                    told: Condition { stance, until, words: None },
+                }
             }
             Step::Say(ref voice) => voice.command(scene)?,
             Step::Wait { .. } | Step::Sleep { .. } => return None,
@@ -374,6 +382,7 @@ impl Step {
             at_once: (terms % 3 == 0 && terms > 0).then_some(1 + u32::from(terms % 2)),
             per_minute: (terms % 7 == 2).then_some(2),
             answers_itself: terms % 4 == 2,
+            urgent_first: terms % 5 == 3,
         };
         (order.liveness, order.endpoint) = match liveness % 4 {
             0 | 3 => (Liveness::Always, None),

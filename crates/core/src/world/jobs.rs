@@ -49,6 +49,14 @@ impl World {
         self.begun.get(&agent).map_or(0, |begun| begun.iter().rev().take_while(lately).count())
     }
 
+    /// When an agent that limits it may begin another job; `None` when it may now.
+    pub fn may_begin_at(&self, agent: AgentId, now: Timestamp) -> Option<Timestamp> {
+        let limit = self.agents.get(&agent)?.terms.per_minute? as usize;
+        let begun = self.begun.get(&agent)?;
+        let first = begun.len().checked_sub(limit)?;
+        begun.get(first).map(|at| at.plus(MINUTE)).filter(|at| *at > now)
+    }
+
     /// Live jobs the agent asked for, oldest first.
     pub fn asked_by(&self, agent: AgentId) -> impl Iterator<Item = &Arc<Job>> {
         self.asked.get(&agent).into_iter().flatten().filter_map(|id| self.jobs.get(id))

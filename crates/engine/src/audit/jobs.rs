@@ -113,7 +113,9 @@ impl Walk<'_> {
         } else {
             let (times, held, offered) = (moved.holds, moved.held, job.purse().micros());
             self.holds.holds(times <= 1, || format!("job {id} was held {times} times"));
-            self.holds.holds(held == offered, || {
+            // What waits for a worker that is away, and what came of it, may be without money.
+            let unpaid = held == 0 && job.policy.presence_first && job.assignment.is_none();
+            self.holds.holds(held == offered || unpaid, || {
                 format!("job {id} held {held}, and {offered} were offered")
             });
         }
@@ -142,8 +144,12 @@ impl Walk<'_> {
         self.states.holds(job.state.is_final() || job.due().is_some(), || {
             format!("job {id} is never due")
         });
-        let in_hand =
-            matches!(job.state, State::Assigned | State::Running | State::Deferred { .. });
+        let in_hand = match job.state {
+            State::Assigned | State::Running => true,
+            // Put off by who has it, or for somebody who does not have it yet.
+            State::Deferred { .. } => job.waits_for.is_none(),
+            _ => false,
+        };
         self.states.holds(in_hand == job.assignment.is_some(), || {
             format!("job {id} is {:?} with worker {:?}", job.state, job.worker())
         });

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use rialto_core::id::{AgentId, OutcomeId};
 use rialto_core::job::{Cause, Job, Requester};
+use rialto_core::reputation::window::{Seen, Window};
 use rialto_core::reputation::{Outcome, Score, Standing};
 use rusqlite::Connection;
 
@@ -15,11 +16,13 @@ use crate::store::StoreError;
 use crate::store::sqlite::{row, trouble};
 
 type Standings = HashMap<AgentId, (Standing, OutcomeId)>;
+type Windows = HashMap<AgentId, Window>;
 
 /// Walks through the outcomes in the order they came.
 pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError> {
     let mut check = Check::new("reputation");
     let mut standings = Standings::new();
+    let mut windows = Windows::new();
     let judged = Scratch::new()?;
     let ids = Some(Ids::Whole(rows.next.outcome.0));
     rows.each(
@@ -32,6 +35,9 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError
             let first = judged.first(job.0, subject.0)?;
             check.holds(first, || format!("outcome {id} judges {subject} for job {job} again"));
             fold(&mut check, &mut standings, &outcome);
+            if outcome.counted {
+                windows.entry(subject).or_default().push(seen(&outcome));
+            }
             let found = match row::get::<Job>(db, "archive", job.0)? {
                 Some(finished) => Some(finished),
                 None => row::get(db, "jobs", job.0)?,
@@ -56,6 +62,10 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError
                 desk.standing
             )
         });
+        let window = windows.remove(&agent).unwrap_or_default();
+        check.holds(*desk.window == window, || {
+            format!("the newest outcomes of agent {agent} are not those at its desk")
+        });
         check.holds(desk.last_outcome == last, || {
             format!("the last outcome of agent {agent} is {last:?}, not {:?}", desk.last_outcome)
         });
@@ -65,6 +75,11 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError
     }
     judged_all(rows.db, &mut check, &judged)?;
     Ok(check)
+}
+
+fn seen(outcome: &Outcome) -> Seen {
+    let Outcome { ok, on_time, ended_at, assigned_at, .. } = *outcome;
+    Seen { ok, on_time, took: ended_at.since(assigned_at) }
 }
 
 /// Numbers, chain and score follow from the outcome before.

@@ -14,7 +14,7 @@ use rialto_core::command::Command;
 use rialto_core::decide::Need;
 use rialto_core::id::{AgentId, AnswerId};
 use rialto_core::memory::{Kept, Receipt};
-use rialto_core::refusal::{Refusal, Retry};
+use rialto_core::refusal::Refusal;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -182,8 +182,7 @@ impl Lane {
             }
         };
         // A refusal that waiting can cure is not written down: the repeat is meant to succeed.
-        let curable =
-            matches!(&receipt, Receipt::Refused(refusal) if refusal.retry() != Retry::Never);
+        let curable = matches!(&receipt, Receipt::Refused(refusal) if refusal.may_pass());
         if let Some(Idempotency { scope, request }) = once.filter(|_| !curable) {
             // The record is decided after the effect, as a command of its own would be.
             self.world.apply(&changes);

@@ -24,7 +24,7 @@ use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::id::AgentId;
-use rialto_core::memory::{Kept, Receipt};
+use rialto_core::memory::{Kept, Memory, Receipt};
 use rialto_core::refusal::Refusal;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::World;
@@ -292,6 +292,12 @@ impl Engine {
                 Kept::Done(_) => None,
             }
         })
+    }
+
+    /// What was kept about a request, if it is not too old.
+    pub fn kept(&self, scope: Digest) -> Option<Arc<Memory>> {
+        let now = self.now();
+        self.look(|world| world.memory(scope, now).cloned())
     }
 
     /// Whether the store has failed, and how; changes at most once.

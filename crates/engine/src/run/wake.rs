@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use rialto_core::agent::key::Holder;
 use rialto_core::changes::Changes;
 use rialto_core::id::{AgentId, JobId};
-use rialto_core::job::Job;
+use rialto_core::job::{Job, Requester};
 use tokio::sync::{Notify, oneshot, watch};
 
 /// Everybody who waits.
@@ -102,6 +102,17 @@ impl Wake {
             if !agents.is_empty() {
                 for notice in &batch.notices {
                     if let Some(one) = notice.to.and_then(|to| agents.get(&to)?.upgrade()) {
+                        one.notify_waiters();
+                    }
+                }
+                // Whoever waits for how a job goes on, or for work, looks itself.
+                let asks = |job: &Job| match job.requester {
+                    Requester::Agent(agent) => Some(agent),
+                    Requester::Guest(_) => None,
+                };
+                let parties = batch.jobs.values().flat_map(|job| [asks(job), job.for_whom()]);
+                for agent in parties.flatten() {
+                    if let Some(one) = agents.get(&agent).and_then(Weak::upgrade) {
                         one.notify_waiters();
                     }
                 }

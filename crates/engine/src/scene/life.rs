@@ -209,7 +209,7 @@ impl Life {
             _ => match self.dice.roll(3) {
                 0 => Command::Requeue { job: named },
                 1 => Command::HandOver { agent: by, jobs: vec![job.id] },
-                _ => Command::Cancel { job: named, by: Canceller::Operator },
+                _ => Command::Cancel { job: named, by: Canceller::Operator, reason: None },
             },
         }
     }

@@ -50,6 +50,7 @@ pub fn enrol(native: &str, owner: &str, skills: &[(&str, &str)]) -> Enrol {
         liveness: Liveness::Always,
         skills: skills.iter().map(skill).collect(),
         terms: Default::default(),
+        condition: None,
         card: "{}".to_owned(),
         key: None,
         rotate: false,
@@ -90,6 +91,7 @@ pub fn report(job: JobId, by: AgentId, ok: bool, cost: &str) -> Command {
         took: Millis(5),
         cause: None,
         text: None,
+        words: None,
         content: Digest::of(&[b"word", &job.0.to_be_bytes(), &[u8::from(ok)], cost.as_bytes()]),
     }))
 }

@@ -44,6 +44,7 @@ impl Told {
             News::Assigned { epoch, .. } | News::TakenBack { epoch, .. } => {
                 members.with("epoch", epoch)
             }
+            News::ApprovalWanted { until, .. } => members.with("until", time(*until)),
             News::OffersWanted { closes, .. } => members.with("closes", time(*closes)),
             News::Message { from, body, .. } => {
                 members.with("from", from.map(|from| from.0)).with("body", write::verbatim(body))
@@ -61,6 +62,7 @@ impl Told {
 pub fn kind(news: &News) -> &'static str {
     match news {
         News::Assigned { .. } => "assigned",
+        News::ApprovalWanted { .. } => "approval_wanted",
         News::Accepted { .. } => "accepted",
         News::Ended { .. } => "ended",
         News::TakenBack { .. } => "taken_back",

@@ -153,7 +153,10 @@ impl Voice<'_> {
             }
             News::Ended { .. } => self.ended(),
             News::TakenBack { .. } => self.pen.own(Kind::Error, &self.failure().payload()),
-            News::Accepted { .. } | News::Queued { .. } | News::Message { .. } => None,
+            News::Accepted { .. }
+            | News::ApprovalWanted { .. }
+            | News::Queued { .. }
+            | News::Message { .. } => None,
         }
     }
 

@@ -86,6 +86,7 @@ fn newcomer(floor: &Floor, native: &str) -> Enrol {
         liveness: Liveness::Polls,
         skills: Vec::new(),
         terms: Default::default(),
+        condition: None,
         card: "{}".to_owned(),
         key: None,
         rotate: false,

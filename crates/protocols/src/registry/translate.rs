@@ -39,6 +39,7 @@ pub fn enrol(
         endpoint: wire.api_endpoint,
         skills: wire.skills.into_iter().map(skill).collect(),
         terms: Default::default(),
+        condition: None,
         card: card.to_string(),
         key: Some(key),
         rotate: wire.rotate_key,
@@ -130,6 +131,7 @@ pub fn report(wire: ResultPost, job: JobRef, by: AgentId) -> Command {
         took: Millis(wire.execution_time_ms),
         cause: (!ok).then(|| to_cause(wire.error_code.as_deref())),
         text: (!ok).then(|| wire.error_message.unwrap_or_else(|| silent.to_owned())),
+        words: None,
         content: wire.content,
     }))
 }
@@ -145,6 +147,7 @@ pub fn unusable(job: JobRef, by: AgentId, why: &str) -> Command {
         took: Millis(0),
         cause: Some(Cause::Unusable),
         text: Some(why.to_owned()),
+        words: None,
         content: rialto_core::alias::Digest::of(&[b"unusable", why.as_bytes()]),
     }))
 }

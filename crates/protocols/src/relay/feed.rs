@@ -110,6 +110,7 @@ mod tests {
             liveness: Liveness::Polls,
             skills: Vec::new(),
             terms: Default::default(),
+            condition: None,
             card: record::card("bob@chorus", None, None),
             key: Some(key.hash()),
             rotate: false,

@@ -55,6 +55,7 @@ pub async fn enrol(
         liveness,
         skills: sells.into_iter().map(skill).collect(),
         terms: Default::default(),
+        condition: None,
         card: "{}".to_owned(),
         key: Some(key.hash()),
         rotate: false,

@@ -314,7 +314,9 @@ fn who_leaves_calls_off_what_it_asked_and_fails_what_it_took() {
 #[test]
 fn an_operator_may_call_off_or_take_away() {
     let (mut scene, _, pat, job) = direct();
-    scene.run(Command::Cancel { job: JobRef::Id(job), by: Canceller::Operator }).unwrap();
+    scene
+        .run(Command::Cancel { job: JobRef::Id(job), by: Canceller::Operator, reason: None })
+        .unwrap();
     assert_eq!((scene.state(job), scene.told(pat).len()), (State::Cancelled, 2));
     let (mut scene, _, pat, job) = accepted();
     scene.run(Command::Requeue { job: JobRef::Id(job) }).unwrap();

@@ -9,7 +9,7 @@ use crate::testkit::{Scene, enrolment, job_in, jobs_in, reached};
 use crate::time::Millis;
 
 fn cancel(job: JobId, by: Canceller) -> Command {
-    Command::Cancel { job: JobRef::Id(job), by }
+    Command::Cancel { job: JobRef::Id(job), by, reason: None }
 }
 
 /// A job waiting to be fetched by a poller.

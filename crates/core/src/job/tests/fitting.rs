@@ -1,5 +1,6 @@
 use super::{PATIENT, hire, keeps, market, order_for, stand, sums};
 use crate::agent::presence::Stance;
+use crate::agent::said::Condition;
 use crate::agent::{Liveness, Terms};
 use crate::command::{Command, Enrol, OpenJob};
 use crate::id::AgentId;
@@ -12,8 +13,10 @@ use crate::testkit::{Scene, credits, enrolment, jobs_in};
 use crate::time::Millis;
 use proptest::prelude::*;
 
-const ONE_AT_ONCE: Terms = Terms { at_once: Some(1), per_minute: None, answers_itself: false };
-const TWO_A_MINUTE: Terms = Terms { at_once: None, per_minute: Some(2), answers_itself: false };
+const ONE_AT_ONCE: Terms =
+    Terms { at_once: Some(1), per_minute: None, answers_itself: false, urgent_first: false };
+const TWO_A_MINUTE: Terms =
+    Terms { at_once: None, per_minute: Some(2), answers_itself: false, urgent_first: false };
 const PRESENCE_FIRST: Policy = Policy { presence_first: true, ..NO_POLICY };
 const NO_POLICY: Policy = Policy {
     next_when_unreachable: false,
@@ -439,7 +442,10 @@ fn who_is_not_registered_any_more_is_not_asked() {
     let ada = keeps(&mut scene, "ada", ONE_AT_ONCE);
     scene.remove(ada);
     assert_eq!(hire(&mut scene, client, ada).unwrap_err(), Refusal::NoSuchAgent);
-    let stance = Command::Stand { agent: ada, stance: Stance::Idle, until: None };
+    let stance = Command::Stand {
+        agent: ada,
+        told: Condition { stance: Stance::Idle, until: None, words: None },
+    };
     assert_eq!(scene.run(stance).unwrap_err(), Refusal::NoSuchAgent);
 }
 
@@ -456,6 +462,7 @@ proptest! {
         let (mut scene, client) = market();
         let terms = Terms {
             at_once: Some(at_once), per_minute: Some(per_minute), answers_itself: false,
+            urgent_first: false,
         };
         let ada = keeps(&mut scene, "ada", terms);
         let mut begun = Vec::new();

@@ -15,6 +15,7 @@ mod working;
 
 use super::{Job, Policy, Selection};
 use crate::agent::presence::Stance;
+use crate::agent::said::Condition;
 use crate::agent::{Skill, Terms};
 use crate::command::{Command, Enrol, OpenJob};
 use crate::id::AgentId;
@@ -75,5 +76,5 @@ fn hire(
 /// The agent says how it is doing, and for how many seconds.
 fn stand(scene: &mut Scene, agent: AgentId, stance: Stance, seconds: Option<i64>) {
     let until: Option<Timestamp> = seconds.map(|seconds| scene.now.plus(Millis::seconds(seconds)));
-    scene.run(Command::Stand { agent, stance, until }).unwrap();
+    scene.run(Command::Stand { agent, told: Condition { stance, until, words: None } }).unwrap();
 }

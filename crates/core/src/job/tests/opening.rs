@@ -296,7 +296,7 @@ fn nobody_leaves_more_open_than_the_rules_allow_in_number_or_in_bytes() {
         let others = sized(&mut scene, other);
         assert!(scene.try_open(others).is_ok());
         let (job, by) = (JobRef::Id(first), Canceller::Agent(client));
-        scene.run(Command::Cancel { job, by }).unwrap();
+        scene.run(Command::Cancel { job, by, reason: None }).unwrap();
         assert!(scene.try_open(third).is_ok());
     }
 }

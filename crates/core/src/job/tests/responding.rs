@@ -11,15 +11,16 @@ use crate::testkit::{LEASE, Scene, credits, enrolment, job_in, jobs_in, skill};
 use crate::time::{Millis, Timestamp};
 use std::sync::Arc;
 
-const ASKS: Terms = Terms { at_once: None, per_minute: None, answers_itself: true };
-const YES: Response = Response::Accept { ready_at: None };
+const ASKS: Terms =
+    Terms { at_once: None, per_minute: None, answers_itself: true, urgent_first: false };
+const YES: Response = Response::Accept { ready_at: None, called: None };
 
 fn seconds(n: i64) -> Millis {
     Millis::seconds(n)
 }
 
 fn no() -> Response {
-    Response::Refuse { cause: Cause::Policy, text: "not today".to_owned() }
+    Response::Refuse { cause: Cause::Policy, text: "not today".to_owned(), words: None }
 }
 
 fn whole() -> (String, String) {
@@ -37,7 +38,7 @@ impl Scene {
 
     fn cancel(&mut self, job: JobId, by: AgentId) -> Result<Arc<Job>, Refusal> {
         let by = Canceller::Agent(by);
-        self.run(Command::Cancel { job: JobRef::Id(job), by }).map(job_in)
+        self.run(Command::Cancel { job: JobRef::Id(job), by, reason: None }).map(job_in)
     }
 
     fn cause(&self, job: JobId) -> Option<Cause> {
@@ -67,7 +68,8 @@ fn a_job_that_needs_a_yes_waits_for_it_with_its_money_set_aside() {
     assert_eq!((waiting.state, waiting.worker()), (State::Deferred { until }, None));
     assert!(waiting.waits_for.is_some_and(|waits| waits.worker == ada && waits.approval));
     assert_eq!(scene.purse("rich"), ("99.50".to_owned(), "0.50".to_owned()));
-    assert_eq!(scene.told(ada), [], "there is no work for it yet");
+    let wanted = News::ApprovalWanted { job, until };
+    assert_eq!(scene.told(ada), [wanted], "there is no work for it yet, but a question");
 }
 
 #[test]
@@ -84,7 +86,7 @@ fn the_agent_or_the_operator_may_agree_once() {
         let given = scene.approve(job, by, true).unwrap();
         assert_eq!((given.state, given.worker()), (State::Assigned, Some(ada)));
         assert_eq!(scene.told(client), [News::Accepted { job }]);
-        assert_eq!(scene.told(ada), [News::Assigned { job, epoch: 1 }]);
+        assert_eq!(scene.told(ada).last(), Some(&News::Assigned { job, epoch: 1 }));
         let twice = scene.approve(job, by, true).unwrap_err();
         assert_eq!(twice, Refusal::WrongState { is: State::Assigned });
         scene.succeed(job, "0.10");
@@ -140,7 +142,7 @@ fn a_yes_holds_when_the_agent_is_away_at_that_moment() {
 }
 
 #[test]
-fn a_yes_for_an_agent_that_is_full_ends_it() {
+fn a_yes_for_an_agent_that_is_full_holds_until_it_has_room() {
     let (mut scene, client) = market();
     let mut one = skill("sum", "0.10");
     one.approval = true;
@@ -150,10 +152,16 @@ fn a_yes_for_an_agent_that_is_full_ends_it() {
     let ada = scene.enrol(Enrol { terms, skills, ..order }).unwrap();
     let job = hire(&mut scene, client, ada).unwrap().id;
     let order = OpenJob { skill: "dig".to_owned(), ..order_for(&mut scene, client, ada) };
-    scene.open(order);
+    let other = scene.open(order).id;
     scene.approve(job, Approver::Operator, true).unwrap();
-    assert_eq!((scene.state(job), scene.cause(job)), (State::Failed, Some(Cause::Offline)));
-    assert_eq!(scene.purse("rich"), ("99.50".to_owned(), "0.50".to_owned()));
+    let waits = scene.job(job).waits_for.expect("it waits");
+    assert!(waits.agreed && !waits.approval, "{waits:?}");
+    scene.wait(seconds(60));
+    assert_eq!(scene.job(job).worker(), None, "there is still no room");
+    scene.succeed(other, "0.10");
+    scene.wait(seconds(5));
+    assert_eq!((scene.state(job), scene.job(job).worker()), (State::Assigned, Some(ada)));
+    assert_eq!(scene.world.jobs_in_hand(ada), 1);
 }
 
 #[test]
@@ -341,7 +349,7 @@ fn on_time_is_by_when_it_was_wanted_else_what_the_work_takes_else_always() {
             let order = OpenJob { promised, ..order_for(&mut scene, client, ada) };
             let job = scene.open(order).id;
             let ready_at = ready.map(|n| at(&scene, n));
-            scene.respond(job, ada, Response::Accept { ready_at }).unwrap();
+            scene.respond(job, ada, Response::Accept { ready_at, called: None }).unwrap();
             scene.wait(Millis(late_after.unwrap_or(500) * 1_000 + i64::from(late)));
             scene.succeed(job, "0.10");
             assert_eq!(scene.on_time(), !late || late_after.is_none(), "{wanted:?} {takes:?}");

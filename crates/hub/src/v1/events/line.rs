@@ -54,6 +54,12 @@ impl Said<'_> {
             Fact::AgentRemoved { agent, by_operator } => {
                 self.agent("agent_removed", *agent).with("by_operator", by_operator)
             }
+            Fact::AgentStood { agent } => self.agent("agent_stood", *agent),
+            Fact::AgentAtWork { agent } => self.agent("agent_at_work", *agent),
+            Fact::AgentFree { agent } => self.agent("agent_free", *agent),
+            Fact::AgentJudged { agent, job, ok } => {
+                self.job("agent_judged", *job).with("agent", agent.0).with("ok", ok)
+            }
             Fact::KeyIssued { agent } => self.agent("key_issued", *agent),
             Fact::OperatorKeyIssued => named("operator_key_issued"),
             Fact::KeyRevoked { agent } => self.agent("key_revoked", *agent),
@@ -131,6 +137,7 @@ fn push(fact: &str, notice: NoticeId) -> Members {
 fn job(fact: &Fact) -> Option<JobId> {
     match fact {
         Fact::SettlementConfirmed { job }
+        | Fact::AgentJudged { job, .. }
         | Fact::JobOpened { job }
         | Fact::JobAssigned { job, .. }
         | Fact::JobQueued { job }
@@ -145,6 +152,9 @@ fn job(fact: &Fact) -> Option<JobId> {
         Fact::AgentEnrolled { .. }
         | Fact::AgentUpdated { .. }
         | Fact::AgentRemoved { .. }
+        | Fact::AgentStood { .. }
+        | Fact::AgentAtWork { .. }
+        | Fact::AgentFree { .. }
         | Fact::KeyIssued { .. }
         | Fact::OperatorKeyIssued
         | Fact::KeyRevoked { .. }

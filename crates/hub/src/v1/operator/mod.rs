@@ -66,7 +66,7 @@ async fn move_credits(floor: &Floor, by: AsOperator, command: Command) -> Answer
 /// `POST /v1/operator/jobs/{uuid}/cancel`: called off, as long as nobody has started on it.
 pub async fn cancel(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -> Answered {
     let job = JobRef::Uuid(jobs::uuid(&id)?);
-    change_job(&floor, by, Command::Cancel { job, by: Canceller::Operator }).await
+    change_job(&floor, by, Command::Cancel { job, by: Canceller::Operator, reason: None }).await
 }
 
 /// `POST /v1/operator/jobs/{uuid}/requeue`: taken from its worker and given to the next.

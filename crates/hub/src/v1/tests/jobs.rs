@@ -100,7 +100,10 @@ async fn a_cancelled_job_says_why_it_ended() {
     let (hub, client, _) = scene().await;
     let job = hub.open(&client, "sum", "0.50").await;
     let by = rialto_core::command::Canceller::Agent(client.id);
-    hub.engine.run(Command::Cancel { job: JobRef::Id(job.id), by }).await.expect("cancelled");
+    hub.engine
+        .run(Command::Cancel { job: JobRef::Id(job.id), by, reason: None })
+        .await
+        .expect("cancelled");
     let got = hub.get(&format!("/v1/jobs/{}", job.uuid), &client.key).await;
     assert_eq!(got.body["state"], "cancelled");
     assert_eq!(got.body["cause"], "cancelled");

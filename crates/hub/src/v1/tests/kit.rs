@@ -116,6 +116,7 @@ impl Hub {
             liveness: Liveness::Always,
             skills: skills.into_iter().collect(),
             terms: Default::default(),
+            condition: None,
             card: r#"{"card":"s3cret"}"#.to_owned(),
             key: Some(key.hash()),
             rotate: false,
@@ -179,6 +180,7 @@ impl Hub {
             took: Millis(7),
             cause: None,
             text: None,
+            words: None,
             content: Digest::of(&[b"done"]),
         };
         self.engine.run(Command::Report(Box::new(said))).await.expect("a report");

@@ -171,7 +171,7 @@ pub async fn cancel(State(floor): State<Floor>, known: Known, Named(id): Named) 
         // A guest has no key to show; on an open hub its word is enough.
         (_, Requester::Guest(_)) => Canceller::Guest,
     };
-    let command = Command::Cancel { job: JobRef::Id(job.id), by };
+    let command = Command::Cancel { job: JobRef::Id(job.id), by, reason: None };
     let ran = floor.engine.run_once(command, known.0.once).await;
     match ran.map_err(|failure| failed(failure, Context::Job))?.answer {
         Answer::Job { job, .. } => Ok(shape::answer(&floor, &job, 200)),

@@ -126,6 +126,7 @@ async fn enrol(
         liveness,
         skills: Vec::new(),
         terms: Default::default(),
+        condition: None,
         card: record::card(wire.address.shown(), wire.card.as_ref().map(|c| c.raw()), wire.format),
         key: fresh_key,
         rotate: rotate && fresh_key.is_some(),

@@ -1,0 +1,55 @@
+//! What an agent says about itself from time to time, in its own protocol's words.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::presence::{self, Stance};
+use crate::draft::Draft;
+use crate::event::Event;
+use crate::id::AgentId;
+use crate::refusal::Refusal;
+use crate::time::Timestamp;
+
+/// What an agent said about how it is doing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Said {
+    /// Since when, by its own clock.
+    pub since: Timestamp,
+    /// When the hub heard it.
+    pub at: Timestamp,
+    /// The whole of it.
+    pub words: Arc<str>,
+}
+
+/// How an agent is doing, as it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    pub stance: Stance,
+    /// Until when, if it said so.
+    pub until: Option<Timestamp>,
+    /// Its words, where they are kept, and since when it is so.
+    pub words: Option<(Timestamp, Arc<str>)>,
+}
+
+/// Takes in how an agent says it is doing, unless it has said something newer.
+pub fn hear(draft: &mut Draft<'_>, agent: AgentId, told: Condition) -> Result<(), Refusal> {
+    let at = draft.now;
+    let known = draft.desk(agent).and_then(|desk| desk.said.as_ref()).map(|said| said.since);
+    if let Some((since, words)) = told.words {
+        if known.is_some_and(|known| since < known) {
+            // It is old news, and yet a sign of life.
+            presence::seen(draft, agent);
+            return Ok(());
+        }
+        draft.desk_mut(agent).said = Some(Said { since, at, words });
+        draft.event(Event::AgentStood { agent });
+    }
+    presence::stand(draft, agent, told.stance, told.until)
+}
+
+/// Keeps what an agent says about how well it does.
+pub fn boast(draft: &mut Draft<'_>, agent: AgentId, words: Arc<str>) {
+    draft.desk_mut(agent).claim = Some(words);
+    presence::seen(draft, agent);
+}
