@@ -253,6 +253,8 @@ pub struct OpenJob {
     /// 1 is the most urgent.
     pub priority: u8,
     pub callback: Option<String>,
+    /// What is wrong with it in its origin protocol's words, to be told once its worker is back.
+    pub flaw: Option<String>,
     pub meta: String,
     pub hops: u8,
 }

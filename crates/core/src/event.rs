@@ -137,3 +137,16 @@ pub enum Event {
         agent: AgentId,
     },
 }
+
+impl Event {
+    /// Whose state or standing it changed, for those who watch that agent.
+    pub fn watched(&self) -> Option<AgentId> {
+        match self {
+            Self::AgentStood { agent }
+            | Self::AgentAtWork { agent }
+            | Self::AgentFree { agent }
+            | Self::AgentJudged { agent, .. } => Some(*agent),
+            _ => None,
+        }
+    }
+}

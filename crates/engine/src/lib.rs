@@ -16,4 +16,6 @@ pub mod store;
 #[cfg(any(test, feature = "testkit"))]
 pub mod testkit;
 
-pub use run::{Engine, Failure, Idempotency, Listener, Ran, Setup, Started};
+pub use run::{
+    Engine, Failure, Idempotency, Listener, Ran, Setup, Started, Watched, WatchedNews, Watcher,
+};

@@ -13,5 +13,9 @@ pub mod relay;
 
 /// Every protocol the hub speaks.
 #[cfg(feature = "server")]
-pub const ALL: &[&dyn face::Face] =
-    &[&registry::face::Registry, &relay::face::Relay, &agora::face::Agora];
+pub const ALL: &[&dyn face::Face] = &[
+    &registry::face::Registry,
+    &relay::face::Relay,
+    &agora::face::Agora,
+    &openclaw::face::Openclaw,
+];

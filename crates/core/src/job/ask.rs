@@ -57,6 +57,7 @@ pub fn ask(draft: &mut Draft<'_>, by: AgentId, id: &str, order: Ask) -> Result<J
             promised: None,
             priority: PRIORITY,
             callback: None,
+            flaw: None,
             meta: order.meta,
             hops: 0,
         },

@@ -165,7 +165,9 @@ fn tell_workers(draft: &mut Draft<'_>, job: &Job) {
 pub fn told_at(draft: &Draft<'_>, job: &Job) -> Option<String> {
     let talks = matches!(job.selection, Selection::Asked { .. }) || job.policy.presence_first;
     match &job.requester {
-        Requester::Agent(agent) if talks => draft.agent(*agent)?.push_url(),
+        Requester::Agent(agent) if talks => {
+            draft.agent(*agent).filter(|agent| agent.home == job.origin)?.push_url()
+        }
         _ => job.callback.clone().filter(|_| job.pending),
     }
 }

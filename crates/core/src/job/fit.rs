@@ -12,6 +12,7 @@ use crate::id::AgentId;
 use crate::notice::News;
 use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
+use crate::world::World;
 
 /// In which jobs begun are counted for agents that limit them.
 pub const MINUTE: Millis = Millis::minutes(1);
@@ -55,6 +56,11 @@ pub fn when(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<When, Refusa
     let agreed = job.waits_for.is_some_and(|waits| waits.agreed && waits.worker == agent);
     let asks = skill.is_some_and(|skill| skill.approval) && !agreed;
     Ok(if asks { When::Approved } else { When::Now })
+}
+
+/// Whether an agent is there now, before anything else is asked: if it said when it comes back, then.
+pub fn away(world: &World, agent: &Agent, now: Timestamp) -> Result<Option<Timestamp>, Refusal> {
+    is_there(&Draft::new(world, now), agent)
 }
 
 /// Whether it is there; if it said when it comes back, then.

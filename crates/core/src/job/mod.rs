@@ -75,6 +75,9 @@ pub struct Job {
     /// Where the requester wants the end to be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback: Option<String>,
+    /// What is wrong with it in its origin protocol's words, to be told once its worker is back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flaw: Option<String>,
     /// What only the origin protocol understands, as JSON text.
     pub meta: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -116,6 +116,7 @@ pub fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
         lease: order.lease,
         pending: order.policy.presence_first,
         callback: order.callback,
+        flaw: order.flaw,
         meta: order.meta,
         report: None,
         ended_at: None,

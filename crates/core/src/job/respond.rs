@@ -165,6 +165,11 @@ pub fn reconsider(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
 /// Looks at a worker once more, as if the job had just been asked of it.
 pub fn again(draft: &mut Draft<'_>, mut job: Job, worker: AgentId) -> Result<Answer, Refusal> {
     let agreed = job.waits_for.is_some_and(|waits| waits.agreed);
+    if let Some(flaw) = job.flaw.take() {
+        job.unassign();
+        let text = "the input does not fit".to_owned();
+        return end::fail_in_words(draft, job, Cause::Unusable, text, Some(flaw));
+    }
     match fits(draft, &mut job, worker) {
         Ok((price, fit::When::Now)) => {
             open::assign(draft, &mut job, Candidate { agent: worker, price });

@@ -114,6 +114,7 @@ impl Scene {
             promised: None,
             priority: PRIORITY,
             callback: None,
+            flaw: None,
             meta: "{}".to_owned(),
             hops: 0,
         }

@@ -257,6 +257,7 @@ impl Lane {
                     let _ = reply.send(result);
                 }
                 self.inner.live.tell(&batch.changes.notices);
+                self.inner.watchers.tell(&batch.changes);
                 self.inner.wake.tell(&batch.changes);
                 true
             }

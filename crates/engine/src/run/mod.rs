@@ -14,6 +14,7 @@ mod start;
 mod tests;
 mod timers;
 mod wake;
+mod watchers;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,6 +42,8 @@ use live::Live;
 use readers::Readers;
 pub use start::{Setup, Started};
 use wake::Wake;
+use watchers::Watchers;
+pub use watchers::{News as WatchedNews, Watched, Watcher};
 
 /// Commands that may wait for the lane.
 const QUEUE: usize = 4_096;
@@ -116,6 +119,7 @@ struct Inner {
     readers: Arc<Readers>,
     wake: Wake,
     live: Live,
+    watchers: Watchers,
     marks: Mutex<Marks>,
     /// How far readers have been handed their inboxes, waiting for the lane.
     presented: Mutex<HashMap<AgentId, u64>>,

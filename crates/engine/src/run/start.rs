@@ -56,6 +56,7 @@ impl Engine {
             readers: Readers::new(readers?),
             wake: Wake::default(),
             live: Live::default(),
+            watchers: Default::default(),
             marks: Mutex::default(),
             presented: Mutex::default(),
             signs: Mutex::default(),

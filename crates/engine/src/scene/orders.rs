@@ -75,6 +75,7 @@ pub fn open(n: u64, by: AgentId, skill: &str, budget: &str, now: Timestamp) -> O
         promised: None,
         priority: rialto_core::job::PRIORITY,
         callback: None,
+        flaw: None,
         meta: "{}".to_owned(),
         hops: 0,
     }

@@ -103,9 +103,10 @@ fn security(reach: Reach) -> Value {
         Reach::Public | Reach::Register | Reach::Token | Reach::Signed => json!([]),
         Reach::Inbox => json!([{"inboxToken": []}]),
         Reach::Operator => json!([{"operatorKey": []}]),
-        Reach::AgentOrOperator | Reach::OwnerOrOperator | Reach::AnyAgentOrOperator => {
-            json!([{"agentKey": []}, {"operatorKey": []}])
-        }
+        Reach::AgentOrOperator
+        | Reach::WorkerOrOperator
+        | Reach::OwnerOrOperator
+        | Reach::AnyAgentOrOperator => json!([{"agentKey": []}, {"operatorKey": []}]),
         Reach::Agent
         | Reach::Requester
         | Reach::Party

@@ -21,7 +21,7 @@ use rialto_engine::store::sqlite::SqliteStore;
 use rialto_engine::store::{Store, StoreError};
 use rialto_engine::{Engine, Failure, Setup, Started};
 use rialto_protocols::face::{self, Floor, Ground, Settings};
-use rialto_protocols::{agora, registry, relay};
+use rialto_protocols::{agora, openclaw, registry, relay};
 use tokio::net::TcpListener;
 
 use super::house::{Paths, SignersLimits};
@@ -129,6 +129,7 @@ fn start_engine(config: &Config, hub_secret: Option<String>) -> Result<Started, 
         welcome_grant: config.ledger.welcome_grant,
         inbox_messages_max: config.limits.inbox_pending.max().map_or(0, |max| u64::from(max.get())),
         attempts_max: config.jobs.max_attempts.get(),
+        approval_window: config.openclaw.approval_window.millis(),
         ..Rules::default()
     };
     let clock = Arc::new(SystemClock::start());
@@ -203,9 +204,15 @@ fn floor(
         fanout: config.agora.fanout.get() as usize,
         default_timeout: config.agora.default_timeout.millis(),
     };
+    let openclaw = openclaw::Settings {
+        open: config.auth.openclaw == Access::Open,
+        response_scale: config.openclaw.response_scale.millis(),
+        lease: config.jobs.lease.map_or(openclaw::Settings::default().lease, |span| span.millis()),
+    };
     Ok(Floor::new(Ground {
         relay: relay::Room::new(relay, engine.secret()),
         agora: agora::Room::new(agora, engine.secret()),
+        openclaw: openclaw::Room::new(openclaw, engine.secret()),
         writes: Arc::new(SignersLimits(limits)),
         engine,
         egress: Arc::new(egress),

@@ -6,11 +6,11 @@ use rialto_core::job::Job;
 use rialto_core::notice::{Notice, Push};
 use rialto_engine::Engine;
 use rialto_engine::delivery::egress::{Answer, SendError};
-use rialto_engine::delivery::{ANSWER_MAX, Arrived, Courier, Letter, Verdict};
+use rialto_engine::delivery::{ANSWER_MAX, Courier, Letter, Verdict};
 use uuid::Uuid;
 
 use super::{letter, receipt};
-use crate::face::Floor;
+use crate::face::{Floor, arrived};
 
 /// Words for agents of this protocol.
 pub struct AgoraCourier {
@@ -56,18 +56,7 @@ impl Courier for AgoraCourier {
         _job: Option<&Job>,
         answer: &Result<Answer, SendError>,
     ) -> Verdict {
-        let arrived = match answer {
-            Ok(answer) if (200..300).contains(&answer.status) => Arrived::Yes { reply: None },
-            Ok(answer) if answer.status == 410 => Arrived::Gone,
-            Ok(answer) => Arrived::No(format!("the endpoint answered HTTP {}", answer.status)),
-            Err(SendError::TimedOut) => Arrived::No("the endpoint did not answer".to_owned()),
-            Err(SendError::Broken(_)) => Arrived::No("the answer could not be read".to_owned()),
-            // One text for both, so that nobody can probe what the hub's resolver sees.
-            Err(SendError::Blocked(_) | SendError::Unreachable(_)) => {
-                Arrived::No("the endpoint could not be connected to".to_owned())
-            }
-        };
-        Verdict { arrived, commands: Vec::new() }
+        arrived::by_status(answer)
     }
 }
 

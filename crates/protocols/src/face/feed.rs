@@ -91,7 +91,12 @@ impl<W: Wording> Feed<W> {
         Self { floor, agent, wording, listener, bell, stopping, after, step, ping_at, greeted }
     }
 
-    /// The next bytes; `None` ends the stream.
+    /// The last position that was given out.
+    pub fn position(&self) -> u64 {
+        self.after
+    }
+
+    /// The next bytes; `None` ends the stream. Dropped half-way, it has given nothing out.
     pub async fn next(&mut self) -> Option<Bytes> {
         if !std::mem::replace(&mut self.greeted, true) {
             return Some(self.wording.hello(&self.floor, self.agent, self.after));

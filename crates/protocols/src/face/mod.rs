@@ -1,5 +1,6 @@
 //! A protocol's face: what it shows the hub, and what the hub gives it.
 
+pub mod arrived;
 pub mod caller;
 pub mod feed;
 pub mod naming;
@@ -27,7 +28,7 @@ use rialto_engine::delivery::egress::Egress;
 use rialto_engine::secret::HubSecret;
 use rialto_engine::{Engine, Failure};
 
-use crate::{agora, registry, relay};
+use crate::{agora, openclaw, registry, relay};
 pub use route::{Listed, Reach, Route};
 
 /// What every protocol stands on. Shared by everybody, so cloning it costs nothing.
@@ -44,6 +45,7 @@ pub struct Ground {
     pub settings: Settings,
     pub relay: relay::Room,
     pub agora: agora::Room,
+    pub openclaw: openclaw::Room,
     /// How often callers may write whose credential is known to their protocol only.
     pub writes: Arc<dyn Writes>,
     /// Requests with an idempotency key that are running now.

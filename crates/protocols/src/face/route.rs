@@ -24,6 +24,8 @@ pub enum Reach {
     Party,
     /// The worker of the job.
     Worker,
+    /// The worker of the job, or the operator.
+    WorkerOrOperator,
     /// An agent of the owner that is named.
     Owner,
     /// An agent of the owner that is named, or the operator.

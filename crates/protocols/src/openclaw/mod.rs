@@ -22,6 +22,35 @@ pub mod state;
 pub mod stream;
 mod words;
 
+#[cfg(feature = "server")]
+mod bulletin;
+#[cfg(feature = "server")]
+mod courier;
+#[cfg(feature = "server")]
+pub mod face;
+#[cfg(feature = "server")]
+mod feed;
+#[cfg(feature = "server")]
+mod letter;
+#[cfg(feature = "server")]
+mod proof;
+#[cfg(feature = "server")]
+mod record;
+#[cfg(feature = "server")]
+mod refusals;
+#[cfg(feature = "server")]
+mod room;
+#[cfg(feature = "server")]
+mod routes;
+#[cfg(feature = "server")]
+mod say;
+#[cfg(feature = "server")]
+mod settings;
+#[cfg(feature = "server")]
+mod translate;
+#[cfg(feature = "server")]
+mod view;
+
 #[cfg(test)]
 mod tests;
 
@@ -29,7 +58,11 @@ pub use codes::{Code, Rejected};
 pub use failure::Failure;
 pub use kind::Kind;
 pub use message::{Any, Message};
+#[cfg(feature = "server")]
+pub use room::Room;
 pub use score::Score;
+#[cfg(feature = "server")]
+pub use settings::Settings;
 
 use rialto_core::alias::Protocol;
 use rialto_core::time::Millis;

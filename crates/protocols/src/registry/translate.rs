@@ -103,6 +103,7 @@ pub fn open_job(
         promised: None,
         priority: rialto_core::job::PRIORITY,
         callback: wire.callback_url,
+        flaw: None,
         meta: serde_json::to_string(&wire.rest).unwrap_or_default(),
         hops: 0,
     }))

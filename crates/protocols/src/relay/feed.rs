@@ -86,6 +86,7 @@ mod tests {
         Floor::new(Ground {
             relay: Room::new(Settings::default(), engine.secret()),
             agora: crate::agora::Room::new(Default::default(), engine.secret()),
+            openclaw: crate::openclaw::Room::new(Default::default(), engine.secret()),
             writes: Arc::new(Unlimited),
             engine,
             egress: Arc::new(egress),

@@ -157,6 +157,7 @@ impl Hub {
             promised: None,
             priority: rialto_core::job::PRIORITY,
             callback: Some("https://back.example/s3cret".to_owned()),
+            flaw: None,
             meta: "{}".to_owned(),
             hops: 0,
         };

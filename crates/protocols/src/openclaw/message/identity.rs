@@ -124,6 +124,12 @@ impl Identity {
         self.capabilities.iter().find(|capability| capability.id == id)
     }
 
+    /// How many patterns all its schemas have.
+    pub fn patterns(&self) -> usize {
+        let schemas = self.capabilities.iter().flat_map(|one| [&one.input, &one.output]);
+        schemas.flatten().map(Schema::patterns).sum()
+    }
+
     /// The message. An identity has no time and no correlation id of its own.
     pub fn write(&self) -> String {
         let list: Vec<_> = self.capabilities.iter().map(Capability::write).collect();

@@ -104,10 +104,17 @@ impl Any {
 
 /// Whether a response or result belongs to a request: both ids must be the request's (R55, R59).
 pub fn belongs(request: &Request, request_id: Uuid, correlation_id: Uuid) -> Result<(), Failure> {
-    let pairs = [
-        ("request_id", request_id == request.request_id),
-        ("correlation_id", correlation_id == request.correlation_id),
-    ];
+    belongs_to((request.request_id, request.correlation_id), request_id, correlation_id)
+}
+
+/// The same for a request of which only the ids are at hand: its own, then its correlation id.
+pub fn belongs_to(
+    request: (Uuid, Uuid),
+    request_id: Uuid,
+    correlation_id: Uuid,
+) -> Result<(), Failure> {
+    let pairs =
+        [("request_id", request_id == request.0), ("correlation_id", correlation_id == request.1)];
     let wrong = pairs.iter().filter(|(_, same)| !same);
     let wrong: Vec<_> = wrong.map(|(name, _)| format!("{name} must be the request's")).collect();
     match wrong.is_empty() {

@@ -91,6 +91,11 @@ impl<'a, 'b> Reader<'a, 'b> {
         Self { kind, json, found: told.iter().map(sentence).collect() }
     }
 
+    /// A part of a message that was checked when it came.
+    pub(super) fn bare(kind: Kind, json: &'b Json<'a>) -> Self {
+        Self { kind, json, found: Vec::new() }
+    }
+
     /// The message itself.
     pub fn whole(&self) -> Part<'a, 'b> {
         Part { json: Some(self.json), at: String::new() }

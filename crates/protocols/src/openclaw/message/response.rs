@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::Said;
 use super::reader::{Part, Reader};
+use crate::kit::ijson;
 use crate::kit::object::{Object, texts};
 use crate::openclaw::codes::Rejected;
 use crate::openclaw::common::Common;
@@ -108,6 +109,14 @@ impl Rejection {
         }
     }
 
+    /// Reads the JSON text of a reason alone, as [`Self::write`] wrote it.
+    pub fn read(text: &str) -> Option<Self> {
+        let json = ijson::read(text.as_bytes()).ok()?;
+        let mut reader = Reader::bare(Kind::Response, &json);
+        let whole = reader.whole();
+        Self::find(&mut reader, &whole)
+    }
+
     fn find(r: &mut Reader<'_, '_>, reason: &Part<'_, '_>) -> Option<Self> {
         let code = reason.text("code").and_then(Rejected::read);
         let message = r.bounded(reason, "message", TEXT_MAX);
@@ -122,7 +131,8 @@ impl Rejection {
         })
     }
 
-    fn write(&self) -> String {
+    /// The JSON text of the reason.
+    pub fn write(&self) -> String {
         Object::new()
             .text("code", self.code.as_str())
             .text("message", &self.message)

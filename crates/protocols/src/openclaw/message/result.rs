@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::Said;
 use super::reader::{Part, Reader};
+use crate::kit::ijson;
 use crate::kit::object::Object;
 use crate::openclaw::codes::DEADLINE_EXCEEDED;
 use crate::openclaw::common::Common;
@@ -90,6 +91,14 @@ impl Failed {
             retryable: true,
             retry_after_seconds: None,
         }
+    }
+
+    /// Reads the error of a result that is kept as JSON text.
+    pub fn read(result: &str) -> Option<Self> {
+        let json = ijson::read(result.as_bytes()).ok()?;
+        let mut reader = Reader::bare(Kind::Result, &json);
+        let error = reader.whole().part("error");
+        Self::find(&mut reader, &error)
     }
 
     fn find(r: &mut Reader<'_, '_>, error: &Part<'_, '_>) -> Option<Self> {

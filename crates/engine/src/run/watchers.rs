@@ -1,0 +1,167 @@
+//! Watching: who wants to hear of which agents' state, and the lines that tell of it.
+//!
+//! A line reaches only those who watch the agent it is about, so a stream that watches nobody else
+//! is not woken by anybody else. What does not fit a watcher's queue is left out and said to be
+//! missed: the history has it.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use rialto_core::changes::Changes;
+use rialto_core::event::Line;
+use rialto_core::id::AgentId;
+use tokio::sync::Notify;
+
+use super::Engine;
+
+/// Lines kept for a watcher that is busy.
+const QUEUE: usize = 256;
+
+/// Whom somebody watches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Watched {
+    All,
+    These(HashSet<AgentId>),
+}
+
+impl Watched {
+    /// Whether an agent is among them.
+    pub fn has(&self, agent: AgentId) -> bool {
+        match self {
+            Self::All => true,
+            Self::These(agents) => agents.contains(&agent),
+        }
+    }
+}
+
+/// Everybody who watches.
+#[derive(Default)]
+pub struct Watchers(Mutex<Lists>);
+
+#[derive(Default)]
+struct Lists {
+    by_agent: HashMap<AgentId, Vec<Weak<Slot>>>,
+    of_all: Vec<Weak<Slot>>,
+}
+
+#[derive(Default)]
+struct Slot {
+    queue: Mutex<Waiting>,
+    bell: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    lines: VecDeque<Arc<Line>>,
+    missed: bool,
+}
+
+/// Somebody watching, until dropped.
+pub struct Watcher {
+    engine: Engine,
+    watched: Watched,
+    slot: Arc<Slot>,
+}
+
+/// What a watcher has not seen yet.
+#[derive(Debug, Default)]
+pub struct News {
+    pub lines: Vec<Arc<Line>>,
+    /// There were more, which only the history has.
+    pub missed: bool,
+}
+
+impl Watchers {
+    /// Tells those who watch about a committed batch.
+    pub fn tell(&self, batch: &Changes) {
+        let lists = self.0.lock();
+        if lists.by_agent.is_empty() && lists.of_all.is_empty() {
+            return;
+        }
+        for line in &batch.lines {
+            let about: HashSet<AgentId> =
+                line.events.iter().filter_map(|event| event.watched()).collect();
+            if about.is_empty() {
+                continue;
+            }
+            let watching = about.iter().filter_map(|agent| lists.by_agent.get(agent)).flatten();
+            let mut told: Vec<*const Slot> = Vec::new();
+            for slot in watching.chain(&lists.of_all).filter_map(Weak::upgrade) {
+                // A line about two watched agents is one line.
+                if !told.contains(&Arc::as_ptr(&slot)) {
+                    told.push(Arc::as_ptr(&slot));
+                    slot.add(line);
+                }
+            }
+        }
+    }
+}
+
+impl Slot {
+    fn add(&self, line: &Arc<Line>) {
+        let mut queue = self.queue.lock();
+        match queue.lines.len() < QUEUE {
+            true => queue.lines.push_back(line.clone()),
+            false => queue.missed = true,
+        }
+        drop(queue);
+        self.bell.notify_one();
+    }
+}
+
+impl Engine {
+    /// Begins to watch. From here on nothing that is committed about these agents is passed over.
+    pub fn watch(&self, watched: Watched) -> Watcher {
+        let slot = Arc::<Slot>::default();
+        let mut lists = self.inner.watchers.0.lock();
+        match &watched {
+            Watched::All => lists.of_all.push(Arc::downgrade(&slot)),
+            Watched::These(agents) => {
+                for agent in agents {
+                    lists.by_agent.entry(*agent).or_default().push(Arc::downgrade(&slot));
+                }
+            }
+        }
+        drop(lists);
+        Watcher { engine: self.clone(), watched, slot }
+    }
+}
+
+impl Watcher {
+    pub fn watched(&self) -> &Watched {
+        &self.watched
+    }
+
+    /// Takes what has come since the last time.
+    pub fn take(&self) -> News {
+        let Waiting { lines, missed } = std::mem::take(&mut *self.slot.queue.lock());
+        News { lines: lines.into(), missed }
+    }
+
+    /// Waits until there is something to take.
+    pub async fn told(&self) {
+        self.slot.bell.notified().await;
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let mut lists = self.engine.inner.watchers.0.lock();
+        let own = Arc::as_ptr(&self.slot);
+        let others = |slot: &Weak<Slot>| slot.as_ptr() != own;
+        match &self.watched {
+            Watched::All => lists.of_all.retain(others),
+            Watched::These(agents) => {
+                for agent in agents {
+                    if let Some(list) = lists.by_agent.get_mut(agent) {
+                        list.retain(others);
+                        if list.is_empty() {
+                            lists.by_agent.remove(agent);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What an endpoint's answer to a message says about whether it arrived.
+
+use rialto_engine::delivery::egress::{Answer, SendError};
+use rialto_engine::delivery::{Arrived, Verdict};
+
+/// By the status alone; what is answered besides is nobody's business.
+pub fn by_status(answer: &Result<Answer, SendError>) -> Verdict {
+    let arrived = match answer {
+        Ok(answer) if (200..300).contains(&answer.status) => Arrived::Yes { reply: None },
+        Ok(answer) if answer.status == 410 => Arrived::Gone,
+        Ok(answer) => Arrived::No(format!("the endpoint answered HTTP {}", answer.status)),
+        Err(SendError::TimedOut) => Arrived::No("the endpoint did not answer".to_owned()),
+        Err(SendError::Broken(_)) => Arrived::No("the answer could not be read".to_owned()),
+        // One text for both, so that nobody can probe what the hub's resolver sees.
+        Err(SendError::Blocked(_) | SendError::Unreachable(_)) => {
+            Arrived::No("the endpoint could not be connected to".to_owned())
+        }
+    };
+    Verdict { arrived, commands: Vec::new() }
+}

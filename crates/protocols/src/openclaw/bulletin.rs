@@ -1,0 +1,161 @@
+//! What the hub publishes about agents: how they are, and how well they do.
+
+use std::sync::Arc;
+
+use rialto_core::agent::Agent;
+use rialto_core::event::{Event as Fact, Line};
+use rialto_core::id::{AgentId, JobId};
+use rialto_core::time::{Millis, Timestamp};
+use rialto_engine::Watched;
+use uuid::Uuid;
+
+use super::message::{Reputation, StatusUpdate};
+use super::state::{Status, UpdateType};
+use super::stream::{self, Event};
+use super::{ID, record, view};
+use crate::face::Floor;
+use crate::kit::ijson;
+
+/// How often a reputation is told even if nothing happened (R45).
+const PERIOD: Millis = Millis::hours(24);
+
+/// An event: what happened, and the message that tells it.
+pub type Told = (Event, String);
+
+/// What a line of the history says about watched agents.
+pub async fn of_line(floor: &Floor, line: &Line, watched: &Watched) -> Vec<Told> {
+    let mut told = Vec::new();
+    for fact in &line.events {
+        let Some(agent) = fact.watched().filter(|agent| watched.has(*agent)) else { continue };
+        let one = match fact {
+            Fact::AgentStood { .. } => stood(floor, agent, line.at),
+            Fact::AgentAtWork { .. } => turned(floor, agent, line, Status::Busy),
+            Fact::AgentFree { .. } => turned(floor, agent, line, Status::Idle),
+            Fact::AgentJudged { job, ok, .. } => judged(floor, agent, *job, *ok, line).await,
+            _ => None,
+        };
+        told.extend(one);
+    }
+    told
+}
+
+/// In the agent's own words, unless it has said something else since.
+fn stood(floor: &Floor, agent: AgentId, at: Timestamp) -> Option<Told> {
+    let words = floor.engine.look(|world| {
+        let said = world.desk(agent)?.said.clone()?;
+        (said.at == at).then_some(said.words)
+    })?;
+    let json = ijson::read(words.as_bytes()).ok()?;
+    Some((Event::Status, stream::message(&json)))
+}
+
+/// The hub saw it begin or end its work (R68).
+fn turned(floor: &Floor, agent: AgentId, line: &Line, status: Status) -> Option<Told> {
+    floor.engine.look(|world| {
+        let agent = world.agent(agent)?;
+        let mut report = record::report(world, agent, line.at);
+        report.status = status;
+        report.details.active_tasks = match status {
+            Status::Busy => Some(report.details.active_tasks.unwrap_or(1)),
+            _ => None,
+        };
+        let previous = if status == Status::Busy { Status::Idle } else { Status::Busy };
+        let update = StatusUpdate {
+            agent_id: world.name_of(agent.id, ID)?.parse().ok()?,
+            report,
+            previous: Some(previous),
+            correlation_id: name(agent.id, line.id.0),
+            timestamp: line.at,
+        };
+        Some((Event::Status, update.write()))
+    })
+}
+
+/// How an agent is, told because it is time to (R33).
+pub fn hosted(floor: &Floor, agent: &Agent, now: Timestamp) -> Option<Told> {
+    floor.engine.look(|world| {
+        let update = StatusUpdate {
+            agent_id: world.name_of(agent.id, ID)?.parse().ok()?,
+            report: record::report(world, agent, now),
+            previous: None,
+            correlation_id: name(agent.id, now.0.unsigned_abs()),
+            timestamp: now,
+        };
+        world.is_online(agent.id, now).then(|| (Event::Status, update.write()))
+    })
+}
+
+async fn judged(floor: &Floor, agent: AgentId, job: JobId, ok: bool, line: &Line) -> Option<Told> {
+    let job = floor.engine.job(job).await.ok().flatten()?;
+    let collaboration_id = Some(view::ids(&job).collaboration_id);
+    let update_type = if ok { UpdateType::Completed } else { UpdateType::Failed };
+    let why = Why { update_type, collaboration_id, at: line.at };
+    Some((Event::Reputation, reputation(floor, agent, &why)?.write()))
+}
+
+/// An agent's reputation once more, if a day of its has ended since the last look.
+pub fn periodic(
+    floor: &Floor,
+    agent: &Arc<Agent>,
+    last: Timestamp,
+    now: Timestamp,
+) -> Option<Told> {
+    let day = |at: Timestamp| at.since(agent.registered_at).0 / PERIOD.0;
+    if day(now) <= day(last) {
+        return None;
+    }
+    let why = Why { update_type: UpdateType::Periodic, collaboration_id: None, at: now };
+    Some((Event::Reputation, reputation(floor, agent.id, &why)?.write()))
+}
+
+/// Why a reputation is told.
+struct Why {
+    update_type: UpdateType,
+    collaboration_id: Option<Uuid>,
+    at: Timestamp,
+}
+
+/// The hub's figures as an update; none before the first finished collaboration (R87).
+fn reputation(floor: &Floor, agent: AgentId, why: &Why) -> Option<Reputation> {
+    let scale = floor.openclaw.settings.response_scale;
+    floor.engine.look(|world| {
+        let desk = world.desk(agent)?;
+        Some(Reputation {
+            agent_id: world.name_of(agent, ID)?.parse().ok()?,
+            update_type: why.update_type,
+            score: record::score(desk, scale)?,
+            at: why.at,
+            metrics: Some(record::metrics(desk)),
+            collaboration_id: why.collaboration_id,
+            correlation_id: name(agent, why.at.0.unsigned_abs()),
+            timestamp: why.at,
+        })
+    })
+}
+
+/// The last reputation update about an agent: after its last collaboration, or of its last day.
+pub async fn last_reputation(floor: &Floor, agent: &Arc<Agent>) -> Option<Reputation> {
+    let now = floor.engine.now();
+    let newest = floor.engine.look(|world| world.desk(agent.id)?.last_outcome);
+    let newest = floor.engine.outcomes_of(newest, 1).await.ok()?.rows.into_iter().next();
+    let days = now.since(agent.registered_at).0 / PERIOD.0;
+    let day = agent.registered_at.plus(Millis(days.saturating_mul(PERIOD.0)));
+    let why = match newest {
+        Some(outcome) if outcome.ended_at >= day || days == 0 => {
+            let job = floor.engine.job(outcome.job).await.ok().flatten();
+            let update_type = if outcome.ok { UpdateType::Completed } else { UpdateType::Failed };
+            let collaboration_id = job.map(|job| view::ids(&job).collaboration_id);
+            Why { update_type, collaboration_id, at: outcome.ended_at }
+        }
+        _ => Why { update_type: UpdateType::Periodic, collaboration_id: None, at: day },
+    };
+    reputation(floor, agent.id, &why)
+}
+
+/// A correlation id for what nobody asked for: the same however often it is told.
+pub fn name(agent: AgentId, number: u64) -> Uuid {
+    const SPACE: Uuid = Uuid::from_u128(0x3c1d_55a8_9f6e_5a0b_8d1c_a60a_70c1_e002);
+    let mut bytes = agent.0.to_be_bytes().to_vec();
+    bytes.extend(number.to_be_bytes());
+    Uuid::new_v5(&SPACE, &bytes)
+}

@@ -1,0 +1,70 @@
+//! What is posted to agents' endpoints: the same bodies as on the stream.
+
+use std::sync::Arc;
+
+use rialto_core::job::Job;
+use rialto_core::notice::{Notice, Push};
+use rialto_engine::Engine;
+use rialto_engine::delivery::egress::{Answer, SendError};
+use rialto_engine::delivery::{ANSWER_MAX, Courier, Letter, Verdict};
+use uuid::Uuid;
+
+use super::letter;
+use crate::face::{Floor, arrived};
+
+/// The header that tells which event a body is.
+pub const EVENT_HEADER: &str = "rialto-event";
+
+/// Words for agents of this protocol.
+pub struct OpenclawCourier {
+    pub floor: Floor,
+}
+
+impl Courier for OpenclawCourier {
+    fn letter(&self, engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter> {
+        let agent = push.to?;
+        // What has been read in the meantime needs no second way.
+        if engine.read_to(agent) >= push.position {
+            return None;
+        }
+        let notice = Notice {
+            id: push.notice,
+            to: push.to,
+            position: push.position,
+            before: None,
+            at: push.at,
+            news: push.news.clone(),
+        };
+        // Where it is called now, which may not be where it was called when this was said.
+        let url = engine.look(|world| world.agent(agent)?.push_url())?;
+        let letter::Letter { event, body } = letter::of(&self.floor, &notice, job)?;
+        let headers = vec![(EVENT_HEADER.to_owned(), event.to_owned())];
+        Some(Letter { url, body: body.into(), id: id(push), headers, answer_max: ANSWER_MAX })
+    }
+
+    fn prefers_streams(&self) -> bool {
+        true
+    }
+
+    /// Whatever goes wrong on the way is no message of anybody (R78): it is tried again.
+    fn verdict(
+        &self,
+        _engine: &Engine,
+        _push: &Push,
+        _job: Option<&Job>,
+        answer: &Result<Answer, SendError>,
+    ) -> Verdict {
+        arrived::by_status(answer)
+    }
+}
+
+/// The same for every try of one notice.
+fn id(push: &Push) -> String {
+    const SPACE: Uuid = Uuid::from_u128(0x7a41_90e2_3b7c_5f55_a1a4_a60a_70c1_e003);
+    Uuid::new_v5(&SPACE, &push.notice.0.to_be_bytes()).to_string()
+}
+
+/// Shared by everybody who sends.
+pub fn courier(floor: &Floor) -> Arc<dyn Courier> {
+    Arc::new(OpenclawCourier { floor: floor.clone() })
+}

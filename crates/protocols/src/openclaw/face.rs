@@ -1,0 +1,196 @@
+//! The table of routes, and what the hub needs to know about this protocol.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post};
+use rialto_core::alias::Protocol;
+use rialto_core::time::Timestamp;
+use rialto_engine::delivery::Courier;
+use rialto_engine::secret::HubSecret;
+use uuid::Uuid;
+
+use super::codes::Code;
+use super::failure::Failure;
+use super::routes::{
+    agents, answers, ask, collaborations, identity, list, messages, overview, reports, stream,
+};
+use super::{BODY_MAX, ID, courier, refusals, say};
+use crate::face::once::{Words, once_each};
+use crate::face::route::{listed, router};
+use crate::face::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
+use crate::kit::ijson::{self, Json};
+use crate::kit::object::Object;
+
+/// This protocol's face.
+pub struct Openclaw;
+
+const fn row(
+    method: &'static str,
+    path: &'static str,
+    reach: Reach,
+    about: &'static str,
+    handler: fn() -> axum::routing::MethodRouter<Floor>,
+) -> Route<Floor> {
+    Route { method, path, at_root: false, reach, about, handler }
+}
+
+const TABLE: &[Route<Floor>] = &[
+    row(
+        "POST",
+        "/identity",
+        Reach::Register,
+        "Publish an identity, or update it with its key",
+        || post(identity::post),
+    ),
+    row("POST", "/status", Reach::Agent, "Tell how an agent is", || post(reports::post_status)),
+    row("POST", "/reputation", Reach::Agent, "Claim how well an agent does", || {
+        post(reports::post_reputation)
+    }),
+    row("POST", "/collaborations", Reach::AnyAgent, "Ask for a collaboration", || post(ask::post)),
+    row("GET", "/collaborations", Reach::AnyAgent, "The caller's own collaborations", || {
+        get(list::list)
+    }),
+    row(
+        "POST",
+        "/agents/{agent_id}/collaborations",
+        Reach::AnyAgent,
+        "Ask this agent for a collaboration",
+        || post(ask::post_to),
+    ),
+    row("GET", "/collaborations/{id}", Reach::Party, "How a collaboration stands", || {
+        get(collaborations::show)
+    }),
+    row(
+        "POST",
+        "/collaborations/{id}/response",
+        Reach::Worker,
+        "Accept, reject or defer a request",
+        || post(answers::post_response),
+    ),
+    row(
+        "POST",
+        "/collaborations/{id}/approve",
+        Reach::WorkerOrOperator,
+        "Agree to a request that needs it, or refuse",
+        || post(answers::approve),
+    ),
+    row("POST", "/collaborations/{id}/result", Reach::Worker, "Tell what came of it", || {
+        post(answers::post_result)
+    }),
+    row("POST", "/collaborations/{id}/cancel", Reach::Party, "Call a collaboration off", || {
+        post(answers::cancel)
+    }),
+    row("POST", "/messages", Reach::AnyAgent, "Any of the six messages", || post(messages::post)),
+    row("GET", "/agents", Reach::Public, "Who is here and what they can do", || get(agents::list)),
+    row("GET", "/agents/{agent_id}", Reach::Public, "One agent's identity", || get(agents::show)),
+    row(
+        "DELETE",
+        "/agents/{agent_id}",
+        Reach::AgentOrOperator,
+        "Take an agent off the lists",
+        || delete(agents::remove),
+    ),
+    row("GET", "/agents/{agent_id}/status", Reach::Public, "How an agent is", || {
+        get(agents::status)
+    }),
+    row("GET", "/agents/{agent_id}/reputation", Reach::Public, "How well an agent does", || {
+        get(agents::reputation)
+    }),
+    row("GET", "/stream", Reach::AnyAgent, "What comes to the caller, as it comes", || {
+        get(stream::open)
+    }),
+    row("GET", "/health", Reach::Public, "Whether the hub is here", || get(overview::health)),
+];
+
+impl Face for Openclaw {
+    fn id(&self) -> Protocol {
+        ID
+    }
+
+    fn routes(&self, floor: &Floor) -> Router {
+        once_each(router(TABLE.iter(), floor.clone()), floor, &Openclaw)
+    }
+
+    fn root_routes(&self, _: &Floor) -> Router {
+        Router::new()
+    }
+
+    fn listed(&self) -> Vec<Listed> {
+        listed(ID, TABLE)
+    }
+
+    fn courier(&self, floor: &Floor) -> Arc<dyn Courier> {
+        courier::courier(floor)
+    }
+
+    fn trouble(&self, floor: &Floor, trouble: Trouble) -> Response {
+        say::refuse(floor, &refusals::trouble(&trouble))
+    }
+
+    /// Identities are published under the prefix only.
+    fn claims_registration(&self, _: &Json<'_>) -> bool {
+        false
+    }
+
+    fn registration_example(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, taken: bool) -> Option<String> {
+        let name = match taken {
+            true => naming::spare_uuid(secret, new.home, new.native),
+            false => naming::uuid(new.home, new.native),
+        };
+        Some(name.to_string())
+    }
+
+    fn body_limit(&self, general: usize) -> usize {
+        general.min(BODY_MAX)
+    }
+}
+
+impl Words for Openclaw {
+    fn realm(&self) -> &'static str {
+        "openclaw"
+    }
+
+    fn key_too_long(&self) -> Response {
+        let wrong = "Idempotency-Key must have 1 to 256 characters".to_owned();
+        bare(&Failure::violated(vec![wrong]))
+    }
+
+    fn other_content(&self) -> Response {
+        let text = "this Idempotency-Key was used with another body";
+        bare(&Failure::new(Code::IdempotencyConflict, text))
+    }
+
+    fn trouble(&self, trouble: Trouble) -> Response {
+        bare(&refusals::trouble(&trouble))
+    }
+
+    fn without_secrets(&self, body: &str) -> String {
+        const SECRETS: [&str; 2] = ["api_key", "webhook_secret"];
+        let Ok(json) = ijson::read(body.as_bytes()) else { return body.to_owned() };
+        match SECRETS.iter().any(|name| json.get(name).is_some()) {
+            true => Object::copy(&json, &SECRETS).finish(),
+            false => body.to_owned(),
+        }
+    }
+
+    fn principal(&self, body: &[u8]) -> Option<String> {
+        let json = ijson::read(body).ok()?;
+        let names = ["requester_agent_id", "responder_agent_id", "agent_id"];
+        let named = names.iter().find_map(|name| json.get(name))?;
+        Some(format!("said {}", named.raw()))
+    }
+}
+
+/// A refusal where neither the hub's clock nor its ids are at hand.
+fn bare(failure: &Failure) -> Response {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let millis = now.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(0));
+    let made = Uuid::new_v5(&Uuid::NAMESPACE_OID, &millis.to_be_bytes());
+    say::text(failure.http, failure.write(made, Timestamp(millis))).into_response()
+}

@@ -1,0 +1,321 @@
+//! An open stream: what comes to an agent, and what the hub publishes about those it watches.
+//!
+//! Two things are told in one stream, so an event's id names a place in both: the position in the
+//! agent's inbox, and the line of the hub's history.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use rialto_core::agent::Agent;
+use rialto_core::agent::key::KeyHash;
+use rialto_core::command::Command;
+use rialto_core::event::Line;
+use rialto_core::id::{AgentId, EventId, JobId};
+use rialto_core::job::{Job, State};
+use rialto_core::notice::Notice;
+use rialto_core::time::{Millis, Timestamp};
+use rialto_engine::store::{Page, Row};
+use rialto_engine::{Watched, Watcher};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::stream::{Connected, Event};
+use super::{ID, bulletin, letter, say};
+use crate::face::Floor;
+use crate::face::feed::{Feed, From, Jobs, Wording};
+use crate::face::stopping::Stopping;
+use crate::kit::sse;
+
+/// How often a stream looks whether it is time to tell something.
+const LOOK: Duration = Duration::from_secs(15);
+/// Agents of other protocols are told about this often (R33).
+const HOSTED: Millis = Millis::seconds(55);
+/// How many of them at a time.
+const HOSTED_MAX: usize = 1_000;
+/// Lines of the history read at once, and how far back a reader may have left off.
+const PAGE: usize = 256;
+const LOOK_BACK: u64 = 20_000;
+
+/// Where a reader has got to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub position: u64,
+    pub line: u64,
+}
+
+impl Place {
+    /// Reads an event's id.
+    pub fn read(text: &str) -> Option<Self> {
+        let (position, line) = text.split_once('-')?;
+        let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        let whole = digits(position) && digits(line);
+        let (position, line) = (position.parse().ok()?, line.parse().ok()?);
+        whole.then_some(Self { position, line })
+    }
+}
+
+/// Who reads: a key that has to go on working, or on an open hub nothing but its word.
+#[derive(Clone, Copy)]
+pub struct Reader {
+    pub agent: AgentId,
+    pub key: Option<KeyHash>,
+}
+
+/// How the inbox is worded.
+struct Events {
+    reader: Reader,
+    line: Arc<AtomicU64>,
+}
+
+/// One open stream.
+pub struct Stream {
+    floor: Floor,
+    agent: AgentId,
+    inbox: Feed<Events>,
+    bell: Arc<Notify>,
+    watcher: Watcher,
+    /// The last line that has been looked at.
+    line: Arc<AtomicU64>,
+    /// The line up to which the history has to be read.
+    behind_to: u64,
+    look_at: Instant,
+    looked: Timestamp,
+    hosted: Timestamp,
+    greeted: bool,
+}
+
+impl Stream {
+    pub fn new(
+        floor: Floor,
+        reader: Reader,
+        watched: Watched,
+        from: Option<Place>,
+        stopping: Stopping,
+    ) -> Self {
+        let (agent, engine) = (reader.agent, floor.engine.clone());
+        let watcher = engine.watch(watched);
+        let head = *engine.lines().borrow();
+        let inbox_head = engine.look(|world| world.mailbox(agent).head);
+        // A place of another stream says nothing about this one.
+        let from = from.filter(|from| from.position <= inbox_head && from.line <= head);
+        let start = from.map_or(head, |from| from.line.max(head.saturating_sub(LOOK_BACK)));
+        let line = Arc::new(AtomicU64::new(start));
+        let begin = from.map_or(From::Unread, |from| From::Position(from.position));
+        let events = Events { reader, line: line.clone() };
+        let now = engine.now();
+        Self {
+            inbox: Feed::new(floor.clone(), agent, events, begin, stopping),
+            bell: engine.news_of(agent),
+            floor,
+            agent,
+            watcher,
+            line,
+            behind_to: head,
+            look_at: Instant::now() + LOOK,
+            looked: now,
+            hosted: now,
+            greeted: false,
+        }
+    }
+
+    /// The next bytes; `None` ends the stream.
+    pub async fn next(&mut self) -> Option<Bytes> {
+        if !std::mem::replace(&mut self.greeted, true) {
+            return self.inbox.next().await;
+        }
+        loop {
+            let bell = self.bell.clone();
+            let rung = bell.notified();
+            tokio::pin!(rung);
+            // From here on nothing can be missed, so looking comes after it.
+            rung.as_mut().enable();
+            self.hand_over().await;
+            if let Some(bytes) = self.bulletins().await {
+                return Some(bytes);
+            }
+            // What is dropped here half-way has not been given out yet.
+            tokio::select! {
+                bytes = self.inbox.next() => return bytes,
+                () = rung => {}
+                () = self.watcher.told() => {}
+                () = tokio::time::sleep_until(self.look_at) => {}
+            }
+        }
+    }
+
+    /// Work that waits for the reader is told now, the most urgent first (R93).
+    async fn hand_over(&self) {
+        let fresh = |job: &&Arc<Job>| {
+            let held = matches!(job.state, State::Assigned | State::Running);
+            held && job.assignment.is_some_and(|turn| !turn.handed_over)
+        };
+        let mut waiting: Vec<(u8, JobId)> = self.floor.engine.look(|world| {
+            let by_urgency = |agent: &Arc<Agent>| agent.terms.urgent_first;
+            match world.agent(self.agent).is_some_and(by_urgency) {
+                true => {
+                    let work = world.work_of(self.agent).filter(fresh);
+                    work.map(|job| (job.priority, job.id)).collect()
+                }
+                false => Vec::new(),
+            }
+        });
+        if waiting.is_empty() {
+            return;
+        }
+        waiting.sort_unstable();
+        let jobs = waiting.into_iter().map(|(_, job)| job).collect();
+        let command = Command::HandOver { agent: self.agent, jobs };
+        if let Err(failure) = self.floor.engine.run(command).await {
+            tracing::debug!(agent = %self.agent, %failure, "work could not be handed over");
+        }
+    }
+
+    /// What there is to say about watched agents.
+    async fn bulletins(&mut self) -> Option<Bytes> {
+        let mut out = Vec::new();
+        // Read before what has come: whatever is in the head has come by then.
+        let head = *self.floor.engine.lines().borrow();
+        let news = self.watcher.take();
+        if news.missed {
+            self.behind_to = head;
+        }
+        let at = self.line.load(Ordering::Relaxed);
+        match at < self.behind_to {
+            true => self.catch_up(&mut out, at).await,
+            false => {
+                for line in news.lines.iter().filter(|line| line.id.0 > at) {
+                    self.tell(&mut out, line).await;
+                }
+                self.line.fetch_max(head, Ordering::Relaxed);
+            }
+        }
+        self.tell_by_time(&mut out);
+        (!out.is_empty()).then(|| out.into())
+    }
+
+    /// A page of the history, for a reader that was away or slow.
+    async fn catch_up(&mut self, out: &mut Vec<u8>, after: u64) {
+        let page = Page::Lines { after: EventId(after), limit: PAGE };
+        let rows = self.floor.engine.page(page).await.unwrap_or_default();
+        let whole = rows.len() == PAGE;
+        for row in rows {
+            let Row::Line(line) = row else { continue };
+            self.tell(out, &line).await;
+        }
+        if !whole {
+            self.line.fetch_max(self.behind_to, Ordering::Relaxed);
+        }
+    }
+
+    async fn tell(&self, out: &mut Vec<u8>, line: &Line) {
+        let told = bulletin::of_line(&self.floor, line, self.watcher.watched()).await;
+        self.line.fetch_max(line.id.0, Ordering::Relaxed);
+        for (event, body) in told {
+            self.write(out, event, &body);
+        }
+    }
+
+    /// What is told because it is time to.
+    fn tell_by_time(&mut self, out: &mut Vec<u8>) {
+        let now = self.floor.engine.now();
+        let due = Instant::now() >= self.look_at;
+        if due {
+            self.look_at = Instant::now() + LOOK;
+        }
+        let watches_all = *self.watcher.watched() == Watched::All;
+        if !due && watches_all {
+            return;
+        }
+        for agent in self.watched_agents() {
+            if let Some((event, body)) = bulletin::periodic(&self.floor, &agent, self.looked, now) {
+                self.write(out, event, &body);
+            }
+        }
+        self.looked = now;
+        if now.since(self.hosted) >= HOSTED {
+            self.hosted = now;
+            let hosted = self.watched_agents().into_iter().filter(|agent| agent.home != ID);
+            for agent in hosted.take(HOSTED_MAX) {
+                if let Some((event, body)) = bulletin::hosted(&self.floor, &agent, now) {
+                    self.write(out, event, &body);
+                }
+            }
+        }
+    }
+
+    fn watched_agents(&self) -> Vec<Arc<Agent>> {
+        self.floor.engine.look(|world| match self.watcher.watched() {
+            Watched::All => world.agents().filter(|agent| agent.active).cloned().collect(),
+            Watched::These(agents) => {
+                agents.iter().filter_map(|agent| world.agent(*agent).cloned()).collect()
+            }
+        })
+    }
+
+    fn write(&self, out: &mut Vec<u8>, event: Event, body: &str) {
+        let line = self.line.load(Ordering::Relaxed);
+        let id = format!("{}-{line}", self.inbox.position());
+        sse::write(out, Some(&id), event.as_str(), body);
+    }
+}
+
+/// Whom a stream watches: its own agent, and whom it names.
+pub fn watched(own: AgentId, others: Vec<AgentId>) -> Watched {
+    let mut agents: HashSet<AgentId> = others.into_iter().collect();
+    agents.insert(own);
+    Watched::These(agents)
+}
+
+impl Wording for Events {
+    const JOBS: bool = true;
+
+    fn may_read(&self, floor: &Floor, agent: AgentId) -> bool {
+        let now = floor.engine.now();
+        floor.engine.look(|world| {
+            let works = |hash: KeyHash| world.key(&hash).is_some_and(|key| key.works(now));
+            world.agent(agent).is_some_and(|agent| agent.active)
+                && self.reader.key.is_none_or(works)
+        })
+    }
+
+    fn hello(&self, floor: &Floor, agent: AgentId, after: u64) -> Bytes {
+        let name = floor.engine.look(|world| world.name_of(agent, ID).map(str::to_owned));
+        let common = say::common(floor, None);
+        let status = Connected::STATUS.to_owned();
+        let data = Connected::new(common, status, name.unwrap_or_default());
+        let data = serde_json::to_string(&data).unwrap_or_default();
+        let mut out = b"retry: 2000\n".to_vec();
+        let id = format!("{after}-{}", self.line.load(Ordering::Relaxed));
+        sse::write(&mut out, Some(&id), Event::Connected.as_str(), &data);
+        out.into()
+    }
+
+    fn ping(&self) -> Bytes {
+        let mut out = Vec::with_capacity(8);
+        sse::comment(&mut out, "ping");
+        out.into()
+    }
+
+    fn write(&self, out: &mut Vec<u8>, floor: &Floor, notice: &Notice, jobs: &Jobs) {
+        let job = notice.news.job().and_then(|id| jobs.get(&id));
+        let Some(letter) = letter::of(floor, notice, job.map(|job| &**job)) else { return };
+        let id = format!("{}-{}", notice.position, self.line.load(Ordering::Relaxed));
+        sse::write(out, Some(&id), letter.event, &letter.body);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_two_numbers() {
+        assert_eq!(Place::read("7-42"), Some(Place { position: 7, line: 42 }));
+        for wrong in ["", "7", "7-", "-42", "7-42-1", "+7-42", "a-b", "99999999999999999999-1"] {
+            assert_eq!(Place::read(wrong), None, "{wrong}");
+        }
+    }
+}

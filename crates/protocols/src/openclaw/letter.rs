@@ -1,0 +1,121 @@
+//! A notice as an event of the stream: its name, and the message it carries.
+
+use rialto_core::job::{Job, State as JobState};
+use rialto_core::notice::{News, Notice};
+
+use super::message::{Outcome, Output};
+use super::state::State;
+use super::stream::{self, Event};
+use super::{ID, view};
+use crate::face::Floor;
+use crate::kit::ijson;
+use crate::kit::object::Object;
+use crate::kit::write;
+
+/// What other protocols' messages are called here, where nothing like them is known.
+pub const MESSAGE: &str = "message";
+
+/// An event: what happened, and the body that tells it.
+pub struct Letter {
+    pub event: &'static str,
+    pub body: String,
+}
+
+/// A notice as an event; `None` for what is not said in this protocol.
+pub fn of(floor: &Floor, notice: &Notice, job: Option<&Job>) -> Option<Letter> {
+    if let News::Message { words, body, .. } = &notice.news {
+        let said = write::verbatim(body);
+        let body =
+            Object::new().text("protocol", words.as_str()).raw("message", said.get()).finish();
+        return Some(Letter { event: MESSAGE, body });
+    }
+    let job = job?;
+    match notice.news {
+        News::Assigned { epoch, .. } => assigned(floor, job, epoch),
+        News::ApprovalWanted { .. } => approval(floor, job),
+        News::Accepted { .. } => {
+            job.accepted_at?;
+            let response = view::response(floor, job, job.accepted_at.unwrap_or(notice.at))?;
+            Some(letter(Event::Response, response.write()))
+        }
+        News::Ended { .. } => ended(floor, notice, job),
+        News::TakenBack { .. } => Some(letter(Event::Cancelled, taken_back(floor, notice, job))),
+        News::Queued { .. }
+        | News::OffersWanted { .. }
+        | News::Offered { .. }
+        | News::OfferClosed { .. }
+        | News::Message { .. } => None,
+    }
+}
+
+fn letter(event: Event, body: String) -> Letter {
+    Letter { event: event.as_str(), body }
+}
+
+/// Work, if it is still this turn's.
+fn assigned(floor: &Floor, job: &Job, epoch: u32) -> Option<Letter> {
+    let theirs = matches!(job.state, JobState::Assigned | JobState::Running) && job.epoch == epoch;
+    theirs.then(|| {
+        let body = requested(floor, job, job.accepted_at.is_some());
+        letter(Event::Request, body)
+    })
+}
+
+fn requested(floor: &Floor, job: &Job, accepted: bool) -> String {
+    let request = view::request(floor, job);
+    let collaboration_id = Some(view::ids(job).collaboration_id);
+    match ijson::read(request.as_bytes()) {
+        Ok(json) => stream::request(&json, collaboration_id, accepted),
+        Err(_) => request,
+    }
+}
+
+/// Work that somebody has to agree to first.
+fn approval(floor: &Floor, job: &Job) -> Option<Letter> {
+    let JobState::Deferred { until } = job.state else { return None };
+    job.waits_for.filter(|waits| waits.approval)?;
+    let body = requested(floor, job, false);
+    let json = ijson::read(body.as_bytes()).ok()?;
+    let body = Object::copy(&json, &["awaiting_approval", "deferred_until"])
+        .flag("awaiting_approval", true)
+        .time("deferred_until", until);
+    Some(letter(Event::Request, body.finish()))
+}
+
+/// The end: a result, or the last word on a request that was never accepted.
+fn ended(floor: &Floor, notice: &Notice, job: &Job) -> Option<Letter> {
+    match view::state(job) {
+        State::Rejected => {
+            let response = view::response(floor, job, notice.at)?;
+            Some(letter(Event::Response, response.write()))
+        }
+        State::Cancelled => Some(letter(Event::Cancelled, view::result(floor, job)?)),
+        _ => Some(letter(Event::Result, view::result(floor, job)?)),
+    }
+}
+
+/// The work is not the reader's any more.
+fn taken_back(floor: &Floor, notice: &Notice, job: &Job) -> String {
+    if let Some(result) = view::result(floor, job) {
+        return result;
+    }
+    let view::Ids { request_id, correlation_id, collaboration_id } = view::ids(job);
+    let reader = notice.to.and_then(|to| {
+        floor.engine.look(|world| world.name_of(to, ID).and_then(|name| name.parse().ok()))
+    });
+    let reason = match view::state(job) {
+        State::Rejected => "no answer came in time",
+        _ => "the work was given to somebody else",
+    };
+    Output {
+        collaboration_id,
+        request_id,
+        responder_agent_id: reader.unwrap_or(floor.openclaw.hub_id),
+        outcome: Outcome::Cancelled { reason: Some(reason.to_owned()) },
+        execution_duration_ms: None,
+        completed_at: None,
+        correlation_id,
+        timestamp: notice.at,
+    }
+    .write()
+}

@@ -1,0 +1,181 @@
+//! Who may speak as whom. Identity comes from the key; an open hub takes the message's word, but only
+//! for agents native to this protocol.
+
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::request::Parts;
+use bytes::Bytes;
+use rialto_core::command::Actor;
+use rialto_core::id::AgentId;
+use rialto_core::job::Requester;
+use rialto_core::world::World;
+use rialto_engine::Idempotency;
+use uuid::Uuid;
+use uuid::fmt::Hyphenated;
+
+use super::codes::Code;
+use super::failure::Failure;
+use super::say::Refused;
+use super::{BODY_MAX, ID, refusals};
+use crate::face::caller::Caller;
+use crate::face::once::Once;
+use crate::face::{Floor, sent};
+
+/// Any caller, with a good key or none; a bad key is refused before the body is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Anyone {
+    pub caller: Caller,
+    open: bool,
+    pub once: Option<Idempotency>,
+}
+
+/// A caller that is known, or whose word is taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Known(pub Anyone);
+
+impl FromRequestParts<Floor> for Anyone {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Refused> {
+        let caller = Caller::read(&floor.engine, &parts.headers);
+        let caller = caller.map_err(|_| Refused::new(floor, unauthorized()))?;
+        let once = parts.extensions.get::<Once>().map(|once| once.0);
+        Ok(Self { caller, open: floor.openclaw.settings.open, once })
+    }
+}
+
+impl FromRequestParts<Floor> for Known {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Refused> {
+        let anyone = Anyone::from_request_parts(parts, floor).await?;
+        anyone.known().map_err(|failure| Refused::new(floor, failure))
+    }
+}
+
+impl Anyone {
+    /// The same as somebody known, which nobody without a key is but on an open hub.
+    pub fn known(self) -> Result<Known, Failure> {
+        match self.caller {
+            Caller::Nobody if !self.open => Err(unauthorized()),
+            Caller::Former(_) => Err(unauthorized()),
+            _ => Ok(Known(self)),
+        }
+    }
+
+    /// The caller of a publication.
+    pub fn actor(&self) -> Actor {
+        match self.caller {
+            Caller::Nobody if self.open => Actor::Open,
+            Caller::Nobody => Actor::Nobody,
+            Caller::Agent(id) | Caller::Former(id) => Actor::Agent(id),
+            Caller::Operator => Actor::Operator,
+        }
+    }
+}
+
+impl Known {
+    /// The agent that acts: the key's own, which the message must not contradict (R85).
+    pub fn agent(&self, world: &World, named: Uuid) -> Result<AgentId, Failure> {
+        let name = named.to_string();
+        match self.0.caller {
+            Caller::Agent(id) if world.name_of(id, ID) == Some(&name) => Ok(id),
+            Caller::Agent(_) => Err(differs()),
+            Caller::Operator => Err(no_operator()),
+            Caller::Nobody | Caller::Former(_) => {
+                native(world, named).ok_or_else(|| Failure::not_found("agent"))
+            }
+        }
+    }
+
+    /// Who asks: the key's own agent, or on an open hub whoever the request says.
+    pub fn requester(&self, world: &World, named: Uuid) -> Result<Requester, Failure> {
+        match (self.0.caller, native(world, named)) {
+            (Caller::Nobody | Caller::Former(_), Some(agent)) => Ok(Requester::Agent(agent)),
+            // An agent of another protocol, or one that has left, speaks with its own key only.
+            (Caller::Nobody | Caller::Former(_), None) => {
+                match world.agent_named(ID, &named.to_string()) {
+                    None => Ok(Requester::Guest(named.to_string())),
+                    Some(_) => Err(differs()),
+                }
+            }
+            _ => self.agent(world, named).map(Requester::Agent),
+        }
+    }
+
+    /// The caller itself, where nothing else names it; an open hub asks for `agent_id`.
+    pub fn own(&self, world: &World, named: Option<&str>) -> Result<AgentId, Failure> {
+        let named = match named {
+            Some(text) => Some(uuid(text, "agent_id")?),
+            None => None,
+        };
+        match (self.0.caller, named) {
+            (Caller::Agent(id), None) => Ok(id),
+            (Caller::Operator, None) => Err(no_operator()),
+            (Caller::Nobody | Caller::Former(_), None) => {
+                let text = "agent_id must say who asks, on a hub without keys";
+                Err(Failure::violated(vec![text.to_owned()]))
+            }
+            (_, Some(named)) => self.agent(world, named),
+        }
+    }
+}
+
+/// An agent that is at home in this protocol and registered now.
+pub fn native(world: &World, named: Uuid) -> Option<AgentId> {
+    let id = world.agent_named(ID, &named.to_string())?;
+    world.agent(id).filter(|agent| agent.home == ID && agent.active).map(|agent| agent.id)
+}
+
+/// An agent of any protocol that is on the lists.
+pub fn listed(world: &World, named: Uuid) -> Option<AgentId> {
+    let id = world.agent_named(ID, &named.to_string())?;
+    world.agent(id).filter(|agent| agent.active).map(|agent| agent.id)
+}
+
+/// An id in a path or a query.
+pub fn uuid(text: &str, name: &str) -> Result<Uuid, Failure> {
+    let wrong = || format!("{name} must be a UUID like 550e8400-e29b-41d4-a716-446655440000");
+    let id = text.parse::<Hyphenated>().map(Hyphenated::into_uuid);
+    id.map_err(|_| Failure::violated(vec![wrong()]))
+}
+
+/// Missing, unknown and revoked keys are one answer.
+fn unauthorized() -> Failure {
+    let text = "a key is needed that works: Authorization: Bearer rk_…";
+    Failure::new(Code::Unauthorized, text)
+}
+
+fn differs() -> Failure {
+    Failure::new(Code::Forbidden, "the message names another agent than the key")
+}
+
+fn no_operator() -> Failure {
+    Failure::new(Code::Forbidden, "an operator key cannot act for an agent")
+}
+
+/// The body, read whole.
+pub struct Sent(pub Bytes);
+
+impl FromRequest<Floor> for Sent {
+    type Rejection = Refused;
+
+    async fn from_request(request: Request, floor: &Floor) -> Result<Self, Refused> {
+        let (parts, body) = request.into_parts();
+        let limit = floor.body_limit.min(BODY_MAX);
+        let body = sent::read(&parts.headers, body, limit).await;
+        body.map(Self).map_err(|trouble| Refused::new(floor, refusals::trouble(&trouble)))
+    }
+}
+
+/// The part of the path that names something: what is no UUID names nothing.
+pub struct Named(pub Option<Uuid>);
+
+impl FromRequestParts<Floor> for Named {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Self::Rejection> {
+        let name = Path::<String>::from_request_parts(parts, floor).await.ok();
+        let id = name.and_then(|Path(name)| name.parse::<Hyphenated>().ok());
+        Ok(Self(id.map(Hyphenated::into_uuid)))
+    }
+}

@@ -1,0 +1,196 @@
+//! What the rules, the engine and the edge refuse: as errors, or as rejections of a request.
+
+use std::borrow::Cow;
+
+use rialto_core::agent::Agent;
+use rialto_core::job::State;
+use rialto_core::refusal::{Refusal, Retry};
+use rialto_core::time::Timestamp;
+use rialto_core::world::World;
+use rialto_engine::Failure as EngineFailure;
+
+use super::codes::{Code, Rejected};
+use super::failure::Failure;
+use super::message::Rejection;
+use crate::face::Trouble;
+
+/// When to ask again somebody who is silent or broken (R72).
+const AWAY_SECONDS: u32 = 60;
+/// When a full agent or an empty purse may be looked at again.
+const LATER_SECONDS: u32 = 30;
+
+/// What the engine could not do.
+pub fn failed(failure: &EngineFailure) -> Failure {
+    match failure {
+        EngineFailure::Refused(refusal) => refused(refusal),
+        EngineFailure::Full => Failure { retry_after_seconds: Some(30), ..Failure::disk_full() },
+        EngineFailure::Down => {
+            let down = Failure::new(Code::Unavailable, "the hub cannot write now");
+            Failure { retry_after_seconds: Some(5), ..down }
+        }
+        EngineFailure::Fault => Failure::fault("it is logged under X-Request-Id"),
+        EngineFailure::StillRunning => {
+            let running =
+                Failure::still_running("the first request with this key is still running");
+            Failure { retry_after_seconds: Some(1), ..running }
+        }
+    }
+}
+
+/// Every refusal there is, so that a new one cannot slip past (B6).
+pub fn refused(refusal: &Refusal) -> Failure {
+    let code = match refusal {
+        Refusal::NotYours => return Failure::not_found("collaboration"),
+        Refusal::NoSuchAgent => return Failure::not_found("agent"),
+        Refusal::NotAuthenticated => Code::Unauthorized,
+        Refusal::IdentityDiffers | Refusal::Blocked => Code::Forbidden,
+        Refusal::NoSuchOwner { .. } | Refusal::NoSuchSkill => Code::NotFound,
+        Refusal::IdTaken
+        | Refusal::WrongState { .. }
+        | Refusal::OfferExpired
+        | Refusal::TooManyOffers { .. }
+        | Refusal::Ambiguous
+        | Refusal::WrongParty
+        | Refusal::AlreadySettled { .. }
+        | Refusal::JobNotPaid { .. }
+        | Refusal::NotWhatWasPaid { .. }
+        | Refusal::TooManyAgents { .. }
+        | Refusal::OutOfOrder => Code::Conflict,
+        Refusal::SameIdOtherContent => Code::IdempotencyConflict,
+        Refusal::TooManyOpen
+        | Refusal::InboxFull
+        | Refusal::AtCapacity
+        | Refusal::TooFast
+        | Refusal::Offline => Code::RateLimited,
+        Refusal::BudgetTooLow { .. }
+        | Refusal::TooFewCredits
+        | Refusal::GuestCannotPay
+        | Refusal::DeadlineTooSoon
+        | Refusal::OtherCurrency
+        | Refusal::PaysItself
+        | Refusal::NothingToMove
+        | Refusal::TooManyBlocked { .. }
+        | Refusal::BridgeLoop { .. }
+        | Refusal::Overflow => Code::Validation,
+    };
+    let mut failure = Failure::new(code, words(refusal));
+    if let Retry::After(wait) = refusal.retry() {
+        failure.retryable = true;
+        failure.retry_after_seconds = Some(seconds(wait.0));
+    }
+    failure
+}
+
+/// The refusal in this protocol's own words, where the core's would puzzle its readers.
+fn words(refusal: &Refusal) -> Cow<'static, str> {
+    match refusal {
+        Refusal::WrongState { is } => match is {
+            State::Deferred { .. } => "the collaboration is deferred, which does not allow this",
+            State::Assigned | State::Running => {
+                "the collaboration is running, which does not allow this"
+            }
+            State::Completed | State::Failed | State::Expired => "the collaboration has a result",
+            State::Cancelled | State::Withdrawn => "the collaboration was cancelled",
+            State::Open | State::Queued | State::Negotiating => {
+                "the collaboration waits for an answer, which does not allow this"
+            }
+        }
+        .into(),
+        Refusal::IdTaken => "this id is taken; an existing agent_id needs its own key".into(),
+        Refusal::NotAuthenticated => "the key is not this agent's".into(),
+        Refusal::SameIdOtherContent => {
+            "this request_id was used with other content; use a new one".into()
+        }
+        Refusal::TooManyOpen => "too many of the requester's collaborations are open".into(),
+        other => other.to_string().into(),
+    }
+}
+
+/// Of whom something was asked, and when: what a rejection tells about that.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    pub world: &'a World,
+    pub agent: Option<&'a Agent>,
+    pub now: Timestamp,
+}
+
+/// A refusal as the rejection of a request; what is no answer to a request is an error.
+pub fn rejection(refusal: &Refusal, asked: Asked<'_>) -> Result<Rejection, Failure> {
+    use Rejected::*;
+    let no = |code, text: &str| Ok(Rejection::new(code, text));
+    let later = |text: &str, seconds| {
+        let rejection = Rejection::new(ResourceExhausted, text);
+        Ok(Rejection { retry_after_seconds: Some(seconds), ..rejection })
+    };
+    match refusal {
+        Refusal::NoSuchAgent => no(CapabilityNotAvailable, "No such agent"),
+        Refusal::NoSuchSkill => no(CapabilityNotAvailable, "Capability is not available"),
+        Refusal::OutOfOrder => no(CapabilityNotAvailable, "Agent is out of order"),
+        Refusal::Offline => later("Agent is not available now", AWAY_SECONDS),
+        Refusal::AtCapacity => Ok(full(asked)),
+        Refusal::TooFast => {
+            let at = asked.agent.and_then(|agent| asked.world.may_begin_at(agent.id, asked.now));
+            let wait = at.map_or(1, |at| seconds(at.since(asked.now).0));
+            later("Agent has taken as many requests as it takes in a minute", wait)
+        }
+        Refusal::DeadlineTooSoon => no(DeadlineTooSoon, "The work cannot be done by the deadline"),
+        Refusal::BudgetTooLow { price } => {
+            let text = format!("The budget is below the price of {}", price.text(0));
+            Ok(Rejection::new(PolicyViolation, text))
+        }
+        Refusal::TooFewCredits | Refusal::GuestCannotPay => {
+            Ok(Rejection::insufficient_credits(LATER_SECONDS))
+        }
+        Refusal::Blocked => no(PolicyViolation, "Agent takes no requests from this requester"),
+        Refusal::BridgeLoop { .. } => no(PolicyViolation, "An agent cannot ask itself"),
+        other => Err(refused(other)),
+    }
+}
+
+/// As much as it takes already (R71).
+fn full(asked: Asked<'_>) -> Rejection {
+    let max = asked.agent.and_then(|agent| agent.terms.at_once).map_or(1, u64::from);
+    let has = asked.agent.map_or(0, |agent| asked.world.jobs_in_hand(agent.id));
+    // What finished in between does not make the answer contradict itself.
+    Rejection::at_capacity((has as u64).max(max), max, LATER_SECONDS)
+}
+
+/// Whole seconds, at least one.
+fn seconds(millis: i64) -> u32 {
+    u32::try_from(millis.max(1).unsigned_abs().div_ceil(1_000)).unwrap_or(u32::MAX)
+}
+
+/// What the edge refuses.
+pub fn trouble(trouble: &Trouble) -> Failure {
+    match trouble {
+        Trouble::NotFound => Failure::not_found("path"),
+        Trouble::MethodNotAllowed => {
+            Failure::new(Code::MethodNotAllowed, "this path has other methods")
+        }
+        Trouble::WrongHost => {
+            Failure { http: 421, ..Failure::invalid("this hub has another name") }
+        }
+        Trouble::ForeignOrigin => {
+            Failure::new(Code::Forbidden, "web pages of other origins may not do this")
+        }
+        Trouble::Encoded => Failure::encoded(),
+        Trouble::TooLarge { limit } => {
+            Failure::new(Code::TooLarge, format!("the body has more than {limit} bytes"))
+        }
+        Trouble::TooManyRequests { retry_after_seconds } => {
+            let seconds = u32::try_from(*retry_after_seconds).unwrap_or(u32::MAX);
+            Failure::too_many("too many messages; wait a little", seconds)
+        }
+        Trouble::Overloaded => {
+            let full = Failure::new(Code::Unavailable, "the hub has too much to do");
+            Failure { retry_after_seconds: Some(1), ..full }
+        }
+        Trouble::Malformed { what } => {
+            Failure::invalid(format!("the request is not proper HTTP: {what}"))
+        }
+        Trouble::TooSlow => {
+            Failure { http: 408, ..Failure::invalid("the body took too long to arrive") }
+        }
+        Trouble::Broken => Failure::fault("it is logged under X-Request-Id"),
+    }
+}

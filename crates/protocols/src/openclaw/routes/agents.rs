@@ -1,0 +1,231 @@
+//! The directory: everybody, one agent, how it is, how well it does; and leaving.
+
+use std::sync::Arc;
+
+use axum::extract::{RawQuery, State};
+use rialto_core::agent::Agent;
+use rialto_core::command::Command;
+use rialto_core::id::AgentId;
+use rialto_core::world::World;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::{about, failed, query};
+use crate::face::Floor;
+use crate::face::caller::Caller;
+use crate::kit::object::Object;
+use crate::kit::{ijson, write};
+use crate::openclaw::answers::Unregistered;
+use crate::openclaw::directory::{self, Page};
+use crate::openclaw::failure::Failure;
+use crate::openclaw::message::StatusUpdate;
+use crate::openclaw::proof::{Known, Named, listed, native};
+use crate::openclaw::say::{self, Answered, Refused};
+use crate::openclaw::state::{Category, Status};
+use crate::openclaw::{ID, VERSION, bulletin, record, stream};
+
+/// Agents on one page.
+const PAGE: i64 = 50;
+const PAGE_MAX: i64 = 200;
+/// A page ends with the entry that fills this many bytes.
+const PAGE_BYTES: usize = 1 << 20;
+/// Agents looked at for one page; a directory with gaps still answers in time.
+const SCAN_MAX: usize = 5_000;
+
+/// What is looked for.
+struct Wanted {
+    category: Option<Category>,
+    status: Option<Status>,
+}
+
+/// `GET /agents?capability=&category=&status=&limit=&cursor=`.
+pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answered {
+    let query = query(&floor, raw.as_deref())?;
+    let refuse = |failure| about(&floor, failure, None);
+    let bad = |bad| refuse(Failure::from(bad));
+    let one_of = |name: &str, all: Vec<&str>| {
+        refuse(Failure::violated(vec![format!("{name} must be one of {}", all.join(", "))]))
+    };
+    let category = match query.text("category").filter(|text| !text.is_empty()) {
+        None => None,
+        Some(text) => Some(Category::read(text).ok_or_else(|| {
+            one_of("category", Category::ALL.iter().map(|one| one.as_str()).collect())
+        })?),
+    };
+    let status = match query.text("status").filter(|text| !text.is_empty()) {
+        None => None,
+        Some(text) => Some(Status::read(text).ok_or_else(|| {
+            one_of("status", Status::ALL.iter().map(|one| one.as_str()).collect())
+        })?),
+    };
+    let limit = query.integer("limit", 1..=PAGE_MAX).map_err(bad)?.unwrap_or(PAGE);
+    let cursor = query.integer("cursor", 0..=i64::MAX).map_err(bad)?.unwrap_or(0);
+    let (limit, cursor) = (usize::try_from(limit).unwrap_or(1), cursor.unsigned_abs());
+    let wanted = Wanted { category, status };
+    let capability = query.text("capability").filter(|text| !text.is_empty());
+    let (agents, next) = floor.engine.look(|world| match capability {
+        Some(capability) => {
+            let skip = usize::try_from(cursor).unwrap_or(usize::MAX);
+            let found = world.skills.by_merit(capability).skip(skip);
+            let places = (cursor + 1..).zip(found);
+            gather(&floor, world, &wanted, places, limit)
+        }
+        // In the order they came, which never changes.
+        None => {
+            let all = cursor + 1..world.next.agent.0;
+            gather(&floor, world, &wanted, all.map(|id| (id, AgentId(id))), limit)
+        }
+    });
+    let common = say::common(&floor, None);
+    Ok(say::json(200, &Page::new(common, agents, next.map(|next| next.to_string()))))
+}
+
+/// Entries of those who are wanted, each place with its agent, and the last place looked at.
+fn gather(
+    floor: &Floor,
+    world: &World,
+    wanted: &Wanted,
+    mut places: impl Iterator<Item = (u64, AgentId)>,
+    limit: usize,
+) -> (Vec<Box<RawValue>>, Option<u64>) {
+    let (mut agents, mut bytes, mut last) = (Vec::new(), 0, 0);
+    for (place, id) in places.by_ref().take(SCAN_MAX) {
+        last = place;
+        let agent = world.agent(id).filter(|agent| agent.active && fits(world, agent, wanted));
+        if let Some(text) = agent.and_then(|agent| entry(floor, world, agent)) {
+            bytes += text.len();
+            agents.push(write::verbatim(&text));
+        }
+        if agents.len() >= limit || bytes >= PAGE_BYTES {
+            break;
+        }
+    }
+    let more = places.next().is_some();
+    (agents, more.then_some(last))
+}
+
+fn fits(world: &World, agent: &Agent, wanted: &Wanted) -> bool {
+    let status = wanted.status.is_none_or(|status| record::effective(world, agent) == status);
+    let category = wanted.category.is_none_or(|wanted| {
+        agent.skills.iter().any(|skill| record::category_of(agent, &skill.name) == wanted)
+    });
+    status && category
+}
+
+fn entry(floor: &Floor, world: &World, agent: &Agent) -> Option<String> {
+    let (scale, now) = (floor.openclaw.settings.response_scale, floor.engine.now());
+    let standing = record::standing(world, agent, scale, now)?;
+    let identity = record::identity(world, agent)?;
+    let json = ijson::read(identity.as_bytes()).ok()?;
+    let shown = directory::entry(&json, &standing).text("protocol_version", VERSION);
+    Some(shown.finish())
+}
+
+fn known_agent(floor: &Floor, id: Option<Uuid>) -> Result<Arc<Agent>, Refused> {
+    let found = floor.engine.look(|world| world.agent(listed(world, id?)?).cloned());
+    found.ok_or_else(|| about(floor, Failure::not_found("agent"), None))
+}
+
+/// `GET /agents/{id}`.
+pub async fn show(State(floor): State<Floor>, Named(id): Named) -> Answered {
+    let agent = known_agent(&floor, id)?;
+    let (scale, now) = (floor.openclaw.settings.response_scale, floor.engine.now());
+    let common = say::common(&floor, None);
+    let shown = floor.engine.look(|world| {
+        let standing = record::standing(world, &agent, scale, now)?;
+        let identity = record::identity(world, &agent)?;
+        let json = ijson::read(identity.as_bytes()).ok()?;
+        Some(directory::shown(&json, &standing, common))
+    });
+    shown
+        .map(|text| say::text(200, text))
+        .ok_or_else(|| about(&floor, Failure::not_found("agent"), None))
+}
+
+/// `GET /agents/{id}/status`: the last update, the agent's own or the hub's.
+pub async fn status(State(floor): State<Floor>, Named(id): Named) -> Answered {
+    let agent = known_agent(&floor, id)?;
+    let last_job = floor.engine.look(|world| world.desk(agent.id)?.last_worked);
+    let ended = match last_job {
+        Some(job) => floor.engine.job(job).await.ok().flatten().and_then(|job| job.ended_at),
+        None => None,
+    };
+    let now = floor.engine.now();
+    let text = floor.engine.look(|world| {
+        let desk = world.desk(agent.id)?;
+        let counts = record::effective(world, &agent);
+        let words = desk.said.as_ref().map(|said| said.words.clone());
+        let own = record::said(desk).filter(|report| report.status == counts).and(words);
+        if let Some(words) = own {
+            let json = ijson::read(words.as_bytes()).ok()?;
+            return Some(stream::message(&json));
+        }
+        let began = world.work_of(agent.id).filter_map(|job| job.accepted_at).max();
+        let since = began.or(ended).unwrap_or(desk.presence.seen);
+        let update = StatusUpdate {
+            agent_id: world.name_of(agent.id, ID)?.parse().ok()?,
+            report: record::report(world, &agent, since),
+            previous: None,
+            correlation_id: bulletin::name(agent.id, since.0.unsigned_abs()),
+            timestamp: since,
+        };
+        Some(update.write())
+    });
+    let text = text.ok_or_else(|| about(&floor, Failure::not_found("agent"), None))?;
+    let stale = floor.engine.look(|world| record::is_stale(world, &agent, now));
+    let shown = match ijson::read(text.as_bytes()) {
+        Ok(json) => Object::copy(&json, &["stale"]).flag("stale", stale).finish(),
+        Err(_) => text,
+    };
+    Ok(say::text(200, shown))
+}
+
+/// `GET /agents/{id}/reputation`: the hub's last update, and the agent's own last word as a claim.
+pub async fn reputation(State(floor): State<Floor>, Named(id): Named) -> Answered {
+    let agent = known_agent(&floor, id)?;
+    let claimed = floor.engine.look(|world| world.desk(agent.id)?.claim.clone());
+    let update = match bulletin::last_reputation(&floor, &agent).await {
+        Some(update) => update.write(),
+        None => unscored(&floor, &agent),
+    };
+    let claimed = claimed.as_ref().and_then(|words| ijson::read(words.as_bytes()).ok());
+    let shown = ijson::read(update.as_bytes())
+        .map(|json| directory::reputation(&json, claimed.as_ref()))
+        .unwrap_or(update.clone());
+    Ok(say::text(200, shown))
+}
+
+/// Before the first finished collaboration there is no score (R87).
+fn unscored(floor: &Floor, agent: &Agent) -> String {
+    let update = Object::new()
+        .text("update_type", "periodic_update")
+        .raw("reputation_score", "null")
+        .time("update_timestamp", agent.registered_at)
+        .finish();
+    let name = floor.engine.look(|world| world.name_of(agent.id, ID).map(str::to_owned));
+    let object =
+        Object::new().text("agent_id", &name.unwrap_or_default()).raw("reputation_update", &update);
+    say::common(floor, None).on(object).finish()
+}
+
+/// `DELETE /agents/{id}`: off the lists; the id stays reserved.
+pub async fn remove(State(floor): State<Floor>, known: Known, Named(id): Named) -> Answered {
+    let unknown = || about(&floor, Failure::not_found("agent"), None);
+    let id = id.ok_or_else(unknown)?;
+    let (agent, by_operator) = floor
+        .engine
+        .look(|world| {
+            let agent = native(world, id)?;
+            match known.0.caller {
+                Caller::Operator => Some((agent, true)),
+                // To others it does not exist as something to be taken away.
+                Caller::Agent(own) => (own == agent).then_some((agent, false)),
+                Caller::Nobody | Caller::Former(_) => Some((agent, false)),
+            }
+        })
+        .ok_or_else(unknown)?;
+    let done = floor.engine.run(Command::Remove { agent, by_operator }).await;
+    done.map_err(|failure| failed(&floor, &failure, None))?;
+    let (status, agent_id) = (Unregistered::STATUS.to_owned(), id.to_string());
+    Ok(say::json(200, &Unregistered::new(say::common(&floor, None), status, agent_id)))
+}

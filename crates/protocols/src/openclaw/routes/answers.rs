@@ -1,0 +1,205 @@
+//! What a responder says: whether it does it, what came of it, and whether it may.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use rialto_core::answer::Answer;
+use rialto_core::command::{Approver, Canceller, Command, JobRef};
+use rialto_core::id::AgentId;
+use rialto_core::job::{Job, Requester};
+use rialto_core::refusal::Refusal;
+use rialto_engine::Failure as EngineFailure;
+use uuid::Uuid;
+
+use super::collaborations::find;
+use super::{about, failed};
+use crate::face::Floor;
+use crate::face::caller::Caller;
+use crate::openclaw::answers::{Done, ResultPublished};
+use crate::openclaw::failure::Failure;
+use crate::openclaw::message::{self, Message, Outcome, Output, Response};
+use crate::openclaw::orders::{Approve, Cancel};
+use crate::openclaw::proof::{Known, Named, Sent};
+use crate::openclaw::say::{self, Answered, Refused};
+use crate::openclaw::{ID, refusals, translate, view};
+
+/// `POST /collaborations/{id}/response`.
+pub async fn post_response(
+    State(floor): State<Floor>,
+    known: Known,
+    Named(id): Named,
+    Sent(body): Sent,
+) -> Answered {
+    let message: Message<Response> =
+        message::read(&body).map_err(|bad| Refused::new(&floor, bad))?;
+    let id = named(&floor, id, message.correlation_id)?;
+    respond(&floor, known, id, &message).await
+}
+
+/// `POST /collaborations/{id}/result`.
+pub async fn post_result(
+    State(floor): State<Floor>,
+    known: Known,
+    Named(id): Named,
+    Sent(body): Sent,
+) -> Answered {
+    let message: Message<Output> = message::read(&body).map_err(|bad| Refused::new(&floor, bad))?;
+    let id = named(&floor, id, message.correlation_id)?;
+    result(&floor, known, id, &message).await
+}
+
+/// What is no id names nothing.
+fn named(floor: &Floor, id: Option<Uuid>, about_id: Option<Uuid>) -> Result<Uuid, Refused> {
+    id.ok_or_else(|| about(floor, Failure::not_found("collaboration"), about_id))
+}
+
+/// The collaboration and its responder, if that is who calls; to others it does not exist (R61).
+async fn worked_on(
+    floor: &Floor,
+    known: Known,
+    by: Uuid,
+    id: Uuid,
+) -> Result<(Arc<Job>, AgentId), Failure> {
+    let agent = floor.engine.look(|world| known.agent(world, by))?;
+    let job = find(floor, Some(agent), id).await?;
+    match job.filter(|job| view::is_responder(job, agent)) {
+        Some(job) => Ok((job, agent)),
+        None => Err(Failure::not_found("collaboration")),
+    }
+}
+
+/// An agent that answers for itself says whether it takes a request.
+pub async fn respond(
+    floor: &Floor,
+    known: Known,
+    id: Uuid,
+    message: &Message<Response>,
+) -> Answered {
+    let (said, correlation_id) = (&message.said, message.correlation_id);
+    let refuse = |failure| about(floor, failure, correlation_id);
+    let found = worked_on(floor, known, said.responder_agent_id, id).await;
+    let (job, agent) = found.map_err(refuse)?;
+    belongs(&job, said.request_id, said.correlation_id).map_err(refuse)?;
+    let command = translate::respond(said, &job, agent);
+    let ran = floor.engine.run_once(command, known.0.once).await;
+    ran.map_err(|failure| match failure {
+        // The id it chose is somebody else's.
+        EngineFailure::Refused(Refusal::IdTaken) => {
+            let wrong = "collaboration_id is taken; choose another or use the one it came with";
+            refuse(Failure::violated(vec![wrong.to_owned()]))
+        }
+        failure => failed(floor, &failure, correlation_id),
+    })?;
+    let common = say::common(floor, correlation_id);
+    Ok(say::json(200, &Done::new(common, Done::DELIVERED.to_owned())))
+}
+
+/// Whether what is said is about this job's request (R55, R59).
+fn belongs(job: &Job, request_id: Uuid, correlation_id: Uuid) -> Result<(), Failure> {
+    let ids = view::ids(job);
+    message::belongs_to((ids.request_id, ids.correlation_id), request_id, correlation_id)
+}
+
+/// The responder says what came of it.
+pub async fn result(floor: &Floor, known: Known, id: Uuid, message: &Message<Output>) -> Answered {
+    let (said, correlation_id) = (&message.said, message.correlation_id);
+    let refuse = |failure| about(floor, failure, correlation_id);
+    let found = worked_on(floor, known, said.responder_agent_id, id).await;
+    let (job, agent) = found.map_err(refuse)?;
+    belongs(&job, said.request_id, said.correlation_id).map_err(refuse)?;
+    if ![job.uuid, view::ids(&job).collaboration_id].contains(&said.collaboration_id) {
+        let wrong = "collaboration_id must be the one in the path".to_owned();
+        return Err(refuse(Failure::violated(vec![wrong])));
+    }
+    let unfit = unfit(floor, &job, agent, &said.outcome);
+    let command = translate::report(message, &job, agent, &unfit);
+    let ran = floor.engine.run_once(command, known.0.once).await;
+    ran.map_err(|failure| failed(floor, &failure, correlation_id))?;
+    let common = say::common(floor, correlation_id);
+    let (status, id) = (ResultPublished::STATUS.to_owned(), said.collaboration_id.to_string());
+    Ok(say::json(200, &ResultPublished::new(common, status, id, unfit.is_empty())))
+}
+
+/// What the output breaks of the capability's schema (R60).
+fn unfit(floor: &Floor, job: &Job, agent: AgentId, outcome: &Outcome) -> Vec<String> {
+    let Outcome::Completed { output_data } = outcome else { return Vec::new() };
+    let agent = floor.engine.look(|world| world.agent(agent).cloned());
+    let identity = agent.and_then(|agent| floor.openclaw.identity(&agent));
+    let violations = identity.and_then(|identity| {
+        let schema = identity.capability(&job.skill)?.output.as_ref()?;
+        schema.check(output_data).err()
+    });
+    violations.unwrap_or_default().iter().map(ToString::to_string).collect()
+}
+
+/// `POST /collaborations/{id}/approve`: by the responder, or the operator (R73).
+pub async fn approve(
+    State(floor): State<Floor>,
+    known: Known,
+    Named(id): Named,
+    Sent(body): Sent,
+) -> Answered {
+    let Approve { approved, correlation_id } =
+        Approve::read(&body).map_err(|bad| Refused::new(&floor, bad))?;
+    let refuse = |failure| about(&floor, failure, correlation_id);
+    let id = named(&floor, id, correlation_id)?;
+    let own = match known.0.caller {
+        Caller::Agent(agent) => Some(agent),
+        _ => None,
+    };
+    let job = find(&floor, own, id).await.map_err(refuse)?;
+    let job = job.ok_or_else(|| refuse(Failure::not_found("collaboration")))?;
+    let by = match (own, job.for_whom()) {
+        (Some(agent), _) => Approver::Agent(agent),
+        (None, _) if known.0.caller == Caller::Operator => Approver::Operator,
+        // An open hub takes its word for agents of this protocol.
+        (None, Some(worker)) if is_native(&floor, worker) => Approver::Agent(worker),
+        (None, _) => return Err(refuse(Failure::not_found("collaboration"))),
+    };
+    let command = Command::Approve { job: JobRef::Id(job.id), by, yes: approved };
+    let ran = floor.engine.run_once(command, known.0.once).await;
+    ran.map_err(|failure| failed(&floor, &failure, correlation_id))?;
+    let status = if approved { Done::APPROVED } else { Done::REFUSED };
+    let common = say::common(&floor, correlation_id);
+    Ok(say::json(200, &Done::new(common, status.to_owned())))
+}
+
+fn is_native(floor: &Floor, agent: AgentId) -> bool {
+    floor.engine.look(|world| world.agent(agent).is_some_and(|agent| agent.home == ID))
+}
+
+/// `POST /collaborations/{id}/cancel`: by either party, until there is a result (R89).
+pub async fn cancel(
+    State(floor): State<Floor>,
+    known: Known,
+    Named(id): Named,
+    Sent(body): Sent,
+) -> Answered {
+    let Cancel { reason, correlation_id } =
+        Cancel::read(&body).map_err(|bad| Refused::new(&floor, bad))?;
+    let refuse = |failure| about(&floor, failure, correlation_id);
+    let id = named(&floor, id, correlation_id)?;
+    let own = match known.0.caller {
+        Caller::Agent(agent) => Some(agent),
+        _ => None,
+    };
+    let job = find(&floor, own, id).await.map_err(refuse)?;
+    let job = job.ok_or_else(|| refuse(Failure::not_found("collaboration")))?;
+    let by = match (known.0.caller, &job.requester) {
+        (Caller::Agent(agent), _) => Canceller::Agent(agent),
+        (Caller::Operator, _) => Canceller::Operator,
+        (_, Requester::Agent(agent)) if is_native(&floor, *agent) => Canceller::Agent(*agent),
+        (_, Requester::Guest(_)) => Canceller::Guest,
+        _ => return Err(refuse(Failure::not_found("collaboration"))),
+    };
+    let command = Command::Cancel { job: JobRef::Id(job.id), by, reason };
+    let ran = floor.engine.run_once(command, known.0.once).await;
+    let ran = ran.map_err(|failure| failed(&floor, &failure, correlation_id))?;
+    let shown = match ran.answer {
+        Answer::Job { job, .. } => view::result(&floor, &job),
+        _ => None,
+    };
+    shown
+        .map(|result| say::text(200, result))
+        .ok_or_else(|| refuse(refusals::refused(&Refusal::NotYours)))
+}

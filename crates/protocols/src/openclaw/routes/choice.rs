@@ -1,0 +1,121 @@
+//! The hub's choice, where a request names nobody (R84).
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use rialto_core::agent::Agent;
+use rialto_core::answer::Answer;
+use rialto_core::id::AgentId;
+use rialto_core::job::State;
+
+use super::ask::{self, Asking, Tried, Unasked};
+use crate::face::Floor;
+use crate::openclaw::codes::Rejected;
+use crate::openclaw::failure::Failure;
+use crate::openclaw::message::Rejection;
+use crate::openclaw::record;
+use crate::openclaw::state::Status;
+
+/// Agents looked at for one request.
+const LOOKED_AT_MAX: usize = 4_096;
+
+/// Asks the best agent that can do it now; else the best that could if somebody agreed.
+pub async fn ask_somebody(floor: &Floor, asking: &Asking) -> Result<Tried, Failure> {
+    let mut best: Option<Rejection> = None;
+    let mut after_approval: Option<Arc<Agent>> = None;
+    for agent in ranked(floor, &asking.message.said.capability_id) {
+        match looks_fit(floor, asking, &agent) {
+            Ok(Fit::Now) => match ask::offer(floor, asking, &agent).await {
+                Ok(job) => return Ok(Tried::Job(job)),
+                Err(Unasked::Known) => return Ok(Tried::Known),
+                Err(Unasked::Failed(failure)) => return Err(failure),
+                // Somebody else was faster: the next one.
+                Err(Unasked::Rejected(why)) => hope(&mut best, why),
+            },
+            Ok(Fit::Approved) => drop(after_approval.get_or_insert(agent)),
+            Ok(Fit::Later(why)) => hope(&mut best, why),
+            Err(Unasked::Rejected(why)) => hope(&mut best, why),
+            Err(Unasked::Known) => return Ok(Tried::Known),
+            Err(Unasked::Failed(failure)) => return Err(failure),
+        }
+    }
+    if let Some(agent) = after_approval {
+        match ask::offer(floor, asking, &agent).await {
+            Ok(job) => return Ok(Tried::Job(job)),
+            Err(Unasked::Known) => return Ok(Tried::Known),
+            Err(Unasked::Failed(failure)) => return Err(failure),
+            Err(Unasked::Rejected(why)) => hope(&mut best, why),
+        }
+    }
+    let nobody = || {
+        let text = "Nobody offers this capability";
+        Rejection::new(Rejected::CapabilityNotAvailable, text)
+    };
+    Ok(Tried::No(best.unwrap_or_else(nobody), Some(floor.openclaw.hub_id)))
+}
+
+/// Keeps the more hopeful of two rejections.
+fn hope(best: &mut Option<Rejection>, other: Rejection) {
+    let better = best.as_ref().is_none_or(|best| hopeful(&other) < hopeful(best));
+    if better {
+        *best = Some(other);
+    }
+}
+
+/// The lower the more hopeful: what passes by itself, then what a changed request gets round.
+fn hopeful(rejection: &Rejection) -> (u8, u32) {
+    let place = match rejection.code {
+        Rejected::ResourceExhausted => 0,
+        Rejected::DeadlineTooSoon => 1,
+        Rejected::PolicyViolation => 2,
+        Rejected::InvalidInput => 3,
+        Rejected::CapabilityNotAvailable => 4,
+    };
+    (place, rejection.retry_after_seconds.unwrap_or(u32::MAX))
+}
+
+/// When an agent could take a request on.
+enum Fit {
+    Now,
+    Approved,
+    Later(Rejection),
+}
+
+/// Whether the rules would give it the request as things are, without asking the lane.
+fn looks_fit(floor: &Floor, asking: &Asking, agent: &Arc<Agent>) -> Result<Fit, Unasked> {
+    let command = ask::prepare(floor, asking, agent)?;
+    let now = floor.engine.now();
+    let decided = floor.engine.look(|world| rialto_core::decide(world, command, now));
+    match decided {
+        Ok((_, Answer::Job { job, .. })) => Ok(match (job.state, job.waits_for) {
+            (State::Deferred { .. }, Some(waits)) if waits.approval => Fit::Approved,
+            (State::Deferred { until }, _) => {
+                let seconds = until.since(now).0.unsigned_abs().div_ceil(1_000);
+                let text = "Agent is in maintenance";
+                let why = Rejection::new(Rejected::ResourceExhausted, text);
+                let retry_after_seconds = Some(u32::try_from(seconds).unwrap_or(u32::MAX));
+                Fit::Later(Rejection { retry_after_seconds, ..why })
+            }
+            _ => Fit::Now,
+        }),
+        Ok(_) => Ok(Fit::Now),
+        Err(refusal) => Err(ask::because(floor, agent, &refusal)),
+    }
+}
+
+/// Everybody with the capability: idle before busy, the better score first, then who came first.
+fn ranked(floor: &Floor, capability: &str) -> Vec<Arc<Agent>> {
+    let scale = floor.openclaw.settings.response_scale;
+    floor.engine.look(|world| {
+        let place = |id: AgentId| {
+            let agent = world.agent(id).filter(|agent| agent.active)?;
+            let busy = record::effective(world, agent) != Status::Idle;
+            let score = world.desk(id).map_or(0, |desk| record::rank(desk, scale));
+            Some(((busy, Reverse(score), id), agent.clone()))
+        };
+        let found = world.skills.by_merit(capability).take(LOOKED_AT_MAX);
+        let mut found: Vec<_> = found.filter_map(place).collect();
+        found.sort_unstable_by_key(|(place, _)| *place);
+        found.into_iter().map(|(_, agent)| agent).collect()
+    })
+}

@@ -1,0 +1,99 @@
+//! Looking at one collaboration, for its two parties.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use rialto_core::command::JobRef;
+use rialto_core::id::AgentId;
+use rialto_core::job::Job;
+use rialto_core::world::World;
+use uuid::Uuid;
+
+use super::about;
+use crate::face::Floor;
+use crate::face::caller::Caller;
+use crate::kit::write;
+use crate::openclaw::collaboration::{Listed, View};
+use crate::openclaw::common::Common;
+use crate::openclaw::failure::Failure;
+use crate::openclaw::proof::{Known, Named};
+use crate::openclaw::say::{self, Answered};
+use crate::openclaw::{ID, refusals, view};
+
+/// `GET /collaborations/{id}`.
+pub async fn show(State(floor): State<Floor>, known: Known, Named(id): Named) -> Answered {
+    let refuse = |failure| about(&floor, failure, None);
+    let unknown = || refuse(Failure::not_found("collaboration"));
+    let own = match known.0.caller {
+        Caller::Agent(agent) => Some(agent),
+        // Input and output are for the two parties only (R91).
+        Caller::Operator => return Err(unknown()),
+        Caller::Nobody | Caller::Former(_) => None,
+    };
+    let job = find(&floor, own, id.ok_or_else(unknown)?).await.map_err(refuse)?;
+    let job = job.filter(|job| own.is_some() || is_open(&floor, job)).ok_or_else(unknown)?;
+    let Listed { collaboration_id, state, request, response, result } = listed(&floor, &job);
+    let common =
+        Common { correlation_id: view::ids(&job).correlation_id, timestamp: floor.engine.now() };
+    let shown = View::new(common, collaboration_id, state, request, response, result);
+    Ok(say::json(200, &shown))
+}
+
+/// Whether nobody needs a key to see it, on a hub that takes everybody's word.
+fn is_open(floor: &Floor, job: &Job) -> bool {
+    let home = |world: &World, agent: AgentId| world.agent(agent).map(|agent| agent.home);
+    let ours = |world: &World| job.for_whom().is_none_or(|agent| home(world, agent) == Some(ID));
+    job.origin == ID && floor.engine.look(ours)
+}
+
+/// A collaboration as its parties see it.
+pub fn listed(floor: &Floor, job: &Job) -> Listed {
+    let at = job.accepted_at.or(job.ended_at).unwrap_or(job.opened_at);
+    let response = view::response(floor, job, at).map(|response| response.write());
+    let accepted = job.accepted_at.is_some() || job.ended_at.is_some();
+    Listed {
+        collaboration_id: accepted.then(|| view::ids(job).collaboration_id.to_string()),
+        state: view::state(job),
+        request: write::verbatim(&view::request(floor, job)),
+        response: response.as_deref().map(write::verbatim),
+        result: view::result(floor, job).as_deref().map(write::verbatim),
+    }
+}
+
+/// A collaboration by its own id, or by the request's while it has none; `own` sees only its own.
+pub async fn find(
+    floor: &Floor,
+    own: Option<AgentId>,
+    id: Uuid,
+) -> Result<Option<Arc<Job>>, Failure> {
+    let failed = |failure| refusals::failed(&failure);
+    let party =
+        |job: &Arc<Job>| own.is_none_or(|own| job.asked_by(own) || view::is_responder(job, own));
+    let by_id = floor.engine.find_job(&JobRef::Uuid(id)).await.map_err(failed)?;
+    if let Some(job) = by_id.filter(party) {
+        return Ok(Some(job));
+    }
+    let Some(own) = own else { return Ok(None) };
+    let text = id.to_string();
+    let named = |job: &&Arc<Job>| job.origin == ID && request_of(&job.foreign) == Some(&text);
+    let live = floor.engine.look(|world| {
+        let asked = world.asked_by(own).filter(named).last().cloned();
+        let mut work = world.work_of(own).chain(world.waiting_for(own));
+        asked.or_else(|| work.find(named).cloned())
+    });
+    if live.is_some() {
+        return Ok(live);
+    }
+    // Finished requests are found by the name their requester gave them.
+    let name = floor.engine.look(|world| world.name_of(own, ID).map(|name| format!("{name}/{id}")));
+    let Some(name) = name else { return Ok(None) };
+    let wanted = JobRef::Foreign { origin: ID, id: name };
+    let found = floor.engine.find_job(&wanted).await.map_err(failed)?;
+    Ok(found.filter(|job| job.asked_by(own)))
+}
+
+/// The request's own id in the name its requester gave it.
+fn request_of(name: &str) -> Option<&str> {
+    let (_, request) = name.split_once('/')?;
+    request.split('#').next()
+}

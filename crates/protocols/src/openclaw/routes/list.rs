@@ -1,0 +1,238 @@
+//! The caller's own collaborations, a page at a time: those at work the most urgent first, the others
+//! newest first.
+
+use std::sync::Arc;
+
+use axum::extract::{RawQuery, State};
+use rialto_core::id::{AgentId, JobId};
+use rialto_core::job::{Job, State as JobState};
+use rialto_engine::run::Side;
+
+use super::collaborations::listed;
+use super::{about, failed, query};
+use crate::face::Floor;
+use crate::kit::query::Query;
+use crate::openclaw::collaboration::{Listed, Page};
+use crate::openclaw::failure::Failure;
+use crate::openclaw::proof::Known;
+use crate::openclaw::say::{self, Answered, Refused};
+use crate::openclaw::state::{Role, State as Stands};
+use crate::openclaw::view;
+
+/// Collaborations on one page.
+const PAGE: i64 = 50;
+const PAGE_MAX: i64 = 200;
+/// A page ends with the one that fills this many bytes.
+const PAGE_BYTES: usize = 1 << 20;
+/// Jobs looked at for one page, wanted or not.
+const LOOKED_AT_MAX: usize = 2_000;
+const STEP: usize = 50;
+
+/// Where a page begins: which list, and where in it. A list is read to its end before the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// What the caller has in hand, after this urgency and job.
+    Work(u8, JobId),
+    /// What the caller did, from this job on; from the newest for none.
+    Worked(Option<JobId>),
+    /// What the caller asked for, likewise.
+    Asked(Option<JobId>),
+}
+
+impl At {
+    fn write(self) -> String {
+        let from = |job: Option<JobId>| job.map_or_else(String::new, |job| job.to_string());
+        match self {
+            Self::Work(priority, job) => format!("w{priority}.{job}"),
+            Self::Worked(job) => format!("d{}", from(job)),
+            Self::Asked(job) => format!("a{}", from(job)),
+        }
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let (kind, rest) = text.split_at_checked(1)?;
+        let job = |text: &str| match text {
+            "" => Some(None),
+            digits => digits.parse().ok().map(|id| Some(JobId(id))),
+        };
+        match kind {
+            "w" => {
+                let (priority, id) = rest.split_once('.')?;
+                Some(Self::Work(priority.parse().ok()?, JobId(id.parse().ok()?)))
+            }
+            "d" => job(rest).map(Self::Worked),
+            "a" => job(rest).map(Self::Asked),
+            _ => None,
+        }
+    }
+
+    /// The list that follows, for who wants both sides.
+    fn next(self, role: Option<Role>) -> Option<Self> {
+        match self {
+            Self::Work(..) => Some(Self::Worked(None)),
+            Self::Worked(_) if role.is_none() => Some(Self::Asked(None)),
+            Self::Worked(_) | Self::Asked(_) => None,
+        }
+    }
+}
+
+/// What is wanted.
+struct Wanted {
+    agent: AgentId,
+    role: Option<Role>,
+    state: Option<Stands>,
+    limit: usize,
+    at: At,
+}
+
+/// `GET /collaborations?role=&state=&after=&limit=`.
+pub async fn list(State(floor): State<Floor>, known: Known, RawQuery(raw): RawQuery) -> Answered {
+    let query = query(&floor, raw.as_deref())?;
+    let refuse = |failure| about(&floor, failure, None);
+    let agent = floor.engine.look(|world| known.own(world, query.text("agent_id")));
+    let wanted = wanted(&query, agent.map_err(refuse)?).map_err(refuse)?;
+    let (rows, next) = page(&floor, wanted).await?;
+    let common = say::common(&floor, None);
+    Ok(say::json(200, &Page::new(common, rows, next.map(At::write))))
+}
+
+fn wanted(query: &Query, agent: AgentId) -> Result<Wanted, Failure> {
+    let wrong = |text: &str| Failure::violated(vec![text.to_owned()]);
+    let role = match query.text("role").filter(|text| !text.is_empty()) {
+        None => None,
+        Some(text) => {
+            Some(Role::read(text).ok_or_else(|| wrong("role must be requester or responder"))?)
+        }
+    };
+    let state = match query.text("state").filter(|text| !text.is_empty()) {
+        None => None,
+        Some(text) => {
+            let names: Vec<_> = Stands::ALL.iter().map(|state| state.as_str()).collect();
+            let says = format!("state must be one of {}", names.join(", "));
+            Some(Stands::read(text).ok_or_else(|| wrong(&says))?)
+        }
+    };
+    let limit = query.integer("limit", 1..=PAGE_MAX)?.unwrap_or(PAGE);
+    let first = match role {
+        Some(Role::Requester) => At::Asked(None),
+        Some(Role::Responder) | None => At::Work(0, JobId(0)),
+    };
+    let at = match query.text("after").filter(|text| !text.is_empty()) {
+        None => first,
+        Some(text) => {
+            let says = "after must be the next_cursor of an earlier page";
+            At::read(text).ok_or_else(|| wrong(says))?
+        }
+    };
+    Ok(Wanted { agent, role, state, limit: usize::try_from(limit).unwrap_or(1), at })
+}
+
+/// A page, and where the next one begins.
+async fn page(floor: &Floor, wanted: Wanted) -> Result<(Vec<Listed>, Option<At>), Refused> {
+    let (mut rows, mut bytes, mut looked) = (Vec::new(), 0, 0);
+    let mut at = Some(wanted.at);
+    while let Some(here) = at {
+        let (jobs, next) = step(floor, wanted.agent, here).await?;
+        let ended = next.is_none();
+        at = next.or_else(|| here.next(wanted.role));
+        for (job, place) in jobs {
+            looked += 1;
+            if wanted.state.is_some_and(|state| state != view::state(&job)) {
+                continue;
+            }
+            let row = listed(floor, &job);
+            bytes += job.input.len() + row.result.as_ref().map_or(0, |result| result.get().len());
+            rows.push(row);
+            if rows.len() >= wanted.limit || bytes >= PAGE_BYTES {
+                return Ok((rows, place.or_else(|| here.next(wanted.role))));
+            }
+        }
+        if looked >= LOOKED_AT_MAX && !ended {
+            break;
+        }
+    }
+    Ok((rows, at))
+}
+
+type Step = (Vec<(Arc<Job>, Option<At>)>, Option<At>);
+
+/// Some jobs of one list, each with the place after it, and where that list goes on.
+async fn step(floor: &Floor, agent: AgentId, at: At) -> Result<Step, Refused> {
+    match at {
+        At::Work(priority, after) => Ok(work(floor, agent, (priority, after))),
+        At::Worked(from) => {
+            let newest = || floor.engine.look(|world| world.desk(agent)?.last_worked);
+            past(floor, agent, Side::Worked, from.or_else(newest)).await
+        }
+        At::Asked(from) => {
+            let newest = || floor.engine.look(|world| world.desk(agent)?.last_asked);
+            past(floor, agent, Side::Asked, from.or_else(newest)).await
+        }
+    }
+}
+
+/// What the agent has in hand or will have, the most urgent first.
+fn work(floor: &Floor, agent: AgentId, after: (u8, JobId)) -> Step {
+    let mut jobs: Vec<Arc<Job>> = floor.engine.look(|world| {
+        let all = world.work_of(agent).chain(world.waiting_for(agent));
+        all.filter(|job| (job.priority, job.id) > after).cloned().collect()
+    });
+    jobs.sort_unstable_by_key(|job| (job.priority, job.id));
+    jobs.dedup_by_key(|job| job.id);
+    let placed = |job: Arc<Job>| {
+        let place = At::Work(job.priority, job.id);
+        (job, Some(place))
+    };
+    (jobs.into_iter().map(placed).collect(), None)
+}
+
+/// What was asked for or done, newest first.
+async fn past(
+    floor: &Floor,
+    agent: AgentId,
+    side: Side,
+    from: Option<JobId>,
+) -> Result<Step, Refused> {
+    let place = |id: JobId| match side {
+        Side::Asked => At::Asked(Some(id)),
+        Side::Worked => At::Worked(Some(id)),
+    };
+    let found = floor.engine.jobs_of(side, from, STEP).await;
+    let found = found.map_err(|bad| failed(floor, &bad, None))?;
+    let before = |job: &Job| match side {
+        Side::Asked => job.before_asked,
+        Side::Worked => job.before_worked,
+    };
+    // A place is anybody's invention; only the caller's own jobs are shown.
+    let own = |job: &Arc<Job>| match side {
+        Side::Asked => job.asked_by(agent),
+        Side::Worked => job.worker() == Some(agent),
+    };
+    let shown = found.rows.into_iter().filter(own).filter(|job| job.state != JobState::Withdrawn);
+    let rows = shown.map(|job| {
+        let next = before(&job).map(place);
+        (job, next)
+    });
+    Ok((rows.collect(), found.next.map(|id| place(JobId(id)))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read_as_they_are_written() {
+        for at in [
+            At::Work(3, JobId(9)),
+            At::Worked(None),
+            At::Worked(Some(JobId(4))),
+            At::Asked(None),
+            At::Asked(Some(JobId(77))),
+        ] {
+            assert_eq!(At::read(&at.write()), Some(at));
+        }
+        for wrong in ["", "x", "w", "w3", "w3.x", "dx", "a-1", "\u{e9}"] {
+            assert_eq!(At::read(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What each path does.
+
+pub mod agents;
+pub mod answers;
+pub mod ask;
+pub mod choice;
+pub mod collaborations;
+pub mod identity;
+pub mod list;
+pub mod messages;
+pub mod overview;
+pub mod reports;
+pub mod stream;
+
+use rialto_engine::Failure as EngineFailure;
+use uuid::Uuid;
+
+use super::failure::Failure;
+use super::refusals;
+use super::say::Refused;
+use crate::face::Floor;
+use crate::kit::query::Query;
+
+/// The question of a URL.
+fn query(floor: &Floor, raw: Option<&str>) -> Result<Query, Refused> {
+    let query = Query::read(raw.unwrap_or_default());
+    query.map_err(|bad| Refused::new(floor, bad.into()))
+}
+
+/// A refusal in answer to a message with that correlation id.
+fn about(floor: &Floor, failure: Failure, correlation_id: Option<Uuid>) -> Refused {
+    let correlation_id = failure.correlation_id.or(correlation_id);
+    Refused::new(floor, Failure { correlation_id, ..failure })
+}
+
+/// What the engine could not do, in answer to a message with that correlation id.
+fn failed(floor: &Floor, failure: &EngineFailure, correlation_id: Option<Uuid>) -> Refused {
+    about(floor, refusals::failed(failure), correlation_id)
+}

@@ -1,0 +1,79 @@
+//! Opening a stream.
+
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use futures_util::stream;
+use rialto_core::id::AgentId;
+use rialto_engine::Watched;
+use rialto_engine::keys::{Key, bearer};
+
+use super::{about, query};
+use crate::face::Floor;
+use crate::face::stopping::Stopping;
+use crate::openclaw::failure::Failure;
+use crate::openclaw::feed::{Place, Reader, Stream, watched};
+use crate::openclaw::proof::{Known, listed, uuid};
+use crate::openclaw::say::Answered;
+
+/// Where a reader that comes back left off.
+const LAST_EVENT_ID: &str = "last-event-id";
+/// How many agents one stream may name.
+const WATCHED_MAX: usize = 100;
+
+/// `GET /stream?watch=`.
+pub async fn open(
+    State(floor): State<Floor>,
+    known: Known,
+    stopping: Stopping,
+    headers: HeaderMap,
+    RawQuery(raw): RawQuery,
+) -> Answered {
+    let query = query(&floor, raw.as_deref())?;
+    let refuse = |failure| about(&floor, failure, None);
+    let agent = floor.engine.look(|world| known.own(world, query.text("agent_id")));
+    let agent = agent.map_err(refuse)?;
+    let watches = watches(&floor, agent, query.text("watch")).map_err(refuse)?;
+    let from = from(&headers).map_err(refuse)?;
+    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let key = shown.and_then(bearer).and_then(Key::read).map(|key| key.hash());
+    let reader = Reader { agent, key };
+    let feed = Stream::new(floor.clone(), reader, watches, from, stopping);
+    let bytes = stream::unfold(feed, async |mut feed| {
+        let next = feed.next().await?;
+        Some((Ok::<_, std::convert::Infallible>(next), feed))
+    });
+    let mut answer = Response::new(Body::from_stream(bytes));
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(answer)
+}
+
+/// Whom the stream watches besides its own agent.
+fn watches(floor: &Floor, own: AgentId, text: Option<&str>) -> Result<Watched, Failure> {
+    let text = text.unwrap_or_default();
+    if text == "all" {
+        return Ok(Watched::All);
+    }
+    let wrong = |says: String| Failure::violated(vec![says]);
+    let mut others = Vec::new();
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        if others.len() >= WATCHED_MAX {
+            return Err(wrong(format!("watch names more than {WATCHED_MAX} agents; say all")));
+        }
+        let id = uuid(part, "watch")?;
+        let agent = floor.engine.look(|world| listed(world, id));
+        others.push(agent.ok_or_else(|| wrong(format!("watch names {id}, and nobody is that")))?);
+    }
+    Ok(watched(own, others))
+}
+
+/// Where to begin: after what the reader has, else with what nobody was handed.
+fn from(headers: &HeaderMap) -> Result<Option<Place>, Failure> {
+    let Some(id) = headers.get(LAST_EVENT_ID).filter(|id| !id.is_empty()) else { return Ok(None) };
+    let place = id.to_str().ok().and_then(Place::read);
+    let wrong = "Last-Event-ID must be the id of an event of this stream, such as 7-42";
+    place.map(Some).ok_or_else(|| Failure::violated(vec![wrong.to_owned()]))
+}

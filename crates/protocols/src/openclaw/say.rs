@@ -1,0 +1,60 @@
+//! Answers as they leave the hub.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::common::Common;
+use super::failure::Failure;
+use crate::face::Floor;
+
+/// The header that tells which job an answer is about (B18).
+pub const JOB_HEADER: &str = "rialto-job";
+
+/// A refusal, to be written with the hub's time and, where it answers nothing, an id of its own.
+pub struct Refused(Floor, Box<Failure>);
+
+/// What a handler gives back.
+pub type Answered = Result<Response, Refused>;
+
+impl Refused {
+    pub fn new(floor: &Floor, failure: Failure) -> Self {
+        Self(floor.clone(), Box::new(failure))
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        refuse(&self.0, &self.1)
+    }
+}
+
+/// A refusal as an answer.
+pub fn refuse(floor: &Floor, failure: &Failure) -> Response {
+    let engine = &floor.engine;
+    let mut answer = text(failure.http, failure.write(engine.ids().uuid(), engine.now()));
+    if let Some(seconds) = failure.retry_after_seconds {
+        answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    answer
+}
+
+/// The three members of an answer to something with that correlation id, or with none.
+pub fn common(floor: &Floor, correlation_id: Option<Uuid>) -> Common {
+    let correlation_id = correlation_id.unwrap_or_else(|| floor.engine.ids().uuid());
+    Common { correlation_id, timestamp: floor.engine.now() }
+}
+
+/// A value as an answer.
+pub fn json(status: u16, body: &impl Serialize) -> Response {
+    text(status, serde_json::to_string(body).unwrap_or_default())
+}
+
+/// JSON text as an answer.
+pub fn text(status: u16, text: String) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    (status, kind, Body::from(text)).into_response()
+}

@@ -1,0 +1,253 @@
+//! From this protocol's words to commands.
+
+use std::sync::Arc;
+
+use rialto_core::agent::key::KeyHash;
+use rialto_core::agent::presence::Stance;
+use rialto_core::agent::said::Condition;
+use rialto_core::agent::{Liveness, Skill, Terms};
+use rialto_core::alias::{Digest, Protocol};
+use rialto_core::command::{self, Actor, Canceller, Command, Enrol, JobRef, OpenJob, ReportWork};
+use rialto_core::id::AgentId;
+use rialto_core::job::{Cause, Job, Policy, Requester, Selection, respond};
+use rialto_core::money::Credits;
+use rialto_core::time::{Millis, Timestamp};
+use uuid::Uuid;
+
+use super::ID;
+use super::codes::Rejected;
+use super::message::{
+    Answer, Capability, Failed, Identity, Message, Outcome, Output, Rejection, Report, Request,
+    Response, StatusUpdate,
+};
+use super::settings::Settings;
+use super::state::{ErrorType, Mode, Status};
+use crate::kit::ijson;
+use crate::kit::jcs;
+use crate::kit::object::Object;
+
+/// A request that waits for its agent is given up after this long.
+const LIFE: Millis = Millis::hours(30 * 24);
+
+/// What only the hub knows about a publication.
+pub struct Publication {
+    pub actor: Actor,
+    pub aliases: Vec<(Protocol, String)>,
+    pub key: KeyHash,
+    pub correlation_id: Uuid,
+    pub at: Timestamp,
+}
+
+pub fn enrol(message: &Message<Identity>, by: Publication) -> Command {
+    let identity = &message.said;
+    let native = identity.agent_id.to_string();
+    let limit = |n: Option<i64>| n.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+    let first = StatusUpdate {
+        agent_id: identity.agent_id,
+        report: identity.report.clone(),
+        previous: None,
+        correlation_id: by.correlation_id,
+        timestamp: by.at,
+    };
+    Command::Enrol(Box::new(Enrol {
+        actor: by.actor,
+        home: ID,
+        aliases: by.aliases,
+        owner: format!("{ID}:{native}"),
+        native,
+        name: identity.agent_name.clone(),
+        liveness: if identity.endpoint.is_some() { Liveness::Reached } else { Liveness::Polls },
+        endpoint: identity.endpoint.clone(),
+        skills: identity.capabilities.iter().map(skill).collect(),
+        terms: Terms {
+            at_once: limit(identity.limits.max_concurrent_tasks),
+            per_minute: limit(identity.limits.rate_limit_per_minute),
+            answers_itself: identity.response_mode == Mode::Ask,
+            urgent_first: true,
+        },
+        condition: Some(condition(&identity.report, first.write().into())),
+        card: message.raw.to_string(),
+        key: Some(by.key),
+        rotate: false,
+    }))
+}
+
+fn skill(capability: &Capability) -> Skill {
+    let text = |schema: &Option<crate::kit::schema::Schema>| {
+        schema.as_ref().map_or("{}", |schema| schema.text()).to_owned()
+    };
+    Skill {
+        name: capability.id.clone(),
+        price: capability.price.unwrap_or(Credits::ZERO),
+        by_offer: false,
+        takes: capability.estimated_duration_ms.map(Millis),
+        approval: capability.requires_approval,
+        about: capability.description.clone(),
+        input: text(&capability.input),
+        output: text(&capability.output),
+    }
+}
+
+/// How an agent says it is doing.
+pub fn condition(report: &Report, words: Arc<str>) -> Condition {
+    let stance = match (report.status, report.details.error_type) {
+        (Status::Idle, _) => Stance::Idle,
+        (Status::Busy, _) => Stance::Busy,
+        (Status::Error, Some(ErrorType::Permanent)) => Stance::Broken,
+        (Status::Error, _) => Stance::Error,
+        (Status::Maintenance, _) => Stance::Maintenance,
+    };
+    let until = report.details.maintenance_until.filter(|_| stance == Stance::Maintenance);
+    Condition { stance, until, words: Some((report.at, words)) }
+}
+
+/// A request that is about to be given to somebody.
+pub struct Order<'r> {
+    pub request: &'r Message<Request>,
+    pub requester: Requester,
+    pub worker: AgentId,
+    /// How long the worker says it takes.
+    pub takes: Option<Millis>,
+    /// What the hub calls it.
+    pub uuid: Uuid,
+    /// What the requester calls it.
+    pub name: String,
+    /// Why it will be rejected once its worker is back.
+    pub flaw: Option<&'r Rejection>,
+}
+
+pub fn open_job(order: Order<'_>, settings: &Settings, now: Timestamp) -> Command {
+    let said = &order.request.said;
+    // With a deadline there is nothing else to wait for; without, the work has its own time.
+    let (deadline, lease) = match (said.deadline, order.takes) {
+        (Some(deadline), _) => (deadline, deadline.since(now)),
+        (None, Some(takes)) => {
+            (now.plus(LIFE), Millis(takes.0.saturating_add(respond::PATIENCE.0)))
+        }
+        (None, None) => (now.plus(LIFE), settings.lease),
+    };
+    Command::OpenJob(Box::new(OpenJob {
+        uuid: order.uuid,
+        origin: ID,
+        foreign: order.name,
+        content: content(said),
+        requester: order.requester,
+        skill: said.capability_id.clone(),
+        input: said.input_data.to_string(),
+        budget: said.budget.unwrap_or(Credits::ZERO),
+        selection: Selection::Direct(order.worker),
+        policy: Policy { presence_first: true, cancel_any_time: true, ..Policy::default() },
+        deadline,
+        lease,
+        promised: said.deadline,
+        priority: said.priority(),
+        callback: None,
+        flaw: order.flaw.map(Rejection::write),
+        meta: without(&order.request.raw, "input_data"),
+        hops: 0,
+    }))
+}
+
+/// A message without one of its members, the rest as it came.
+fn without(raw: &str, member: &str) -> String {
+    let json = ijson::read(raw.as_bytes());
+    json.map_or_else(|_| "{}".to_owned(), |json| Object::copy(&json, &[member]).finish())
+}
+
+/// What makes two requests the same: all that is asked, and nothing of when and under which name.
+pub fn content(said: &Request) -> Digest {
+    let input = canonical(&said.input_data);
+    let text = |id: Option<Uuid>| id.map_or_else(String::new, |id| id.to_string());
+    let number = |n: Option<i64>| n.map_or_else(String::new, |n| n.to_string());
+    Digest::of(&[
+        said.capability_id.as_bytes(),
+        input.as_bytes(),
+        text(said.responder_agent_id).as_bytes(),
+        number(said.deadline.map(|at| at.0)).as_bytes(),
+        &[said.priority()],
+        number(said.budget.map(Credits::micros)).as_bytes(),
+    ])
+}
+
+/// JSON as it compares: the order of members and the spelling of numbers say nothing.
+fn canonical(raw: &str) -> String {
+    let json = ijson::read(raw.as_bytes());
+    let canonical = json.ok().and_then(|json| jcs::canonical(&json).ok());
+    canonical.unwrap_or_else(|| raw.to_owned())
+}
+
+/// What a responder says to a request.
+pub fn respond(said: &Response, job: &Job, by: AgentId) -> Command {
+    let said = match &said.answer {
+        Answer::Accepted { collaboration_id, estimated_completion } => command::Response::Accept {
+            ready_at: *estimated_completion,
+            called: Some(*collaboration_id),
+        },
+        Answer::Rejected(reason) => command::Response::Refuse {
+            cause: cause(reason.code),
+            text: reason.message.clone(),
+            words: Some(reason.write()),
+        },
+        Answer::Deferred { until } => command::Response::Defer { until: *until },
+    };
+    Command::Respond { job: JobRef::Id(job.id), by, said }
+}
+
+fn cause(code: Rejected) -> Cause {
+    match code {
+        Rejected::CapabilityNotAvailable => Cause::NoSuchSkill,
+        Rejected::InvalidInput => Cause::Unusable,
+        Rejected::ResourceExhausted => Cause::Offline,
+        Rejected::PolicyViolation => Cause::Policy,
+        Rejected::DeadlineTooSoon => Cause::TimedOut,
+    }
+}
+
+/// What a responder says came of it. `unfit` is what is wrong with the output, if anything is (R60).
+pub fn report(message: &Message<Output>, job: &Job, by: AgentId, unfit: &[String]) -> Command {
+    let job = JobRef::Id(job.id);
+    let Output { outcome, execution_duration_ms, .. } = &message.said;
+    let (ok, output, cause, text) = match outcome {
+        Outcome::Completed { output_data } if unfit.is_empty() => {
+            (true, Some(output_data.to_string()), None, None)
+        }
+        Outcome::Completed { output_data } => {
+            (false, Some(output_data.to_string()), Some(Cause::Unusable), Some(unfit.join("; ")))
+        }
+        Outcome::Failed(Failed { message, .. }) => {
+            (false, None, Some(Cause::Execution), Some(message.clone()))
+        }
+        Outcome::Cancelled { reason } => {
+            let (by, reason) = (Canceller::Agent(by), reason.clone());
+            return Command::Cancel { job, by, reason };
+        }
+    };
+    Command::Report(Box::new(ReportWork {
+        job,
+        by,
+        ok,
+        output,
+        // What is paid is the price that was agreed on.
+        cost: Credits::MAX,
+        took: Millis(execution_duration_ms.unwrap_or(0)),
+        cause,
+        text,
+        words: Some(without(&message.raw, "output_data")),
+        content: result_content(outcome),
+    }))
+}
+
+/// What makes two results the same.
+fn result_content(outcome: &Outcome) -> Digest {
+    match outcome {
+        Outcome::Completed { output_data } => {
+            Digest::of(&[b"completed", canonical(output_data).as_bytes()])
+        }
+        Outcome::Failed(failed) => {
+            let details = failed.details.as_deref().map(canonical).unwrap_or_default();
+            let parts = [failed.code.as_bytes(), failed.message.as_bytes(), details.as_bytes()];
+            Digest::of(&[b"failed", parts[0], parts[1], parts[2]])
+        }
+        Outcome::Cancelled { .. } => Digest::of(&[b"cancelled"]),
+    }
+}

@@ -1,0 +1,279 @@
+//! A job as this protocol's messages: what was asked, what was answered, what came of it.
+
+use rialto_core::id::AgentId;
+use rialto_core::job::{Cause, Job, Requester, Selection, State as JobState};
+use rialto_core::time::Timestamp;
+use rialto_core::world::World;
+use uuid::Uuid;
+
+use super::ID;
+use super::codes::Rejected;
+use super::common;
+use super::message::{Answer, Failed, Outcome, Output, Rejection, Request, Response};
+use super::state::{ErrorType, State};
+use crate::face::Floor;
+use crate::kit::ijson;
+use crate::kit::object::{Object, texts};
+
+/// When somebody who gave no answer may be asked again.
+const RETRY_SECONDS: u32 = 60;
+
+/// What a collaboration is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ids {
+    pub request_id: Uuid,
+    pub correlation_id: Uuid,
+    pub collaboration_id: Uuid,
+}
+
+/// The names of a job here. One of another protocol has the hub's own (B10).
+pub fn ids(job: &Job) -> Ids {
+    let collaboration_id = job.called.unwrap_or(job.uuid);
+    let own = (job.origin == ID).then(|| ijson::read(job.meta.as_bytes()).ok()).flatten();
+    let id = |name| own.as_ref().and_then(|json| common::uuid(json.get(name)?));
+    Ids {
+        request_id: id("request_id").unwrap_or(job.uuid),
+        correlation_id: id("correlation_id").unwrap_or(job.uuid),
+        collaboration_id,
+    }
+}
+
+/// How it stands.
+pub fn state(job: &Job) -> State {
+    let accepted = job.accepted_at.is_some();
+    match job.state {
+        JobState::Deferred { .. } if !accepted => State::Deferred,
+        JobState::Assigned | JobState::Running | JobState::Deferred { .. } if accepted => {
+            State::Running
+        }
+        JobState::Completed => State::Completed,
+        JobState::Failed | JobState::Expired if accepted => State::Failed,
+        JobState::Cancelled => State::Cancelled,
+        JobState::Failed | JobState::Expired | JobState::Withdrawn => State::Rejected,
+        _ => State::AwaitingResponse,
+    }
+}
+
+/// Who does it, or would; the hub if it is nobody.
+pub fn responder(floor: &Floor, job: &Job) -> Uuid {
+    let agent = responder_agent(job);
+    let named = |world: &World| world.name_of(agent?, ID)?.parse().ok();
+    floor.engine.look(named).unwrap_or(floor.openclaw.hub_id)
+}
+
+/// The agent it is or was asked of.
+fn responder_agent(job: &Job) -> Option<AgentId> {
+    job.for_whom().or(match job.selection {
+        Selection::Direct(agent) => Some(agent),
+        _ => None,
+    })
+}
+
+/// Whether an agent is the one it is or was asked of.
+pub fn is_responder(job: &Job, agent: AgentId) -> bool {
+    responder_agent(job) == Some(agent)
+}
+
+/// The request, as its requester wrote it, or as it would have here.
+pub fn request(floor: &Floor, job: &Job) -> String {
+    if job.origin == ID
+        && let Ok(meta) = ijson::read(job.meta.as_bytes())
+    {
+        return Object::copy(&meta, &[]).raw("input_data", &job.input).finish();
+    }
+    let requester = match &job.requester {
+        Requester::Agent(agent) => floor.engine.look(|world| {
+            let name = world.name_of(*agent, ID)?;
+            name.parse().ok()
+        }),
+        Requester::Guest(_) => None,
+    };
+    let Ids { request_id, correlation_id, .. } = ids(job);
+    Request {
+        request_id,
+        requester_agent_id: requester.unwrap_or(floor.openclaw.hub_id),
+        capability_id: job.skill.clone(),
+        input_data: object(&job.input, "input").into(),
+        idempotency_key: None,
+        deadline: Some(job.deadline),
+        priority: None,
+        responder_agent_id: None,
+        budget: job.assignment.map(|turn| turn.price),
+        correlation_id,
+        timestamp: job.opened_at,
+    }
+    .write()
+}
+
+/// JSON that is no object, as one.
+fn object(json: &str, name: &str) -> String {
+    match json.trim_start().starts_with('{') {
+        true => json.to_owned(),
+        false => Object::new().raw(name, json).finish(),
+    }
+}
+
+/// The last response; none while it is awaited.
+pub fn response(floor: &Floor, job: &Job, at: Timestamp) -> Option<Response> {
+    let Ids { request_id, correlation_id, collaboration_id } = ids(job);
+    let accepted = || Answer::Accepted {
+        collaboration_id,
+        estimated_completion: estimated_completion(floor, job),
+    };
+    let answer = match (state(job), job.state) {
+        (State::AwaitingResponse, _) => return None,
+        (_, JobState::Deferred { until }) if job.accepted_at.is_none() => {
+            Answer::Deferred { until }
+        }
+        (State::Rejected, _) => Answer::Rejected(rejection(job)),
+        (State::Cancelled, _) if job.accepted_at.is_none() => {
+            let text = "The request was cancelled before it was accepted";
+            Answer::Rejected(Rejection::new(Rejected::PolicyViolation, text))
+        }
+        _ => accepted(),
+    };
+    let responder_agent_id = responder(floor, job);
+    let (timestamp, result) = (at, None);
+    Some(Response { request_id, responder_agent_id, answer, correlation_id, timestamp, result })
+}
+
+/// When it is likely to be done: as its worker said, else by how long the capability takes.
+fn estimated_completion(floor: &Floor, job: &Job) -> Option<Timestamp> {
+    if job.promised != job.wanted {
+        return job.promised;
+    }
+    let accepted_at = job.accepted_at?;
+    let worker = job.worker()?;
+    let takes = floor.engine.look(|world| world.agent(worker)?.skill(&job.skill)?.takes)?;
+    Some(accepted_at.plus(takes))
+}
+
+/// Why it was rejected: in its responder's words, or by what the hub knows.
+pub fn rejection(job: &Job) -> Rejection {
+    let report = job.report.as_ref();
+    let words = report.and_then(|report| report.words.as_deref());
+    if let Some(said) = words.and_then(Rejection::read) {
+        return said;
+    }
+    let text = report.and_then(|report| report.text.clone());
+    let text = text.unwrap_or_else(|| "the request was not accepted".to_owned());
+    let code = match report.and_then(|report| report.cause) {
+        Some(Cause::NoSuchSkill) => Rejected::CapabilityNotAvailable,
+        Some(Cause::Policy | Cause::BudgetTooLow) => Rejected::PolicyViolation,
+        Some(Cause::TimedOut) => Rejected::DeadlineTooSoon,
+        Some(Cause::Unusable) => Rejected::InvalidInput,
+        Some(Cause::Payment) => return Rejection::insufficient_credits(RETRY_SECONDS),
+        _ => Rejected::ResourceExhausted,
+    };
+    let retry_after_seconds = code.retryable().then_some(RETRY_SECONDS);
+    Rejection { retry_after_seconds, ..Rejection::new(code, text) }
+}
+
+/// Members of a result that the hub answers for; the others are passed on.
+const OWN: [&str; 11] = [
+    "collaboration_id",
+    "request_id",
+    "responder_agent_id",
+    "result_status",
+    "output_data",
+    "output_valid",
+    "error",
+    "reason",
+    "correlation_id",
+    "timestamp",
+    "protocol_version",
+];
+
+/// What came of it, as a message; nothing while it runs and for what was never accepted.
+pub fn result(floor: &Floor, job: &Job) -> Option<String> {
+    let outcome = match state(job) {
+        State::Completed => {
+            let output = job.report.as_ref().and_then(|report| report.output.as_deref());
+            let output_data = object(output.unwrap_or("{}"), "output").into();
+            Outcome::Completed { output_data }
+        }
+        State::Failed => Outcome::Failed(failed(job)),
+        State::Cancelled => {
+            let reason = job.report.as_ref().and_then(|report| report.text.clone());
+            Outcome::Cancelled { reason }
+        }
+        _ => return None,
+    };
+    let words = job.report.as_ref().and_then(|report| report.words.as_deref());
+    let said = words.and_then(|words| ijson::read(words.as_bytes()).ok());
+    let says_when = said.as_ref().is_some_and(|said| said.get("completed_at").is_some());
+    let Ids { request_id, correlation_id, collaboration_id } = ids(job);
+    let took = said.is_none().then(|| job.report.as_ref().map(|report| report.took.0)).flatten();
+    let message = Output {
+        collaboration_id,
+        request_id,
+        responder_agent_id: responder(floor, job),
+        outcome,
+        execution_duration_ms: took.filter(|_| job.accepted_at.is_some()),
+        completed_at: job.ended_at.filter(|_| !says_when),
+        correlation_id,
+        timestamp: job.ended_at.unwrap_or(job.opened_at),
+    };
+    let extra = said.map(|said| Object::copy(&said, &OWN).finish());
+    let unfit = unfit_output(job).map(|output| {
+        let output = object(output, "output");
+        Object::new().raw("output_data", &output).flag("output_valid", false).finish()
+    });
+    let parts = extra.into_iter().chain(unfit);
+    Some(parts.fold(message.write(), |whole, part| joined(&whole, &part)))
+}
+
+/// Output that breaks its schema: it counts as failed, and its requester gets it all the same (R60).
+fn unfit_output(job: &Job) -> Option<&str> {
+    let report = job.report.as_ref()?;
+    report.output.as_deref().filter(|_| report.cause == Some(Cause::Unusable))
+}
+
+/// One object with the members of two.
+fn joined(one: &str, other: &str) -> String {
+    match (one.strip_suffix('}'), other.strip_prefix('{')) {
+        (Some(head), Some(tail)) if tail != "}" => format!("{head},{tail}"),
+        _ => one.to_owned(),
+    }
+}
+
+/// Why there is no output.
+fn failed(job: &Job) -> Failed {
+    let report = job.report.as_ref();
+    let cause = report.and_then(|report| report.cause);
+    if cause == Some(Cause::TimedOut) {
+        return Failed::deadline_exceeded();
+    }
+    let text = report.and_then(|report| report.text.clone()).unwrap_or_default();
+    if unfit_output(job).is_some() {
+        let errors = texts(text.split("; "));
+        let details = Object::new().raw("validation_errors", &errors).finish();
+        let message = "The output does not conform to the capability's output schema";
+        return Failed {
+            details: Some(details.into()),
+            ..plain("OUTPUT_INVALID", message.to_owned(), ErrorType::Permanent)
+        };
+    }
+    let words = report.and_then(|report| report.words.as_deref());
+    if let Some(said) = words.and_then(Failed::read) {
+        return said;
+    }
+    match cause {
+        Some(Cause::WorkerLeft) => plain("AGENT_UNREGISTERED", text, ErrorType::Transient),
+        Some(Cause::NobodyLeft | Cause::Offline) => {
+            plain("AGENT_UNAVAILABLE", text, ErrorType::Transient)
+        }
+        _ => plain("EXECUTION_ERROR", text, ErrorType::Permanent),
+    }
+}
+
+fn plain(code: &str, message: String, error_type: ErrorType) -> Failed {
+    Failed {
+        code: code.to_owned(),
+        message,
+        error_type: Some(error_type),
+        details: None,
+        retryable: error_type.retryable(),
+        retry_after_seconds: None,
+    }
+}
