@@ -82,6 +82,7 @@ fn the_documented_reach_of_every_route_is_the_real_one() {
             Reach::Requester => agents == [false, true, false, false] && !anyone && !operator,
             Reach::Party => agents == [false, true, true, false] && !anyone && !operator,
             Reach::Worker => agents == [false, false, true, false] && !anyone && !operator,
+            Reach::WorkerOrOperator => agents == [false, false, true, false] && !anyone && operator,
             Reach::Operator => agents == [false; 4] && !anyone && operator,
             // Whose own it must be, the row says.
             Reach::AnyAgent => agents.contains(&true) && !anyone && !operator,

@@ -5,6 +5,7 @@ mod authority;
 mod cli;
 mod crash;
 mod kit;
+mod openclaw;
 mod races;
 mod readme;
 mod registry;

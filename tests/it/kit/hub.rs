@@ -1,5 +1,8 @@
 //! A hub in this process, on a free port, in a directory of its own.
 
+use std::sync::Arc;
+
+use rialto_core::time::Millis;
 use rialto_engine::Engine;
 use rialto_hub::app::{Hub, Options};
 use rialto_hub::config::{Loaded, Posture};
@@ -7,7 +10,7 @@ use rialto_hub::shutdown::{Shutdown, Trigger};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::Reply;
+use super::{MovedClock, Reply};
 
 /// A throw-away operator key: the checksum is right, the digits are nobody's.
 pub fn operator_key() -> String {
@@ -22,6 +25,7 @@ pub struct TestHub {
     pub operator: String,
     pub dir: TempDir,
     pub http: reqwest::Client,
+    pub clock: Arc<MovedClock>,
     trigger: Trigger,
     running: tokio::task::JoinHandle<Result<(), String>>,
 }
@@ -60,12 +64,23 @@ impl TestHub {
             Loaded::load(posture, None, std::iter::empty(), &all).expect("a good configuration");
         let (trigger, shutdown) = Shutdown::manual();
         let operator = operator_key();
-        let options = Options { operator_key: Some(operator.clone()), hub_secret: None };
+        let clock = MovedClock::start();
+        let options = Options {
+            operator_key: Some(operator.clone()),
+            clock: Some(clock.clone()),
+            ..Options::default()
+        };
         let hub = Hub::start(&loaded.config, options, shutdown.clone()).await.expect("a hub");
         let (url, engine) = (hub.url.clone(), hub.engine.clone());
         let running = tokio::spawn(async move { hub.run(&shutdown).await });
         let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-        Self { url, engine, operator, dir, http, trigger, running }
+        Self { url, engine, operator, dir, http, clock, trigger, running }
+    }
+
+    /// Lets time pass for the hub, and has it do what became due.
+    pub fn pass(&self, span: Millis) {
+        self.clock.advance(span);
+        self.engine.wake();
     }
 
     /// Stops the hub in good order and gives back its directory.

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unused_imports)]
 
+mod clock;
 mod closed;
 mod eventually;
 mod hub;
@@ -12,6 +13,7 @@ mod snapshot;
 mod together;
 mod worker;
 
+pub use clock::MovedClock;
 pub use closed::ClosedPort;
 pub use eventually::eventually;
 pub use hub::{Agent, TestHub, digits, operator_key};

@@ -273,6 +273,16 @@ impl Inbox {
         self.read().await.expect("the stream goes on")
     }
 
+    /// The next event of that name; others before it are passed over.
+    pub async fn until(&mut self, name: &str) -> Event {
+        loop {
+            let event = self.next().await;
+            if event.event == name {
+                return event;
+            }
+        }
+    }
+
     /// The next event, which is a message.
     pub async fn message(&mut self) -> Event {
         let event = self.next().await;

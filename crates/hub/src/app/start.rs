@@ -10,7 +10,7 @@ use std::time::Duration;
 use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
 use rialto_core::world::Rules;
-use rialto_engine::clock::SystemClock;
+use rialto_engine::clock::{Clock, SystemClock};
 use rialto_engine::delivery::Delivery;
 use rialto_engine::delivery::egress::{BadEgress, Egress, EgressSettings};
 use rialto_engine::ids::{Ids, OsIds};
@@ -31,9 +31,11 @@ use crate::edge::{self, Front, Hosts, Limits};
 use crate::shutdown::Shutdown;
 use crate::telemetry::Metrics;
 
-/// Secrets from outside the configuration.
+/// What comes from outside the configuration: secrets, and the time.
 #[derive(Clone, Default)]
 pub struct Options {
+    /// Where the time comes from; the machine's clock if nobody says otherwise.
+    pub clock: Option<Arc<dyn Clock>>,
     /// `RIALTO_OPERATOR_KEY`.
     pub operator_key: Option<String>,
     /// `RIALTO_HUB_SECRET`.
@@ -82,7 +84,7 @@ impl Hub {
         let listener =
             edge::bind(address).map_err(|error| StartError::Listen { address, error })?;
         let bound = listener.local_addr().map_err(|error| StartError::Listen { address, error })?;
-        let Started { engine, lane } = start_engine(config, options.hub_secret)?;
+        let Started { engine, lane } = start_engine(config, options.hub_secret, options.clock)?;
         let new_operator_key = settle_operator(&engine, options.operator_key).await?;
         let url = config.http.base_url(bound);
         let limits = Arc::new(Limits::new(&config.limits));
@@ -115,7 +117,11 @@ impl Hub {
     }
 }
 
-fn start_engine(config: &Config, hub_secret: Option<String>) -> Result<Started, StartError> {
+fn start_engine(
+    config: &Config,
+    hub_secret: Option<String>,
+    clock: Option<Arc<dyn Clock>>,
+) -> Result<Started, StartError> {
     let dir = &config.data.dir;
     std::fs::create_dir_all(dir)
         .map_err(|error| StartError::DataDir { dir: dir.display().to_string(), error })?;
@@ -132,7 +138,7 @@ fn start_engine(config: &Config, hub_secret: Option<String>) -> Result<Started, 
         approval_window: config.openclaw.approval_window.millis(),
         ..Rules::default()
     };
-    let clock = Arc::new(SystemClock::start());
+    let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::start()));
     let setup = Setup { store, rules, clock, ids: Arc::new(OsIds), secret };
     Ok(Engine::start(setup)?)
 }

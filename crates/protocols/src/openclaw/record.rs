@@ -96,7 +96,9 @@ pub fn standing<'w>(
     let desk = world.desk(agent.id)?;
     let effective_status = effective(world, agent);
     let last = said(desk).filter(|report| report.status == effective_status);
-    let since = desk.said.as_ref().map_or(desk.presence.seen, |said| said.at);
+    let began = world.work_of(agent.id).filter_map(|job| job.accepted_at).max();
+    let said_at = || desk.said.as_ref().map_or(desk.presence.seen, |said| said.at);
+    let since = began.unwrap_or_else(said_at);
     Some(Standing {
         report: Some(last.unwrap_or_else(|| report(world, agent, since))),
         effective_status,

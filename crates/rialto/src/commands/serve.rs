@@ -104,6 +104,7 @@ pub fn hub(loaded: Loaded, greet: impl FnOnce(&Hub)) -> Exit {
     let options = Options {
         operator_key: std::env::var(OPERATOR_KEY).ok(),
         hub_secret: std::env::var(HUB_SECRET).ok(),
+        ..Options::default()
     };
     let ended = runtime.block_on(async {
         let shutdown = Shutdown::on_signals().map_err(|error| error.to_string())?;

@@ -73,6 +73,7 @@ impl Hub {
         let floor = Floor::new(Ground {
             relay: rialto_protocols::relay::Room::new(relay, engine.secret()),
             agora: rialto_protocols::agora::Room::new(Default::default(), engine.secret()),
+            openclaw: rialto_protocols::openclaw::Room::new(Default::default(), engine.secret()),
             writes: Arc::new(rialto_protocols::face::Unlimited),
             engine: engine.clone(),
             egress: Arc::new(egress),

@@ -187,7 +187,8 @@ pub async fn cancel(
     let job = job.ok_or_else(|| refuse(Failure::not_found("collaboration")))?;
     let by = match (known.0.caller, &job.requester) {
         (Caller::Agent(agent), _) => Canceller::Agent(agent),
-        (Caller::Operator, _) => Canceller::Operator,
+        // An operator has a way of its own, where it is logged.
+        (Caller::Operator, _) => return Err(refuse(Failure::not_found("collaboration"))),
         (_, Requester::Agent(agent)) if is_native(&floor, *agent) => Canceller::Agent(*agent),
         (_, Requester::Guest(_)) => Canceller::Guest,
         _ => return Err(refuse(Failure::not_found("collaboration"))),

@@ -1,0 +1,35 @@
+//! The machine's clock, which a test can set forward.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use rialto_core::time::{Millis, Timestamp};
+use rialto_engine::clock::{Clock, SystemClock};
+
+/// A clock that runs, and jumps when told to.
+pub struct MovedClock {
+    machine: SystemClock,
+    ahead: AtomicI64,
+}
+
+impl MovedClock {
+    pub fn start() -> Arc<Self> {
+        Arc::new(Self { machine: SystemClock::start(), ahead: AtomicI64::new(0) })
+    }
+
+    /// Sets the hands forward.
+    pub fn advance(&self, span: Millis) {
+        self.ahead.fetch_add(span.0, Ordering::SeqCst);
+    }
+}
+
+impl Clock for MovedClock {
+    fn now(&self) -> Timestamp {
+        self.machine.now().plus(Millis(self.ahead.load(Ordering::SeqCst)))
+    }
+
+    fn lift(&self, floor: Timestamp) {
+        let ahead = self.ahead.load(Ordering::SeqCst);
+        self.machine.lift(Timestamp(floor.0.saturating_sub(ahead)));
+    }
+}

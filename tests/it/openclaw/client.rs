@@ -1,0 +1,277 @@
+//! The client against a real hub: publish, be on duty, ask, work, approve, call off, come back.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rialto_client::openclaw::{
+    Agent, Answer, Broken, Category, Duty, End, Filter, Handler, Identity, Incoming, Job, Key,
+    Listing, Mishap, Order, Outcome, Patience, Profile, Published, Record, Rejected, Rejection,
+    Request, Rhythm, Role, Server, Skill, State, Status, UpdateType, Uuid, Verdict, Workplace,
+};
+use tokio::sync::Notify;
+
+use super::kit::Hub;
+use crate::kit::eventually;
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// Does what its capability is called.
+#[derive(Default)]
+struct Clerk {
+    began: Mutex<Vec<String>>,
+    mishaps: Mutex<Vec<String>>,
+    waits: Mutex<Option<Uuid>>,
+}
+
+impl Clerk {
+    fn began(&self) -> usize {
+        self.began.lock().expect("sound").len()
+    }
+}
+
+impl Handler for Clerk {
+    async fn work(&self, job: Job) -> Result<String, Broken> {
+        let what = job.request.capability_id;
+        self.began.lock().expect("sound").push(what.clone());
+        match what.as_str() {
+            "break" => Err(Broken::for_now("NO_SOURCE", "not now")),
+            "panic" => panic!("on purpose"),
+            "long" => {
+                tokio::time::sleep(Duration::from_secs(600)).await;
+                Ok("{}".to_owned())
+            }
+            _ => Ok(job.request.input_data.into()),
+        }
+    }
+
+    async fn decide(&self, request: &Request) -> Verdict {
+        match &*request.input_data {
+            "{}" => Verdict::Accept { estimated_completion: None },
+            _ => Verdict::Reject(Rejection::new(Rejected::PolicyViolation, "too much")),
+        }
+    }
+
+    async fn approve(&self, waiting: &Incoming) -> Option<bool> {
+        *self.waits.lock().expect("sound") = waiting.collaboration_id;
+        None
+    }
+
+    fn mishap(&self, mishap: &Mishap) {
+        self.mishaps.lock().expect("sound").push(format!("{mishap:?}"));
+    }
+}
+
+fn profile(name: &str) -> Profile {
+    let skill = |id| Skill::new(id, Category::ContentGeneration, "does it");
+    let all = Profile::new(&format!("chimera-{name}")).can(skill("echo")).can(skill("break"));
+    all.can(skill("panic")).can(skill("long")).can(skill("agreed").requires_approval())
+}
+
+async fn publish(hub: &Hub, profile: Profile) -> (Identity, Agent) {
+    let identity = profile.build().expect("a good profile");
+    let server = Server::new(&hub.url).expect("a URL");
+    let Published { agent, key, is_new, .. } = server.publish(&identity).await.expect("taken");
+    assert!(is_new && key.is_some());
+    (identity, agent.with_patience(Patience { retries_max: 0, ..Patience::default() }))
+}
+
+fn on_duty(agent: &Agent) -> Duty {
+    let rhythm = Rhythm { gather: Duration::from_millis(5), ..Rhythm::default() };
+    agent.on_duty(rhythm, Record::default())
+}
+
+/// Serves while `meanwhile` runs.
+async fn serving<T>(duty: &Duty, clerk: &Arc<Clerk>, meanwhile: impl Future<Output = T>) -> T {
+    let stop = Notify::new();
+    let serve = duty.serve(Workplace::default(), Arc::clone(clerk), stop.notified());
+    let rest = async {
+        let done = meanwhile.await;
+        stop.notify_one();
+        done
+    };
+    let (served, done) = tokio::join!(serve, rest);
+    served.expect("served");
+    done
+}
+
+async fn end_of(asker: &Agent, order: &Order) -> End {
+    let asked = asker.request(order).await.expect("an answer");
+    asker.result(asked.errand(), SOON).await.expect("an end")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_is_asked_for_done_and_told() {
+    let hub = Hub::serve(&[]).await;
+    let (_, asker) = publish(&hub, profile("asker")).await;
+    let (_, worker) = publish(&hub, profile("worker")).await;
+    let (duty, clerk) = (on_duty(&worker), Arc::new(Clerk::default()));
+    let order = |what: &str| Order::new(what, r#"{"a":1.50}"#).of(worker.id());
+    serving(&duty, &clerk, async {
+        let End::Result(result) = end_of(&asker, &order("echo")).await else { panic!("no result") };
+        let Outcome::Completed { output_data } = result.said.outcome else { panic!("not done") };
+        assert_eq!(&*output_data, r#"{"a":1.50}"#);
+        for (what, code) in [("break", "NO_SOURCE"), ("panic", "INTERNAL_ERROR")] {
+            let End::Result(result) = end_of(&asker, &order(what)).await else { panic!("{what}") };
+            let Outcome::Failed(failed) = result.said.outcome else { panic!("{what} is done") };
+            assert_eq!(failed.code, code);
+        }
+    })
+    .await;
+    let reputed = asker.server().reputation(worker.id()).await.expect("a reputation");
+    let by_hub = reputed.by_hub.expect("three are finished").metrics.expect("metrics");
+    let claimed = reputed.claimed.expect("a claim");
+    assert_eq!(by_hub.total_collaborations, Some(3));
+    assert_eq!(claimed.update_type, UpdateType::Failed);
+    assert_eq!(claimed.metrics.expect("metrics").failed_collaborations, Some(2));
+    let status = asker.server().status(worker.id()).await.expect("a status");
+    assert_eq!(status.report.status, Status::Idle);
+    assert_eq!(duty.trouble(), None);
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_brings_the_same_collaboration_and_its_result() {
+    let hub = Hub::serve(&[]).await;
+    let (_, asker) = publish(&hub, profile("asker")).await;
+    let (_, worker) = publish(&hub, profile("worker")).await;
+    let (duty, clerk) = (on_duty(&worker), Arc::new(Clerk::default()));
+    let order = Order::new("echo", "{}").of(worker.id()).key("once");
+    serving(&duty, &clerk, async {
+        let first = asker.request(&order).await.expect("an answer");
+        asker.result(first.errand(), SOON).await.expect("an end");
+        let again = asker.request(&order).await.expect("an answer");
+        assert_eq!(again.collaboration_id(), first.collaboration_id());
+        assert!(again.result.is_some() && !again.mismatch);
+        let other = Order::new("echo", r#"{"b":1}"#).of(worker.id()).key("once");
+        assert!(asker.request(&other).await.expect("an answer").mismatch);
+    })
+    .await;
+    assert_eq!(clerk.began(), 1);
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_is_called_off_stops_and_the_agent_is_free() {
+    let hub = Hub::serve(&[]).await;
+    let (_, asker) = publish(&hub, profile("asker")).await;
+    let (_, worker) = publish(&hub, profile("worker")).await;
+    let (duty, clerk) = (on_duty(&worker), Arc::new(Clerk::default()));
+    serving(&duty, &clerk, async {
+        let asked = asker.request(&Order::new("long", "{}").of(worker.id())).await.expect("asked");
+        let id = asked.collaboration_id().expect("accepted");
+        eventually(async || clerk.began() == 1).await;
+        eventually(async || is(&worker, Status::Busy).await).await;
+        let off = asker.cancel(id, Some("enough")).await.expect("called off");
+        assert_eq!(off.outcome, Outcome::Cancelled { reason: Some("enough".to_owned()) });
+        eventually(async || is(&worker, Status::Idle).await).await;
+        let seen = asker.collaboration(id).await.expect("a view");
+        assert_eq!(seen.state, State::Cancelled);
+    })
+    .await;
+    assert!(clerk.mishaps.lock().expect("sound").is_empty());
+    hub.0.stop().await;
+}
+
+async fn is(agent: &Agent, status: Status) -> bool {
+    let told = agent.server().status(agent.id()).await.expect("a status");
+    told.report.status == status
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_answers_for_itself_says_yes_and_no() {
+    let hub = Hub::serve(&[]).await;
+    let (_, asker) = publish(&hub, profile("asker")).await;
+    let (_, worker) = publish(&hub, profile("worker").answers_itself()).await;
+    let (duty, clerk) = (on_duty(&worker), Arc::new(Clerk::default()));
+    serving(&duty, &clerk, async {
+        let yes = end_of(&asker, &Order::new("echo", "{}").of(worker.id())).await;
+        assert!(matches!(yes, End::Result(_)), "{yes:?}");
+        let no = asker.request(&Order::new("echo", r#"{"a":1}"#).of(worker.id())).await;
+        let Answer::Rejected(why) = no.expect("an answer").response.answer else { panic!("yes") };
+        assert_eq!((why.code, why.message.as_str()), (Rejected::PolicyViolation, "too much"));
+    })
+    .await;
+    assert_eq!(clerk.began(), 1);
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_needs_approval_waits_for_the_operator() {
+    let hub = Hub::serve(&[]).await;
+    let (_, asker) = publish(&hub, profile("asker")).await;
+    let (_, worker) = publish(&hub, profile("worker")).await;
+    let (duty, clerk) = (on_duty(&worker), Arc::new(Clerk::default()));
+    let operator = asker.server().with_key(Key::new(hub.operator.clone()));
+    serving(&duty, &clerk, async {
+        let order = Order::new("agreed", "{}").of(worker.id());
+        let asked = asker.request(&order).await.expect("an answer");
+        assert!(matches!(asked.response.answer, Answer::Deferred { .. }));
+        let deferred = Listing { state: Some(State::Deferred), ..Listing::default() };
+        let page = worker.collaborations(&deferred, None).await.expect("a page");
+        assert_eq!(page.collaborations.len(), 1);
+        eventually(async || clerk.waits.lock().expect("sound").is_some()).await;
+        assert_eq!(clerk.began(), 0);
+        let id = clerk.waits.lock().expect("sound").expect("it waits");
+        let (agreed, end) =
+            tokio::join!(operator.approve(id, true), asker.result(asked.errand(), SOON));
+        agreed.expect("taken");
+        assert!(matches!(end, Ok(End::Result(_))), "{end:?}");
+    })
+    .await;
+    assert_eq!(clerk.began(), 1);
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_running_when_the_program_broke_is_taken_up() {
+    let hub = Hub::serve(&[]).await;
+    let (_, asker) = publish(&hub, profile("asker")).await;
+    let (_, worker) = publish(&hub, profile("worker")).await;
+    let clerk = Arc::new(Clerk::default());
+    let asked = {
+        let duty = on_duty(&worker);
+        let serve = duty.serve(Workplace::default(), Arc::clone(&clerk), std::future::pending());
+        let asked = async {
+            let asked = asker.request(&Order::new("long", "{}").of(worker.id())).await;
+            eventually(async || clerk.began() == 1).await;
+            asked.expect("an answer")
+        };
+        tokio::select! {
+            served = serve => panic!("{served:?}"),
+            asked = asked => asked,
+        }
+    };
+    let again = Arc::new(Clerk::default());
+    serving(&on_duty(&worker), &again, async {
+        eventually(async || again.began() == 1).await;
+        asker.cancel(asked.errand().collaboration_id.expect("accepted"), None).await
+    })
+    .await
+    .expect("called off");
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_are_found_changed_and_gone() {
+    let hub = Hub::serve(&[]).await;
+    let (_, asker) = publish(&hub, profile("asker")).await;
+    let (identity, worker) = publish(&hub, profile("worker")).await;
+    let changed = profile("worker").id(identity.agent_id).can(Skill::new(
+        "sing",
+        Category::TrendAnalysis,
+        "sings",
+    ));
+    let again = worker.publish(&changed.build().expect("good")).await.expect("taken");
+    assert!(!again.is_new && again.key.is_none());
+    let sings = Filter { capability: Some("sing".to_owned()), ..Filter::default() };
+    let found = asker.server().agents(&sings).await.expect("a list");
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].entry.agent_id, worker.id());
+    let both = Filter { limit: Some(1), ..Filter::default() };
+    assert_eq!(asker.server().agents(&both).await.expect("a list").len(), 2);
+    let own = Listing { role: Some(Role::Requester), ..Listing::default() };
+    assert!(asker.collaborations(&own, None).await.expect("a page").collaborations.is_empty());
+    assert_eq!(worker.unregister().await.ok(), Some(true));
+    assert!(asker.server().agents(&sings).await.expect("a list").is_empty());
+    hub.0.stop().await;
+}
