@@ -12,11 +12,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::agent::Agent;
 use super::handler::Handler;
-use super::inbox::{Listen, Trouble};
+use super::inbox::{Inbox, Listen, Trouble};
+use super::incoming::Incoming;
 use crate::call::CallError;
 use desk::Desk;
 
@@ -60,7 +63,7 @@ impl Agent {
         handler: Arc<H>,
         stop: impl Future<Output = ()>,
     ) -> Result<(), CallError> {
-        let mut inbox = self.inbox(how.listen).await?;
+        let mut inbox = Reading::start(self.inbox(how.listen).await?);
         let mut desk = Desk::new(self.clone(), handler, how.concurrency);
         let mut ticks = interval(ACK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -68,11 +71,8 @@ impl Agent {
         let ended = loop {
             tokio::select! {
                 () = &mut stop => break Ok(()),
-                next = inbox.next() => match next {
-                    Some(Ok(incoming)) => {
-                        let old = incoming.position.is_some_and(|at| inbox.is_backlog(at));
-                        desk.hear(incoming, old);
-                    }
+                next = inbox.items.recv() => match next {
+                    Some(Ok((incoming, old))) => desk.hear(incoming, old),
                     Some(Err(Trouble::NotTrusted(why))) => {
                         desk.mishap(None, "an envelope was not believed", why);
                     }
@@ -88,5 +88,40 @@ impl Agent {
         desk.give_back().await;
         desk.tidy().await;
         ended
+    }
+}
+
+/// Envelopes, each with whether it was there before.
+type Item = Result<(Incoming, bool), Trouble>;
+
+/// An inbox that is read by a task of its own: whoever waits for it beside other things would break
+/// off its connecting again and again.
+struct Reading {
+    items: mpsc::Receiver<Item>,
+    task: JoinHandle<()>,
+}
+
+impl Reading {
+    fn start(mut inbox: Inbox) -> Self {
+        // One at a time: what the desk has not taken stays at the hub.
+        let (found, items) = mpsc::channel(1);
+        let task = tokio::spawn(async move {
+            while let Some(next) = inbox.next().await {
+                let next = next.map(|incoming| {
+                    let old = incoming.position.is_some_and(|at| inbox.is_backlog(at));
+                    (incoming, old)
+                });
+                if found.send(next).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Self { items, task }
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }

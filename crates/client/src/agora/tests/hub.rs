@@ -1,5 +1,6 @@
 //! A hub for tests: it believes everything, and says what its test tells it to.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rialto_core::time::{Millis, Timestamp};
@@ -26,6 +27,8 @@ pub(super) struct Hub {
     events: Mutex<Vec<String>>,
     pub(super) posted: Mutex<Vec<Value>>,
     tokens: Mutex<u32>,
+    /// How long readers are asked to wait before they come back, in milliseconds.
+    pub(super) comes_back_after: AtomicU64,
 }
 
 impl Hub {
@@ -113,7 +116,8 @@ impl Hub {
     fn events(&self, after: usize) -> String {
         let events = self.events.lock().expect("sound");
         let data = json!({"resume_from": after, "backlog": events.len() - after});
-        let mut out = b"retry: 1\n".to_vec();
+        let wait = self.comes_back_after.load(Ordering::Relaxed);
+        let mut out = format!("retry: {wait}\n").into_bytes();
         sse::write(&mut out, Some(&after.to_string()), "connected", &data.to_string());
         for (n, event) in events.iter().enumerate().skip(after) {
             sse::write(&mut out, Some(&(n + 1).to_string()), "envelope", event);
@@ -161,6 +165,7 @@ pub(super) async fn hub(
         events: Mutex::default(),
         posted: Mutex::default(),
         tokens: Mutex::default(),
+        comes_back_after: AtomicU64::new(1),
     });
     let inner = Arc::clone(&hub);
     let stage = Stage::new(move |heard, _| inner.answer(heard, &react)).await;

@@ -1,3 +1,4 @@
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -117,4 +118,26 @@ async fn a_request_is_done_once_however_often_it_comes() {
     assert_eq!(*clerk.worked.lock().expect("sound"), ["time"]);
     assert_eq!(hub.said("RESULT").len(), 2, "one part and the whole");
     assert!(hub.said("OFFER").is_empty());
+}
+
+#[tokio::test]
+async fn a_provider_comes_back_however_long_it_is_asked_to_wait() {
+    let (done, clerk) = (Arc::new(Notify::new()), Arc::new(Clerk::default()));
+    let tell = Arc::clone(&done);
+    let (hub, _stage, agent) = hub(move |_, said| {
+        if said["type"] == "RESULT" && said["payload"]["status"] == "success" {
+            tell.notify_one();
+        }
+    })
+    .await;
+    // Longer than what else the provider does meanwhile takes turns at.
+    hub.comes_back_after.store(1_500, Ordering::Relaxed);
+    let inbox = Arc::clone(&hub);
+    let serve = agent.serve(Workplace::default(), Arc::clone(&clerk), async move {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        ask(&inbox, "time");
+        done.notified().await;
+    });
+    tokio::time::timeout(Duration::from_secs(20), serve).await.expect("in time").expect("served");
+    assert_eq!(*clerk.worked.lock().expect("sound"), ["time"]);
 }
