@@ -8,6 +8,7 @@ mod clock;
 mod endpoint;
 mod key;
 mod line;
+pub mod openclaw;
 pub mod registry;
 pub mod relay;
 mod retry;

@@ -3,15 +3,17 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rialto_client::openclaw::push::Receiver;
 use rialto_client::openclaw::{
-    Agent, Answer, Broken, Category, Duty, End, Filter, Handler, Identity, Incoming, Job, Key,
-    Listing, Mishap, Order, Outcome, Patience, Profile, Published, Record, Rejected, Rejection,
-    Request, Rhythm, Role, Server, Skill, State, Status, UpdateType, Uuid, Verdict, Workplace,
+    Agent, Answer, Broken, Category, Duty, End, Event, Filter, Handler, Identity, Incoming, Job,
+    Key, Listing, Mishap, Order, Outcome, Patience, Profile, Published, Record, Rejected,
+    Rejection, Request, Rhythm, Role, Server, Skill, State, Status, UpdateType, Uuid, Verdict,
+    Workplace,
 };
 use tokio::sync::Notify;
 
 use super::kit::Hub;
-use crate::kit::eventually;
+use crate::kit::{Behaviour, Worker, eventually};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -273,5 +275,23 @@ async fn agents_are_found_changed_and_gone() {
     assert!(asker.collaborations(&own, None).await.expect("a page").collaborations.is_empty());
     assert_eq!(worker.unregister().await.ok(), Some(true));
     assert!(asker.server().agents(&sings).await.expect("a list").is_empty());
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_without_a_stream_is_called_and_believes_only_its_hub() {
+    let hub = Hub::serve(&[]).await;
+    let (_, asker) = publish(&hub, profile("asker")).await;
+    let endpoint = Worker::start(Behaviour::Say(204, String::new())).await;
+    let identity = profile("worker").endpoint(&endpoint.url).build().expect("a good profile");
+    let server = Server::new(&hub.url).expect("a URL");
+    let published = server.publish(&identity).await.expect("taken");
+    let receiver = Receiver::new(published.webhook_secret.expect("a secret"));
+    let asked = asker.request(&Order::new("echo", "{}").of(identity.agent_id)).await;
+    let id = asked.expect("an answer").collaboration_id();
+    let got = &endpoint.heard(1).await[0];
+    let event = receiver.receive(&got.headers, got.body.as_bytes(), hub.now()).expect("believed");
+    assert!(matches!(event, Some(Event::Request(one)) if one.collaboration_id == id));
+    assert!(receiver.receive(&got.headers, b"{}", hub.now()).is_err());
     hub.0.stop().await;
 }

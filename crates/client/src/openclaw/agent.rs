@@ -1,0 +1,111 @@
+//! An agent at a hub: its id and its key, and what it says about itself.
+
+use rialto_core::time::Timestamp;
+use rialto_protocols::openclaw::answers::{ClaimRecorded, StatusTaken};
+use rialto_protocols::openclaw::common::Common;
+use rialto_protocols::openclaw::message::{Identity, Metrics, Report, Reputation, StatusUpdate};
+use rialto_protocols::openclaw::score::Score;
+use rialto_protocols::openclaw::state::{Status, UpdateType};
+use uuid::Uuid;
+
+use super::answer;
+use super::patience::Patience;
+use super::published::Published;
+use super::server::{self, Server};
+use crate::call::CallError;
+use crate::key::Key;
+
+/// An identity at a hub, with its key.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    id: Uuid,
+    server: Server,
+    patience: Patience,
+}
+
+impl Agent {
+    /// An agent that was published earlier. Nothing is sent yet.
+    pub fn new(server: &Server, id: Uuid, key: Key) -> Self {
+        Self::at(server.with_key(key), id)
+    }
+
+    /// The agent for which the server has the key already.
+    pub(super) fn at(server: Server, id: Uuid) -> Self {
+        Self { id, server, patience: Patience::default() }
+    }
+
+    /// The same with more or less patience when asking.
+    pub fn with_patience(&self, patience: Patience) -> Self {
+        Self { patience, ..self.clone() }
+    }
+
+    /// Who this is.
+    pub fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// Where it is, called with its key.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// How patient it is.
+    pub fn patience(&self) -> Patience {
+        self.patience
+    }
+
+    /// Publishes the identity again: what the agent can do has changed.
+    pub async fn publish(&self, identity: &Identity) -> Result<Published, CallError> {
+        if identity.agent_id != self.id {
+            return Err(CallError::invalid("the identity is another agent's", None));
+        }
+        let mut published = self.server.publish(identity).await?;
+        published.agent.patience = self.patience;
+        Ok(published)
+    }
+
+    /// Leaves the hub; `false` if it was not there.
+    pub async fn unregister(&self) -> Result<bool, CallError> {
+        self.server.unregister(self.id).await
+    }
+
+    /// Tells how the agent is, and how it was before. A [`super::Duty`] does this by itself.
+    pub async fn tell(
+        &self,
+        report: Report,
+        previous: Option<Status>,
+    ) -> Result<StatusTaken, CallError> {
+        let Common { correlation_id, timestamp } = server::common()?;
+        let update =
+            StatusUpdate { agent_id: self.id, report, previous, correlation_id, timestamp };
+        let text = update.write();
+        answer::check::<StatusUpdate>(&text)?;
+        self.server.post(self.server.at(&["status"]), text).await?.value()
+    }
+
+    /// Claims a reputation, which the hub shows next to its own figures. A [`super::Duty`] does
+    /// this by itself.
+    pub async fn claim(
+        &self,
+        update_type: UpdateType,
+        collaboration_id: Option<Uuid>,
+        score: Score,
+        metrics: Metrics,
+        at: Timestamp,
+    ) -> Result<ClaimRecorded, CallError> {
+        let Common { correlation_id, timestamp } = server::common()?;
+        let update = Reputation {
+            agent_id: self.id,
+            update_type,
+            score,
+            at,
+            metrics: Some(metrics),
+            collaboration_id,
+            correlation_id,
+            timestamp,
+        };
+        let text = update.write();
+        answer::check::<Reputation>(&text)?;
+        self.server.post(self.server.at(&["reputation"]), text).await?.value()
+    }
+}

@@ -1,0 +1,102 @@
+//! Collaborations as one of their two parties sees them: looked at, listed, called off, approved.
+
+use rialto_protocols::kit::object::Object;
+use rialto_protocols::openclaw::collaboration::{self, Listed, View};
+use rialto_protocols::openclaw::message::{Message, Output, Request, Response};
+use rialto_protocols::openclaw::state::{Role, State};
+use uuid::Uuid;
+
+use super::agent::Agent;
+use super::{answer, server};
+use crate::call::CallError;
+
+/// One piece of work and how it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Collaboration {
+    /// Its id; none before it is accepted.
+    pub collaboration_id: Option<Uuid>,
+    /// How it stands.
+    pub state: State,
+    /// What was asked.
+    pub request: Request,
+    /// The last answer, if there is one.
+    pub response: Option<Response>,
+    /// What came of it, if it is over, with the text it came in.
+    pub result: Option<Message<Output>>,
+}
+
+/// Which of an agent's own collaborations to list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Only those it asked for, or only those it does.
+    pub role: Option<Role>,
+    /// Only those that stand so.
+    pub state: Option<State>,
+    /// How many on a page; the hub's own choice without.
+    pub limit: Option<u32>,
+}
+
+/// One page of an agent's own collaborations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// The collaborations.
+    pub collaborations: Vec<Collaboration>,
+    /// Leads to the next page; `None` on the last.
+    pub next_cursor: Option<String>,
+}
+
+impl Agent {
+    /// How a collaboration stands. `id` is its own, or the request's before there is one.
+    pub async fn collaboration(&self, id: Uuid) -> Result<Collaboration, CallError> {
+        let url = self.server().at(&["collaborations", &id.to_string()]);
+        let View { collaboration_id, state, request, response, result, .. } =
+            self.server().get(url).await?.value()?;
+        Collaboration::read(Listed { collaboration_id, state, request, response, result })
+    }
+
+    /// One page of the agent's own: the first, or the one a cursor leads to.
+    pub async fn collaborations(
+        &self,
+        listing: &Listing,
+        after: Option<&str>,
+    ) -> Result<Page, CallError> {
+        let mut url = self.server().at(&["collaborations"]);
+        let pairs = [
+            ("role", listing.role.map(|role| role.to_string())),
+            ("state", listing.state.map(|state| state.to_string())),
+            ("limit", listing.limit.map(|limit| limit.to_string())),
+            ("after", after.map(str::to_owned)),
+        ];
+        let given = pairs.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        url.query_pairs_mut().extend_pairs(given);
+        let page: collaboration::Page = self.server().get(url).await?.value()?;
+        let all = page.collaborations.into_iter().map(Collaboration::read);
+        Ok(Page { collaborations: all.collect::<Result<_, _>>()?, next_cursor: page.next_cursor })
+    }
+
+    /// Calls a collaboration off, as its requester or its responder; gives the `cancelled` result.
+    pub async fn cancel(&self, id: Uuid, reason: Option<&str>) -> Result<Output, CallError> {
+        let url = self.server().at(&["collaborations", &id.to_string(), "cancel"]);
+        let body = server::common()?.on(Object::new().maybe_text("reason", reason)).finish();
+        self.server().post(url, body).await?.message()
+    }
+
+    /// Says whether work that needs approval may be done. An operator says so at its own server:
+    /// [`super::Server::approve`].
+    pub async fn approve(&self, id: Uuid, approved: bool) -> Result<(), CallError> {
+        self.server().approve(id, approved).await
+    }
+}
+
+impl Collaboration {
+    fn read(listed: Listed) -> Result<Self, CallError> {
+        let id = listed.collaboration_id.map(|id| id.parse()).transpose();
+        Ok(Self {
+            collaboration_id: id.map_err(|_| CallError::Unreadable("an id is none".to_owned()))?,
+            state: listed.state,
+            request: answer::said(listed.request.get())?,
+            response: listed.response.map(|raw| answer::said(raw.get())).transpose()?,
+            result: listed.result.map(|raw| answer::whole(raw.get())).transpose()?,
+        })
+    }
+}

@@ -1,0 +1,145 @@
+//! What a hub tells an agent, on the stream or with a push: the same names and the same bodies.
+
+use rialto_protocols::kit::ijson::{self, Json, Kind};
+use rialto_protocols::openclaw::Failure;
+use rialto_protocols::openclaw::message::{
+    self, Message, Output, Reputation, Request, Response, Said, StatusUpdate,
+};
+use rialto_protocols::openclaw::stream;
+use uuid::Uuid;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// The stream is open, for the first time or again.
+    Connected,
+    /// Somebody wants something of this agent.
+    Request(Box<Incoming>),
+    /// Somebody answered a request of this agent.
+    Response(Box<Response>),
+    /// A request of this agent came to an end, in the text it came in.
+    Result(Box<Message<Output>>),
+    /// The other party called a collaboration off.
+    Cancelled(Cancelled),
+    /// This agent, or one that is watched, is doing otherwise.
+    Status(Box<StatusUpdate>),
+    /// The reputation of this agent, or of one that is watched, has changed.
+    Reputation(Box<Reputation>),
+}
+
+/// A request as its responder gets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incoming {
+    /// What is wanted, and by whom.
+    pub request: Request,
+    /// What the work is called; it may have no name before it is accepted.
+    pub collaboration_id: Option<Uuid>,
+    /// Whether the hub accepted it already. If not, it waits for the agent's own answer.
+    pub accepted: bool,
+    /// Whether somebody must agree before it is accepted.
+    pub awaiting_approval: bool,
+}
+
+/// A collaboration that was called off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cancelled {
+    /// The collaboration, if it had been accepted.
+    pub collaboration_id: Option<Uuid>,
+    /// The request.
+    pub request_id: Option<Uuid>,
+}
+
+/// Reads the body of an event by its name. `None` for a name nobody here knows.
+pub(super) fn read(name: &str, body: &str) -> Option<Result<Event, String>> {
+    let name = stream::Event::read(name)?;
+    let json = match ijson::read(body.as_bytes()) {
+        Ok(json) => json,
+        Err(bad) => return Some(Err(format!("a {name} cannot be read: {bad}"))),
+    };
+    let event = match name {
+        stream::Event::Connected => Ok(Event::Connected),
+        stream::Event::Request => Incoming::read(&json).map(Box::new).map(Event::Request),
+        stream::Event::Response => said(&json).map(Event::Response),
+        stream::Event::Result => message::of(&json).map(Box::new).map(Event::Result),
+        stream::Event::Cancelled => Ok(Event::Cancelled(Cancelled {
+            collaboration_id: id(&json, "collaboration_id"),
+            request_id: id(&json, "request_id"),
+        })),
+        stream::Event::Status => said(&json).map(Event::Status),
+        stream::Event::Reputation => said(&json).map(Event::Reputation),
+    };
+    Some(event.map_err(|bad| format!("a {name} makes no sense: {}", bad.message)))
+}
+
+impl Incoming {
+    fn read(json: &Json<'_>) -> Result<Self, Failure> {
+        let request = message::of(json)?.said;
+        let flag = |name| matches!(json.get(name).map(Json::kind), Some(Kind::Bool(true)));
+        let (accepted, awaiting_approval) = (flag("accepted"), flag("awaiting_approval"));
+        let collaboration_id = id(json, "collaboration_id");
+        if accepted && collaboration_id.is_none() {
+            return Err(Failure::invalid("accepted work has a collaboration_id"));
+        }
+        Ok(Self { request, collaboration_id, accepted, awaiting_approval })
+    }
+}
+
+fn said<T: Said>(json: &Json<'_>) -> Result<Box<T>, Failure> {
+    message::of(json).map(|message| Box::new(message.said))
+}
+
+fn id(json: &Json<'_>, name: &str) -> Option<Uuid> {
+    match json.get(name)?.kind() {
+        Kind::Text(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rialto_protocols::openclaw::Kind as Sort;
+
+    const ID: Uuid = Uuid::from_u128(0x220e_8400_e29b_41d4_a716_4466_5544_0012);
+
+    fn request(more: &str) -> Result<Event, String> {
+        let body = Sort::Request.example();
+        let body = format!("{}{more}}}", &body[..body.len() - 1]);
+        read("collaboration_request", &body).expect("a known event")
+    }
+
+    #[test]
+    fn a_request_says_whether_it_is_accepted_or_waits_and_for_whom() {
+        for (more, id, accepted, waits) in [
+            (format!(r#","collaboration_id":"{ID}","accepted":true"#), Some(ID), true, false),
+            (r#","accepted":false"#.to_owned(), None, false, false),
+            (r#","accepted":false,"awaiting_approval":true"#.to_owned(), None, false, true),
+            (String::new(), None, false, false),
+        ] {
+            let Ok(Event::Request(incoming)) = request(&more) else { panic!("{more}") };
+            assert_eq!(incoming.collaboration_id, id, "{more}");
+            assert_eq!((incoming.accepted, incoming.awaiting_approval), (accepted, waits));
+            assert_eq!(incoming.request.capability_id, "consume_trends");
+        }
+        assert!(request(r#","accepted":true"#).is_err(), "work without a name");
+    }
+
+    #[test]
+    fn every_message_is_read_by_the_name_of_its_event() {
+        for (kind, name) in [
+            (Sort::Status, "status_update"),
+            (Sort::Reputation, "reputation_update"),
+            (Sort::Response, "collaboration_response"),
+            (Sort::Result, "collaboration_result"),
+        ] {
+            assert!(matches!(read(name, kind.example()), Some(Ok(_))), "{name}");
+            assert!(matches!(read(name, "{}"), Some(Err(_))), "{name}");
+        }
+        let cancelled = read("collaboration_cancelled", Sort::Result.example());
+        assert!(matches!(cancelled, Some(Ok(Event::Cancelled(cancelled)))
+            if cancelled.collaboration_id == Some(ID) && cancelled.request_id.is_some()));
+        assert_eq!(read("connected", "{}"), Some(Ok(Event::Connected)));
+        assert_eq!(read("of another time", "{}"), None);
+        assert!(matches!(read("connected", "<html>"), Some(Err(_))));
+    }
+}

@@ -1,0 +1,14 @@
+//! New ids, each a UUID nobody has used.
+
+use uuid::{Builder, Uuid};
+
+use crate::call::CallError;
+
+/// A random id.
+pub(super) fn id() -> Result<Uuid, CallError> {
+    let mut bytes = [0; 16];
+    match getrandom::fill(&mut bytes) {
+        Ok(()) => Ok(Builder::from_random_bytes(bytes).into_uuid()),
+        Err(error) => Err(CallError::Unreadable(format!("no randomness: {error}"))),
+    }
+}

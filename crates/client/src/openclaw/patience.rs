@@ -1,0 +1,172 @@
+//! How often a request is made again, and after how long (section 7 of the book).
+
+use std::time::Duration;
+
+use rialto_protocols::openclaw::message::{Answer, Response};
+
+use crate::call::CallError;
+
+/// How patient a requester is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// How often a request is made again at most; 0 is never.
+    pub retries_max: u32,
+    /// How long the first wait is; each further one is twice as long, and all are a fifth more or
+    /// less by chance.
+    pub first: Duration,
+    /// The longest wait a hub may ask for. Who is told to wait longer gets the answer as it is.
+    pub longest: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { retries_max: 3, first: Duration::from_secs(1), longest: Duration::from_secs(120) }
+    }
+}
+
+impl Patience {
+    /// How long to wait before asking again with the same key; `None` if that is not to be done.
+    /// `left` is how long there is until the deadline.
+    pub(super) fn wait(
+        &self,
+        retries: u32,
+        result: Result<&Response, &CallError>,
+        left: Option<Duration>,
+        random: u32,
+    ) -> Option<Duration> {
+        let wanted = hope(result)?;
+        if retries >= self.retries_max || wanted > self.longest {
+            return None;
+        }
+        let wait = self.pause(retries, random).max(wanted);
+        left.is_none_or(|left| wait < left).then_some(wait)
+    }
+
+    /// The wait after so many retries: doubled with each, give or take a fifth.
+    fn pause(&self, retries: u32, random: u32) -> Duration {
+        let doubled = self.first.saturating_mul(1 << retries.min(16));
+        doubled.mul_f64(0.8 + 0.4 * f64::from(random) / f64::from(u32::MAX))
+    }
+}
+
+/// The shortest wait after which the same request can succeed; `None` if it cannot.
+fn hope(result: Result<&Response, &CallError>) -> Option<Duration> {
+    match result {
+        Ok(Response { answer: Answer::Rejected(why), .. }) if why.retryable => {
+            Some(Duration::from_secs(why.retry_after_seconds.unwrap_or(0).into()))
+        }
+        Ok(_) => None,
+        Err(error) => passing(error),
+    }
+}
+
+/// The shortest wait after which the same call can succeed; `None` if it cannot. Messages with an
+/// id of their own may be sent again when an answer was lost.
+pub(super) fn passing(error: &CallError) -> Option<Duration> {
+    match error {
+        CallError::Unreachable { .. } | CallError::TimedOut { .. } => Some(Duration::ZERO),
+        CallError::Refused { retryable: true, retry_after, .. }
+        | CallError::Refused { status: 429 | 502 | 503 | 504 | 507, retry_after, .. } => {
+            Some(retry_after.unwrap_or_default())
+        }
+        CallError::Refused { .. } | CallError::Unreadable(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rialto_core::time::Timestamp;
+    use rialto_protocols::openclaw::codes::Rejected;
+    use rialto_protocols::openclaw::message::Rejection;
+    use uuid::Uuid;
+
+    const MIDDLE: u32 = u32::MAX / 2;
+
+    fn response(answer: Answer) -> Response {
+        let id = Uuid::nil();
+        Response {
+            request_id: id,
+            responder_agent_id: id,
+            answer,
+            correlation_id: id,
+            timestamp: Timestamp(0),
+            result: None,
+        }
+    }
+
+    fn rejected(code: Rejected, after: Option<u32>) -> Response {
+        let why = Rejection { retry_after_seconds: after, ..Rejection::new(code, "no") };
+        response(Answer::Rejected(why))
+    }
+
+    fn refused(status: u16, retryable: bool) -> CallError {
+        CallError::Refused {
+            status,
+            code: String::new(),
+            message: String::new(),
+            retryable,
+            hint: None,
+            retry_after: None,
+        }
+    }
+
+    #[test]
+    fn waits_are_one_two_and_four_seconds_give_or_take_a_fifth() {
+        let busy = rejected(Rejected::ResourceExhausted, None);
+        let wait = |retries, random| Patience::default().wait(retries, Ok(&busy), None, random);
+        for (retries, least_ms, most_ms) in [(0, 800, 1_200), (1, 1_600, 2_400), (2, 3_200, 4_800)]
+        {
+            assert_eq!(wait(retries, 0), Some(Duration::from_millis(least_ms)));
+            assert_eq!(wait(retries, u32::MAX), Some(Duration::from_millis(most_ms)));
+        }
+        assert_eq!(wait(3, 0), None, "three times is enough");
+    }
+
+    #[test]
+    fn only_a_rejection_that_can_pass_is_asked_again() {
+        for code in Rejected::ALL {
+            let said = rejected(*code, None);
+            let again = Patience::default().wait(0, Ok(&said), None, MIDDLE).is_some();
+            assert_eq!(again, *code == Rejected::ResourceExhausted, "{code}");
+        }
+        let later = response(Answer::Deferred { until: Timestamp(1) });
+        assert_eq!(Patience::default().wait(0, Ok(&later), None, MIDDLE), None);
+    }
+
+    #[test]
+    fn only_an_error_that_can_pass_is_tried_again() {
+        for (error, again) in [
+            (refused(400, false), false),
+            (refused(401, false), false),
+            (refused(404, false), false),
+            (refused(409, false), false),
+            (refused(409, true), true),
+            (refused(422, false), false),
+            (refused(429, true), true),
+            (refused(500, false), false),
+            (refused(500, true), true),
+            (refused(502, false), true),
+            (refused(503, true), true),
+            (CallError::TimedOut { url: String::new() }, true),
+            (CallError::Unreadable(String::new()), false),
+        ] {
+            let wait = Patience::default().wait(0, Err(&error), None, MIDDLE);
+            assert_eq!(wait.is_some(), again, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_hub_that_names_a_wait_gets_it_unless_it_is_too_long() {
+        let wait = |after, left: Option<u64>| {
+            let said = rejected(Rejected::ResourceExhausted, Some(after));
+            let left = left.map(Duration::from_secs);
+            Patience::default().wait(0, Ok(&said), left, 0).map(|wait| wait.as_millis())
+        };
+        assert_eq!(wait(0, None), Some(800));
+        assert_eq!(wait(60, None), Some(60_000));
+        assert_eq!(wait(121, None), None);
+        assert_eq!(wait(60, Some(61)), Some(60_000));
+        assert_eq!(wait(60, Some(60)), None, "the deadline comes first");
+    }
+}

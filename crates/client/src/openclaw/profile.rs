@@ -1,0 +1,235 @@
+//! An identity in the making: who an agent is and what it can do.
+
+use rialto_core::money::Credits;
+use rialto_core::time::Millis;
+use rialto_protocols::kit::schema::Schema;
+use rialto_protocols::openclaw::message::{Capability, Details, Identity, Limits, Report};
+use rialto_protocols::openclaw::state::{Category, Mode, Status};
+use uuid::Uuid;
+
+use super::{answer, fresh};
+use crate::call::CallError;
+use crate::clock;
+
+/// What an agent says it is, unless it says otherwise.
+const AGENT_VERSION: &str = "1.0.0";
+
+/// One thing an agent can do.
+#[derive(Clone, Debug)]
+pub struct Skill {
+    id: String,
+    name: String,
+    description: String,
+    category: Category,
+    input: Option<String>,
+    output: Option<String>,
+    takes: Option<Millis>,
+    requires_approval: bool,
+    price: Option<Credits>,
+}
+
+/// An agent that is to be published.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    agent_id: Option<Uuid>,
+    name: String,
+    version: String,
+    skills: Vec<Skill>,
+    limits: Limits,
+    endpoint: Option<String>,
+    mode: Mode,
+}
+
+impl Skill {
+    /// A skill that takes and gives any object.
+    pub fn new(id: &str, category: Category, description: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            name: id.to_owned(),
+            description: description.to_owned(),
+            category,
+            input: None,
+            output: None,
+            takes: None,
+            requires_approval: false,
+            price: None,
+        }
+    }
+
+    /// The same with a name for people.
+    pub fn called(mut self, name: &str) -> Self {
+        self.name = name.to_owned();
+        self
+    }
+
+    /// The same with a JSON Schema that every input must fit.
+    pub fn input(mut self, schema: &str) -> Self {
+        self.input = Some(schema.to_owned());
+        self
+    }
+
+    /// The same with a JSON Schema that every output must fit.
+    pub fn output(mut self, schema: &str) -> Self {
+        self.output = Some(schema.to_owned());
+        self
+    }
+
+    /// The same with how long it takes.
+    pub fn takes(mut self, long: Millis) -> Self {
+        self.takes = Some(long);
+        self
+    }
+
+    /// The same, but somebody must agree before it is done.
+    pub fn requires_approval(mut self) -> Self {
+        self.requires_approval = true;
+        self
+    }
+
+    /// The same for a price.
+    pub fn price(mut self, price: Credits) -> Self {
+        self.price = Some(price);
+        self
+    }
+
+    fn build(self) -> Result<Capability, CallError> {
+        let schema = |which: &str, text: Option<String>| {
+            let compiled = text.map(|text| Schema::compile(&text)).transpose();
+            let wrong = |bad| format!("the {which} schema of {} is of no use: {bad}", self.id);
+            compiled.map_err(|bad| CallError::invalid(wrong(bad), None))
+        };
+        let (input, output) = (schema("input", self.input)?, schema("output", self.output)?);
+        Ok(Capability {
+            id: self.id,
+            name: self.name,
+            description: self.description,
+            category: self.category,
+            estimated_duration_ms: self.takes.map(|long| long.0),
+            requires_approval: self.requires_approval,
+            price: self.price,
+            input,
+            output,
+        })
+    }
+}
+
+impl Profile {
+    /// An agent by its name, which is `chimera-` and small letters, digits and hyphens.
+    pub fn new(name: &str) -> Self {
+        Self {
+            agent_id: None,
+            name: name.to_owned(),
+            version: AGENT_VERSION.to_owned(),
+            skills: Vec::new(),
+            limits: Limits::default(),
+            endpoint: None,
+            mode: Mode::Auto,
+        }
+    }
+
+    /// The same under an id it had before. Without, it gets a new one.
+    pub fn id(mut self, id: Uuid) -> Self {
+        self.agent_id = Some(id);
+        self
+    }
+
+    /// The same in a version such as `1.2.0`.
+    pub fn version(mut self, version: &str) -> Self {
+        self.version = version.to_owned();
+        self
+    }
+
+    /// The same with one more skill; there must be one at least.
+    pub fn can(mut self, skill: Skill) -> Self {
+        self.skills.push(skill);
+        self
+    }
+
+    /// The same with at most so many collaborations at a time.
+    pub fn max_concurrent_tasks(mut self, most: u32) -> Self {
+        self.limits.max_concurrent_tasks = Some(most.into());
+        self
+    }
+
+    /// The same with at most so many new collaborations in any minute.
+    pub fn rate_limit_per_minute(mut self, most: u32) -> Self {
+        self.limits.rate_limit_per_minute = Some(most.into());
+        self
+    }
+
+    /// The same, called at a URL while it has no stream open.
+    pub fn endpoint(mut self, url: &str) -> Self {
+        self.endpoint = Some(url.to_owned());
+        self
+    }
+
+    /// The same, but it answers every request itself, within nine seconds.
+    pub fn answers_itself(mut self) -> Self {
+        self.mode = Mode::Ask;
+        self
+    }
+
+    /// The identity, checked as the hub will check it.
+    pub fn build(self) -> Result<Identity, CallError> {
+        let agent_id = match self.agent_id {
+            Some(id) => id,
+            None => fresh::id()?,
+        };
+        let identity = Identity {
+            agent_id,
+            agent_name: self.name,
+            version: self.version,
+            spec_version: Some(rialto_protocols::openclaw::VERSION.to_owned()),
+            capabilities: self.skills.into_iter().map(Skill::build).collect::<Result<_, _>>()?,
+            report: Report { status: Status::Idle, at: clock::now(), details: Details::default() },
+            trust_signals: None,
+            limits: self.limits,
+            published_at: Some(clock::now()),
+            endpoint: self.endpoint,
+            response_mode: self.mode,
+        };
+        answer::check(&identity.write())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skill() -> Skill {
+        Skill::new("echo", Category::TrendAnalysis, "Says it again")
+    }
+
+    #[test]
+    fn a_profile_becomes_an_identity() {
+        let id = Uuid::from_u128(7);
+        let identity = Profile::new("chimera-echo")
+            .id(id)
+            .can(skill().called("Echo").input(r#"{"type":"object"}"#).takes(Millis(50)))
+            .max_concurrent_tasks(3)
+            .answers_itself()
+            .build()
+            .expect("a good profile");
+        assert_eq!(identity.agent_id, id);
+        assert_eq!(identity.response_mode, Mode::Ask);
+        assert_eq!(identity.limits.max_concurrent_tasks, Some(3));
+        let echo = identity.capability("echo").expect("a skill");
+        assert_eq!((echo.name.as_str(), echo.estimated_duration_ms), ("Echo", Some(50)));
+        assert!(echo.input.is_some() && echo.output.is_none());
+    }
+
+    #[test]
+    fn what_the_hub_would_refuse_is_refused_at_home() {
+        for bad in [
+            Profile::new("echo").can(skill()),
+            Profile::new("chimera-echo"),
+            Profile::new("chimera-echo").version("1").can(skill()),
+            Profile::new("chimera-echo").can(skill()).can(skill()),
+            Profile::new("chimera-echo").can(skill().input("[")),
+            Profile::new("chimera-echo").can(skill()).max_concurrent_tasks(0),
+        ] {
+            let shown = format!("{bad:?}");
+            assert!(matches!(bad.build(), Err(CallError::Refused { status: 400, .. })), "{shown}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Asking for work: as often as it makes sense, always under one key.
+
+use std::time::Duration;
+
+use rialto_protocols::openclaw::message::{self, Answer, Message, Output, Request, Response};
+use tokio::time::sleep;
+use uuid::Uuid;
+
+use super::agent::Agent;
+use super::answer;
+use super::order::Order;
+use super::wait::Errand;
+use crate::call::CallError;
+use crate::clock;
+use crate::retry::random;
+
+/// What came of asking.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// What was asked.
+    pub request: Request,
+    /// The answer: accepted, rejected with a reason, or deferred.
+    pub response: Response,
+    /// The result, where an earlier request with the same key has one already.
+    pub result: Option<Message<Output>>,
+    /// Whether the answer is to an earlier request with the same key and other content.
+    pub mismatch: bool,
+    /// How often it was asked.
+    pub tries: u32,
+}
+
+impl Asked {
+    /// The collaboration, if it was accepted.
+    pub fn collaboration_id(&self) -> Option<Uuid> {
+        match self.response.answer {
+            Answer::Accepted { collaboration_id, .. } => Some(collaboration_id),
+            Answer::Rejected(_) | Answer::Deferred { .. } => None,
+        }
+    }
+
+    /// What to wait for with [`Agent::result`].
+    pub fn errand(&self) -> Errand {
+        let request_id = self.request.request_id;
+        Errand { request_id, collaboration_id: self.collaboration_id() }
+    }
+}
+
+impl Agent {
+    /// Makes a request without sending it, so that its ids are known before.
+    pub fn draw_up(&self, order: &Order) -> Result<Request, CallError> {
+        order.draw_up(self.id())
+    }
+
+    /// Asks for work. What can pass is tried again under the same key (see [`super::Patience`]);
+    /// the last answer is what counts.
+    pub async fn request(&self, order: &Order) -> Result<Asked, CallError> {
+        self.ask(self.draw_up(order)?).await
+    }
+
+    /// The same for a request that was made before.
+    pub async fn ask(&self, request: Request) -> Result<Asked, CallError> {
+        let body = request.write();
+        let mut retries = 0;
+        loop {
+            let result = self.ask_once(&request, body.clone()).await;
+            let said = result.as_ref().map(|asked| &asked.response);
+            let left = request.deadline.map(|deadline| deadline.since(clock::now()));
+            let left = left.map(|left| Duration::from_millis(left.0.unsigned_abs()));
+            let Some(wait) = self.patience().wait(retries, said, left, random()) else {
+                return result.map(|asked| Asked { tries: retries + 1, ..asked });
+            };
+            sleep(wait).await;
+            retries += 1;
+        }
+    }
+
+    async fn ask_once(&self, request: &Request, body: String) -> Result<Asked, CallError> {
+        let answer = self.server().post(self.server().at(&["collaborations"]), body).await?;
+        let response: Response = answer.message()?;
+        message::belongs(request, response.request_id, response.correlation_id)
+            .map_err(|bad| CallError::Unreadable(bad.message.into_owned()))?;
+        let result = response.result.as_deref().map(answer::whole).transpose()?;
+        let (request, mismatch) = (request.clone(), answer.mismatch);
+        Ok(Asked { request, response, result, mismatch, tries: 1 })
+    }
+}

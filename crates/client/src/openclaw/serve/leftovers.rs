@@ -1,0 +1,45 @@
+//! What the hub takes to be this agent's work, whether it was heard of or not.
+
+use rialto_protocols::openclaw::state::{Role, State};
+
+use super::persist::persist;
+use crate::call::CallError;
+use crate::openclaw::agent::Agent;
+use crate::openclaw::collaboration::{Collaboration, Listing};
+use crate::openclaw::event::Incoming;
+
+/// How many pages are read of each sort.
+const PAGES_MAX: usize = 100;
+/// How many stand on a page.
+const PAGE: u32 = 100;
+
+/// Everything that runs or waits for an answer. Trouble that can pass is waited out.
+pub(super) async fn find(agent: &Agent) -> Result<Vec<Incoming>, CallError> {
+    let mut found = Vec::new();
+    for state in [State::Running, State::AwaitingResponse] {
+        let listing =
+            Listing { role: Some(Role::Responder), state: Some(state), limit: Some(PAGE) };
+        let mut cursor = None;
+        for _ in 0..PAGES_MAX {
+            let page = persist(|| agent.collaborations(&listing, cursor.as_deref())).await?;
+            // What is at work comes first: after an empty page there is only the past.
+            cursor = page.next_cursor.filter(|_| !page.collaborations.is_empty());
+            found.extend(page.collaborations.into_iter().filter_map(incoming));
+            if cursor.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The same as its event would have said it.
+fn incoming(one: Collaboration) -> Option<Incoming> {
+    let Collaboration { collaboration_id, state, request, .. } = one;
+    let accepted = match state {
+        State::Running => collaboration_id.is_some().then_some(true)?,
+        State::AwaitingResponse => false,
+        _ => return None,
+    };
+    Some(Incoming { request, collaboration_id, accepted, awaiting_approval: false })
+}

@@ -1,0 +1,141 @@
+//! A hub by its address: where its paths are, and what anybody may ask of it.
+
+use reqwest::Method;
+use reqwest::header::CONTENT_TYPE;
+use rialto_protocols::kit::ijson;
+use rialto_protocols::kit::object::Object;
+use rialto_protocols::openclaw::answers::{Done, Health, Unregistered};
+use rialto_protocols::openclaw::common::Common;
+use rialto_protocols::openclaw::message::Identity;
+use url::Url;
+use uuid::Uuid;
+
+use super::answer::{self, Answer};
+use super::fresh;
+use super::published::Published;
+use crate::call::CallError;
+use crate::clock;
+use crate::key::Key;
+use crate::line::{Line, http_url};
+
+/// Where the protocol lives below a hub's address.
+const MOUNT: &str = "openclaw";
+
+/// A hub, called with or without a key.
+#[derive(Clone, Debug)]
+pub struct Server {
+    line: Line,
+    base: Url,
+}
+
+impl Server {
+    /// The hub at a URL, which may leave out the `/openclaw` at its end. Nothing is sent yet.
+    pub fn new(url: &str) -> Result<Self, CallError> {
+        let base = mounted(http_url(url)?);
+        Ok(Self { line: Line::new(&base)?, base })
+    }
+
+    /// The same hub with a key: an agent's own, or an operator's.
+    pub fn with_key(&self, key: Key) -> Self {
+        Self { line: self.line.with_key(key), base: self.base.clone() }
+    }
+
+    /// Whether the hub is there, and who it is.
+    pub async fn health(&self) -> Result<Health, CallError> {
+        self.get(self.at(&["health"])).await?.value()
+    }
+
+    /// Publishes an identity: a new one without a key, one that is there with its own key. This is
+    /// tried once: the key of a new one is in the first answer only.
+    pub async fn publish(&self, identity: &Identity) -> Result<Published, CallError> {
+        let text = identity.write();
+        answer::check::<Identity>(&text)?;
+        let answer = self.post(self.at(&["identity"]), traced(&text, common()?)?).await?;
+        Published::read(self, identity.agent_id, &answer)
+    }
+
+    /// Takes an agent off the hub: with its own key or an operator's. `false` if it was not there.
+    pub async fn unregister(&self, agent_id: Uuid) -> Result<bool, CallError> {
+        let url = self.at(&["agents", &agent_id.to_string()]);
+        match Answer::ask(self.line.request(Method::DELETE, url)?).await {
+            Ok(answer) => answer.value::<Unregistered>().map(|_| true),
+            Err(CallError::Refused { status: 404, .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Says whether work that needs approval may be done: with the responder's key, or an
+    /// operator's. `id` is the collaboration's; the responder may also say the request's.
+    pub async fn approve(&self, id: Uuid, approved: bool) -> Result<(), CallError> {
+        let url = self.at(&["collaborations", &id.to_string(), "approve"]);
+        let body = common()?.on(Object::new().flag("approved", approved)).finish();
+        self.post(url, body).await?.value().map(|_: Done| ())
+    }
+
+    pub(super) async fn get(&self, url: Url) -> Result<Answer, CallError> {
+        Answer::ask(self.line.request(Method::GET, url)?).await
+    }
+
+    pub(super) async fn post(&self, url: Url, body: String) -> Result<Answer, CallError> {
+        let request = self.line.request(Method::POST, url)?;
+        Answer::ask(request.header(CONTENT_TYPE, "application/json").body(body)).await
+    }
+
+    pub(super) fn line(&self) -> &Line {
+        &self.line
+    }
+
+    /// The URL of a path below the protocol's own.
+    pub(super) fn at(&self, path: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        url
+    }
+}
+
+/// An identity with a correlation id and a time, which no schema asks it for and every message
+/// should have (R4).
+fn traced(identity: &str, common: Common) -> Result<String, CallError> {
+    let unreadable = |bad: ijson::Unreadable| CallError::Unreadable(bad.to_string());
+    let json = ijson::read(identity.as_bytes()).map_err(unreadable)?;
+    Ok(common.on(Object::copy(&json, &["protocol_version"])).finish())
+}
+
+/// What a message of ours that is written now has in common with all others.
+pub(super) fn common() -> Result<Common, CallError> {
+    Ok(Common { correlation_id: fresh::id()?, timestamp: clock::now() })
+}
+
+/// The URL with `/openclaw` at its end, and nothing after it.
+fn mounted(mut url: Url) -> Url {
+    url.set_query(None);
+    url.set_fragment(None);
+    let there = url.path_segments().and_then(|all| all.rev().find(|name| !name.is_empty()));
+    let there = there == Some(MOUNT);
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.pop_if_empty();
+        if !there {
+            segments.push(MOUNT);
+        }
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_protocol_is_found_below_an_address_or_where_it_is_said_to_be() {
+        for (given, wanted) in [
+            ("http://h:1", "http://h:1/openclaw"),
+            ("http://h:1/openclaw/?x#y", "http://h:1/openclaw"),
+            ("http://h:1/a", "http://h:1/a/openclaw"),
+            ("http://h:1/myopenclaw", "http://h:1/myopenclaw/openclaw"),
+        ] {
+            assert_eq!(mounted(Url::parse(given).expect(given)).as_str(), wanted);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! A stream: what the hub has to say, in order, however often the line breaks.
+//!
+//! The line is read by a task of its own, so that whoever waits for the next event may stop waiting
+//! at any time. After a break it connects again by itself and asks for what comes after the last
+//! event it had.
+
+use std::time::Duration;
+
+use reqwest::header::ACCEPT;
+use reqwest::{Method, Response};
+use rialto_protocols::kit::sse::Parser;
+use rialto_protocols::openclaw::BODY_MAX;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use uuid::Uuid;
+
+use super::agent::Agent;
+use super::answer;
+use super::event::{self, Event};
+use crate::call::{CallError, retry_after};
+use crate::line;
+use crate::retry::{Retry, random};
+
+/// The longest event that is read: the longest message, and what the hub adds to it.
+const EVENT_BYTES_MAX: usize = BODY_MAX + (64 << 10);
+/// The longest refusal that is read.
+const REFUSAL_BYTES_MAX: usize = 64 << 10;
+/// Events that are read ahead.
+const AHEAD_MAX: usize = 64;
+/// How long to wait before connecting again, unless the hub has other wishes.
+const WAIT: Duration = Duration::from_secs(1);
+/// The shortest and the longest wait, whatever the hub wishes.
+const WAIT_MIN: Duration = Duration::from_millis(10);
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Whose changes are told besides one's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Watch {
+    /// Nobody's.
+    #[default]
+    Nobody,
+    /// Those of some agents.
+    Agents(Vec<Uuid>),
+    /// Everybody's.
+    Everybody,
+}
+
+/// What ends a stream, or one event of it.
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    /// One event makes no sense; those after it follow.
+    #[error("{0}")]
+    Unreadable(String),
+    /// The hub does not give this stream to this agent any more.
+    #[error("{0}")]
+    Ended(#[from] CallError),
+}
+
+/// An open stream.
+#[derive(Debug)]
+pub struct Stream {
+    events: mpsc::Receiver<Result<Event, Trouble>>,
+    reading: JoinHandle<()>,
+}
+
+impl Agent {
+    /// Opens the stream. Unlike later, a hub that cannot be reached now is an error.
+    pub async fn stream(&self, watch: &Watch) -> Result<Stream, CallError> {
+        let (agent, watch) = (self.clone(), watch.clone());
+        let reader = Reader { agent, watch, resume_from: None, failures: 0, retry_wait: WAIT };
+        let first = reader.connect().await?;
+        let (send, events) = mpsc::channel(AHEAD_MAX);
+        let reading = tokio::spawn(async move { reader.run(first, &send).await });
+        Ok(Stream { events, reading })
+    }
+}
+
+impl Stream {
+    /// The next event, waiting for it as long as it takes; `None` after the end, which is told as
+    /// an error first. Whoever stops waiting misses nothing.
+    pub async fn next(&mut self) -> Option<Result<Event, Trouble>> {
+        self.events.recv().await
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.reading.abort();
+    }
+}
+
+/// Why reading stopped: nobody listens any more.
+struct Unheard;
+
+struct Reader {
+    agent: Agent,
+    watch: Watch,
+    /// What to tell the hub when connecting again.
+    resume_from: Option<String>,
+    failures: u32,
+    retry_wait: Duration,
+}
+
+type Listeners = mpsc::Sender<Result<Event, Trouble>>;
+
+impl Reader {
+    async fn run(mut self, first: Response, to: &Listeners) {
+        let mut open = first;
+        loop {
+            if self.read(open, to).await.is_err() {
+                return;
+            }
+            open = loop {
+                sleep(self.wait()).await;
+                match self.connect().await {
+                    Ok(answer) => break answer,
+                    Err(error) if is_final(&error) => {
+                        let _ = to.send(Err(error.into())).await;
+                        return;
+                    }
+                    Err(_) => self.failures = self.failures.saturating_add(1),
+                }
+            };
+        }
+    }
+
+    /// Reads until the line breaks. What is left of an unfinished event comes again.
+    async fn read(&mut self, mut open: Response, to: &Listeners) -> Result<(), Unheard> {
+        let mut parser = Parser::new(EVENT_BYTES_MAX);
+        while let Ok(Some(bytes)) = open.chunk().await {
+            let mut events = Vec::new();
+            let pushed = parser.push(&bytes, &mut events);
+            if let Some(ms) = parser.retry_ms() {
+                self.retry_wait = Duration::from_millis(ms).clamp(WAIT_MIN, WAIT_MAX);
+            }
+            for event in events {
+                self.failures = 0;
+                if let Some(read) = event::read(&event.event, &event.data) {
+                    to.send(read.map_err(Trouble::Unreadable)).await.map_err(|_| Unheard)?;
+                }
+                if event.id.is_some() {
+                    self.resume_from = event.id;
+                }
+            }
+            if let Err(error) = pushed {
+                // The same event would come again and again.
+                let ended = CallError::Unreadable(error.to_string());
+                let _ = to.send(Err(ended.into())).await;
+                return Err(Unheard);
+            }
+        }
+        Ok(())
+    }
+
+    async fn connect(&self) -> Result<Response, CallError> {
+        let server = self.agent.server();
+        let mut url = server.at(&["stream"]);
+        if let Some(watch) = self.watch.query() {
+            url.query_pairs_mut().append_pair("watch", &watch);
+        }
+        let mut request = server.line().stream(Method::GET, url)?;
+        request = request.header(ACCEPT, "text/event-stream");
+        if let Some(id) = &self.resume_from {
+            request = request.header("last-event-id", id);
+        }
+        let mut answer = line::send(request).await?;
+        if answer.status().is_success() {
+            return Ok(answer);
+        }
+        let (status, after) = (answer.status(), retry_after(answer.headers()));
+        let body = line::body(&mut answer, REFUSAL_BYTES_MAX).await?;
+        Err(answer::refusal(status, after, &body))
+    }
+
+    /// How long to wait before the next connection: what the hub wishes, and longer with every
+    /// failure in a row.
+    fn wait(&self) -> Duration {
+        let retry = Retry { tries_max: u32::MAX, first: self.retry_wait * 2, longest: WAIT_MAX };
+        retry.backoff(self.failures.saturating_add(1), random())
+    }
+}
+
+impl Watch {
+    fn query(&self) -> Option<String> {
+        match self {
+            Self::Nobody => None,
+            Self::Agents(ids) => {
+                let ids: Vec<_> = ids.iter().map(Uuid::to_string).collect();
+                Some(ids.join(","))
+            }
+            Self::Everybody => Some("all".to_owned()),
+        }
+    }
+}
+
+/// Whether a hub that answered so will never give this stream to this agent.
+fn is_final(error: &CallError) -> bool {
+    match error {
+        CallError::Refused { status, retryable, .. } => {
+            !retryable && (300..500).contains(status) && !matches!(status, 408 | 429)
+        }
+        CallError::Unreadable(_) => true,
+        CallError::Unreachable { .. } | CallError::TimedOut { .. } => false,
+    }
+}

@@ -1,0 +1,183 @@
+//! A hub for tests: it believes everything, and says what its test tells it to.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rialto_protocols::kit::sse;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::key::Key;
+use crate::openclaw::{Agent, Duty, Patience, Record, Retry, Rhythm, Server};
+use crate::testing::{Heard, Stage, answer, stream};
+
+pub(super) const ME: Uuid = Uuid::from_u128(1);
+pub(super) const YOU: Uuid = Uuid::from_u128(2);
+
+/// What happens when something is asked: an answer of the test's own, or the usual one.
+type React = dyn Fn(&Hub, &Ask) -> Option<Vec<u8>> + Send + Sync;
+
+/// One call, its body read.
+#[derive(Clone, Debug)]
+pub(super) struct Ask {
+    pub(super) method: String,
+    /// Below the protocol's own path, with its query.
+    pub(super) path: String,
+    pub(super) body: Value,
+    /// Which one of those to the same path this is, from 0.
+    pub(super) number: usize,
+    pub(super) key: Option<String>,
+}
+
+/// What the hub holds.
+#[derive(Default)]
+pub(super) struct Hub {
+    /// Events of the one stream there is; an event's place is its number, from 1.
+    events: Mutex<Vec<(String, String)>>,
+    asks: Mutex<Vec<Ask>>,
+    /// What a list of this agent's work shows.
+    pub(super) running: Mutex<Vec<Value>>,
+}
+
+impl Hub {
+    /// Puts an event on the stream.
+    pub(super) fn put(&self, name: &str, body: &Value) {
+        self.events.lock().expect("sound").push((name.to_owned(), body.to_string()));
+    }
+
+    /// Everything that was posted to a path that ends so.
+    pub(super) fn posted(&self, end: &str) -> Vec<Value> {
+        let asks = self.asks.lock().expect("sound");
+        let fits = |ask: &&Ask| ask.method == "POST" && ask.path.ends_with(end);
+        asks.iter().filter(fits).map(|ask| ask.body.clone()).collect()
+    }
+
+    pub(super) fn asks(&self) -> Vec<Ask> {
+        self.asks.lock().expect("sound").clone()
+    }
+
+    fn hear(&self, heard: &Heard, number: usize, react: &React) -> Vec<u8> {
+        let path = heard.target.strip_prefix("/openclaw").expect("the protocol's path");
+        let ask = Ask {
+            method: heard.method.clone(),
+            path: path.to_owned(),
+            body: serde_json::from_str(&heard.body).unwrap_or_default(),
+            number,
+            key: heard.header("authorization").map(str::to_owned),
+        };
+        self.asks.lock().expect("sound").push(ask.clone());
+        if let Some(own) = react(self, &ask) {
+            return own;
+        }
+        if path.starts_with("/stream") {
+            let after = heard.header("last-event-id").map_or(0, |id| id.parse().expect("digits"));
+            return stream(&self.events_after(after));
+        }
+        usual(self, &ask)
+    }
+
+    fn events_after(&self, after: usize) -> String {
+        let mut out = b"retry: 10\n".to_vec();
+        sse::write(&mut out, None, "connected", "{}");
+        let events = self.events.lock().expect("sound");
+        for (n, (name, body)) in events.iter().enumerate().skip(after) {
+            sse::write(&mut out, Some(&(n + 1).to_string()), name, body);
+        }
+        String::from_utf8(out).expect("text")
+    }
+}
+
+fn usual(hub: &Hub, ask: &Ask) -> Vec<u8> {
+    let last = ask.path.split('?').next().and_then(|path| path.rsplit('/').next());
+    let body = match (ask.method.as_str(), last) {
+        ("POST", Some("status")) => {
+            json!({"status": "accepted", "agent_id": ME, "applied": true, "late": false,
+                "warnings": []})
+        }
+        ("POST", Some("reputation")) => {
+            json!({"status": "recorded_as_claim", "agent_id": ME, "claimed_score": 1.0,
+                "hub_score": null, "differs": false})
+        }
+        ("POST", Some("result")) => {
+            json!({"status": "published", "collaboration_id": ME, "output_valid": true})
+        }
+        ("POST", Some("response")) => json!({"status": "delivered"}),
+        ("POST", Some("approve")) => json!({"status": "approved"}),
+        ("GET", Some("collaborations")) => {
+            let running = ask.path.contains("state=running");
+            let listed = if running { hub.running.lock().expect("sound").clone() } else { vec![] };
+            json!({"collaborations": listed, "next_cursor": null})
+        }
+        _ => return refuse(404, "NOT_FOUND", false),
+    };
+    good(&body)
+}
+
+/// A good answer with the three common members.
+pub(super) fn good(body: &Value) -> Vec<u8> {
+    answer(200, "", &with_common(body).to_string())
+}
+
+pub(super) fn with_common(body: &Value) -> Value {
+    let mut body = body.clone();
+    let common = json!({"protocol_version": "1.0.0", "correlation_id": Uuid::from_u128(9),
+        "timestamp": "2026-02-06T16:00:00Z"});
+    for (name, value) in common.as_object().expect("an object") {
+        body.as_object_mut().expect("an object").entry(name).or_insert(value.clone());
+    }
+    body
+}
+
+pub(super) fn refuse(status: u16, code: &str, retryable: bool) -> Vec<u8> {
+    let error_type = if retryable { "transient" } else { "permanent" };
+    let error =
+        json!({"code": code, "message": "no", "error_type": error_type, "retryable": retryable});
+    answer(status, "", &with_common(&json!({"error": error})).to_string())
+}
+
+/// A request of somebody for this agent.
+pub(super) fn request(n: u128, capability: &str) -> Value {
+    json!({"request_id": Uuid::from_u128(n), "requester_agent_id": YOU,
+        "capability_id": capability, "input_data": {"n": 1.50}, "protocol_version": "1.0.0",
+        "correlation_id": Uuid::from_u128(n + 1_000), "timestamp": "2026-02-06T16:00:00Z"})
+}
+
+/// The same as the stream tells it, already accepted.
+pub(super) fn accepted(n: u128, capability: &str) -> Value {
+    let mut event = request(n, capability);
+    event["collaboration_id"] = json!(Uuid::from_u128(n + 2_000));
+    event["accepted"] = json!(true);
+    event
+}
+
+/// A running hub, and an agent at it that does not wait for long.
+pub(super) async fn hub(
+    react: impl Fn(&Hub, &Ask) -> Option<Vec<u8>> + Send + Sync + 'static,
+) -> (Arc<Hub>, Stage, Agent) {
+    let hub = Arc::new(Hub::default());
+    let inner = Arc::clone(&hub);
+    let stage = Stage::new(move |heard, number| inner.hear(heard, number, &react)).await;
+    let server = Server::new(&stage.url).expect("a URL");
+    let agent = Agent::new(&server, ME, Key::new("rk_me"));
+    let quick = Patience { first: Duration::from_millis(1), ..Patience::default() };
+    (hub, stage, agent.with_patience(quick))
+}
+
+/// The agent on duty, in a hurry.
+pub(super) fn on_duty(agent: &Agent) -> Duty {
+    let first = Duration::from_millis(1);
+    let retry = Retry { tries_max: u32::MAX, first, longest: Duration::from_millis(10) };
+    let gather = Duration::from_millis(1);
+    agent.on_duty(Rhythm { gather, retry, ..Rhythm::default() }, Record::default())
+}
+
+/// Waits until something is so.
+pub(super) async fn eventually(what: &str, so: impl Fn() -> bool) {
+    for _ in 0..1_000 {
+        if so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("never: {what}");
+}

@@ -1,0 +1,6 @@
+mod agent;
+mod duty;
+mod hub;
+mod pushes;
+mod request;
+mod serve;

@@ -1,0 +1,176 @@
+//! Waiting for what comes of a request: told by the stream, and looked up where that is silent.
+
+use std::time::Duration;
+
+use rialto_protocols::openclaw::message::{Answer, Message, Output, Rejection};
+use rialto_protocols::openclaw::state::{Role, State};
+use tokio::time::{Instant, sleep_until};
+use uuid::Uuid;
+
+use super::agent::Agent;
+use super::collaboration::{Collaboration, Listing};
+use super::event::Event;
+use super::patience::passing;
+use super::stream::{Stream, Trouble, Watch};
+use crate::call::CallError;
+
+/// How often to look while a stream is open, and while none is.
+const LOOK_EVERY: Duration = Duration::from_secs(15);
+const LOOK_EVERY_BLIND: Duration = Duration::from_secs(2);
+/// How many pages are looked through for a request that has another name by now.
+const PAGES_MAX: usize = 10;
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errand {
+    /// The request.
+    pub request_id: Uuid,
+    /// The collaboration, if it was accepted.
+    pub collaboration_id: Option<Uuid>,
+}
+
+/// How waiting ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum End {
+    /// There is a result: completed, failed or cancelled. Its text has the output even where that
+    /// breaks its schema and counts as failed (R60).
+    Result(Box<Message<Output>>),
+    /// It was never begun.
+    Rejected(Rejection),
+    /// It was called off before it was begun.
+    Withdrawn,
+    /// Not in time; it stands so.
+    NotYet(State),
+}
+
+impl Agent {
+    /// Waits for the end of a request of this agent. Trouble that can pass is waited out, too.
+    ///
+    /// Every call has a stream of its own: who waits for hundreds at once reads one [`Stream`].
+    pub async fn result(&self, errand: Errand, within: Duration) -> Result<End, CallError> {
+        let until = Instant::now() + within;
+        // Before the first look, so that nothing happens between the two.
+        let mut stream = self.stream(&Watch::Nobody).await.ok();
+        let (mut errand, mut stands) = (errand, State::AwaitingResponse);
+        loop {
+            match self.look(errand).await {
+                Ok(seen) => {
+                    if let Some(end) = End::of(&seen)? {
+                        return Ok(end);
+                    }
+                    stands = seen.state;
+                    errand.collaboration_id = errand.collaboration_id.or(seen.collaboration_id);
+                }
+                Err(error) if passing(&error).is_none() => return Err(error),
+                Err(_) => {}
+            }
+            if Instant::now() >= until {
+                return Ok(End::NotYet(stands));
+            }
+            let pause = if stream.is_some() { LOOK_EVERY } else { LOOK_EVERY_BLIND };
+            let next = until.min(Instant::now() + pause);
+            tokio::select! {
+                () = sleep_until(next) => {}
+                news = news(&mut stream, errand) => match news {
+                    News::Result(output) => return Ok(End::Result(output)),
+                    News::Changed => {}
+                    News::Silence => stream = None,
+                },
+            }
+        }
+    }
+
+    /// How it stands, under whichever name it has.
+    async fn look(&self, errand: Errand) -> Result<Collaboration, CallError> {
+        let id = errand.collaboration_id.unwrap_or(errand.request_id);
+        match self.collaboration(id).await {
+            Err(error @ CallError::Refused { status: 404, .. })
+                if errand.collaboration_id.is_none() =>
+            {
+                // A request may be known by its collaboration alone once it has one.
+                self.find(errand.request_id).await?.ok_or(error)
+            }
+            seen => seen,
+        }
+    }
+
+    async fn find(&self, request_id: Uuid) -> Result<Option<Collaboration>, CallError> {
+        let own = Listing { role: Some(Role::Requester), ..Listing::default() };
+        let mut cursor = None;
+        for _ in 0..PAGES_MAX {
+            let page = self.collaborations(&own, cursor.as_deref()).await?;
+            let mut all = page.collaborations.into_iter();
+            if let Some(found) = all.find(|one| one.request.request_id == request_id) {
+                return Ok(Some(found));
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl End {
+    /// The end of what was looked at, if it has ended.
+    fn of(seen: &Collaboration) -> Result<Option<Self>, CallError> {
+        if let Some(result) = &seen.result {
+            return Ok(Some(Self::Result(Box::new(result.clone()))));
+        }
+        match (seen.state, seen.response.as_ref().map(|response| &response.answer)) {
+            (State::Rejected, Some(Answer::Rejected(why))) => Ok(Some(Self::Rejected(why.clone()))),
+            (State::Cancelled, _) => Ok(Some(Self::Withdrawn)),
+            (state, _) if state.is_over() => {
+                Err(CallError::Unreadable(format!("it is {state} and does not say how")))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// What the stream says about one request.
+enum News {
+    /// It came to its end.
+    Result(Box<Message<Output>>),
+    /// It may stand otherwise.
+    Changed,
+    /// Nothing any more.
+    Silence,
+}
+
+/// Waits for news of one request; for ever if there is no stream.
+async fn news(stream: &mut Option<Stream>, errand: Errand) -> News {
+    let Some(stream) = stream else { return std::future::pending().await };
+    loop {
+        let event = match stream.next().await {
+            Some(Ok(event)) => event,
+            // One event that makes no sense may have been the one.
+            Some(Err(Trouble::Unreadable(_))) => return News::Changed,
+            Some(Err(Trouble::Ended(_))) | None => return News::Silence,
+        };
+        match event {
+            Event::Result(end)
+                if errand.is(Some(end.said.request_id), Some(end.said.collaboration_id)) =>
+            {
+                return News::Result(end);
+            }
+            Event::Cancelled(off) if errand.is(off.request_id, off.collaboration_id) => {
+                return News::Changed;
+            }
+            Event::Response(response) if errand.is(Some(response.request_id), None) => {
+                return News::Changed;
+            }
+            // Something may have happened while the line was broken.
+            Event::Connected => return News::Changed,
+            _ => {}
+        }
+    }
+}
+
+impl Errand {
+    fn is(&self, request_id: Option<Uuid>, collaboration_id: Option<Uuid>) -> bool {
+        let same = |ours: Option<Uuid>, theirs| ours.is_some() && ours == theirs;
+        same(Some(self.request_id), request_id) || same(self.collaboration_id, collaboration_id)
+    }
+}
