@@ -4,6 +4,7 @@
 //! [`fields::Malformed`] that names the field, and amounts, scores and times become exact text. What
 //! the values mean, and which status a `Malformed` gets, is said in the protocol folders.
 
+pub mod ans104;
 pub mod base64url;
 pub mod ed25519;
 pub mod fields;

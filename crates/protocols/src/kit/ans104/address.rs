@@ -1,0 +1,51 @@
+//! What items and their signers are called.
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+use sha3::Keccak256;
+
+use super::kind::Kind;
+use crate::kit::base64url;
+
+/// The id of an item or a process: 32 bytes, written in 43 characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Id(pub [u8; 32]);
+
+impl Id {
+    /// The id of the item with this signature.
+    pub fn of(signature: &[u8]) -> Self {
+        Self(Sha256::digest(signature).into())
+    }
+
+    /// Reads an id.
+    pub fn read(text: &str) -> Option<Self> {
+        base64url::decode(text).ok()?.try_into().ok().map(Self)
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&base64url::encode(&self.0))
+    }
+}
+
+/// The address of a key.
+pub(super) fn of(kind: Kind, owner: &[u8]) -> String {
+    match kind {
+        Kind::Ethereum => ethereum(owner.get(1..).unwrap_or_default()),
+        Kind::Arweave | Kind::Ed25519 | Kind::Solana => base64url::encode(&Sha256::digest(owner)),
+    }
+}
+
+/// The last twenty bytes of the key's hash in hexadecimal digits, whose case is a checksum (EIP-55).
+fn ethereum(point: &[u8]) -> String {
+    let hash = Keccak256::digest(point);
+    let digits: String = hash[12..].iter().map(|byte| format!("{byte:02x}")).collect();
+    let check = Keccak256::digest(digits.as_bytes());
+    let cased = digits.chars().enumerate().map(|(at, digit)| {
+        let nibble = check[at / 2] >> (4 * (1 - at % 2)) & 0x0f;
+        if nibble >= 8 { digit.to_ascii_uppercase() } else { digit }
+    });
+    format!("0x{}", cased.collect::<String>())
+}

@@ -1,0 +1,35 @@
+//! What can be wrong with an item.
+
+/// Bytes that are no item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadItem {
+    #[error("a data item has at least 80 bytes")]
+    TooShort,
+    #[error("a data item has at most 1048576 bytes")]
+    TooLong,
+    #[error("the data item is cut short")]
+    CutShort,
+    #[error("signature type {0} is not supported: 1, 2, 3 and 4 are")]
+    UnknownKind(u16),
+    #[error("the byte before the {0} must be 0 or 1")]
+    Presence(&'static str),
+    #[error("the tags have more than 4096 bytes")]
+    TagsTooLong,
+    #[error("the tags are no Avro list of names and values")]
+    BadTags,
+    #[error("the tags are not as many as the item says")]
+    TagCount,
+    #[error("a tag is not UTF-8")]
+    TagText,
+}
+
+/// An item nobody has signed as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unproven {
+    #[error("the owner is no key that may sign items")]
+    BadKey,
+    #[error("the signature does not verify")]
+    BadSignature,
+    #[error("the signature verifies, but is not in the one form it may have")]
+    Malleable,
+}

@@ -1,0 +1,109 @@
+//! ANS-104 data items: signed messages of name/value tags and data, as AO's clients make them.
+//!
+//! Reading is bounded by the item's own length and never copies its data; nothing is hashed or checked
+//! before all lengths are known to fit. Whoever holds an [`Item`] has not proven anything yet:
+//! [`Item::verify`] does.
+
+mod address;
+mod bad;
+mod bytes;
+mod compose;
+mod deep_hash;
+mod kind;
+mod proof;
+mod tags;
+
+#[cfg(test)]
+mod tests;
+
+pub use address::Id;
+pub use bad::{BadItem, Unproven};
+pub use compose::Draft;
+pub use kind::Kind;
+pub use tags::Tag;
+
+use bytes::Bytes;
+
+/// The shortest and the longest item (R73).
+pub const ITEM_MIN: usize = 80;
+pub const ITEM_MAX: usize = 1_048_576;
+/// Bytes of all tags of an item together.
+pub const TAG_BYTES_MAX: usize = 4_096;
+
+/// A data item as it was signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item<'a> {
+    /// How it is signed.
+    pub kind: Kind,
+    /// The signature.
+    pub signature: &'a [u8],
+    /// The signer's public key.
+    pub owner: &'a [u8],
+    /// Whom it is for: the bytes of a process id.
+    pub target: Option<&'a [u8]>,
+    /// Whatever the signer put there to make the item unlike others.
+    pub anchor: Option<&'a [u8]>,
+    /// Its tags, in order.
+    pub tags: Vec<Tag<'a>>,
+    /// The bytes the tags were read from; they are what is signed.
+    pub raw_tags: &'a [u8],
+    /// The rest.
+    pub data: &'a [u8],
+}
+
+impl<'a> Item<'a> {
+    /// Reads an item. Nothing of it is proven.
+    pub fn read(bytes: &'a [u8]) -> Result<Self, BadItem> {
+        if bytes.len() < ITEM_MIN {
+            return Err(BadItem::TooShort);
+        }
+        if bytes.len() > ITEM_MAX {
+            return Err(BadItem::TooLong);
+        }
+        let mut rest = Bytes::new(bytes);
+        let kind = Kind::of(rest.u16()?)?;
+        let signature = rest.take(kind.signature_len())?;
+        let owner = rest.take(kind.owner_len())?;
+        let target = rest.maybe(32, "target")?;
+        let anchor = rest.maybe(32, "anchor")?;
+        let (count, length) = (rest.u64()?, rest.u64()?);
+        let length = usize::try_from(length).ok().filter(|length| *length <= TAG_BYTES_MAX);
+        let raw_tags = rest.take(length.ok_or(BadItem::TagsTooLong)?)?;
+        let tags = tags::read(raw_tags, count)?;
+        Ok(Self { kind, signature, owner, target, anchor, tags, raw_tags, data: rest.rest() })
+    }
+
+    /// What the item is called by everybody.
+    pub fn id(&self) -> Id {
+        Id::of(self.signature)
+    }
+
+    /// What its signer is called.
+    pub fn address(&self) -> String {
+        address::of(self.kind, self.owner)
+    }
+
+    /// The first tag of that name.
+    pub fn tag(&self, name: &str) -> Option<&'a str> {
+        self.tags.iter().find(|tag| tag.name == name).map(|tag| tag.value)
+    }
+
+    /// The 48 bytes that are signed.
+    pub fn deep_hash(&self) -> [u8; 48] {
+        deep_hash::of(&[
+            b"dataitem",
+            b"1",
+            self.kind.number().to_string().as_bytes(),
+            self.owner,
+            self.target.unwrap_or_default(),
+            self.anchor.unwrap_or_default(),
+            self.raw_tags,
+            self.data,
+        ])
+    }
+
+    /// Whether its owner has signed it. Costs as much as a signature does: not for the request loop.
+    pub fn verify(&self) -> Result<(), Unproven> {
+        proof::verify(self)
+    }
+}
