@@ -137,3 +137,35 @@ impl Refusal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waiting_may_cure_may_pass_and_nothing_else() {
+        use Refusal::*;
+        let curable = [Offline, AtCapacity, TooFast, InboxFull, TooManyOpen];
+        assert!(curable.iter().all(|one| one.may_pass() && one.retry() != Retry::Never));
+        assert!(JobNotPaid { pending: true }.may_pass());
+        // A purse may fill up, but nobody can say when.
+        assert_eq!((TooFewCredits.may_pass(), TooFewCredits.retry()), (true, Retry::Never));
+        let price = Credits::ZERO;
+        let final_words = [
+            IdTaken,
+            NotYours,
+            NoSuchAgent,
+            NoSuchSkill,
+            BudgetTooLow { price },
+            GuestCannotPay,
+            OutOfOrder,
+            DeadlineTooSoon,
+            SameIdOtherContent,
+            WrongState { is: State::Open },
+            JobNotPaid { pending: false },
+        ];
+        for refusal in final_words {
+            assert!(!refusal.may_pass(), "{refusal:?}");
+        }
+    }
+}

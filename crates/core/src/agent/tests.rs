@@ -1,5 +1,7 @@
 //! Registering, keys and presence, shown by what they do.
 
+mod saying;
+
 use super::key::{Holder, KeyHash};
 use super::{Agent, Liveness};
 use crate::answer::Answer;

@@ -25,6 +25,8 @@ pub enum When {
     Back(Timestamp),
     /// Once somebody has agreed.
     Approved,
+    /// Not at all: it is there to be told what is wrong with the job.
+    Never,
 }
 
 /// How soon a worker has to be able to begin.
@@ -45,6 +47,9 @@ pub fn when(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<When, Refusa
     let named_a_price = job.offers.iter().any(|offer| offer.by == agent);
     if !named_a_price && let Some(back) = is_there(draft, named)? {
         return Ok(When::Back(back));
+    }
+    if job.flaw.is_some() {
+        return Ok(When::Never);
     }
     has_room(draft, named)?;
     let skill = named.skill(&job.skill);
@@ -99,7 +104,7 @@ pub fn is_able(draft: &Draft<'_>, job: &Job, agent: AgentId, ready: Ready) -> bo
     match when(draft, job, agent) {
         Ok(When::Now) => true,
         Ok(When::Approved) => ready == Ready::Soon,
-        Ok(When::Back(_)) | Err(_) => false,
+        Ok(When::Back(_) | When::Never) | Err(_) => false,
     }
 }
 
@@ -109,6 +114,8 @@ pub fn put_off(draft: &mut Draft<'_>, job: &mut Job, worker: AgentId, when: When
         When::Now => return,
         When::Back(until) => (until, false),
         When::Approved => (draft.now.plus(draft.world.rules.approval_window), true),
+        // Nobody has it; what is wrong with it is told as soon as it is looked at again.
+        When::Never => (draft.now, false),
     };
     let agreed = job.waits_for.is_some_and(|waits| waits.agreed && waits.worker == worker);
     job.state = State::Deferred { until };

@@ -160,7 +160,8 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     let lease = if answers_itself { draft.world.rules.answer_window } else { job.lease };
     // Who does not answer for itself has taken it on by being chosen.
     job.accepted_at = (!answers_itself).then_some(draft.now);
-    // What the worker before this one promised binds nobody else.
+    // What the worker before this one promised, or called it, binds nobody else.
+    job.called = job.called.filter(|_| job.worker() == Some(chosen.agent));
     job.promised = job.wanted.or(takes.map(|takes| draft.now.plus(takes)));
     job.waits_for = None;
     job.epoch += 1;

@@ -165,12 +165,12 @@ pub fn reconsider(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
 /// Looks at a worker once more, as if the job had just been asked of it.
 pub fn again(draft: &mut Draft<'_>, mut job: Job, worker: AgentId) -> Result<Answer, Refusal> {
     let agreed = job.waits_for.is_some_and(|waits| waits.agreed);
-    if let Some(flaw) = job.flaw.take() {
-        job.unassign();
-        let text = "the input does not fit".to_owned();
-        return end::fail_in_words(draft, job, Cause::Unusable, text, Some(flaw));
-    }
     match fits(draft, &mut job, worker) {
+        Ok((_, fit::When::Never)) => {
+            job.unassign();
+            let (text, flaw) = ("the input does not fit".to_owned(), job.flaw.take());
+            end::fail_in_words(draft, job, Cause::Unusable, text, flaw)
+        }
         Ok((price, fit::When::Now)) => {
             open::assign(draft, &mut job, Candidate { agent: worker, price });
             if job.accepted_at.is_some() {
@@ -210,7 +210,7 @@ fn fits(
         true => Some(fit::when(draft, job, worker)?),
         false => None,
     };
-    if price > job.purse() {
+    if price > job.purse() && when != Some(fit::When::Never) {
         return Err(Refusal::BudgetTooLow { price });
     }
     let when = when.map_or_else(|| fit::when(draft, job, worker), Ok)?;
@@ -221,7 +221,7 @@ fn fits(
 /// Sets the budget aside once somebody takes the job on, or would if somebody agreed. What waits for
 /// a worker that is away may wait without money.
 fn hold(draft: &mut Draft<'_>, job: &mut Job, when: fit::When) -> Result<(), Refusal> {
-    let away = matches!(when, fit::When::Back(_)) && job.policy.presence_first;
+    let away = matches!(when, fit::When::Back(_) | fit::When::Never) && job.policy.presence_first;
     if !away && job.held.is_zero() && !matches!(job.selection, Selection::Asked { .. }) {
         open::set_aside(draft, job)?;
     }

@@ -117,7 +117,7 @@ fn direct(
     // Who is away for a known time is asked again then, about everything.
     if job.policy.presence_first
         && ready == Ready::Soon
-        && let fit::When::Back(_) = fit::when(draft, job, agent)?
+        && let fit::When::Back(_) | fit::When::Never = fit::when(draft, job, agent)?
     {
         return Ok(chosen);
     }

@@ -1,5 +1,7 @@
 //! Scores as they come out of whole jobs.
 
+mod windows;
+
 use crate::command::{Command, OpenJob, ReportWork};
 use crate::id::AgentId;
 use crate::job::{Cause, Requester};

@@ -6,6 +6,7 @@
 mod asking;
 mod finding;
 mod terms;
+mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -52,6 +53,7 @@ pub struct Laws {
     ended: BTreeSet<JobId>,
     asking: asking::Asking,
     terms: terms::Kept,
+    work: work::Work,
 }
 
 /// What one job moved, in millionths.
@@ -70,6 +72,7 @@ impl Laws {
         }
         self.asking.check(changes, world);
         self.terms.check(&self.jobs, changes, world, now);
+        self.work.check(&self.jobs, changes, world);
         for outcome in &changes.outcomes {
             self.outcome(outcome, changes, world);
         }

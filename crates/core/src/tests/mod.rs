@@ -4,6 +4,8 @@
 
 mod steps;
 mod voices;
+mod wishes;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,8 +15,9 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use crate::agent::Desk;
+use crate::event::Event;
 use crate::id::{AgentId, JobId, OwnerId};
-use crate::job::{Job, State};
+use crate::job::{Cause, Job, State};
 use crate::ledger::Kind;
 use crate::notice::{News, Notice};
 use crate::owner::Owner;
@@ -129,16 +132,27 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
     let walks = prop::collection::vec(steps::step(), WALK);
     let (mut ends, mut kinds, mut passed) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let (mut counted, mut uncounted, mut longest) = (0, 0, 0);
-    let (mut waits, mut told) = (BTreeSet::new(), 0);
-    for _ in 0..60 {
+    let (mut waits, mut told, mut said) = (BTreeSet::new(), 0, BTreeSet::new());
+    for _ in 0..120 {
         let steps = walks.new_tree(&mut runner).expect("steps can be made").current();
         let mut scene = steps::opening();
         for step in &steps {
             let _ = step.perform(&mut scene);
             passed.extend(scene.world.live_jobs().map(|job| name(job.state)));
             waits.extend(scene.world.live_jobs().filter_map(|job| waits_for(job)));
+            said.extend(scene.world.live_jobs().filter_map(|job| live_words(job)));
         }
         let rows = &scene.store.rows;
+        said.extend(rows.jobs.values().filter_map(|job| last_words(job)));
+        let desks = rows.desks.values();
+        said.extend(desks.clone().filter(|desk| desk.said.is_some()).map(|_| "a stance"));
+        said.extend(desks.filter(|desk| desk.claim.is_some()).map(|_| "a boast"));
+        let events = rows.lines.iter().flat_map(|line| &line.events);
+        said.extend(events.filter_map(|event| match event {
+            Event::AgentAtWork { .. } => Some("at work"),
+            Event::AgentFree { .. } => Some("free"),
+            _ => None,
+        }));
         ends.extend(
             rows.jobs.values().filter(|job| job.state.is_final()).map(|job| name(job.state)),
         );
@@ -160,6 +174,40 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
     let all = ["an answer", "a return", "a yes"];
     assert_eq!(waits, all.into(), "jobs wait for everything there is to wait for");
     assert!(told >= 5, "only {told} times was the wait worth it");
+    let all = [
+        "a boast",
+        "a broken word",
+        "a flaw",
+        "a name",
+        "a no in words",
+        "a reason",
+        "a stance",
+        "at work",
+        "free",
+        "without money",
+    ];
+    assert_eq!(said, all.into(), "everything there is to say is said");
+}
+
+/// What is remarkable about a job while it lives.
+fn live_words(job: &Job) -> Option<&'static str> {
+    let unpaid = job.waits_for.is_some() && job.held != job.purse();
+    match job.called {
+        Some(_) => Some("a name"),
+        None => unpaid.then_some("without money"),
+    }
+}
+
+/// And in how it ended.
+fn last_words(job: &Job) -> Option<&'static str> {
+    let report = job.report.as_ref()?;
+    match report.cause? {
+        Cause::Unusable if job.epoch == 0 => Some("a flaw"),
+        Cause::Unusable => report.output.as_ref().map(|_| "a broken word"),
+        Cause::Cancelled => (report.text.as_deref() == Some("because")).then_some("a reason"),
+        Cause::Policy => report.words.as_ref().map(|_| "a no in words"),
+        _ => None,
+    }
 }
 
 /// And so are the words said on the way.
@@ -168,7 +216,7 @@ fn random_voices_are_heard_and_refused_in_every_way() {
     let mut runner = TestRunner::deterministic();
     let walks = prop::collection::vec(steps::step(), WALK);
     let (mut done, mut refused) = (BTreeMap::new(), BTreeMap::new());
-    for _ in 0..200 {
+    for _ in 0..300 {
         let steps = walks.new_tree(&mut runner).expect("steps can be made").current();
         let mut scene = steps::opening();
         scene.watched = false;

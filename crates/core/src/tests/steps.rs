@@ -5,16 +5,11 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use crate::agent::key::Holder;
-use crate::agent::presence::Stance;
-use crate::agent::said::Condition;
 use crate::agent::{Liveness, Terms};
 use crate::alias::Digest;
-use crate::command::{
-    Actor, Approver, Canceller, Command, Enrol, JobRef, OpenJob, Pay, PushEnd, ReportWork,
-    Response, Timer, Turn,
-};
+use crate::command::{Actor, Command, Enrol, JobRef, Pay, PushEnd, ReportWork, Timer, Turn};
 use crate::id::AgentId;
-use crate::job::{Cause, Job, Policy, Requester, Selection, State};
+use crate::job::{Cause, Job};
 use crate::memory::{Kept, Receipt};
 use crate::money::Credits;
 use crate::owner::Owner;
@@ -24,24 +19,15 @@ use crate::time::Millis;
 use crate::world::Rules;
 
 use super::voices::{self, Voice, voice};
+use super::wishes::{Wish, wish};
+use super::words::{self, Word, word};
 
 pub const SKILLS: [&str; 2] = ["sum", "dig"];
 const OWNERS: [&str; 4] = ["north", "east", "south", "west"];
 /// Whose money is moved: also nobody's, and the account nobody may touch.
 const PAYERS: [&str; 6] = ["north", "east", "south", "west", "nobody", Owner::ISSUANCE_NAME];
 /// Few enough that they meet all the time.
-const AGENTS: u8 = 8;
-/// Mostly there, and away in every way.
-const STANCES: [Stance; 8] = [
-    Stance::Idle,
-    Stance::Idle,
-    Stance::Busy,
-    Stance::Error,
-    Stance::Broken,
-    Stance::Maintenance,
-    Stance::Maintenance,
-    Stance::Offline,
-];
+pub const AGENTS: u8 = 8;
 pub const PRICES: [&str; 5] = ["0", "0.10", "0.20", "0.20", "1.50"];
 pub const AMOUNTS: [&str; 5] = ["0", "0.10", "0.25", "2.00", "40.00"];
 
@@ -55,7 +41,7 @@ pub enum Step {
     Grant { owner: u8, amount: u8 },
     Burn { owner: u8, amount: u8 },
     Pay { from: u8, to: u8, amount: u8, name: u8, job: Option<u8>, open: bool },
-    Open { by: u8, skill: u8, budget: u8, choice: u8, policy: u8, life: u8, name: Option<u8> },
+    Open(Wish),
     Offer { job: u8, by: u8, price: u8, short: bool },
     Accept { job: u8, by: u8, from: u8 },
     Report { job: u8, stray: Option<u8>, ok: bool, cost: u8, cause: u8 },
@@ -64,7 +50,6 @@ pub enum Step {
     Defer { job: u8, seconds: u16 },
     MarkPending { job: u8 },
     Unreachable { job: u8, stale: bool },
-    Cancel { job: u8, by: u8 },
     Requeue { job: u8 },
     Send { from: u8, to: u8 },
     Ack { who: u8, up_to: u8 },
@@ -72,9 +57,7 @@ pub enum Step {
     Remember { scope: u8, done: bool },
     Keys { who: u8, hash: u8, how: u8 },
     Tick { job: u8 },
-    Respond { job: u8, stray: Option<u8>, how: u8, seconds: u16 },
-    Approve { job: u8, by: u8 },
-    Stand { who: u8, stance: u8, seconds: u16 },
+    Word(Word),
     Say(Voice),
     Wait { seconds: u16 },
     Sleep { seconds: u16 },
@@ -87,11 +70,7 @@ pub fn step() -> impl Strategy<Value = Step> {
     let seldom = || prop::bool::weighted(0.1);
     let pause = || prop_oneof![4 => 0..30_u16, 2 => 30..200_u16, 1 => 200..9_000_u16];
     let market = prop_oneof![
-        10 => (n(), n(), n(), n(), n(), n(), rarely()).prop_map(
-            |(by, skill, budget, choice, policy, life, name)| {
-                Step::Open { by, skill, budget, choice, policy, life, name }
-            }
-        ),
+        10 => wish().prop_map(Step::Open),
         8 => (n(), rarely(), prop::bool::weighted(0.7), n(), n()).prop_map(
             |(job, stray, ok, cost, cause)| Step::Report { job, stray, ok, cost, cause }
         ),
@@ -103,13 +82,8 @@ pub fn step() -> impl Strategy<Value = Step> {
         2 => (n(), pause()).prop_map(|(job, seconds)| Step::Defer { job, seconds }),
         1 => n().prop_map(|job| Step::MarkPending { job }),
         3 => (n(), seldom()).prop_map(|(job, stale)| Step::Unreachable { job, stale }),
-        3 => (n(), n()).prop_map(|(job, by)| Step::Cancel { job, by }),
         1 => n().prop_map(|job| Step::Requeue { job }),
         1 => n().prop_map(|job| Step::Tick { job }),
-        4 => (n(), rarely(), n(), pause()).prop_map(
-            |(job, stray, how, seconds)| Step::Respond { job, stray, how, seconds }
-        ),
-        2 => (n(), n()).prop_map(|(job, by)| Step::Approve { job, by }),
     ];
     let people = prop_oneof![
         6 => (n(), n(), n(), n(), n(), n(), seldom()).prop_map(
@@ -117,8 +91,6 @@ pub fn step() -> impl Strategy<Value = Step> {
                 Step::Enrol { who, actor, liveness, skills, price, terms, stray }
             }
         ),
-        4 => (n(), n(), pause())
-            .prop_map(|(who, stance, seconds)| Step::Stand { who, stance, seconds }),
         2 => n().prop_map(|who| Step::Remove { who }),
         1 => n().prop_map(|who| Step::Beat { who }),
         3 => n().prop_map(|who| Step::Poll { who }),
@@ -142,7 +114,8 @@ pub fn step() -> impl Strategy<Value = Step> {
         1 => pause().prop_map(|seconds| Step::Sleep { seconds }),
     ];
     let said = voice().prop_map(Step::Say);
-    prop_oneof![12 => market, 5 => people, 3 => money, 2 => time, 10 => said]
+    let words = word(pause()).prop_map(Step::Word);
+    prop_oneof![12 => market, 4 => people, 6 => words, 3 => money, 2 => time, 12 => said]
 }
 
 /// Everybody registered, two of the owners with money, and short leases.
@@ -169,7 +142,7 @@ pub fn pick<T: Copy>(from: &[T], at: u8) -> T {
 }
 
 /// A live job mostly, and any job there ever was sometimes.
-fn job_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
+pub fn job_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
     let jobs = &scene.store.rows.jobs;
     let live: Vec<&Arc<Job>> = jobs.values().filter(|job| !job.state.is_final()).collect();
     if at < 230 && !live.is_empty() {
@@ -179,26 +152,10 @@ fn job_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
     (!all.is_empty()).then(|| pick(&all, at).clone())
 }
 
-/// A job somebody has to answer or to agree to, if there is one.
-fn waiting_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
-    let jobs = scene.store.rows.jobs.values();
-    let open = |job: &&Arc<Job>| !job.state.is_final() && job.waits_for.is_some();
-    let open: Vec<&Arc<Job>> = jobs.filter(open).collect();
-    if at < 230 && !open.is_empty() { Some(pick(&open, at).clone()) } else { job_at(scene, at) }
-}
-
-/// A job whose worker has not said yet whether it takes it, if there is one.
-fn unanswered_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
-    let jobs = scene.store.rows.jobs.values();
-    let open = |job: &&Arc<Job>| job.state == State::Assigned && job.accepted_at.is_none();
-    let open: Vec<&Arc<Job>> = jobs.filter(open).collect();
-    if at < 230 && !open.is_empty() { Some(pick(&open, at).clone()) } else { job_at(scene, at) }
-}
-
-/// A job by one of its three names.
-fn name_of(job: &Job, at: u8) -> JobRef {
+/// A job by one of its names: the hub's two, its requester's, and its worker's if there is one.
+pub fn name_of(job: &Job, at: u8) -> JobRef {
     match at % 3 {
-        0 => JobRef::Id(job.id),
+        0 => job.called.map_or(JobRef::Id(job.id), JobRef::Uuid),
         1 => JobRef::Uuid(job.uuid),
         _ => JobRef::Foreign { origin: job.origin, id: job.foreign.clone() },
     }
@@ -249,7 +206,7 @@ impl Step {
                 Command::Burn { name: pick(&PAYERS, owner).to_owned(), amount: amount(at) }
             }
             Step::Pay { .. } => self.pay(scene),
-            Step::Open { .. } => self.open(scene),
+            Step::Open(ref wish) => wish.command(scene),
             Step::Offer { job, by, price: at, short } => {
                 let valid_for = if short { Millis(0) } else { Millis::minutes(30) };
                 let job = name_of(&*job_at(scene, job)?, job);
@@ -279,15 +236,6 @@ impl Step {
                 let found = job_at(scene, job)?;
                 let epoch = found.epoch.saturating_sub(u32::from(stale));
                 Command::Unreachable { job: found.id, epoch }
-            }
-            Step::Cancel { job, by } => {
-                let found = job_at(scene, job)?;
-                let by = match (by % 4, &found.requester) {
-                    (0, _) => Canceller::Agent(agent_at(scene, by)),
-                    (1, _) | (_, Requester::Guest(_)) => Canceller::Operator,
-                    (_, Requester::Agent(agent)) => Canceller::Agent(*agent),
-                };
-                Command::Cancel { job: name_of(&found, job), by, reason: None }
             }
             Step::Requeue { job } => Command::Requeue { job: name_of(&*job_at(scene, job)?, job) },
             Step::Send { from, to } => {
@@ -320,41 +268,7 @@ impl Step {
                 }
             }
             Step::Tick { job } => Command::Tick(Timer::Job(job_at(scene, job)?.id)),
-            Step::Respond { job, stray, how, seconds } => {
-                let found = unanswered_at(scene, job)?;
-                let by = stray.map(|who| agent_at(scene, who)).or(found.worker())?;
-                let at = scene.now.plus(Millis::seconds(i64::from(seconds)));
-                let said = match how % 4 {
-                    0 => Response::Accept { ready_at: (how > 127).then_some(at), called: None },
-                    1 => Response::Accept { ready_at: None, called: None },
-                    2 => Response::Refuse {
-                        cause: Cause::Policy,
-                        text: "no".to_owned(),
-                        words: None,
-                    },
-                    _ => Response::Defer { until: at },
-                };
-                Command::Respond { job: name_of(&found, job), by, said }
-            }
-            Step::Approve { job, by } => {
-                let found = waiting_at(scene, job)?;
-                let waits = found.waits_for.map(|waits| waits.worker);
-                let who = match by % 8 {
-                    0 => Approver::Agent(agent_at(scene, by / 8)),
-                    1..=3 => Approver::Operator,
-                    _ => Approver::Agent(waits.or(found.worker())?),
-                };
-                Command::Approve { job: name_of(&found, job), by: who, yes: by % 5 != 0 }
-            }
-            Step::Stand { who, stance, seconds } => {
-                let until = scene.now.plus(Millis::seconds(i64::from(seconds)));
-                let until = (stance % 5 != 0).then_some(until);
-                let stance = pick(&STANCES, stance / 5);
-                Command::Stand {
-                    agent: agent_at(scene, who),
-                    told: Condition { stance, until, words: None },
-                }
-            }
+            Step::Word(ref word) => word.command(scene)?,
             Step::Say(ref voice) => voice.command(scene)?,
             Step::Wait { .. } | Step::Sleep { .. } => return None,
         })
@@ -395,6 +309,8 @@ impl Step {
             4 => Actor::Agent(agent_at(scene, actor / 6)),
             _ => Actor::Nobody,
         };
+        let says = || words::condition(scene, skills, u16::from(skills), Some(price));
+        order.condition = (actor % 5 == 4).then(says);
         order.key = Some([actor; 32]);
         order.rotate = actor % 7 == 0;
         Command::Enrol(Box::new(order))
@@ -428,48 +344,6 @@ impl Step {
         Command::Pay(Box::new(order))
     }
 
-    fn open(&self, scene: &mut Scene) -> Command {
-        let Step::Open { by, skill, budget, choice, policy, life, name } = *self else {
-            unreachable!()
-        };
-        let requester = agent_at(scene, by);
-        let budget = ["0", "0.10", "0.20", "0.50", "2.00"][usize::from(budget % 5)];
-        let mut order: OpenJob = scene.ask(requester, pick(&SKILLS, skill), budget);
-        if by % 16 == 15 {
-            order.requester = Requester::Guest("guest".to_owned());
-        }
-        let closes = scene.now.plus(Millis::seconds(i64::from(life % 40)));
-        order.selection = match choice % 8 {
-            0 => Selection::Direct(agent_at(scene, choice / 8)),
-            1 => Selection::BestReputation,
-            2 => Selection::RoundRobin,
-            3 => Selection::Cheapest,
-            4 => Selection::LeastOccupied,
-            5 => Selection::Broadcast,
-            _ => Selection::Auction { closes },
-        };
-        order.policy = Policy {
-            next_when_unreachable: policy & 1 != 0,
-            next_when_declined: policy & 2 != 0,
-            next_when_failed: policy & 4 != 0,
-            queue_unmatched: policy & 8 != 0,
-            presence_first: policy & 32 != 0,
-            cancel_any_time: policy & 64 != 0,
-        };
-        let wanted = scene.now.plus(Millis::seconds(i64::from(life)));
-        order.promised = (policy & 128 != 0 && life % 3 == 0).then_some(wanted);
-        order.priority = 1 + skill % 9;
-        order.lease = Millis::seconds(20 + i64::from(life));
-        order.deadline = scene.now.plus(Millis::seconds(i64::from(life) * 10));
-        order.callback = (policy & 16 != 0).then(|| "https://callback.example".to_owned());
-        order.hops = choice / 25;
-        if let Some(name) = name {
-            order.foreign = format!("shared-{}", name % 4);
-            order.content = Digest::of(&[&[name % 2]]);
-        }
-        Command::OpenJob(Box::new(order))
-    }
-
     fn report(&self, scene: &Scene) -> Option<Command> {
         let Step::Report { job, stray, ok, cost, cause } = *self else { unreachable!() };
         let found = job_at(scene, job)?;
@@ -477,10 +351,11 @@ impl Step {
         let causes =
             [None, Some(Cause::Execution), Some(Cause::NoSuchSkill), Some(Cause::Unusable)];
         let word = scene.word(found.id, ok, pick(&AMOUNTS, cost));
+        let words = (cause > 127).then(|| "{}".to_owned());
         let cost = if cost == 255 { Credits::from_micros(-1) } else { word.cost };
         let cause = pick(&causes, cause);
         let job = name_of(&found, job);
-        Some(Command::Report(Box::new(ReportWork { job, by, cost, cause, ..word })))
+        Some(Command::Report(Box::new(ReportWork { job, by, cost, cause, words, ..word })))
     }
 
     fn pushed(&self, scene: &Scene, which: u8, how: u8) -> Option<Command> {

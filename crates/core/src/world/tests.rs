@@ -1,5 +1,7 @@
 //! Discovery, and a world made anew from its rows.
 
+mod minutes;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -25,7 +25,12 @@ pub fn money(check: &mut Check, job: &Job, moved: Moved) {
     check.holds(times <= most, || format!("job {id} was held {times} times"));
     let agreed = job.assignment.map_or(0, |turn| turn.price.micros());
     let held = job.held.micros();
+    // Put off before its worker begins, it holds what was agreed with that worker.
+    let waits = |by| job.waits_for.is_some_and(|waits| waits.worker == by);
+    let put_off = job.assignment.is_none()
+        && job.offers.iter().any(|offer| waits(offer.by) && offer.price.micros() == held);
     let right = match job.state {
+        State::Deferred { .. } if put_off => true,
         State::Open => held == 0 || job.offers.is_empty() && job.asked.len() == 1,
         State::Assigned | State::Running | State::Deferred { .. } => held == agreed,
         _ => held == 0,

@@ -16,7 +16,7 @@ use rialto_core::world::World;
 use crate::run::{Engine, Failure};
 use crate::testkit::StandingClock;
 
-use super::{HOME, enrol, grant, open, pay, report, said, voices};
+use super::{HOME, enrol, grant, open, pay, report, said, voices, words};
 
 /// Random numbers from a seed.
 #[derive(Clone, Debug)]
@@ -33,11 +33,13 @@ impl Dice {
         (z ^ (z >> 31)) % sides
     }
 
-    fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
+    /// One of these, if there are any.
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         from.get(self.roll(from.len().max(1) as u64) as usize)
     }
 
-    fn one_in(&mut self, n: u64) -> bool {
+    /// Yes, once in so many times.
+    pub fn one_in(&mut self, n: u64) -> bool {
         self.roll(n) == 0
     }
 }
@@ -89,13 +91,17 @@ impl Life {
         jobs.sort_by_key(|job| job.id);
         let agent = self.dice.pick(&agents).copied().unwrap_or_default();
         let job = self.dice.pick(&jobs).cloned();
-        match self.dice.roll(26) {
+        match self.dice.roll(31) {
             0 | 1 => self.come(),
             2 => self.money(),
             3 => self.pay(world, &jobs),
             4..=7 => self.ask(&agents, now),
             8 => self.talk(agent, &agents),
             9 if !agents.is_empty() => self.rare(agent, world, now),
+            26.. => {
+                let n = self.fresh();
+                words::chance(&mut self.dice, n, world, now)
+            }
             20.. => {
                 let n = self.fresh();
                 voices::chance(&mut self.dice, n, world)
@@ -125,6 +131,10 @@ impl Life {
             _ => Liveness::Reached,
         };
         order.endpoint = (n % 3 == 2).then(|| format!("https://{n}.example"));
+        order.terms = words::terms(&mut self.dice);
+        if self.dice.one_in(3) {
+            order.skills.push(words::needs_a_yes());
+        }
         order.key =
             Some(Digest::of(&[&self.fresh().to_be_bytes()]).0.repeat(2).try_into().expect("32"));
         order.rotate = self.dice.one_in(3);

@@ -5,6 +5,7 @@ mod life;
 mod orders;
 mod picture;
 pub mod voices;
+mod words;
 
 use std::collections::HashMap;
 

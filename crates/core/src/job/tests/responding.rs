@@ -11,11 +11,11 @@ use crate::testkit::{LEASE, Scene, credits, enrolment, job_in, jobs_in, skill};
 use crate::time::{Millis, Timestamp};
 use std::sync::Arc;
 
-const ASKS: Terms =
+pub(super) const ASKS: Terms =
     Terms { at_once: None, per_minute: None, answers_itself: true, urgent_first: false };
-const YES: Response = Response::Accept { ready_at: None, called: None };
+pub(super) const YES: Response = Response::Accept { ready_at: None, called: None };
 
-fn seconds(n: i64) -> Millis {
+pub(super) fn seconds(n: i64) -> Millis {
     Millis::seconds(n)
 }
 
@@ -23,25 +23,35 @@ fn no() -> Response {
     Response::Refuse { cause: Cause::Policy, text: "not today".to_owned(), words: None }
 }
 
-fn whole() -> (String, String) {
+pub(super) fn whole() -> (String, String) {
     ("100.00".to_owned(), "0.00".to_owned())
 }
 
 impl Scene {
-    fn respond(&mut self, job: JobId, by: AgentId, said: Response) -> Result<Arc<Job>, Refusal> {
+    pub(super) fn respond(
+        &mut self,
+        job: JobId,
+        by: AgentId,
+        said: Response,
+    ) -> Result<Arc<Job>, Refusal> {
         self.run(Command::Respond { job: JobRef::Id(job), by, said }).map(job_in)
     }
 
-    fn approve(&mut self, job: JobId, by: Approver, yes: bool) -> Result<Arc<Job>, Refusal> {
+    pub(super) fn approve(
+        &mut self,
+        job: JobId,
+        by: Approver,
+        yes: bool,
+    ) -> Result<Arc<Job>, Refusal> {
         self.run(Command::Approve { job: JobRef::Id(job), by, yes }).map(job_in)
     }
 
-    fn cancel(&mut self, job: JobId, by: AgentId) -> Result<Arc<Job>, Refusal> {
+    pub(super) fn cancel(&mut self, job: JobId, by: AgentId) -> Result<Arc<Job>, Refusal> {
         let by = Canceller::Agent(by);
         self.run(Command::Cancel { job: JobRef::Id(job), by, reason: None }).map(job_in)
     }
 
-    fn cause(&self, job: JobId) -> Option<Cause> {
+    pub(super) fn cause(&self, job: JobId) -> Option<Cause> {
         self.job(job).report.as_ref().and_then(|report| report.cause)
     }
 
@@ -53,7 +63,7 @@ impl Scene {
 }
 
 /// A job somebody has to agree to.
-fn needs_a_yes() -> (Scene, AgentId, AgentId, JobId) {
+pub(super) fn needs_a_yes() -> (Scene, AgentId, AgentId, JobId) {
     let (mut scene, client) = market();
     let ada = sums(&mut scene, "ada", |skill| skill.approval = true);
     let job = hire(&mut scene, client, ada).unwrap().id;
@@ -187,7 +197,7 @@ fn nobody_gets_round_the_yes() {
 }
 
 /// A job for somebody who says itself whether it takes it.
-fn asked() -> (Scene, AgentId, AgentId, JobId) {
+pub(super) fn asked() -> (Scene, AgentId, AgentId, JobId) {
     let (mut scene, client) = market();
     let ada = keeps(&mut scene, "ada", ASKS);
     let job = hire(&mut scene, client, ada).unwrap().id;

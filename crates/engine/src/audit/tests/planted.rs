@@ -186,6 +186,21 @@ fn reputation() {
         let sql = "SELECT max(id) FROM outcomes WHERE body ->> 'ok' = 0";
         rewrite(db, "outcomes", number(db, sql), |one| one["ok"] = true.into());
     });
+    let shown = "SELECT min(id) FROM desks WHERE body ->> '$.window[0]' IS NOT NULL";
+    plant("reputation", "a desk that forgets an outcome", |db| {
+        rewrite(db, "desks", number(db, shown), |desk| {
+            desk["window"].as_array_mut().expect("a list").pop();
+        });
+    });
+    plant("reputation", "a desk that was faster than it was", |db| {
+        rewrite(db, "desks", number(db, shown), |desk| add(desk, "/window/0", 1));
+    });
+    plant("reputation", "an outcome that was on time after all", |db| {
+        rewrite(db, "outcomes", number(db, counted), |one| {
+            let on_time = one["on_time"].as_bool().expect("yes or no");
+            one["on_time"] = (!on_time).into();
+        });
+    });
     plant("reputation", "a desk that praises itself", |db| {
         rewrite(db, "desks", 1, |desk| add(desk, "/standing/score", 1_000_000));
     });

@@ -1,0 +1,102 @@
+//! Calling a job off: by whom, in what words, and who hears of it.
+
+use super::responding::{needs_a_yes, seconds, whole};
+use super::{market, order_for, stand, sums};
+use crate::agent::presence::Stance;
+use crate::command::{Canceller, Command, JobRef, OpenJob};
+use crate::id::{AgentId, JobId};
+use crate::job::{Cause, Job, Policy, State};
+use crate::notice::News;
+use crate::refusal::Refusal;
+use crate::testkit::{Scene, job_in};
+use std::sync::Arc;
+
+const EITHER_SIDE: Policy = Policy {
+    next_when_unreachable: false,
+    next_when_declined: false,
+    next_when_failed: false,
+    queue_unmatched: false,
+    presence_first: true,
+    cancel_any_time: true,
+};
+
+fn cancel(
+    scene: &mut Scene,
+    job: JobId,
+    by: Canceller,
+    why: Option<&str>,
+) -> Result<Arc<Job>, Refusal> {
+    let (job, reason) = (JobRef::Id(job), why.map(str::to_owned));
+    scene.run(Command::Cancel { job, by, reason }).map(job_in)
+}
+
+/// A job that waits for somebody: to be back, or to agree.
+fn waiting(approval: bool) -> (Scene, AgentId, AgentId, JobId) {
+    let (mut scene, client) = market();
+    let ada = sums(&mut scene, "ada", |skill| skill.approval = approval);
+    if !approval {
+        stand(&mut scene, ada, Stance::Maintenance, Some(60));
+    }
+    let order = OpenJob { policy: EITHER_SIDE, ..order_for(&mut scene, client, ada) };
+    let job = scene.open(order).id;
+    assert!(matches!(scene.state(job), State::Deferred { .. }));
+    (scene, client, ada, job)
+}
+
+#[test]
+fn the_reason_is_kept_in_the_words_it_was_given() {
+    for approval in [false, true] {
+        let (scene, client, ada, job) = waiting(approval);
+        let all = [
+            (Canceller::Agent(client), None, "cancelled by requester"),
+            (Canceller::Agent(client), Some("too dear"), "too dear"),
+            (Canceller::Agent(ada), None, "cancelled by its worker"),
+            (Canceller::Agent(ada), Some("no time"), "no time"),
+            (Canceller::Operator, Some("house rules"), "house rules"),
+            (Canceller::Operator, None, "cancelled by operator"),
+        ];
+        for (by, why, text) in all {
+            let mut scene = scene.clone();
+            let ended = cancel(&mut scene, job, by, why).unwrap();
+            let report = ended.report.as_ref().expect("it ended");
+            assert_eq!((ended.state, report.cause), (State::Cancelled, Some(Cause::Cancelled)));
+            assert_eq!(report.text.as_deref(), Some(text));
+            assert_eq!((report.ok, &report.words, &report.output), (false, &None, &None));
+        }
+    }
+}
+
+#[test]
+fn whoever_it_waits_for_may_call_it_off_and_both_are_told() {
+    for approval in [false, true] {
+        for worker in [false, true] {
+            let (mut scene, client, ada, job) = waiting(approval);
+            let by = Canceller::Agent(if worker { ada } else { client });
+            cancel(&mut scene, job, by, Some("why")).unwrap();
+            assert_eq!(scene.told(ada).last(), Some(&News::TakenBack { job, epoch: 0 }));
+            assert_eq!(scene.told(client), [News::Ended { job }]);
+            assert_eq!((scene.purse("rich"), scene.desk(ada).standing.outcomes), (whole(), 0));
+            assert!(scene.desk(ada).window.is_empty(), "nobody failed");
+            // Nothing of it comes back with its worker.
+            stand(&mut scene, ada, Stance::Idle, None);
+            scene.wait(seconds(7_200));
+            assert_eq!(scene.state(job), State::Cancelled);
+            let again = cancel(&mut scene, job, by, None).unwrap_err();
+            let gone = Refusal::WrongState { is: State::Cancelled };
+            // To whom it only waited for it is nobody's any more, or over.
+            assert!(again == gone || worker && again == Refusal::NotYours, "{again:?}");
+        }
+    }
+}
+
+#[test]
+fn nobody_else_may_and_without_that_policy_only_who_asked() {
+    let (mut scene, _, _, job) = waiting(false);
+    let eve = scene.worker("eve", "evil", &[]);
+    for by in [Canceller::Agent(eve), Canceller::Guest] {
+        assert_eq!(cancel(&mut scene, job, by, Some("x")).unwrap_err(), Refusal::NotYours);
+    }
+    let (mut scene, _, ada, job) = needs_a_yes();
+    let refused = cancel(&mut scene, job, Canceller::Agent(ada), Some("x")).unwrap_err();
+    assert_eq!(refused, Refusal::NotYours, "it only waits for it");
+}

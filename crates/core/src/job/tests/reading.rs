@@ -1,0 +1,87 @@
+//! Reading by urgency: who wants that is told of work when it reads, in that order, and once.
+
+use super::{hire, market, order_for, stand};
+use crate::agent::Terms;
+use crate::agent::presence::Stance;
+use crate::command::{Command, Enrol, OpenJob};
+use crate::id::{AgentId, JobId};
+use crate::job::Policy;
+use crate::notice::News;
+use crate::testkit::{Scene, enrolment, jobs_in, reached};
+
+const URGENT: Terms =
+    Terms { at_once: None, per_minute: None, answers_itself: false, urgent_first: true };
+
+fn read(scene: &mut Scene, agent: AgentId, jobs: &[JobId]) -> Vec<JobId> {
+    let command = Command::HandOver { agent, jobs: jobs.to_vec() };
+    jobs_in(scene.run(command).unwrap()).iter().map(|job| job.id).collect()
+}
+
+fn news(job: JobId) -> News {
+    News::Assigned { job, epoch: 1 }
+}
+
+/// Somebody that reads by urgency, with three jobs it has not read.
+fn unread() -> (Scene, AgentId, AgentId, [JobId; 3]) {
+    let (mut scene, client) = market();
+    let order = enrolment("ada", "acme", &[("sum", "0.10")]);
+    let ada = scene.enrol(Enrol { terms: URGENT, ..order }).unwrap();
+    let policy = Policy { cancel_any_time: true, ..Policy::default() };
+    let jobs = [5, 1, 9].map(|priority| {
+        let order = OpenJob { priority, policy, ..order_for(&mut scene, client, ada) };
+        scene.open(order).id
+    });
+    (scene, client, ada, jobs)
+}
+
+#[test]
+fn work_is_told_when_it_is_read_in_the_order_it_is_read_and_once() {
+    let (mut scene, _, ada, [a, b, c]) = unread();
+    assert_eq!(scene.told(ada), []);
+    assert!(scene.job(a).assignment.is_some_and(|turn| !turn.handed_over));
+    assert_eq!(read(&mut scene, ada, &[b, a]), [b, a]);
+    assert_eq!(scene.told(ada), [news(b), news(a)]);
+    assert!(scene.job(a).assignment.is_some_and(|turn| turn.handed_over));
+    assert_eq!(read(&mut scene, ada, &[b, c, a, c]), [b, c, a, c]);
+    assert_eq!(scene.told(ada), [news(b), news(a), news(c)]);
+    // Positions are given when it is told, so they are without gap in that order.
+    assert_eq!(scene.world.mailbox(ada).head, 3);
+}
+
+#[test]
+fn only_its_own_work_in_hand_is_told() {
+    let (mut scene, client, ada, [a, b, c]) = unread();
+    let bob = scene.worker("bob", "acme", &[("sum", "0.10")]);
+    let other = hire(&mut scene, client, bob).unwrap().id;
+    scene.cancel(a, client).unwrap();
+    scene.succeed(b, "0.10");
+    let before = scene.told(ada);
+    assert_eq!(read(&mut scene, ada, &[a, b, other, JobId(99), c]), [c]);
+    assert_eq!(scene.told(ada)[before.len()..], [news(c)]);
+    assert_eq!(read(&mut scene, bob, &[other, c]), [other]);
+    assert_eq!(scene.told(bob), [news(other)], "others were told at once, and not again");
+}
+
+#[test]
+fn what_is_sent_is_told_at_once_and_not_again() {
+    let (mut scene, client) = market();
+    let order = reached("ada", "acme", &[("sum", "0.10")]);
+    let ada = scene.enrol(Enrol { terms: URGENT, ..order }).unwrap();
+    let job = hire(&mut scene, client, ada).unwrap().id;
+    assert_eq!(scene.told(ada), [news(job)]);
+    assert_eq!(scene.world.pushes().filter(|push| push.news == news(job)).count(), 1);
+    assert_eq!(read(&mut scene, ada, &[job]), [job]);
+    assert_eq!(scene.told(ada), [news(job)]);
+}
+
+#[test]
+fn what_waited_for_its_return_is_told_when_it_reads_too() {
+    let (mut scene, client, ada, _) = unread();
+    stand(&mut scene, ada, Stance::Maintenance, Some(60));
+    let job = hire(&mut scene, client, ada).unwrap().id;
+    stand(&mut scene, ada, Stance::Idle, None);
+    assert_eq!((scene.job(job).worker(), scene.told(ada)), (Some(ada), vec![]));
+    assert_eq!(scene.told(client), [News::Accepted { job }]);
+    read(&mut scene, ada, &[job]);
+    assert_eq!(scene.told(ada), [news(job)]);
+}

@@ -1,0 +1,235 @@
+//! Presence first: what waits for a worker that is away waits without money, and everything is asked
+//! when it is back.
+
+use super::responding::{seconds, whole};
+use super::{market, order_for, stand};
+use crate::agent::presence::Stance;
+use crate::agent::{Liveness, Terms};
+use crate::command::{Approver, Command, Enrol, OpenJob};
+use crate::id::{AgentId, JobId};
+use crate::job::{Cause, Policy, State, fit};
+use crate::notice::News;
+use crate::refusal::Refusal;
+use crate::testkit::{Scene, credits, enrolment, skill};
+use crate::time::Millis;
+use proptest::prelude::*;
+
+pub(super) const PRESENCE_FIRST: Policy = Policy {
+    next_when_unreachable: false,
+    next_when_declined: false,
+    next_when_failed: false,
+    queue_unmatched: false,
+    presence_first: true,
+    cancel_any_time: true,
+};
+
+fn order(scene: &mut Scene, client: AgentId, ada: AgentId) -> OpenJob {
+    OpenJob { policy: PRESENCE_FIRST, ..order_for(scene, client, ada) }
+}
+
+/// A job for somebody who is away for a minute, asked presence first.
+pub(super) fn put_off() -> (Scene, AgentId, AgentId, JobId) {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    stand(&mut scene, ada, Stance::Maintenance, Some(60));
+    let order = order(&mut scene, client, ada);
+    let job = scene.open(order).id;
+    (scene, client, ada, job)
+}
+
+#[test]
+fn the_requester_is_told_to_wait_from_the_start() {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let there = order(&mut scene, client, ada);
+    let job = scene.open(there);
+    assert!(job.pending);
+    assert_eq!(scene.purse("rich").1, "0.50", "held at acceptance");
+    let plain = order_for(&mut scene, client, ada);
+    let reached = crate::testkit::reached("bob", "acme", &[("sum", "0.10")]);
+    let bob = scene.enrol(reached).unwrap();
+    let selection = crate::job::Selection::Direct(bob);
+    assert!(!scene.open(OpenJob { selection, ..plain.clone() }).pending);
+    let foreign = "other".to_owned();
+    let uuid = uuid::Uuid::from_u128(77);
+    let order = OpenJob { selection, policy: PRESENCE_FIRST, foreign, uuid, ..plain };
+    let job = scene.open(order).id;
+    // So it can never vanish as if it had not been asked.
+    assert_eq!(scene.unreachable(job).state, State::Failed);
+    assert_eq!(scene.told(client), [News::Ended { job }]);
+}
+
+#[test]
+fn nothing_is_held_while_the_worker_is_away_and_all_of_it_at_acceptance() {
+    let (mut scene, client, ada, job) = put_off();
+    assert_eq!((scene.purse("rich"), scene.job(job).held), (whole(), credits("0")));
+    assert!(scene.job(job).pending);
+    scene.wait(seconds(30));
+    stand(&mut scene, ada, Stance::Idle, None);
+    let given = scene.job(job);
+    assert_eq!((given.state, given.worker(), given.held), {
+        (State::Assigned, Some(ada), credits("0.50"))
+    });
+    assert_eq!(scene.purse("rich"), ("99.50".to_owned(), "0.50".to_owned()));
+    assert_eq!(scene.told(client), [News::Accepted { job }]);
+    scene.succeed(job, "0.10");
+    assert_eq!(scene.purse("rich"), ("99.90".to_owned(), "0.00".to_owned()));
+    assert_eq!(scene.purse("acme").0, "0.10");
+}
+
+#[test]
+fn a_purse_that_is_empty_by_then_ends_it_without_blame() {
+    let (mut scene, client, ada, job) = put_off();
+    let burn = Command::Burn { name: "rich".to_owned(), amount: credits("99.60") };
+    scene.run(burn).unwrap();
+    stand(&mut scene, ada, Stance::Idle, None);
+    let report = scene.job(job).report.clone().unwrap();
+    assert_eq!((scene.state(job), report.cause), (State::Failed, Some(Cause::Payment)));
+    assert_eq!(scene.told(client), [News::Ended { job }]);
+    assert_eq!((scene.job(job).worker(), scene.told(ada)), (None, vec![]));
+    assert_eq!(scene.desk(ada).standing.outcomes, 0, "Payment blames workers, but not this one");
+    assert_eq!(scene.purse("rich"), ("0.40".to_owned(), "0.00".to_owned()));
+}
+
+#[test]
+fn a_price_above_the_budget_is_found_when_it_is_back() {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.60")]);
+    let there = order(&mut scene, client, ada);
+    let price = credits("0.60");
+    assert_eq!(scene.try_open(there).unwrap_err(), Refusal::BudgetTooLow { price });
+    stand(&mut scene, ada, Stance::Maintenance, Some(60));
+    let away = order(&mut scene, client, ada);
+    let job = scene.open(away).id;
+    stand(&mut scene, ada, Stance::Idle, None);
+    assert_eq!((scene.state(job), scene.cause(job)), (State::Failed, Some(Cause::BudgetTooLow)));
+    assert_eq!((scene.purse("rich"), scene.desk(ada).standing.outcomes), (whole(), 0));
+}
+
+#[test]
+fn a_deadline_in_the_past_is_asked_about_after_presence() {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let late = |scene: &mut Scene, policy| {
+        let deadline = scene.now.plus(Millis(-1));
+        OpenJob { deadline, policy, promised: Some(deadline), ..order_for(scene, client, ada) }
+    };
+    let order = late(&mut scene, PRESENCE_FIRST);
+    assert_eq!(scene.try_open(order).unwrap_err(), Refusal::DeadlineTooSoon);
+    for (stance, why) in [(Stance::Error, Refusal::Offline), (Stance::Broken, Refusal::OutOfOrder)]
+    {
+        stand(&mut scene, ada, stance, None);
+        let order = late(&mut scene, PRESENCE_FIRST);
+        assert_eq!(scene.try_open(order).unwrap_err(), why);
+    }
+    stand(&mut scene, ada, Stance::Maintenance, Some(60));
+    let order = late(&mut scene, Policy::default());
+    assert_eq!(scene.try_open(order).unwrap_err(), Refusal::DeadlineTooSoon);
+    let order = late(&mut scene, PRESENCE_FIRST);
+    let job = scene.open(order).id;
+    let until = scene.now.plus(seconds(60));
+    assert_eq!(scene.state(job), State::Deferred { until }, "maintenance comes first");
+    // And yet nothing waits past its deadline.
+    scene.wait(Millis(0));
+    assert_eq!((scene.state(job), scene.cause(job)), (State::Expired, Some(Cause::TimedOut)));
+    assert_eq!(scene.told(client), [News::Ended { job }]);
+    assert_eq!((scene.purse("rich"), scene.desk(ada).standing.outcomes), (whole(), 0));
+}
+
+#[test]
+fn nobody_is_given_work_after_the_deadline_because_it_is_back() {
+    let (mut scene, client, ada, _) = put_off();
+    let deadline = scene.now.plus(seconds(30));
+    let order = OpenJob { deadline, ..order(&mut scene, client, ada) };
+    let job = scene.open(order).id;
+    scene.sleep(seconds(30));
+    stand(&mut scene, ada, Stance::Idle, None);
+    assert_eq!((scene.state(job), scene.cause(job)), (State::Failed, Some(Cause::TimedOut)));
+    assert_eq!(scene.job(job).worker(), None);
+}
+
+#[test]
+fn who_leaves_instead_of_coming_back_ends_it_without_money_having_moved() {
+    let (mut scene, client, ada, job) = put_off();
+    scene.remove(ada);
+    assert_eq!((scene.state(job), scene.cause(job)), (State::Failed, Some(Cause::NoSuchSkill)));
+    assert_eq!((scene.purse("rich"), scene.told(client).len()), (whole(), 1));
+    assert!(scene.store.rows.entries.iter().all(|entry| entry.job.is_none()));
+}
+
+#[test]
+fn whether_somebody_is_there_is_known_before_anything_is_asked() {
+    let (mut scene, client) = market();
+    let order = enrolment("ada", "acme", &[("sum", "0.10")]);
+    let terms = Terms { at_once: Some(0), ..Terms::default() };
+    let liveness = Liveness::Polls;
+    let ada = scene.enrol(Enrol { terms, liveness, ..order }).unwrap();
+    let away = |scene: &Scene| fit::away(&scene.world, scene.agent(ada), scene.now);
+    for stance in [Stance::Idle, Stance::Busy] {
+        stand(&mut scene, ada, stance, Some(60));
+        assert_eq!(away(&scene), Ok(None), "load is not asked about");
+    }
+    let back = scene.now.plus(seconds(60));
+    stand(&mut scene, ada, Stance::Maintenance, Some(60));
+    assert_eq!(away(&scene), Ok(Some(back)));
+    scene.sleep(Millis(59_999));
+    assert_eq!(away(&scene), Ok(Some(back)));
+    scene.sleep(Millis(1));
+    assert_eq!(away(&scene), Err(Refusal::Offline), "it has not come back");
+    stand(&mut scene, ada, Stance::Maintenance, None);
+    assert_eq!(away(&scene), Err(Refusal::Offline), "nobody knows until when");
+    stand(&mut scene, ada, Stance::Error, Some(60));
+    assert_eq!(away(&scene), Err(Refusal::Offline));
+    stand(&mut scene, ada, Stance::Broken, Some(60));
+    assert_eq!(away(&scene), Err(Refusal::OutOfOrder));
+    stand(&mut scene, ada, Stance::Idle, None);
+    scene.sleep(Millis(90_001));
+    assert_eq!(away(&scene), Err(Refusal::Offline), "silent for too long");
+    assert_eq!(fit::away(&scene.world, scene.agent(client), scene.now), Ok(None));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// However a worker comes and goes and whatever the purse does meanwhile, a job is paid for
+    /// exactly while somebody has it or is about to, and no credit is lost.
+    #[test]
+    fn money_is_held_exactly_from_acceptance_to_the_end(
+        approval in any::<bool>(),
+        steps in prop::collection::vec((0_u8..9, 0_i64..40), 1..40),
+    ) {
+        let (mut scene, client) = market();
+        let mut sum = skill("sum", "0.10");
+        sum.approval = approval;
+        let ada = scene
+            .enrol(Enrol { skills: vec![sum], ..enrolment("ada", "acme", &[]) })
+            .unwrap();
+        for (step, n) in steps {
+            let job = scene.world.live_jobs().map(|job| job.id).min();
+            match (step, job) {
+                (0 | 1, _) => {
+                    let order = order(&mut scene, client, ada);
+                    let budget = credits(["0.05", "0.50", "60.00"][n as usize % 3]);
+                    drop(scene.try_open(OpenJob { budget, ..order }));
+                }
+                (2 | 3, _) => stand(&mut scene, ada, Stance::Maintenance, Some(1 + n)),
+                (4, _) => stand(&mut scene, ada, Stance::Idle, None),
+                (5, Some(job)) if scene.job(job).worker().is_some() => {
+                    drop(scene.succeed(job, "0.10"));
+                }
+                (6, Some(job)) => drop(scene.approve(job, Approver::Operator, n % 4 != 0)),
+                (7, Some(job)) => drop(scene.cancel(job, if n % 2 == 0 { ada } else { client })),
+                _ => scene.wait(seconds(n)),
+            }
+            for job in scene.world.live_jobs() {
+                let away = job.waits_for.is_some_and(|waits| !waits.approval && !waits.agreed);
+                let held = if away { credits("0") } else { job.budget };
+                prop_assert_eq!(job.held, held, "{:?}", job);
+            }
+        }
+        scene.wait(Millis::hours(48));
+        let sum = |name: &str| scene.owner(name).available.micros() + scene.owner(name).held.micros();
+        prop_assert_eq!(sum("rich") + sum("acme"), credits("100").micros());
+        prop_assert_eq!(scene.owner("rich").held, credits("0"));
+    }
+}

@@ -1,0 +1,130 @@
+//! The newest outcomes at a desk: what is counted, what it took, and whether it was on time.
+
+use super::{market, work};
+use crate::agent::Terms;
+use crate::command::{Canceller, Command, Enrol, JobRef, OpenJob, ReportWork, Response};
+use crate::event::Event;
+use crate::id::AgentId;
+use crate::job::{Cause, Policy, Selection};
+use crate::reputation::window::{Seen, WINDOW};
+use crate::testkit::{LEASE, Scene, enrolment};
+use crate::time::Millis;
+
+fn seen(scene: &Scene, agent: AgentId) -> Vec<Seen> {
+    scene.desk(agent).window.newest().collect()
+}
+
+/// How often a job of the agent was judged, and how.
+fn judged(scene: &Scene, agent: AgentId) -> Vec<bool> {
+    let events = scene.store.rows.lines.iter().flat_map(|line| &line.events);
+    let about = |event: &Event| match event {
+        Event::AgentJudged { agent: about, ok, .. } if *about == agent => Some(*ok),
+        _ => None,
+    };
+    events.filter_map(about).collect()
+}
+
+#[test]
+fn of_a_hundred_and_fifty_the_last_hundred_are_shown() {
+    let (mut scene, client, ada) = market();
+    scene.watched = false;
+    for n in 0..150 {
+        work(&mut scene, client, n >= 50);
+    }
+    let rates = scene.desk(ada).window.rates().expect("there are some");
+    assert_eq!((rates.count, rates.success, rates.on_time), (100, 1_000_000, 1_000_000));
+    assert_eq!(seen(&scene, ada).len(), WINDOW);
+    let standing = scene.desk(ada).standing;
+    assert_eq!((standing.successes, standing.failures), (100, 50), "counts are for life");
+    let world = scene.store.rebuilt(scene.world.rules);
+    assert_eq!(world.desk(ada).map(|desk| &desk.window), Some(&scene.desk(ada).window));
+}
+
+#[test]
+fn it_took_from_the_yes_to_the_end() {
+    let (mut scene, client, _) = market();
+    let terms = Terms { answers_itself: true, ..Terms::default() };
+    let order = enrolment("bob", "acme", &[("sum", "0.10")]);
+    let bob = scene.enrol(Enrol { terms, ..order }).unwrap();
+    let order = scene.ask(client, "sum", "0.10");
+    let job = scene.open(OpenJob { selection: Selection::Direct(bob), ..order }).id;
+    scene.wait(Millis(3_000));
+    let ready_at = Some(scene.now.plus(Millis(1_500)));
+    let said = Response::Accept { ready_at, called: None };
+    scene.run(Command::Respond { job: JobRef::Id(job), by: bob, said }).unwrap();
+    scene.wait(Millis(2_000));
+    scene.succeed(job, "0.10");
+    let one = Seen { ok: true, on_time: false, took: Millis(2_000) };
+    assert_eq!(seen(&scene, bob), [one], "not from the asking, and later than it said");
+    assert_eq!(judged(&scene, bob), [true]);
+}
+
+#[test]
+fn what_blames_the_worker_counts_and_is_never_on_time_by_rate() {
+    let (mut scene, client, ada) = market();
+    let order = scene.ask(client, "sum", "0.10");
+    let job = scene.open(order).id;
+    scene.wait(LEASE);
+    assert!(scene.state(job).is_final());
+    let order = scene.ask(client, "sum", "0.10");
+    let job = scene.open(order).id;
+    let word = ReportWork { cause: Some(Cause::Unusable), ..scene.word(job, false, "0.10") };
+    scene.say(word).unwrap();
+    let took: Vec<(bool, Millis)> =
+        seen(&scene, ada).iter().map(|seen| (seen.ok, seen.took)).collect();
+    assert_eq!(took, [(false, Millis(0)), (false, LEASE)], "newest first");
+    let rates = scene.desk(ada).window.rates().expect("there are some");
+    assert_eq!((rates.count, rates.success, rates.on_time), (2, 0, 0));
+    assert_eq!(judged(&scene, ada), [false, false]);
+}
+
+#[test]
+fn what_is_nobodys_fault_or_was_called_off_is_not_there() {
+    let (mut scene, client, ada) = market();
+    for cause in [Cause::NoSuchSkill, Cause::BudgetTooLow, Cause::Policy] {
+        let order = scene.ask(client, "sum", "0.10");
+        let job = scene.open(order).id;
+        let word = ReportWork { cause: Some(cause), ..scene.word(job, false, "0") };
+        scene.say(word).unwrap();
+    }
+    let policy = Policy { cancel_any_time: true, ..Policy::default() };
+    for by in [client, ada] {
+        let order = OpenJob { policy, ..scene.ask(client, "sum", "0.10") };
+        let job = JobRef::Id(scene.open(order).id);
+        scene.run(Command::Start { job: job.clone(), by: ada }).unwrap();
+        let by = Canceller::Agent(by);
+        scene.run(Command::Cancel { job, by, reason: None }).unwrap();
+    }
+    assert!(scene.desk(ada).window.is_empty() && judged(&scene, ada).is_empty());
+    assert_eq!(scene.desk(ada).window.score(Millis::seconds(10)), None);
+    assert_eq!(scene.desk(ada).standing.outcomes, 3, "what ended is written down all the same");
+}
+
+#[test]
+fn inside_one_owner_a_job_is_judged_and_not_counted() {
+    let mut scene = Scene::default();
+    scene.grant("ring", "10.00");
+    let one = scene.worker("one", "ring", &[]);
+    let two = scene.worker("two", "ring", &[("sum", "0.10")]);
+    for ok in [true, false] {
+        work(&mut scene, one, ok);
+    }
+    assert!(scene.desk(two).window.is_empty());
+    assert_eq!(judged(&scene, two), [true, false], "its watchers hear of every result");
+}
+
+#[test]
+fn each_of_several_turns_counts_for_whose_it_was() {
+    let (mut scene, client, ada) = market();
+    let bob = scene.worker("bob", "acme", &[("sum", "0.10")]);
+    let policy = Policy { next_when_failed: true, ..Policy::default() };
+    let order = OpenJob { policy, ..scene.ask(client, "sum", "0.10") };
+    let job = scene.open(order).id;
+    assert_eq!(scene.job(job).worker(), Some(ada));
+    scene.wait(Millis(1_000));
+    scene.fail(job);
+    scene.wait(Millis(4_000));
+    scene.succeed(job, "0.10");
+    let of = |ok, took| vec![Seen { ok, on_time: true, took: Millis(took) }];
+    assert_eq!((seen(&scene, ada), seen(&scene, bob)), (of(false, 1_000), of(true, 4_000)));
+}

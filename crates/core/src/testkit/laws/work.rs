@@ -1,0 +1,138 @@
+//! The laws of work in hand: who is at work, what is said of it, what is set aside for it, and what
+//! it adds up to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::agent::presence::Stance;
+use crate::changes::Changes;
+use crate::event::Event;
+use crate::id::{AgentId, JobId};
+use crate::job::{Job, Selection, State};
+use crate::reputation::Outcome;
+use crate::reputation::window::Seen;
+use crate::world::World;
+
+/// How many outcomes a window shows, written a second time.
+const SHOWN: usize = 100;
+
+/// What was said and counted, kept from the rows alone.
+#[derive(Clone, Default)]
+pub struct Work {
+    counted: BTreeMap<AgentId, Vec<Seen>>,
+    /// Whether an agent was last said to be at work, since it last stood open.
+    said: BTreeMap<AgentId, bool>,
+}
+
+impl Work {
+    pub fn check(&mut self, before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &World) {
+        for outcome in &changes.outcomes {
+            self.outcome(outcome);
+        }
+        for job in changes.jobs.values() {
+            let old = before.get(&job.id).map(|old| &**old);
+            called(old, job);
+            told_later(old, job, changes, world);
+            paid_for(job);
+            assert!(job.flaw.is_none() || job.assignment.is_none(), "flawed, and given: {job:?}");
+        }
+        self.hands(before, changes, world);
+        self.windows(world);
+    }
+
+    fn outcome(&mut self, outcome: &Outcome) {
+        let Outcome { subject, ok, on_time, ended_at, assigned_at, .. } = *outcome;
+        assert!(assigned_at <= ended_at, "it ended before it was taken on");
+        if outcome.counted {
+            let took = ended_at.since(assigned_at);
+            self.counted.entry(subject).or_default().push(Seen { ok, on_time, took });
+        }
+    }
+
+    /// Each desk shows the newest counted outcomes, and no other.
+    fn windows(&self, world: &World) {
+        for agent in world.agents() {
+            let all = self.counted.get(&agent.id).map_or(&[][..], Vec::as_slice);
+            let desk = world.desk(agent.id).expect("every agent has a desk");
+            let shown: Vec<Seen> = desk.window.newest().collect();
+            let newest: Vec<Seen> = all.iter().rev().take(SHOWN).copied().collect();
+            assert_eq!(shown, newest, "the window of {} is the fold of its outcomes", agent.id);
+        }
+    }
+
+    /// It is said of exactly those who have begun, or have nothing left, and in turns.
+    fn hands(&mut self, before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &World) {
+        let untouched = before.iter().filter(|(id, _)| !changes.jobs.contains_key(id));
+        let after: BTreeSet<AgentId> = untouched
+            .map(|(_, job)| job)
+            .chain(changes.jobs.values())
+            .filter_map(|job| at_work(job))
+            .collect();
+        let before: BTreeSet<AgentId> = before.values().filter_map(|job| at_work(job)).collect();
+        let stance = |agent| world.desk(agent).map(|desk| desk.presence.stance);
+        let open = |agent: &AgentId| stance(*agent).is_some_and(Stance::is_open);
+        let mut expected: Vec<(AgentId, bool)> = Vec::new();
+        expected.extend(after.difference(&before).filter(|one| open(one)).map(|one| (*one, true)));
+        expected.extend(before.difference(&after).filter(|one| open(one)).map(|one| (*one, false)));
+        expected.sort();
+        let mut said: Vec<(AgentId, bool)> = changes
+            .lines
+            .iter()
+            .flat_map(|line| &line.events)
+            .filter_map(|event| match event {
+                Event::AgentAtWork { agent } => Some((*agent, true)),
+                Event::AgentFree { agent } => Some((*agent, false)),
+                _ => None,
+            })
+            .collect();
+        said.sort();
+        assert_eq!(said, expected, "who has begun, and who has nothing left");
+        for (agent, works) in said {
+            assert_ne!(self.said.insert(agent, works), Some(works), "{agent}: said twice");
+        }
+        self.said.retain(|agent, _| open(agent));
+        for free in before.difference(&after) {
+            assert_ne!(stance(*free), Some(Stance::Busy), "{free} has nothing to do");
+        }
+    }
+}
+
+/// Who has taken it on and not finished.
+fn at_work(job: &Job) -> Option<AgentId> {
+    let held = matches!(job.state, State::Assigned | State::Running | State::Deferred { .. });
+    job.assignment.filter(|_| held && job.accepted_at.is_some()).map(|turn| turn.worker)
+}
+
+/// A name of its worker's own goes with the worker, and is never changed.
+fn called(old: Option<&Job>, job: &Job) {
+    let Some(name) = job.called else { return };
+    assert!(job.accepted_at.is_some() && name != job.uuid, "named by nobody: {job:?}");
+    let known = old.filter(|old| old.called.is_some());
+    let same = known.is_none_or(|old| old.called == job.called && old.worker() == job.worker());
+    assert!(same, "named by somebody else: {job:?}");
+}
+
+/// Who reads by urgency is told when it reads; whoever is told of a turn is told once.
+fn told_later(old: Option<&Job>, job: &Job, changes: &Changes, world: &World) {
+    let handed = |job: &Job| job.assignment.is_some_and(|turn| turn.handed_over);
+    let same_turn = old.is_some_and(|old| old.epoch == job.epoch);
+    let news = crate::notice::News::Assigned { job: job.id, epoch: job.epoch };
+    let told = changes.notices.iter().filter(|notice| notice.news == news).count();
+    let reads = |worker| world.agent(worker).is_some_and(|agent| agent.terms.urgent_first);
+    if same_turn && told > 0 {
+        assert_eq!(told, 1, "told twice: {job:?}");
+        assert!(job.worker().is_some_and(reads), "told when it need not be: {job:?}");
+        assert!(!old.is_some_and(handed) && handed(job), "told before, or not handed over");
+    }
+}
+
+/// Whoever has a job has it paid for; only what waits for a worker that is away may be without.
+fn paid_for(job: &Job) {
+    if job.state.is_final() || matches!(job.selection, Selection::Asked { .. }) {
+        return;
+    }
+    let unpaid = job.policy.presence_first && job.assignment.is_none() && job.held.is_zero();
+    assert!(job.held == job.purse() || unpaid, "given without money: {job:?}");
+    let asks = job.waits_for.is_some_and(|waits| waits.approval || waits.agreed);
+    assert!(job.held == job.purse() || !asks, "agreed to without money: {job:?}");
+}

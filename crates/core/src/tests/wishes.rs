@@ -1,0 +1,95 @@
+//! Random wishes: jobs of every kind, for whoever may be there to do them.
+
+use proptest::prelude::*;
+
+use super::steps::{AGENTS, SKILLS, agent_at, pick};
+use crate::alias::Digest;
+use crate::command::{Command, OpenJob};
+use crate::id::AgentId;
+use crate::job::{Policy, Requester, Selection};
+use crate::testkit::Scene;
+use crate::time::Millis;
+
+/// One random wish. The numbers are choices, taken round whatever there is to choose from.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    by: u8,
+    skill: u8,
+    budget: u8,
+    choice: u8,
+    policy: u8,
+    life: u8,
+    name: Option<u8>,
+    /// Something may be wrong with it, and its worker is away.
+    flaw: Option<u8>,
+}
+
+pub fn wish() -> impl Strategy<Value = Wish> {
+    let n = || any::<u8>();
+    let rarely = || prop::option::weighted(0.15, any::<u8>());
+    let sometimes = prop::option::weighted(0.25, any::<u8>());
+    let all = (n(), n(), n(), n(), n(), n(), rarely(), sometimes);
+    all.prop_map(|(by, skill, budget, choice, policy, life, name, flaw)| Wish {
+        by,
+        skill,
+        budget,
+        choice,
+        policy,
+        life,
+        name,
+        flaw,
+    })
+}
+
+impl Wish {
+    pub fn command(&self, scene: &mut Scene) -> Command {
+        let Self { by, skill, budget, choice, policy, life, name, flaw } = *self;
+        let requester = agent_at(scene, by);
+        let budget = ["0", "0.10", "0.20", "0.50", "2.00"][usize::from(budget % 5)];
+        let mut order: OpenJob = scene.ask(requester, pick(&SKILLS, skill), budget);
+        if by % 16 == 15 {
+            order.requester = Requester::Guest("guest".to_owned());
+        }
+        let closes = scene.now.plus(Millis::seconds(i64::from(life % 40)));
+        order.selection = match choice % 8 {
+            0 => Selection::Direct(agent_at(scene, choice / 8)),
+            1 => Selection::BestReputation,
+            2 => Selection::RoundRobin,
+            3 => Selection::Cheapest,
+            4 => Selection::LeastOccupied,
+            5 => Selection::Broadcast,
+            _ => Selection::Auction { closes },
+        };
+        order.policy = Policy {
+            next_when_unreachable: policy & 1 != 0,
+            next_when_declined: policy & 2 != 0,
+            next_when_failed: policy & 4 != 0,
+            queue_unmatched: policy & 8 != 0,
+            presence_first: policy & 32 != 0,
+            cancel_any_time: policy & 64 != 0,
+        };
+        let wanted = scene.now.plus(Millis::seconds(i64::from(life)));
+        order.promised = (policy & 128 != 0 && life % 3 == 0).then_some(wanted);
+        order.priority = 1 + skill % 9;
+        order.lease = Millis::seconds(20 + i64::from(life));
+        order.deadline = scene.now.plus(Millis::seconds(i64::from(life) * 10));
+        order.callback = (policy & 16 != 0).then(|| "https://callback.example".to_owned());
+        order.hops = choice / 25;
+        if let Some(flaw) = flaw {
+            // Somebody who is away, if there is anybody.
+            let away = |who: &AgentId| {
+                scene.world.desk(*who).is_some_and(|desk| desk.presence.until.is_some())
+            };
+            let all: Vec<AgentId> = (0..AGENTS).map(|who| agent_at(scene, who)).collect();
+            let gone: Vec<AgentId> = all.iter().copied().filter(away).collect();
+            let worker = pick(if gone.is_empty() { &all } else { &gone }, flaw);
+            (order.selection, order.policy.presence_first) = (Selection::Direct(worker), true);
+            order.flaw = (flaw % 4 != 0).then(|| "{\"flaw\":1}".to_owned());
+        }
+        if let Some(name) = name {
+            order.foreign = format!("shared-{}", name % 4);
+            order.content = Digest::of(&[&[name % 2]]);
+        }
+        Command::OpenJob(Box::new(order))
+    }
+}

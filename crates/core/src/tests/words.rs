@@ -1,0 +1,134 @@
+//! Random words: what agents say about themselves, and what is said to a job before and after
+//! somebody has it.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::steps::{agent_at, job_at, name_of, pick};
+use crate::agent::presence::Stance;
+use crate::agent::said::Condition;
+use crate::command::{Approver, Canceller, Command, Response};
+use crate::job::{Cause, Job, Requester, State};
+use crate::testkit::Scene;
+use crate::time::Millis;
+
+/// Mostly there, and away in every way.
+const STANCES: [Stance; 8] = [
+    Stance::Idle,
+    Stance::Idle,
+    Stance::Busy,
+    Stance::Error,
+    Stance::Broken,
+    Stance::Maintenance,
+    Stance::Maintenance,
+    Stance::Offline,
+];
+
+/// One random word. The numbers are choices, taken round whatever there is to choose from.
+#[derive(Clone, Debug)]
+pub enum Word {
+    Stand { who: u8, stance: u8, seconds: u16, since: Option<u8> },
+    Boast { who: u8 },
+    Respond { job: u8, stray: Option<u8>, how: u8, seconds: u16, called: Option<u8> },
+    Approve { job: u8, by: u8 },
+    Cancel { job: u8, by: u8, reason: bool },
+}
+
+/// Words in the proportions that make something happen.
+pub fn word(pause: impl Strategy<Value = u16> + Clone) -> impl Strategy<Value = Word> {
+    let n = || any::<u8>();
+    let rarely = || prop::option::weighted(0.15, any::<u8>());
+    prop_oneof![
+        4 => (n(), n(), pause.clone(), prop::option::of(n()))
+            .prop_map(|(who, stance, seconds, since)| Word::Stand { who, stance, seconds, since }),
+        1 => n().prop_map(|who| Word::Boast { who }),
+        6 => (n(), rarely(), n(), pause, prop::option::of(n())).prop_map(
+            |(job, stray, how, seconds, called)| Word::Respond { job, stray, how, seconds, called }
+        ),
+        2 => (n(), n()).prop_map(|(job, by)| Word::Approve { job, by }),
+        3 => (n(), n(), any::<bool>())
+            .prop_map(|(job, by, reason)| Word::Cancel { job, by, reason }),
+    ]
+}
+
+/// How an agent says it is doing, since a moment that may be older than what it said before.
+pub fn condition(scene: &Scene, stance: u8, seconds: u16, since: Option<u8>) -> Condition {
+    let until = scene.now.plus(Millis::seconds(i64::from(seconds)));
+    let until = (!stance.is_multiple_of(5)).then_some(until);
+    let stance = pick(&STANCES, stance / 5);
+    let moment = |ago: u8| scene.now.plus(Millis::seconds(i64::from(ago) % 16 * -4));
+    let words = since.map(|ago| (moment(ago), format!("{stance:?} {ago}").into()));
+    Condition { stance, until, words }
+}
+
+/// A live job of some kind, if there is one; any other sometimes.
+fn some_job(scene: &Scene, at: u8, kind: impl Fn(&Job) -> bool) -> Option<Arc<Job>> {
+    let jobs = scene.store.rows.jobs.values();
+    let fitting: Vec<&Arc<Job>> = jobs.filter(|job| !job.state.is_final() && kind(job)).collect();
+    match at < 230 && !fitting.is_empty() {
+        true => Some(pick(&fitting, at).clone()),
+        false => job_at(scene, at),
+    }
+}
+
+/// A name out of a small pool, or that of another job.
+fn called(scene: &Scene, at: u8) -> Uuid {
+    let other = job_at(scene, at).map(|job| job.uuid).filter(|_| at > 200);
+    other.unwrap_or(Uuid::from_u128(0xCA11_ED00 + u128::from(at % 16)))
+}
+
+impl Word {
+    pub fn command(&self, scene: &Scene) -> Option<Command> {
+        Some(match *self {
+            Word::Stand { who, stance, seconds, since } => {
+                let told = condition(scene, stance, seconds, since);
+                Command::Stand { agent: agent_at(scene, who), told }
+            }
+            Word::Boast { who } => {
+                Command::Boast { agent: agent_at(scene, who), words: format!("{who}").into() }
+            }
+            Word::Respond { job, stray, how, seconds, called: name } => {
+                let unanswered =
+                    |job: &Job| job.state == State::Assigned && job.accepted_at.is_none();
+                let found = some_job(scene, job, unanswered)?;
+                let by = stray.map(|who| agent_at(scene, who)).or(found.worker())?;
+                let at = scene.now.plus(Millis::seconds(i64::from(seconds)));
+                let said = match how % 4 {
+                    0 | 1 => {
+                        let name = name.map(|at| called(scene, at));
+                        Response::Accept { ready_at: (how > 127).then_some(at), called: name }
+                    }
+                    2 => {
+                        let cause = pick(&[Cause::Policy, Cause::Execution], how / 4);
+                        let words = (how > 63).then(|| "{}".to_owned());
+                        Response::Refuse { cause, text: "no".to_owned(), words }
+                    }
+                    _ => Response::Defer { until: at },
+                };
+                Command::Respond { job: name_of(&found, job), by, said }
+            }
+            Word::Approve { job, by } => {
+                let found = some_job(scene, job, |job| job.waits_for.is_some())?;
+                let who = match by % 8 {
+                    0 => Approver::Agent(agent_at(scene, by / 8)),
+                    1..=3 => Approver::Operator,
+                    _ => Approver::Agent(found.for_whom()?),
+                };
+                Command::Approve { job: name_of(&found, job), by: who, yes: by % 5 != 0 }
+            }
+            Word::Cancel { job, by, reason } => {
+                let found = job_at(scene, job)?;
+                let by = match (by % 5, &found.requester, found.for_whom()) {
+                    (0, ..) => Canceller::Agent(agent_at(scene, by)),
+                    (1, _, Some(worker)) => Canceller::Agent(worker),
+                    (2, ..) | (_, Requester::Guest(_), _) => Canceller::Operator,
+                    (_, Requester::Agent(agent), _) => Canceller::Agent(*agent),
+                };
+                let reason = reason.then(|| "because".to_owned());
+                Command::Cancel { job: name_of(&found, job), by, reason }
+            }
+        })
+    }
+}

@@ -1,0 +1,74 @@
+//! When somebody that limits it may begin again, against how much it has begun lately.
+
+use proptest::prelude::*;
+
+use crate::agent::Terms;
+use crate::command::{Enrol, OpenJob};
+use crate::id::AgentId;
+use crate::job::Selection;
+use crate::refusal::Refusal;
+use crate::testkit::{Scene, enrolment};
+use crate::time::Millis;
+
+fn keeps(scene: &mut Scene, per_minute: Option<u32>) -> AgentId {
+    let terms = Terms { per_minute, ..Terms::default() };
+    scene.enrol(Enrol { terms, ..enrolment("ada", "acme", &[("sum", "0")]) }).unwrap()
+}
+
+fn begin(scene: &mut Scene, client: AgentId, ada: AgentId) -> Result<(), Refusal> {
+    let order = scene.ask(client, "sum", "0");
+    scene.try_open(OpenJob { selection: Selection::Direct(ada), ..order }).map(|_| ())
+}
+
+#[test]
+fn who_does_not_limit_it_and_who_is_not_there_may_always() {
+    let mut scene = Scene::default();
+    let client = scene.worker("client", "rich", &[]);
+    let ada = keeps(&mut scene, None);
+    for _ in 0..5 {
+        begin(&mut scene, client, ada).unwrap();
+    }
+    assert_eq!(scene.world.may_begin_at(ada, scene.now), None);
+    assert_eq!(scene.world.may_begin_at(AgentId(99), scene.now), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever it begins, and however its limit changes: it may begin now exactly when fewer than
+    /// its limit were begun lately, and the moment it is told is the first at which it may.
+    #[test]
+    fn the_moment_named_is_the_first_at_which_it_may_begin(
+        limit in 1_u32..5,
+        steps in prop::collection::vec((0_u8..8, 0_i64..40_000), 1..40),
+    ) {
+        let mut scene = Scene::default();
+        scene.watched = false;
+        let client = scene.worker("client", "rich", &[]);
+        let (mut limit, ada) = (limit, keeps(&mut scene, Some(limit)));
+        for (step, n) in steps {
+            match step {
+                0 => {
+                    limit = 1 + n as u32 % 5;
+                    keeps(&mut scene, Some(limit));
+                }
+                1..=3 => scene.sleep(Millis(n)),
+                _ => {
+                    let full = scene.world.may_begin_at(ada, scene.now).is_some();
+                    let began = begin(&mut scene, client, ada);
+                    prop_assert_eq!(began, if full { Err(Refusal::TooFast) } else { Ok(()) });
+                }
+            }
+            let (world, now) = (&scene.world, scene.now);
+            let room = |at| world.begun_lately(ada, at) < limit as usize;
+            match world.may_begin_at(ada, now) {
+                None => prop_assert!(room(now)),
+                Some(at) => {
+                    prop_assert!(now < at && at <= now.plus(Millis::minutes(1)));
+                    prop_assert!(room(at) && !room(at.plus(Millis(-1))) && !room(now));
+                    prop_assert_eq!(world.may_begin_at(ada, at), None);
+                }
+            }
+        }
+    }
+}
