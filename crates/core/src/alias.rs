@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
-use crate::id::{AgentId, AliasId, ClaimId, JobId, NoticeId, TransferId};
+use crate::id::{AgentId, AliasId, ClaimId, JobId, NoticeId, PostingId, TransferId};
 use crate::job::State;
 
 /// Longest protocol id.
@@ -128,6 +128,8 @@ pub enum Target {
     },
     /// Several things that two others call the same; whoever means one has to say whose.
     Several,
+    /// A posted order, and what was published of it.
+    Posting(PostingId),
     /// Paid for outside the hub: no job of the hub may take this id any more.
     PaidElsewhere(TransferId),
     /// The id was given back, and may be used again.
@@ -167,6 +169,16 @@ pub mod claim {
     /// What a signer calls an order of its own.
     pub fn signed(home: Protocol, native: &str, id: &str) -> Digest {
         Digest::of(&[b"signed", home.as_str().as_bytes(), native.as_bytes(), id.as_bytes()])
+    }
+
+    /// An order posted to a market.
+    pub fn posted(market: Protocol, id: &str) -> Digest {
+        Digest::of(&[b"posted", market.as_str().as_bytes(), id.as_bytes()])
+    }
+
+    /// The end of an auction of a market, by the order that opened it.
+    pub fn closed(market: Protocol, id: &str) -> Digest {
+        Digest::of(&[b"closed", market.as_str().as_bytes(), id.as_bytes()])
     }
 
     /// A job somebody was asked to do, by the name its requester gave it.

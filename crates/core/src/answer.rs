@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::agent::{Agent, Desk};
-use crate::id::{AgentId, JobId, NoticeId};
+use crate::id::{AgentId, JobId, NoticeId, PostingId};
 use crate::job::{Job, State};
 use crate::ledger::Transfer;
 use crate::memory::Receipt;
@@ -42,6 +42,11 @@ pub enum Answer {
         state: Option<State>,
         repeated: bool,
     },
+    /// A posted order was carried out or refused, now or before; its posting says which.
+    Posted {
+        posting: PostingId,
+        repeated: bool,
+    },
     /// A message is in its receiver's inbox.
     Sent {
         notice: NoticeId,
@@ -54,7 +59,11 @@ impl Answer {
     pub fn receipt(&self) -> Receipt {
         match self {
             // A signed order remembers itself, for ever.
-            Self::Done | Self::Position(_) | Self::Jobs(_) | Self::Heard { .. } => Receipt::Nothing,
+            Self::Done
+            | Self::Position(_)
+            | Self::Jobs(_)
+            | Self::Heard { .. }
+            | Self::Posted { .. } => Receipt::Nothing,
             Self::Sent { notice, .. } => Receipt::Message(*notice),
             Self::Agent { agent, .. } => Receipt::Agent(agent.id),
             Self::Account { owner, .. } => Receipt::Owner(owner.id),

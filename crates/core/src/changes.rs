@@ -16,6 +16,7 @@ use crate::id::*;
 use crate::job::Job;
 use crate::job::select::Turn;
 use crate::ledger::{Entry, Hash, Transfer};
+use crate::market::Posting;
 use crate::memory::Memory;
 use crate::message::mailbox::Mailbox;
 use crate::money::Credits;
@@ -47,6 +48,7 @@ pub struct Changes {
     pub arrivals: Vec<Arrival>,
     pub outcomes: Vec<Outcome>,
     pub lines: Vec<Arc<Line>>,
+    pub postings: Vec<Arc<Posting>>,
     pub next: Option<Counters>,
 }
 
@@ -65,6 +67,13 @@ pub struct Counters {
     pub alias: AliasId,
     pub claim: ClaimId,
     pub answer: AnswerId,
+    #[serde(default = "first_posting")]
+    pub posting: PostingId,
+    /// Orders posted to the market so far, and messages it has sent.
+    #[serde(default)]
+    pub posts: u64,
+    #[serde(default)]
+    pub sent: u64,
     /// Hash of the newest ledger line.
     pub chain: Hash,
     /// When something was last written.
@@ -73,6 +82,10 @@ pub struct Counters {
     /// Payments between owners so far, and their sum.
     pub payments: u64,
     pub volume: Credits,
+}
+
+fn first_posting() -> PostingId {
+    PostingId(1)
 }
 
 impl Default for Counters {
@@ -91,6 +104,9 @@ impl Default for Counters {
             alias: AliasId(1),
             claim: ClaimId(1),
             answer: AnswerId(1),
+            posting: first_posting(),
+            posts: 0,
+            sent: 0,
             chain: Hash::default(),
             at: Timestamp::default(),
             payments: 0,
@@ -120,6 +136,7 @@ impl Changes {
         self.arrivals.extend(later.arrivals);
         self.outcomes.extend(later.outcomes);
         self.lines.extend(later.lines);
+        self.postings.extend(later.postings);
         self.next = later.next.or(self.next);
     }
 

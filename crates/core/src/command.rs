@@ -10,6 +10,7 @@ use crate::agent::{Liveness, Skill, Terms};
 use crate::alias::{Digest, Protocol};
 use crate::id::{AgentId, JobId, NoticeId};
 use crate::job::{Cause, Policy, Requester, Selection};
+use crate::market::Post;
 use crate::memory::Kept;
 use crate::money::Credits;
 use crate::signed::Signed;
@@ -120,6 +121,8 @@ pub enum Command {
     },
     /// Whatever somebody has signed.
     Signed(Box<Signed>),
+    /// Whatever somebody has posted to a market.
+    Post(Box<Post>),
     /// Names in protocols that came later than the agent.
     Name {
         agent: AgentId,

@@ -15,7 +15,7 @@ use crate::refusal::Refusal;
 use crate::signed::{Deed, GiveResult, GiveUp, Named, Signed, Whom};
 use crate::time::{Millis, Timestamp};
 use crate::world::World;
-use crate::{memory, message, push, signed};
+use crate::{market, memory, message, push, signed};
 
 /// Decides one command.
 pub fn decide(
@@ -23,8 +23,12 @@ pub fn decide(
     command: Command,
     now: Timestamp,
 ) -> Result<(Changes, Answer), Refusal> {
+    if let Command::Post(order) = command {
+        return Ok(market::post::post(world, *order, now));
+    }
     let mut draft = Draft::new(world, now);
     let answer = dispatch(&mut draft, command)?;
+    market::publish::rest(&mut draft);
     Ok((draft.finish(), answer))
 }
 
@@ -80,6 +84,8 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         Command::Cancel { job, by, reason } => end::cancel(draft, &job, by, reason),
         Command::Requeue { job } => end::requeue(draft, &job),
         Command::Signed(order) => signed::take(draft, *order),
+        // Has a draft of its own, because a refusal is part of the record.
+        Command::Post(_) => Ok(Answer::Done),
         Command::Name { agent, aliases } => enrol::name(draft, agent, aliases),
         Command::Send(order) => message::send(draft, *order),
         Command::Ack { agent, up_to } => {
@@ -134,6 +140,7 @@ pub fn needs(world: &World, command: &Command) -> Vec<Need> {
             }
         }
         Command::Signed(order) => wants.signed(order),
+        Command::Post(order) => wants.posted(order),
         Command::Report(said) => wants.named(&said.job),
         Command::Respond { job, said, .. } => {
             wants.named(job);
@@ -172,6 +179,22 @@ impl Wants<'_> {
                 self.needs.push(Need::Transfer(id));
             }
             _ => {}
+        }
+    }
+
+    /// The order's own name, and the job it is about.
+    fn posted(&mut self, order: &market::Post) {
+        self.claim(claim::posted(order.market, &order.id));
+        match &order.deed {
+            market::Deed::Open(opening) => {
+                self.claim(claim::job(opening.order.origin, &opening.order.foreign));
+            }
+            market::Deed::Report(said) => self.named(&said.job),
+            market::Deed::Decline { job, .. } | market::Deed::Offer { job, .. } => self.named(job),
+            market::Deed::Enrol(_)
+            | market::Deed::Read { .. }
+            | market::Deed::Dispatch
+            | market::Deed::Nothing => {}
         }
     }
 

@@ -16,6 +16,7 @@ use crate::id::*;
 use crate::job::Job;
 use crate::job::select::Turn;
 use crate::ledger::{Entry, Transfer};
+use crate::market::Posting;
 use crate::memory::Memory;
 use crate::message::mailbox::Mailbox;
 use crate::notice::{Arrival, News, Notice, Push};
@@ -47,6 +48,7 @@ pub struct Draft<'w> {
     arrivals: Vec<Arrival>,
     outcomes: Vec<Outcome>,
     events: Vec<Event>,
+    postings: Vec<Arc<Posting>>,
     /// The command as its giver put it.
     pub(crate) said: Option<Said>,
 }
@@ -83,6 +85,7 @@ impl<'w> Draft<'w> {
             arrivals: Vec::new(),
             outcomes: Vec::new(),
             events: Vec::new(),
+            postings: Vec::new(),
             said: None,
         }
     }
@@ -228,6 +231,20 @@ impl<'w> Draft<'w> {
         self.events.push(event);
     }
 
+    pub fn posting(&mut self, posting: Posting) {
+        self.postings.push(Arc::new(posting));
+    }
+
+    /// What this command told.
+    pub fn notices(&self) -> &[Arc<Notice>] {
+        &self.notices
+    }
+
+    /// Jobs this command wrote.
+    pub fn touched_jobs(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.values()
+    }
+
     pub fn outcome(&mut self, outcome: Outcome) {
         self.next.outcome = outcome.id.next();
         self.outcomes.push(outcome);
@@ -349,6 +366,7 @@ impl<'w> Draft<'w> {
             arrivals: self.arrivals,
             outcomes: self.outcomes,
             lines,
+            postings: self.postings,
             next: None,
         };
         let touched = self.next != self.world.next

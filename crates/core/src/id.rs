@@ -52,4 +52,6 @@ ids! {
     AnswerId,
     /// One foreign id that must never be used twice.
     ClaimId,
+    /// One step of a market, as it was published.
+    PostingId,
 }

@@ -18,6 +18,7 @@ mod hex;
 pub mod id;
 pub mod job;
 pub mod ledger;
+pub mod market;
 pub mod memory;
 pub mod message;
 pub mod money;

@@ -74,5 +74,6 @@ pub fn engine(
     clock: Arc<StandingClock>,
 ) -> Result<Started, StoreError> {
     let secret = HubSecret::from_bytes([7; 32]);
-    Engine::start(Setup { store, rules, clock, ids: SeededIds::new(1), secret })
+    let ids = SeededIds::new(1);
+    Engine::start(Setup { store, rules, clock, ids, secret, market: None })
 }

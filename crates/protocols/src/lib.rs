@@ -4,6 +4,7 @@
 //! hub is a `Face`, and `ALL` is the list of them. A new protocol is a new folder and a new entry.
 
 pub mod agora;
+pub mod clara;
 #[cfg(feature = "server")]
 pub mod face;
 pub mod kit;

@@ -51,6 +51,7 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     }
     job.state = State::Negotiating;
     job.pending = true;
+    job.asked.clone_from(&invited);
     for agent in invited {
         draft.tell(Some(agent), News::OffersWanted { job: job.id, closes }, None);
     }
@@ -89,6 +90,38 @@ pub fn make(
     let (at, valid_until) = (draft.now, draft.now.plus(valid_for));
     job.offers.push(Offer { by, name: String::new(), price, eta: None, at, valid_until });
     draft.event(Event::JobOffered { job: job.id, by });
+    draft.put_job(job.clone());
+    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+}
+
+/// Somebody invited will not bid, or whoever has the job will not do it.
+pub fn pass_or_decline(
+    draft: &mut Draft<'_>,
+    wanted: &JobRef,
+    by: AgentId,
+) -> Result<Answer, Refusal> {
+    let job = work::find(draft, wanted).ok_or(Refusal::NotYours)?;
+    let bids = matches!(job.selection, Selection::Auction { .. });
+    if job.state != State::Negotiating || !bids {
+        return work::decline(draft, wanted, by);
+    }
+    if !job.asked.contains(&by) || job.declined.contains(&by) {
+        return Err(Refusal::NotYours);
+    }
+    let mut job = job;
+    job.declined.push(by);
+    draft.event(Event::JobDeclined { job: job.id, worker: by });
+    answered(draft, job)
+}
+
+/// Closes an auction as soon as everybody has answered.
+fn answered(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
+    let has_answered = |agent: &AgentId| {
+        job.declined.contains(agent) || job.offers.iter().any(|offer| offer.by == *agent)
+    };
+    if !job.asked.is_empty() && job.asked.iter().all(has_answered) {
+        return close(draft, job);
+    }
     draft.put_job(job.clone());
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
 }

@@ -27,6 +27,7 @@ use crate::id::*;
 use crate::job::Job;
 use crate::job::select::Turn;
 use crate::ledger::Transfer;
+use crate::market::Market;
 use crate::memory::Memory;
 use crate::message::mailbox::Mailbox;
 use crate::money::Credits;
@@ -79,6 +80,8 @@ impl Default for Rules {
 #[derive(Clone)]
 pub struct World {
     pub rules: Rules,
+    /// The protocol that publishes what it does, if there is one.
+    pub market: Option<Arc<Market>>,
     pub next: Counters,
     agents: QuickMap<AgentId, Arc<Agent>>,
     desks: QuickMap<AgentId, Arc<Desk>>,
@@ -130,6 +133,7 @@ impl World {
     pub fn new(rules: Rules) -> Self {
         let mut world = Self {
             rules,
+            market: None,
             next: Counters::default(),
             agents: QuickMap::default(),
             desks: QuickMap::default(),

@@ -42,6 +42,7 @@ pub fn recount(rows: &mut Rows<'_>) -> Result<Claims, StoreError> {
             Target::Offer { job, place } => asked::has_offer(db, job, place)?,
             Target::Transfer(id) | Target::PaidElsewhere(id) => exists(db, "transfers", id.0)?,
             Target::Message { notice, .. } => exists(db, "notices", notice.0)?,
+            Target::Posting(id) => exists(db, "postings", id.0)?,
             Target::Free | Target::Several | Target::Heard { job: None, .. } => true,
         };
         let Claim { id, target, .. } = claim;
@@ -168,6 +169,7 @@ fn histories(scratch: &Scratch, check: &mut Check) -> Result<(), StoreError> {
                 Target::Transfer(_)
                 | Target::PaidElsewhere(_)
                 | Target::Message { .. }
+                | Target::Posting(_)
                 | Target::Heard { .. },
             ) => false,
         };

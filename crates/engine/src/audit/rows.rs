@@ -97,9 +97,12 @@ impl<'d> Rows<'d> {
     /// Tables whose rows have no further promise to keep.
     fn rest(&mut self) -> Result<(), StoreError> {
         use rialto_core::event::Line;
+        use rialto_core::market::Posting;
         use rialto_core::memory::Memory;
         let (lines, answers) = (self.next.event.0, self.next.answer.0);
         self.each("lines", Some(Ids::Whole(lines)), |one: &Line| one.id.0, |_, _| Ok(()))?;
+        let postings = Some(Ids::Whole(self.next.posting.0));
+        self.each("postings", postings, |one: &Posting| one.id.0, |_, _| Ok(()))?;
         self.each("memories", Some(Ids::Below(answers)), |one: &Memory| one.id.0, |_, _| Ok(()))?;
         let sql = "SELECT skill, body, crc FROM turns";
         self.read("turns", sql, None, |_, found, _| {

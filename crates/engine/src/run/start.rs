@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use parking_lot::{Mutex, RwLock};
 use rialto_core::id::EntryId;
 use rialto_core::ledger::Hash;
+use rialto_core::market::Market;
 use rialto_core::world::{Rules, World};
 use tokio::sync::{mpsc, watch};
 
@@ -32,6 +33,8 @@ pub struct Setup {
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
     pub secret: HubSecret,
+    /// The protocol that publishes what it does, if one is spoken.
+    pub market: Option<Arc<Market>>,
 }
 
 /// A running engine and its thread.
@@ -43,8 +46,9 @@ pub struct Started {
 impl Engine {
     /// Reads the store and starts the lane. Needs a tokio runtime for its timer.
     pub fn start(setup: Setup) -> Result<Started, StoreError> {
-        let Setup { mut store, rules, clock, ids, secret } = setup;
+        let Setup { mut store, rules, clock, ids, secret, market } = setup;
         let mut world = World::new(rules);
+        world.market = market;
         world.apply(&store.rebuild()?);
         books_agree(&world, &mut *store)?;
         // A wall clock that was set back must not make the past happen again.

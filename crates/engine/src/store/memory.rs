@@ -8,9 +8,12 @@ use parking_lot::Mutex;
 use rialto_core::alias::{Claim, Digest};
 use rialto_core::changes::Changes;
 use rialto_core::event::Line;
-use rialto_core::id::{AnswerId, EntryId, EventId, JobId, NoticeId, OutcomeId, TransferId};
+use rialto_core::id::{
+    AnswerId, EntryId, EventId, JobId, NoticeId, OutcomeId, PostingId, TransferId,
+};
 use rialto_core::job::Job;
 use rialto_core::ledger::{Entry, Transfer};
+use rialto_core::market::Posting;
 use rialto_core::notice::{Arrival, Notice};
 use rialto_core::reputation::Outcome;
 
@@ -28,6 +31,7 @@ struct Tables {
     arrivals: BTreeMap<NoticeId, Arrival>,
     outcomes: BTreeMap<OutcomeId, Outcome>,
     lines: BTreeMap<EventId, Arc<Line>>,
+    postings: BTreeMap<PostingId, Arc<Posting>>,
 }
 
 /// Rows in memory, shared between the lane and its readers.
@@ -76,6 +80,15 @@ impl Reader for MemoryStore {
                 let entries = tables.entries.range(..before).rev().take(limit);
                 entries.map(|(_, entry)| Row::Entry(entry.clone())).collect()
             }
+            Page::Postings { after, before, newest_first, limit } => {
+                let between = tables.postings.iter().map(|(_, posting)| posting);
+                let between = between.filter(|one| one.id > after && one.id < before);
+                let rows: Vec<_> = between.cloned().map(Row::Posting).collect();
+                match newest_first {
+                    true => rows.into_iter().rev().take(limit).collect(),
+                    false => rows.into_iter().take(limit).collect(),
+                }
+            }
             Page::Jobs { before, limit } => {
                 let jobs = tables.archive.range(..before).rev().take(limit);
                 jobs.map(|(_, job)| Row::Job(job.clone())).collect()
@@ -120,6 +133,7 @@ impl Tables {
         self.arrivals.extend(batch.arrivals.iter().map(|one| (one.notice, one.clone())));
         self.outcomes.extend(batch.outcomes.iter().map(|one| (one.id, one.clone())));
         self.lines.extend(batch.lines.iter().map(|one| (one.id, one.clone())));
+        self.postings.extend(batch.postings.iter().map(|one| (one.id, one.clone())));
     }
 
     fn get(&self, key: Key) -> Option<Row> {
@@ -134,6 +148,7 @@ impl Tables {
             Key::Notice(id) => self.notices.get(&id).map(|one| Row::Notice(Notice::clone(one))),
             Key::Arrival(id) => self.arrivals.get(&id).cloned().map(Row::Arrival),
             Key::Outcome(id) => self.outcomes.get(&id).cloned().map(Row::Outcome),
+            Key::Posting(id) => self.postings.get(&id).cloned().map(Row::Posting),
         }
     }
 }

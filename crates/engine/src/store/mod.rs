@@ -10,9 +10,12 @@ use std::sync::Arc;
 use rialto_core::alias::{Claim, Digest};
 use rialto_core::changes::Changes;
 use rialto_core::event::Line;
-use rialto_core::id::{AnswerId, EntryId, EventId, JobId, NoticeId, OutcomeId, TransferId};
+use rialto_core::id::{
+    AnswerId, EntryId, EventId, JobId, NoticeId, OutcomeId, PostingId, TransferId,
+};
 use rialto_core::job::Job;
 use rialto_core::ledger::{Entry, Transfer};
+use rialto_core::market::Posting;
 use rialto_core::notice::{Arrival, Notice};
 use rialto_core::reputation::Outcome;
 
@@ -49,6 +52,7 @@ pub enum Key {
     Notice(NoticeId),
     Arrival(NoticeId),
     Outcome(OutcomeId),
+    Posting(PostingId),
 }
 
 /// Such a row.
@@ -62,6 +66,7 @@ pub enum Row {
     Arrival(Arrival),
     Outcome(Outcome),
     Line(Line),
+    Posting(Arc<Posting>),
 }
 
 /// Rows in the order they were written.
@@ -73,6 +78,8 @@ pub enum Page {
     Entries { before: EntryId, limit: usize },
     /// Finished jobs, newest first.
     Jobs { before: JobId, limit: usize },
+    /// Postings between two, both left out, in either order.
+    Postings { after: PostingId, before: PostingId, newest_first: bool, limit: usize },
 }
 
 /// The lane's side: the only writer.

@@ -139,7 +139,8 @@ fn start_engine(
         ..Rules::default()
     };
     let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::start()));
-    let setup = Setup { store, rules, clock, ids: Arc::new(OsIds), secret };
+    let market = None;
+    let setup = Setup { store, rules, clock, ids: Arc::new(OsIds), secret, market };
     Ok(Engine::start(setup)?)
 }
 

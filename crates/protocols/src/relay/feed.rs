@@ -80,6 +80,7 @@ mod tests {
             clock: Arc::new(SystemClock::start()),
             ids: Arc::new(OsIds),
             secret: HubSecret::from_bytes([7; 32]),
+            market: None,
         };
         let engine = Engine::start(setup).expect("memory is there").engine;
         let egress = Egress::new(EgressSettings::default()).expect("the defaults work");

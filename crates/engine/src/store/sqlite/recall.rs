@@ -97,6 +97,7 @@ pub fn load(db: &Connection, tail: &RwLock<Tail>, wanted: Key) -> Result<Option<
         Key::Notice(id) => notices::get(db, id)?.map(Row::Notice),
         Key::Arrival(id) => get(db, "arrivals", id.0)?.map(Row::Arrival),
         Key::Outcome(id) => get(db, "outcomes", id.0)?.map(Row::Outcome),
+        Key::Posting(id) => get(db, "postings", id.0)?.map(Row::Posting),
     })
 }
 
@@ -106,6 +107,10 @@ pub fn page(db: &Connection, page: Page) -> Result<Vec<Row>, StoreError> {
     const ENTRIES: &str =
         "SELECT id, body, crc FROM entries WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
     const JOBS: &str = "SELECT id, body, crc FROM archive WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
+    const POSTINGS: &str =
+        "SELECT id, body, crc FROM postings WHERE id > ?1 AND id < ?2 ORDER BY id LIMIT ?3";
+    const NEWEST: &str =
+        "SELECT id, body, crc FROM postings WHERE id > ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3";
     let prepared = |sql| db.prepare_cached(sql).map_err(trouble);
     let most = |limit: usize| i64::try_from(limit).unwrap_or(i64::MAX);
     Ok(match page {
@@ -116,6 +121,12 @@ pub fn page(db: &Connection, page: Page) -> Result<Vec<Row>, StoreError> {
         Page::Entries { before, limit } => {
             let rows = all("entries", prepared(ENTRIES)?, params![key(before.0), most(limit)])?;
             rows.into_iter().map(Row::Entry).collect()
+        }
+        Page::Postings { after, before, newest_first, limit } => {
+            let sql = if newest_first { NEWEST } else { POSTINGS };
+            let wanted = params![key(after.0), key(before.0), most(limit)];
+            let rows = all("postings", prepared(sql)?, wanted)?;
+            rows.into_iter().map(Row::Posting).collect()
         }
         Page::Jobs { before, limit } => {
             let rows = all("archive", prepared(JOBS)?, params![key(before.0), most(limit)])?;

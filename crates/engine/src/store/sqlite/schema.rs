@@ -40,6 +40,8 @@ const STEPS: &[&str] = &["
     -- Filled behind, in slices, when the lane is idle: random keys are what makes writing slow.
     CREATE TABLE claim_index (digest BLOB PRIMARY KEY, claim INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TABLE state    (name TEXT PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
+", "
+    CREATE TABLE postings (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
 "];
 
 /// The version this program writes.

@@ -35,6 +35,7 @@ pub fn batch(db: &Connection, batch: &Changes, forgotten: &[AnswerId]) -> Result
     put(db, "arrivals", Replace, batch.arrivals.iter().map(|row| (row.notice.0, row)))?;
     put(db, "outcomes", Append, batch.outcomes.iter().map(|row| (row.id.0, row)))?;
     put(db, "lines", Append, batch.lines.iter().map(|row| (row.id.0, row)))?;
+    put(db, "postings", Append, batch.postings.iter().map(|row| (row.id.0, row)))?;
     // A finished job never changes again, so it is history as well.
     let (done, live) = batch.jobs.values().partition::<Vec<_>, _>(|job| job.state.is_final());
     put(db, "jobs", Replace, live.iter().map(|row| (row.id.0, row)))?;

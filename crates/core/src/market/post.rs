@@ -1,0 +1,112 @@
+//! Posting an order: carried out once, whatever comes of it.
+
+use std::sync::Arc;
+
+use super::{Scribe, publish};
+use crate::agent::enrol;
+use crate::alias::{Protocol, Target, claim};
+use crate::answer::Answer;
+use crate::changes::Changes;
+use crate::command::{Enrol, JobRef, OpenJob, ReportWork};
+use crate::draft::Draft;
+use crate::id::AgentId;
+use crate::job::{Requester, offer, open, work};
+use crate::message;
+use crate::money::Credits;
+use crate::refusal::Refusal;
+use crate::time::{Millis, Timestamp};
+use crate::world::World;
+
+/// How long a price named in an auction binds: until the job is over.
+const BINDS: Millis = Millis::hours(24 * 365);
+
+/// An order that was signed and posted.
+#[derive(Clone, Debug)]
+pub struct Post {
+    pub market: Protocol,
+    /// What it is called, unlike any other.
+    pub id: String,
+    pub deed: Deed,
+    /// Who writes what came of it.
+    pub scribe: Arc<dyn Scribe>,
+}
+
+/// What is ordered.
+#[derive(Clone, Debug)]
+pub enum Deed {
+    Enrol(Box<Enrol>),
+    Open(Box<Opening>),
+    Report(Box<ReportWork>),
+    Decline {
+        job: JobRef,
+        by: AgentId,
+    },
+    Offer {
+        job: JobRef,
+        by: AgentId,
+        price: Credits,
+    },
+    /// What came up to here has been read.
+    Read {
+        agent: AgentId,
+        up_to: u64,
+    },
+    /// Tries what is queued once more.
+    Dispatch,
+    /// Nothing but an answer.
+    Nothing,
+}
+
+/// Work is wanted, perhaps by somebody nobody has heard of yet.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    pub order: OpenJob,
+    /// Who asks, if it is not known; the order's requester is then whoever this becomes.
+    pub newcomer: Option<Enrol>,
+}
+
+/// Takes an order. Refused or not, it was posted, and has a posting that says what came of it.
+pub fn post(world: &World, order: Post, now: Timestamp) -> (Changes, Answer) {
+    let name = claim::posted(order.market, &order.id);
+    let mut draft = Draft::new(world, now);
+    if let Some(Target::Posting(posting)) = draft.claimed(name) {
+        return (Changes::default(), Answer::Posted { posting, repeated: true });
+    }
+    let closes = matches!(order.deed, Deed::Offer { .. } | Deed::Decline { .. });
+    let outcome = carry_out(&mut draft, order.deed);
+    if outcome.is_err() {
+        // What was refused half-way has changed nothing.
+        draft = Draft::new(world, now);
+    }
+    let told = (order.market, &*order.scribe);
+    let posting = publish::order(&mut draft, told, &order.id, outcome.as_ref(), closes);
+    draft.claim(name, Target::Posting(posting));
+    draft.next.posts += 1;
+    (draft.finish(), Answer::Posted { posting, repeated: false })
+}
+
+fn carry_out(draft: &mut Draft<'_>, deed: Deed) -> Result<Answer, Refusal> {
+    match deed {
+        Deed::Enrol(order) => enrol::enrol(draft, *order),
+        Deed::Open(opening) => {
+            let Opening { mut order, newcomer } = *opening;
+            if let Some(newcomer) = newcomer {
+                order.requester = Requester::Agent(enrol::arrive(draft, &newcomer)?);
+            }
+            open::open(draft, order)
+        }
+        Deed::Report(said) => work::report(draft, *said),
+        Deed::Decline { job, by } => {
+            let answer = offer::pass_or_decline(draft, &job, by)?;
+            open::dispatch(draft);
+            Ok(answer)
+        }
+        Deed::Offer { job, by, price } => offer::make(draft, &job, by, price, BINDS),
+        Deed::Read { agent, up_to } => Ok(message::ack(draft, agent, up_to)),
+        Deed::Dispatch => {
+            open::dispatch(draft);
+            Ok(Answer::Done)
+        }
+        Deed::Nothing => Ok(Answer::Done),
+    }
+}

@@ -1,0 +1,1 @@
+//! Postings: one for every order, and one for what happens by itself.

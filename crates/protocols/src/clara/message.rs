@@ -1,0 +1,116 @@
+//! What a handler sees of a message (2.3): who sends it, its tags and its data.
+//!
+//! A message is a signed item, or the JSON of a dry-run in which everything is only claimed. When it
+//! arrived and how many came before is for the hub to say. The anchor only makes items unlike each
+//! other, so nobody here reads it.
+
+use std::borrow::Cow;
+
+use super::failure::Failure;
+use super::{BODY_MAX, CLAIM_MAX};
+use crate::kit::ans104::{Id, Item, TAG_BYTES_MAX, Tag};
+use crate::kit::fields::{Fields, Malformed};
+use crate::kit::ijson::{self, Json};
+
+/// Tags that say who somebody is: nobody is believed them (R74).
+const DROPPED: [&str; 3] = ["From", "Owner", "From-Process"];
+/// Tags of a dry-run. An item cannot have more: each takes two bytes at least.
+const TAGS_MAX: usize = TAG_BYTES_MAX / 2;
+
+/// A message to the market.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// What it is called: by its signature, or as a dry-run claims.
+    pub id: Cow<'a, str>,
+    /// Who sends it: the address of the signer, or the owner a dry-run claims.
+    pub from: Cow<'a, str>,
+    /// Whether an item stands behind it. Nothing that is not public is for anybody else (R74).
+    pub signed: bool,
+    /// The process it is for.
+    pub target: Id,
+    /// Its tags, without those that say who somebody is.
+    pub tags: Vec<Tag<'a>>,
+    /// What it carries.
+    pub data: &'a str,
+}
+
+impl<'a> Message<'a> {
+    /// The message in an item. Whether it is signed is for [`Item::verify`] to say.
+    pub fn of(item: &Item<'a>) -> Result<Self, Failure> {
+        if item.tag("Type") == Some("Process") {
+            return Err(Failure::spawn());
+        }
+        let target = item.target.and_then(|target| target.try_into().ok()).map(Id);
+        let target = target.ok_or_else(Failure::unknown_process)?;
+        let data = std::str::from_utf8(item.data).map_err(|_| Failure::not_text())?;
+        Ok(Self {
+            id: item.id().to_string().into(),
+            from: item.address().into(),
+            signed: true,
+            target,
+            tags: item.tags.iter().copied().filter(is_kept).collect(),
+            data,
+        })
+    }
+
+    /// The message a dry-run to `process` would send. A missing target is that process, another one
+    /// is a mistake; missing claims and data are empty.
+    pub fn dry_run(json: &'a Json<'_>, process: Id) -> Result<Self, Failure> {
+        let f = Fields::of(json, "")?;
+        let target = f.text("Target")?;
+        if target.is_some_and(|target| Id::read(target) != Some(process)) {
+            return Err(Failure::unknown_process());
+        }
+        Ok(Self {
+            id: claim(&f, "Id")?.into(),
+            from: claim(&f, "Owner")?.into(),
+            signed: false,
+            target: process,
+            tags: tags(&f)?,
+            data: f.text("Data")?.unwrap_or_default(),
+        })
+    }
+
+    /// The first tag of that name; case matters.
+    pub fn tag(&self, name: &str) -> Option<&'a str> {
+        self.tags.iter().find(|tag| tag.name == name).map(|tag| tag.value)
+    }
+}
+
+/// Reads the body of a dry-run as JSON; [`Message::dry_run`] goes on from there.
+pub fn parse(body: &[u8]) -> Result<Json<'_>, Failure> {
+    if body.len() > BODY_MAX {
+        return Err(Failure::too_large());
+    }
+    Ok(ijson::read(body)?)
+}
+
+fn is_kept(tag: &Tag<'_>) -> bool {
+    !DROPPED.contains(&tag.name)
+}
+
+fn claim<'b>(f: &Fields<'_, 'b>, name: &str) -> Result<&'b str, Malformed> {
+    let text = f.text(name)?.unwrap_or_default();
+    match text.chars().count() > CLAIM_MAX {
+        true => Err(f.fail(name, format_args!("has more than {CLAIM_MAX} characters"))),
+        false => Ok(text),
+    }
+}
+
+/// The tags of a dry-run, which may be as long as those of an item.
+fn tags<'b>(f: &Fields<'_, 'b>) -> Result<Vec<Tag<'b>>, Malformed> {
+    const NAME: &str = "Tags";
+    let mut read = Vec::new();
+    let mut bytes = 0;
+    for (at, item) in f.list(NAME, TAGS_MAX)?.unwrap_or_default().iter().enumerate() {
+        let inner = Fields::of(item, format!("{}/{at}", f.pointer(NAME)))?;
+        let tag = Tag { name: inner.required_text("name")?, value: inner.required_text("value")? };
+        bytes += tag.name.len() + tag.value.len();
+        if bytes > TAG_BYTES_MAX {
+            return Err(f.fail(NAME, format_args!("have more than {TAG_BYTES_MAX} bytes")));
+        }
+        read.push(tag);
+    }
+    read.retain(is_kept);
+    Ok(read)
+}

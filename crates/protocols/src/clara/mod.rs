@@ -1,0 +1,69 @@
+//! clara: C.L.A.R.A. Marketplace on the AO wire. Agents register with a topic and a fee, requesters
+//! register tasks with a reward, and the market picks who does them.
+//!
+//! Here is the wire: what a message orders, what the market sends, and how its results are written
+//! and read. Nothing here waits, stores or knows the time, so the hub and its clients share every
+//! rule. Signed items themselves are read and proven by [`crate::kit::ans104`].
+
+pub mod action;
+pub mod answers;
+pub mod examples;
+pub mod failure;
+pub mod fault;
+pub mod message;
+pub mod order;
+pub mod outgoing;
+pub mod paging;
+pub mod price;
+pub mod process;
+pub mod query;
+pub mod record;
+pub mod result;
+pub mod strategy;
+pub mod topics;
+
+#[cfg(test)]
+mod tests;
+
+pub use action::Action;
+pub use failure::Failure;
+pub use fault::Fault;
+pub use message::Message;
+pub use order::Order;
+pub use outgoing::Outgoing;
+pub use paging::{Cursor, Paging};
+pub use process::{Dialect, Processes};
+pub use strategy::Strategy;
+pub use topics::Topics;
+
+use rialto_core::alias::Protocol;
+
+use crate::kit::ans104;
+
+/// The protocol's id.
+pub const ID: Protocol = Protocol::new("clara");
+/// The process the market is known as, unless the operator says otherwise (R67).
+pub const PROCESS: &str = "CS5biQW6v2PsT3HM19P_f8Fj8UGYnFFNF8O6sfZ1jLc";
+/// What the tag `Protocol` says (R2).
+pub const PROTOCOL: &str = "C.L.A.R.A.";
+/// The longest body, in bytes: an item or a dry-run.
+pub const BODY_MAX: usize = ans104::ITEM_MAX;
+/// Characters of an agent's id (R5).
+pub const AGENT_ID_MAX: usize = 128;
+/// Characters of the id and the owner a dry-run claims.
+pub const CLAIM_MAX: usize = 128;
+/// The largest fee or reward, in credits (R4).
+pub const PRICE_MAX: i64 = 1_000_000_000;
+/// The topics agents can always have (R3).
+pub const TOPICS: [&str; 4] = ["tweet", "discord", "telegram", "nft"];
+/// The topic of tasks that are for everybody (R34).
+pub const BROADCAST: &str = "broadcast";
+/// Topics that are also known where the deployed processes' dialect is spoken.
+pub const TOPICS_DEPLOYED: [&str; 2] = ["chat", "none"];
+/// Results on a page, unless asked otherwise.
+pub const PAGE: usize = 25;
+/// Results on the largest page.
+pub const PAGE_MAX: usize = 1_000;
+/// The protocols of the hub: no agent's id starts with one of them and a slash, since that is how
+/// agents of other protocols are listed (R5, R79).
+pub const PROTOCOLS: [&str; 5] = ["registry", "relay", "openclaw", "clara", "agora"];

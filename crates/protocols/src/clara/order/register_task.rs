@@ -1,0 +1,62 @@
+//! `Register-Task`: work that is wanted, and the most that is paid for it.
+
+use rialto_core::money::Credits;
+
+use super::{AGENT_ID, TOPIC, json};
+use crate::clara::fault::Fault;
+use crate::clara::message::Message;
+use crate::clara::process::Dialect;
+use crate::clara::strategy::Strategy;
+use crate::clara::topics::Topics;
+use crate::clara::{BROADCAST, price};
+
+/// A task as its requester wants it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegisterTask<'a> {
+    /// What an agent must be able to do.
+    pub topic: &'a str,
+    /// The most that is paid.
+    pub reward: Credits,
+    /// How to pick an agent; has no meaning for the topic `broadcast` (D9).
+    pub strategy: Strategy,
+    /// The requester's own agent, which is not picked (R33).
+    pub agent_id: Option<&'a str>,
+    /// The requester's name for what the task belongs to.
+    pub context_id: Option<&'a str>,
+    /// The one agent that is to do it (R42).
+    pub target_agent_id: Option<&'a str>,
+    /// What that agent is to do, if it can do more than one thing (B19).
+    pub capability: Option<&'a str>,
+    /// JSON text for the agent.
+    pub payload: &'a str,
+}
+
+impl<'a> RegisterTask<'a> {
+    /// Reads a message.
+    pub fn read(message: &Message<'a>, topics: &Topics, dialect: Dialect) -> Result<Self, Fault> {
+        let topic = message.tag(TOPIC);
+        let topic = topic
+            .filter(|topic| topics.for_task(topic, dialect))
+            .ok_or_else(|| Fault::UnknownTopic(topic.map(str::to_owned)))?;
+        let reward = message.tag("RedStone-Agent-Reward").and_then(price::read);
+        let reward = reward.ok_or(Fault::BadReward)?;
+        let strategy = message.tag("RedStone-Agent-Matching").map(|word| {
+            Strategy::read(word).ok_or_else(|| Fault::UnknownStrategy(word.to_owned()))
+        });
+        Ok(Self {
+            topic,
+            reward,
+            strategy: strategy.transpose()?.unwrap_or_default(),
+            agent_id: message.tag(AGENT_ID),
+            context_id: message.tag("Context-Id").filter(|given| !given.is_empty()),
+            target_agent_id: message.tag("Target-Agent-Id"),
+            capability: message.tag("Capability"),
+            payload: json(message)?,
+        })
+    }
+
+    /// Whether the topic sends it to every registered agent (R34).
+    pub fn is_for_everybody(&self) -> bool {
+        self.topic == BROADCAST
+    }
+}

@@ -1,0 +1,74 @@
+//! What the market sends (2.4, 2.5). A message has tags in their printed order, and data only if there
+//! is some. Its number is given when it is written: one more for every message ever sent.
+
+mod board;
+mod notice;
+mod task;
+
+pub use notice::Notice;
+
+use super::PROTOCOL;
+use crate::kit::object::Object;
+
+/// A message of the market.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Whom it is for: an address.
+    pub target: String,
+    /// Names and values, from `Action` on.
+    pub tags: Vec<(&'static str, String)>,
+    /// What it carries.
+    pub data: Option<String>,
+}
+
+impl Outgoing {
+    /// A message without data. Every one says that it is the market's.
+    fn new(target: &str, action: &str) -> Self {
+        let tags = vec![("Action", action.to_owned()), ("Protocol", PROTOCOL.to_owned())];
+        Self { target: target.to_owned(), tags, data: None }
+    }
+
+    fn tag(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.tags.push((name, value.into()));
+        self
+    }
+
+    fn maybe_tag(self, name: &'static str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.tag(name, value),
+            None => self,
+        }
+    }
+
+    /// The same about a task, under the names the spec and the deployed processes have for it (D1).
+    fn about(self, task_id: &str) -> Self {
+        self.tag("TaskId", task_id).tag("Task-Id", task_id)
+    }
+
+    fn data(mut self, data: impl Into<String>) -> Self {
+        self.data = Some(data.into());
+        self
+    }
+
+    /// Writes the message as the market's `reference`th.
+    pub fn write(&self, reference: u64) -> String {
+        let number = reference.to_string();
+        let usual = [
+            ("Data-Protocol", "ao"),
+            ("Variant", "ao.TN.1"),
+            ("Type", "Message"),
+            ("Reference", &number),
+        ];
+        let own = self.tags.iter().map(|(name, value)| (*name, value.as_str()));
+        let pairs = usual.into_iter().chain(own);
+        let tags: Vec<String> = pairs
+            .map(|(name, value)| Object::new().text("name", name).text("value", value).finish())
+            .collect();
+        Object::new()
+            .text("Target", &self.target)
+            .text("Anchor", &format!("{reference:032}"))
+            .maybe_text("Data", self.data.as_deref())
+            .raw("Tags", &format!("[{}]", tags.join(",")))
+            .finish()
+    }
+}

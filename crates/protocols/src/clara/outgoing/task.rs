@@ -1,0 +1,75 @@
+//! Messages about one task: who is to do it, what came of it, and what waits.
+
+use rialto_core::money::Credits;
+
+use super::Outgoing;
+use crate::clara::price;
+use crate::clara::process::Dialect;
+use crate::clara::record::{Done, Query, Task};
+
+impl Outgoing {
+    /// A task for the agent at this address, one of so many that get it.
+    pub fn assignment(dialect: Dialect, to: &str, task: &Task<'_>, agents: usize) -> Self {
+        let action = match dialect {
+            Dialect::Spec => "Agent-Task-Assignment",
+            Dialect::Deployed => "Task-Assignment",
+        };
+        Self::new(to, action)
+            .about(&task.id)
+            .maybe_tag("Agent-Id", task.agent_id.as_deref())
+            .maybe_tag("Assigned-Agent-Id", task.agent_id.as_deref())
+            .maybe_tag("Requesting-Agent-Id", task.requester_id.as_deref())
+            .tag("Context-Id", task.context_id.as_ref())
+            .tag("Number-Of-Agents", agents.to_string())
+            .data(task.write())
+    }
+
+    /// A result for who wanted it. The deployed dialect says which task it answers.
+    pub fn task_result(dialect: Dialect, done: &Done<'_>, task: &Task<'_>, fee: Credits) -> Self {
+        let data = match dialect {
+            Dialect::Spec => done.write(),
+            Dialect::Deployed => done.write_with(task),
+        };
+        Self::new(&done.recipient, "Task-Result")
+            .about(&done.id)
+            .tag("Assigned-Agent-Id", done.agent_id.as_ref())
+            .tag("Assigned-Agent-Address", done.sender.as_ref())
+            .tag("Fee", price::text(fee))
+            .data(data)
+    }
+
+    /// To who declined: so it is.
+    pub fn task_declined(to: &str, task_id: &str, agent_id: &str) -> Self {
+        Self::new(to, "Task-Declined").about(task_id).tag("Agent-Id", agent_id)
+    }
+
+    /// A question to the agent at this address: for how much?
+    pub fn query(to: &str, query: &Query<'_>) -> Self {
+        Self::new(to, "Agent-Task-Query")
+            .about(&query.id)
+            .tag("Agent-Id", query.agent_id.as_ref())
+            .tag("RedStone-Agent-Reward", price::text(query.max_reward))
+            .tag("Closes-At", query.closes_at.0.to_string())
+            .data(query.write())
+    }
+
+    /// The oldest task of an inbox.
+    pub fn next_task(to: &str, task: &Task<'_>) -> Self {
+        Self::new(to, "Load-Next-Assigned-Task-Result").data(task.write())
+    }
+
+    /// The oldest result that was not read.
+    pub fn next_result(to: &str, done: &Done<'_>) -> Self {
+        Self::new(to, "Load-Next-Task-Result-Response").data(done.write())
+    }
+
+    /// The oldest query that was not answered.
+    pub fn next_query(to: &str, query: &Query<'_>) -> Self {
+        Self::new(to, "Load-Next-Query-Result").data(query.write())
+    }
+
+    /// What became of a task: JSON text of the hub's.
+    pub fn trace(to: &str, task_id: &str, trace: String) -> Self {
+        Self::new(to, "Task-Trace").about(task_id).data(trace)
+    }
+}

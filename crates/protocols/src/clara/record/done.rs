@@ -1,0 +1,72 @@
+//! A task that is done: what stands in an outbox, and the data of `Task-Result`.
+
+use std::borrow::Cow;
+
+use rialto_core::time::Timestamp;
+use serde::Deserialize;
+
+use super::task::Task;
+use super::{Entry, read};
+use crate::kit::object::Object;
+
+/// What came of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Done<'a> {
+    /// The task.
+    #[serde(borrow)]
+    pub id: Cow<'a, str>,
+    /// Who did it.
+    #[serde(borrow)]
+    pub agent_id: Cow<'a, str>,
+    /// Its address.
+    #[serde(borrow)]
+    pub sender: Cow<'a, str>,
+    /// The address of who wanted it (R48).
+    #[serde(borrow)]
+    pub recipient: Cow<'a, str>,
+    /// JSON text for the requester; left out where it is not public (R20).
+    #[serde(borrow, default, deserialize_with = "read::maybe_raw")]
+    pub result: Option<&'a str>,
+    /// When it came.
+    pub timestamp: Timestamp,
+    /// How many messages the market had seen then.
+    pub block: u64,
+}
+
+impl Done<'_> {
+    /// Writes the record.
+    pub fn write(&self) -> String {
+        self.object().finish()
+    }
+
+    /// Writes the record as deployed processes do, with the task it answers.
+    pub fn write_with(&self, task: &Task<'_>) -> String {
+        self.object().text("agentAddress", &self.sender).raw("originalTask", &task.write()).finish()
+    }
+
+    fn object(&self) -> Object {
+        Object::new()
+            .text("id", &self.id)
+            .text("agentId", &self.agent_id)
+            .text("sender", &self.sender)
+            .text("recipient", &self.recipient)
+            .maybe_raw("result", self.result)
+            .whole("timestamp", self.timestamp.0)
+            .raw("block", &self.block.to_string())
+    }
+}
+
+impl Entry for Done<'_> {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn agent_id(&self) -> &str {
+        &self.agent_id
+    }
+
+    fn write(&self) -> String {
+        Done::write(self)
+    }
+}

@@ -1,0 +1,76 @@
+//! Records: agents, tasks, results and queries as the board shows them (2.6, 2.7).
+//!
+//! Written member by member, so that what agents wrote as JSON stays exactly what it was; read back
+//! by clients, also from processes that leave members out. Raw texts are taken to be JSON: orders
+//! have checked them.
+
+pub mod agent;
+pub mod done;
+pub mod query;
+mod read;
+pub mod task;
+
+pub use agent::{Agent, Tasks, Totals};
+pub use done::Done;
+pub use query::Query;
+pub use task::Task;
+
+use std::collections::HashSet;
+
+use serde::Deserialize;
+
+use crate::kit::jcs;
+
+/// Why a record could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the record cannot be read: {0}")]
+pub struct Unreadable(#[from] serde_json::Error);
+
+/// Reads one record, or a list of them with `Vec`.
+pub fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Unreadable> {
+    Ok(serde_json::from_str(text)?)
+}
+
+/// Writes a list of records that are written already.
+pub fn list(records: impl IntoIterator<Item = String>) -> String {
+    let records: Vec<String> = records.into_iter().collect();
+    format!("[{}]", records.join(","))
+}
+
+/// What stands in a map of tasks.
+trait Entry {
+    /// The id of its task.
+    fn id(&self) -> &str;
+    /// The agent it is about.
+    fn agent_id(&self) -> &str;
+    /// Its text.
+    fn write(&self) -> String;
+}
+
+/// Writes an object keyed by task id, which is `[]` when it is empty, as Lua does it (R17). The
+/// copies of a task that went to many agents share its id (D22), and no member stands twice: from
+/// the second on they are called by id, `_` and agent.
+fn keyed<T: Entry>(entries: &[T]) -> String {
+    if entries.is_empty() {
+        return "[]".to_owned();
+    }
+    let mut out = "{".to_owned();
+    let mut seen = HashSet::with_capacity(entries.len());
+    for entry in entries {
+        let mut name = entry.id().to_owned();
+        if !seen.insert(name.clone()) {
+            name = format!("{name}_{}", entry.agent_id());
+            if !seen.insert(name.clone()) {
+                continue;
+            }
+        }
+        if out.len() > 1 {
+            out.push(',');
+        }
+        jcs::string(&mut out, &name);
+        out.push(':');
+        out.push_str(&entry.write());
+    }
+    out.push('}');
+    out
+}

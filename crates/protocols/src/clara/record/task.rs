@@ -1,0 +1,115 @@
+//! A task: the data of an assignment, and what stands in an inbox.
+
+use std::borrow::Cow;
+
+use rialto_core::money::Credits;
+use rialto_core::time::Timestamp;
+use serde::{Deserialize, Deserializer};
+
+use super::{Entry, read};
+use crate::clara::price;
+use crate::clara::strategy::Strategy;
+use crate::kit::object::Object;
+
+/// A task as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task<'a> {
+    /// The id of the message that registered it.
+    pub id: Cow<'a, str>,
+    /// Who does it; nobody while it waits in the queue.
+    pub agent_id: Option<Cow<'a, str>>,
+    /// Who wants it: an address.
+    pub requester: Cow<'a, str>,
+    /// What is paid: the fee of the agent (R38), or the most that is offered while there is none.
+    pub reward: Credits,
+    /// How the agent was picked.
+    pub strategy: Strategy,
+    /// JSON text for the agent; left out where it is not public (R20).
+    pub payload: Option<&'a str>,
+    /// When it was registered.
+    pub timestamp: Timestamp,
+    /// How many messages the market had seen then.
+    pub block: u64,
+    /// What an agent must be able to do.
+    pub topic: Cow<'a, str>,
+    /// What it belongs to: what the requester said, or its own id.
+    pub context_id: Cow<'a, str>,
+    /// The requester's own agent, if it named one.
+    pub requester_id: Option<Cow<'a, str>>,
+}
+
+impl Task<'_> {
+    /// Writes the record. How the agent was picked stands there twice: the spec's text and its sample
+    /// differ in the name (D5).
+    pub fn write(&self) -> String {
+        Object::new()
+            .text("id", &self.id)
+            .maybe_text("agentId", self.agent_id.as_deref())
+            .text("requester", &self.requester)
+            .text("reward", &price::text(self.reward))
+            .text("matchingStrategy", self.strategy.as_str())
+            .text("strategy", self.strategy.as_str())
+            .maybe_raw("payload", self.payload)
+            .whole("timestamp", self.timestamp.0)
+            .raw("block", &self.block.to_string())
+            .text("topic", &self.topic)
+            .text("contextId", &self.context_id)
+            .maybe_text("requesterId", self.requester_id.as_deref())
+            .finish()
+    }
+}
+
+impl Entry for Task<'_> {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn agent_id(&self) -> &str {
+        self.agent_id.as_deref().unwrap_or_default()
+    }
+
+    fn write(&self) -> String {
+        Task::write(self)
+    }
+}
+
+/// What processes print: some leave out the topic, and some say the strategy once.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Printed<'a> {
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+    agent_id: Option<String>,
+    #[serde(borrow)]
+    requester: Cow<'a, str>,
+    #[serde(deserialize_with = "read::price")]
+    reward: Credits,
+    matching_strategy: Option<Strategy>,
+    strategy: Option<Strategy>,
+    #[serde(borrow, default, deserialize_with = "read::maybe_raw")]
+    payload: Option<&'a str>,
+    timestamp: Timestamp,
+    block: u64,
+    topic: Option<String>,
+    context_id: Option<String>,
+    requester_id: Option<String>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Task<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let printed = Printed::deserialize(from)?;
+        Ok(Self {
+            agent_id: printed.agent_id.map(Cow::Owned),
+            requester: printed.requester,
+            reward: printed.reward,
+            strategy: printed.strategy.or(printed.matching_strategy).unwrap_or_default(),
+            payload: printed.payload,
+            timestamp: printed.timestamp,
+            block: printed.block,
+            topic: printed.topic.unwrap_or_default().into(),
+            context_id: printed.context_id.map_or_else(|| printed.id.clone(), Cow::Owned),
+            requester_id: printed.requester_id.map(Cow::Owned),
+            id: printed.id,
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! Results: what came of a message (2.4), and pages of them (2.1).
+
+use serde::Deserialize;
+
+use super::paging::Cursor;
+use crate::kit::object::Object;
+
+/// What a result has that is never anything else here.
+const OUTPUT: &str = r#"{"data":"","prompt":"","print":false}"#;
+
+/// Writes the result of a message that was done, from what the market sent; see
+/// [`super::Outgoing::write`].
+pub fn sent(messages: &[impl AsRef<str>]) -> String {
+    let messages: Vec<&str> = messages.iter().map(AsRef::as_ref).collect();
+    Object::new()
+        .raw("Messages", &format!("[{}]", messages.join(",")))
+        .raw("Assignments", "[]")
+        .raw("Spawns", "[]")
+        .raw("Output", OUTPUT)
+        .whole("GasUsed", 0)
+        .finish()
+}
+
+/// Writes the result of a message that changed nothing; the text is a [`super::Fault`]'s.
+pub fn error(text: &str) -> String {
+    Object::new()
+        .text("Error", text)
+        .raw("Messages", "[]")
+        .raw("Assignments", "[]")
+        .raw("Spawns", "[]")
+        .whole("GasUsed", 0)
+        .finish()
+}
+
+/// Writes a page of results, each with its place.
+pub fn page(results: &[(impl AsRef<str>, Cursor)], more: bool) -> String {
+    let edges: Vec<String> = results
+        .iter()
+        .map(|(node, cursor)| {
+            Object::new().raw("node", node.as_ref()).text("cursor", &cursor.write()).finish()
+        })
+        .collect();
+    Object::new()
+        .raw("pageInfo", &Object::new().flag("hasNextPage", more).finish())
+        .raw("edges", &format!("[{}]", edges.join(",")))
+        .finish()
+}
+
+/// A result as a client reads it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Evaluated {
+    /// What the market sent; a reply to the sender comes first (D24).
+    #[serde(default)]
+    pub messages: Vec<Sent>,
+    /// Why nothing was done.
+    pub error: Option<String>,
+}
+
+/// A message of the market as a client reads it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Sent {
+    /// Whom it is for.
+    pub target: String,
+    /// Its number, padded with zeros.
+    #[serde(default)]
+    pub anchor: String,
+    /// What it carries.
+    pub data: Option<String>,
+    /// Its tags, in order.
+    pub tags: Vec<Pair>,
+}
+
+/// A tag as a client reads it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Pair {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// A page of results as a client reads it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Page {
+    /// Whether there is more.
+    pub page_info: PageInfo,
+    /// The results.
+    pub edges: Vec<Edge>,
+}
+
+/// What is known about a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PageInfo {
+    /// Whether another page follows.
+    pub has_next_page: bool,
+}
+
+/// A result on a page.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Edge {
+    /// The result.
+    pub node: Evaluated,
+    /// Its place, to be given back as it came.
+    pub cursor: String,
+}
+
+/// Why an answer could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer cannot be read: {0}")]
+pub struct Unreadable(#[from] serde_json::Error);
+
+impl Sent {
+    /// The first tag of that name.
+    pub fn tag(&self, name: &str) -> Option<&str> {
+        self.tags.iter().find(|tag| tag.name == name).map(|tag| tag.value.as_str())
+    }
+}
+
+impl Evaluated {
+    /// Reads a result.
+    pub fn read(body: &[u8]) -> Result<Self, Unreadable> {
+        Ok(serde_json::from_slice(body)?)
+    }
+}
+
+impl Page {
+    /// Reads a page.
+    pub fn read(body: &[u8]) -> Result<Self, Unreadable> {
+        Ok(serde_json::from_slice(body)?)
+    }
+}

@@ -1,0 +1,84 @@
+//! The real client's requests, the spec's examples, and what becomes of messages that are almost
+//! right.
+
+mod client;
+mod examples;
+mod faults;
+mod laws;
+mod messages;
+mod orders;
+mod outgoing;
+mod paging;
+mod prices;
+mod records;
+mod results;
+
+use super::examples::Example;
+use super::fault::Fault;
+use super::message::Message;
+use super::order::Order;
+use super::process::Dialect;
+use super::topics::Topics;
+use super::{PROCESS, examples as good};
+use crate::kit::ans104::{Id, Tag};
+use rialto_core::money::Credits;
+
+/// The first test wallet.
+const ALICE: &str = "mjP2droAo5EfDd9GbW0oVRhG_bRK1IF1xm3iiR2GwcY";
+/// The second.
+const BOB: &str = "-SMm_voAstPnLTpM5pRdKH7YPqDdGDKm0iV2WsC4_xE";
+/// A task.
+const TASK: &str = "iwJQJ7GBCuc4xTdVE1b0v2dH3kqeCZcIihvQgY-KFKA";
+
+/// Tags to be spoilt.
+type Tags<'a> = Vec<(&'a str, &'a str)>;
+
+fn process() -> Id {
+    Id::read(PROCESS).expect("an id")
+}
+
+fn credits(whole: i64) -> Credits {
+    Credits::from_micros(whole * 1_000_000)
+}
+
+/// A signed message of Alice's.
+fn message<'a>(tags: &[(&'a str, &'a str)], data: &'a str) -> Message<'a> {
+    Message {
+        id: TASK.into(),
+        from: ALICE.into(),
+        signed: true,
+        target: process(),
+        tags: tags.iter().map(|(name, value)| Tag { name, value }).collect(),
+        data,
+    }
+}
+
+/// What a message of Alice's orders from a market as the spec has it.
+fn order<'a>(tags: &[(&'a str, &'a str)], data: &'a str) -> Result<Order<'a>, Fault> {
+    Order::read(&message(tags, data), &Topics::default(), Dialect::Spec)
+}
+
+/// The same as text, for what is wrong with it.
+fn fault(tags: &[(&str, &str)], data: &str) -> String {
+    order(tags, data).expect_err("something is wrong").to_string()
+}
+
+/// An example's tags with one of them changed, or added.
+fn with<'a>(example: Example, name: &'a str, value: &'a str) -> Tags<'a> {
+    let mut tags = example.tags.to_vec();
+    match tags.iter_mut().find(|(given, _)| *given == name) {
+        Some(tag) => tag.1 = value,
+        None => tags.push((name, value)),
+    }
+    tags
+}
+
+/// An example's tags without one of them.
+fn without(example: Example, name: &str) -> Tags<'static> {
+    example.tags.iter().copied().filter(|(given, _)| *given != name).collect()
+}
+
+/// The data of an example.
+fn data(example: Example) -> &'static str {
+    example.data.unwrap_or(" ")
+}
