@@ -167,6 +167,8 @@ pub enum Actor {
     /// Holder of this agent's key, whether or not the agent is still registered.
     Agent(AgentId),
     Operator,
+    /// Whoever the order names as owner: that is what was proven.
+    Owner,
     /// A hub that takes everybody's word, for agents native to the protocol in question.
     Open,
 }

@@ -70,7 +70,8 @@ fn update(draft: &mut Draft<'_>, order: &Enrol, id: AgentId) -> Result<AgentId, 
         return Err(Refusal::IdTaken);
     }
     match order.actor {
-        Actor::Operator | Actor::Open => {}
+        // That it is the same owner is asked below.
+        Actor::Operator | Actor::Open | Actor::Owner => {}
         Actor::Nobody => return Err(Refusal::IdTaken),
         Actor::Agent(by) if by == id => {}
         // After unregistering, only the id's own former key brings it back.
@@ -181,7 +182,7 @@ pub fn name(
 /// Whether the caller may add agents to an owner that exists.
 fn speaks_for(draft: &Draft<'_>, actor: Actor, owner: OwnerId) -> bool {
     match actor {
-        Actor::Operator | Actor::Open => true,
+        Actor::Operator | Actor::Open | Actor::Owner => true,
         Actor::Nobody => false,
         Actor::Agent(by) => draft.agent(by).is_some_and(|by| by.active && by.owner == owner),
     }

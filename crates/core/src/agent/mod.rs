@@ -7,6 +7,7 @@ pub mod enrol;
 pub mod key;
 pub mod presence;
 pub mod said;
+pub mod tally;
 pub mod terms;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use crate::reputation::window::Window;
 use crate::time::{Millis, Timestamp};
 use presence::Presence;
 pub use said::Said;
+pub use tally::Tally;
 pub use terms::Terms;
 
 /// What an agent says about itself.
@@ -98,6 +100,13 @@ pub struct Desk {
     /// What it last said about how well it does. Kept and shown; nothing is decided by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Arc<str>>,
+    /// What its requesters call the newest jobs it would not do, oldest first; kept for agents of a
+    /// market.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub declined: Vec<String>,
+    /// What it has asked for, was given, has done and has earned; kept for agents of a market.
+    #[serde(default, skip_serializing_if = "Tally::is_empty")]
+    pub tally: Tally,
     pub last_outcome: Option<OutcomeId>,
     /// The newest job it asked for, and the newest it was given; each job names the one before.
     pub last_asked: Option<JobId>,
@@ -140,6 +149,8 @@ impl Desk {
             window: Arc::default(),
             said: None,
             claim: None,
+            declined: Vec::new(),
+            tally: Tally::default(),
             last_outcome: None,
             last_asked: None,
             last_worked: None,

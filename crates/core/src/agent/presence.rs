@@ -105,11 +105,15 @@ pub fn stand(
 ) -> Result<(), Refusal> {
     let presence = &mut draft.desk_mut(agent).presence;
     let returns = stance.is_open() && !presence.stance.is_open();
+    // Away for another time than it said before: what waits for it waits for that.
+    let moves = stance == presence.stance && until != presence.until;
     presence.stance = stance;
     presence.until = until;
     beat(draft, agent);
-    if returns {
+    if returns || moves {
         respond::welcome_back(draft, agent)?;
+    }
+    if returns {
         open::dispatch(draft);
     }
     Ok(())

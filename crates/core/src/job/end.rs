@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Cause, Job, Report, Requester, Selection, State, offer, open, reply, respond, work};
-use crate::agent::Agent;
+use crate::agent::{Agent, tally};
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
 use crate::command::{Canceller, JobRef};
@@ -31,9 +31,17 @@ pub fn finish(
     }
     job.state = state;
     job.ended_at = Some(draft.now);
+    job.posts_at_end = draft.next.posts;
     draft.event(Event::JobEnded { job: job.id, state, cause: report.cause, paid: report.paid });
     if let Some(worker) = job.worker() {
         job.before_worked = draft.desk_mut(worker).last_worked.replace(job.id);
+        if report.ok {
+            let paid = report.paid;
+            tally::count(draft, worker, |tally| {
+                tally.done += 1;
+                tally.earned = tally.earned.plus(paid).unwrap_or(tally.earned);
+            });
+        }
     }
     if matches!(state, State::Expired | State::Cancelled) {
         tell_workers(draft, &job);

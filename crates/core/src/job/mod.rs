@@ -102,6 +102,11 @@ pub struct Job {
     /// Somebody it waits for, and whether that is for a yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<Waiting>,
+    /// How many orders had been posted to the market when it was opened, and when it ended.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub posts_before: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub posts_at_end: u64,
     /// Bridges crossed so far.
     pub hops: u8,
     /// The requester's job before this one, and the worker's.
@@ -116,6 +121,10 @@ pub const PRIORITY: u8 = 5;
 
 fn usual_priority() -> u8 {
     PRIORITY
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 fn is_usual_priority(priority: &u8) -> bool {
@@ -156,6 +165,12 @@ pub struct Policy {
     /// asked before whether it can be paid, and nothing is held while it is away.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub presence_first: bool,
+    /// Once somebody has had it, it waits for the next instead of ending.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub queue_later: bool,
+    /// Prices only steer the choice: nothing is held and nothing is paid.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unpaid: bool,
     /// Either side may call it off until there is a result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_any_time: bool,
@@ -301,6 +316,7 @@ impl Job {
     /// The most it can pay: a requester without an account pays nothing, whatever it says.
     pub fn purse(&self) -> Credits {
         match self.selection {
+            _ if self.policy.unpaid => self.budget,
             _ if self.payer.is_none() => Credits::ZERO,
             Selection::Asked { any_price: true } => Credits::from_micros(i64::MAX),
             _ => self.budget,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fit::{self, Ready};
 use super::{Cause, Job, Requester, Selection, State, ask, end, open, respond, select, work};
+use crate::agent::tally;
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
 use crate::command::JobRef;
@@ -24,7 +25,7 @@ use crate::world::skills::Candidate;
 /// Offers one worker may make on one job.
 const OFFERS_PER_AGENT_MAX: usize = 4;
 /// Workers invited to one auction.
-const INVITED_MAX: usize = 256;
+const INVITED_MAX: usize = 1_024;
 
 /// One price asked for one job. It binds whoever made it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +57,36 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
         draft.tell(Some(agent), News::OffersWanted { job: job.id, closes }, None);
     }
     Ok(())
+}
+
+/// Holds an auction once more, as long as the first one was, if there is anybody to bid.
+pub fn reopen(draft: &mut Draft<'_>, job: &mut Job) -> bool {
+    let Selection::Auction { closes } = job.selection else { return false };
+    let again = draft.now.plus(closes.since(job.opened_at)).min(job.deadline);
+    let before = std::mem::replace(&mut job.selection, Selection::Auction { closes: again });
+    let invited = invite(draft, job).is_ok();
+    if !invited {
+        job.selection = before;
+    }
+    invited
+}
+
+/// A price in an auction of a market: one for each who was asked, and the last one closes it.
+pub fn bid(
+    draft: &mut Draft<'_>,
+    wanted: &JobRef,
+    by: AgentId,
+    price: Credits,
+) -> Result<Answer, Refusal> {
+    let job = work::find(draft, wanted).filter(|job| job.asked.contains(&by));
+    let job = job.ok_or(Refusal::NotYours)?;
+    if job.offers.iter().any(|offer| offer.by == by && offer.at >= job.opened_at) {
+        return Err(Refusal::TooManyOffers { max: 1 });
+    }
+    let valid_for = job.deadline.since(draft.now);
+    make(draft, &JobRef::Id(job.id), by, price, valid_for)?;
+    let job = draft.job(job.id).cloned().ok_or(Refusal::NotYours)?;
+    answered(draft, job)
 }
 
 /// A worker names its price. What the hub received when decides, and a closed set never reopens.
@@ -110,6 +141,7 @@ pub fn pass_or_decline(
     }
     let mut job = job;
     job.declined.push(by);
+    tally::declined(draft, by, &job);
     draft.event(Event::JobDeclined { job: job.id, worker: by });
     answered(draft, job)
 }
@@ -256,7 +288,10 @@ pub fn lowest(draft: &Draft<'_>, job: &Job, ready: Ready) -> Option<Candidate> {
 /// Closes a sealed auction: the lowest offer wins.
 pub fn close(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
     match lowest(draft, &job, Ready::Soon) {
-        Some(winner) => respond::give(draft, &mut job, winner)?,
+        Some(winner) => {
+            respond::give(draft, &mut job, winner)?;
+            tell_others(draft, &job, winner.agent);
+        }
         None if job.policy.queue_unmatched => open::queue(draft, &mut job),
         None => {
             let text = Some("nobody made an offer".to_owned());

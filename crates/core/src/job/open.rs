@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::fit::Ready;
 use super::{Assignment, Job, Requester, Selection, State, respond, select};
+use crate::agent::tally;
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
 use crate::command::OpenJob;
@@ -29,7 +30,7 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     if order.deadline <= draft.now && !order.policy.presence_first {
         return Err(Refusal::DeadlineTooSoon);
     }
-    if order.selection == Selection::Broadcast {
+    if matches!(order.selection, Selection::Broadcast | Selection::Everybody) {
         return broadcast(draft, order);
     }
     let mut job = fresh(draft, order)?;
@@ -126,6 +127,8 @@ pub fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
         promised: order.promised,
         priority: order.priority,
         waits_for: None,
+        posts_before: draft.next.posts,
+        posts_at_end: 0,
         hops: order.hops,
         before_asked,
         before_worked: None,
@@ -137,12 +140,15 @@ pub fn keep(draft: &mut Draft<'_>, job: Job) {
     draft.claim(claim::job(job.origin, &job.foreign), Target::Job(job.id));
     draft.claim(claim::job_uuid(job.uuid), Target::Job(job.id));
     draft.event(Event::JobOpened { job: job.id });
+    if let Requester::Agent(agent) = job.requester {
+        tally::count(draft, agent, |tally| tally.asked += 1);
+    }
     draft.put_job(job);
 }
 
 /// Holds the whole budget before anybody works.
 pub fn set_aside(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
-    if let Some(payer) = job.payer {
+    if let Some(payer) = job.payer.filter(|_| !job.policy.unpaid) {
         post::hold(draft, payer, job.budget, job.id)?;
         job.held = job.budget;
     }
@@ -178,6 +184,7 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     // Nobody can answer at once for a worker that comes by itself.
     job.pending |= url.is_none();
     draft.event(Event::JobAssigned { job: job.id, worker: chosen.agent, epoch: job.epoch });
+    tally::count(draft, chosen.agent, |tally| tally.given += 1);
     if told_later {
         return;
     }
@@ -208,12 +215,14 @@ pub fn dispatch(draft: &mut Draft<'_>) {
     for id in waiting {
         let queued = |job: &&Job| job.state == State::Queued && draft.now < job.deadline;
         let Some(mut job) = draft.job(id).filter(queued).cloned() else { continue };
-        let chosen = match job.selection {
-            // An auction nobody won is not held again; the lowest listed price stands for an offer.
-            Selection::Auction { .. } => select::cheapest(draft, &job, Ready::AtOnce),
-            _ => select::next(draft, &job, Ready::AtOnce).ok(),
-        };
-        if let Some(chosen) = chosen {
+        if let Selection::Auction { .. } = job.selection {
+            // Those who may bid now are asked anew.
+            if super::offer::reopen(draft, &mut job) {
+                draft.put_job(job);
+            }
+            continue;
+        }
+        if let Ok(chosen) = select::next(draft, &job, Ready::AtOnce) {
             assign(draft, &mut job, chosen);
             draft.put_job(job);
         }
@@ -223,14 +232,21 @@ pub fn dispatch(draft: &mut Draft<'_>) {
 /// One job for everybody who could take it, each for that agent's own price.
 fn broadcast(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     let probe = fresh(draft, order.clone())?;
-    let chosen: Vec<Candidate> = select::candidates(draft, &probe, Ready::Soon).collect();
+    let chosen: Vec<(String, Candidate)> = match probe.selection {
+        Selection::Everybody => select::everybody(draft, &probe),
+        _ => {
+            let able = select::candidates(draft, &probe, Ready::Soon);
+            able.map(|one| (probe.skill.clone(), one)).collect()
+        }
+    };
     if chosen.is_empty() {
         return Err(select::why_nobody(draft.world, &probe));
     }
     let mut jobs = Vec::new();
-    for (copy, one) in (0_u32..).zip(chosen) {
+    for (copy, (skill, one)) in (0_u32..).zip(chosen) {
         let mut job = if copy == 0 { probe.clone() } else { fresh(draft, order.clone())? };
         job.budget = one.price;
+        job.skill = skill;
         if copy > 0 {
             job.uuid = copy_uuid(probe.uuid, copy);
             job.foreign = format!("{}#{copy}", probe.foreign);

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::fit::Ready;
 use super::open::HOPS_MAX;
 use super::{Job, Requester, fit, offer};
+use crate::agent::Agent;
 use crate::draft::Draft;
 use crate::id::{AgentId, OwnerId};
 use crate::money::Credits;
@@ -34,6 +35,8 @@ pub enum Selection {
     LeastOccupied,
     /// Everybody at once, a job each.
     Broadcast,
+    /// Everybody of the requester's own protocol, whatever they can do, a job each.
+    Everybody,
     /// Those who were asked: they work at once or name a price, and the requester takes one.
     Asked { any_price: bool },
     /// Sealed offers until a moment, then the lowest.
@@ -88,11 +91,25 @@ pub fn next(draft: &mut Draft<'_>, job: &Job, ready: Ready) -> Result<Candidate,
         }
         Selection::Auction { .. } => offer::lowest(draft, job, ready),
         // Everybody already has a copy; one that comes back is nobody else's.
-        Selection::Broadcast => None,
+        Selection::Broadcast | Selection::Everybody => None,
         // The requester chooses, nobody else.
         Selection::Asked { .. } => None,
     };
     chosen.ok_or_else(|| why_nobody(draft.world, job))
+}
+
+/// Everybody of the job's own protocol who would do anything for what is offered, in the order they
+/// came, each with what it does.
+pub fn everybody(draft: &Draft<'_>, job: &Job) -> Vec<(String, Candidate)> {
+    let one = |agent: &Agent| {
+        let first = agent.skills.first()?;
+        let affordable = first.price <= job.purse() && !job.asked_by(agent.id);
+        let whom = Candidate { agent: agent.id, price: first.price };
+        (affordable && draft.is_online(agent.id)).then(|| (first.name.clone(), whom))
+    };
+    let of_home = |id: AgentId| draft.agent(id).filter(|agent| agent.home == job.origin);
+    let ids = (1..draft.next.agent.0).map(AgentId);
+    ids.filter_map(of_home).filter(|agent| agent.active).filter_map(one).collect()
 }
 
 /// The lowest listed price; equal prices: who registered first.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::fit::Ready;
-use super::{Cause, Job, Report, State, end, open, respond, select};
-use crate::agent::presence;
+use super::{Cause, Job, Report, Selection, State, end, open, respond, select};
+use crate::agent::{presence, tally};
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
 use crate::command::{JobRef, ReportWork};
@@ -107,6 +107,7 @@ pub fn decline(draft: &mut Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<An
     in_hand(&job)?;
     draft.event(Event::JobDeclined { job: job.id, worker: by });
     job.declined.push(by);
+    tally::declined(draft, by, &job);
     if job.policy.next_when_declined {
         return pass_on(draft, job);
     }
@@ -219,7 +220,8 @@ pub fn pass_on(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
         {
             return Ok(put(draft, job));
         }
-        if job.policy.queue_unmatched {
+        let for_all = matches!(job.selection, Selection::Broadcast | Selection::Everybody);
+        if job.policy.queue_unmatched || job.policy.queue_later && !for_all {
             open::queue(draft, &mut job);
             return Ok(put(draft, job));
         }

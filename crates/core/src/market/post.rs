@@ -14,11 +14,8 @@ use crate::job::{Requester, offer, open, work};
 use crate::message;
 use crate::money::Credits;
 use crate::refusal::Refusal;
-use crate::time::{Millis, Timestamp};
+use crate::time::Timestamp;
 use crate::world::World;
-
-/// How long a price named in an auction binds: until the job is over.
-const BINDS: Millis = Millis::hours(24 * 365);
 
 /// An order that was signed and posted.
 #[derive(Clone, Debug)]
@@ -91,7 +88,10 @@ fn carry_out(draft: &mut Draft<'_>, deed: Deed) -> Result<Answer, Refusal> {
         Deed::Open(opening) => {
             let Opening { mut order, newcomer } = *opening;
             if let Some(newcomer) = newcomer {
-                order.requester = Requester::Agent(enrol::arrive(draft, &newcomer)?);
+                // It may have come since it was looked for.
+                let known = draft.world.agent_named(newcomer.home, &newcomer.native);
+                let agent = known.map_or_else(|| enrol::arrive(draft, &newcomer), Ok)?;
+                order.requester = Requester::Agent(agent);
             }
             open::open(draft, order)
         }
@@ -101,8 +101,12 @@ fn carry_out(draft: &mut Draft<'_>, deed: Deed) -> Result<Answer, Refusal> {
             open::dispatch(draft);
             Ok(answer)
         }
-        Deed::Offer { job, by, price } => offer::make(draft, &job, by, price, BINDS),
-        Deed::Read { agent, up_to } => Ok(message::ack(draft, agent, up_to)),
+        Deed::Offer { job, by, price } => offer::bid(draft, &job, by, price),
+        Deed::Read { agent, up_to } => match draft.mailbox(agent).acked < up_to {
+            true => Ok(message::ack(draft, agent, up_to)),
+            // Somebody was faster.
+            false => Err(Refusal::NotYours),
+        },
         Deed::Dispatch => {
             open::dispatch(draft);
             Ok(Answer::Done)

@@ -67,6 +67,8 @@ impl Wish {
             queue_unmatched: policy & 8 != 0,
             presence_first: policy & 32 != 0,
             cancel_any_time: policy & 64 != 0,
+            queue_later: false,
+            unpaid: false,
         };
         let wanted = scene.now.plus(Millis::seconds(i64::from(life)));
         order.promised = (policy & 128 != 0 && life % 3 == 0).then_some(wanted);

@@ -151,12 +151,17 @@ fn a_winner_that_declines_is_followed_by_the_next_lowest_offer() {
     scene.decline(job);
     assert_eq!(scene.job(job).worker(), Some(a));
     assert_eq!(scene.decline(job).state, State::Queued);
-    // From the queue it goes to the lowest listed price, never to one of those again.
+    // From the queue it is auctioned anew, never among those again.
     scene.enrol(enrolment("b", "owner-b", &[("sum", "1")])).unwrap();
     assert_eq!(scene.state(job), State::Queued);
     let fresh = scene.worker("d", "owner-d", &[("sum", "45")]);
+    assert_eq!(scene.state(job), State::Negotiating);
+    let closes = scene.now.plus(WINDOW);
+    assert_eq!(scene.told(fresh), [News::OffersWanted { job, closes }]);
+    bid(&mut scene, job, fresh, "40").unwrap();
+    scene.wait(WINDOW);
     let turn = scene.job(job).assignment.unwrap();
-    assert_eq!((turn.worker, turn.price), (fresh, credits("45")));
+    assert_eq!((turn.worker, turn.price), (fresh, credits("40")));
 }
 
 #[test]

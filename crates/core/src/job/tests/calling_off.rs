@@ -18,6 +18,8 @@ const EITHER_SIDE: Policy = Policy {
     queue_unmatched: false,
     presence_first: true,
     cancel_any_time: true,
+    queue_later: false,
+    unpaid: false,
 };
 
 fn cancel(

@@ -25,6 +25,8 @@ const NO_POLICY: Policy = Policy {
     queue_unmatched: false,
     presence_first: false,
     cancel_any_time: false,
+    queue_later: false,
+    unpaid: false,
 };
 
 /// Every strategy that picks a worker at once.
@@ -380,7 +382,7 @@ fn a_next_worker_that_cannot_begin_at_once_is_passed_over_for_one_that_can() {
 
 #[test]
 fn the_queue_is_for_those_who_can_begin_at_once() {
-    for selection in [Selection::Cheapest, Selection::Auction { closes: crate::testkit::DAWN }] {
+    for selection in [Selection::Cheapest, Selection::LeastOccupied] {
         let (mut scene, client) = market();
         let order = OpenJob { selection, policy: PATIENT, ..scene.ask(client, "sum", "0.50") };
         let job = scene.open(order).id;

@@ -39,6 +39,8 @@ const PATIENT: Policy = Policy {
     queue_unmatched: true,
     presence_first: false,
     cancel_any_time: false,
+    queue_later: false,
+    unpaid: false,
 };
 
 /// What a signer that can pay begins with.

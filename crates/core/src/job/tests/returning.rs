@@ -21,6 +21,8 @@ pub(super) const PRESENCE_FIRST: Policy = Policy {
     queue_unmatched: false,
     presence_first: true,
     cancel_any_time: true,
+    queue_later: false,
+    unpaid: false,
 };
 
 fn order(scene: &mut Scene, client: AgentId, ada: AgentId) -> OpenJob {
