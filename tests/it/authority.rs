@@ -3,6 +3,7 @@
 //! A route without a row fails the suite, and so does a row without a route. What is refused must
 //! change nothing; what is public must change nothing either.
 
+mod claws;
 mod scene;
 mod table;
 
@@ -103,7 +104,7 @@ async fn every_caller_gets_what_the_table_says_and_a_refusal_changes_nothing() {
     for row in TABLE {
         let route = route_of(row);
         let columns = || CALLERS.into_iter().zip(row.expected);
-        let mut scene = Scene::set().await;
+        let mut scene = Scene::set(row).await;
         let before = snapshot(&scene.hub).await;
         for (caller, expected) in columns().filter(|(_, status)| *status >= 300) {
             let status = scene.ask(row, caller).await;
@@ -129,7 +130,7 @@ async fn every_caller_gets_what_the_table_says_and_a_refusal_changes_nothing() {
             } else {
                 // What was allowed was done; the next caller finds everything as it was.
                 scene.end().await;
-                scene = Scene::set().await;
+                scene = Scene::set(row).await;
             }
         }
         scene.end().await;

@@ -1,11 +1,13 @@
 //! The scene every row is played in: four agents of four owners, a job and a message between two of
-//! them, an agent with an address, one that is a key, and a callback that did not get through.
+//! them, an agent with an address, one that is a key, and a callback that did not get through. Rows of
+//! openclaw have the agents of `claws` besides.
 
 use rialto_protocols::agora::Kind;
 use rialto_protocols::kit::ed25519::PublicKey;
 use serde_json::{Value, json};
 
 use super::Caller;
+use super::claws::Claws;
 use super::table::Row;
 use crate::agora::kit::Key;
 use crate::kit::{Agent, ClosedPort, Reply, TestHub, eventually};
@@ -36,11 +38,13 @@ pub struct Scene {
     pub token: String,
     /// The callback that is still to be made.
     pub push: u64,
+    /// openclaw's own agents and their collaborations, for the rows that are about them.
+    claws: Option<Claws>,
     _closed: ClosedPort,
 }
 
 impl Scene {
-    pub async fn set() -> Self {
+    pub async fn set(row: &Row) -> Self {
         let hub = TestHub::serve(&[("relay.accept_direct", "true")]).await;
         let named = hub.agent("named", "named_skill", "0.10", None).await;
         let requester = hub.orchestrator("requester").await;
@@ -57,6 +61,10 @@ impl Scene {
         let speaker = Key::of(1);
         let (inbox_token, request) = Self::spoken(&hub, &speaker).await;
         let trace = Self::message(&hub, &requester, &worker).await;
+        let claws = match row.of_claw {
+            Some(about) => Some(Claws::set(&hub, about).await),
+            None => None,
+        };
         Self {
             hub,
             named,
@@ -72,6 +80,7 @@ impl Scene {
             uuid,
             token,
             push,
+            claws,
             _closed: closed,
         }
     }
@@ -143,7 +152,16 @@ impl Scene {
             .expect(202)
     }
 
+    /// openclaw's agents, in rows that are about them.
+    pub fn claws(&self) -> &Claws {
+        self.claws.as_ref().expect("the row is about openclaw")
+    }
+
     fn key(&self, row: &Row, caller: Caller) -> Option<&str> {
+        if let Some(claws) = &self.claws {
+            let operator = (caller == Caller::Operator).then_some(self.hub.operator.as_str());
+            return claws.key(caller).or(operator);
+        }
         Some(match caller {
             Caller::Anyone => return None,
             Caller::Itself if row.by_address => &self.addressed.key,
@@ -185,7 +203,11 @@ impl Scene {
 
     /// The path, with what this scene calls its things.
     fn filled(&self, template: &str, row: &Row) -> String {
+        let claws = self.claws.as_ref();
         let part = |part: &str| match part {
+            "{agent_id}" if row.of_worker && claws.is_some() => self.claws().worker.id.clone(),
+            "{agent_id}" if claws.is_some() => self.claws().named.id.clone(),
+            "{id}" if claws.is_some() => self.claws().collaboration.clone(),
             "{agent_id}" if row.of_worker => self.worker.id.clone(),
             "{id}" if row.by_address => self.addressed.id.clone(),
             "{id}" if template.contains("/requests/") => self.request.clone(),

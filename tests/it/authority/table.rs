@@ -3,6 +3,7 @@
 use rialto_protocols::agora::Kind;
 use serde_json::{Value, json};
 
+use super::claws::{self, About};
 use super::scene::Scene;
 
 /// One request and who may make it.
@@ -16,14 +17,24 @@ pub struct Row {
     pub by_address: bool,
     /// Whether all this is about the agent that is a key instead.
     pub by_key: bool,
+    /// Whether all this is about openclaw's own agents instead, and about which collaboration.
+    pub of_claw: Option<About>,
     pub body: Option<fn(&Scene) -> Value>,
     /// Statuses for: anyone, the agent itself, requester, worker, other agent, operator.
     pub expected: [u16; 6],
 }
 
 const fn get(route: &'static str, expected: [u16; 6]) -> Row {
-    let (query, body) = ("", None);
-    Row { route, query, of_worker: false, by_address: false, by_key: false, body, expected }
+    Row {
+        route,
+        query: "",
+        of_worker: false,
+        by_address: false,
+        by_key: false,
+        of_claw: None,
+        body: None,
+        expected,
+    }
 }
 
 const fn find(route: &'static str, query: &'static str, expected: [u16; 6]) -> Row {
@@ -42,6 +53,16 @@ const fn relay(row: Row) -> Row {
 /// The same request about the agent that is a key.
 const fn agora(row: Row) -> Row {
     Row { by_key: true, ..row }
+}
+
+/// The same request about openclaw's own agents.
+const fn claw(row: Row) -> Row {
+    Row { of_claw: Some(About::Running), ..row }
+}
+
+/// The same about a collaboration that is not running yet.
+const fn claw_about(about: About, row: Row) -> Row {
+    Row { of_claw: Some(about), ..row }
 }
 
 const PUBLIC: [u16; 6] = [200; 6];
@@ -67,6 +88,10 @@ const OWN_INBOX: [u16; 6] = [401, 200, 401, 401, 401, 401];
 /// Who a connection is for is said on it.
 const UPGRADED: [u16; 6] = [101; 6];
 const HIRES: [u16; 6] = [401, 202, 403, 403, 403, 403];
+/// openclaw's two parties, and to whom one of them is what the body says it is.
+const BOTH: [u16; 6] = [401, 404, 200, 200, 404, 404];
+const WORKER_IN_BODY: [u16; 6] = [401, 403, 403, 200, 403, 403];
+const APPROVES: [u16; 6] = [401, 404, 404, 200, 404, 200];
 
 fn update(scene: &Scene) -> Value {
     json!({"agent_id": scene.named.id, "agent_name": "renamed", "owner_id": "named", "skills": []})
@@ -241,6 +266,27 @@ pub const TABLE: &[Row] = &[
     agora(get("GET /agora/messages", OWN_INBOX)),
     agora(get("GET /agora/requests/{id}", OWN_INBOX)),
     agora(get("GET /agora/ws", UPGRADED)),
+
+    claw(send("POST /openclaw/identity", claws::update, UPDATE)),
+    claw(send("POST /openclaw/identity", claws::newcomer, NEW)),
+    claw(send("POST /openclaw/status", claws::status, NAMED_IN_BODY)),
+    claw(send("POST /openclaw/reputation", claws::claim, NAMED_IN_BODY)),
+    claw(send("POST /openclaw/collaborations", claws::request, NAMED_IN_BODY)),
+    claw(Row { of_worker: true, ..send("POST /openclaw/agents/{agent_id}/collaborations", claws::request, NAMED_IN_BODY) }),
+    claw(get("GET /openclaw/collaborations", AGENTS)),
+    claw(get("GET /openclaw/collaborations/{id}", BOTH)),
+    claw_about(About::Awaiting, send("POST /openclaw/collaborations/{id}/response", claws::response, WORKER_IN_BODY)),
+    claw_about(About::Deferred, send("POST /openclaw/collaborations/{id}/approve", claws::approval, APPROVES)),
+    claw(send("POST /openclaw/collaborations/{id}/result", claws::result, WORKER_IN_BODY)),
+    claw(send("POST /openclaw/collaborations/{id}/cancel", nothing, BOTH)),
+    claw(send("POST /openclaw/messages", claws::status, NAMED_IN_BODY)),
+    claw(get("GET /openclaw/agents", PUBLIC)),
+    claw(get("GET /openclaw/agents/{agent_id}", PUBLIC)),
+    claw(get("DELETE /openclaw/agents/{agent_id}", OWNER_IN_PATH)),
+    claw(get("GET /openclaw/agents/{agent_id}/status", PUBLIC)),
+    claw(get("GET /openclaw/agents/{agent_id}/reputation", PUBLIC)),
+    claw(get("GET /openclaw/stream", AGENTS)),
+    claw(get("GET /openclaw/health", PUBLIC)),
 
     get("GET /v1/agents", PUBLIC),
     get("GET /v1/agents/{id}", PUBLIC),

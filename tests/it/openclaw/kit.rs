@@ -105,6 +105,15 @@ impl Hub {
         self.clock.now()
     }
 
+    /// The time of any hub, and as it is written.
+    pub fn time_of(hub: &TestHub) -> Timestamp {
+        hub.clock.now()
+    }
+
+    pub fn stamp_of(hub: &TestHub) -> String {
+        stamp::millis(hub.clock.now())
+    }
+
     /// A moment so many milliseconds from now, as it is written.
     pub fn time(&self, from_now: i64) -> String {
         stamp::millis(self.now().plus(Millis(from_now)))

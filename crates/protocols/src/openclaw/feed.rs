@@ -184,7 +184,14 @@ impl Stream {
         }
         let at = self.line.load(Ordering::Relaxed);
         match at < self.behind_to {
-            true => self.catch_up(&mut out, at).await,
+            true => {
+                let mut at = at;
+                // Most of the history is about others.
+                while at < self.behind_to && out.is_empty() {
+                    self.catch_up(&mut out, at).await;
+                    at = self.line.load(Ordering::Relaxed);
+                }
+            }
             false => {
                 for line in news.lines.iter().filter(|line| line.id.0 > at) {
                     self.tell(&mut out, line).await;

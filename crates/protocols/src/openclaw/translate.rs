@@ -42,9 +42,14 @@ pub fn enrol(message: &Message<Identity>, by: Publication) -> Command {
     let identity = &message.said;
     let native = identity.agent_id.to_string();
     let limit = |n: Option<i64>| n.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+    // An identity need not say whether its error passes (D8), an update must: until it does, it may.
+    let mut report = identity.report.clone();
+    if report.status == Status::Error {
+        report.details.error_type.get_or_insert(ErrorType::Transient);
+    }
     let first = StatusUpdate {
         agent_id: identity.agent_id,
-        report: identity.report.clone(),
+        report,
         previous: None,
         correlation_id: by.correlation_id,
         timestamp: by.at,

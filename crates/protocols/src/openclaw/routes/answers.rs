@@ -80,6 +80,7 @@ pub async fn respond(
     let found = worked_on(floor, known, said.responder_agent_id, id).await;
     let (job, agent) = found.map_err(refuse)?;
     belongs(&job, said.request_id, said.correlation_id).map_err(refuse)?;
+    has(&job, agent).map_err(refuse)?;
     let command = translate::respond(said, &job, agent);
     let ran = floor.engine.run_once(command, known.0.once).await;
     ran.map_err(|failure| match failure {
@@ -100,6 +101,15 @@ fn belongs(job: &Job, request_id: Uuid, correlation_id: Uuid) -> Result<(), Fail
     message::belongs_to((ids.request_id, ids.correlation_id), request_id, correlation_id)
 }
 
+/// Whether the responder has it now, or had it to the end. What it only waits for, or was asked for in
+/// vain, is its own and yet nothing to speak about.
+fn has(job: &Job, agent: AgentId) -> Result<(), Failure> {
+    match job.worker() == Some(agent) {
+        true => Ok(()),
+        false => Err(refusals::refused(&Refusal::WrongState { is: job.state })),
+    }
+}
+
 /// The responder says what came of it.
 pub async fn result(floor: &Floor, known: Known, id: Uuid, message: &Message<Output>) -> Answered {
     let (said, correlation_id) = (&message.said, message.correlation_id);
@@ -111,6 +121,7 @@ pub async fn result(floor: &Floor, known: Known, id: Uuid, message: &Message<Out
         let wrong = "collaboration_id must be the one in the path".to_owned();
         return Err(refuse(Failure::violated(vec![wrong])));
     }
+    has(&job, agent).map_err(refuse)?;
     let unfit = unfit(floor, &job, agent, &said.outcome);
     let command = translate::report(message, &job, agent, &unfit);
     let ran = floor.engine.run_once(command, known.0.once).await;

@@ -12,6 +12,7 @@ use super::{about, failed};
 use crate::face::{Floor, Newcomer, aliases};
 use crate::openclaw::ID;
 use crate::openclaw::answers::Published;
+use crate::openclaw::common::Common;
 use crate::openclaw::failure::Failure;
 use crate::openclaw::message::{self, Identity, Message};
 use crate::openclaw::proof::{Anyone, Sent};
@@ -71,7 +72,9 @@ async fn publish(floor: &Floor, anyone: Anyone, message: &Message<Identity>) -> 
     let webhook_secret = (agent.liveness == Liveness::Reached)
         .then(|| engine.secret().webhook_secret(agent.id, agent.secret_generation).text());
     let status = Published::STATUS.to_owned();
-    let at = Published::at(common.timestamp);
+    let common = Common { timestamp: engine.now(), ..common };
+    // The moment the directory shows for it as well (R23).
+    let at = Published::at(if new { agent.registered_at } else { common.timestamp });
     let body = Published::new(common, status, native, api_key, webhook_secret, at);
     let answer: Response = say::json(if new { 201 } else { 200 }, &body);
     Ok(answer)

@@ -1,0 +1,199 @@
+//! The hub's choice, where a request names nobody: idle before busy, the better score, who came
+//! first; and if nobody can, the most hopeful reason (R84, R87).
+
+use rialto_core::time::Millis;
+use serde_json::{Value, json};
+
+use super::kit::{Hub, Node, able, assert_rejected, identity};
+use super::scene::limits;
+
+/// Who is chosen for a request that names nobody.
+async fn chosen(hub: &Hub, asker: &Node, more: Value) -> String {
+    let reply = hub.ask(asker, &hub.request(asker, more)).await.expect(200);
+    assert_eq!(reply.str("/response_status"), "accepted", "{}", reply.text);
+    let id = reply.str("/collaboration_id");
+    let responder = reply.str("/responder_agent_id");
+    hub.cancel(asker, &id, &json!({})).await.expect(200);
+    responder
+}
+
+/// Asks for what nobody can do.
+async fn nobody(hub: &Hub, asker: &Node, more: Value, code: &str) -> Value {
+    let before = hub.held().await;
+    let reply = hub.ask(asker, &hub.request(asker, more)).await;
+    assert_rejected(&reply, code);
+    let health = hub.get("/openclaw/health", None).await.expect(200);
+    assert_eq!(reply.str("/responder_agent_id"), health.str("/hub_id"));
+    let after = hub.held().await;
+    assert_eq!((&after.0.kept, &after.1), (&before.0.kept, &before.1));
+    reply.at("/rejection_reason")
+}
+
+/// Lets an agent do one piece of work, well or not.
+async fn does(hub: &Hub, asker: &Node, worker: &Node, well: bool) {
+    let work = hub.accepted(asker, worker, json!({})).await;
+    let failed = json!({"result_status": "failed", "output_data": null,
+        "error": {"code": "E", "message": "it broke"}});
+    hub.result(&work, if well { json!({}) } else { failed }).await.expect(200);
+}
+
+/// An agent that only asks: what it can do is something else.
+async fn asker(hub: &Hub) -> Node {
+    let mut other = identity("asker", hub.now());
+    other["capabilities"] = json!({"advertised_capabilities": [super::kit::capability("ask", json!({}))],
+        "input_schemas": {}, "output_schemas": {}});
+    hub.publish(&other).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_came_first_is_first_and_nobody_is_asked_for_its_own_request() {
+    let hub = Hub::serve(&[]).await;
+    let asker = asker(&hub).await;
+    let (one, two) = (hub.node("one").await, hub.node("two").await);
+    assert_eq!(chosen(&hub, &asker, json!({})).await, one.id);
+    assert_eq!(chosen(&hub, &one, json!({})).await, two.id);
+    assert_eq!(chosen(&hub, &two, json!({})).await, one.id);
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_better_score_comes_before_an_earlier_registration_and_a_worse_one_after_none() {
+    let hub = Hub::serve(&[]).await;
+    let asker = asker(&hub).await;
+    let (bad, new, good) = (hub.node("bad").await, hub.node("new").await, hub.node("good").await);
+    does(&hub, &asker, &bad, false).await;
+    does(&hub, &asker, &good, true).await;
+    assert_eq!(chosen(&hub, &asker, json!({})).await, good.id);
+    // What an agent says of itself moves nothing.
+    let claim = json!({"agent_id": bad.id, "correlation_id": super::kit::fresh_id(),
+        "timestamp": hub.time(0), "reputation_update": {"update_type": "periodic_update",
+        "reputation_score": 1.0, "update_timestamp": hub.time(0)}});
+    hub.post("/openclaw/reputation", Some(&bad.key), &claim).await.expect(200);
+    assert_eq!(chosen(&hub, &asker, json!({})).await, good.id);
+    let gone = async |node: &Node| {
+        let path = format!("/openclaw/agents/{}", node.id);
+        hub.call("DELETE", &path, Some(&node.key), None).await.expect(200);
+    };
+    gone(&good).await;
+    assert_eq!(chosen(&hub, &asker, json!({})).await, new.id, "nothing is known of it: 0.5");
+    gone(&new).await;
+    assert_eq!(chosen(&hub, &asker, json!({})).await, bad.id);
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_comes_before_busy_whatever_the_score() {
+    let hub = Hub::serve(&[]).await;
+    let asker = asker(&hub).await;
+    let (good, plain) = (hub.node("good").await, hub.node("plain").await);
+    does(&hub, &asker, &good, true).await;
+    let work = hub.accepted(&asker, &good, json!({})).await;
+    assert_eq!(chosen(&hub, &asker, json!({})).await, plain.id, "by what the hub sees");
+    hub.result(&work, json!({})).await.expect(200);
+    assert_eq!(chosen(&hub, &asker, json!({})).await, good.id);
+    hub.report(&good, "busy", json!({"active_tasks": 1})).await.expect(200);
+    assert_eq!(chosen(&hub, &asker, json!({})).await, plain.id, "by what it says");
+    hub.report(&plain, "busy", json!({"active_tasks": 9})).await.expect(200);
+    assert_eq!(chosen(&hub, &asker, json!({})).await, good.id, "busy ones work, too");
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_fails_any_check_is_passed_over() {
+    let hub = Hub::serve(&[]).await;
+    let asker = asker(&hub).await;
+    hub.fund(&asker, "3").await;
+    let error = |kind| json!({"error_code": "E", "error_message": "e", "error_type": kind});
+    let node =
+        async |name: &str, more: Value| hub.publish(&able(&identity(name, hub.now()), more)).await;
+    let broken = hub.node("broken").await;
+    hub.report(&broken, "error", error("permanent")).await.expect(200);
+    let troubled = hub.node("troubled").await;
+    hub.report(&troubled, "error", error("transient")).await.expect(200);
+    let away = hub.node("away").await;
+    let until = json!({"maintenance_until": hub.time(600_000)});
+    hub.report(&away, "maintenance", until).await.expect(200);
+    let mut picky = identity("picky", hub.now());
+    picky["capabilities"]["input_schemas"]["sum"]["required"] = json!(["a", "b"]);
+    hub.publish(&picky).await;
+    let full = hub.node_with("full", limits(1, 100)).await;
+    hub.accepted(&asker, &full, json!({})).await;
+    let spent = hub.node_with("spent", limits(100, 1)).await;
+    does(&hub, &asker, &spent, true).await;
+    node("slow", json!({"estimated_duration_ms": 600_000})).await;
+    node("dear", json!({"price": 2})).await;
+    node("dearest", json!({"price": 4})).await;
+    let careful = node("careful", json!({"requires_approval": true})).await;
+    let last = hub.node("last").await;
+    let request = json!({"deadline": hub.time(60_000), "budget": 1});
+    assert_eq!(chosen(&hub, &asker, request.clone()).await, last.id);
+    // Before nobody does it, somebody may who has to be asked.
+    let path = format!("/openclaw/agents/{}", last.id);
+    hub.call("DELETE", &path, Some(&last.key), None).await.expect(200);
+    let asked = hub.ask(&asker, &hub.request(&asker, request)).await.expect(200);
+    assert_eq!(asked.str("/response_status"), "deferred");
+    assert_eq!(asked.str("/responder_agent_id"), careful.id);
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_nobody_left_the_most_hopeful_reason_is_the_answer_of_the_hub() {
+    let hub = Hub::serve(&[]).await;
+    let asker = asker(&hub).await;
+    nobody(&hub, &asker, json!({}), "capability_not_available").await;
+    let broken = hub.node("broken").await;
+    let error = json!({"error_code": "E", "error_message": "e", "error_type": "permanent"});
+    hub.report(&broken, "error", error).await.expect(200);
+    nobody(&hub, &asker, json!({}), "capability_not_available").await;
+    let flawed = json!({"input_data": {"a": 2}});
+    let dear = json!({"price": 2, "estimated_duration_ms": 5_000});
+    hub.publish(&able(&identity("dear", hub.now()), dear)).await;
+    let told = nobody(&hub, &asker, flawed, "invalid_input").await;
+    assert_eq!(told["details"]["validation_errors"].as_array().map(Vec::len), Some(1));
+    nobody(&hub, &asker, json!({}), "policy_violation").await;
+    nobody(&hub, &asker, json!({"deadline": hub.time(1_000)}), "deadline_too_soon").await;
+    let full = hub.node_with("full", limits(1, 100)).await;
+    hub.accepted(&asker, &full, json!({})).await;
+    let told = nobody(&hub, &asker, json!({}), "resource_exhausted").await;
+    assert_eq!(told["details"], json!({"current_tasks": 1, "max_tasks": 1}));
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_silent_is_not_chosen_and_the_end_of_a_maintenance_is_when_to_ask_again() {
+    let hub = Hub::serve(&[]).await;
+    let asker = asker(&hub).await;
+    let worker = hub.node("worker").await;
+    hub.pass(Millis::seconds(91));
+    let told = nobody(&hub, &asker, json!({}), "resource_exhausted").await;
+    assert_eq!(told["retry_after_seconds"], 60);
+    let until = json!({"maintenance_until": hub.time(30_000)});
+    hub.report(&worker, "maintenance", until).await.expect(200);
+    let told = nobody(&hub, &asker, json!({}), "resource_exhausted").await;
+    let seconds = told["retry_after_seconds"].as_u64().expect("a number");
+    assert!((1..=30).contains(&seconds), "{seconds}");
+    hub.report(&worker, "idle", json!({})).await.expect(200);
+    assert_eq!(chosen(&hub, &asker, json!({})).await, worker.id);
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_at_once_fill_everybody_and_nobody_beyond_its_limit() {
+    let hub = Hub::serve(&[]).await;
+    let asker = asker(&hub).await;
+    let mut workers = Vec::new();
+    for name in ["one", "two", "three"] {
+        workers.push(hub.node_with(name, limits(4, 1_000)).await);
+    }
+    let ask = async |_| hub.ask(&asker, &hub.request(&asker, json!({}))).await;
+    let replies = crate::kit::together((0..60).map(ask)).await;
+    for worker in &workers {
+        let by = replies.iter().filter(|one| {
+            one.at("/response_status") == "accepted" && one.str("/responder_agent_id") == worker.id
+        });
+        assert_eq!(by.count(), 4);
+    }
+    let refused = replies.iter().filter(|one| one.at("/response_status") == "rejected");
+    refused.for_each(|one| assert_rejected(one, "resource_exhausted"));
+    hub.0.stop().await;
+}

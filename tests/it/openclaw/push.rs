@@ -1,0 +1,226 @@
+//! Endpoints: the same bodies as on the stream, signed, tried again, and not besides an open stream
+//! (section 2.3, R78).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
+use rialto_core::time::Millis;
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use super::kit::{Hub, Node, assert_rejected, identity, with};
+use crate::kit::{Behaviour, ClosedPort, Got, Worker, eventually};
+
+fn say(status: u16) -> Behaviour {
+    Behaviour::Say(status, String::new())
+}
+
+#[track_caller]
+fn header<'a>(got: &'a Got, name: &str) -> &'a str {
+    got.headers.get(name).unwrap_or_else(|| panic!("no {name}")).to_str().expect("text")
+}
+
+/// An agent at an endpoint, and its secret.
+async fn at(hub: &Hub, name: &str, url: &str, more: Value) -> (Node, String) {
+    let body = with(&with(&identity(name, hub.now()), json!({"endpoint": url})), more);
+    let reply = hub.post("/openclaw/identity", None, &body).await.expect(201);
+    let node = Node { id: reply.str("/agent_id"), key: reply.str("/api_key"), identity: body };
+    (node, reply.str("/webhook_secret"))
+}
+
+/// Checks a delivery as Standard Webhooks tells receivers to, without any code of the hub.
+fn assert_signed(got: &Got, secret: &str) {
+    let key = STANDARD.decode(secret.strip_prefix("whsec_").expect("a secret")).expect("base64");
+    let (id, at) = (header(got, "webhook-id"), header(got, "webhook-timestamp"));
+    let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("a key");
+    mac.update(format!("{id}.{at}.{}", got.body).as_bytes());
+    let expected = format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()));
+    assert_eq!(header(got, "webhook-signature"), expected);
+}
+
+async fn arrived(hub: &Hub) {
+    eventually(async || hub.pushes().is_empty()).await;
+}
+
+async fn retry(hub: &Hub) {
+    for push in hub.pushes() {
+        let path = format!("/v1/operator/pushes/{}/retry", push.notice.0);
+        let reply = hub.call("POST", &path, Some(&hub.operator), None).await;
+        assert!(reply.status < 300, "{}", reply.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_parties_are_posted_what_concerns_them_signed_and_named() {
+    let hub = Hub::serve(&[]).await;
+    let (hers, his) = (Worker::start(say(204)).await, Worker::start(say(200)).await);
+    let (asker, her_secret) = at(&hub, "asker", &format!("{}/a", hers.url), json!({})).await;
+    let (worker, his_secret) = at(&hub, "worker", &format!("{}/w", his.url), json!({})).await;
+    let work = hub.accepted(&asker, &worker, json!({"priority": 2})).await;
+    let got = his.heard(1).await;
+    assert_eq!(got[0].path, "/w");
+    assert_eq!(header(&got[0], "rialto-event"), "collaboration_request");
+    assert_signed(&got[0], &his_secret);
+    let told = got[0].json();
+    assert_eq!(told["collaboration_id"], work.id);
+    assert_eq!((&told["accepted"], &told["priority"]), (&json!(true), &json!(2)));
+    assert_eq!(told["input_data"], work.request["input_data"]);
+    hub.result(&work, json!({})).await.expect(200);
+    let got = hers.heard(1).await;
+    assert_eq!(got[0].path, "/a");
+    assert_eq!(header(&got[0], "rialto-event"), "collaboration_result");
+    assert_signed(&got[0], &her_secret);
+    // The same as is read on the stream.
+    let mut hears = hub.resume(&asker, "", Some("0-0")).await;
+    assert_eq!(hears.until("collaboration_result").await.text, got[0].body);
+    drop(hears);
+    hub.heard_by(0).await;
+    let work = hub.accepted(&asker, &worker, json!({})).await;
+    hub.cancel(&asker, &work.id, &json!({"reason": "rain"})).await.expect(200);
+    eventually(async || {
+        his.got().iter().any(|got| header(got, "rialto-event") == "collaboration_cancelled")
+    })
+    .await;
+    arrived(&hub).await;
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_response_and_a_question_come_to_the_endpoint() {
+    let hub = Hub::serve(&[]).await;
+    let (hers, his) = (Worker::start(say(200)).await, Worker::start(say(200)).await);
+    let (asker, _) = at(&hub, "asker", &hers.url, json!({})).await;
+    let (worker, secret) = at(&hub, "worker", &his.url, json!({"response_mode": "ask"})).await;
+    let request = hub.request(&asker, json!({"responder_agent_id": worker.id}));
+    let reply = hub.meanwhile(&asker, &request, async || {
+        let got = his.heard(1).await;
+        assert_eq!(header(&got[0], "rialto-event"), "collaboration_request");
+        assert_eq!(got[0].json()["accepted"], false);
+        assert_signed(&got[0], &secret);
+        hub.respond(&worker, &request, json!({})).await.expect(200);
+    });
+    assert_eq!(reply.await.str("/response_status"), "accepted");
+    let until = json!({"maintenance_until": hub.time(60_000)});
+    hub.report(&worker, "maintenance", until).await.expect(200);
+    let later = hub.hire(&asker, &worker, json!({})).await;
+    assert_eq!(later.str("/response_status"), "deferred");
+    hub.pass(Millis::minutes(1));
+    eventually(async || {
+        hers.got().iter().any(|got| {
+            header(got, "rialto-event") == "collaboration_response"
+                && got.json()["response_status"] == "rejected"
+        })
+    })
+    .await;
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_posted_while_a_stream_is_open_and_everything_after_it() {
+    let hub = Hub::serve(&[]).await;
+    let asker = hub.node("asker").await;
+    let endpoint = Worker::start(say(200)).await;
+    let (worker, _) = at(&hub, "worker", &endpoint.url, json!({})).await;
+    let mut works = hub.stream(&worker, "").await;
+    for _ in 0..3 {
+        let work = hub.accepted(&asker, &worker, json!({})).await;
+        let told = works.until("collaboration_request").await;
+        assert_eq!(told.data["collaboration_id"], work.id);
+    }
+    // What was read has nowhere else to go.
+    arrived(&hub).await;
+    assert_eq!(endpoint.got().len(), 0);
+    drop(works);
+    hub.heard_by(0).await;
+    let work = hub.accepted(&asker, &worker, json!({})).await;
+    let got = endpoint.heard(1).await;
+    assert_eq!(got[0].json()["collaboration_id"], work.id);
+    arrived(&hub).await;
+    assert_eq!(endpoint.got().len(), 1);
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_post_that_failed_is_made_again_under_the_same_id_and_changes_nothing_meanwhile() {
+    let hub = Hub::serve(&[]).await;
+    let asker = hub.node("asker").await;
+    let endpoint = Worker::start(say(500)).await;
+    let (worker, secret) = at(&hub, "worker", &endpoint.url, json!({})).await;
+    let mut hears = hub.stream(&asker, "").await;
+    let work = hub.accepted(&asker, &worker, json!({})).await;
+    endpoint.heard(1).await;
+    eventually(async || hub.pushes().first().is_some_and(|push| push.attempts == 1)).await;
+    assert!(hub.pushes()[0].next_try.is_some(), "it will be tried again by itself");
+    assert_eq!(hub.state(&asker, &work.id).await, "running");
+    endpoint.behave(say(200));
+    retry(&hub).await;
+    let got = endpoint.heard(2).await;
+    assert_eq!(got[0].body, got[1].body);
+    assert_eq!(header(&got[0], "webhook-id"), header(&got[1], "webhook-id"));
+    got.iter().for_each(|one| assert_signed(one, &secret));
+    arrived(&hub).await;
+    hub.result(&work, json!({})).await.expect(200);
+    // The failure was no message of anybody: the first that is heard is the result.
+    let first = hears.next().await;
+    assert_eq!(
+        (first.event.as_str(), &first.data["result_status"]),
+        ("collaboration_result", &json!("completed"))
+    );
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_is_gone_is_not_called_again_and_the_stream_has_it_all() {
+    let hub = Hub::serve(&[]).await;
+    let asker = hub.node("asker").await;
+    let endpoint = Worker::start(say(410)).await;
+    let (worker, _) = at(&hub, "worker", &endpoint.url, json!({})).await;
+    let first = hub.accepted(&asker, &worker, json!({})).await;
+    endpoint.heard(1).await;
+    eventually(async || hub.pushes().iter().all(|push| push.next_try.is_none())).await;
+    let second = hub.accepted(&asker, &worker, json!({})).await;
+    let mut works = hub.stream(&worker, "").await;
+    for work in [first, second] {
+        let told = works.until("collaboration_request").await;
+        assert_eq!(told.data["collaboration_id"], work.id);
+    }
+    assert_eq!(endpoint.got().len(), 1);
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_nobody_listens_at_costs_others_nothing_and_invents_no_message() {
+    let hub = Hub::serve(&[]).await;
+    let (asker, quick) = (hub.node("asker").await, hub.node("quick").await);
+    let port = ClosedPort::take();
+    let (dead, _) = at(&hub, "dead", &port.url, json!({})).await;
+    let mut hears = hub.stream(&asker, "").await;
+    let mut lost = Vec::new();
+    for _ in 0..5 {
+        let reply = hub.hire(&asker, &dead, json!({"deadline": hub.time(600_000)})).await;
+        match reply.str("/response_status").as_str() {
+            "accepted" => lost.push(reply.str("/collaboration_id")),
+            // Once it is known that nobody is there.
+            _ => assert_rejected(&reply, "resource_exhausted"),
+        }
+    }
+    assert!(!lost.is_empty());
+    eventually(async || hub.pushes().iter().all(|push| push.attempts >= 1)).await;
+    let work = hub.accepted(&asker, &quick, json!({})).await;
+    hub.result(&work, json!({})).await.expect(200);
+    let first = hears.next().await;
+    assert_eq!(
+        (first.event.as_str(), &first.data["collaboration_id"]),
+        ("collaboration_result", &json!(work.id)),
+        "trouble on the way is nobody's message"
+    );
+    for id in &lost {
+        assert_eq!(hub.state(&asker, id).await, "running");
+    }
+    hub.pass(Millis::minutes(10));
+    for id in &lost {
+        hub.becomes(&asker, id, "failed").await;
+        assert_eq!(hub.view(&asker, id).await["result"]["error"]["code"], "DEADLINE_EXCEEDED");
+    }
+    hub.0.stop().await;
+}
