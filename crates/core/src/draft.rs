@@ -51,6 +51,8 @@ pub struct Draft<'w> {
     postings: Vec<Arc<Posting>>,
     /// The command as its giver put it.
     pub(crate) said: Option<Said>,
+    /// Who hears of it in the answer, and need not be told besides.
+    pub(crate) answered: Option<AgentId>,
 }
 
 /// A command as its giver put it, and in which protocol's words.
@@ -87,6 +89,7 @@ impl<'w> Draft<'w> {
             events: Vec::new(),
             postings: Vec::new(),
             said: None,
+            answered: None,
         }
     }
 

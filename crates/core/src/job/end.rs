@@ -157,7 +157,8 @@ pub fn record_outcome(
 fn tell_workers(draft: &mut Draft<'_>, job: &Job) {
     let news = News::TakenBack { job: job.id, epoch: job.epoch };
     let workers = job.for_whom().map_or_else(|| job.asked.clone(), |worker| vec![worker]);
-    for worker in workers {
+    let answered = draft.answered;
+    for worker in workers.into_iter().filter(|worker| answered != Some(*worker)) {
         // Who was asked at its endpoint hears there that it need not answer.
         let same_words = |agent: &&Agent| {
             let talks = matches!(job.selection, Selection::Asked { .. });
@@ -189,6 +190,7 @@ fn tell_requester(draft: &mut Draft<'_>, job: &Job) {
     let url = told_at(draft, job);
     let news = News::Ended { job: job.id };
     match to {
+        Some(to) if draft.answered == Some(to) => {}
         Some(to) => draft.tell_party(to, news, url),
         None if url.is_some() => drop(draft.tell(None, news, url)),
         None => {}
@@ -221,6 +223,9 @@ pub fn cancel(
         Canceller::Operator => "cancelled by operator",
     };
     let text = reason.unwrap_or_else(|| text.to_owned());
+    if let (Canceller::Agent(agent), true) = (by, freely) {
+        draft.answered = Some(agent);
+    }
     fail(draft, job, State::Cancelled, Cause::Cancelled, Some(text))
 }
 

@@ -90,6 +90,9 @@ pub struct Job {
     /// When its worker took it on, or the hub for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_at: Option<Timestamp>,
+    /// When its worker said it would be ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_at: Option<Timestamp>,
     /// By when the requester wants it, if it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<Timestamp>,
@@ -328,6 +331,7 @@ impl Job {
         self.assignment = None;
         self.accepted_at = None;
         self.called = None;
+        self.ready_at = None;
         self.promised = self.wanted;
     }
 

@@ -123,6 +123,7 @@ pub fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
         ended_at: None,
         called: None,
         accepted_at: None,
+        ready_at: None,
         wanted: order.promised,
         promised: order.promised,
         priority: order.priority,

@@ -92,7 +92,9 @@ fn accept(draft: &mut Draft<'_>, mut job: Job, ready_at: Option<Timestamp>) -> A
 /// Somebody who answers for itself has the job from now on, and the time to do it.
 pub fn take_on(draft: &Draft<'_>, job: &mut Job, ready_at: Option<Timestamp>) {
     job.accepted_at = Some(draft.now);
-    job.promised = job.promised.or(ready_at);
+    job.ready_at = ready_at;
+    // What it says itself counts before what such work usually takes.
+    job.promised = job.wanted.or(ready_at).or(job.promised);
     // Who says itself when it is ready is late only well after that.
     let until = match (job.wanted, ready_at) {
         (None, Some(ready)) => ready.max(draft.now).plus(PATIENCE),

@@ -25,8 +25,10 @@ use tokio::sync::Semaphore;
 use crate::run::Engine;
 use egress::{Answer, Egress, SendError};
 
-/// Pushes under way at once.
+/// Pushes under way at once, and to one host: whoever waits for a host that does not answer must not
+/// keep others from being sent to.
 const UNDER_WAY: usize = 512;
+const TO_ONE_HOST: usize = 16;
 /// What a job's answer may have: as much as a job.
 pub const JOB_ANSWER_MAX: usize = 1 << 20;
 /// What any other answer may have.
@@ -85,12 +87,49 @@ pub enum Arrived {
     Gone,
 }
 
+/// What is being sent now.
+#[derive(Default)]
+struct UnderWay {
+    notices: HashSet<NoticeId>,
+    hosts: HashMap<String, usize>,
+}
+
+impl UnderWay {
+    /// Takes a push up, unless it is under way or its host has enough to do.
+    fn take_up(&mut self, push: &Push) -> bool {
+        if self.notices.contains(&push.notice) {
+            return false;
+        }
+        let count = self.hosts.entry(host(&push.url).to_owned()).or_default();
+        if *count >= TO_ONE_HOST {
+            return false;
+        }
+        *count += 1;
+        self.notices.insert(push.notice)
+    }
+
+    fn put_down(&mut self, push: &Push) {
+        self.notices.remove(&push.notice);
+        if let Some(count) = self.hosts.get_mut(host(&push.url)) {
+            *count -= 1;
+            if *count == 0 {
+                self.hosts.remove(host(&push.url));
+            }
+        }
+    }
+}
+
+/// The part of a URL that names the machine.
+fn host(url: &str) -> &str {
+    url.split('/').nth(2).unwrap_or_default()
+}
+
 /// Carries pushes out until the engine stops.
 pub struct Delivery {
     engine: Engine,
     egress: Arc<Egress>,
     couriers: HashMap<Protocol, Arc<dyn Courier>>,
-    under_way: Mutex<HashSet<NoticeId>>,
+    under_way: Mutex<UnderWay>,
     slots: Arc<Semaphore>,
 }
 
@@ -114,9 +153,9 @@ impl Delivery {
             let now = self.engine.now();
             for push in self.due(now) {
                 let Ok(slot) = self.slots.clone().acquire_owned().await else { return };
-                let way = Way { delivery: self.clone(), notice: push.notice };
+                let way = Way { delivery: self.clone(), push };
                 tokio::spawn(async move {
-                    way.delivery.carry(&push).await;
+                    way.delivery.carry(&way.push).await;
                     drop((way, slot));
                 });
             }
@@ -144,7 +183,10 @@ impl Delivery {
         let mut under_way = self.under_way.lock();
         self.engine.look(|world| {
             let due = world.pushes_due(now).filter(|push| !self.is_streamed(world, push, &heard));
-            let fresh = due.filter(|push| under_way.insert(push.notice));
+            let mut due: Vec<&Arc<Push>> = due.collect();
+            // The most urgent first, and among equals the longest due.
+            due.sort_by_key(|push| priority(world, push));
+            let fresh = due.into_iter().filter(|push| under_way.take_up(push));
             fresh.take(UNDER_WAY).cloned().collect()
         })
     }
@@ -183,6 +225,12 @@ impl Delivery {
         };
         protocol.and_then(|protocol| self.couriers.get(&protocol))
     }
+}
+
+/// How urgent the job is that a push is about.
+fn priority(world: &World, push: &Push) -> u8 {
+    let job = push.news.job().and_then(|job| world.job(job));
+    job.map_or(rialto_core::job::PRIORITY, |job| job.priority)
 }
 
 /// Signs a letter to an agent and posts it.
@@ -234,11 +282,11 @@ pub async fn record(engine: &Engine, push: &Push, verdict: Verdict) {
 /// A push on its way. It is off it however the attempt ends, also when a courier panics.
 struct Way {
     delivery: Arc<Delivery>,
-    notice: NoticeId,
+    push: Arc<Push>,
 }
 
 impl Drop for Way {
     fn drop(&mut self) {
-        self.delivery.under_way.lock().remove(&self.notice);
+        self.delivery.under_way.lock().put_down(&self.push);
     }
 }

@@ -78,7 +78,7 @@ impl Words for Ours {
         Problem::field("Idempotency-Key", text).into_response()
     }
 
-    fn other_content(&self) -> Response {
+    fn other_content(&self, _: &[u8]) -> Response {
         let text = "this Idempotency-Key was used with another body";
         let problem = Problem::new(&codes::OTHER_CONTENT, text);
         Problem { field: Some("Idempotency-Key".to_owned()), ..problem }.into_response()

@@ -45,7 +45,8 @@ pub trait Words: Send + Sync {
     fn realm(&self) -> &'static str;
 
     fn key_too_long(&self) -> Response;
-    fn other_content(&self) -> Response;
+    /// The key was used with another body than this one.
+    fn other_content(&self, body: &[u8]) -> Response;
     fn trouble(&self, trouble: Trouble) -> Response;
     /// The answer without its secrets.
     fn without_secrets(&self, body: &str) -> String;
@@ -104,7 +105,7 @@ pub async fn at_most_once(
     let _first_in_line = turn.lock().await;
     match floor.engine.remembered(once) {
         Some(Ok((status, body))) => replay(status, body),
-        Some(Err(())) => words.other_content(),
+        Some(Err(())) => words.other_content(&body),
         None => {
             parts.extensions.insert(Once(once));
             let answer = next.run(Request::from_parts(parts, Body::from(body))).await;

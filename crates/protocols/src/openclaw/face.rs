@@ -161,9 +161,13 @@ impl Words for Openclaw {
         bare(&Failure::violated(vec![wrong]))
     }
 
-    fn other_content(&self) -> Response {
+    fn other_content(&self, body: &[u8]) -> Response {
         let text = "this Idempotency-Key was used with another body";
-        bare(&Failure::new(Code::IdempotencyConflict, text))
+        let failure = Failure::new(Code::IdempotencyConflict, text);
+        bare(&match ijson::read(body) {
+            Ok(json) => failure.about(&json),
+            Err(_) => failure,
+        })
     }
 
     fn trouble(&self, trouble: Trouble) -> Response {

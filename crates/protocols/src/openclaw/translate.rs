@@ -113,6 +113,8 @@ pub struct Order<'r> {
     pub worker: AgentId,
     /// How long the worker says it takes.
     pub takes: Option<Millis>,
+    /// Whether it asks nothing for it; then nothing is held, whatever is offered (R88).
+    pub free: bool,
     /// What the hub calls it.
     pub uuid: Uuid,
     /// What the requester calls it.
@@ -139,7 +141,7 @@ pub fn open_job(order: Order<'_>, settings: &Settings, now: Timestamp) -> Comman
         requester: order.requester,
         skill: said.capability_id.clone(),
         input: said.input_data.to_string(),
-        budget: said.budget.unwrap_or(Credits::ZERO),
+        budget: said.budget.filter(|_| !order.free).unwrap_or(Credits::ZERO),
         selection: Selection::Direct(order.worker),
         policy: Policy { presence_first: true, cancel_any_time: true, ..Policy::default() },
         deadline,

@@ -139,8 +139,8 @@ pub fn response(floor: &Floor, job: &Job, at: Timestamp) -> Option<Response> {
 
 /// When it is likely to be done: as its worker said, else by how long the capability takes.
 fn estimated_completion(floor: &Floor, job: &Job) -> Option<Timestamp> {
-    if job.promised != job.wanted {
-        return job.promised;
+    if job.ready_at.is_some() || job.promised != job.wanted {
+        return job.ready_at.or(job.promised);
     }
     let accepted_at = job.accepted_at?;
     let worker = job.worker()?;

@@ -270,7 +270,7 @@ impl Words for Registry {
         Failure::from(Malformed { field, message }).into_response()
     }
 
-    fn other_content(&self) -> Response {
+    fn other_content(&self, _: &[u8]) -> Response {
         let text = "this Idempotency-Key was used with another body";
         Failure::new(422, "IDEMPOTENCY_CONFLICT", text).into_response()
     }

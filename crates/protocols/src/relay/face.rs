@@ -240,7 +240,7 @@ impl Words for Relay {
         Refused::new(failure, now()).into_response()
     }
 
-    fn other_content(&self) -> Response {
+    fn other_content(&self, _: &[u8]) -> Response {
         let text = "this Idempotency-Key was used with another body; use a new one";
         Refused::new(Failure::new(Code::IdempotencyConflict, text), now()).into_response()
     }

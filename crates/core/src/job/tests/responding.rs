@@ -340,11 +340,12 @@ fn the_hub_says_yes_for_everybody_else() {
 }
 
 #[test]
-fn on_time_is_by_when_it_was_wanted_else_what_the_work_takes_else_always() {
+fn on_time_is_by_when_it_was_wanted_else_promised_else_what_it_takes_else_always() {
     let takes = Some(seconds(20));
     for (wanted, takes, ready, late_after) in [
         (Some(30), takes, Some(5), Some(30)),
-        (None, takes, Some(5), Some(20)),
+        (None, takes, Some(5), Some(5)),
+        (None, takes, None, Some(20)),
         (None, None, Some(5), Some(5)),
         (None, None, None, None),
     ] {
@@ -387,8 +388,10 @@ fn either_side_may_call_it_off_where_that_was_agreed() {
         let ended = scene.cancel(job, if worker { ada } else { client }).unwrap();
         assert_eq!(ended.state, State::Cancelled);
         assert_eq!(ended.report.as_ref().unwrap().text.as_deref(), Some(text));
-        assert_eq!(scene.told(client), [News::Ended { job }]);
-        assert_eq!(scene.told(ada).last(), Some(&News::TakenBack { job, epoch: 1 }));
+        // Whoever called it off has its answer; the other one is told.
+        assert_eq!(scene.told(client) == [News::Ended { job }], worker);
+        let taken_back = Some(&News::TakenBack { job, epoch: 1 });
+        assert_eq!(scene.told(ada).last() == taken_back, !worker);
         assert_eq!((scene.purse("rich"), scene.desk(ada).standing.outcomes), (whole(), 0));
         let word = scene.word(job, true, "0.10");
         assert_eq!(scene.say(word).unwrap_err(), Refusal::WrongState { is: State::Cancelled });

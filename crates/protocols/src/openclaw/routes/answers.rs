@@ -89,6 +89,10 @@ pub async fn respond(
             let wrong = "collaboration_id is taken; choose another or use the one it came with";
             refuse(Failure::violated(vec![wrong.to_owned()]))
         }
+        EngineFailure::Refused(Refusal::DeadlineTooSoon) => {
+            let wrong = "deferred_until must be in the future".to_owned();
+            refuse(Failure::violated(vec![wrong]))
+        }
         failure => failed(floor, &failure, correlation_id),
     })?;
     let common = say::common(floor, correlation_id);

@@ -319,6 +319,7 @@ pub fn prepare(floor: &Floor, asking: &Asking, agent: &Arc<Agent>) -> Result<Com
         requester: asking.requester.clone(),
         worker: agent.id,
         takes: skill.takes,
+        free: skill.price.is_zero(),
         uuid: floor.engine.ids().uuid(),
         name: asking.name.clone(),
         flaw: flaw.as_ref(),
