@@ -121,12 +121,21 @@ async fn work_is_asked_for_done_and_told() {
     .await;
     let reputed = asker.server().reputation(worker.id()).await.expect("a reputation");
     let by_hub = reputed.by_hub.expect("three are finished").metrics.expect("metrics");
-    let claimed = reputed.claimed.expect("a claim");
     assert_eq!(by_hub.total_collaborations, Some(3));
-    assert_eq!(claimed.update_type, UpdateType::Failed);
-    assert_eq!(claimed.metrics.expect("metrics").failed_collaborations, Some(2));
-    let status = asker.server().status(worker.id()).await.expect("a status");
-    assert_eq!(status.report.status, Status::Idle);
+    // The duties follow what happens, in their own time.
+    eventually(async || {
+        let reputed = asker.server().reputation(worker.id()).await.expect("a reputation");
+        reputed.claimed.is_some_and(|claimed| {
+            let failed = claimed.metrics.and_then(|metrics| metrics.failed_collaborations);
+            claimed.update_type == UpdateType::Failed && failed == Some(2)
+        })
+    })
+    .await;
+    eventually(async || {
+        let status = asker.server().status(worker.id()).await.expect("a status");
+        status.report.status == Status::Idle
+    })
+    .await;
     assert_eq!(duty.trouble(), None);
     hub.0.stop().await;
 }
