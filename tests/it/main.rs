@@ -2,6 +2,7 @@
 
 mod agora;
 mod authority;
+mod clara;
 mod cli;
 mod crash;
 mod kit;

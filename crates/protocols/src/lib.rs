@@ -19,4 +19,5 @@ pub const ALL: &[&dyn face::Face] = &[
     &relay::face::Relay,
     &agora::face::Agora,
     &openclaw::face::Openclaw,
+    &clara::face::Clara,
 ];

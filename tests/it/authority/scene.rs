@@ -10,6 +10,7 @@ use super::Caller;
 use super::claws::Claws;
 use super::table::Row;
 use crate::agora::kit::Key;
+use crate::clara::kit::Wallet;
 use crate::kit::{Agent, ClosedPort, Reply, TestHub, eventually};
 
 /// The one of RFC 6455.
@@ -31,6 +32,9 @@ pub struct Scene {
     pub request: String,
     /// The message the requester wrote to the worker.
     pub trace: String,
+    /// A wallet, and a message it has posted to the market.
+    pub wallet: Wallet,
+    pub posted: String,
     /// Assigned to the worker and not fetched: by the requester's id, and by ours.
     pub job: String,
     pub uuid: String,
@@ -61,6 +65,8 @@ impl Scene {
         let speaker = Key::of(1);
         let (inbox_token, request) = Self::spoken(&hub, &speaker).await;
         let trace = Self::message(&hub, &requester, &worker).await;
+        let wallet = Wallet::of(1);
+        let posted = Self::posted(&hub, &wallet).await;
         let claws = match row.of_claw {
             Some(about) => Some(Claws::set(&hub, about).await),
             None => None,
@@ -76,6 +82,8 @@ impl Scene {
             inbox_token,
             request,
             trace,
+            wallet,
+            posted,
             job,
             uuid,
             token,
@@ -83,6 +91,14 @@ impl Scene {
             claws,
             _closed: closed,
         }
+    }
+
+    /// A message that does nothing.
+    async fn posted(hub: &TestHub, wallet: &Wallet) -> String {
+        let item = wallet.item(&[("Action", "Tasks-Queue")], b"");
+        let request = hub.http.post(format!("{}/clara/mu", hub.url)).body(item);
+        let reply = Reply::of(request.send().await.expect("an answer")).await;
+        reply.expect(202).str("/id")
     }
 
     async fn addressed(hub: &TestHub) -> Agent {
@@ -193,6 +209,9 @@ impl Scene {
         if let Some(body) = row.body {
             request = request.body(body(self).to_string());
         }
+        if row.route.starts_with("POST /clara") && row.expected == [202; 6] {
+            request = request.body(self.wallet.item(&[("Action", "Tasks-Queue")], b""));
+        }
         // Streams have no end, so only the status is read.
         request.send().await.expect("an answer").status().as_u16()
     }
@@ -212,6 +231,8 @@ impl Scene {
             "{id}" if row.by_address => self.addressed.id.clone(),
             "{id}" if template.contains("/requests/") => self.request.clone(),
             "{id}" if row.by_key => self.speaker.did().to_owned(),
+            "{process}" => rialto_protocols::clara::PROCESS.to_owned(),
+            "{message}" => self.posted.clone(),
             "{trace_id}" => self.trace.clone(),
             "{agent_id}" | "{id}" if template.contains("/pushes/") => self.push.to_string(),
             "{agent_id}" | "{id}" => self.named.id.clone(),

@@ -169,6 +169,13 @@ fn signed(scene: &Scene) -> Value {
     scene.speaker.sign_for(Kind::Status, &note, Some(scene.speaker.public())).json()
 }
 
+/// The market's process, as its clients name it.
+const PROCESS_ID: &str = "?process-id=CS5biQW6v2PsT3HM19P_f8Fj8UGYnFFNF8O6sfZ1jLc";
+
+fn dry_run(_: &Scene) -> Value {
+    json!({"Tags": [{"name": "Action", "value": "List-Agents"}]})
+}
+
 /// Registering: an agent that exists, and one that does not.
 const UPDATE: [u16; 6] = [409, 200, 401, 401, 401, 200];
 const NEW: [u16; 6] = [201; 6];
@@ -287,6 +294,21 @@ pub const TABLE: &[Row] = &[
     claw(get("GET /openclaw/agents/{agent_id}/reputation", PUBLIC)),
     claw(get("GET /openclaw/stream", AGENTS)),
     claw(get("GET /openclaw/health", PUBLIC)),
+
+    get("GET /clara", PUBLIC),
+    get("POST /clara", SIGNED),
+    get("POST /clara/mu", SIGNED),
+    get("POST /clara/mu/", SIGNED),
+    get("POST /clara/mu/monitor/{process}", PUBLIC),
+    get("DELETE /clara/mu/monitor/{process}", PUBLIC),
+    get("POST /clara/monitor/{process}", PUBLIC),
+    get("DELETE /clara/monitor/{process}", PUBLIC),
+    find("GET /clara/cu/result/{message}", PROCESS_ID, PUBLIC),
+    find("GET /clara/result/{message}", PROCESS_ID, PUBLIC),
+    get("GET /clara/cu/results/{process}", PUBLIC),
+    get("GET /clara/results/{process}", PUBLIC),
+    Row { query: PROCESS_ID, ..send("POST /clara/cu/dry-run", dry_run, PUBLIC) },
+    Row { query: PROCESS_ID, ..send("POST /clara/dry-run", dry_run, PUBLIC) },
 
     get("GET /v1/agents", PUBLIC),
     get("GET /v1/agents/{id}", PUBLIC),

@@ -81,7 +81,7 @@ impl Reader for MemoryStore {
                 entries.map(|(_, entry)| Row::Entry(entry.clone())).collect()
             }
             Page::Postings { after, before, newest_first, limit } => {
-                let between = tables.postings.iter().map(|(_, posting)| posting);
+                let between = tables.postings.values();
                 let between = between.filter(|one| one.id > after && one.id < before);
                 let rows: Vec<_> = between.cloned().map(Row::Posting).collect();
                 match newest_first {

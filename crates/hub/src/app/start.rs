@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
+use rialto_core::market::Market;
 use rialto_core::world::Rules;
 use rialto_engine::clock::{Clock, SystemClock};
 use rialto_engine::delivery::Delivery;
@@ -21,7 +22,8 @@ use rialto_engine::store::sqlite::SqliteStore;
 use rialto_engine::store::{Store, StoreError};
 use rialto_engine::{Engine, Failure, Setup, Started};
 use rialto_protocols::face::{self, Floor, Ground, Settings};
-use rialto_protocols::{agora, openclaw, registry, relay};
+use rialto_protocols::kit::ans104::Id;
+use rialto_protocols::{agora, clara, openclaw, registry, relay};
 use tokio::net::TcpListener;
 
 use super::house::{Paths, SignersLimits};
@@ -139,7 +141,8 @@ fn start_engine(
         ..Rules::default()
     };
     let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::start()));
-    let market = None;
+    let market = Market { protocol: clara::ID, scribe: Arc::new(clara::Board) };
+    let market = Some(Arc::new(market));
     let setup = Setup { store, rules, clock, ids: Arc::new(OsIds), secret, market };
     Ok(Engine::start(setup)?)
 }
@@ -216,7 +219,22 @@ fn floor(
         response_scale: config.openclaw.response_scale.millis(),
         lease: config.jobs.lease.map_or(openclaw::Settings::default().lease, |span| span.millis()),
     };
+    let defaults = clara::Settings::default();
+    let process = |text: &str| Id::read(text).unwrap_or(defaults.processes.spec);
+    let clara = clara::Settings {
+        processes: clara::Processes {
+            spec: process(config.clara.process_id.as_str()),
+            deployed: config.clara.deployed_process_id.as_ref().map(|id| process(id.as_str())),
+        },
+        topics: clara::Topics::with(config.clara.topics.iter()),
+        queue_unmatched: config.clara.queue_unmatched,
+        payments: config.clara.payments,
+        task_ttl: config.clara.task_ttl.millis(),
+        lease: config.jobs.lease.map_or(defaults.lease, |span| span.millis()),
+        auction_window: config.jobs.auction_window.millis(),
+    };
     Ok(Floor::new(Ground {
+        clara,
         relay: relay::Room::new(relay, engine.secret()),
         agora: agora::Room::new(agora, engine.secret()),
         openclaw: openclaw::Room::new(openclaw, engine.secret()),

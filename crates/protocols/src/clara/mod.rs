@@ -22,10 +22,37 @@ pub mod result;
 pub mod strategy;
 pub mod topics;
 
+#[cfg(feature = "server")]
+mod board;
+#[cfg(feature = "server")]
+mod clerk;
+#[cfg(feature = "server")]
+mod compute;
+#[cfg(feature = "server")]
+mod deed;
+#[cfg(feature = "server")]
+pub mod face;
+#[cfg(feature = "server")]
+mod intake;
+#[cfg(feature = "server")]
+mod people;
+#[cfg(feature = "server")]
+mod reading;
+#[cfg(feature = "server")]
+mod routes;
+#[cfg(feature = "server")]
+mod settings;
+#[cfg(feature = "server")]
+mod task;
+#[cfg(feature = "server")]
+mod word;
+
 #[cfg(test)]
 mod tests;
 
 pub use action::Action;
+#[cfg(feature = "server")]
+pub use clerk::Board;
 pub use failure::Failure;
 pub use fault::Fault;
 pub use message::Message;
@@ -33,6 +60,8 @@ pub use order::Order;
 pub use outgoing::Outgoing;
 pub use paging::{Cursor, Paging};
 pub use process::{Dialect, Processes};
+#[cfg(feature = "server")]
+pub use settings::Settings;
 pub use strategy::Strategy;
 pub use topics::Topics;
 

@@ -28,7 +28,7 @@ use rialto_engine::delivery::egress::Egress;
 use rialto_engine::secret::HubSecret;
 use rialto_engine::{Engine, Failure};
 
-use crate::{agora, openclaw, registry, relay};
+use crate::{agora, clara, openclaw, registry, relay};
 pub use route::{Listed, Reach, Route};
 
 /// What every protocol stands on. Shared by everybody, so cloning it costs nothing.
@@ -46,6 +46,7 @@ pub struct Ground {
     pub relay: relay::Room,
     pub agora: agora::Room,
     pub openclaw: openclaw::Room,
+    pub clara: clara::Settings,
     /// How often callers may write whose credential is known to their protocol only.
     pub writes: Arc<dyn Writes>,
     /// Requests with an idempotency key that are running now.

@@ -74,6 +74,7 @@ impl Hub {
             relay: rialto_protocols::relay::Room::new(relay, engine.secret()),
             agora: rialto_protocols::agora::Room::new(Default::default(), engine.secret()),
             openclaw: rialto_protocols::openclaw::Room::new(Default::default(), engine.secret()),
+            clara: Default::default(),
             writes: Arc::new(rialto_protocols::face::Unlimited),
             engine: engine.clone(),
             egress: Arc::new(egress),

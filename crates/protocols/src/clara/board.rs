@@ -1,0 +1,163 @@
+//! The board: everybody who is registered, with what they have to do and have done.
+
+use std::sync::Arc;
+
+use rialto_core::agent::{Agent, Desk};
+use rialto_core::id::{AgentId, JobId};
+use rialto_core::job::{Job, State};
+use rialto_core::money::Credits;
+use rialto_core::world::World;
+use rialto_engine::Failure as EngineFailure;
+use rialto_engine::store::{Key, Row};
+
+use super::outgoing::Outgoing;
+use super::people::{self, WALLET};
+use super::record::{self, Task, Tasks, Totals};
+use super::{ID, price, task};
+use crate::face::Floor;
+use crate::kit::ijson;
+
+/// The newest finished tasks shown of one agent, and of all together.
+const DONE_MAX: usize = 50;
+const DONE_IN_ALL_MAX: usize = 10_000;
+
+/// An agent and everything the board shows of it.
+struct Shown {
+    agent: Arc<Agent>,
+    desk: Arc<Desk>,
+    work: Vec<Arc<Job>>,
+    done: Vec<Arc<Job>>,
+    asked: Vec<Arc<Job>>,
+}
+
+/// Every agent, as a message to somebody.
+pub async fn agents(floor: &Floor, to: &str) -> Result<Outgoing, EngineFailure> {
+    let all = everybody(floor).await?;
+    Ok(floor.engine.look(|world| {
+        let records: Vec<_> = all.iter().filter_map(|shown| entry(world, shown)).collect();
+        Outgoing::agents(to, &records)
+    }))
+}
+
+/// The tasks that wait for an agent.
+pub fn queue(floor: &Floor, to: &str) -> Outgoing {
+    floor.engine.look(|world| Outgoing::queue(to, &waiting(world)))
+}
+
+fn waiting(world: &World) -> Vec<Task<'_>> {
+    let ours = world.queue().filter(|job| job.origin == ID);
+    ours.map(|job| task::task(world, job, false)).collect()
+}
+
+/// The market at a glance.
+pub async fn dashboard(floor: &Floor, to: &str) -> Result<Outgoing, EngineFailure> {
+    let all = everybody(floor).await?;
+    Ok(floor.engine.look(|world| {
+        let records: Vec<_> = all.iter().filter_map(|shown| entry(world, shown)).collect();
+        let totals = records.iter().fold(Totals::default(), |sum, one| Totals {
+            requested: sum.requested + one.totals.requested,
+            assigned: sum.assigned + one.totals.assigned,
+            done: sum.done + one.totals.done,
+            rewards: sum.rewards.plus(one.totals.rewards).unwrap_or(Credits::MAX),
+        });
+        Outgoing::dashboard(to, &waiting(world), &records, &totals)
+    }))
+}
+
+/// Everybody with something to offer, in the order they came.
+async fn everybody(floor: &Floor) -> Result<Vec<Shown>, EngineFailure> {
+    let mut all: Vec<Shown> = floor.engine.look(|world| {
+        let ids = (1..world.next.agent.0).map(AgentId);
+        let shown = ids.filter_map(|id| {
+            let agent = world.agent(id).filter(|agent| is_shown(agent))?;
+            let desk = world.desk(id)?.clone();
+            let held = |job: &&Arc<Job>| job.in_hand_of() == Some(id);
+            let work = world.work_of(id).filter(held).cloned().collect();
+            Some(Shown { agent: agent.clone(), desk, work, done: Vec::new(), asked: Vec::new() })
+        });
+        shown.collect()
+    });
+    let starts: Vec<_> =
+        all.iter().map(|one| (one.desk.last_worked, one.desk.last_asked)).collect();
+    let histories = floor
+        .engine
+        .read(move |reader| {
+            let mut left = DONE_IN_ALL_MAX;
+            let mut histories = Vec::with_capacity(starts.len());
+            for (worked, asked) in starts {
+                let done = history(reader, worked, &mut left, |job| job.before_worked)?;
+                let asked = history(reader, asked, &mut left, |job| job.before_asked)?;
+                histories.push((done, asked));
+            }
+            Ok(histories)
+        })
+        .await?;
+    for (shown, (done, asked)) in all.iter_mut().zip(histories) {
+        (shown.done, shown.asked) = (done, asked);
+    }
+    Ok(all)
+}
+
+/// Finished tasks, newest first, from one to the one before it.
+fn history(
+    reader: &mut dyn rialto_engine::store::Reader,
+    from: Option<JobId>,
+    left: &mut usize,
+    before: fn(&Job) -> Option<JobId>,
+) -> Result<Vec<Arc<Job>>, rialto_engine::store::StoreError> {
+    let (mut found, mut at) = (Vec::new(), from);
+    while let Some(id) = at.filter(|_| found.len() < DONE_MAX && *left > 0) {
+        *left -= 1;
+        let Some(Row::Job(job)) = reader.load(Key::Job(id))? else { break };
+        at = before(&job);
+        if job.state == State::Completed {
+            found.push(job);
+        }
+    }
+    Ok(found)
+}
+
+/// Wallets that only ask, and agents without anything to offer, are not on the board.
+fn is_shown(agent: &Agent) -> bool {
+    let wallet = agent.home == ID && agent.native.starts_with(WALLET);
+    agent.active && !wallet && !agent.skills.is_empty()
+}
+
+fn entry<'s>(world: &World, shown: &'s Shown) -> Option<record::Agent<'s>> {
+    let Shown { agent, desk, work, done, asked } = shown;
+    let own = agent.home == ID;
+    let skill = agent.skills.first()?;
+    let tally = desk.tally;
+    let metadata = match own && ijson::read(agent.card.as_bytes()).is_ok() {
+        true => agent.card.as_str(),
+        false => "{}",
+    };
+    Some(record::Agent {
+        id: people::agent_id(world, agent.id)?.into(),
+        profile_address: people::address(world, agent.id).into(),
+        topic: if own { task::topic(&skill.name).to_owned() } else { foreign_topic(agent) }.into(),
+        fee: if own { skill.price } else { price::fee_of(skill.price) },
+        metadata,
+        tasks: Tasks {
+            inbox: work.iter().map(|job| task::task(world, job, false)).collect(),
+            outbox: done.iter().filter_map(|job| task::done(world, job)).collect(),
+            declined: desk.declined.iter().map(|id| task::plain(id).into()).collect(),
+            results: asked.iter().filter_map(|job| task::done(world, job)).collect(),
+        },
+        totals: Totals {
+            requested: tally.asked,
+            assigned: tally.given,
+            done: tally.done,
+            rewards: tally.earned,
+        },
+    })
+}
+
+/// The topic of an agent of another protocol, by what its skills are called (between, section 5).
+fn foreign_topic(agent: &Agent) -> String {
+    let named = agent.skills.iter().find_map(|skill| {
+        let name = skill.name.strip_prefix(task::SKILL).unwrap_or(&skill.name);
+        super::TOPICS.contains(&name).then(|| name.to_owned())
+    });
+    named.unwrap_or_else(|| "none".to_owned())
+}

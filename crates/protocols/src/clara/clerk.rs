@@ -1,0 +1,168 @@
+//! The clerk: writes what came of every order and what the market says besides.
+
+use rialto_core::job::Job;
+use rialto_core::market::{Scribe, Step, Written};
+use rialto_core::money::Credits;
+use rialto_core::refusal::Refusal;
+
+use super::fault::Fault;
+use super::outgoing::{Notice, Outgoing};
+use super::people;
+use super::{result, task, word};
+
+/// Writes what happens without an order.
+#[derive(Clone, Copy, Debug)]
+pub struct Board;
+
+/// Writes what came of one order.
+#[derive(Clone, Debug)]
+pub struct Clerk {
+    /// The address of whoever sent it.
+    pub from: String,
+    pub reply: Reply,
+}
+
+/// What an order is answered with if it is carried out.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// An agent is registered.
+    Registered { agent_id: String },
+    /// A task is somebody's, or being auctioned.
+    Task,
+    /// A result is passed on.
+    Result { task_id: String },
+    /// A task is declined.
+    Declined { task_id: String, agent_id: String },
+    /// An offer counts.
+    Offer { task_id: String, agent_id: String, fee: Credits, reward: Credits },
+    /// What is queued was tried again.
+    Dispatched,
+    /// Words that were known before; whether everybody may read them, and whether they are only said
+    /// if the order is carried out.
+    Known { messages: Vec<Outgoing>, shown: bool },
+    /// Nothing can come of it.
+    Fault(Fault),
+}
+
+impl Scribe for Board {
+    fn write(&self, step: &Step<'_, '_>) -> Written {
+        written(step, word::of_all(step.draft, &step.notices), true)
+    }
+}
+
+impl Scribe for Clerk {
+    fn write(&self, step: &Step<'_, '_>) -> Written {
+        match step.outcome {
+            Some(Err(refusal)) => self.refused(step, refusal),
+            _ => self.done(step),
+        }
+    }
+}
+
+fn written(step: &Step<'_, '_>, messages: Vec<Outgoing>, shown: bool) -> Written {
+    let numbered = (step.first_message + 1..).zip(&messages);
+    let texts: Vec<String> = numbered.map(|(number, message)| message.write(number)).collect();
+    let shown = shown && !texts.is_empty();
+    Written { text: result::sent(&texts), messages: texts.len() as u64, shown }
+}
+
+fn failed(text: &str) -> Written {
+    Written { text: result::error(text), messages: 0, shown: false }
+}
+
+impl Clerk {
+    /// The reply first, then what others are told (D24).
+    fn done(&self, step: &Step<'_, '_>) -> Written {
+        let to = &self.from;
+        let (mut messages, shown) = match &self.reply {
+            Reply::Registered { agent_id } => (vec![Outgoing::registered(to, agent_id)], true),
+            Reply::Task | Reply::Result { .. } => (Vec::new(), true),
+            Reply::Declined { task_id, agent_id } => {
+                (vec![Outgoing::task_declined(to, task_id, agent_id)], true)
+            }
+            Reply::Offer { task_id, agent_id, .. } => {
+                let word = Notice::OfferReceived { agent_id };
+                (vec![Outgoing::notice(to, task_id, word)], true)
+            }
+            Reply::Dispatched => (vec![self.dispatched(step)], true),
+            Reply::Known { messages, shown } => (messages.clone(), *shown),
+            Reply::Fault(fault) => return failed(&fault.to_string()),
+        };
+        messages.extend(word::of_all(step.draft, &step.notices));
+        written(step, messages, shown)
+    }
+
+    /// What still waits, after agents were sought for it.
+    fn dispatched(&self, step: &Step<'_, '_>) -> Outgoing {
+        let draft = step.draft;
+        let waiting: Vec<Job> = draft
+            .world
+            .queue()
+            .filter_map(|job| draft.job(job.id))
+            .filter(|job| job.state == rialto_core::job::State::Queued && job.origin == super::ID)
+            .cloned()
+            .collect();
+        let shown: Vec<_> = waiting.iter().map(|job| task::task(draft, job, false)).collect();
+        Outgoing::dispatched(&self.from, &shown)
+    }
+
+    fn refused(&self, step: &Step<'_, '_>, refusal: &Refusal) -> Written {
+        if let Reply::Known { .. } = &self.reply {
+            // Somebody else has read it: there is nothing left to say.
+            return written(step, Vec::new(), false);
+        }
+        match self.fault(step, refusal) {
+            Some(fault) => failed(&fault.to_string()),
+            None => failed(&refusal.to_string()),
+        }
+    }
+
+    /// The refusal in this market's words, as the order it answers wants them.
+    fn fault(&self, step: &Step<'_, '_>, refusal: &Refusal) -> Option<Fault> {
+        let address = self.from.clone();
+        match (&self.reply, refusal) {
+            (Reply::Registered { agent_id }, Refusal::IdTaken | Refusal::IdentityDiffers) => {
+                Some(Fault::NotOwner { address, agent: agent_id.clone() })
+            }
+            (Reply::Task, Refusal::TooFewCredits) => {
+                Some(Fault::Insufficient { funds: self.funds(step), address })
+            }
+            (
+                Reply::Task,
+                Refusal::NoSuchSkill
+                | Refusal::NoSuchAgent
+                | Refusal::Offline
+                | Refusal::AtCapacity
+                | Refusal::TooFast
+                | Refusal::OutOfOrder
+                | Refusal::GuestCannotPay
+                | Refusal::BudgetTooLow { .. }
+                | Refusal::BridgeLoop { .. },
+            ) => Some(Fault::NoAgents),
+            (Reply::Result { task_id }, Refusal::WrongState { is }) if is.is_final() => {
+                Some(Fault::AlreadySent(task_id.clone()))
+            }
+            (Reply::Offer { task_id, .. }, Refusal::WrongState { .. }) => {
+                Some(Fault::AuctionClosed(task_id.clone()))
+            }
+            (Reply::Offer { fee, reward, .. }, Refusal::BudgetTooLow { .. }) => {
+                Some(Fault::OfferTooHigh { offer: *fee, reward: *reward })
+            }
+            (Reply::Offer { task_id, .. }, Refusal::TooManyOffers { .. }) => {
+                Some(Fault::AlreadyOffered(task_id.clone()))
+            }
+            (
+                Reply::Result { .. } | Reply::Declined { .. } | Reply::Offer { .. },
+                Refusal::NotYours | Refusal::WrongState { .. },
+            ) => Some(Fault::NotAssigned),
+            _ => None,
+        }
+    }
+
+    fn funds(&self, step: &Step<'_, '_>) -> Credits {
+        let name = people::owner_name(&self.from);
+        let owner = step.draft.owner_named(&name).and_then(|id| step.draft.owner(id));
+        // Whoever comes with this very order has what everybody gets who comes.
+        owner.map_or(step.draft.world.rules.welcome_grant, |owner| owner.available)
+    }
+}

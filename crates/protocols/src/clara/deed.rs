@@ -1,0 +1,285 @@
+//! From this market's orders to what the hub is asked to do, and what is answered then.
+
+use std::sync::Arc;
+
+use rialto_core::agent::{Agent, Liveness, Skill};
+use rialto_core::alias::Digest;
+use rialto_core::command::{Actor, Enrol, JobRef, OpenJob, ReportWork};
+use rialto_core::id::AgentId;
+use rialto_core::job::{Job, PRIORITY, Policy, Requester, Selection};
+use rialto_core::market::{Deed, Opening};
+use rialto_core::money::Credits;
+use rialto_core::time::Millis;
+use rialto_core::world::World;
+use rialto_engine::Failure as EngineFailure;
+
+use super::clerk::Reply;
+use super::fault::Fault;
+use super::message::Message;
+use super::order::{Decline, Order, RegisterAgent, RegisterTask, SendResult, SubmitOffer};
+use super::people::{self, WALLET};
+use super::strategy::Strategy;
+use super::task::{self, Meta};
+use super::{Dialect, ID, reading};
+use crate::face::{Floor, Newcomer, aliases};
+
+/// How many copies of one task are looked through for whose it was.
+const COPIES_MAX: usize = 1_024;
+
+/// What is to be done, and what is then said.
+pub type Plan = (Deed, Reply);
+
+/// Why there is no plan.
+pub enum NoPlan {
+    /// The order makes no sense here.
+    Fault(Fault),
+    Failed(EngineFailure),
+}
+
+impl From<Fault> for NoPlan {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<EngineFailure> for NoPlan {
+    fn from(failure: EngineFailure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// Plans what a message orders.
+pub async fn plan(floor: &Floor, message: &Message<'_>, dialect: Dialect) -> Result<Plan, NoPlan> {
+    let order = Order::read(message, &floor.clara.topics, dialect)?;
+    let from = message.from.as_ref();
+    match order {
+        Order::RegisterAgent(order) => Ok(register(floor, from, &order)?),
+        Order::RegisterTask(order) => Ok(open(floor, message, dialect, &order)?),
+        Order::SendResult(order) => result(floor, from, &order).await,
+        Order::Decline(order) => decline(floor, from, &order).await,
+        Order::SubmitOffer(order) => offer(floor, from, &order).await,
+        Order::DispatchTasks => Ok((Deed::Dispatch, Reply::Dispatched)),
+        Order::Unknown => Ok((Deed::Nothing, Reply::Known { messages: Vec::new(), shown: false })),
+        order => reading::plan(floor, message, order).await,
+    }
+}
+
+/// An agent of the sender's by its id.
+pub fn own(world: &World, from: &str, agent_id: &str) -> Result<AgentId, Fault> {
+    let found = world.agent_named(ID, agent_id).and_then(|id| world.agent(id));
+    let owner = world.owner_named(&people::owner_name(from));
+    let is_own =
+        |agent: &&Arc<Agent>| agent.active && agent.home == ID && Some(agent.owner) == owner;
+    found.filter(is_own).map(|agent| agent.id).ok_or_else(|| Fault::NotRegistered {
+        agent: agent_id.to_owned(),
+        address: from.to_owned(),
+    })
+}
+
+fn register(floor: &Floor, from: &str, order: &RegisterAgent<'_>) -> Result<Plan, Fault> {
+    if order.id.starts_with(WALLET) {
+        return Err(Fault::ReservedAgentId("wallet"));
+    }
+    let newcomer = Newcomer { home: ID, native: order.id, name: order.id };
+    let skill = Skill {
+        name: task::skill(order.topic),
+        price: order.fee,
+        by_offer: false,
+        takes: None,
+        approval: false,
+        about: String::new(),
+        input: "{}".to_owned(),
+        output: "{}".to_owned(),
+    };
+    let enrol = Enrol {
+        skills: vec![skill],
+        card: order.metadata.to_owned(),
+        ..somebody(floor, from, order.id.to_owned(), newcomer)
+    };
+    let reply = Reply::Registered { agent_id: order.id.to_owned() };
+    Ok((Deed::Enrol(Box::new(enrol)), reply))
+}
+
+/// Somebody of this address, who reads the board when it likes.
+fn somebody(floor: &Floor, from: &str, native: String, newcomer: Newcomer<'_>) -> Enrol {
+    Enrol {
+        actor: Actor::Owner,
+        home: ID,
+        aliases: aliases(&floor.engine, newcomer),
+        owner: people::owner_name(from),
+        name: newcomer.name.to_owned(),
+        native,
+        endpoint: None,
+        liveness: Liveness::Always,
+        skills: Vec::new(),
+        terms: Default::default(),
+        condition: None,
+        card: "{}".to_owned(),
+        key: None,
+        rotate: false,
+    }
+}
+
+/// Who asks: an agent of the sender's if it names one, else its wallet (R27).
+fn requester(
+    floor: &Floor,
+    from: &str,
+    named: Option<&str>,
+) -> Result<(Requester, Option<Enrol>), Fault> {
+    if let Some(named) = named {
+        let agent = floor.engine.look(|world| own(world, from, named))?;
+        return Ok((Requester::Agent(agent), None));
+    }
+    let native = people::wallet(from);
+    let known = floor.engine.look(|world| world.agent_named(ID, &native));
+    Ok(match known {
+        Some(agent) => (Requester::Agent(agent), None),
+        None => {
+            // Others know the wallet by its address.
+            let newcomer = Newcomer { home: ID, native: from, name: from };
+            let enrol = somebody(floor, from, native, newcomer);
+            (Requester::Guest(from.to_owned()), Some(enrol))
+        }
+    })
+}
+
+fn open(
+    floor: &Floor,
+    message: &Message<'_>,
+    dialect: Dialect,
+    order: &RegisterTask<'_>,
+) -> Result<Plan, Fault> {
+    let (settings, now) = (&floor.clara, floor.engine.now());
+    let (requester, newcomer) = requester(floor, &message.from, order.agent_id)?;
+    let (selection, skill) = choice(floor, order)?;
+    let named = matches!(selection, Selection::Direct(_));
+    let meta = Meta {
+        context_id: order.context_id.map(str::to_owned),
+        requester_id: order.agent_id.map(str::to_owned),
+        strategy: order.strategy.as_str().to_owned(),
+        topic: order.topic.to_owned(),
+        deployed: dialect == Dialect::Deployed,
+    };
+    let for_many = matches!(selection, Selection::Broadcast | Selection::Everybody);
+    let open = OpenJob {
+        uuid: floor.engine.ids().uuid(),
+        origin: ID,
+        foreign: message.id.to_string(),
+        content: Digest::of(&[message.id.as_bytes()]),
+        requester,
+        skill,
+        input: order.payload.to_owned(),
+        budget: order.reward,
+        selection,
+        policy: Policy {
+            next_when_declined: !named && !for_many,
+            next_when_failed: !named && !for_many,
+            queue_unmatched: settings.queue_unmatched && !named && !for_many,
+            queue_later: !named && !for_many,
+            unpaid: !settings.payments,
+            ..Policy::default()
+        },
+        deadline: now.plus(settings.task_ttl),
+        lease: settings.lease,
+        promised: None,
+        priority: PRIORITY,
+        callback: None,
+        flaw: None,
+        meta: serde_json::to_string(&meta).unwrap_or_default(),
+        hops: 0,
+    };
+    Ok((Deed::Open(Box::new(Opening { order: open, newcomer })), Reply::Task))
+}
+
+/// How the agent is chosen, and what it must be able to do.
+fn choice(floor: &Floor, order: &RegisterTask<'_>) -> Result<(Selection, String), Fault> {
+    if let Some(named) = order.target_agent_id {
+        let found = floor.engine.look(|world| {
+            let agent = world.agent(world.agent_named(ID, named)?)?;
+            let first = || agent.skills.first().map(|skill| skill.name.clone());
+            let skill = order.capability.map(str::to_owned).or_else(first)?;
+            agent.active.then_some((agent.id, skill))
+        });
+        let (agent, skill) = found.ok_or(Fault::NoAgents)?;
+        return Ok((Selection::Direct(agent), skill));
+    }
+    let closes = floor.engine.now().plus(floor.clara.auction_window);
+    let selection = match order.strategy {
+        _ if order.is_for_everybody() => Selection::Everybody,
+        Strategy::RoundRobin => Selection::RoundRobin,
+        Strategy::Cheapest => Selection::Cheapest,
+        Strategy::LeastOccupied => Selection::LeastOccupied,
+        Strategy::Broadcast => Selection::Broadcast,
+        Strategy::Query => Selection::Auction { closes },
+    };
+    Ok((selection, task::skill(order.topic)))
+}
+
+/// The job an agent means by a task's id: the copy that is or was its own, if there are several.
+async fn meant(
+    floor: &Floor,
+    agent: AgentId,
+    task_id: &str,
+) -> Result<Option<Arc<Job>>, EngineFailure> {
+    let is_it = |job: &&Arc<Job>| task::id(job) == task_id;
+    let in_hand = floor.engine.look(|world| world.work_of(agent).find(is_it).cloned());
+    if in_hand.is_some() {
+        return Ok(in_hand);
+    }
+    if let Ok(uuid) = task_id.parse() {
+        return floor.engine.find_job(&JobRef::Uuid(uuid)).await;
+    }
+    let named = async |id: String| floor.engine.find_job(&JobRef::Foreign { origin: ID, id }).await;
+    let Some(first) = named(task_id.to_owned()).await? else { return Ok(None) };
+    if !task::is_for_many(&first) || first.worker() == Some(agent) {
+        return Ok(Some(first));
+    }
+    for copy in 1..COPIES_MAX {
+        match named(format!("{task_id}#{copy}")).await? {
+            Some(job) if job.worker() == Some(agent) => return Ok(Some(job)),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    Ok(Some(first))
+}
+
+async fn result(floor: &Floor, from: &str, order: &SendResult<'_>) -> Result<Plan, NoPlan> {
+    let by = floor.engine.look(|world| own(world, from, order.agent_id))?;
+    let job = meant(floor, by, order.task_id).await?.ok_or(Fault::NotAssigned)?;
+    let deed = Deed::Report(Box::new(ReportWork {
+        job: JobRef::Id(job.id),
+        by,
+        ok: true,
+        output: Some(order.result.to_owned()),
+        // What is paid is the fee that was agreed on.
+        cost: Credits::MAX,
+        took: Millis(0),
+        cause: None,
+        text: None,
+        words: None,
+        // Every message is another one, so a second result is never the first again (R49).
+        content: Digest::of(&[floor.engine.ids().uuid().as_bytes()]),
+    }));
+    Ok((deed, Reply::Result { task_id: order.task_id.to_owned() }))
+}
+
+async fn decline(floor: &Floor, from: &str, order: &Decline<'_>) -> Result<Plan, NoPlan> {
+    let by = floor.engine.look(|world| own(world, from, order.agent_id))?;
+    let job = meant(floor, by, order.task_id).await?.ok_or(Fault::NotAssigned)?;
+    let reply =
+        Reply::Declined { task_id: order.task_id.to_owned(), agent_id: order.agent_id.to_owned() };
+    Ok((Deed::Decline { job: JobRef::Id(job.id), by }, reply))
+}
+
+async fn offer(floor: &Floor, from: &str, order: &SubmitOffer<'_>) -> Result<Plan, NoPlan> {
+    let by = floor.engine.look(|world| own(world, from, order.agent_id))?;
+    let job = meant(floor, by, order.task_id).await?.ok_or(Fault::NotAssigned)?;
+    let reply = Reply::Offer {
+        task_id: order.task_id.to_owned(),
+        agent_id: order.agent_id.to_owned(),
+        fee: order.fee,
+        reward: job.budget,
+    };
+    Ok((Deed::Offer { job: JobRef::Id(job.id), by, price: order.fee }, reply))
+}

@@ -1,0 +1,133 @@
+//! The table of routes, and what the hub needs to know about this protocol.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post};
+use rialto_core::alias::Protocol;
+use rialto_core::job::Job;
+use rialto_core::notice::Push;
+use rialto_engine::Engine;
+use rialto_engine::delivery::egress::{Answer, SendError};
+use rialto_engine::delivery::{Courier, Letter, Verdict};
+use rialto_engine::secret::HubSecret;
+
+use super::routes::{compute, messages};
+use super::{BODY_MAX, ID, intake};
+use crate::face::route::{listed, router};
+use crate::face::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, arrived, naming};
+use crate::kit::ijson::Json;
+
+/// This protocol's face.
+pub struct Clara;
+
+const fn row(
+    method: &'static str,
+    path: &'static str,
+    reach: Reach,
+    about: &'static str,
+    handler: fn() -> axum::routing::MethodRouter<Floor>,
+) -> Route<Floor> {
+    Route { method, path, at_root: false, reach, about, handler }
+}
+
+/// Everything is served under the units' own names and under the prefix itself, and clients whose
+/// base ends in a slash ask with two of them.
+const TABLE: &[Route<Floor>] = &[
+    row("GET", "", Reach::Public, "Which process this is and where its units are", || {
+        get(messages::overview)
+    }),
+    row("POST", "", Reach::Signed, "Post a signed message", || post(messages::post)),
+    row("POST", "/mu", Reach::Signed, "Post a signed message", || post(messages::post)),
+    row("POST", "/mu/", Reach::Signed, "Post a signed message", || post(messages::post)),
+    row("POST", "/mu/monitor/{process}", Reach::Public, "Answered, and changes nothing", || {
+        post(messages::monitor)
+    }),
+    row("DELETE", "/mu/monitor/{process}", Reach::Public, "Answered, and changes nothing", || {
+        delete(messages::monitor)
+    }),
+    row("POST", "/monitor/{process}", Reach::Public, "Answered, and changes nothing", || {
+        post(messages::monitor)
+    }),
+    row("DELETE", "/monitor/{process}", Reach::Public, "Answered, and changes nothing", || {
+        delete(messages::monitor)
+    }),
+    row("GET", "/cu/result/{message}", Reach::Public, "What came of a message", || {
+        get(compute::result)
+    }),
+    row("GET", "/result/{message}", Reach::Public, "What came of a message", || {
+        get(compute::result)
+    }),
+    row("GET", "/cu/results/{process}", Reach::Public, "All results, page by page", || {
+        get(compute::results)
+    }),
+    row("GET", "/results/{process}", Reach::Public, "All results, page by page", || {
+        get(compute::results)
+    }),
+    row("POST", "/cu/dry-run", Reach::Public, "What a message would do", || post(compute::dry_run)),
+    row("POST", "/dry-run", Reach::Public, "What a message would do", || post(compute::dry_run)),
+];
+
+impl Face for Clara {
+    fn id(&self) -> Protocol {
+        ID
+    }
+
+    fn routes(&self, floor: &Floor) -> Router {
+        router(TABLE.iter(), floor.clone())
+    }
+
+    fn root_routes(&self, _: &Floor) -> Router {
+        Router::new()
+    }
+
+    fn listed(&self) -> Vec<Listed> {
+        listed(ID, TABLE)
+    }
+
+    fn courier(&self, _: &Floor) -> Arc<dyn Courier> {
+        Arc::new(Nobody)
+    }
+
+    fn trouble(&self, _: &Floor, trouble: Trouble) -> Response {
+        intake::refused(&trouble).into_response()
+    }
+
+    /// Agents register with a signed message.
+    fn claims_registration(&self, _: &Json<'_>) -> bool {
+        false
+    }
+
+    fn registration_example(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn alias(&self, _: &HubSecret, new: &Newcomer<'_>, taken: bool) -> Option<String> {
+        let digits = naming::digits(new.home, new.native, taken);
+        Some(format!("{}/{}-{digits}", new.home, naming::slug(new.name)))
+    }
+
+    fn body_limit(&self, general: usize) -> usize {
+        general.min(BODY_MAX)
+    }
+}
+
+/// Agents of this market come and read: nothing is ever sent to them.
+struct Nobody;
+
+impl Courier for Nobody {
+    fn letter(&self, _: &Engine, _: &Push, _: Option<&Job>) -> Option<Letter> {
+        None
+    }
+
+    fn verdict(
+        &self,
+        _: &Engine,
+        _: &Push,
+        _: Option<&Job>,
+        answer: &Result<Answer, SendError>,
+    ) -> Verdict {
+        arrived::by_status(answer)
+    }
+}

@@ -1,0 +1,131 @@
+//! The message unit's side: an item is read, proven, carried out once, and only then acknowledged.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rialto_core::command::Command;
+use rialto_core::market::{Deed, Post};
+use rialto_engine::Failure as EngineFailure;
+use tokio::sync::Semaphore;
+
+use super::clerk::{Clerk, Reply};
+use super::deed::{self, NoPlan};
+use super::failure::Failure;
+use super::message::{self, Message};
+use super::{ID, query};
+use crate::face::{Floor, Trouble};
+use crate::kit::ans104::{Id, Item};
+
+/// Items that are proven at the same time; more wait, and the request loop goes on (R75).
+static PROVING: Semaphore = Semaphore::const_new(4);
+
+/// Takes an item in; its id is the answer.
+pub async fn take(floor: &Floor, body: Bytes, from: Option<SocketAddr>) -> Result<Id, Failure> {
+    let item = Item::read(&body)?;
+    let (id, target) = (item.id(), Message::of(&item)?.target);
+    let dialect = floor.clara.processes.dialect(target).ok_or_else(Failure::unknown_process)?;
+    prove(body.clone()).await?;
+    let address = item.address();
+    count(floor, &address, from)?;
+    let message = Message::of(&item)?;
+    let (deed, reply) = match deed::plan(floor, &message, dialect).await {
+        Ok(plan) => plan,
+        Err(NoPlan::Fault(fault)) => (Deed::Nothing, Reply::Fault(fault)),
+        Err(NoPlan::Failed(failure)) => return Err(failed(&failure)),
+    };
+    let post = Post {
+        market: ID,
+        id: id.to_string(),
+        deed,
+        scribe: Arc::new(Clerk { from: address, reply }),
+    };
+    let ran = floor.engine.run(Command::Post(Box::new(post))).await;
+    ran.map(|_| id).map_err(|failure| failed(&failure))
+}
+
+/// Checks the signature where it holds up nobody.
+async fn prove(body: Bytes) -> Result<(), Failure> {
+    let Ok(_turn) = PROVING.acquire().await else { return Err(Failure::fault("proof")) };
+    let proven = tokio::task::spawn_blocking(move || Item::read(&body).map(|item| item.verify()));
+    match proven.await {
+        Ok(Ok(Ok(()))) => Ok(()),
+        Ok(Ok(Err(unproven))) => Err(unproven.into()),
+        Ok(Err(bad)) => Err(bad.into()),
+        Err(_) => Err(Failure::fault("proof")),
+    }
+}
+
+/// Known senders are counted by their address, others by where they come from.
+fn count(floor: &Floor, address: &str, from: Option<SocketAddr>) -> Result<(), Failure> {
+    let name = super::people::owner_name(address);
+    let known = floor.engine.look(|world| world.owner_named(&name).is_some());
+    let counted = match known {
+        true => floor.writes.count(name.as_bytes()),
+        false => floor.writes.count_newcomer(from),
+    };
+    counted.map_err(|trouble| refused(&trouble))
+}
+
+/// What a message would do: decided like any other, and then forgotten (R19).
+pub async fn dry_run(floor: &Floor, raw: &str, body: &[u8]) -> Result<String, Failure> {
+    let process = query::process(raw)?;
+    let dialect = floor.clara.processes.dialect(process).ok_or_else(Failure::unknown_process)?;
+    let json = message::parse(body)?;
+    let message = Message::dry_run(&json, process)?;
+    let (deed, reply) = match deed::plan(floor, &message, dialect).await {
+        Ok(plan) => plan,
+        Err(NoPlan::Fault(fault)) => (Deed::Nothing, Reply::Fault(fault)),
+        Err(NoPlan::Failed(failure)) => return Err(failed(&failure)),
+    };
+    // An id no item can have.
+    let id = format!("dry-run {}", floor.engine.ids().uuid());
+    let scribe = Arc::new(Clerk { from: message.from.to_string(), reply });
+    let post = Command::Post(Box::new(Post { market: ID, id, deed, scribe }));
+    let now = floor.engine.now();
+    let decided = floor.engine.look(|world| rialto_core::decide(world, post, now));
+    let text = decided
+        .ok()
+        .and_then(|(changes, _)| changes.postings.first().map(|posting| posting.text.clone()));
+    text.ok_or_else(|| Failure::fault("dry-run"))
+}
+
+/// What the engine could not do.
+pub fn failed(failure: &EngineFailure) -> Failure {
+    match failure {
+        EngineFailure::Full => Failure { retry_after_seconds: Some(30), ..Failure::disk_full() },
+        EngineFailure::Down => {
+            let down = Failure::unavailable("the hub cannot write now");
+            Failure { retry_after_seconds: Some(5), ..down }
+        }
+        EngineFailure::Refused(refusal) => Failure::bad_request(refusal.to_string()),
+        EngineFailure::Fault | EngineFailure::StillRunning => {
+            Failure::fault("it is logged under X-Request-Id")
+        }
+    }
+}
+
+/// What the edge refuses.
+pub fn refused(trouble: &Trouble) -> Failure {
+    match trouble {
+        Trouble::NotFound => Failure::not_found(),
+        Trouble::MethodNotAllowed => Failure::method(),
+        Trouble::WrongHost => Failure::new(421, "this hub has another name"),
+        Trouble::ForeignOrigin => Failure::new(403, "web pages of other origins may not do this"),
+        Trouble::Encoded => Failure::encoded(),
+        Trouble::TooLarge { .. } => Failure::too_large(),
+        Trouble::TooManyRequests { retry_after_seconds } => {
+            let seconds = u32::try_from(*retry_after_seconds).unwrap_or(u32::MAX);
+            Failure::too_many("too many messages; wait a little", seconds)
+        }
+        Trouble::Overloaded => {
+            let full = Failure::unavailable("the hub has too much to do");
+            Failure { retry_after_seconds: Some(1), ..full }
+        }
+        Trouble::Malformed { what } => {
+            Failure::bad_request(format!("the request is not proper HTTP: {what}"))
+        }
+        Trouble::TooSlow => Failure::new(408, "the body took too long to arrive"),
+        Trouble::Broken => Failure::fault("it is logged under X-Request-Id"),
+    }
+}

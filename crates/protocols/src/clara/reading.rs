@@ -1,0 +1,159 @@
+//! Orders that only read: their answer is known before they are posted.
+
+use std::sync::Arc;
+
+use rialto_core::id::AgentId;
+use rialto_core::job::{Job, State};
+use rialto_core::market::Deed;
+use rialto_core::money::Credits;
+use rialto_core::notice::{News, Notice};
+use rialto_core::world::World;
+use rialto_engine::Failure as EngineFailure;
+
+use super::clerk::Reply;
+use super::deed::{NoPlan, Plan, own};
+use super::fault::Fault;
+use super::message::Message;
+use super::order::{LoadNext, Order, Trace};
+use super::outgoing::Outgoing;
+use super::people;
+use super::{ID, board, task};
+use crate::face::Floor;
+
+/// Notices looked at at a time for the next result.
+const PAGE: usize = 64;
+
+/// What a reading order is answered with.
+pub async fn plan(floor: &Floor, message: &Message<'_>, order: Order<'_>) -> Result<Plan, NoPlan> {
+    let from = message.from.as_ref();
+    let said = |messages: Vec<Outgoing>, shown| (Deed::Nothing, Reply::Known { messages, shown });
+    Ok(match order {
+        Order::ListAgents => said(vec![board::agents(floor, from).await?], true),
+        Order::TasksQueue => said(vec![board::queue(floor, from)], true),
+        Order::Dashboard => said(vec![board::dashboard(floor, from).await?], true),
+        Order::Balance => said(vec![Outgoing::balance(from, balance(floor, from))], false),
+        Order::Claim => said(vec![Outgoing::claim_failed(from, balance(floor, from))], false),
+        Order::LoadNext(_) if !message.signed => return Err(Fault::SignToRead.into()),
+        Order::LoadNext(LoadNext::Task { agent_id }) => {
+            said(next_task(floor, from, agent_id)?.into_iter().collect(), false)
+        }
+        Order::LoadNext(LoadNext::Query { agent_id }) => {
+            said(next_query(floor, from, agent_id)?.into_iter().collect(), false)
+        }
+        Order::LoadNext(LoadNext::Result { agent_id }) => {
+            return next_result(floor, from, agent_id).await;
+        }
+        Order::Trace(order) => said(vec![trace(floor, from, &order).await?], false),
+        _ => said(Vec::new(), false),
+    })
+}
+
+fn balance(floor: &Floor, address: &str) -> Credits {
+    floor
+        .engine
+        .look(|world| {
+            let owner = world.owner_named(&people::owner_name(address))?;
+            world.owner(owner).map(|owner| owner.available)
+        })
+        .unwrap_or(Credits::ZERO)
+}
+
+/// The oldest task of an inbox; it stays there.
+fn next_task(floor: &Floor, from: &str, agent_id: &str) -> Result<Option<Outgoing>, Fault> {
+    floor.engine.look(|world| {
+        let agent = own(world, from, agent_id)?;
+        let held = |job: &&Arc<Job>| matches!(job.state, State::Assigned | State::Running);
+        let oldest = world.work_of(agent).find(held);
+        Ok(oldest.map(|job| Outgoing::next_task(from, &task::task(world, job, true))))
+    })
+}
+
+/// The oldest auction the agent was asked into and has not answered.
+fn next_query(floor: &Floor, from: &str, agent_id: &str) -> Result<Option<Outgoing>, Fault> {
+    floor.engine.look(|world| {
+        let agent = own(world, from, agent_id)?;
+        let open = world.live_jobs().filter(|job| is_asked(job, agent));
+        let oldest = open.min_by_key(|job| job.id);
+        let query = oldest.and_then(|job| {
+            let rialto_core::job::Selection::Auction { closes } = job.selection else {
+                return None;
+            };
+            task::query(world, job, agent, closes)
+        });
+        Ok(query.map(|query| Outgoing::next_query(from, &query)))
+    })
+}
+
+fn is_asked(job: &Job, agent: AgentId) -> bool {
+    let answered = job.declined.contains(&agent) || job.offers.iter().any(|one| one.by == agent);
+    job.state == State::Negotiating && job.asked.contains(&agent) && !answered
+}
+
+/// The oldest result for the sender that nobody has read.
+async fn next_result(floor: &Floor, from: &str, named: Option<&str>) -> Result<Plan, NoPlan> {
+    let readers: Vec<AgentId> = match named {
+        Some(agent_id) => vec![floor.engine.look(|world| own(world, from, agent_id))?],
+        None => floor.engine.look(|world| {
+            let owner = world.owner_named(&people::owner_name(from));
+            owner.map(|owner| world.agents_of(owner).collect()).unwrap_or_default()
+        }),
+    };
+    let mut oldest: Option<(Notice, Arc<Job>, AgentId)> = None;
+    for reader in readers {
+        let found = unread(floor, reader).await?;
+        let older = |(notice, ..): &(Notice, Arc<Job>)| {
+            oldest.as_ref().is_none_or(|(known, ..)| notice.id < known.id)
+        };
+        if let Some((notice, job)) = found.filter(older) {
+            oldest = Some((notice, job, reader));
+        }
+    }
+    let Some((notice, job, reader)) = oldest else {
+        return Ok((Deed::Nothing, Reply::Known { messages: Vec::new(), shown: false }));
+    };
+    let message = floor
+        .engine
+        .look(|world| task::done(world, &job).map(|done| Outgoing::next_result(from, &done)));
+    let messages = message.into_iter().collect();
+    let deed = Deed::Read { agent: reader, up_to: notice.position };
+    Ok((deed, Reply::Known { messages, shown: false }))
+}
+
+/// The first result in an inbox after what was read.
+async fn unread(
+    floor: &Floor,
+    reader: AgentId,
+) -> Result<Option<(Notice, Arc<Job>)>, EngineFailure> {
+    let mut after = floor.engine.look(|world| world.mailbox(reader).acked);
+    loop {
+        let page = floor.engine.notices_of(reader, after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(None) };
+        after = last.position;
+        for notice in page {
+            let News::Ended { job } = notice.news else { continue };
+            let done = floor.engine.job(job).await?;
+            if let Some(job) = done.filter(|job| job.state == State::Completed) {
+                return Ok(Some((notice, job)));
+            }
+        }
+    }
+}
+
+/// What became of a task, for those who take part in it.
+async fn trace(floor: &Floor, from: &str, order: &Trace<'_>) -> Result<Outgoing, NoPlan> {
+    let wanted = rialto_core::command::JobRef::Foreign { origin: ID, id: order.task_id.to_owned() };
+    let job = floor.engine.find_job(&wanted).await?.ok_or(Fault::NotAssigned)?;
+    let part = floor.engine.look(|world: &World| {
+        let owner = world.owner_named(&people::owner_name(from));
+        let own = |agent: AgentId| world.agent(agent).map(|agent| agent.owner) == owner;
+        job.payer == owner || job.worker().is_some_and(own)
+    });
+    if !part {
+        return Err(Fault::NotAssigned.into());
+    }
+    let trace = serde_json::json!({
+        "id": order.task_id, "job": job.uuid, "state": format!("{:?}", job.state),
+        "openedAt": job.opened_at.0, "endedAt": job.ended_at.map(|at| at.0),
+    });
+    Ok(Outgoing::trace(from, order.task_id, trace.to_string()))
+}

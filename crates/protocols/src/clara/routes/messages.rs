@@ -1,0 +1,47 @@
+//! The message unit.
+
+use axum::extract::{RawQuery, State};
+
+use super::{Answered, Named, Sent, text};
+use crate::clara::failure::Failure;
+use crate::clara::{ID, answers, intake, query};
+use crate::face::Floor;
+use crate::face::peer::Peer;
+use crate::kit::ans104::Id;
+use rialto_core::alias::claim;
+
+/// `POST /mu`: a signed item, or with a query the assignment of a message that is known.
+pub async fn post(
+    State(floor): State<Floor>,
+    Peer(peer): Peer,
+    RawQuery(raw): RawQuery,
+    Sent(body): Sent,
+) -> Answered {
+    if let Some(assign) = query::assign(raw.as_deref().unwrap_or_default())? {
+        return assigned(&floor, assign.message, assign.process).await;
+    }
+    let id = intake::take(&floor, body, peer).await?;
+    Ok(text(202, answers::taken(id)))
+}
+
+/// A message that is known is assigned to the process it was for anyway.
+async fn assigned(floor: &Floor, message: Id, process: Id) -> Answered {
+    floor.clara.processes.dialect(process).ok_or_else(Failure::unknown_process)?;
+    let known = floor.engine.claim(claim::posted(ID, &message.to_string())).await;
+    match known.map_err(|failure| intake::failed(&failure))? {
+        Some(_) => Ok(text(202, answers::assigned(message))),
+        None => Err(Failure::unknown_message()),
+    }
+}
+
+/// `POST` and `DELETE /mu/monitor/{process}`: every process here runs by itself.
+pub async fn monitor(State(floor): State<Floor>, Named(process): Named) -> Answered {
+    let known = Id::read(&process).and_then(|process| floor.clara.processes.dialect(process));
+    known.ok_or_else(Failure::unknown_process)?;
+    Ok(text(200, answers::monitored()))
+}
+
+/// `GET /clara`: where the market is.
+pub async fn overview(State(floor): State<Floor>) -> Answered {
+    Ok(text(200, answers::overview(floor.clara.processes.spec)))
+}

@@ -1,0 +1,62 @@
+//! What each path does.
+
+pub mod compute;
+pub mod messages;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+
+use super::failure::Failure;
+use super::{BODY_MAX, intake};
+use crate::face::{Floor, sent};
+
+/// What a handler gives back.
+pub type Answered = Result<Response, Failure>;
+
+/// JSON text as an answer.
+pub fn text(status: u16, text: String) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    (status, kind, Body::from(text)).into_response()
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut answer = text(self.status, self.body());
+        if let Some(seconds) = self.retry_after_seconds {
+            answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        answer
+    }
+}
+
+/// The body, read whole.
+pub struct Sent(pub Bytes);
+
+impl FromRequest<Floor> for Sent {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, floor: &Floor) -> Result<Self, Failure> {
+        let (parts, body) = request.into_parts();
+        let limit = floor.body_limit.min(BODY_MAX);
+        let body = sent::read(&parts.headers, body, limit).await;
+        body.map(Self).map_err(|trouble| intake::refused(&trouble))
+    }
+}
+
+/// The part of the path that names something.
+pub struct Named(pub String);
+
+impl FromRequestParts<Floor> for Named {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Self::Rejection> {
+        // Bytes that are no text name nobody and nothing.
+        let name = Path::<String>::from_request_parts(parts, floor).await;
+        Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
+    }
+}

@@ -1,0 +1,145 @@
+//! A job as this market's tasks, results and queries.
+
+use rialto_core::id::AgentId;
+use rialto_core::job::{Job, Requester, Selection};
+use rialto_core::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::people::{self, People};
+use super::record::{Done, Query, Task};
+use super::strategy::Strategy;
+use super::{Dialect, ID};
+
+/// What stands before a topic in the hub's name for what an agent can do (between, section 5).
+pub const SKILL: &str = "clara.";
+
+/// What only this protocol knows of a task; kept with the job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Meta {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requester_id: Option<String>,
+    pub strategy: String,
+    pub topic: String,
+    /// It came through the process that speaks as the deployed ones do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deployed: bool,
+}
+
+impl Meta {
+    /// Of a job of this market; of any other nothing is known.
+    pub fn of(job: &Job) -> Option<Self> {
+        (job.origin == ID).then(|| serde_json::from_str(&job.meta).ok()).flatten()
+    }
+
+    pub fn dialect(&self) -> Dialect {
+        if self.deployed { Dialect::Deployed } else { Dialect::Spec }
+    }
+}
+
+/// What everybody calls the task: copies of one share its id (D22).
+pub fn id(job: &Job) -> String {
+    match job.origin == ID {
+        true => plain(&job.foreign).to_owned(),
+        false => job.uuid.to_string(),
+    }
+}
+
+/// A task's id without the number of its copy.
+pub fn plain(name: &str) -> &str {
+    name.split('#').next().unwrap_or(name)
+}
+
+/// How the market words what it says about a job.
+pub fn dialect(job: &Job) -> Dialect {
+    Meta::of(job).map_or(Dialect::Spec, |meta| meta.dialect())
+}
+
+/// The task as it is shown. Payloads of other protocols' jobs are for their agent alone (R20).
+pub fn task<'j>(people: &impl People, job: &'j Job, open: bool) -> Task<'j> {
+    let meta = Meta::of(job).unwrap_or_default();
+    let id = id(job);
+    let worker = job.in_hand_of().or(job.worker());
+    let public = job.origin == ID || open;
+    let topic = match meta.topic.is_empty() {
+        true => topic(&job.skill).to_owned(),
+        false => meta.topic,
+    };
+    let requester_id = meta.requester_id.or_else(|| match &job.requester {
+        Requester::Agent(agent) if job.origin != ID => people::agent_id(people, *agent),
+        _ => None,
+    });
+    Task {
+        agent_id: worker.and_then(|worker| people::agent_id(people, worker)).map(Into::into),
+        requester: requester(people, job).into(),
+        reward: job.assignment.map_or(job.budget, |turn| turn.price),
+        strategy: Strategy::read(&meta.strategy).unwrap_or_default(),
+        payload: public.then_some(job.input.as_str()),
+        timestamp: job.opened_at,
+        block: job.posts_before + 1,
+        topic: topic.into(),
+        context_id: meta.context_id.unwrap_or_else(|| id.clone()).into(),
+        requester_id: requester_id.map(Into::into),
+        id: id.into(),
+    }
+}
+
+/// The topic of what an agent can do.
+pub fn topic(skill: &str) -> &str {
+    skill.strip_prefix(SKILL).unwrap_or("none")
+}
+
+/// The hub's name for what agents of a topic can do.
+pub fn skill(topic: &str) -> String {
+    format!("{SKILL}{topic}")
+}
+
+/// The address of whoever wants it.
+pub fn requester(people: &impl People, job: &Job) -> String {
+    match &job.requester {
+        Requester::Agent(agent) => people::address(people, *agent),
+        Requester::Guest(name) => name.clone(),
+    }
+}
+
+/// What came of a task.
+pub fn done<'j>(people: &impl People, job: &'j Job) -> Option<Done<'j>> {
+    let worker = job.worker()?;
+    let output = job.report.as_ref()?.output.as_deref();
+    Some(Done {
+        id: id(job).into(),
+        agent_id: people::agent_id(people, worker)?.into(),
+        sender: people::address(people, worker).into(),
+        recipient: requester(people, job).into(),
+        result: output.filter(|_| job.origin == ID),
+        timestamp: job.ended_at.unwrap_or(job.opened_at),
+        block: job.posts_at_end + 1,
+    })
+}
+
+/// The question an agent is asked in an auction.
+pub fn query<'j>(
+    people: &impl People,
+    job: &'j Job,
+    agent: AgentId,
+    closes_at: Timestamp,
+) -> Option<Query<'j>> {
+    let meta = Meta::of(job);
+    Some(Query {
+        id: id(job).into(),
+        agent_id: people::agent_id(people, agent)?.into(),
+        requester: requester(people, job).into(),
+        max_reward: job.budget,
+        payload: (job.origin == ID).then_some(job.input.as_str()),
+        topic: meta.map_or_else(|| topic(&job.skill).to_owned(), |meta| meta.topic).into(),
+        timestamp: job.opened_at,
+        block: job.posts_before + 1,
+        closes_at,
+    })
+}
+
+/// Whether the task went to many.
+pub fn is_for_many(job: &Job) -> bool {
+    matches!(job.selection, Selection::Broadcast | Selection::Everybody)
+}

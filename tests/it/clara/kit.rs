@@ -1,0 +1,190 @@
+//! What clara's tests share: wallets, items they sign, and the two units.
+
+#![allow(dead_code)]
+
+use std::ops::Deref;
+
+use rialto_protocols::clara::PROCESS;
+use rialto_protocols::clara::result::{Evaluated, Page, Sent};
+use rialto_protocols::kit::ans104::{Draft, Id, Item, Kind};
+use rialto_protocols::kit::ed25519::SecretKey;
+use serde_json::{Value, json};
+
+use crate::kit::{Reply, TestHub};
+
+/// A hub as this protocol's tests use it.
+pub struct Hub(pub TestHub);
+
+impl Deref for Hub {
+    type Target = TestHub;
+
+    fn deref(&self) -> &TestHub {
+        &self.0
+    }
+}
+
+/// A throw-away wallet with an Ed25519 key.
+#[derive(Clone, Debug)]
+pub struct Wallet {
+    key: SecretKey,
+}
+
+impl Wallet {
+    /// The wallet of a number, the same every time.
+    pub fn of(number: u8) -> Self {
+        Self { key: SecretKey::from_seed(&[number; 32]) }
+    }
+
+    pub fn address(&self) -> String {
+        let item = self.item(&[], b"");
+        Item::read(&item).expect("an item").address()
+    }
+
+    /// A signed item with these tags for the market.
+    pub fn item(&self, tags: &[(&str, &str)], data: &[u8]) -> Vec<u8> {
+        self.item_for(PROCESS, tags, data)
+    }
+
+    /// The same for another process.
+    pub fn item_for(&self, process: &str, tags: &[(&str, &str)], data: &[u8]) -> Vec<u8> {
+        // Two items with the same content are to be two messages.
+        let mut anchor = [0; 32];
+        anchor[..16].copy_from_slice(uuid::Uuid::from_u128(next()).as_bytes());
+        let target = Id::read(process).map(|id| id.0);
+        let draft = Draft { target, anchor: Some(anchor), tags, data };
+        let owner = *self.key.public().as_bytes();
+        let signature = self.key.sign(&draft.deep_hash(Kind::Ed25519, &owner));
+        draft.signed(Kind::Ed25519, &owner, &signature)
+    }
+}
+
+fn next() -> u128 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let process = u128::from(std::process::id()) << 64;
+    process | u128::from(NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// What came of a message: its id and its result.
+#[derive(Clone, Debug)]
+pub struct Said {
+    pub id: String,
+    pub result: Evaluated,
+}
+
+impl Said {
+    /// The first message of the result.
+    #[track_caller]
+    pub fn first(&self) -> &Sent {
+        self.result.messages.first().unwrap_or_else(|| panic!("no message: {:?}", self.result))
+    }
+
+    /// The data of the first message, as JSON.
+    #[track_caller]
+    pub fn data(&self) -> Value {
+        let data = self.first().data.as_deref().expect("data");
+        serde_json::from_str(data).expect("JSON")
+    }
+
+    #[track_caller]
+    pub fn error(&self) -> &str {
+        self.result.error.as_deref().unwrap_or_else(|| panic!("no error: {:?}", self.result))
+    }
+}
+
+impl Hub {
+    pub async fn serve(flags: &[(&str, &str)]) -> Self {
+        Self(TestHub::serve(flags).await)
+    }
+
+    /// Gives an address credits.
+    pub async fn fund(&self, wallet: &Wallet, amount: &str) {
+        self.grant(&format!("clara:{}", wallet.address()), amount).await;
+    }
+
+    /// What an address can spend, and what is held of it.
+    pub async fn purse(&self, wallet: &Wallet) -> (String, String) {
+        self.balance(&format!("clara:{}", wallet.address())).await
+    }
+
+    /// Posts bytes to the message unit.
+    pub async fn post_bytes(&self, bytes: Vec<u8>) -> Reply {
+        let request = self.http.post(format!("{}/clara/mu", self.url));
+        let request = request.header("content-type", "application/octet-stream").body(bytes);
+        Reply::of(request.send().await.expect("an answer")).await
+    }
+
+    /// The result of a message.
+    pub async fn result(&self, id: &str) -> Evaluated {
+        let path = format!("/clara/cu/result/{id}?process-id={PROCESS}");
+        let reply = self.get(&path, None).await.expect(200);
+        Evaluated::read(reply.text.as_bytes()).expect("a result")
+    }
+
+    /// Sends a message and reads what came of it.
+    pub async fn say(&self, by: &Wallet, tags: &[(&str, &str)], data: &str) -> Said {
+        let reply = self.post_bytes(by.item(tags, data.as_bytes())).await.expect(202);
+        let id = reply.str("/id");
+        let result = self.result(&id).await;
+        Said { id, result }
+    }
+
+    /// The same with an action and the protocol's name.
+    pub async fn act(&self, by: &Wallet, action: &str, more: &[(&str, &str)], data: &str) -> Said {
+        let mut tags = vec![("Action", action), ("Protocol", "C.L.A.R.A.")];
+        tags.extend_from_slice(more);
+        self.say(by, &tags, data).await
+    }
+
+    /// Registers an agent.
+    pub async fn agent(&self, by: &Wallet, id: &str, topic: &str, fee: &str) -> Said {
+        let tags = [
+            ("RedStone-Agent-Topic", topic),
+            ("RedStone-Agent-Fee", fee),
+            ("RedStone-Agent-Id", id),
+        ];
+        let said = self.act(by, "Register-Agent-Profile", &tags, r#"{"url":"https://x"}"#).await;
+        assert_eq!(said.first().tag("Action"), Some("Registered"), "{said:?}");
+        said
+    }
+
+    /// Registers a task.
+    pub async fn task(&self, by: &Wallet, topic: &str, reward: &str, matching: &str) -> Said {
+        let tags = [
+            ("RedStone-Agent-Topic", topic),
+            ("RedStone-Agent-Reward", reward),
+            ("RedStone-Agent-Matching", matching),
+        ];
+        self.act(by, "Register-Task", &tags, r#"{"say":"hello"}"#).await
+    }
+
+    /// What a message would do.
+    pub async fn dry_run(&self, tags: &[(&str, &str)], data: &str) -> Evaluated {
+        let tags: Vec<Value> =
+            tags.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+        let body = json!({"Id": "1234", "Target": PROCESS, "Owner": "1234", "Anchor": "0",
+            "Data": data, "Tags": tags});
+        let path = format!("/clara/cu/dry-run?process-id={PROCESS}");
+        let reply = self.post(&path, None, &body).await.expect(200);
+        Evaluated::read(reply.text.as_bytes()).expect("a result")
+    }
+
+    /// The board.
+    pub async fn board(&self) -> Vec<Value> {
+        let listed = self.dry_run(&[("Action", "List-Agents")], "").await;
+        let data = listed.messages[0].data.clone().expect("data");
+        serde_json::from_str(&data).expect("JSON")
+    }
+
+    /// One agent of the board.
+    pub async fn listed(&self, id: &str) -> Value {
+        let all = self.board().await;
+        all.into_iter().find(|agent| agent["id"] == id).unwrap_or_else(|| panic!("no {id}"))
+    }
+
+    /// A page of results.
+    pub async fn results(&self, query: &str) -> Page {
+        let reply = self.get(&format!("/clara/cu/results/{PROCESS}{query}"), None).await;
+        Page::read(reply.expect(200).text.as_bytes()).expect("a page")
+    }
+}

@@ -1,0 +1,4 @@
+//! clara over the wire: a real hub, real items.
+
+pub mod kit;
+mod smoke;
