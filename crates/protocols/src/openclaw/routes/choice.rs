@@ -8,7 +8,8 @@ use rialto_core::answer::Answer;
 use rialto_core::id::AgentId;
 use rialto_core::job::State;
 
-use super::ask::{self, Asking, Tried, Unasked};
+use super::ask::Asking;
+use super::offering::{self, Tried, Unasked};
 use crate::face::Floor;
 use crate::openclaw::codes::Rejected;
 use crate::openclaw::failure::Failure;
@@ -25,7 +26,7 @@ pub async fn ask_somebody(floor: &Floor, asking: &Asking) -> Result<Tried, Failu
     let mut after_approval: Option<Arc<Agent>> = None;
     for agent in ranked(floor, &asking.message.said.capability_id) {
         match looks_fit(floor, asking, &agent) {
-            Ok(Fit::Now) => match ask::offer(floor, asking, &agent).await {
+            Ok(Fit::Now) => match offering::offer(floor, asking, &agent).await {
                 Ok(job) => return Ok(Tried::Job(job)),
                 Err(Unasked::Known) => return Ok(Tried::Known),
                 Err(Unasked::Failed(failure)) => return Err(failure),
@@ -40,7 +41,7 @@ pub async fn ask_somebody(floor: &Floor, asking: &Asking) -> Result<Tried, Failu
         }
     }
     if let Some(agent) = after_approval {
-        match ask::offer(floor, asking, &agent).await {
+        match offering::offer(floor, asking, &agent).await {
             Ok(job) => return Ok(Tried::Job(job)),
             Err(Unasked::Known) => return Ok(Tried::Known),
             Err(Unasked::Failed(failure)) => return Err(failure),
@@ -83,7 +84,7 @@ enum Fit {
 
 /// Whether the rules would give it the request as things are, without asking the lane.
 fn looks_fit(floor: &Floor, asking: &Asking, agent: &Arc<Agent>) -> Result<Fit, Unasked> {
-    let command = ask::prepare(floor, asking, agent)?;
+    let command = offering::prepare(floor, asking, agent)?;
     let now = floor.engine.now();
     let decided = floor.engine.look(|world| rialto_core::decide(world, command, now));
     match decided {
@@ -99,7 +100,7 @@ fn looks_fit(floor: &Floor, asking: &Asking, agent: &Arc<Agent>) -> Result<Fit, 
             _ => Fit::Now,
         }),
         Ok(_) => Ok(Fit::Now),
-        Err(refusal) => Err(ask::because(floor, agent, &refusal)),
+        Err(refusal) => Err(offering::because(floor, agent, &refusal)),
     }
 }
 

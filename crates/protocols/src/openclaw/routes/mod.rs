@@ -8,8 +8,11 @@ pub mod collaborations;
 pub mod identity;
 pub mod list;
 pub mod messages;
+mod offering;
 pub mod overview;
+mod repeat;
 pub mod reports;
+mod settle;
 pub mod stream;
 
 use rialto_engine::Failure as EngineFailure;

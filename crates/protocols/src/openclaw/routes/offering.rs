@@ -1,0 +1,132 @@
+//! Asking an agent: capability, status and input are looked at here, the rest is for the rules (R83).
+
+use std::sync::Arc;
+
+use rialto_core::agent::Agent;
+use rialto_core::answer::Answer as Done;
+use rialto_core::command::Command;
+use rialto_core::job::{Job, Requester, fit};
+use rialto_core::refusal::Refusal;
+use rialto_engine::Failure as EngineFailure;
+use uuid::Uuid;
+
+use super::ask::Asking;
+use crate::face::Floor;
+use crate::openclaw::ID;
+use crate::openclaw::failure::Failure;
+use crate::openclaw::message::{Rejection, Request};
+use crate::openclaw::refusals::{self, Asked};
+use crate::openclaw::translate::{self, Order};
+
+/// What came of asking somebody.
+pub enum Tried {
+    Job(Arc<Job>),
+    No(Rejection, Option<Uuid>),
+    /// It was asked already.
+    Known,
+}
+
+pub async fn direct(floor: &Floor, asking: &Asking, responder: Uuid) -> Result<Tried, Failure> {
+    let agent = floor.engine.look(|world| {
+        let id = world.agent_named(ID, &responder.to_string())?;
+        world.agent(id).filter(|agent| agent.active).cloned()
+    });
+    let Some(agent) = agent else { return no(floor, &Refusal::NoSuchAgent, None) };
+    let by = Some(responder);
+    match offer(floor, asking, &agent).await {
+        Ok(job) => Ok(Tried::Job(job)),
+        Err(Unasked::Rejected(rejection)) => Ok(Tried::No(rejection, by)),
+        Err(Unasked::Known) => Ok(Tried::Known),
+        Err(Unasked::Failed(failure)) => Err(failure),
+    }
+}
+
+fn no(floor: &Floor, refusal: &Refusal, by: Option<Uuid>) -> Result<Tried, Failure> {
+    let now = floor.engine.now();
+    let rejection = floor
+        .engine
+        .look(|world| refusals::rejection(refusal, Asked { world, agent: None, now }))?;
+    Ok(Tried::No(rejection, by))
+}
+
+/// Why somebody was not asked.
+pub enum Unasked {
+    Rejected(Rejection),
+    Known,
+    Failed(Failure),
+}
+
+/// Gives a request to an agent: capability, status and input here, the rest by the rules (R83).
+pub async fn offer(
+    floor: &Floor,
+    asking: &Asking,
+    agent: &Arc<Agent>,
+) -> Result<Arc<Job>, Unasked> {
+    let command = prepare(floor, asking, agent)?;
+    let refused = match floor.engine.run_once(command, Some(asking.once)).await {
+        Ok(ran) if ran.replayed => return Err(Unasked::Known),
+        Ok(ran) => match ran.answer {
+            Done::Job { job, .. } => return Ok(job),
+            _ => return Err(Unasked::Failed(Failure::not_found("collaboration"))),
+        },
+        Err(EngineFailure::Refused(Refusal::SameIdOtherContent) | EngineFailure::StillRunning)
+            if floor.engine.kept(asking.once.scope).is_some() =>
+        {
+            return Err(Unasked::Known);
+        }
+        Err(failure) => failure,
+    };
+    Err(match refused {
+        EngineFailure::Refused(refusal) => because(floor, agent, &refusal),
+        failure => Unasked::Failed(refusals::failed(&failure)),
+    })
+}
+
+/// The order that gives a request to an agent, unless what is known here speaks against it.
+pub fn prepare(floor: &Floor, asking: &Asking, agent: &Arc<Agent>) -> Result<Command, Unasked> {
+    let said = &asking.message.said;
+    let now = floor.engine.now();
+    let Some(skill) = agent.skill(&said.capability_id) else {
+        return Err(because(floor, agent, &Refusal::NoSuchSkill));
+    };
+    if asking.requester == Requester::Agent(agent.id) {
+        return Err(because(floor, agent, &Refusal::BridgeLoop { max: 0 }));
+    }
+    let away = floor.engine.look(|world| fit::away(world, agent, now));
+    let away = away.map_err(|refusal| because(floor, agent, &refusal))?;
+    let flaw = flaw(floor, agent, said);
+    // Whoever is away is asked later, and what is wrong with the input is told then.
+    if let (Some(flaw), None) = (&flaw, away) {
+        return Err(Unasked::Rejected(flaw.clone()));
+    }
+    let order = Order {
+        request: &asking.message,
+        requester: asking.requester.clone(),
+        worker: agent.id,
+        takes: skill.takes,
+        free: skill.price.is_zero(),
+        uuid: floor.engine.ids().uuid(),
+        name: asking.name.clone(),
+        flaw: flaw.as_ref(),
+    };
+    Ok(translate::open_job(order, &floor.openclaw.settings, now))
+}
+
+/// What the input breaks of the capability's schema (R62).
+fn flaw(floor: &Floor, agent: &Arc<Agent>, said: &Request) -> Option<Rejection> {
+    let identity = floor.openclaw.identity(agent)?;
+    let schema = identity.capability(&said.capability_id)?.input.as_ref()?;
+    let violations = schema.check(&said.input_data).err()?;
+    let told: Vec<String> = violations.iter().map(ToString::to_string).collect();
+    Some(Rejection::invalid_input(told.iter().map(String::as_str)))
+}
+
+/// A refusal by the rules, as far as it answers a request.
+pub fn because(floor: &Floor, agent: &Agent, refusal: &Refusal) -> Unasked {
+    let now = floor.engine.now();
+    let asked = |world: &_| refusals::rejection(refusal, Asked { world, agent: Some(agent), now });
+    match floor.engine.look(asked) {
+        Ok(rejection) => Unasked::Rejected(rejection),
+        Err(failure) => Unasked::Failed(failure),
+    }
+}

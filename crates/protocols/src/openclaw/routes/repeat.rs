@@ -1,0 +1,96 @@
+//! Repeats: what makes a request one, and what was answered before (R64–R66).
+
+use std::sync::Arc;
+
+use rialto_core::alias::Digest;
+use rialto_core::command::{Command, JobRef};
+use rialto_core::job::{Job, Requester};
+use rialto_core::memory::{Kept, Memory, Receipt};
+use rialto_engine::Idempotency;
+use uuid::Uuid;
+
+use super::ask::{Asking, Reply};
+use super::{about, failed};
+use crate::face::Floor;
+use crate::kit::ijson;
+use crate::kit::object::Object;
+use crate::openclaw::message::{Rejection, Request};
+use crate::openclaw::refusals::{self, Asked};
+use crate::openclaw::say::Refused;
+use crate::openclaw::state::State as Stands;
+use crate::openclaw::{ID, common, view};
+
+/// What makes a repeat one: the key, or without a key the request's own id (R64, R66).
+pub fn scope(requester: &Requester, said: &Request) -> Digest {
+    let who = match requester {
+        Requester::Agent(agent) => agent.0.to_string(),
+        Requester::Guest(name) => name.clone(),
+    };
+    match &said.idempotency_key {
+        Some(key) => Digest::of(&[b"openclaw key", who.as_bytes(), key.as_bytes()]),
+        None => Digest::of(&[b"openclaw request", who.as_bytes(), said.request_id.as_bytes()]),
+    }
+}
+
+/// Whether the repeat of a request starts anew: it was rejected for want of something that comes
+/// back (D12).
+pub fn may_be_asked_again(job: &Job) -> bool {
+    view::state(job) == Stands::Rejected && view::rejection(job).code.retryable()
+}
+
+/// What was answered before; nothing if that could not be told again.
+pub async fn again(
+    floor: &Floor,
+    memory: &Memory,
+    id: Option<Uuid>,
+) -> Result<Option<Reply>, Refused> {
+    Ok(match &memory.kept {
+        Kept::Answer { body, .. } => remembered(body),
+        Kept::Done(Receipt::Job(job)) => {
+            let job = floor.engine.job(*job).await.map_err(|bad| failed(floor, &bad, id))?;
+            job.map(Reply::Job)
+        }
+        Kept::Done(Receipt::Refused(refusal)) => {
+            let now = floor.engine.now();
+            let rejection = floor
+                .engine
+                .look(|world| refusals::rejection(refusal, Asked { world, agent: None, now }));
+            Some(Reply::No(rejection.map_err(|bad| about(floor, bad, id))?, None))
+        }
+        Kept::Done(_) => None,
+    })
+}
+
+/// A job under the request's own id, from before what is remembered.
+pub async fn known_by_name(
+    floor: &Floor,
+    asking: &Asking,
+    by_key: bool,
+) -> Result<Option<Arc<Job>>, Refused> {
+    if by_key {
+        return Ok(None);
+    }
+    let wanted = JobRef::Foreign { origin: ID, id: asking.name.clone() };
+    let found = floor.engine.find_job(&wanted).await;
+    let found = found.map_err(|bad| failed(floor, &bad, asking.message.correlation_id))?;
+    Ok(found.filter(|job| job.requester == asking.requester))
+}
+
+/// Writes a rejection down, for repeats. The effect of a request that was rejected is nothing, so
+/// nothing is lost if this is.
+pub async fn remember(floor: &Floor, asking: &Asking, rejection: &Rejection, by: Option<Uuid>) {
+    let body =
+        Object::new().raw("rejection_reason", &rejection.write()).maybe_id("by", by).finish();
+    let Idempotency { scope, request } = asking.once;
+    let kept = Kept::Answer { status: 200, body };
+    if let Err(failure) = floor.engine.run(Command::Remember { scope, request, kept }).await {
+        tracing::warn!(%failure, "a rejection could not be written down");
+    }
+}
+
+fn remembered(body: &str) -> Option<Reply> {
+    let json = ijson::read(body.as_bytes()).ok()?;
+    let rejection = Rejection::read(json.get("rejection_reason")?.raw())?;
+    let by = json.get("by").and_then(common::uuid);
+    Some(Reply::No(rejection, by))
+}

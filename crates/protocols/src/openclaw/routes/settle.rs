@@ -1,0 +1,110 @@
+//! The answer to a request, within 10 seconds: what the job says, or why there is none.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::HeaderValue;
+use axum::response::Response as Http;
+use rialto_core::id::AgentId;
+use rialto_core::job::{Job, Requester};
+use rialto_core::time::Timestamp;
+use rialto_engine::Failure as EngineFailure;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::ask::{Asking, Reply};
+use super::failed;
+use crate::face::Floor;
+use crate::openclaw::message::{Answer, Request, Response};
+use crate::openclaw::say::{self, Answered};
+use crate::openclaw::state::State as Stands;
+use crate::openclaw::view;
+
+/// An agent that answers for itself has 9 s, and the requester its answer within 10 (R63).
+const ANSWER_WAIT: Duration = Duration::from_millis(9_700);
+/// A missed hint costs at most this long.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// Tells that a key was used before, with another body (R65).
+const MISMATCH: &str = "idempotency-mismatch";
+
+/// The answer: the response under the repeat's own ids, with the result once there is one.
+pub async fn answer(floor: &Floor, asking: &Asking, reply: Reply, other: bool) -> Answered {
+    let said = &asking.message.said;
+    let now = floor.engine.now();
+    let (response, job) = match reply {
+        Reply::No(rejection, by) => {
+            let response = Response {
+                request_id: said.request_id,
+                responder_agent_id: by.or(said.responder_agent_id).unwrap_or(floor.openclaw.hub_id),
+                answer: Answer::Rejected(rejection),
+                correlation_id: said.correlation_id,
+                timestamp: now,
+                result: None,
+            };
+            (response, None)
+        }
+        Reply::Job(job) => {
+            let job = settled(floor, job, &asking.requester).await;
+            let job = job.map_err(|bad| failed(floor, &bad, Some(said.correlation_id)))?;
+            (of_job(floor, said, &job, floor.engine.now()), Some(job.uuid))
+        }
+    };
+    let mut answer = say::text(200, response.write());
+    mark(&mut answer, job, other);
+    Ok(answer)
+}
+
+fn of_job(floor: &Floor, said: &Request, job: &Job, now: Timestamp) -> Response {
+    let silent = || Response {
+        request_id: said.request_id,
+        responder_agent_id: view::responder(floor, job),
+        answer: Answer::Rejected(view::rejection(job)),
+        correlation_id: said.correlation_id,
+        timestamp: now,
+        result: None,
+    };
+    let response = view::response(floor, job, now).unwrap_or_else(silent);
+    let accepted = matches!(response.answer, Answer::Accepted { .. });
+    Response {
+        request_id: said.request_id,
+        correlation_id: said.correlation_id,
+        result: accepted.then(|| view::result(floor, job)).flatten().map(Into::into),
+        ..response
+    }
+}
+
+fn mark(answer: &mut Http, job: Option<Uuid>, other: bool) {
+    let headers = answer.headers_mut();
+    if let Some(value) = job.and_then(|job| HeaderValue::from_str(&job.to_string()).ok()) {
+        headers.insert(say::JOB_HEADER, value);
+    }
+    if other {
+        headers.insert(MISMATCH, HeaderValue::from_static("true"));
+    }
+}
+
+/// Waits for an agent that answers for itself; the rules end the waiting after 9 s.
+async fn settled(
+    floor: &Floor,
+    mut job: Arc<Job>,
+    requester: &Requester,
+) -> Result<Arc<Job>, EngineFailure> {
+    let listener = match requester {
+        Requester::Agent(agent) => Some(*agent),
+        Requester::Guest(_) => job.worker(),
+    };
+    let until = Instant::now() + ANSWER_WAIT;
+    while view::state(&job) == Stands::AwaitingResponse && Instant::now() < until {
+        let bell = floor.engine.news_of(listener.unwrap_or(AgentId(0)));
+        let told = bell.notified();
+        tokio::pin!(told);
+        // From here on nothing can be missed, so looking comes after it.
+        told.as_mut().enable();
+        job = floor.engine.job(job.id).await?.unwrap_or(job);
+        if view::state(&job) == Stands::AwaitingResponse {
+            let _ = tokio::time::timeout(LOOK_AGAIN, told).await;
+            job = floor.engine.job(job.id).await?.unwrap_or(job);
+        }
+    }
+    Ok(job)
+}
