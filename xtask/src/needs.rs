@@ -1,12 +1,12 @@
 //! What the steps need on this machine, checked before the first one starts.
 //!
-//! This is the place for whatever has to be installed or started for the tests: the Node packages
-//! of the foreign clients and a private PostgreSQL will be further entries of [`Need`], made ready
-//! here. Today there are only two tools of the Rust toolchain, which are looked for and never
-//! installed behind anybody's back.
+//! This is the place for whatever has to be installed or started for the tests; a private PostgreSQL
+//! will be a further entry of [`Need`], made ready here. Tools are looked for and never installed
+//! behind anybody's back. The packages of foreign clients are no tools: their tests install them
+//! into the target directory, for which Node and its npm are all they need.
 
 use std::fmt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::steps::{Step, cargo};
 
@@ -17,34 +17,50 @@ pub enum Need {
     Rustfmt,
     /// The linter.
     Clippy,
+    /// What foreign clients run on.
+    Node,
+    /// What installs them.
+    Npm,
 }
 
 impl Need {
-    fn of(step: Step) -> Option<Self> {
+    fn of(step: Step) -> &'static [Self] {
         match step {
-            Step::Fmt => Some(Self::Rustfmt),
-            Step::Clippy => Some(Self::Clippy),
-            Step::Borders | Step::Tests | Step::Docs => None,
+            Step::Fmt => &[Self::Rustfmt],
+            Step::Clippy => &[Self::Clippy],
+            Step::Tests => &[Self::Node, Self::Npm],
+            Step::Borders | Step::Docs => &[],
         }
     }
 
     fn is_met(self) -> bool {
-        let subcommand = match self {
-            Self::Rustfmt => "fmt",
-            Self::Clippy => "clippy",
+        let mut command = match self {
+            Self::Rustfmt | Self::Clippy => cargo(),
+            Self::Node => Command::new("node"),
+            Self::Npm => Command::new("npm"),
         };
-        cargo()
-            .args([subcommand, "--version"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success())
+        match self {
+            Self::Rustfmt => command.arg("fmt"),
+            Self::Clippy => command.arg("clippy"),
+            Self::Node | Self::Npm => &mut command,
+        }
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
     }
 
     fn remedy(self) -> &'static str {
         match self {
             Self::Rustfmt => "rustfmt is missing; get it with `rustup component add rustfmt`",
             Self::Clippy => "clippy is missing; get it with `rustup component add clippy`",
+            Self::Node => {
+                "node is missing; the tests with foreign clients need Node.js 20 or later, see https://nodejs.org"
+            }
+            Self::Npm => {
+                "npm is missing; it installs the foreign clients and comes with Node.js, see https://nodejs.org"
+            }
         }
     }
 }
@@ -63,8 +79,12 @@ impl fmt::Display for Missing {
 /// Looks for everything `steps` need, so that a missing tool is told at once and not half an hour
 /// into the run.
 pub fn check(steps: &[Step]) -> Result<(), Missing> {
-    let missing: Vec<Need> =
-        steps.iter().filter_map(|step| Need::of(*step)).filter(|need| !need.is_met()).collect();
+    let missing: Vec<Need> = steps
+        .iter()
+        .flat_map(|step| Need::of(*step))
+        .copied()
+        .filter(|need| !need.is_met())
+        .collect();
     if missing.is_empty() { Ok(()) } else { Err(Missing(missing)) }
 }
 
@@ -74,13 +94,14 @@ mod tests {
 
     #[test]
     fn every_missing_tool_is_named_with_its_remedy() {
-        let said = Missing(vec![Need::Rustfmt, Need::Clippy]).to_string();
+        let said = Missing(vec![Need::Rustfmt, Need::Clippy, Need::Node, Need::Npm]).to_string();
         assert!(said.contains("rustup component add rustfmt"), "{said}");
         assert!(said.contains("rustup component add clippy"), "{said}");
+        assert_eq!(said.matches("https://nodejs.org").count(), 2, "{said}");
     }
 
     #[test]
     fn a_step_that_only_compiles_needs_nothing_more() {
-        assert!(check(&[Step::Borders, Step::Tests, Step::Docs]).is_ok());
+        assert!(check(&[Step::Borders, Step::Docs]).is_ok());
     }
 }

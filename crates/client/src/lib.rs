@@ -4,6 +4,7 @@
 
 pub mod agora;
 pub mod call;
+pub mod clara;
 mod clock;
 mod endpoint;
 mod key;

@@ -10,7 +10,7 @@ use rialto_protocols::kit::ans104::{Draft, Id, Item, Kind};
 use rialto_protocols::kit::ed25519::SecretKey;
 use serde_json::{Value, json};
 
-use crate::kit::{Reply, TestHub};
+use crate::kit::{Agent, Reply, TestHub, snapshot};
 
 /// A hub as this protocol's tests use it.
 pub struct Hub(pub TestHub);
@@ -92,7 +92,95 @@ impl Said {
     }
 }
 
+impl Said {
+    /// What the messages of the result say they are.
+    pub fn actions(&self) -> Vec<&str> {
+        self.result.messages.iter().map(|sent| sent.tag("Action").expect("an action")).collect()
+    }
+
+    /// Whom the first message chose.
+    #[track_caller]
+    pub fn chosen(&self) -> &str {
+        self.first().tag("Assigned-Agent-Id").unwrap_or_else(|| panic!("{:?}", self.result))
+    }
+}
+
+/// What a purse holds, as the registry prints it.
+pub fn purse(spendable: &str, held: &str) -> (String, String) {
+    (format!("{spendable}.00"), format!("{held}.00"))
+}
+
+/// The tags that name an agent and a task.
+pub fn about<'t>(agent: &'t str, task: &'t str) -> [(&'t str, &'t str); 2] {
+    [("RedStone-Agent-Id", agent), ("RedStone-Task-Id", task)]
+}
+
 impl Hub {
+    /// Everything an Error must leave as it was. That the message arrived is counted.
+    pub async fn held(&self) -> impl PartialEq + std::fmt::Debug + use<> {
+        let all = snapshot(&self.0).await;
+        (all.shown, all.kept, self.board().await)
+    }
+
+    /// Posts a message without reading what came of it.
+    pub async fn send(
+        &self,
+        by: &Wallet,
+        action: &str,
+        more: &[(&str, &str)],
+        data: &str,
+    ) -> String {
+        let mut tags = vec![("Action", action), ("Protocol", "C.L.A.R.A.")];
+        tags.extend_from_slice(more);
+        let reply = self.post_bytes(by.item(&tags, data.as_bytes())).await.expect(202);
+        reply.str("/id")
+    }
+
+    /// Delivers a result.
+    pub async fn deliver(&self, by: &Wallet, agent: &str, task: &str) -> Said {
+        self.act(by, "Send-Result", &about(agent, task), r#"{"done":1}"#).await
+    }
+
+    /// Declines a task.
+    pub async fn decline(&self, by: &Wallet, agent: &str, task: &str) -> Said {
+        self.act(by, "Decline-Task", &about(agent, task), "").await
+    }
+
+    /// Makes an offer.
+    pub async fn offer(&self, by: &Wallet, agent: &str, task: &str, fee: &str) -> Said {
+        let [first, second] = about(agent, task);
+        self.act(by, "Submit-Offer", &[first, second, ("RedStone-Agent-Fee", fee)], "").await
+    }
+
+    /// Registers a task without waiting for what comes of it.
+    pub async fn auction(&self, by: &Wallet, topic: &str, reward: &str) -> String {
+        let tags = [
+            ("RedStone-Agent-Topic", topic),
+            ("RedStone-Agent-Reward", reward),
+            ("RedStone-Agent-Matching", "query"),
+        ];
+        self.send(by, "Register-Task", &tags, r#"{"say":"hello"}"#).await
+    }
+
+    /// Sends a message that is answered with this Error, and changes nothing.
+    #[track_caller]
+    pub fn assert_error<'h>(
+        &'h self,
+        by: &'h Wallet,
+        tags: &'h [(&'h str, &'h str)],
+        data: &'h str,
+        text: &'h str,
+    ) -> impl Future<Output = ()> + 'h {
+        let caller = std::panic::Location::caller();
+        async move {
+            let before = self.held().await;
+            let said = self.say(by, tags, data).await;
+            assert_eq!(said.result.error.as_deref(), Some(text), "{tags:?} at {caller}");
+            assert!(said.result.messages.is_empty(), "{tags:?} at {caller}");
+            assert_eq!(self.held().await, before, "{tags:?} at {caller}");
+        }
+    }
+
     pub async fn serve(flags: &[(&str, &str)]) -> Self {
         Self(TestHub::serve(flags).await)
     }
@@ -105,6 +193,16 @@ impl Hub {
     /// What an address can spend, and what is held of it.
     pub async fn purse(&self, wallet: &Wallet) -> (String, String) {
         self.balance(&format!("clara:{}", wallet.address())).await
+    }
+
+    /// An agent of the registry with one skill, which polls.
+    pub async fn agent_of_registry(&self, owner: &str, skill: &str, price: &str) -> Agent {
+        self.0.agent(owner, skill, price, None).await
+    }
+
+    /// What stands at a path.
+    pub async fn get_text(&self, path: String) -> String {
+        self.get(&path, None).await.expect(200).text
     }
 
     /// Posts bytes to the message unit.
@@ -160,9 +258,14 @@ impl Hub {
 
     /// What a message would do.
     pub async fn dry_run(&self, tags: &[(&str, &str)], data: &str) -> Evaluated {
+        self.dry_run_as("1234", tags, data).await
+    }
+
+    /// The same, claiming to be somebody.
+    pub async fn dry_run_as(&self, owner: &str, tags: &[(&str, &str)], data: &str) -> Evaluated {
         let tags: Vec<Value> =
             tags.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
-        let body = json!({"Id": "1234", "Target": PROCESS, "Owner": "1234", "Anchor": "0",
+        let body = json!({"Id": "1234", "Target": PROCESS, "Owner": owner, "Anchor": "0",
             "Data": data, "Tags": tags});
         let path = format!("/clara/cu/dry-run?process-id={PROCESS}");
         let reply = self.post(&path, None, &body).await.expect(200);

@@ -1,4 +1,22 @@
 //! clara over the wire: a real hub, real items.
 
+mod agents;
+mod auctions;
+mod auctions_later;
+mod board;
+mod bridged;
+mod choice;
+mod client;
+mod declining;
+mod delivering;
+mod dialect;
+mod foreign;
+mod items;
 pub mod kit;
+mod loading;
+mod money;
+mod once;
+mod paging;
 mod smoke;
+mod tasks;
+mod wire;

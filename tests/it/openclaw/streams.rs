@@ -138,6 +138,13 @@ async fn what_was_published_while_a_watcher_was_away_is_told_when_it_is_back() {
     drop(watches);
     let (second, third) = (whole(&hub, &asker, &worker).await, whole(&hub, &asker, &worker).await);
     let mut watches = hub.resume(&asker, &watch, told.id.as_deref()).await;
+    // What stands in one line is told again as a whole to who has only a part of it.
+    let again = watches.until("reputation_update").await;
+    assert_eq!(again.data["reputation_update"]["collaboration_id"], first.as_str());
+    assert_eq!(
+        watches.until("status_update").await.data["status_update"]["current_status"],
+        "idle"
+    );
     for id in [second, third] {
         let told = watches.until("reputation_update").await;
         assert_eq!(told.data["reputation_update"]["collaboration_id"], id.as_str());

@@ -71,6 +71,7 @@ async fn arrive(hub: &TestHub) {
                 by_offer: false,
                 takes: None,
                 approval: false,
+                sort: None,
                 about: String::new(),
                 input: r#"{"text":"string"}"#.to_owned(),
                 output: r#"{"text":"string"}"#.to_owned(),

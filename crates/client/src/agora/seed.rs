@@ -42,7 +42,7 @@ impl Seed {
         format!("{PREFIX}{}", base64url::encode(&self.0))
     }
 
-    pub(super) fn key(&self) -> SecretKey {
+    pub(crate) fn key(&self) -> SecretKey {
         SecretKey::from_seed(&self.0)
     }
 }

@@ -80,6 +80,9 @@ pub struct Skill {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approval: bool,
     pub about: String,
+    /// What sort of thing it is, in the home protocol's word for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sort: Option<String>,
     /// Shapes of input and output in the home protocol's way, as JSON text.
     pub input: String,
     pub output: String,

@@ -105,15 +105,11 @@ pub fn stand(
 ) -> Result<(), Refusal> {
     let presence = &mut draft.desk_mut(agent).presence;
     let returns = stance.is_open() && !presence.stance.is_open();
-    // Away for another time than it said before: what waits for it waits for that.
-    let moves = stance == presence.stance && until != presence.until;
     presence.stance = stance;
     presence.until = until;
     beat(draft, agent);
-    if returns || moves {
-        respond::welcome_back(draft, agent)?;
-    }
     if returns {
+        respond::welcome_back(draft, agent)?;
         open::dispatch(draft);
     }
     Ok(())

@@ -37,6 +37,8 @@ pub fn hear(draft: &mut Draft<'_>, agent: AgentId, told: Condition) -> Result<()
     let at = draft.now;
     let known = draft.desk(agent).and_then(|desk| desk.said.as_ref()).map(|said| said.since);
     if let Some((since, words)) = told.words {
+        // A clock that is ahead must not make everything later look old.
+        let since = since.min(at);
         if known.is_some_and(|known| since < known) {
             // It is old news, and yet a sign of life.
             presence::seen(draft, agent);

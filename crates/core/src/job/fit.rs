@@ -17,6 +17,9 @@ use crate::world::World;
 /// In which jobs begun are counted for agents that limit them.
 pub const MINUTE: Millis = Millis::minutes(1);
 
+/// Jobs that may wait for one agent to be back.
+const WAITING_MAX: usize = 256;
+
 /// When an agent takes a job on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
@@ -46,6 +49,11 @@ pub fn when(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<When, Refusa
     // Who named a price for it has said that it will be there.
     let named_a_price = job.offers.iter().any(|offer| offer.by == agent);
     if !named_a_price && let Some(back) = is_there(draft, named)? {
+        // All of it is looked at in one step when the agent is back.
+        let own = job.waits_for.is_some_and(|waits| waits.worker == agent);
+        if !own && draft.world.waiting_for(agent).nth(WAITING_MAX - 1).is_some() {
+            return Err(Refusal::AtCapacity);
+        }
         return Ok(When::Back(back));
     }
     if job.flaw.is_some() {

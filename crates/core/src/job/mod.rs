@@ -60,6 +60,9 @@ pub struct Job {
     pub asked: Vec<AgentId>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offers: Vec<Offer>,
+    /// Which of its auctions is held, or was held last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<Round>,
     /// Where the question stands in the inbox of somebody who was asked alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<u64>,
@@ -132,6 +135,13 @@ fn is_zero(count: &u64) -> bool {
 
 fn is_usual_priority(priority: &u8) -> bool {
     *priority == PRIORITY
+}
+
+/// One auction of a job, counted from 1, and when it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Round {
+    pub number: u32,
+    pub since: Timestamp,
 }
 
 /// A job that is put off before anybody has it.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::fit::{self, Ready};
-use super::{Cause, Job, Requester, Selection, State, ask, end, open, respond, select, work};
+use super::{
+    Cause, Job, Requester, Round, Selection, State, ask, end, open, respond, select, work,
+};
 use crate::agent::tally;
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
@@ -53,6 +55,8 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     job.state = State::Negotiating;
     job.pending = true;
     job.asked.clone_from(&invited);
+    let number = job.round.map_or(1, |round| round.number + 1);
+    job.round = Some(Round { number, since: draft.now });
     for agent in invited {
         draft.tell(Some(agent), News::OffersWanted { job: job.id, closes }, None);
     }
@@ -62,7 +66,8 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
 /// Holds an auction once more, as long as the first one was, if there is anybody to bid.
 pub fn reopen(draft: &mut Draft<'_>, job: &mut Job) -> bool {
     let Selection::Auction { closes } = job.selection else { return false };
-    let again = draft.now.plus(closes.since(job.opened_at)).min(job.deadline);
+    let since = job.round.map_or(job.opened_at, |round| round.since);
+    let again = draft.now.plus(closes.since(since)).min(job.deadline);
     let before = std::mem::replace(&mut job.selection, Selection::Auction { closes: again });
     let invited = invite(draft, job).is_ok();
     if !invited {

@@ -82,7 +82,7 @@ pub fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
     let (payer, before_asked) = match &order.requester {
         Requester::Guest(_) => (None, None),
         Requester::Agent(agent) => {
-            if !draft.world.may_ask(*agent, order.input.len()) {
+            if !draft.world.may_ask(*agent, order.input.len() + order.meta.len()) {
                 return Err(Refusal::TooManyOpen);
             }
             let asking = draft.agent(*agent).filter(|agent| agent.active);
@@ -110,6 +110,7 @@ pub fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
         declined: Vec::new(),
         asked: Vec::new(),
         offers: Vec::new(),
+        round: None,
         asked_at: None,
         payment_proof: None,
         opened_at: draft.now,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::{Cause, Job, Selection, State, Waiting, end, fit, open, work};
+use crate::agent::tally;
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
 use crate::command::{Approver, JobRef, Response};
@@ -47,6 +48,7 @@ pub fn respond(
         Response::Refuse { cause, text, words } => {
             draft.event(Event::JobDeclined { job: job.id, worker: by });
             job.declined.push(by);
+            tally::declined(draft, by, &job);
             if job.policy.next_when_declined {
                 return work::pass_on(draft, job);
             }

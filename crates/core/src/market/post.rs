@@ -102,11 +102,14 @@ fn carry_out(draft: &mut Draft<'_>, deed: Deed) -> Result<Answer, Refusal> {
             Ok(answer)
         }
         Deed::Offer { job, by, price } => offer::bid(draft, &job, by, price),
-        Deed::Read { agent, up_to } => match draft.mailbox(agent).acked < up_to {
-            true => Ok(message::ack(draft, agent, up_to)),
-            // Somebody was faster.
-            false => Err(Refusal::NotYours),
-        },
+        Deed::Read { agent, up_to } => {
+            let mailbox = draft.mailbox(agent);
+            match mailbox.acked < up_to.min(mailbox.head) {
+                true => Ok(message::ack(draft, agent, up_to)),
+                // Somebody was faster, or there is nothing to read.
+                false => Err(Refusal::NotYours),
+            }
+        }
         Deed::Dispatch => {
             open::dispatch(draft);
             Ok(Answer::Done)

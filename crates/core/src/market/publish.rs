@@ -43,7 +43,8 @@ pub(super) fn order(
 pub fn rest(draft: &mut Draft<'_>) {
     let Some(market) = draft.world.market.clone() else { return };
     let notices = told(draft, market.protocol);
-    if !notices.is_empty() {
+    // An auction may end without a word to anybody of the market, and has ended all the same.
+    if !notices.is_empty() || closed(draft, market.protocol).next().is_some() {
         by_itself(draft, market.protocol, &*market.scribe, notices);
     }
 }
@@ -55,8 +56,9 @@ fn by_itself(
     notices: Vec<Arc<Notice>>,
 ) {
     let posting = write(draft, scribe, None, notices);
-    let names: Vec<_> =
-        closed(draft, market).map(|job| claim::closed(market, &job.foreign)).collect();
+    // What came of an auction is said once; one held again is another matter.
+    let first = closed(draft, market).filter(|job| job.round.is_none_or(|round| round.number == 1));
+    let names: Vec<_> = first.map(|job| claim::closed(market, &job.foreign)).collect();
     for name in names {
         draft.claim(name, Target::Posting(posting));
     }

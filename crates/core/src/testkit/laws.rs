@@ -5,6 +5,7 @@
 
 mod asking;
 mod finding;
+mod publishing;
 mod terms;
 mod work;
 
@@ -54,6 +55,7 @@ pub struct Laws {
     asking: asking::Asking,
     terms: terms::Kept,
     work: work::Work,
+    published: publishing::Published,
 }
 
 /// What one job moved, in millionths.
@@ -73,6 +75,7 @@ impl Laws {
         self.asking.check(changes, world);
         self.terms.check(&self.jobs, changes, world, now);
         self.work.check(&self.jobs, changes, world);
+        self.published.check(&self.jobs, changes, world);
         for outcome in &changes.outcomes {
             self.outcome(outcome, changes, world);
         }

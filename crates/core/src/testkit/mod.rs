@@ -4,6 +4,7 @@
 //! means to show one rule also shows that nothing else broke on the way.
 
 pub mod laws;
+pub mod market;
 mod orders;
 mod store;
 pub mod voices;
@@ -82,6 +83,9 @@ impl Scene {
         let (changes, answer) = decided?;
         if matches!(answer, Answer::Heard { repeated: true, .. }) {
             assert!(changes.is_empty(), "what was said before has no second effect");
+        }
+        if matches!(answer, Answer::Posted { repeated: true, .. }) {
+            assert!(changes.is_empty(), "what was posted before has no second effect");
         }
         self.apply(&changes);
         Ok(answer)

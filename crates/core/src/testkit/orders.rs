@@ -36,6 +36,7 @@ pub fn skill(name: &str, price: &str) -> Skill {
         by_offer: false,
         takes: None,
         approval: false,
+        sort: None,
         about: String::new(),
         input: "{}".to_owned(),
         output: "{}".to_owned(),

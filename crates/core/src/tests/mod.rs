@@ -2,6 +2,7 @@
 //!
 //! The checks themselves are in `testkit::laws` and run inside every scene, after every command.
 
+mod posts;
 mod steps;
 mod voices;
 mod wishes;
@@ -17,19 +18,20 @@ use proptest::test_runner::TestRunner;
 use crate::agent::Desk;
 use crate::event::Event;
 use crate::id::{AgentId, JobId, OwnerId};
-use crate::job::{Cause, Job, State};
+use crate::job::{Cause, Job, Selection, State};
 use crate::ledger::Kind;
 use crate::notice::{News, Notice};
 use crate::owner::Owner;
 use crate::testkit::Scene;
 use crate::testkit::laws::{merit, scan};
+use crate::testkit::market::Told;
 use crate::time::Millis;
 use crate::world::World;
 use crate::world::discover::Wanted;
 use steps::{SKILLS, Step};
 
 /// Commands in one walk, besides those that set the scene.
-const WALK: usize = 60;
+const WALK: usize = 70;
 
 /// What a refused command must leave as it was.
 #[derive(Debug, PartialEq)]
@@ -253,6 +255,66 @@ fn random_voices_are_heard_and_refused_in_every_way() {
     ] {
         assert!(refused.contains_key(why), "never {why}: {refused:?}");
     }
+}
+
+/// And so are the orders of the market.
+#[test]
+fn random_posts_are_carried_out_refused_and_repeated() {
+    let mut runner = TestRunner::deterministic();
+    let walks = prop::collection::vec(steps::step(), WALK);
+    let (mut done, mut refused) = (BTreeMap::new(), BTreeMap::new());
+    let (mut seen, mut shapes) = (BTreeMap::new(), BTreeMap::new());
+    for _ in 0..150 {
+        let steps = walks.new_tree(&mut runner).expect("steps can be made").current();
+        let mut scene = steps::opening();
+        scene.watched = false;
+        for step in &steps {
+            let before = scene.world.next;
+            let _ = step.perform(&mut scene);
+            let Step::Post(posted) = step else { continue };
+            let new = scene.store.rows.postings.iter().rev();
+            let new = new.take_while(|one| one.id >= before.posting).find(|one| one.of.is_some());
+            let counts = match new.map(|one| Told::of(one).outcome) {
+                None => &mut seen,
+                Some(outcome) if outcome == "done" => &mut done,
+                Some(_) => &mut refused,
+            };
+            *counts.entry(posted.name()).or_insert(0) += 1;
+        }
+        for job in scene.store.rows.jobs.values() {
+            for shape in shapes_of(job) {
+                *shapes.entry(shape).or_insert(0) += 1;
+            }
+        }
+    }
+    let all =
+        ["arrive", "decline", "dispatch", "enrol", "nothing", "offer", "open", "read", "report"];
+    assert!(all.iter().all(|kind| done.get(kind) > Some(&9)), "done: {done:?}");
+    let may = |kind: &&&str| !["dispatch", "nothing"].contains(*kind);
+    let enough = all.iter().filter(may).all(|kind| refused.contains_key(kind));
+    assert!(enough, "refused: {refused:?}");
+    assert!(seen.len() >= 5, "posted before: {seen:?}");
+    let all = ["again", "closed early", "everybody", "queued later", "unpaid"];
+    assert!(all.iter().all(|kind| shapes.get(kind) > Some(&2)), "{shapes:?}");
+}
+
+/// What only a market does.
+fn shapes_of(job: &Job) -> impl Iterator<Item = &'static str> {
+    let auction = match job.selection {
+        Selection::Auction { closes } => job.assignment.map(|turn| turn.since < closes),
+        _ => None,
+    };
+    let again = job.round.is_some_and(|round| round.number > 1);
+    let everybody = matches!(job.selection, Selection::Everybody);
+    let queued = job.state == State::Queued && !job.policy.queue_unmatched;
+    let all = [
+        ("again", again),
+        ("closed early", auction == Some(true)),
+        ("everybody", everybody),
+        ("queued later", queued),
+        ("unpaid", job.policy.unpaid && job.assignment.is_some()),
+    ];
+    all.into_iter().filter(|(_, is)| *is).map(|(name, _)| name)
 }
 
 /// What a job that is somebody's matter waits for.

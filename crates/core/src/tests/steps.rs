@@ -18,6 +18,7 @@ use crate::testkit::{AWAY, HOME, Scene, credits, enrolment, said, skill};
 use crate::time::Millis;
 use crate::world::Rules;
 
+use super::posts::{Posted, posted};
 use super::voices::{self, Voice, voice};
 use super::wishes::{Wish, wish};
 use super::words::{self, Word, word};
@@ -59,6 +60,7 @@ pub enum Step {
     Tick { job: u8 },
     Word(Word),
     Say(Voice),
+    Post(Posted),
     Wait { seconds: u16 },
     Sleep { seconds: u16 },
 }
@@ -69,11 +71,13 @@ pub fn step() -> impl Strategy<Value = Step> {
     let rarely = || prop::option::weighted(0.15, any::<u8>());
     let seldom = || prop::bool::weighted(0.1);
     let pause = || prop_oneof![4 => 0..30_u16, 2 => 30..200_u16, 1 => 200..9_000_u16];
+    let report = || {
+        (n(), rarely(), prop::bool::weighted(0.7), n(), n())
+            .prop_map(|(job, stray, ok, cost, cause)| Step::Report { job, stray, ok, cost, cause })
+    };
     let market = prop_oneof![
         10 => wish().prop_map(Step::Open),
-        8 => (n(), rarely(), prop::bool::weighted(0.7), n(), n()).prop_map(
-            |(job, stray, ok, cost, cause)| Step::Report { job, stray, ok, cost, cause }
-        ),
+        8 => report(),
         4 => (n(), n(), n(), seldom())
             .prop_map(|(job, by, price, short)| Step::Offer { job, by, price, short }),
         1 => (n(), n(), n()).prop_map(|(job, by, from)| Step::Accept { job, by, from }),
@@ -85,12 +89,21 @@ pub fn step() -> impl Strategy<Value = Step> {
         1 => n().prop_map(|job| Step::Requeue { job }),
         1 => n().prop_map(|job| Step::Tick { job }),
     ];
+    let enrol = || {
+        (n(), n(), n(), n(), n(), n(), seldom()).prop_map(
+            |(who, actor, liveness, skills, price, terms, stray)| Step::Enrol {
+                who,
+                actor,
+                liveness,
+                skills,
+                price,
+                terms,
+                stray,
+            },
+        )
+    };
     let people = prop_oneof![
-        6 => (n(), n(), n(), n(), n(), n(), seldom()).prop_map(
-            |(who, actor, liveness, skills, price, terms, stray)| {
-                Step::Enrol { who, actor, liveness, skills, price, terms, stray }
-            }
-        ),
+        6 => enrol(),
         2 => n().prop_map(|who| Step::Remove { who }),
         1 => n().prop_map(|who| Step::Beat { who }),
         3 => n().prop_map(|who| Step::Poll { who }),
@@ -115,7 +128,10 @@ pub fn step() -> impl Strategy<Value = Step> {
     ];
     let said = voice().prop_map(Step::Say);
     let words = word(pause()).prop_map(Step::Word);
-    prop_oneof![12 => market, 4 => people, 6 => words, 3 => money, 2 => time, 12 => said]
+    let posts = posted(prop_oneof![enrol(), report()]).prop_map(Step::Post);
+    prop_oneof![
+        12 => market, 4 => people, 6 => words, 3 => money, 2 => time, 12 => said, 7 => posts
+    ]
 }
 
 /// Everybody registered, two of the owners with money, and short leases.
@@ -123,7 +139,7 @@ pub fn opening() -> Scene {
     let (attempts_max, inbox_messages_max) = (4, 4);
     let welcome_grant = credits("3.00");
     let rules = Rules { attempts_max, welcome_grant, inbox_messages_max, ..Rules::default() };
-    let mut scene = Scene::new(rules);
+    let mut scene = Scene::with_market(rules, HOME);
     for who in 0..6 {
         let (actor, skills, stray) = (0, 3, false);
         // Two of them keep their terms, and one of those wants to be asked.
@@ -178,13 +194,16 @@ impl Step {
             scene.sleep(Millis::seconds(i64::from(*seconds)));
             return Ok(());
         }
+        if let Step::Post(posted) = self {
+            return posted.perform(scene);
+        }
         match self.command(scene) {
             Some(command) => scene.run(command).map(|_| ()),
             None => Ok(()),
         }
     }
 
-    fn command(&self, scene: &mut Scene) -> Option<Command> {
+    pub fn command(&self, scene: &mut Scene) -> Option<Command> {
         let amount = |at: u8| credits(pick(&AMOUNTS, at));
         let price = |at: u8| credits(pick(&PRICES, at));
         Some(match *self {
@@ -270,6 +289,7 @@ impl Step {
             Step::Tick { job } => Command::Tick(Timer::Job(job_at(scene, job)?.id)),
             Step::Word(ref word) => word.command(scene)?,
             Step::Say(ref voice) => voice.command(scene)?,
+            Step::Post(ref posted) => posted.command(scene)?,
             Step::Wait { .. } | Step::Sleep { .. } => return None,
         })
     }

@@ -58,6 +58,7 @@ impl Wish {
             3 => Selection::Cheapest,
             4 => Selection::LeastOccupied,
             5 => Selection::Broadcast,
+            6 if choice > 127 => Selection::Everybody,
             _ => Selection::Auction { closes },
         };
         order.policy = Policy {
@@ -67,8 +68,8 @@ impl Wish {
             queue_unmatched: policy & 8 != 0,
             presence_first: policy & 32 != 0,
             cancel_any_time: policy & 64 != 0,
-            queue_later: false,
-            unpaid: false,
+            queue_later: skill & 4 != 0,
+            unpaid: skill & 24 == 24,
         };
         let wanted = scene.now.plus(Millis::seconds(i64::from(life)));
         order.promised = (policy & 128 != 0 && life % 3 == 0).then_some(wanted);

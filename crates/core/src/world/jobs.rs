@@ -130,7 +130,7 @@ impl World {
     fn name(&mut self, job: &Job) {
         if let Requester::Agent(agent) = job.requester {
             self.asked.entry(agent).or_default().insert(job.id);
-            *self.asked_bytes.entry(agent).or_default() += job.input.len();
+            *self.asked_bytes.entry(agent).or_default() += bytes(job);
         }
         self.job_uuids.insert(job.uuid, job.id);
         self.job_names.entry(job.origin).or_default().insert(job.foreign.clone(), job.id);
@@ -140,7 +140,7 @@ impl World {
         if let Requester::Agent(agent) = job.requester {
             leave(&mut self.asked, agent, job.id);
             match self.asked.contains_key(&agent) {
-                true => *self.asked_bytes.entry(agent).or_default() -= job.input.len(),
+                true => *self.asked_bytes.entry(agent).or_default() -= bytes(job),
                 false => drop(self.asked_bytes.remove(&agent)),
             }
         }
@@ -178,6 +178,11 @@ impl World {
         }
         self.waiting.remove(&job.id);
     }
+}
+
+/// What a requester has the hub keep for a job.
+fn bytes(job: &Job) -> usize {
+    job.input.len() + job.meta.len()
 }
 
 /// Takes a job out of a set, and the set away with its last member.

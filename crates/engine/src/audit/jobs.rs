@@ -111,7 +111,8 @@ impl Walk<'_> {
         if asked::is(job) {
             asked::money(&mut self.holds, job, moved);
         } else {
-            let (times, held, offered) = (moved.holds, moved.held, job.purse().micros());
+            let offered = if job.policy.unpaid { 0 } else { job.purse().micros() };
+            let (times, held) = (moved.holds, moved.held);
             self.holds.holds(times <= 1, || format!("job {id} was held {times} times"));
             // What waits for a worker that is away, and what came of it, may be without money.
             let unpaid = held == 0 && job.policy.presence_first && job.assignment.is_none();

@@ -101,8 +101,16 @@ impl<'d> Rows<'d> {
         use rialto_core::memory::Memory;
         let (lines, answers) = (self.next.event.0, self.next.answer.0);
         self.each("lines", Some(Ids::Whole(lines)), |one: &Line| one.id.0, |_, _| Ok(()))?;
-        let postings = Some(Ids::Whole(self.next.posting.0));
-        self.each("postings", postings, |one: &Posting| one.id.0, |_, _| Ok(()))?;
+        let postings = self.next.posting.0;
+        // A file that was last used before there were markets has none.
+        let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'postings')";
+        match self.db.query_row(sql, [], |row| row.get(0)).map_err(trouble)? {
+            true => {
+                let ids = Some(Ids::Whole(postings));
+                self.each("postings", ids, |one: &Posting| one.id.0, |_, _| Ok(()))?;
+            }
+            false => self.counted("postings", 0, postings),
+        }
         self.each("memories", Some(Ids::Below(answers)), |one: &Memory| one.id.0, |_, _| Ok(()))?;
         let sql = "SELECT skill, body, crc FROM turns";
         self.read("turns", sql, None, |_, found, _| {

@@ -2,6 +2,7 @@
 //! engine, pictures of a world to compare, and a life at random.
 
 mod life;
+pub mod market;
 mod orders;
 mod picture;
 pub mod voices;

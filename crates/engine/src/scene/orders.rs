@@ -35,6 +35,7 @@ pub fn enrol(native: &str, owner: &str, skills: &[(&str, &str)]) -> Enrol {
         by_offer: false,
         takes: None,
         approval: false,
+        sort: None,
         about: String::new(),
         input: "{}".to_owned(),
         output: "{}".to_owned(),

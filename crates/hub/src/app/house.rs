@@ -54,7 +54,8 @@ impl House for Paths {
             _ if reads => Kind::Read,
             reach => reach.map_or(Kind::Write, counted),
         };
-        Class { public: reach.is_some_and(Reach::is_public) && reads, kind }
+        let open = owner(path).is_some_and(Face::is_open_to_pages);
+        Class { public: open || reach.is_some_and(Reach::is_public) && reads, kind }
     }
 
     fn trouble(&self, path: &str, trouble: Trouble) -> Response<Body> {
@@ -66,6 +67,13 @@ impl House for Paths {
         let shared = path == "/register";
         let owner = owner(path).filter(|_| !shared);
         owner.map_or(self.body_limit, |face| face.body_limit(self.body_limit))
+    }
+
+    fn tidied(&self, path: &str) -> Option<String> {
+        let untidy = path.contains("//") || path.len() > 1 && path.ends_with('/');
+        let spare = untidy && owner(path).is_some_and(Face::is_open_to_pages);
+        let parts = || path.split('/').filter(|part| !part.is_empty());
+        spare.then(|| parts().fold(String::new(), |path, part| path + "/" + part))
     }
 
     fn express(&self, method: &Method, path: &str) -> Option<Express> {

@@ -9,7 +9,7 @@ use std::task::Poll;
 
 use axum::extract::ConnectInfo;
 use futures_util::future::Either;
-use http::{Request, header};
+use http::{Request, Uri, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -106,6 +106,11 @@ fn answer(
     if request.headers().contains_key(header::TRANSFER_ENCODING) && is_ambiguous(&head) {
         request.extensions_mut().insert(Ambiguous);
     }
+    if let Some(path) = fronted.front.house.tidied(request.uri().path())
+        && let Some(uri) = with_path(request.uri(), &path)
+    {
+        *request.uri_mut() = uri;
+    }
     let request = request.map(|body| Arriving::new(body, Arc::clone(pulse)));
     let response = match fronted.front.express(&request) {
         Some(express) => Either::Left(fronted.front.clone().hurry(express, request)),
@@ -117,4 +122,12 @@ fn answer(
         let body = Departing::new(body, &head.headers, pulse);
         Ok(http::Response::from_parts(head, body))
     }
+}
+
+/// The same address with another path.
+fn with_path(uri: &Uri, path: &str) -> Option<Uri> {
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(format!("{path}{query}").parse().ok()?);
+    Uri::from_parts(parts).ok()
 }

@@ -20,6 +20,11 @@ pub trait House: Send + Sync {
     /// The largest body `path` takes, in bytes.
     fn body_limit(&self, path: &str) -> usize;
 
+    /// The path that is meant by one with slashes too many; nothing if it is meant as it stands.
+    fn tidied(&self, _path: &str) -> Option<String> {
+        None
+    }
+
     /// The handler of a write that comes so often that it is worth a door of its own.
     fn express(&self, _method: &Method, _path: &str) -> Option<Express> {
         None

@@ -221,6 +221,7 @@ fn skills(capabilities: Vec<Capability<'_>>) -> Vec<Skill> {
         by_offer: capability.price.is_none(),
         takes: None,
         approval: false,
+        sort: None,
         about: capability.description.unwrap_or_default().to_owned(),
         input: "{}".to_owned(),
         output: "{}".to_owned(),

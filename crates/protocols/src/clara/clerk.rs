@@ -82,7 +82,8 @@ impl Clerk {
             }
             Reply::Offer { task_id, agent_id, .. } => {
                 let word = Notice::OfferReceived { agent_id };
-                (vec![Outgoing::notice(to, task_id, word)], true)
+                // Who bids is seen by nobody (R77).
+                (vec![Outgoing::notice(to, task_id, word)], false)
             }
             Reply::Dispatched => (vec![self.dispatched(step)], true),
             Reply::Known { messages, shown } => (messages.clone(), *shown),

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::fault::Fault;
 use super::paging::{Cursor, Mark, Paging, Sort};
+use super::result::{Evaluated, Sent};
 use super::{ID, result};
 use crate::face::Floor;
 use crate::kit::ijson::{self, Json, Kind};
@@ -59,11 +60,9 @@ async fn closed(
     let until = Instant::now() + Duration::from_millis(window) + GRACE;
     loop {
         if let Some(outcome) = posted(floor, claim::closed(ID, id)).await? {
-            let now = floor.engine.job(job.id).await?;
-            let won = now.is_none_or(|now| now.epoch > 0 || !now.state.is_final());
-            return Ok(match won {
-                true => joined(&outcome.text, &asked.text),
-                false => result::error(&Fault::NoOffers(id.to_owned()).to_string()),
+            return Ok(match has_failed(&outcome.text, id) {
+                false => joined(id, &outcome.text, &asked.text),
+                true => result::error(&Fault::NoOffers(id.to_owned()).to_string()),
             });
         }
         let open = floor
@@ -76,18 +75,35 @@ async fn closed(
     }
 }
 
-/// One result with the messages of two.
-fn joined(first: &str, second: &str) -> String {
-    let texts = [first, second];
-    let read: Vec<_> = texts.iter().map(|text| ijson::read(text.as_bytes()).ok()).collect();
-    let messages: Vec<&str> = read.iter().flatten().flat_map(messages).collect();
-    result::sent(&messages)
+/// Whether an auction's outcome tells its requester that nobody made an offer.
+fn has_failed(outcome: &str, task_id: &str) -> bool {
+    let said = Evaluated::read(outcome.as_bytes()).map(|said| said.messages).unwrap_or_default();
+    said.iter().any(|message| {
+        message.tag("Action") == Some("Query-Failed") && message.tag("TaskId") == Some(task_id)
+    })
 }
 
-fn messages<'j>(result: &'j Json<'_>) -> Vec<&'j str> {
+/// What came of an auction and who was asked, as one result. The auction may have ended with
+/// somebody's last word on it: what was replied to that is not part of the outcome.
+fn joined(task_id: &str, outcome: &str, asked: &str) -> String {
+    let said = Evaluated::read(outcome.as_bytes()).map(|said| said.messages).unwrap_or_default();
+    let outcome = ijson::read(outcome.as_bytes()).ok();
+    let asked = ijson::read(asked.as_bytes()).ok();
+    let told = outcome.iter().flat_map(messages).zip(&said);
+    let told = told.filter(|(_, sent)| is_outcome(sent, task_id)).map(|(message, _)| message);
+    let all: Vec<&str> = told.chain(asked.iter().flat_map(messages)).map(Json::raw).collect();
+    result::sent(&all)
+}
+
+fn is_outcome(sent: &Sent, task_id: &str) -> bool {
+    let reply = matches!(sent.tag("Action"), Some("Offer-Received" | "Task-Declined"));
+    !reply && sent.tag("TaskId") == Some(task_id)
+}
+
+fn messages<'j, 'b>(result: &'j Json<'b>) -> &'j [Json<'b>] {
     match result.get("Messages").map(Json::kind) {
-        Some(Kind::List(items)) => items.iter().map(Json::raw).collect(),
-        _ => Vec::new(),
+        Some(Kind::List(items)) => items,
+        _ => &[],
     }
 }
 

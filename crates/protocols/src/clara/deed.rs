@@ -57,6 +57,8 @@ pub async fn plan(floor: &Floor, message: &Message<'_>, dialect: Dialect) -> Res
         Order::RegisterTask(order) => Ok(open(floor, message, dialect, &order)?),
         Order::SendResult(order) => result(floor, from, &order).await,
         Order::Decline(order) => decline(floor, from, &order).await,
+        // Whether somebody has offered is nobody's business before the end (R77).
+        Order::SubmitOffer(_) if !message.signed => Err(Fault::SignToRead.into()),
         Order::SubmitOffer(order) => offer(floor, from, &order).await,
         Order::DispatchTasks => Ok((Deed::Dispatch, Reply::Dispatched)),
         Order::Unknown => Ok((Deed::Nothing, Reply::Known { messages: Vec::new(), shown: false })),
@@ -87,6 +89,7 @@ fn register(floor: &Floor, from: &str, order: &RegisterAgent<'_>) -> Result<Plan
         by_offer: false,
         takes: None,
         approval: false,
+        sort: None,
         about: String::new(),
         input: "{}".to_owned(),
         output: "{}".to_owned(),
@@ -176,7 +179,8 @@ fn open(
             next_when_failed: !named && !for_many,
             queue_unmatched: settings.queue_unmatched && !named && !for_many,
             queue_later: !named && !for_many,
-            unpaid: !settings.payments,
+            // A dry-run may claim to be anybody, so it must not show what somebody can pay (R74).
+            unpaid: !settings.payments || !message.signed,
             ..Policy::default()
         },
         deadline: now.plus(settings.task_ttl),

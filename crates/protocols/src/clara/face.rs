@@ -108,6 +108,10 @@ impl Face for Clara {
         Some(format!("{}/{}-{digits}", new.home, naming::slug(new.name)))
     }
 
+    fn is_open_to_pages(&self) -> bool {
+        true
+    }
+
     fn body_limit(&self, general: usize) -> usize {
         general.min(BODY_MAX)
     }

@@ -31,9 +31,12 @@ pub async fn plan(floor: &Floor, message: &Message<'_>, order: Order<'_>) -> Res
         Order::ListAgents => said(vec![board::agents(floor, from).await?], true),
         Order::TasksQueue => said(vec![board::queue(floor, from)], true),
         Order::Dashboard => said(vec![board::dashboard(floor, from).await?], true),
+        // Whom a dry-run claims to be, it may not be (R74).
+        Order::LoadNext(_) | Order::Claim | Order::Trace(_) if !message.signed => {
+            return Err(Fault::SignToRead.into());
+        }
         Order::Balance => said(vec![Outgoing::balance(from, balance(floor, from))], false),
         Order::Claim => said(vec![Outgoing::claim_failed(from, balance(floor, from))], false),
-        Order::LoadNext(_) if !message.signed => return Err(Fault::SignToRead.into()),
         Order::LoadNext(LoadNext::Task { agent_id }) => {
             said(next_task(floor, from, agent_id)?.into_iter().collect(), false)
         }

@@ -70,8 +70,17 @@ fn ended(draft: &Draft<'_>, job: &Job, to: &str) -> Option<Outgoing> {
             Word::QueryFailed
         }
         State::Failed if cause == Some(Cause::Policy) => Word::TaskUnassigned,
+        // Silence is a no as well, and there was nobody else to ask (R42, R62).
+        State::Expired if is_named(job) && job.ended_at.is_some_and(|at| at < job.deadline) => {
+            Word::TaskUnassigned
+        }
         State::Failed | State::Expired | State::Cancelled => Word::TaskExpired,
         _ => return None,
     };
     Some(Outgoing::notice(to, &id, word))
+}
+
+/// Whether one agent and no other was to do it.
+fn is_named(job: &Job) -> bool {
+    matches!(job.selection, Selection::Direct(_))
 }

@@ -174,6 +174,12 @@ pub trait Face: Send + Sync {
         &[]
     }
 
+    /// Whether web pages may call all of it, and slashes too many in its paths mean nothing: where
+    /// nothing but a signature counts.
+    fn is_open_to_pages(&self) -> bool {
+        false
+    }
+
     /// Whether paths that belong to nobody are refused in its shape.
     fn owns_the_rest(&self) -> bool {
         false

@@ -179,10 +179,11 @@ impl Stream {
         // Read before what has come: whatever is in the head has come by then.
         let head = *self.floor.engine.lines().borrow();
         let news = self.watcher.take();
-        if news.missed {
+        let at = self.line.load(Ordering::Relaxed);
+        // What came while the history is being read is read there, too.
+        if news.missed || at < self.behind_to && !news.lines.is_empty() {
             self.behind_to = head;
         }
-        let at = self.line.load(Ordering::Relaxed);
         match at < self.behind_to {
             true => {
                 let mut at = at;
@@ -220,8 +221,11 @@ impl Stream {
     async fn tell(&self, out: &mut Vec<u8>, line: &Line) {
         let told = bulletin::of_line(&self.floor, line, self.watcher.watched()).await;
         self.line.fetch_max(line.id.0, Ordering::Relaxed);
-        for (event, body) in told {
-            self.write(out, event, &body);
+        // Who has only some events of a line has to get it again, so the last one bears its number.
+        let last = told.len().saturating_sub(1);
+        for (place, (event, body)) in told.into_iter().enumerate() {
+            let line = line.id.0 - u64::from(place < last);
+            self.write_at(out, event, &body, line);
         }
     }
 
@@ -263,7 +267,10 @@ impl Stream {
     }
 
     fn write(&self, out: &mut Vec<u8>, event: Event, body: &str) {
-        let line = self.line.load(Ordering::Relaxed);
+        self.write_at(out, event, body, self.line.load(Ordering::Relaxed));
+    }
+
+    fn write_at(&self, out: &mut Vec<u8>, event: Event, body: &str, line: u64) {
         let id = format!("{}-{line}", self.inbox.position());
         sse::write(out, Some(&id), event.as_str(), body);
     }

@@ -81,6 +81,8 @@ pub const NAME_MAX: usize = 256;
 pub const KEY_MAX: usize = 256;
 /// Characters of a reason, an error's message or code.
 pub const TEXT_MAX: usize = 10_000;
+/// Bytes of a status or a reputation, and of a request or result besides input and output.
+pub const WORDS_MAX: usize = 65_536;
 /// A status told later than this after it changed is late (R32).
 pub const LATE_AFTER: Millis = Millis::seconds(5);
 /// What a request without a priority has.

@@ -1,10 +1,11 @@
 //! An agent as the directory shows it, whichever protocol it is at home in.
 
+use std::sync::Arc;
+
 use rialto_core::agent::presence::Stance;
 use rialto_core::agent::{Agent, Desk, Skill};
 use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::World;
-use uuid::Uuid;
 
 use super::ID;
 use super::directory::Standing;
@@ -86,39 +87,64 @@ pub fn said(desk: &Desk) -> Option<Report> {
     Some(update.said.report)
 }
 
-/// What the hub knows of an agent.
-pub fn standing<'w>(
-    world: &'w World,
-    agent: &'w Agent,
-    scale: Millis,
-    now: Timestamp,
-) -> Option<Standing<'w>> {
-    let desk = world.desk(agent.id)?;
-    let effective_status = effective(world, agent);
-    let last = said(desk).filter(|report| report.status == effective_status);
-    let began = world.work_of(agent.id).filter_map(|job| job.accepted_at).max();
-    let said_at = || desk.said.as_ref().map_or(desk.presence.seen, |said| said.at);
-    let since = began.unwrap_or_else(said_at);
-    Some(Standing {
-        report: Some(last.unwrap_or_else(|| report(world, agent, since))),
-        effective_status,
-        stale: is_stale(world, agent, now),
-        active_collaborations: active(world, agent),
-        score: score(desk, scale),
-        metrics: metrics(desk),
-        registered_at: agent.registered_at,
-        native: (agent.home != ID).then(|| (agent.home.as_str(), agent.native.as_str())),
-    })
+/// An agent as it stands at one moment; reading what it wrote can wait until nobody else does.
+pub struct Glimpse {
+    pub agent: Arc<Agent>,
+    desk: Arc<Desk>,
+    effective: Status,
+    stale: bool,
+    active: u64,
+    /// How the hub would say how it is.
+    report: Report,
+    name: String,
+}
+
+impl Glimpse {
+    pub fn of(world: &World, agent: &Arc<Agent>, now: Timestamp) -> Option<Self> {
+        let desk = world.desk(agent.id)?.clone();
+        let began = world.work_of(agent.id).filter_map(|job| job.accepted_at).max();
+        let said_at = || desk.said.as_ref().map_or(desk.presence.seen, |said| said.at);
+        let since = began.unwrap_or_else(said_at);
+        Some(Self {
+            effective: effective(world, agent),
+            stale: is_stale(world, agent, now),
+            active: active(world, agent),
+            report: report(world, agent, since),
+            name: world.name_of(agent.id, ID)?.to_owned(),
+            agent: agent.clone(),
+            desk,
+        })
+    }
+
+    /// What the hub knows of it.
+    pub fn standing(&self, scale: Millis) -> Standing<'_> {
+        let last = said(&self.desk).filter(|report| report.status == self.effective);
+        let Agent { home, native, .. } = &*self.agent;
+        Standing {
+            report: Some(last.unwrap_or_else(|| self.report.clone())),
+            effective_status: self.effective,
+            stale: self.stale,
+            active_collaborations: self.active,
+            score: score(&self.desk, scale),
+            metrics: metrics(&self.desk),
+            registered_at: self.agent.registered_at,
+            native: (*home != ID).then_some((home.as_str(), native.as_str())),
+        }
+    }
+
+    /// What it published, or what it would have if it were at home here.
+    pub fn identity(&self) -> String {
+        identity(&self.agent, &self.name)
+    }
 }
 
 /// The identity of an agent: what it published, or what it would have if it were at home here.
-pub fn identity(world: &World, agent: &Agent) -> Option<String> {
+fn identity(agent: &Agent, id: &str) -> String {
     if agent.home == ID && agent.card.len() > 2 {
-        return Some(agent.card.clone());
+        return agent.card.clone();
     }
-    let id: Uuid = world.name_of(agent.id, ID)?.parse().ok()?;
-    let digits = id.simple().to_string();
-    let name = format!("chimera-bridge-{}-{}", naming::slug(&agent.name), &digits[..8]);
+    let digits: String = id.chars().filter(char::is_ascii_hexdigit).take(8).collect();
+    let name = format!("chimera-bridge-{}-{digits}", naming::slug(&agent.name));
     let listed: Vec<_> = agent.skills.iter().map(capability).collect();
     let schemas = |of: fn(&Skill) -> &str| {
         let all = agent.skills.iter();
@@ -130,12 +156,12 @@ pub fn identity(world: &World, agent: &Agent) -> Option<String> {
         .raw("output_schemas", &schemas(|skill| &skill.output))
         .finish();
     let identity = Object::new()
-        .id("agent_id", id)
+        .text("agent_id", id)
         .text("agent_name", &name)
         .text("agent_type", identity::AGENT_TYPE)
         .text("version", "0.0.0")
         .raw("capabilities", &capabilities);
-    Some(identity.finish())
+    identity.finish()
 }
 
 fn capability(skill: &Skill) -> String {
@@ -151,27 +177,10 @@ fn capability(skill: &Skill) -> String {
         .finish()
 }
 
-/// What sort of thing a capability of an agent does: as it says, or as its name does.
-pub fn category_of(agent: &Agent, name: &str) -> Category {
-    said_category(agent, name).unwrap_or_else(|| category(name))
-}
-
-/// Looked for in the text: compiling an identity only to list it would cost too much.
-fn said_category(agent: &Agent, name: &str) -> Option<Category> {
-    if agent.home != ID {
-        return None;
-    }
-    let json = ijson::read(agent.card.as_bytes()).ok()?;
-    let ijson::Kind::List(all) = json.get("capabilities")?.get("advertised_capabilities")?.kind()
-    else {
-        return None;
-    };
-    let text = |json: &ijson::Json<'_>, member: &str| match json.get(member)?.kind() {
-        ijson::Kind::Text(text) => Some(text.to_string()),
-        _ => None,
-    };
-    let own = all.iter().find(|one| text(one, "capability_id").as_deref() == Some(name))?;
-    Category::read(&text(own, "category")?)
+/// What sort of thing a skill is: as its agent says, or as its name does.
+pub fn category_of(skill: &Skill) -> Category {
+    let said = skill.sort.as_deref().and_then(Category::read);
+    said.unwrap_or_else(|| category(&skill.name))
 }
 
 /// What sort of thing a capability of another protocol does, by words in its name.

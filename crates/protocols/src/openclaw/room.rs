@@ -12,9 +12,10 @@ use super::ID;
 use super::message::{self, Identity};
 use super::settings::Settings;
 
-/// Patterns of all schemas that are kept compiled, each identity counting for one more. Patterns are
-/// what schemas hold memory with.
-const WEIGHT_MAX: usize = 2_048;
+/// Bytes of all identities that are kept compiled, which takes some forty times as much; a pattern may
+/// take more, and counts for itself.
+const WEIGHT_MAX: usize = 4 << 20;
+const PATTERN_WEIGHT: usize = 2_048;
 
 /// The protocol's own things, one set for all its routes.
 pub struct Room {
@@ -55,7 +56,7 @@ impl Room {
     fn compile(&self, agent: &Arc<Agent>) -> Option<Arc<Identity>> {
         let message = message::read::<Identity>(agent.card.as_bytes()).ok()?;
         let identity = Arc::new(message.said);
-        let weight = 1 + identity.patterns();
+        let weight = agent.card.len() + identity.patterns() * PATTERN_WEIGHT;
         if let Ok(mut kept) = self.kept.write() {
             // Starting over now and then is cheaper than knowing who came last.
             if kept.weight + weight > WEIGHT_MAX {

@@ -63,7 +63,9 @@ impl Connected {
 /// A request as its responder gets it: the requester's own words, what the work is called, and
 /// whether the hub has accepted it already (`accepted` false: it waits for the agent's response).
 pub fn request(request: &Json<'_>, collaboration_id: Option<Uuid>, accepted: bool) -> String {
-    Object::copy(request, &["collaboration_id", "accepted", "protocol_version"])
+    const OURS: [&str; 5] =
+        ["collaboration_id", "accepted", "awaiting_approval", "deferred_until", "protocol_version"];
+    Object::copy(request, &OURS)
         .maybe_id("collaboration_id", collaboration_id)
         .flag("accepted", accepted)
         .text("protocol_version", VERSION)

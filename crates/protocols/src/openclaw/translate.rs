@@ -87,6 +87,7 @@ fn skill(capability: &Capability) -> Skill {
         by_offer: false,
         takes: capability.estimated_duration_ms.map(Millis),
         approval: capability.requires_approval,
+        sort: Some(capability.category.as_str().to_owned()),
         about: capability.description.clone(),
         input: text(&capability.input),
         output: text(&capability.output),
@@ -109,6 +110,10 @@ pub fn condition(report: &Report, words: Arc<str>) -> Condition {
 /// A request that is about to be given to somebody.
 pub struct Order<'r> {
     pub request: &'r Message<Request>,
+    /// What makes it the same as a repeat of it.
+    pub content: Digest,
+    /// It is only tried whether the rules would have it, for which what it says does not matter.
+    pub probe: bool,
     pub requester: Requester,
     pub worker: AgentId,
     /// How long the worker says it takes.
@@ -137,10 +142,10 @@ pub fn open_job(order: Order<'_>, settings: &Settings, now: Timestamp) -> Comman
         uuid: order.uuid,
         origin: ID,
         foreign: order.name,
-        content: content(said),
+        content: order.content,
         requester: order.requester,
         skill: said.capability_id.clone(),
-        input: said.input_data.to_string(),
+        input: if order.probe { "{}".to_owned() } else { said.input_data.to_string() },
         budget: said.budget.filter(|_| !order.free).unwrap_or(Credits::ZERO),
         selection: Selection::Direct(order.worker),
         policy: Policy { presence_first: true, cancel_any_time: true, ..Policy::default() },
@@ -150,7 +155,10 @@ pub fn open_job(order: Order<'_>, settings: &Settings, now: Timestamp) -> Comman
         priority: said.priority(),
         callback: None,
         flaw: order.flaw.map(Rejection::write),
-        meta: without(&order.request.raw, "input_data"),
+        meta: match order.probe {
+            true => "{}".to_owned(),
+            false => without(&order.request.raw, "input_data"),
+        },
         hops: 0,
     }))
 }

@@ -59,6 +59,7 @@ fn skill(offer: SkillOffer) -> Skill {
         by_offer: false,
         takes: None,
         approval: false,
+        sort: None,
         about: offer.description,
         input: offer.input_schema,
         output: offer.output_schema,

@@ -4,10 +4,11 @@
 //! bare [`echo`] of the same bodies, by the same [`load`] client, on the same cores, in [`rounds`]
 //! that take turns, and the [`report`] compares what is left of the echo's rate with the goals.
 //! What is asked of the hub is for the scenarios: [`jobs`], [`discovery`], [`startup`], and for the
-//! relay [`send`], [`stored`], [`streams`], [`stalled`]. [`agora`] is measured next to the bare check
-//! of its signatures instead.
+//! relay [`send`], [`stored`], [`streams`], [`stalled`]. [`agora`] and [`clara`] are measured next to
+//! the bare check of their signatures instead.
 
 pub mod agora;
+pub mod clara;
 mod correspondent;
 mod cpu;
 pub mod discovery;
@@ -16,6 +17,7 @@ mod envelopes;
 mod events;
 mod hub;
 mod inbox;
+mod items;
 pub mod jobs;
 mod letter;
 mod line;
@@ -28,6 +30,7 @@ mod postbox;
 mod process;
 pub mod report;
 pub mod rounds;
+mod rsa;
 pub mod send;
 pub mod stalled;
 pub mod startup;

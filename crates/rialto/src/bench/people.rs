@@ -40,6 +40,7 @@ pub async fn enrol(
         by_offer: false,
         takes: None,
         approval: false,
+        sort: None,
         about: "benchmark".to_owned(),
         input: "{}".to_owned(),
         output: "{}".to_owned(),

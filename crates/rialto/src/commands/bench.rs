@@ -6,12 +6,12 @@ use super::complain;
 use crate::bench::jobs::How;
 use crate::bench::load::Pace;
 use crate::bench::report::Report;
-use crate::bench::{agora, discovery, jobs, send, stalled, startup, stored, streams};
+use crate::bench::{agora, clara, discovery, jobs, send, stalled, startup, stored, streams};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  rialto bench\n  rialto bench jobs --rounds 7 --connections 256\n  rialto bench send --stored 10000000 --streams 5000 --stalled 1000\n  rialto bench discover --agents 100000 --json\n  rialto bench agora --rounds 3 --connections 32"
+    after_help = "Examples:\n  rialto bench\n  rialto bench jobs --rounds 7 --connections 256\n  rialto bench send --stored 10000000 --streams 5000 --stalled 1000\n  rialto bench discover --agents 100000 --json\n  rialto bench agora --rounds 3 --connections 32\n  rialto bench clara --rounds 3"
 )]
 pub struct Args {
     /// What to measure
@@ -64,6 +64,8 @@ enum What {
     Send,
     /// Signed agora envelopes against the bare check of their signatures, per core
     Agora,
+    /// Signed clara messages against the bare check of their RSA signatures, per core
+    Clara,
     /// Discovery over few and many agents
     Discover,
     /// Start-up time and idle memory
@@ -110,6 +112,11 @@ fn measure(args: &Args) -> std::io::Result<Report> {
     }
     if wants(What::Agora) {
         let (measured, met) = agora::measure(&how)?;
+        series.extend(measured);
+        goals.extend(met);
+    }
+    if wants(What::Clara) {
+        let (measured, met) = clara::measure(&how)?;
         series.extend(measured);
         goals.extend(met);
     }

@@ -68,7 +68,7 @@ fn the_newest_word_counts_and_an_older_one_is_only_a_sign_of_life() {
     }
     let now = scene.now;
     say(&mut scene, ada, told(Stance::Error, now, "now"));
-    assert_eq!(words(&scene, ada), Some("ahead"), "its own clock decides");
+    assert_eq!(words(&scene, ada), Some("now"), "a clock that was ahead makes nothing old");
 }
 
 #[test]

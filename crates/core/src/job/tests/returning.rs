@@ -151,6 +151,24 @@ fn nobody_is_given_work_after_the_deadline_because_it_is_back() {
 }
 
 #[test]
+fn who_stays_away_longer_than_it_said_is_waited_for_until_then() {
+    let (mut scene, client, ada, job) = put_off();
+    stand(&mut scene, ada, Stance::Maintenance, Some(300));
+    let until = scene.now.plus(seconds(300));
+    // By the time it named first at the latest, it is known that it stays away.
+    scene.wait(seconds(60));
+    assert_eq!(scene.state(job), State::Deferred { until });
+    assert_eq!(scene.purse("rich"), whole(), "nothing is held meanwhile");
+    assert!(scene.told(client).is_empty());
+    // And when it is back before that, nobody waits any longer.
+    stand(&mut scene, ada, Stance::Maintenance, Some(200));
+    stand(&mut scene, ada, Stance::Idle, None);
+    assert_eq!(scene.job(job).worker(), Some(ada));
+    assert_eq!(scene.told(client), [News::Accepted { job }]);
+    assert_eq!(scene.purse("rich").1, "0.50");
+}
+
+#[test]
 fn who_leaves_instead_of_coming_back_ends_it_without_money_having_moved() {
     let (mut scene, client, ada, job) = put_off();
     scene.remove(ada);

@@ -131,6 +131,10 @@ fn paid_for(job: &Job) {
     if job.state.is_final() || matches!(job.selection, Selection::Asked { .. }) {
         return;
     }
+    if job.policy.unpaid {
+        assert!(job.held.is_zero(), "prices only steer the choice: {job:?}");
+        return;
+    }
     let unpaid = job.policy.presence_first && job.assignment.is_none() && job.held.is_zero();
     assert!(job.held == job.purse() || unpaid, "given without money: {job:?}");
     let asks = job.waits_for.is_some_and(|waits| waits.approval || waits.agreed);

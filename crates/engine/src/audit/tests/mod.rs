@@ -8,22 +8,26 @@ use std::sync::{Arc, OnceLock};
 
 use rialto_core::agent::Liveness;
 use rialto_core::answer::Answer;
-use rialto_core::command::{Command, PushEnd};
-use rialto_core::id::NoticeId;
+use rialto_core::command::{Command, OpenJob, PushEnd};
+use rialto_core::id::{JobId, NoticeId};
+use rialto_core::job::{Policy, Selection};
 use rialto_core::notice::Notice;
+use rialto_core::time::Millis;
 use rialto_core::world::Rules;
 use rusqlite::Connection;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{BREACHES_MAX, Report, audit};
-use crate::run::Started;
+use crate::run::{Engine, Setup, Started};
+use crate::scene::market::{market, post_decline, post_offer, post_task};
 use crate::scene::{
     DAWN, Life, agent_in, credits, enrol, grant, job_in, open, pay, report, said, voices,
 };
+use crate::secret::HubSecret;
 use crate::store::sqlite::{FILE, SqliteStore, notices, row};
 use crate::store::{Store, StoreError};
-use crate::testkit::{StandingClock, engine};
+use crate::testkit::{SeededIds, StandingClock};
 
 /// A store with a long and honest life, made once and only ever copied.
 fn honest() -> &'static Path {
@@ -84,13 +88,58 @@ async fn grow(dir: &Path) {
     for order in voices::trades() {
         run(order.clone()).await.unwrap_or_else(|refused| panic!("{refused}: {order:?}"));
     }
+    posts(&second.engine).await;
     stop(second).await;
+}
+
+/// What a market does: tasks without payment and for everybody, and an auction that is held twice.
+async fn posts(engine: &Engine) {
+    let run = async |command: Command| engine.run(command).await.expect("posts are never refused");
+    let enrolled = async |native: &str, skills: &[(&str, &str)]| {
+        let order = Command::Enrol(Box::new(enrol(native, native, skills)));
+        agent_in(&engine.run(order).await.expect("a new name"))
+    };
+    let asks = enrolled("asks", &[]).await;
+    let [one, two] =
+        [enrolled("one", &[("bid", "3")]).await, enrolled("two", &[("bid", "2")]).await];
+    let policy = Policy { next_when_declined: true, queue_later: true, ..Policy::default() };
+    let task = |n: u64, selection: Selection| {
+        let order = open(1_100_000 + n, asks, "bid", "5", engine.now());
+        OpenJob { selection, policy, ..order }
+    };
+    let newest = || engine.look(|world| JobId(world.next.job.0 - 1));
+    let unpaid = Policy { unpaid: true, ..policy };
+    run(post_task(OpenJob { policy: unpaid, ..task(1, Selection::Cheapest) })).await;
+    run(report(newest(), two, true, "2")).await;
+    run(post_task(OpenJob { policy: unpaid, ..task(2, Selection::Cheapest) })).await;
+    run(post_task(task(3, Selection::Everybody))).await;
+    run(post_decline("no-1", newest(), two)).await;
+    run(post_task(OpenJob {
+        skill: "nobody does this".to_owned(),
+        ..task(4, Selection::Cheapest)
+    }))
+    .await;
+    let closes = engine.now().plus(Millis::seconds(2));
+    run(post_task(task(5, Selection::Auction { closes }))).await;
+    let job = newest();
+    run(post_offer("offer-1", job, one, "4")).await;
+    run(post_offer("offer-2", job, two, "3")).await;
+    run(post_decline("no-2", job, two)).await;
+    run(post_decline("no-3", job, one)).await;
+    // Held again for whoever comes, and ended again.
+    let three = enrolled("three", &[("bid", "9")]).await;
+    run(post_offer("offer-3", job, three, "5")).await;
+    let won = engine.look(|world| world.job(job).and_then(|job| job.worker()));
+    assert_eq!(won, Some(three));
 }
 
 fn start(dir: &Path, clock: &Arc<StandingClock>) -> Started {
     let store = SqliteStore::open(dir).expect("nobody else has it open");
     let rules = Rules { welcome_grant: credits("40"), ..Rules::default() };
-    engine(Box::new(store), rules, clock.clone()).expect("it can be read")
+    let (clock, ids) = (clock.clone(), SeededIds::new(1));
+    let (secret, market) = (HubSecret::from_bytes([7; 32]), Some(market()));
+    let setup = Setup { store: Box::new(store), rules, clock, ids, secret, market };
+    Engine::start(setup).expect("it can be read")
 }
 
 async fn stop(Started { engine, lane }: Started) {

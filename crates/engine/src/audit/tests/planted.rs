@@ -322,6 +322,50 @@ fn claims() {
 }
 
 #[test]
+fn postings() {
+    let some = "SELECT max(id) FROM claims WHERE target LIKE '{\"Posting\"%'";
+    plant("claims", "an order that leads to nothing", |db| {
+        retarget(db, number(db, some), "{\"Posting\":999999}");
+    });
+    plant("claims", "an order whose posting was taken away", |db| {
+        let sql = format!("SELECT target ->> 'Posting' FROM claims WHERE id = ({some})");
+        let sql = format!("DELETE FROM postings WHERE id = ({sql})");
+        assert_eq!(db.execute(&sql, []).expect("deleted"), 1);
+    });
+    plant("claims", "an order posted twice", |db| {
+        // The newest order says it is one that was posted before.
+        let before = format!("{some} AND id < ({some})");
+        let (old, new) = (number(db, &before), number(db, some));
+        let sql = "SELECT digest FROM claims WHERE id = ?1";
+        let digest: Vec<u8> = db.query_row(sql, [old], |row| row.get(0)).expect("there");
+        let sql = "SELECT target FROM claims WHERE id = ?1";
+        let target: String = db.query_row(sql, [new], |row| row.get(0)).expect("there");
+        db.execute("UPDATE claims SET digest = ?1 WHERE id = ?2", rusqlite::params![digest, new])
+            .expect("moved");
+        retarget(db, new, &target);
+    });
+    plant("counters", "the last posting gone", |db| {
+        run("DELETE FROM postings WHERE id = (SELECT max(id) FROM postings)")(db);
+    });
+    plant("counters", "a posting in the middle gone", run("DELETE FROM postings WHERE id = 2"));
+    plant("counters", "all postings gone", |db| {
+        db.execute_batch("DROP TABLE postings; CREATE TABLE postings (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL)").expect("dropped");
+    });
+    plant(
+        "checksums",
+        "a posting that says another thing",
+        run("UPDATE postings SET body = replace(body, 'true', 'false') WHERE id = 1"),
+    );
+    plant("checksums", "a posting that says it is another", |db| {
+        rewrite(db, "postings", 1, |posting| posting["id"] = 2.into());
+    });
+    plant("holds", "money held for what is unpaid", |db| {
+        let sql = "SELECT max(id) FROM jobs WHERE body ->> '$.policy.unpaid' = 1";
+        rewrite(db, "jobs", number(db, sql), |job| job["held"] = 1.into());
+    });
+}
+
+#[test]
 fn names_and_keys() {
     plant("aliases", "a name taken twice", |db| {
         let name = "SELECT body ->> 'name' FROM aliases WHERE id = 1";
@@ -364,6 +408,7 @@ fn checksums_of_every_table() {
         "arrivals",
         "outcomes",
         "lines",
+        "postings",
         "claims",
         "state",
     ];
@@ -383,11 +428,11 @@ fn checksums_of_every_table() {
 fn counters_and_what_was_taken_away() {
     for id in [
         "agent", "owner", "job", "entry", "transfer", "notice", "event", "outcome", "key", "alias",
-        "claim", "answer",
+        "claim", "answer", "posting",
     ] {
         plant("counters", id, |db| counters(db, |next| next[id] = 1.into()));
     }
-    for table in ["lines", "notices", "transfers", "agents", "archive"] {
+    for table in ["lines", "notices", "transfers", "agents", "archive", "postings"] {
         plant("counters", table, |db| {
             let sql = format!("DELETE FROM {table} WHERE id = (SELECT min(id) FROM {table})");
             assert_eq!(db.execute(&sql, []).expect("deleted"), 1);

@@ -5,6 +5,7 @@ mod faults;
 mod history;
 mod money;
 mod once;
+mod posting;
 mod restart;
 mod time;
 

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rialto_core::alias::{Claim, Digest, Protocol, Target};
 use rialto_core::changes::{Changes, Counters};
+use rialto_core::command::Command;
 use rialto_core::event::Line;
 use rialto_core::id::*;
+use rialto_core::market::Deed;
 use rialto_core::money::Credits;
 use rialto_core::notice::{News, Notice};
 use rialto_core::owner::Owner;
@@ -17,7 +19,8 @@ use tempfile::TempDir;
 
 use super::checkpoint::Limits;
 use super::{FILE, PAGE, SqliteStore};
-use crate::scene::Script;
+use crate::scene::market::post;
+use crate::scene::{Script, enrol};
 use crate::store::suite::history;
 use crate::store::{Key, Page, Row, Store, StoreError};
 
@@ -83,6 +86,56 @@ fn a_newer_schema_is_refused_and_left_alone() {
     assert_eq!(found, 99);
 }
 
+/// Makes the file what it was before there were markets.
+fn step_one(dir: &Path) {
+    let db = behind(dir);
+    let sql = "SELECT body FROM state WHERE name = 'counters'";
+    let body: String = db.query_row(sql, [], |row| row.get(0)).expect("there");
+    let mut next: serde_json::Value = serde_json::from_str(&body).expect("rows are JSON");
+    for name in ["posting", "posts", "sent"] {
+        next.as_object_mut().expect("counters").remove(name).expect("it is counted");
+    }
+    let body = next.to_string();
+    let crc = super::row::checksum(rusqlite::types::ValueRef::Text(b"counters"), body.as_bytes());
+    let sql = "UPDATE state SET body = ?1, crc = ?2 WHERE name = 'counters'";
+    db.execute(sql, rusqlite::params![body, crc]).expect("rewritten");
+    db.execute_batch("DROP TABLE postings; PRAGMA user_version = 1").expect("gone back");
+}
+
+#[test]
+fn a_file_from_before_there_were_markets_becomes_a_current_one() {
+    let dir = dir();
+    let mut store = SqliteStore::open(dir.path()).unwrap();
+    let mut script = Script::default();
+    for name in ["ada", "bob"] {
+        let order = Command::Enrol(Box::new(enrol(name, name, &[("sum", "1")])));
+        store.commit(&script.run(order).1, &[]).unwrap();
+    }
+    drop(store);
+    step_one(dir.path());
+    // It can be recounted before it is used.
+    let report = crate::audit::audit(dir.path()).expect("an old file can be read");
+    assert!(report.is_clean(), "{report:#?}");
+    for posted in 0..2 {
+        let mut store = SqliteStore::open(dir.path()).unwrap();
+        let version = store.db.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0));
+        assert_eq!(version.unwrap(), super::schema::KNOWN);
+        let rebuilt = store.rebuild().unwrap();
+        assert_eq!(rebuilt.next, Some(script.world.next), "counted from the beginning");
+        assert_eq!(rebuilt.agents.len(), 2);
+        let page = Page::Postings {
+            after: PostingId(0),
+            before: PostingId(9),
+            newest_first: false,
+            limit: 9,
+        };
+        assert_eq!(store.reader().unwrap().page(page).unwrap().len(), posted);
+        let (_, changes) = script.run(post(&format!("order-{posted}"), Deed::Nothing));
+        store.commit(&changes, &[]).unwrap();
+    }
+    assert!(crate::audit::audit(dir.path()).unwrap().is_clean());
+}
+
 #[test]
 fn a_second_opener_is_refused_until_the_first_has_gone() {
     let dir = dir();
@@ -126,7 +179,8 @@ fn a_truncated_file_is_refused() {
 fn a_flipped_byte_in_any_row_is_noticed() {
     let at_hand =
         ["agents", "desks", "owners", "keys", "aliases", "turns", "jobs", "memories", "state"];
-    let loaded = ["archive", "entries", "transfers", "notices", "outcomes", "lines", "claims"];
+    let loaded =
+        ["archive", "entries", "transfers", "notices", "outcomes", "lines", "claims", "postings"];
     let dir = dir();
     let mut script = Script::default();
     let mut store = SqliteStore::open(dir.path()).unwrap();
@@ -158,6 +212,7 @@ fn read_everything(dir: &Path, script: &Script) -> Result<(), StoreError> {
             Key::Entry(EntryId(id)),
             Key::Notice(NoticeId(id)),
             Key::Outcome(OutcomeId(id)),
+            Key::Posting(PostingId(id)),
         ];
         for key in keys {
             store.load(key)?;

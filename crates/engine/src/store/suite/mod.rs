@@ -7,13 +7,17 @@ use rialto_core::agent::Liveness;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Command, PushEnd};
+use rialto_core::id::JobId;
 use rialto_core::job::Selection;
+use rialto_core::market::Deed;
 use rialto_core::memory::Kept;
+use rialto_core::time::Millis;
 use rialto_core::world::World;
 
 use super::Store;
 use super::memory::MemoryStore;
 use super::sqlite::SqliteStore;
+use crate::scene::market::{post, post_offer, post_task};
 use crate::scene::{self, Script, agent_in, enrol, grant, job_in, open, pay, report, said, say};
 
 /// A place where rows are kept, which can be left and entered again.
@@ -60,6 +64,8 @@ suite! {
     rows::what_is_committed_is_rebuilt_equal,
     rows::every_kind_of_row_can_be_loaded,
     rows::pages_come_in_order_and_no_longer_than_asked,
+    rows::postings_come_in_pages_in_either_order_between_two_borders,
+    rows::what_was_posted_is_known_after_the_store_was_left,
     rows::forgotten_answers_are_gone,
     moves::a_finished_job_moves_to_the_archive,
     moves::a_job_opened_and_finished_in_one_batch_is_only_history,
@@ -115,6 +121,14 @@ pub fn history(script: &mut Script, store: &mut dyn Store) {
     let kept = Kept::Answer { status: 201, body: "{}".to_owned() };
     run(Command::Remember { scope, request: scope, kept });
     run(Command::Remove { agent: cyd, by_operator: false });
+    // And what the market published: orders that were carried out, one that was refused, and an end.
+    run(post_task(open(5, ada, "draw", "3", now)));
+    run(post("nothing", Deed::Nothing));
+    run(post_task(open(6, ada, "fly", "3", now)));
+    let mut wanted = open(7, ada, "draw", "3", now);
+    wanted.selection = Selection::Auction { closes: now.plus(Millis::minutes(1)) };
+    run(post_task(wanted));
+    run(post_offer("offer", JobId(6), bob, "2"));
 }
 
 pub fn rebuilt(script: &Script, store: &mut dyn Store) -> World {

@@ -1,14 +1,18 @@
 //! Rows are what was written: rebuilt, loaded, in pages, and forgotten when told.
 
-use rialto_core::alias::Digest;
+use rialto_core::alias::{Digest, Target, claim};
+use rialto_core::answer::Answer;
 use rialto_core::changes::Changes;
 use rialto_core::command::Command;
+use rialto_core::decide::Need;
 use rialto_core::id::*;
+use rialto_core::market::Deed;
 use rialto_core::memory::Kept;
 use rialto_core::notice::Notice;
 
 use super::{Place, history, rebuilt};
-use crate::scene::{Script, picture};
+use crate::scene::market::post;
+use crate::scene::{HOME, Script, picture};
 use crate::store::{Key, Page, Row};
 
 pub fn an_empty_store_is_an_empty_world(place: &mut dyn Place) {
@@ -64,12 +68,15 @@ pub fn every_kind_of_row_can_be_loaded(place: &mut dyn Place) {
     for one in &rows.outcomes {
         same(Key::Outcome(one.id), format!("{:?}", Some(Row::Outcome(one.clone()))));
     }
+    for one in &rows.postings {
+        same(Key::Posting(one.id), format!("{:?}", Some(Row::Posting(one.clone()))));
+    }
     for one in &rows.claims {
         same(Key::Claim(one.digest), format!("{:?}", script.claim(one.digest).map(Row::Claim)));
     }
     let some = [rows.jobs.len(), rows.transfers.len(), rows.outcomes.len(), rows.claims.len()];
     assert!(some.iter().all(|count| *count >= 2), "{some:?}");
-    assert!(!rows.arrivals.is_empty());
+    assert!(!rows.arrivals.is_empty() && rows.postings.len() == 6);
     for none in [0, 999, u64::MAX] {
         same(Key::Job(JobId(none)), "None".to_owned());
         same(Key::Transfer(TransferId(none)), "None".to_owned());
@@ -77,6 +84,7 @@ pub fn every_kind_of_row_can_be_loaded(place: &mut dyn Place) {
         same(Key::Notice(NoticeId(none)), "None".to_owned());
         same(Key::Arrival(NoticeId(none)), "None".to_owned());
         same(Key::Outcome(OutcomeId(none)), "None".to_owned());
+        same(Key::Posting(PostingId(none)), "None".to_owned());
     }
     same(Key::Claim(Digest([9; 16])), "None".to_owned());
 }
@@ -110,6 +118,86 @@ pub fn pages_come_in_order_and_no_longer_than_asked(place: &mut dyn Place) {
     let done: Vec<u64> = done.map(|job| job.id.0).collect();
     assert_eq!(ids(Page::Jobs { before: JobId(u64::MAX), limit: 999 }), done);
     assert_eq!(ids(Page::Jobs { before: JobId(u64::MAX), limit: 1 }), done[..1]);
+}
+
+pub fn postings_come_in_pages_in_either_order_between_two_borders(place: &mut dyn Place) {
+    let mut script = Script::default();
+    history(&mut script, &mut *place.enter());
+    assert_eq!(script.world.next.posting, PostingId(7));
+    let store = place.enter();
+    let mut reader = store.reader().expect("readers can be made");
+    let all = u64::MAX;
+    for (after, before, limit, expected) in [
+        (0, all, 99, &[1, 2, 3, 4, 5, 6][..]),
+        (0, 7, 6, &[1, 2, 3, 4, 5, 6]),
+        (2, 5, 99, &[3, 4]),
+        (2, 4, 99, &[3]),
+        (3, 4, 99, &[]),
+        (4, 4, 99, &[]),
+        (5, 2, 99, &[]),
+        (6, all, 99, &[]),
+        (all, all, 99, &[]),
+        (0, 1, 99, &[]),
+        (0, all, 0, &[]),
+    ] {
+        for newest_first in [false, true] {
+            let (after, before) = (PostingId(after), PostingId(before));
+            let page = Page::Postings { after, before, newest_first, limit };
+            let mut expected = expected.to_vec();
+            if newest_first {
+                expected.reverse();
+            }
+            let found = reader.page(page).expect("readers can read");
+            let ids: Vec<u64> = found
+                .iter()
+                .map(|row| match row {
+                    Row::Posting(posting) => posting.id.0,
+                    other => panic!("a page of postings has no {other:?}"),
+                })
+                .collect();
+            assert_eq!(ids, expected, "{page:?}");
+        }
+    }
+    // A short page begins at its own end.
+    for (newest_first, expected) in [(false, [2, 3]), (true, [5, 4])] {
+        let (after, before) = (PostingId(1), PostingId(6));
+        let page = Page::Postings { after, before, newest_first, limit: 2 };
+        let found = reader.page(page).expect("readers can read");
+        for (row, id) in found.iter().zip(expected) {
+            let Row::Posting(row) = row else { panic!("{row:?}") };
+            assert_eq!(**row, *script.rows.postings[id - 1], "as it was written");
+        }
+        assert_eq!(found.len(), 2);
+    }
+}
+
+pub fn what_was_posted_is_known_after_the_store_was_left(place: &mut dyn Place) {
+    let mut script = Script::default();
+    history(&mut script, &mut *place.enter());
+    let mut store = place.enter();
+    let mut world = rebuilt(&script, &mut *store);
+    let next = world.next;
+    assert_eq!((next.posting, next.posts), (PostingId(7), 5));
+    assert_eq!(next.sent, script.world.next.sent);
+    // The first was carried out and the second refused; neither is a second time.
+    for (id, posting) in [("job-5", 1), ("job-6", 3), ("offer", 5)] {
+        let again = post(id, Deed::Nothing);
+        for need in rialto_core::needs(&world, &again) {
+            let Need::Claim(digest) = need else { panic!("{need:?}") };
+            let found = store.load(Key::Claim(digest)).expect("the lane can read");
+            let Some(Row::Claim(claim)) = found else { panic!("{id} was posted") };
+            world.admit_claim(digest, Some(claim));
+        }
+        let (changes, answer) =
+            rialto_core::decide(&world, again, script.now).expect("postings are never refused");
+        assert!(changes.is_empty());
+        let Answer::Posted { posting: found, repeated } = answer else { panic!("{answer:?}") };
+        assert_eq!((found, repeated), (PostingId(posting), true));
+        world.dismiss();
+    }
+    let closed = Key::Claim(claim::closed(HOME, "job-7"));
+    let Some(Row::Claim(closed)) = store.load(closed).unwrap() else { panic!("it has ended") };
+    assert_eq!(closed.target, Target::Posting(PostingId(6)));
 }
 
 pub fn forgotten_answers_are_gone(place: &mut dyn Place) {

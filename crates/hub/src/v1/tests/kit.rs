@@ -103,6 +103,7 @@ impl Hub {
             by_offer: false,
             takes: None,
             approval: false,
+            sort: None,
             about: "does it".to_owned(),
             input: r#"{"text":"string"}"#.to_owned(),
             output: "{}".to_owned(),

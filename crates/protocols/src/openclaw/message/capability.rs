@@ -12,6 +12,9 @@ use crate::openclaw::{NAME_MAX, TEXT_MAX};
 /// Patterns of all schemas of one agent together. They are what schemas hold most memory with.
 const PATTERNS_MAX: usize = 128;
 
+/// Capabilities of one agent. The spec has no limit; the hub needs one.
+const CAPABILITIES_MAX: usize = 128;
+
 /// One thing an agent can do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capability {
@@ -42,7 +45,13 @@ pub(super) fn find_all(r: &mut Reader<'_, '_>, from: &Part<'_, '_>) -> Option<Ve
     let outputs = schemas(r, &from.part("output_schemas"), &mut patterns);
     let mut all: Vec<Capability> = Vec::new();
     let mut whole = true;
-    for item in from.items("advertised_capabilities") {
+    let items = from.items("advertised_capabilities");
+    if items.len() > CAPABILITIES_MAX {
+        let says = format!("must have at most {CAPABILITIES_MAX} items");
+        r.wrong(from, "advertised_capabilities", says);
+        return None;
+    }
+    for item in items {
         let found = capability(r, &item, &inputs, &outputs);
         match found {
             Some(found) if all.iter().any(|other| other.id == found.id) => {

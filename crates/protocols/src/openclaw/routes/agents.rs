@@ -6,8 +6,8 @@ use axum::extract::{RawQuery, State};
 use rialto_core::agent::Agent;
 use rialto_core::command::Command;
 use rialto_core::id::AgentId;
+use rialto_core::time::Timestamp;
 use rialto_core::world::World;
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::{about, failed, query};
@@ -20,6 +20,7 @@ use crate::openclaw::directory::{self, Page};
 use crate::openclaw::failure::Failure;
 use crate::openclaw::message::StatusUpdate;
 use crate::openclaw::proof::{Known, Named, listed, native};
+use crate::openclaw::record::Glimpse;
 use crate::openclaw::say::{self, Answered, Refused};
 use crate::openclaw::state::{Category, Status};
 use crate::openclaw::{ID, VERSION, bulletin, record, stream};
@@ -63,59 +64,62 @@ pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answer
     let (limit, cursor) = (usize::try_from(limit).unwrap_or(1), cursor.unsigned_abs());
     let wanted = Wanted { category, status };
     let capability = query.text("capability").filter(|text| !text.is_empty());
-    let (agents, next) = floor.engine.look(|world| match capability {
+    let (found, next) = floor.engine.look(|world| match capability {
         Some(capability) => {
             let skip = usize::try_from(cursor).unwrap_or(usize::MAX);
             let found = world.skills.by_merit(capability).skip(skip);
             let places = (cursor + 1..).zip(found);
-            gather(&floor, world, &wanted, places, limit)
+            gather(world, &wanted, places, limit, floor.engine.now())
         }
         // In the order they came, which never changes.
         None => {
             let all = cursor + 1..world.next.agent.0;
-            gather(&floor, world, &wanted, all.map(|id| (id, AgentId(id))), limit)
+            let places = all.map(|id| (id, AgentId(id)));
+            gather(world, &wanted, places, limit, floor.engine.now())
         }
     });
+    // What agents wrote is read here, where it holds up nobody.
+    let entries = found.iter().filter_map(|glimpse| entry(&floor, glimpse));
+    let agents = entries.map(|text| write::verbatim(&text)).collect();
     let common = say::common(&floor, None);
     Ok(say::json(200, &Page::new(common, agents, next.map(|next| next.to_string()))))
 }
 
-/// Entries of those who are wanted, each place with its agent, and the last place looked at.
+/// Those who are wanted, each place with its agent, and the last place looked at.
 fn gather(
-    floor: &Floor,
     world: &World,
     wanted: &Wanted,
     mut places: impl Iterator<Item = (u64, AgentId)>,
     limit: usize,
-) -> (Vec<Box<RawValue>>, Option<u64>) {
-    let (mut agents, mut bytes, mut last) = (Vec::new(), 0, 0);
+    now: Timestamp,
+) -> (Vec<Glimpse>, Option<u64>) {
+    let (mut found, mut bytes, mut last) = (Vec::new(), 0, 0);
     for (place, id) in places.by_ref().take(SCAN_MAX) {
         last = place;
         let agent = world.agent(id).filter(|agent| agent.active && fits(world, agent, wanted));
-        if let Some(text) = agent.and_then(|agent| entry(floor, world, agent)) {
-            bytes += text.len();
-            agents.push(write::verbatim(&text));
+        if let Some(glimpse) = agent.and_then(|agent| Glimpse::of(world, agent, now)) {
+            bytes += glimpse.agent.card.len();
+            found.push(glimpse);
         }
-        if agents.len() >= limit || bytes >= PAGE_BYTES {
+        if found.len() >= limit || bytes >= PAGE_BYTES {
             break;
         }
     }
     let more = places.next().is_some();
-    (agents, more.then_some(last))
+    (found, more.then_some(last))
 }
 
 fn fits(world: &World, agent: &Agent, wanted: &Wanted) -> bool {
     let status = wanted.status.is_none_or(|status| record::effective(world, agent) == status);
-    let category = wanted.category.is_none_or(|wanted| {
-        agent.skills.iter().any(|skill| record::category_of(agent, &skill.name) == wanted)
-    });
+    let category = wanted
+        .category
+        .is_none_or(|wanted| agent.skills.iter().any(|skill| record::category_of(skill) == wanted));
     status && category
 }
 
-fn entry(floor: &Floor, world: &World, agent: &Agent) -> Option<String> {
-    let (scale, now) = (floor.openclaw.settings.response_scale, floor.engine.now());
-    let standing = record::standing(world, agent, scale, now)?;
-    let identity = record::identity(world, agent)?;
+fn entry(floor: &Floor, glimpse: &Glimpse) -> Option<String> {
+    let standing = glimpse.standing(floor.openclaw.settings.response_scale);
+    let identity = glimpse.identity();
     let json = ijson::read(identity.as_bytes()).ok()?;
     let shown = directory::entry(&json, &standing).text("protocol_version", VERSION);
     Some(shown.finish())
@@ -131,11 +135,11 @@ pub async fn show(State(floor): State<Floor>, Named(id): Named) -> Answered {
     let agent = known_agent(&floor, id)?;
     let (scale, now) = (floor.openclaw.settings.response_scale, floor.engine.now());
     let common = say::common(&floor, None);
-    let shown = floor.engine.look(|world| {
-        let standing = record::standing(world, &agent, scale, now)?;
-        let identity = record::identity(world, &agent)?;
+    let glimpse = floor.engine.look(|world| Glimpse::of(world, &agent, now));
+    let shown = glimpse.and_then(|glimpse| {
+        let identity = glimpse.identity();
         let json = ijson::read(identity.as_bytes()).ok()?;
-        Some(directory::shown(&json, &standing, common))
+        Some(directory::shown(&json, &glimpse.standing(scale), common))
     });
     shown
         .map(|text| say::text(200, text))

@@ -6,22 +6,24 @@ use axum::extract::State;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Approver, Canceller, Command, JobRef};
 use rialto_core::id::AgentId;
-use rialto_core::job::{Job, Requester};
+use rialto_core::job::{Job, Requester, State as JobState};
 use rialto_core::refusal::Refusal;
 use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
 
+use super::aside::aside;
 use super::collaborations::find;
 use super::{about, failed};
 use crate::face::Floor;
 use crate::face::caller::Caller;
 use crate::openclaw::answers::{Done, ResultPublished};
+use crate::openclaw::codes::Code;
 use crate::openclaw::failure::Failure;
 use crate::openclaw::message::{self, Message, Outcome, Output, Response};
 use crate::openclaw::orders::{Approve, Cancel};
 use crate::openclaw::proof::{Known, Named, Sent};
 use crate::openclaw::say::{self, Answered, Refused};
-use crate::openclaw::{ID, refusals, translate, view};
+use crate::openclaw::{ID, WORDS_MAX, refusals, translate, view};
 
 /// `POST /collaborations/{id}/response`.
 pub async fn post_response(
@@ -126,25 +128,40 @@ pub async fn result(floor: &Floor, known: Known, id: Uuid, message: &Message<Out
         return Err(refuse(Failure::violated(vec![wrong])));
     }
     has(&job, agent).map_err(refuse)?;
-    let unfit = unfit(floor, &job, agent, &said.outcome);
-    let command = translate::report(message, &job, agent, &unfit);
-    let ran = floor.engine.run_once(command, known.0.once).await;
-    ran.map_err(|failure| failed(floor, &failure, correlation_id))?;
+    let output = match &said.outcome {
+        Outcome::Completed { output_data } => output_data.len(),
+        Outcome::Failed(_) | Outcome::Cancelled { .. } => 0,
+    };
+    if message.raw.len() - output > WORDS_MAX {
+        let wrong = format!("members besides output_data must have at most {WORDS_MAX} bytes");
+        return Err(refuse(Failure::violated(vec![wrong])));
+    }
+    let unfit = unfit(floor, &job, agent, &said.outcome).await;
+    // Called off is called off, however often it is said (R61).
+    let repeated =
+        job.state == JobState::Cancelled && matches!(said.outcome, Outcome::Cancelled { .. });
+    if !repeated {
+        let command = translate::report(message, &job, agent, &unfit);
+        let ran = floor.engine.run_once(command, known.0.once).await;
+        ran.map_err(|failure| failed(floor, &failure, correlation_id))?;
+    }
     let common = say::common(floor, correlation_id);
     let (status, id) = (ResultPublished::STATUS.to_owned(), said.collaboration_id.to_string());
     Ok(say::json(200, &ResultPublished::new(common, status, id, unfit.is_empty())))
 }
 
 /// What the output breaks of the capability's schema (R60).
-fn unfit(floor: &Floor, job: &Job, agent: AgentId, outcome: &Outcome) -> Vec<String> {
+async fn unfit(floor: &Floor, job: &Job, agent: AgentId, outcome: &Outcome) -> Vec<String> {
     let Outcome::Completed { output_data } = outcome else { return Vec::new() };
     let agent = floor.engine.look(|world| world.agent(agent).cloned());
-    let identity = agent.and_then(|agent| floor.openclaw.identity(&agent));
-    let violations = identity.and_then(|identity| {
-        let schema = identity.capability(&job.skill)?.output.as_ref()?;
-        schema.check(output_data).err()
+    let (floor, skill, output) = (floor.clone(), job.skill.clone(), output_data.clone());
+    let checked = aside(move || {
+        let identity = floor.openclaw.identity(&agent?)?;
+        let schema = identity.capability(&skill)?.output.as_ref()?;
+        schema.check(&output).err()
     });
-    violations.unwrap_or_default().iter().map(ToString::to_string).collect()
+    let violations = checked.await.flatten().unwrap_or_default();
+    violations.iter().map(ToString::to_string).collect()
 }
 
 /// `POST /collaborations/{id}/approve`: by the responder, or the operator (R73).
@@ -210,7 +227,14 @@ pub async fn cancel(
     };
     let command = Command::Cancel { job: JobRef::Id(job.id), by, reason };
     let ran = floor.engine.run_once(command, known.0.once).await;
-    let ran = ran.map_err(|failure| failed(&floor, &failure, correlation_id))?;
+    let ran = ran.map_err(|failure| match failure {
+        // It is the caller's, but its requester's protocol lets nobody else call it off.
+        EngineFailure::Refused(Refusal::NotYours) => {
+            let text = "only its requester may call this collaboration off";
+            refuse(Failure::new(Code::Conflict, text))
+        }
+        failure => failed(&floor, &failure, correlation_id),
+    })?;
     let shown = match ran.answer {
         Answer::Job { job, .. } => view::result(&floor, &job),
         _ => None,

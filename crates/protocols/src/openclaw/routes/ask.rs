@@ -16,7 +16,7 @@ use crate::openclaw::failure::Failure;
 use crate::openclaw::message::{self, Message, Rejection, Request};
 use crate::openclaw::proof::{Known, Named, Sent};
 use crate::openclaw::say::{Answered, Refused};
-use crate::openclaw::{ID, refusals, translate};
+use crate::openclaw::{ID, WORDS_MAX, refusals, translate};
 
 /// How many times one key may be used again for something that could not be done before.
 const TRIES_MAX: usize = 1_000;
@@ -42,7 +42,7 @@ pub async fn post_to(
 
 /// A request on its way.
 pub struct Asking {
-    pub message: Message<Request>,
+    pub message: Arc<Message<Request>>,
     pub requester: Requester,
     pub once: Idempotency,
     /// What the requester calls it.
@@ -72,6 +72,10 @@ pub async fn ask(
         let wrong = "responder_agent_id must be the agent in the path".to_owned();
         return Err(about(floor, Failure::violated(vec![wrong]), id));
     }
+    if message.raw.len() - said.input_data.len() > WORDS_MAX {
+        let wrong = format!("members besides input_data must have at most {WORDS_MAX} bytes");
+        return Err(about(floor, Failure::violated(vec![wrong]), id));
+    }
     let named = said.requester_agent_id;
     let requester = floor.engine.look(|world| known.requester(world, named));
     let requester = requester.map_err(|bad| about(floor, bad, id))?;
@@ -83,7 +87,7 @@ pub async fn ask(
         once: Idempotency { scope, request: content },
         name: format!("{named}/{}", message.said.request_id),
         requester,
-        message,
+        message: Arc::new(message),
     };
     for turn in 0..TRIES_MAX {
         asking.once.scope = scope;

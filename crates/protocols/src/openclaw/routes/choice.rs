@@ -2,11 +2,13 @@
 
 use std::cmp::Reverse;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rialto_core::agent::Agent;
 use rialto_core::answer::Answer;
 use rialto_core::id::AgentId;
 use rialto_core::job::State;
+use tokio::time::Instant;
 
 use super::ask::Asking;
 use super::offering::{self, Tried, Unasked};
@@ -17,36 +19,48 @@ use crate::openclaw::message::Rejection;
 use crate::openclaw::record;
 use crate::openclaw::state::Status;
 
-/// Agents looked at for one request.
-const LOOKED_AT_MAX: usize = 4_096;
+/// Agents looked at for one request, agents really asked, and how long that may take.
+const LOOKED_AT_MAX: usize = 1_024;
+const ASKED_MAX: usize = 16;
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Asks the best agent that can do it now; else the best that could if somebody agreed.
 pub async fn ask_somebody(floor: &Floor, asking: &Asking) -> Result<Tried, Failure> {
     let mut best: Option<Rejection> = None;
-    let mut after_approval: Option<Arc<Agent>> = None;
+    let (mut now, mut agreed, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     for agent in ranked(floor, &asking.message.said.capability_id) {
         match looks_fit(floor, asking, &agent) {
-            Ok(Fit::Now) => match offering::offer(floor, asking, &agent).await {
-                Ok(job) => return Ok(Tried::Job(job)),
-                Err(Unasked::Known) => return Ok(Tried::Known),
-                Err(Unasked::Failed(failure)) => return Err(failure),
-                // Somebody else was faster: the next one.
-                Err(Unasked::Rejected(why)) => hope(&mut best, why),
-            },
-            Ok(Fit::Approved) => drop(after_approval.get_or_insert(agent)),
-            Ok(Fit::Later(why)) => hope(&mut best, why),
-            Err(Unasked::Rejected(why)) => hope(&mut best, why),
-            Err(Unasked::Known) => return Ok(Tried::Known),
-            Err(Unasked::Failed(failure)) => return Err(failure),
+            Ok(Fit::Now) => now.push(agent),
+            Ok(Fit::Approved) => agreed.push(agent),
+            Ok(Fit::Later(why)) | Err(Misfit::Away(why)) => hope(&mut best, why),
+            Err(Misfit::Refused(why)) => refused.push((agent, why)),
+            Err(Misfit::Unasked(Unasked::Known)) => return Ok(Tried::Known),
+            Err(Misfit::Unasked(Unasked::Failed(failure))) => return Err(failure),
+            Err(Misfit::Unasked(Unasked::Rejected(why))) => hope(&mut best, why),
+        }
+        // More than will be asked need not be looked for.
+        if now.len() >= ASKED_MAX {
+            break;
         }
     }
-    if let Some(agent) = after_approval {
+    let until = Instant::now() + PATIENCE;
+    for agent in now.into_iter().chain(agreed).take(ASKED_MAX) {
+        if Instant::now() >= until {
+            break;
+        }
         match offering::offer(floor, asking, &agent).await {
             Ok(job) => return Ok(Tried::Job(job)),
             Err(Unasked::Known) => return Ok(Tried::Known),
             Err(Unasked::Failed(failure)) => return Err(failure),
+            // Its schema does not have the input, or somebody else was faster: the next one.
             Err(Unasked::Rejected(why)) => hope(&mut best, why),
         }
+    }
+    for (place, (agent, why)) in refused.into_iter().enumerate() {
+        // The input is looked at before what the rules refuse (R83).
+        let looked_at = place < ASKED_MAX && Instant::now() < until;
+        let flaw = if looked_at { offering::flaw(floor, asking, &agent).await } else { None };
+        hope(&mut best, flaw.unwrap_or(why));
     }
     let nobody = || {
         let text = "Nobody offers this capability";
@@ -82,9 +96,22 @@ enum Fit {
     Later(Rejection),
 }
 
+/// Why an agent cannot take a request on.
+enum Misfit {
+    /// It has not the capability, or is not there.
+    Away(Rejection),
+    /// The rules refuse.
+    Refused(Rejection),
+    Unasked(Unasked),
+}
+
 /// Whether the rules would give it the request as things are, without asking the lane.
-fn looks_fit(floor: &Floor, asking: &Asking, agent: &Arc<Agent>) -> Result<Fit, Unasked> {
-    let command = offering::prepare(floor, asking, agent)?;
+fn looks_fit(floor: &Floor, asking: &Asking, agent: &Arc<Agent>) -> Result<Fit, Misfit> {
+    offering::presence(floor, asking, agent).map_err(|unasked| match unasked {
+        Unasked::Rejected(why) => Misfit::Away(why),
+        other => Misfit::Unasked(other),
+    })?;
+    let command = offering::order(floor, asking, agent, None, true);
     let now = floor.engine.now();
     let decided = floor.engine.look(|world| rialto_core::decide(world, command, now));
     match decided {
@@ -100,7 +127,10 @@ fn looks_fit(floor: &Floor, asking: &Asking, agent: &Arc<Agent>) -> Result<Fit, 
             _ => Fit::Now,
         }),
         Ok(_) => Ok(Fit::Now),
-        Err(refusal) => Err(offering::because(floor, agent, &refusal)),
+        Err(refusal) => Err(match offering::because(floor, agent, &refusal) {
+            Unasked::Rejected(why) => Misfit::Refused(why),
+            other => Misfit::Unasked(other),
+        }),
     }
 }
 

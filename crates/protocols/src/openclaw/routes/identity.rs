@@ -8,6 +8,7 @@ use rialto_core::agent::Liveness;
 use rialto_core::answer::Answer;
 use rialto_engine::keys::{Key, Kind};
 
+use super::aside::aside;
 use super::{about, failed};
 use crate::face::{Floor, Newcomer, aliases};
 use crate::openclaw::ID;
@@ -22,7 +23,9 @@ use crate::openclaw::translate::{self, Publication};
 
 /// `POST /identity`.
 pub async fn post(State(floor): State<Floor>, anyone: Anyone, Sent(body): Sent) -> Answered {
-    let message = message::read(&body).map_err(|bad| Refused::new(&floor, bad))?;
+    let read = aside(move || message::read(&body)).await;
+    let read = read.unwrap_or_else(|| Err(Failure::fault("reading")));
+    let message = read.map_err(|bad| Refused::new(&floor, bad))?;
     publish(&floor, anyone, &message).await
 }
 

@@ -141,7 +141,8 @@ async fn page(floor: &Floor, wanted: Wanted) -> Result<(Vec<Listed>, Option<At>)
                 continue;
             }
             let row = listed(floor, &job);
-            bytes += job.input.len() + row.result.as_ref().map_or(0, |result| result.get().len());
+            bytes += row.request.get().len()
+                + row.result.as_ref().map_or(0, |result| result.get().len());
             rows.push(row);
             if rows.len() >= wanted.limit || bytes >= PAGE_BYTES {
                 return Ok((rows, place.or_else(|| here.next(wanted.role))));

@@ -2,9 +2,11 @@
 
 use axum::extract::State;
 
+use super::aside::aside;
 use super::{answers, ask, identity, reports};
 use crate::face::Floor;
 use crate::face::peer::Peer;
+use crate::openclaw::failure::Failure;
 use crate::openclaw::message::Any;
 use crate::openclaw::proof::{Anyone, Sent};
 use crate::openclaw::say::{Answered, Refused};
@@ -17,7 +19,8 @@ pub async fn post(
     Sent(body): Sent,
 ) -> Answered {
     let refuse = |failure| Refused::new(&floor, failure);
-    let message = Any::read(&body).map_err(refuse)?;
+    let read = aside(move || Any::read(&body)).await;
+    let message = read.unwrap_or_else(|| Err(Failure::fault("reading"))).map_err(refuse)?;
     if let Any::Identity(message) = &message {
         return identity::post_among_others(&floor, anyone, peer, message).await;
     }

@@ -2,6 +2,7 @@
 
 pub mod agents;
 pub mod answers;
+mod aside;
 pub mod ask;
 pub mod choice;
 pub mod collaborations;

@@ -7,14 +7,16 @@ use rialto_core::answer::Answer as Done;
 use rialto_core::command::Command;
 use rialto_core::job::{Job, Requester, fit};
 use rialto_core::refusal::Refusal;
+use rialto_core::time::Timestamp;
 use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
 
+use super::aside::aside;
 use super::ask::Asking;
 use crate::face::Floor;
 use crate::openclaw::ID;
 use crate::openclaw::failure::Failure;
-use crate::openclaw::message::{Rejection, Request};
+use crate::openclaw::message::Rejection;
 use crate::openclaw::refusals::{self, Asked};
 use crate::openclaw::translate::{self, Order};
 
@@ -62,7 +64,13 @@ pub async fn offer(
     asking: &Asking,
     agent: &Arc<Agent>,
 ) -> Result<Arc<Job>, Unasked> {
-    let command = prepare(floor, asking, agent)?;
+    let away = presence(floor, asking, agent)?;
+    let flaw = flaw(floor, asking, agent).await;
+    // Whoever is away is asked later, and what is wrong with the input is told then.
+    if let (Some(flaw), None) = (&flaw, away) {
+        return Err(Unasked::Rejected(flaw.clone()));
+    }
+    let command = order(floor, asking, agent, flaw.as_ref(), false);
     let refused = match floor.engine.run_once(command, Some(asking.once)).await {
         Ok(ran) if ran.replayed => return Err(Unasked::Known),
         Ok(ran) => match ran.answer {
@@ -82,43 +90,61 @@ pub async fn offer(
     })
 }
 
-/// The order that gives a request to an agent, unless what is known here speaks against it.
-pub fn prepare(floor: &Floor, asking: &Asking, agent: &Arc<Agent>) -> Result<Command, Unasked> {
-    let said = &asking.message.said;
-    let now = floor.engine.now();
-    let Some(skill) = agent.skill(&said.capability_id) else {
+/// Whether the agent has the capability and is there; if it is away, until when.
+pub fn presence(
+    floor: &Floor,
+    asking: &Asking,
+    agent: &Arc<Agent>,
+) -> Result<Option<Timestamp>, Unasked> {
+    if agent.skill(&asking.message.said.capability_id).is_none() {
         return Err(because(floor, agent, &Refusal::NoSuchSkill));
-    };
+    }
     if asking.requester == Requester::Agent(agent.id) {
         return Err(because(floor, agent, &Refusal::BridgeLoop { max: 0 }));
     }
+    let now = floor.engine.now();
     let away = floor.engine.look(|world| fit::away(world, agent, now));
-    let away = away.map_err(|refusal| because(floor, agent, &refusal))?;
-    let flaw = flaw(floor, agent, said);
-    // Whoever is away is asked later, and what is wrong with the input is told then.
-    if let (Some(flaw), None) = (&flaw, away) {
-        return Err(Unasked::Rejected(flaw.clone()));
-    }
+    away.map_err(|refusal| because(floor, agent, &refusal))
+}
+
+/// The order that gives a request to an agent, or only tries whether the rules would have it.
+pub fn order(
+    floor: &Floor,
+    asking: &Asking,
+    agent: &Agent,
+    flaw: Option<&Rejection>,
+    probe: bool,
+) -> Command {
+    let skill = agent.skill(&asking.message.said.capability_id);
     let order = Order {
         request: &asking.message,
+        content: asking.once.request,
+        probe,
         requester: asking.requester.clone(),
         worker: agent.id,
-        takes: skill.takes,
-        free: skill.price.is_zero(),
+        takes: skill.and_then(|skill| skill.takes),
+        free: skill.is_some_and(|skill| skill.price.is_zero()),
         uuid: floor.engine.ids().uuid(),
         name: asking.name.clone(),
-        flaw: flaw.as_ref(),
+        flaw,
     };
-    Ok(translate::open_job(order, &floor.openclaw.settings, now))
+    translate::open_job(order, &floor.openclaw.settings, floor.engine.now())
 }
 
 /// What the input breaks of the capability's schema (R62).
-fn flaw(floor: &Floor, agent: &Arc<Agent>, said: &Request) -> Option<Rejection> {
-    let identity = floor.openclaw.identity(agent)?;
-    let schema = identity.capability(&said.capability_id)?.input.as_ref()?;
-    let violations = schema.check(&said.input_data).err()?;
-    let told: Vec<String> = violations.iter().map(ToString::to_string).collect();
-    Some(Rejection::invalid_input(told.iter().map(String::as_str)))
+pub async fn flaw(floor: &Floor, asking: &Asking, agent: &Arc<Agent>) -> Option<Rejection> {
+    if agent.home != ID {
+        return None;
+    }
+    let (floor, agent, message) = (floor.clone(), agent.clone(), asking.message.clone());
+    let checked = aside(move || {
+        let identity = floor.openclaw.identity(&agent)?;
+        let schema = identity.capability(&message.said.capability_id)?.input.as_ref()?;
+        let violations = schema.check(&message.said.input_data).err()?;
+        let told: Vec<String> = violations.iter().map(ToString::to_string).collect();
+        Some(Rejection::invalid_input(told.iter().map(String::as_str)))
+    });
+    checked.await.flatten()
 }
 
 /// A refusal by the rules, as far as it answers a request.

@@ -10,12 +10,13 @@ use rialto_core::id::AgentId;
 use super::{about, failed};
 use crate::face::Floor;
 use crate::openclaw::answers::{ClaimRecorded, StatusTaken};
+use crate::openclaw::codes::Code;
 use crate::openclaw::failure::Failure;
 use crate::openclaw::message::{self, Message, Reputation, StatusUpdate};
 use crate::openclaw::proof::{Known, Sent, listed};
 use crate::openclaw::say::{self, Answered, Refused};
 use crate::openclaw::state::Status;
-use crate::openclaw::{record, translate};
+use crate::openclaw::{WORDS_MAX, record, translate};
 
 /// `POST /status`.
 pub async fn post_status(State(floor): State<Floor>, known: Known, Sent(body): Sent) -> Answered {
@@ -33,6 +34,17 @@ pub async fn post_reputation(
     reputation(&floor, known, &message).await
 }
 
+/// What is kept with an agent and told to whoever watches it must be short.
+fn short(raw: &str) -> Result<(), Failure> {
+    match raw.len() > WORDS_MAX {
+        true => {
+            let text = format!("a status or reputation has at most {WORDS_MAX} bytes");
+            Err(Failure::new(Code::TooLarge, text))
+        }
+        false => Ok(()),
+    }
+}
+
 /// Who reports: an agent that exists (R37), and nobody in its name.
 fn reporter(floor: &Floor, known: Known, named: uuid::Uuid) -> Result<AgentId, Failure> {
     floor.engine.look(|world| {
@@ -44,6 +56,7 @@ fn reporter(floor: &Floor, known: Known, named: uuid::Uuid) -> Result<AgentId, F
 /// An agent tells how it is.
 pub async fn status(floor: &Floor, known: Known, message: &Message<StatusUpdate>) -> Answered {
     let (said, id) = (&message.said, message.correlation_id);
+    short(&message.raw).map_err(|bad| about(floor, bad, id))?;
     let agent = reporter(floor, known, said.agent_id).map_err(|bad| about(floor, bad, id))?;
     let warnings = strange(floor, agent, said.previous);
     let words: Arc<str> = message.raw.as_ref().into();
@@ -79,6 +92,7 @@ fn strange(floor: &Floor, agent: AgentId, previous: Option<Status>) -> Vec<Strin
 /// An agent tells how well it does, which is kept as what it is: a claim (R48).
 pub async fn reputation(floor: &Floor, known: Known, message: &Message<Reputation>) -> Answered {
     let (said, id) = (&message.said, message.correlation_id);
+    short(&message.raw).map_err(|bad| about(floor, bad, id))?;
     let agent = reporter(floor, known, said.agent_id).map_err(|bad| about(floor, bad, id))?;
     let command = Command::Boast { agent, words: message.raw.as_ref().into() };
     let ran = floor.engine.run_once(command, known.0.once).await;

@@ -1,0 +1,134 @@
+//! The market's actions, each one call.
+
+use rialto_core::money::Credits;
+use rialto_protocols::clara::action::Action;
+use rialto_protocols::clara::price;
+
+use super::account::{Account, Said};
+use super::order::{Order, Profile, json, whole};
+use super::record::{Asked, Job, Outcome, jobs};
+use super::signed::Signed;
+use super::wait::Wait;
+use crate::call::CallError;
+
+const AGENT_ID: &str = "RedStone-Agent-Id";
+const TASK_ID: &str = "RedStone-Task-Id";
+const FEE: &str = "RedStone-Agent-Fee";
+
+impl Account {
+    /// Registers an agent, or changes its profile.
+    pub async fn register(&self, profile: &Profile) -> Result<(), CallError> {
+        let fee = profile.check()?;
+        let tags = [(AGENT_ID, profile.id.as_str()), ("RedStone-Agent-Topic", &profile.topic)];
+        let tags = [tags.as_slice(), &[(FEE, fee.as_str())]].concat();
+        self.act(Action::RegisterAgentProfile, &tags, &profile.metadata).await.map(drop)
+    }
+
+    /// Registers a task. What becomes of it is for the [`Wait`] to tell. That of a query is waited
+    /// for: whether anybody made an offer is known when the auction has closed.
+    pub async fn order(&self, order: &Order) -> Result<Wait, CallError> {
+        let reward = order.check()?;
+        // What is told from here on may be about the task.
+        let wait = Wait::from_now(self).await?;
+        let said = self.act(Action::RegisterTask, &order.tags(&reward), order.payload()).await?;
+        Ok(wait.about(said.id))
+    }
+
+    /// Delivers what was made of a task: JSON text.
+    pub async fn send_result(
+        &self,
+        agent_id: &str,
+        task_id: &str,
+        result: &str,
+    ) -> Result<(), CallError> {
+        self.send(&self.sign_result(agent_id, task_id, result)?).await.map(drop)
+    }
+
+    /// The same signed and not yet sent.
+    pub(super) fn sign_result(
+        &self,
+        agent_id: &str,
+        task_id: &str,
+        result: &str,
+    ) -> Result<Signed, CallError> {
+        json("result", result)?;
+        let tags = [(AGENT_ID, agent_id), (TASK_ID, task_id)];
+        self.sign(Action::SendResult, &tags, result)
+    }
+
+    /// Says that a task will not be done, or that no offer will be made for it.
+    pub async fn decline(&self, agent_id: &str, task_id: &str) -> Result<(), CallError> {
+        let tags = [(AGENT_ID, agent_id), (TASK_ID, task_id)];
+        self.act(Action::DeclineTask, &tags, "").await.map(drop)
+    }
+
+    /// Offers to do a task for so many whole credits. Offers are binding.
+    pub async fn offer(
+        &self,
+        agent_id: &str,
+        task_id: &str,
+        fee: Credits,
+    ) -> Result<(), CallError> {
+        let fee = whole("offer", fee)?;
+        let tags = [(AGENT_ID, agent_id), (TASK_ID, task_id), (FEE, fee.as_str())];
+        self.act(Action::SubmitOffer, &tags, "").await.map(drop)
+    }
+
+    /// The oldest task in an agent's inbox, which stays there.
+    pub async fn next_task(&self, agent_id: &str) -> Result<Option<Job>, CallError> {
+        let said = self.act(Action::LoadNextAssignedTask, &[(AGENT_ID, agent_id)], "").await?;
+        said.data().map(Job::read).transpose()
+    }
+
+    /// The oldest query an agent has not answered.
+    pub async fn next_query(&self, agent_id: &str) -> Result<Option<Asked>, CallError> {
+        let said = self.act(Action::LoadNextQuery, &[(AGENT_ID, agent_id)], "").await?;
+        said.data().map(Asked::read).transpose()
+    }
+
+    /// The oldest result nobody has read, for one of our agents or for any; it is read with that.
+    pub async fn next_result(&self, agent_id: Option<&str>) -> Result<Option<Outcome>, CallError> {
+        let tags: Vec<_> = agent_id.into_iter().map(|id| (AGENT_ID, id)).collect();
+        let said = self.act(Action::LoadNextTaskResult, &tags, "").await?;
+        said.data().map(Outcome::read).transpose()
+    }
+
+    /// Has agents sought for the tasks that wait, and says which still do.
+    pub async fn dispatch(&self) -> Result<Vec<Job>, CallError> {
+        jobs(data(&self.act(Action::DispatchTasks, &[], "").await?)?)
+    }
+
+    /// What we can spend, in whole credits.
+    pub async fn balance(&self) -> Result<Credits, CallError> {
+        let said = self.act(Action::Balance, &[], "").await?;
+        let balance = said.tag("Balance").and_then(price::whole);
+        balance.ok_or_else(|| CallError::Unreadable("it says no balance".to_owned()))
+    }
+
+    /// The market at a glance: JSON text with `queue`, `agents` and `totals`.
+    pub async fn dashboard(&self) -> Result<String, CallError> {
+        data(&self.act(Action::DashboardData, &[], "").await?).map(str::to_owned)
+    }
+
+    /// What became of a task we take part in: JSON text.
+    pub async fn trace(&self, task_id: &str) -> Result<String, CallError> {
+        let said = self.act(Action::TaskTrace, &[(TASK_ID, task_id)], "").await?;
+        data(&said).map(str::to_owned)
+    }
+
+    /// Asks for some credits, or all, to leave the hub. Rialto's hubs keep them and say so in the
+    /// message this returns; a market that pays out says so too.
+    pub async fn withdraw(&self, amount: Option<Credits>) -> Result<Said, CallError> {
+        match amount {
+            Some(amount) => {
+                let quantity = whole("amount", amount)?;
+                self.act(Action::Withdraw, &[("Quantity", &quantity)], "").await
+            }
+            None => self.act(Action::WithdrawAll, &[], "").await,
+        }
+    }
+}
+
+fn data(said: &Said) -> Result<&str, CallError> {
+    said.data().ok_or_else(|| CallError::Unreadable("it has no data".to_owned()))
+}

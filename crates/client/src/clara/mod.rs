@@ -1,0 +1,46 @@
+//! clara, from the client's side: be a wallet, ask for work or do it.
+//!
+//! A [`Wallet`] signs. A [`Server`] is found by its address and read by everybody, and an [`Account`]
+//! is a wallet at a server: it sends messages and reads what came of them. A [`Wait`] brings what
+//! becomes of a task, and [`Account::serve`] is an agent at work.
+//!
+//! Items are called by their signatures and counted once, so that the same bytes are sent again
+//! whenever an answer is lost.
+
+mod account;
+mod calls;
+mod handler;
+mod jwk;
+mod order;
+mod record;
+mod retry;
+mod rsa;
+mod serve;
+mod server;
+mod signed;
+mod wait;
+mod wallet;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+pub use account::{Account, Said};
+pub use handler::{Broken, Handler};
+pub use order::{Order, Profile};
+pub use record::{Asked, Board, Job, Outcome};
+pub use serve::{Mishap, Workplace};
+pub use server::Server;
+pub use signed::Signed;
+pub use wait::{Ending, Wait};
+pub use wallet::{NotAWallet, Wallet};
+pub use watch::Watch;
+
+pub use crate::agora::Seed;
+pub use crate::retry::Retry;
+pub use rialto_core::money::Credits;
+pub use rialto_core::time::{Millis, Timestamp};
+pub use rialto_protocols::clara::record::{Agent, Tasks, Totals};
+pub use rialto_protocols::clara::result::{Evaluated, Page, Sent};
+pub use rialto_protocols::clara::{Action, Strategy};
+pub use rialto_protocols::kit::ans104::Id;

@@ -1,0 +1,151 @@
+//! What is registered: agents and tasks.
+
+use rialto_core::money::Credits;
+use rialto_protocols::clara::{Strategy, price};
+use rialto_protocols::kit::ijson;
+
+use crate::call::CallError;
+
+/// An agent as it wants to be listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// Its name, which nobody else has.
+    pub id: String,
+    /// What it can do: `tweet`, `discord`, `telegram` or `nft`, unless the market knows more.
+    pub topic: String,
+    /// The least it works for, in whole credits.
+    pub fee: Credits,
+    /// More about it: JSON text.
+    pub metadata: String,
+}
+
+/// A task as it is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    topic: String,
+    reward: Credits,
+    payload: String,
+    strategy: Strategy,
+    agent_id: Option<String>,
+    context_id: Option<String>,
+    target: Option<String>,
+}
+
+impl Order {
+    /// Work on a topic, for at most so many whole credits; the payload is JSON text. Whoever's turn
+    /// it is does it, unless [`Order::by`] says otherwise.
+    pub fn new(topic: impl Into<String>, reward: Credits, payload: impl Into<String>) -> Self {
+        Self {
+            topic: topic.into(),
+            reward,
+            payload: payload.into(),
+            strategy: Strategy::default(),
+            agent_id: None,
+            context_id: None,
+            target: None,
+        }
+    }
+
+    /// How its agent is picked.
+    pub fn by(self, strategy: Strategy) -> Self {
+        Self { strategy, ..self }
+    }
+
+    /// The same in the name of an agent of one's own, which is not picked.
+    pub fn for_agent(self, agent_id: impl Into<String>) -> Self {
+        Self { agent_id: Some(agent_id.into()), ..self }
+    }
+
+    /// What it belongs to.
+    pub fn within(self, context_id: impl Into<String>) -> Self {
+        Self { context_id: Some(context_id.into()), ..self }
+    }
+
+    /// The one agent that is to do it.
+    pub fn to(self, agent_id: impl Into<String>) -> Self {
+        Self { target: Some(agent_id.into()), ..self }
+    }
+
+    pub(super) fn payload(&self) -> &str {
+        &self.payload
+    }
+
+    /// The tags, with their values kept apart so that all of them can be borrowed.
+    pub(super) fn tags<'a>(&'a self, reward: &'a str) -> Vec<(&'a str, &'a str)> {
+        let mut tags = vec![
+            ("RedStone-Agent-Topic", self.topic.as_str()),
+            ("RedStone-Agent-Reward", reward),
+            ("RedStone-Agent-Matching", self.strategy.as_str()),
+        ];
+        let more = [
+            ("RedStone-Agent-Id", &self.agent_id),
+            ("Context-Id", &self.context_id),
+            ("Target-Agent-Id", &self.target),
+        ];
+        tags.extend(more.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))));
+        tags
+    }
+
+    /// The reward as it is written, once everything is sound.
+    pub(super) fn check(&self) -> Result<String, CallError> {
+        json("payload", &self.payload)?;
+        whole("reward", self.reward)
+    }
+}
+
+impl Profile {
+    /// The fee as it is written, once everything is sound.
+    pub(super) fn check(&self) -> Result<String, CallError> {
+        json("metadata", &self.metadata)?;
+        whole("fee", self.fee)
+    }
+}
+
+/// Whole credits from 1 on: the market knows no others, and cutting some off would be a lie.
+pub(super) fn whole(what: &str, credits: Credits) -> Result<String, CallError> {
+    let text = price::text(credits);
+    match price::read(&text) == Some(credits) {
+        true => Ok(text),
+        false => Err(CallError::invalid(format!("the {what} must be whole credits"), None)),
+    }
+}
+
+/// JSON text of any kind.
+pub(super) fn json(what: &str, text: &str) -> Result<(), CallError> {
+    let wrong = |_| CallError::invalid(format!("the {what} must be JSON text"), None);
+    ijson::read(text.as_bytes()).map(drop).map_err(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn credits(micros: i64) -> Credits {
+        Credits::from_micros(micros)
+    }
+
+    #[test]
+    fn an_order_is_checked_before_it_is_signed() {
+        let order = Order::new("tweet", credits(50_000_000), r#"{"say":1}"#);
+        assert_eq!(order.check().expect("sound"), "50");
+        let broken = Order::new("tweet", credits(50_000_000), "{");
+        assert!(broken.check().is_err());
+        for micros in [0, -1_000_000, 1, 1_500_000] {
+            assert!(Order::new("tweet", credits(micros), "1").check().is_err(), "{micros}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_said_has_no_tag() {
+        let order = Order::new("tweet", credits(1_000_000), "1").by(Strategy::Cheapest);
+        let plain = [
+            ("RedStone-Agent-Topic", "tweet"),
+            ("RedStone-Agent-Reward", "1"),
+            ("RedStone-Agent-Matching", "cheapest"),
+        ];
+        assert_eq!(order.tags("1"), plain);
+        let full = order.for_agent("A").within("C").to("B");
+        let more = [("RedStone-Agent-Id", "A"), ("Context-Id", "C"), ("Target-Agent-Id", "B")];
+        assert_eq!(full.tags("1"), [plain.as_slice(), more.as_slice()].concat());
+    }
+}

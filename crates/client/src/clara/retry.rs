@@ -1,0 +1,82 @@
+//! When something is sent again: whenever that can help, since the same item is never done twice and
+//! everything else only reads.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::call::CallError;
+use crate::retry::{Retry, random};
+
+/// Does something until it is done, or cannot be, or was tried often enough.
+pub(super) async fn patiently<T, F>(
+    retry: &Retry,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, CallError>
+where
+    F: Future<Output = Result<T, CallError>>,
+{
+    let mut tries = 1;
+    loop {
+        let error = match attempt().await {
+            Ok(done) => return Ok(done),
+            Err(error) => error,
+        };
+        let Some(pause) = wait(retry, tries, &error) else { return Err(error) };
+        sleep(pause).await;
+        tries += 1;
+    }
+}
+
+/// The shortest wait after which the same can succeed; `None` if it cannot.
+pub(super) fn hope(error: &CallError) -> Option<Duration> {
+    match error {
+        CallError::Unreachable { .. } | CallError::TimedOut { .. } => Some(Duration::ZERO),
+        CallError::Refused { status: 429 | 500 | 502..=504 | 507, retry_after, .. } => {
+            Some(retry_after.unwrap_or_default())
+        }
+        _ => None,
+    }
+}
+
+/// How long to wait before the next try; `None` if there is none.
+fn wait(retry: &Retry, tries: u32, error: &CallError) -> Option<Duration> {
+    let at_least = hope(error)?;
+    let allowed = tries < retry.tries_max && at_least <= retry.longest;
+    allowed.then(|| retry.backoff(tries, random()).max(at_least))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_can_pass_is_tried_again() {
+        let refused = |status, after_s: Option<u64>| CallError::Refused {
+            status,
+            code: String::new(),
+            message: String::new(),
+            retryable: false,
+            hint: None,
+            retry_after: after_s.map(Duration::from_secs),
+        };
+        for (error, again) in [
+            (refused(202, None), false),
+            (refused(400, None), false),
+            (refused(401, None), false),
+            (refused(404, None), false),
+            (refused(413, None), false),
+            (refused(429, Some(7)), true),
+            (refused(429, Some(3_600)), false),
+            (refused(500, None), true),
+            (refused(503, Some(5)), true),
+            (refused(507, Some(30)), true),
+            (CallError::TimedOut { url: String::new() }, true),
+            (CallError::Unreadable(String::new()), false),
+        ] {
+            assert_eq!(wait(&Retry::default(), 1, &error).is_some(), again, "{error:?}");
+        }
+        assert!(wait(&Retry::default(), 4, &refused(503, None)).is_none());
+    }
+}

@@ -1,0 +1,79 @@
+//! One turn of work: from a task to its result, or to saying no.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::Mishap;
+use crate::call::CallError;
+use crate::clara::account::Account;
+use crate::clara::handler::Handler;
+use crate::clara::record::Job;
+use crate::clara::retry::hope;
+
+/// How long to wait at least before what is made is offered to the market again.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Who does the work, as whom.
+pub(super) struct Turn<H> {
+    pub(super) account: Account,
+    pub(super) agent_id: String,
+    pub(super) handler: Arc<H>,
+}
+
+impl<H> Clone for Turn<H> {
+    fn clone(&self) -> Self {
+        let (account, agent_id) = (self.account.clone(), self.agent_id.clone());
+        Self { account, agent_id, handler: Arc::clone(&self.handler) }
+    }
+}
+
+impl<H: Handler> Turn<H> {
+    /// Does a task and delivers it, or declines it.
+    pub(super) async fn take(self, job: Job) {
+        let task_id = job.id.clone();
+        let why = match self.made(job).await {
+            Ok(result) => match self.deliver(&task_id, &result).await {
+                Ok(()) => return,
+                Err(error) => error.to_string(),
+            },
+            Err(why) => why,
+        };
+        self.mishap(Some(&task_id), "a task was not done", why);
+        if let Err(error) = self.account.decline(&self.agent_id, &task_id).await {
+            self.mishap(Some(&task_id), "a task was not declined", error.to_string());
+            // It is the first in the inbox still, and no better known than before.
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// What the handler makes of it. One that panics is one that is broken.
+    async fn made(&self, job: Job) -> Result<String, String> {
+        let handler = Arc::clone(&self.handler);
+        let mut work = JoinSet::new();
+        work.spawn(async move { handler.work(job).await });
+        match work.join_next().await {
+            Some(Ok(made)) => made.map_err(|broken| broken.message),
+            Some(Err(panicked)) => Err(panicked.to_string()),
+            None => Err("it was never begun".to_owned()),
+        }
+    }
+
+    /// Sends a result until the market has taken it or said no: what is made is not thrown away
+    /// because nobody is there to take it.
+    async fn deliver(&self, task_id: &str, result: &str) -> Result<(), CallError> {
+        let signed = self.account.sign_result(&self.agent_id, task_id, result)?;
+        loop {
+            let Err(error) = self.account.send(&signed).await else { return Ok(()) };
+            let Some(pause) = hope(&error) else { return Err(error) };
+            self.mishap(Some(task_id), "a result has to be sent again", error.to_string());
+            sleep(pause.max(PAUSE)).await;
+        }
+    }
+
+    pub(super) fn mishap(&self, task_id: Option<&str>, what: &'static str, why: String) {
+        self.handler.mishap(&Mishap { task_id: task_id.map(str::to_owned), what, why });
+    }
+}

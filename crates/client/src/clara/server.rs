@@ -1,0 +1,207 @@
+//! A market: where it is, and what everybody may read there.
+
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Method, RequestBuilder, StatusCode};
+use rialto_protocols::clara::action::Action;
+use rialto_protocols::clara::result::{Evaluated, Page};
+use rialto_protocols::kit::ans104::Id;
+use rialto_protocols::kit::object::Object;
+use serde::Deserialize;
+use serde_json::json;
+use url::Url;
+
+use super::record::{Board, Job, jobs};
+use super::retry::patiently;
+use super::signed::Signed;
+use crate::call::{CallError, retry_after};
+use crate::line::{self, Line, http_url};
+use crate::retry::Retry;
+
+/// Where the protocol is below a hub's address.
+const MOUNT: &str = "clara";
+/// The longest short answer, and the longest page: a full one of the longest results.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+const PAGE_BYTES_MAX: usize = 256 << 20;
+/// Results on the largest page.
+const PAGE_MAX: usize = 1_000;
+
+/// A market at a hub.
+#[derive(Clone, Debug)]
+pub struct Server {
+    line: Line,
+    base: Url,
+    process: Id,
+    retry: Retry,
+}
+
+/// What a market says about itself.
+#[derive(Deserialize)]
+struct About {
+    process: String,
+}
+
+impl Server {
+    /// Asks which process is at a URL, which may leave out the `/clara` at its end.
+    pub async fn discover(url: &str) -> Result<Self, CallError> {
+        let base = mounted(http_url(url)?);
+        let line = Line::new(&base)?;
+        let body = ask(line.request(Method::GET, base.clone())?, ANSWER_BYTES_MAX).await?;
+        let about: About = read(&body)?;
+        let process = Id::read(&about.process)
+            .ok_or_else(|| CallError::Unreadable(format!("{:?} is no process", about.process)))?;
+        Ok(Self { line, base, process, retry: Retry::default() })
+    }
+
+    /// The same with more or less patience.
+    pub fn with_retry(&self, retry: Retry) -> Self {
+        Self { retry, ..self.clone() }
+    }
+
+    /// The process the market is.
+    pub fn process(&self) -> Id {
+        self.process
+    }
+
+    /// Posts an item, as often as it takes. It is counted once.
+    pub async fn post(&self, item: &Signed) -> Result<(), CallError> {
+        let sent = patiently(&self.retry, || async {
+            let request = self.line.request(Method::POST, self.at(&["mu"]))?;
+            let request =
+                request.header(CONTENT_TYPE, "application/octet-stream").body(item.bytes.clone());
+            ask(request, ANSWER_BYTES_MAX).await
+        });
+        sent.await.map(drop)
+    }
+
+    /// What came of a message. That of a query is known when its auction has closed, and waited for.
+    pub async fn result(&self, id: &str) -> Result<Evaluated, CallError> {
+        let mut url = self.at(&["cu", "result", id]);
+        url.query_pairs_mut().append_pair("process-id", &self.process.to_string());
+        let body = self.get(url, PAGE_BYTES_MAX).await?;
+        Evaluated::read(&body).map_err(unreadable)
+    }
+
+    /// Results that came after a cursor, the oldest first; all there are without one.
+    pub async fn results(&self, after: Option<&str>, limit: usize) -> Result<Page, CallError> {
+        self.page(&[("from", after), ("limit", Some(&limit.min(PAGE_MAX).to_string()))]).await
+    }
+
+    /// The place of the newest result, to read on from; `None` while there is none.
+    pub async fn newest(&self) -> Result<Option<String>, CallError> {
+        let page = self.page(&[("sort", Some("DESC")), ("limit", Some("1"))]).await?;
+        Ok(page.edges.into_iter().next().map(|edge| edge.cursor))
+    }
+
+    /// What a message would do. Nothing is done, and nothing told that is not public.
+    pub async fn dry_run(
+        &self,
+        owner: &str,
+        tags: &[(&str, &str)],
+        data: &str,
+    ) -> Result<Evaluated, CallError> {
+        let tags: Vec<_> =
+            tags.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+        let body = Object::new()
+            .text("Id", "")
+            .text("Target", &self.process.to_string())
+            .text("Owner", owner)
+            .text("Data", data)
+            .raw("Tags", &json!(tags).to_string())
+            .finish();
+        let mut url = self.at(&["cu", "dry-run"]);
+        url.query_pairs_mut().append_pair("process-id", &self.process.to_string());
+        let answer = patiently(&self.retry, || async {
+            let request = self.line.request(Method::POST, url.clone())?;
+            let request = request.header(CONTENT_TYPE, "application/json").body(body.clone());
+            ask(request, PAGE_BYTES_MAX).await
+        });
+        Evaluated::read(&answer.await?).map_err(unreadable)
+    }
+
+    /// Every agent with all it does.
+    pub async fn agents(&self) -> Result<Board, CallError> {
+        self.shown(Action::ListAgents).await.map(Board)
+    }
+
+    /// The tasks that wait for an agent.
+    pub async fn queue(&self) -> Result<Vec<Job>, CallError> {
+        jobs(&self.shown(Action::TasksQueue).await?)
+    }
+
+    /// What an action that only shows something shows.
+    async fn shown(&self, action: Action) -> Result<String, CallError> {
+        let shown = self.dry_run("", &[("Action", action.as_str())], "").await?;
+        let data = shown.messages.into_iter().next().and_then(|message| message.data);
+        data.ok_or_else(|| CallError::Unreadable(format!("{} shows nothing", action.as_str())))
+    }
+
+    async fn page(&self, asked: &[(&str, Option<&str>)]) -> Result<Page, CallError> {
+        let mut url = self.at(&["cu", "results", &self.process.to_string()]);
+        for (name, value) in asked {
+            if let Some(value) = value {
+                url.query_pairs_mut().append_pair(name, value);
+            }
+        }
+        Page::read(&self.get(url, PAGE_BYTES_MAX).await?).map_err(unreadable)
+    }
+
+    async fn get(&self, url: Url, max: usize) -> Result<Vec<u8>, CallError> {
+        let asked = || async { ask(self.line.request(Method::GET, url.clone())?, max).await };
+        patiently(&self.retry, asked).await
+    }
+
+    /// The URL of a path below the protocol's own.
+    fn at(&self, path: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        url
+    }
+}
+
+async fn ask(request: RequestBuilder, max: usize) -> Result<Vec<u8>, CallError> {
+    let mut answer = line::send(request).await?;
+    let (status, after) = (answer.status(), retry_after(answer.headers()));
+    let body = line::body(&mut answer, max).await?;
+    if status.is_success() { Ok(body) } else { Err(refusal(status, after, &body)) }
+}
+
+/// What a unit says when it does not take a request.
+fn refusal(status: StatusCode, retry_after: Option<std::time::Duration>, body: &[u8]) -> CallError {
+    #[derive(Deserialize)]
+    struct Told {
+        error: String,
+    }
+    let told = serde_json::from_slice(body).map(|told: Told| told.error);
+    CallError::Refused {
+        status: status.as_u16(),
+        code: status.canonical_reason().unwrap_or("unknown").to_owned(),
+        message: told.unwrap_or_else(|_| "the hub refused".to_owned()),
+        retryable: matches!(status.as_u16(), 429 | 500 | 502..=504 | 507),
+        hint: None,
+        retry_after,
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, CallError> {
+    serde_json::from_slice(body).map_err(unreadable)
+}
+
+fn unreadable(error: impl std::fmt::Display) -> CallError {
+    CallError::Unreadable(error.to_string())
+}
+
+/// The URL with `/clara` at its end, and nothing after it.
+fn mounted(mut url: Url) -> Url {
+    url.set_query(None);
+    url.set_fragment(None);
+    let there = url.path().trim_end_matches('/').ends_with(&format!("/{MOUNT}"));
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.pop_if_empty();
+        if !there {
+            segments.push(MOUNT);
+        }
+    }
+    url
+}

@@ -1,0 +1,4 @@
+//! What only several parts together can show.
+
+mod market;
+mod wallets;

@@ -1,0 +1,94 @@
+//! Waiting for what becomes of a task.
+
+use std::time::Duration;
+
+use rialto_protocols::clara::result::Sent;
+use tokio::time::{Instant, sleep_until};
+
+use super::account::Account;
+use super::record::Outcome;
+use super::retry::hope;
+use super::watch::Watch;
+use crate::call::CallError;
+
+/// How often it is looked whether there is something new.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// A task that was registered.
+#[derive(Clone, Debug)]
+pub struct Wait {
+    task_id: String,
+    watch: Watch,
+}
+
+/// Something that became of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It is done. One that went to several agents is done as often.
+    Done(Outcome),
+    /// Nobody made an offer.
+    NoOffers,
+    /// The one agent that was to do it will not.
+    Unassigned,
+    /// It was not done in time.
+    Expired,
+}
+
+impl Wait {
+    pub(super) async fn from_now(account: &Account) -> Result<Self, CallError> {
+        let watch = Watch::from_now(account.server(), account.address()).await?;
+        Ok(Self { task_id: String::new(), watch })
+    }
+
+    pub(super) fn about(self, task_id: String) -> Self {
+        Self { task_id, ..self }
+    }
+
+    /// What the task is called.
+    pub fn task_id(&self) -> &str {
+        &self.task_id
+    }
+
+    /// What becomes of it next. A hub that cannot be reached is asked again until then.
+    pub async fn next(&mut self, patience: Duration) -> Result<Ending, CallError> {
+        let until = Instant::now() + patience;
+        loop {
+            match self.told().await {
+                Ok(Some(ending)) => return Ok(ending),
+                Err(error) if hope(&error).is_none() => return Err(error),
+                _ if Instant::now() >= until => {
+                    let what = format!("what becomes of task {}", self.task_id);
+                    return Err(CallError::TimedOut { url: what });
+                }
+                _ => sleep_until((Instant::now() + LOOK).min(until)).await,
+            }
+        }
+    }
+
+    async fn told(&mut self) -> Result<Option<Ending>, CallError> {
+        while let Some(message) = self.watch.next().await? {
+            if message.tag("TaskId") == Some(self.task_id.as_str())
+                && let Some(ending) = Ending::read(&message)?
+            {
+                return Ok(Some(ending));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Ending {
+    /// `None` for messages that end nothing, such as that a task waits.
+    fn read(message: &Sent) -> Result<Option<Self>, CallError> {
+        Ok(match message.tag("Action") {
+            Some("Task-Result") => {
+                let data = message.data.as_deref().unwrap_or_default();
+                Some(Self::Done(Outcome::read(data)?))
+            }
+            Some("Query-Failed") => Some(Self::NoOffers),
+            Some("Task-Unassigned") => Some(Self::Unassigned),
+            Some("Task-Expired") => Some(Self::Expired),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,201 @@
+use super::*;
+use crate::agent::Terms;
+use crate::job::State;
+
+#[test]
+fn who_may_offer_what_and_how_often() {
+    let (mut scene, client) = market();
+    let [a, b, _] = three(&mut scene);
+    let order = auction(&mut scene, client, "50");
+    let job = post_task(&mut scene, order);
+    let late = scene.worker("late", "late", &[("sum", "1")]);
+    for (by, price, answer) in [
+        (late, "10", "refused NotYours".to_owned()),
+        (client, "10", "refused NotYours".to_owned()),
+        (AgentId(99), "10", "refused NotYours".to_owned()),
+        (a, "50.000001", "refused BudgetTooLow { price: Credits(50000001) }".to_owned()),
+        (a, "50", "done".to_owned()),
+        (a, "40", "refused TooManyOffers { max: 1 }".to_owned()),
+        (a, "50", "refused TooManyOffers { max: 1 }".to_owned()),
+    ] {
+        assert_eq!(bid(&mut scene, job, by, price).outcome, answer);
+    }
+    assert_eq!(scene.job(job).offers.len(), 1);
+    // The clock closes it, whether or not its timer has fired yet.
+    scene.sleep(WINDOW);
+    assert_eq!(bid(&mut scene, job, b, "1").outcome, "refused WrongState { is: Negotiating }");
+    scene.wait(Millis(0));
+    assert_eq!(scene.job(job).worker(), Some(a));
+    assert_eq!(bid(&mut scene, job, b, "1").outcome, "refused WrongState { is: Assigned }");
+    assert_eq!(bid(&mut scene, job, late, "1").outcome, "refused NotYours");
+    assert_eq!(scene.job(job).assignment.unwrap().price, credits("50"), "an offer binds");
+}
+
+#[test]
+fn an_offer_a_moment_before_the_end_counts() {
+    let (mut scene, client) = market();
+    let [a, b, _] = three(&mut scene);
+    let order = auction(&mut scene, client, "50");
+    let job = post_task(&mut scene, order);
+    bid(&mut scene, job, a, "40");
+    scene.wait(Millis(WINDOW.0 - 1));
+    assert_eq!(bid(&mut scene, job, b, "39").outcome, "done");
+    assert_eq!(scene.state(job), State::Negotiating);
+    scene.wait(Millis(1));
+    assert_eq!(scene.job(job).worker(), Some(b));
+}
+
+#[test]
+fn it_closes_as_soon_as_everybody_has_answered_and_equal_offers_go_to_the_eldest() {
+    let (mut scene, client) = market();
+    let [a, b, c] = three(&mut scene);
+    let order = auction(&mut scene, client, "50");
+    let job = post_task(&mut scene, order);
+    bid(&mut scene, job, a, "40");
+    bid(&mut scene, job, c, "30");
+    assert_eq!(scene.state(job), State::Negotiating);
+    bid(&mut scene, job, b, "30");
+    let turn = scene.job(job).assignment.unwrap();
+    assert_eq!((turn.worker, turn.price, turn.since), (b, credits("30"), scene.now));
+    assert_eq!(scene.purse("rich"), purse("50.00", "50.00"));
+    assert_eq!(scene.told(c).last(), Some(&News::OfferClosed { job, place: 1 }));
+    assert_eq!(scene.told(a).last(), Some(&News::OfferClosed { job, place: 0 }));
+    let word = scene.word(job, true, "30");
+    post_new(&mut scene, Deed::Report(Box::new(word)));
+    assert_eq!(scene.purse("rich"), purse("70.00", "0.00"));
+    assert_eq!(scene.purse("owner-b").0, "30.00");
+}
+
+#[test]
+fn who_passes_has_answered_and_cannot_offer_any_more() {
+    let (mut scene, client) = market();
+    let [a, b, c] = three(&mut scene);
+    let order = auction(&mut scene, client, "50");
+    let job = post_task(&mut scene, order);
+    let late = scene.worker("late", "late", &[("sum", "1")]);
+    assert_eq!(pass(&mut scene, job, a).outcome, "done");
+    assert_eq!(pass(&mut scene, job, a).outcome, "refused NotYours");
+    assert_eq!(pass(&mut scene, job, late).outcome, "refused NotYours");
+    assert_eq!(pass(&mut scene, job, client).outcome, "refused NotYours");
+    assert_eq!(bid(&mut scene, job, a, "1").outcome, "refused NotYours");
+    pass(&mut scene, job, b);
+    assert_eq!(scene.state(job), State::Negotiating);
+    bid(&mut scene, job, c, "50");
+    assert_eq!(scene.job(job).worker(), Some(c));
+    assert_eq!((scene.told(a).len(), scene.told(b).len()), (1, 1), "nothing was lost by them");
+}
+
+#[test]
+fn nobody_offers_and_the_hold_goes_back() {
+    let (mut scene, client) = market();
+    let [a, b, c] = three(&mut scene);
+    let order = auction(&mut scene, client, "50");
+    let silent = post_task(&mut scene, order);
+    let order = auction(&mut scene, client, "50");
+    let passed = post_task(&mut scene, order);
+    assert_eq!(scene.purse("rich"), purse("0.00", "100.00"));
+    for agent in [a, b, c] {
+        pass(&mut scene, passed, agent);
+    }
+    assert_eq!((scene.state(passed), scene.state(silent)), (State::Failed, State::Negotiating));
+    assert_eq!(scene.purse("rich"), purse("50.00", "50.00"));
+    scene.wait(WINDOW);
+    assert_eq!(scene.state(silent), State::Failed);
+    assert_eq!(scene.purse("rich"), purse("100.00", "0.00"));
+    let ended = [passed, silent].map(|job| News::Ended { job });
+    assert_eq!(scene.told(client), ended);
+}
+
+#[test]
+fn with_nobody_to_ask_there_is_no_auction() {
+    let (mut scene, client) = market();
+    let order = auction(&mut scene, client, "50");
+    assert_eq!(scene.posted("x", opening(order)).outcome, "refused NoSuchSkill");
+    assert_eq!(scene.purse("rich"), purse("100.00", "0.00"));
+}
+
+/// An auction whose every bidder has declined, in the queue.
+fn queued() -> (Scene, AgentId, JobId) {
+    let (mut scene, client) = market();
+    let [a, b, c] = three(&mut scene);
+    let order = auction(&mut scene, client, "50");
+    let job = post_task(&mut scene, order);
+    for (agent, price) in [(a, "30"), (b, "10"), (c, "20")] {
+        bid(&mut scene, job, agent, price);
+    }
+    for (winner, price) in [(b, "10"), (c, "20"), (a, "30")] {
+        let turn = scene.job(job).assignment.unwrap();
+        assert_eq!((turn.worker, turn.price), (winner, credits(price)));
+        pass(&mut scene, job, winner);
+    }
+    assert_eq!((scene.state(job), scene.told(client)), (State::Queued, vec![News::Queued { job }]));
+    assert_eq!(scene.purse("rich"), purse("50.00", "50.00"));
+    (scene, client, job)
+}
+
+#[test]
+fn after_the_last_offer_it_is_held_again_for_whoever_comes() {
+    let (mut scene, _, job) = queued();
+    scene.wait(Millis::minutes(3));
+    // Who declined is not asked, however often it comes back.
+    scene.enrol(enrolment("b", "owner-b", &[("sum", "1")])).unwrap();
+    assert_eq!(scene.state(job), State::Queued);
+    // Every time for as long as the first time.
+    for name in ["d", "e", "f"] {
+        let fresh = scene.worker(name, name, &[("sum", "70")]);
+        let closes = scene.now.plus(WINDOW);
+        assert_eq!(scene.told(fresh), [News::OffersWanted { job, closes }]);
+        assert_eq!(scene.job(job).asked, [fresh]);
+        scene.wait(Millis(WINDOW.0 - 1));
+        bid(&mut scene, job, fresh, "45");
+        let turn = scene.job(job).assignment.unwrap();
+        assert_eq!((turn.worker, turn.price), (fresh, credits("45")));
+        pass(&mut scene, job, fresh);
+        assert_eq!(scene.state(job), State::Queued);
+        scene.wait(Millis::minutes(5));
+    }
+    assert_eq!(scene.purse("rich"), purse("50.00", "50.00"));
+}
+
+#[test]
+fn dispatching_holds_it_again_for_whoever_is_free_by_now() {
+    let (mut scene, client) = market();
+    let a = scene.worker("a", "acme", &[("sum", "20")]);
+    let busy = enrolment("busy", "bees", &[("sum", "20"), ("dig", "1")]);
+    let terms = Terms { at_once: Some(1), ..Terms::default() };
+    let busy = scene.enrol(Enrol { terms, ..busy }).unwrap();
+    let work = scene.ask(client, "dig", "1");
+    let work = scene.open(work).id;
+    let order = auction(&mut scene, client, "50");
+    let job = post_task(&mut scene, order);
+    assert_eq!(scene.job(job).asked, [a]);
+    bid(&mut scene, job, a, "20");
+    pass(&mut scene, job, a);
+    assert_eq!(post_new(&mut scene, Deed::Dispatch).lines.len(), 0);
+    assert_eq!(scene.state(job), State::Queued);
+    scene.succeed(work, "1");
+    assert_eq!(scene.state(job), State::Queued, "nobody has looked yet");
+    let said = post_new(&mut scene, Deed::Dispatch);
+    let closes = scene.now.plus(WINDOW);
+    assert_eq!(heard(&said), [(busy, News::OffersWanted { job, closes })]);
+    scene.wait(WINDOW);
+    // Nobody offered this time: over, and the hold goes back.
+    assert_eq!((scene.state(job), scene.purse("rich").1), (State::Failed, "0.00".to_owned()));
+}
+
+#[test]
+fn offers_and_the_closing_time_survive_a_restart() {
+    let (mut scene, client) = market();
+    let [a, b, _] = three(&mut scene);
+    let order = auction(&mut scene, client, "50");
+    let job = post_task(&mut scene, order);
+    bid(&mut scene, job, a, "40");
+    scene.wait(Millis::seconds(1));
+    restart(&mut scene);
+    bid(&mut scene, job, b, "39");
+    assert_eq!(bid(&mut scene, job, a, "1").outcome, "refused TooManyOffers { max: 1 }");
+    scene.wait(Millis(999));
+    assert_eq!(scene.state(job), State::Negotiating);
+    scene.wait(Millis(1));
+    assert_eq!(scene.job(job).worker(), Some(b));
+}

@@ -1,0 +1,87 @@
+use super::*;
+use crate::agent::Tally;
+use crate::testkit::LEASE;
+
+#[test]
+fn agents_of_the_market_are_counted_and_others_are_not() {
+    let (mut scene, client) = market();
+    let a = scene.worker("a", "a", &[("sum", "20")]);
+    let far = stranger(&mut scene, "far", &[("sum", "25")]);
+    scene.grant("owner-far", "10");
+    for price in ["20", "15"] {
+        let order = task(&mut scene, client, "50", Selection::Cheapest);
+        let job = post_task(&mut scene, order);
+        scene.succeed(job, price);
+    }
+    let order = task(&mut scene, client, "50", Selection::Cheapest);
+    let job = post_task(&mut scene, order);
+    let name = scene.job(job).foreign.clone();
+    pass(&mut scene, job, a);
+    assert_eq!(scene.job(job).worker(), Some(far));
+    scene.decline(job);
+    let order = OpenJob { origin: AWAY, ..task(&mut scene, far, "0.5", Selection::Cheapest) };
+    let free = scene.worker("free", "free", &[("sum", "0.5")]);
+    // What was queued went to whoever came.
+    assert_eq!(scene.job(job).worker(), Some(free));
+    scene.fail(job);
+    let other = scene.open(order).id;
+    scene.succeed(other, "0.5");
+    let tally = |agent| scene.desk(agent).tally;
+    let earned = credits("35");
+    assert_eq!(tally(a), Tally { asked: 0, given: 3, done: 2, earned });
+    assert_eq!(tally(client), Tally { asked: 3, ..Tally::default() });
+    let earned = credits("0.5");
+    assert_eq!(tally(free), Tally { asked: 0, given: 2, done: 1, earned });
+    assert_eq!(tally(far), Tally::default());
+    assert_eq!(scene.desk(a).declined, [name]);
+    assert!(scene.desk(far).declined.is_empty());
+}
+
+#[test]
+fn an_update_keeps_the_tally_and_what_was_declined() {
+    let (mut scene, client) = market();
+    let a = scene.worker("a", "a", &[("sum", "20")]);
+    for declines in [false, true] {
+        let order = task(&mut scene, client, "50", Selection::Cheapest);
+        let job = post_task(&mut scene, order);
+        match declines {
+            true => drop(pass(&mut scene, job, a)),
+            false => drop(scene.succeed(job, "20")),
+        }
+    }
+    let before = scene.desk(a).clone();
+    assert!(before.tally.done == 1 && before.declined.len() == 1);
+    post_new(&mut scene, Deed::Enrol(Box::new(enrolment("a", "a", &[("sum", "30")]))));
+    assert_eq!((scene.desk(a).tally, &scene.desk(a).declined), (before.tally, &before.declined));
+    restart(&mut scene);
+    assert_eq!((scene.desk(a).tally, &scene.desk(a).declined), (before.tally, &before.declined));
+}
+
+#[test]
+fn silence_is_no_decline() {
+    let (mut scene, client) = market();
+    let a = scene.worker("a", "a", &[("sum", "20")]);
+    let order = task(&mut scene, client, "50", Selection::Cheapest);
+    post_task(&mut scene, order);
+    scene.wait(LEASE);
+    let desk = scene.desk(a);
+    assert_eq!((desk.tally.given, desk.tally.done, desk.declined.len()), (1, 0, 0));
+    assert_eq!(desk.standing.failures, 1);
+}
+
+#[test]
+fn only_the_newest_of_what_was_declined_is_kept() {
+    let (mut scene, client) = market();
+    let a = scene.worker("a", "a", &[("sum", "1")]);
+    let mut names = Vec::new();
+    for n in 0..70 {
+        let selection = Selection::Direct(a);
+        let policy = Policy::default();
+        let order = OpenJob { policy, ..task(&mut scene, client, "1", selection) };
+        names.push(order.foreign.clone());
+        let job = post_task(&mut scene, order);
+        pass(&mut scene, job, a);
+        assert_eq!(scene.desk(a).declined.len(), (n + 1).min(64));
+    }
+    assert_eq!(scene.desk(a).declined, names[6..]);
+}

@@ -1,0 +1,185 @@
+//! The laws of a market: every order has one posting, nothing is published twice or left out, and what
+//! its agents have done adds up.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::agent::Tally;
+use crate::alias::{Protocol, Target, claim};
+use crate::changes::{Changes, Counters};
+use crate::event::Event;
+use crate::id::{AgentId, JobId, PostingId};
+use crate::job::{Job, Requester, Selection, State};
+use crate::market::Posting;
+use crate::testkit::market::{Told, line};
+use crate::world::World;
+
+/// How many declined jobs are kept, written a second time.
+const DECLINED: usize = 64;
+
+/// What was published and counted, kept from the rows alone.
+#[derive(Clone, Default)]
+pub struct Published {
+    last: PostingId,
+    posts: u64,
+    sent: u64,
+    orders: BTreeSet<String>,
+    /// Auctions of the market that have ended once.
+    closed: BTreeSet<JobId>,
+    tallies: BTreeMap<AgentId, Tally>,
+    declined: BTreeMap<AgentId, Vec<String>>,
+    before: Counters,
+}
+
+impl Published {
+    pub fn check(&mut self, jobs: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &World) {
+        let market = world.market.as_ref().map(|market| market.protocol);
+        let posts = self.posts;
+        let told: Vec<Told> = changes.postings.iter().map(|one| self.posting(one)).collect();
+        let next = world.next;
+        assert_eq!((next.posting, next.posts), (self.last.next(), self.posts), "without gap");
+        assert_eq!(next.sent, self.sent, "each message has a number of its own");
+        match market {
+            None => assert!(changes.postings.is_empty(), "published in no market"),
+            Some(market) => {
+                self.told(&told, changes, world, market);
+                self.orders(changes, market);
+                self.closings(jobs, changes, market);
+            }
+        }
+        let refused = told.iter().any(|one| one.outcome.starts_with("refused"));
+        if refused {
+            self.nothing_else(changes);
+        }
+        for job in changes.jobs.values() {
+            counted(jobs.get(&job.id).map(|old| &**old), job, posts);
+        }
+        self.count(jobs, changes);
+        self.tallies(world, market);
+        self.before = world.next;
+    }
+
+    /// Ids, orders and message numbers follow each other.
+    fn posting(&mut self, posting: &Posting) -> Told {
+        assert_eq!(posting.id, self.last.next(), "postings have no gap");
+        self.last = posting.id;
+        let told = Told::of(posting);
+        assert_eq!(told.first_message, self.sent, "messages have no gap");
+        self.sent += told.messages();
+        assert_eq!(told.of.is_some(), told.outcome != "nothing ordered");
+        if let Some(order) = &told.of {
+            assert_eq!(told.posts, self.posts, "orders are counted one by one");
+            assert!(self.orders.insert(order.clone()), "{order} was carried out twice");
+            self.posts += 1;
+        }
+        told
+    }
+
+    /// What agents of the market are told is published, in that order, and nothing else is.
+    fn told(&self, told: &[Told], changes: &Changes, world: &World, market: Protocol) {
+        let ours = changes.notices.iter().filter(|notice| {
+            let agent = notice.to.and_then(|to| world.agent(to));
+            agent.is_some_and(|agent| agent.home == market)
+        });
+        let ours: Vec<String> = ours.map(|notice| line(notice)).collect();
+        let published: Vec<String> = told.iter().flat_map(|one| one.lines.clone()).collect();
+        assert_eq!(published, ours, "what is told is what is published");
+        assert!(told.iter().filter(|one| one.of.is_some()).count() <= 1, "one order at a time");
+        assert!(told.iter().filter(|one| one.of.is_none()).count() <= 1, "all of it at once");
+    }
+
+    /// Each order leads to its posting.
+    fn orders(&self, changes: &Changes, market: Protocol) {
+        for posting in &changes.postings {
+            let Some(order) = &posting.of else { continue };
+            let digest = claim::posted(market, order);
+            let named = changes.claims.iter().filter(|claim| claim.digest == digest);
+            let led: Vec<Target> = named.map(|claim| claim.target).collect();
+            assert_eq!(led, [Target::Posting(posting.id)]);
+        }
+    }
+
+    /// An auction that ends for the first time leads to what was published then, for ever.
+    fn closings(&mut self, before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, of: Protocol) {
+        for job in changes.jobs.values() {
+            let auction = matches!(job.selection, Selection::Auction { .. }) && job.origin == of;
+            let open = before.get(&job.id).is_some_and(|old| old.state == State::Negotiating);
+            let digest = claim::closed(of, &job.foreign);
+            let led = changes.claims.iter().filter(|claim| claim.digest == digest);
+            let led: Vec<Target> = led.map(|claim| claim.target).collect();
+            let ends = auction && open && job.state != State::Negotiating;
+            if !ends || !self.closed.insert(job.id) {
+                assert!(led.is_empty(), "ended without ending, or twice: {job:?}");
+                continue;
+            }
+            let by_itself = changes.postings.iter().find(|posting| posting.of.is_none());
+            let expected = by_itself.map(|posting| Target::Posting(posting.id));
+            assert!(expected.is_some(), "an auction ended and nothing is said: {job:?}");
+            assert_eq!(led, Vec::from_iter(expected), "{job:?}");
+        }
+    }
+
+    /// A refused order leaves its posting and its name behind, and nothing else.
+    fn nothing_else(&self, changes: &Changes) {
+        assert_eq!((changes.postings.len(), changes.claims.len()), (1, 1));
+        let kept = Changes { postings: Vec::new(), claims: Vec::new(), ..changes.clone() };
+        let empty = Changes { next: changes.next, ..Changes::default() };
+        assert_eq!(format!("{kept:?}"), format!("{empty:?}"), "refused, and yet");
+        let next = changes.next.expect("it was posted");
+        let Counters { posting, posts, sent, claim, at, .. } = next;
+        assert_eq!(next, Counters { posting, posts, sent, claim, at, ..self.before });
+        assert_eq!(claim, self.before.claim.next());
+    }
+
+    /// Counts once more what was asked, given, declined and done.
+    fn count(&mut self, jobs: &BTreeMap<JobId, Arc<Job>>, changes: &Changes) {
+        let job = |id: &JobId| changes.jobs.get(id).or_else(|| jobs.get(id)).expect("known");
+        for event in changes.lines.iter().flat_map(|line| &line.events) {
+            match event {
+                Event::JobOpened { job: id } => {
+                    if let Requester::Agent(agent) = job(id).requester {
+                        self.tallies.entry(agent).or_default().asked += 1;
+                    }
+                }
+                Event::JobAssigned { worker, .. } => {
+                    self.tallies.entry(*worker).or_default().given += 1;
+                }
+                Event::JobDeclined { job: id, worker } => {
+                    let names = self.declined.entry(*worker).or_default();
+                    names.push(job(id).foreign.clone());
+                }
+                _ => {}
+            }
+        }
+        for job in changes.jobs.values().filter(|job| job.state == State::Completed) {
+            let (Some(worker), Some(report)) = (job.worker(), &job.report) else { continue };
+            let tally = self.tallies.entry(worker).or_default();
+            tally.done += 1;
+            tally.earned = tally.earned.plus(report.paid).expect("tests pay little");
+        }
+    }
+
+    /// Agents of the market have their tally; nobody else has one.
+    fn tallies(&self, world: &World, market: Option<Protocol>) {
+        for agent in world.agents() {
+            let desk = world.desk(agent.id).expect("every agent has a desk");
+            if Some(agent.home) != market {
+                assert!(desk.tally.is_empty() && desk.declined.is_empty(), "{}", agent.native);
+                continue;
+            }
+            let tally = self.tallies.get(&agent.id).copied().unwrap_or_default();
+            assert_eq!(desk.tally, tally, "the tally of {}", agent.native);
+            let all = self.declined.get(&agent.id).map_or(&[][..], Vec::as_slice);
+            let newest = &all[all.len().saturating_sub(DECLINED)..];
+            assert_eq!(desk.declined, newest, "what {} declined", agent.native);
+        }
+    }
+}
+
+/// A job knows how many orders were posted before it was opened, and before it ended.
+fn counted(old: Option<&Job>, job: &Job, posts: u64) {
+    let opened = old.map_or(posts, |old| old.posts_before);
+    assert_eq!(job.posts_before, opened, "{job:?}");
+    let ended = job.state.is_final() && job.state != State::Withdrawn;
+    assert_eq!(job.posts_at_end, if ended { posts } else { 0 }, "{job:?}");
+}

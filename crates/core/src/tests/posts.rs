@@ -1,0 +1,174 @@
+//! Random posts: every deed of a market, by those who may and those who may not.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::steps::{PRICES, Step, agent_at, job_at, pick};
+use super::wishes::{Wish, wish};
+use crate::command::{Actor, Command, Enrol, JobRef};
+use crate::id::AgentId;
+use crate::job::{Job, Selection, State};
+use crate::market::{Deed, Opening, Post};
+use crate::refusal::Refusal;
+use crate::testkit::market::Teller;
+use crate::testkit::{HOME, Scene, credits, enrolment};
+
+/// One random post. The numbers are choices, taken round whatever there is to choose from.
+#[derive(Clone, Debug)]
+pub struct Posted {
+    /// An id out of a small pool, so that orders are posted twice.
+    id: Option<u8>,
+    what: What,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    /// What is asked for elsewhere as well: a registration or a result.
+    Other(Box<Step>),
+    Open {
+        wish: Wish,
+        newcomer: Option<u8>,
+    },
+    Decline {
+        job: u8,
+        by: u8,
+    },
+    Offer {
+        job: u8,
+        by: u8,
+        price: u8,
+    },
+    /// Everybody who was asked answers, one after the other.
+    Answer {
+        job: u8,
+        price: u8,
+    },
+    Read {
+        who: u8,
+        up_to: u8,
+    },
+    Dispatch,
+    Nothing,
+}
+
+pub fn posted(other: impl Strategy<Value = Step>) -> impl Strategy<Value = Posted> {
+    let n = || any::<u8>();
+    let rarely = || prop::option::weighted(0.15, any::<u8>());
+    let what = prop_oneof![
+        4 => other.prop_map(|step| What::Other(Box::new(step))),
+        5 => (wish(), rarely()).prop_map(|(wish, newcomer)| What::Open { wish, newcomer }),
+        4 => (n(), n()).prop_map(|(job, by)| What::Decline { job, by }),
+        7 => (n(), n(), n()).prop_map(|(job, by, price)| What::Offer { job, by, price }),
+        2 => (n(), n()).prop_map(|(job, price)| What::Answer { job, price }),
+        1 => (n(), n()).prop_map(|(who, up_to)| What::Read { who, up_to }),
+        1 => Just(What::Dispatch),
+        1 => Just(What::Nothing),
+    ];
+    (rarely(), what).prop_map(|(id, what)| Posted { id, what })
+}
+
+impl Posted {
+    pub fn command(&self, scene: &mut Scene) -> Option<Command> {
+        let deed = self.what.deed(scene)?;
+        let id = match self.id {
+            Some(id) => format!("again-{}", id % 4),
+            None => format!("post-{}", scene.world.next.posts),
+        };
+        let order = Post { market: HOME, id, deed, scribe: Arc::new(Teller) };
+        Some(Command::Post(Box::new(order)))
+    }
+
+    /// One order, or those of everybody who was asked.
+    pub fn perform(&self, scene: &mut Scene) -> Result<(), Refusal> {
+        let What::Answer { job, price } = self.what else {
+            let command = self.command(scene);
+            return command.map_or(Ok(()), |command| scene.run(command).map(drop));
+        };
+        let Some(job) = auction_at(scene, job) else { return Ok(()) };
+        for (at, by) in (price..=u8::MAX).zip(job.asked.clone()) {
+            let (job, price) = (JobRef::Id(job.id), credits(pick(&PRICES, at)));
+            let deed = match at % 4 {
+                0 => Deed::Decline { job, by },
+                _ => Deed::Offer { job, by, price },
+            };
+            let id = format!("post-{}", scene.world.next.posts);
+            let order = Post { market: HOME, id, deed, scribe: Arc::new(Teller) };
+            scene.run(Command::Post(Box::new(order)))?;
+        }
+        Ok(())
+    }
+
+    pub fn name(&self) -> &'static str {
+        match &self.what {
+            What::Other(step) if matches!(**step, Step::Enrol { .. }) => "enrol",
+            What::Other(_) => "report",
+            What::Open { newcomer: Some(_), .. } => "arrive",
+            What::Open { newcomer: None, .. } => "open",
+            What::Decline { .. } => "decline",
+            What::Offer { .. } => "offer",
+            What::Answer { .. } => "answer",
+            What::Read { .. } => "read",
+            What::Dispatch => "dispatch",
+            What::Nothing => "nothing",
+        }
+    }
+}
+
+impl What {
+    fn deed(&self, scene: &mut Scene) -> Option<Deed> {
+        Some(match *self {
+            Self::Other(ref step) => match step.command(scene)? {
+                Command::Enrol(order) => Deed::Enrol(order),
+                Command::Report(said) => Deed::Report(said),
+                _ => return None,
+            },
+            Self::Open { ref wish, newcomer } => {
+                let Command::OpenJob(order) = wish.command(scene) else { return None };
+                let newcomer = newcomer.map(|who| somebody(who % 4));
+                Deed::Open(Box::new(Opening { order: *order, newcomer }))
+            }
+            Self::Decline { job, by } => {
+                let job = job_at(scene, job)?;
+                let by = concerned(scene, &job, by);
+                Deed::Decline { job: JobRef::Id(job.id), by }
+            }
+            Self::Offer { job, by, price } => {
+                let found = (job < 230).then(|| auction_at(scene, job)).flatten();
+                let job = found.or_else(|| job_at(scene, job))?;
+                let by = concerned(scene, &job, by);
+                Deed::Offer { job: JobRef::Id(job.id), by, price: credits(pick(&PRICES, price)) }
+            }
+            Self::Read { who, up_to } => {
+                Deed::Read { agent: agent_at(scene, who % 6), up_to: u64::from(up_to % 16) }
+            }
+            Self::Answer { .. } => return None,
+            Self::Dispatch => Deed::Dispatch,
+            Self::Nothing => Deed::Nothing,
+        })
+    }
+}
+
+/// An auction that is open, if there is one.
+fn auction_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
+    let auction = |job: &&Arc<Job>| matches!(job.selection, Selection::Auction { .. });
+    let open = scene.world.live_jobs().filter(|job| job.state == State::Negotiating);
+    let mut open: Vec<Arc<Job>> = open.filter(auction).cloned().collect();
+    open.sort_by_key(|job| job.id);
+    (!open.is_empty()).then(|| open[usize::from(at) % open.len()].clone())
+}
+
+/// Somebody nobody has heard of, the first time.
+fn somebody(who: u8) -> Enrol {
+    let order = enrolment(&format!("newcomer-{who}"), &format!("stranger-{who}"), &[]);
+    Enrol { actor: Actor::Owner, ..order }
+}
+
+/// Mostly whoever has the job or was asked for it.
+fn concerned(scene: &Scene, job: &Job, by: u8) -> AgentId {
+    match job.worker() {
+        Some(worker) if by < 220 => worker,
+        None if by < 220 && !job.asked.is_empty() => pick(&job.asked, by),
+        _ => agent_at(scene, by),
+    }
+}

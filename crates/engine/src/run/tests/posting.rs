@@ -1,0 +1,73 @@
+//! Orders of a market: once for ever, in one batch or in many, here or after a restart.
+
+use std::collections::BTreeSet;
+
+use rialto_core::command::Actor;
+use rialto_core::id::PostingId;
+use rialto_core::job::Requester;
+use rialto_core::market::{Deed, Opening};
+
+use super::*;
+use crate::scene::enrol;
+use crate::scene::market::post;
+use crate::store::Page;
+
+/// A task of somebody who was not there when it was written.
+fn arriving(hub: &Hub, n: u64) -> Command {
+    let order = hub.ask(n, AgentId(0), "sum", "1");
+    let order = OpenJob { requester: Requester::Guest("ada".to_owned()), ..order };
+    let newcomer = Enrol { actor: Actor::Owner, ..enrol("ada", "ada", &[]) };
+    post(&format!("task-{n}"), Deed::Open(Box::new(Opening { order, newcomer: Some(newcomer) })))
+}
+
+fn posting(answer: &Answer) -> (PostingId, bool) {
+    match answer {
+        Answer::Posted { posting, repeated } => (*posting, *repeated),
+        other => panic!("expected a posting, got {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn whatever_comes_at_once_is_posted_once_and_whoever_it_is_arrives_once() {
+    let dir = tempfile::tempdir().expect("a directory can be made");
+    let clock = StandingClock::at(DAWN);
+    let hub = Hub::on_disk(dir.path(), &clock);
+    hub.enrol(enrol("bob", "bob", &[("sum", "1")])).await;
+    // Five orders, eight times each, all at the same time.
+    let orders: Vec<Command> = (0..40).map(|n| arriving(&hub, n % 5)).collect();
+    let mut fresh = BTreeSet::new();
+    for answer in together(&hub.engine, orders).await {
+        let (id, repeated) = posting(&answer.expect("posts are never refused"));
+        assert!(repeated || fresh.insert(id), "{id} twice");
+    }
+    assert_eq!(fresh, (1..=5).map(PostingId).collect());
+    assert_eq!(hub.engine.look(|world| world.agents().count()), 2);
+    assert_eq!(hub.purse("ada"), ("5.00".to_owned(), "5.00".to_owned()), "welcomed once");
+    let next = hub.engine.look(|world| world.next);
+    hub.stop().await;
+    let hub = Hub::on_disk(dir.path(), &clock);
+    for n in 0..5 {
+        let answer = hub.run(arriving(&hub, n)).await.expect("posts are never refused");
+        let (id, repeated) = posting(&answer);
+        assert!(repeated && fresh.remove(&id), "{id} is the first one's");
+    }
+    assert_eq!(hub.engine.look(|world| world.next), next);
+    let (after, before) = (PostingId(0), PostingId(u64::MAX));
+    let page = Page::Postings { after, before, newest_first: false, limit: 99 };
+    assert_eq!(hub.engine.page(page).await.expect("readable").len(), 5);
+    hub.stop().await;
+    let report = crate::audit::audit(dir.path()).expect("readable");
+    assert!(report.is_clean(), "{report:#?}");
+}
+
+#[tokio::test]
+async fn a_posting_that_could_not_be_written_was_never_posted() {
+    let (store, probe) = Probed::over(MemoryStore::default());
+    let hub = Hub::over(store, StandingClock::at(DAWN));
+    probe.fail_with(StoreError::Full);
+    hub.run(post("x", Deed::Nothing)).await.expect_err("there is no room");
+    assert_eq!(hub.engine.look(|world| (world.next.posting, world.next.posts)), (PostingId(1), 0));
+    let again = hub.run(post("x", Deed::Nothing)).await.expect("there is room again");
+    assert_eq!(posting(&again), (PostingId(1), false));
+    hub.stop().await;
+}

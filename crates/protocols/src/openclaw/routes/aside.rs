@@ -1,0 +1,12 @@
+//! Work that may take a while, done where it holds up nobody and a few pieces at a time.
+
+use tokio::sync::Semaphore;
+
+/// Schemas that are compiled or checked at the same time; more wait.
+static AT_ONCE: Semaphore = Semaphore::const_new(2);
+
+/// Does it aside; `None` if it broke.
+pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let _turn = AT_ONCE.acquire().await.ok()?;
+    tokio::task::spawn_blocking(work).await.ok()
+}

@@ -1,0 +1,140 @@
+//! Messages with RSA signatures against the bare check of those, both per core.
+//!
+//! As with [`super::agora`], how many messages the hub takes for every second its own threads were at
+//! work is divided by how many signatures one core can check in a second. Every message is a task that
+//! is given to an agent, held money for, and on disk before it is answered. Signing takes so much
+//! longer than checking that each round sends only as many as can be signed in a reasonable time.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::time::Duration;
+
+use hyper::StatusCode;
+use rialto_client::clara::{Account, Credits, Profile, Seed, Server, Wallet};
+
+use super::cpu::Cpu;
+use super::hub::BenchHub;
+use super::items::{self, Items};
+use super::jobs::How;
+use super::load::{self, Plan};
+use super::measured::Measured;
+use super::people;
+use super::report::Goal;
+use super::rounds::{Contestant, Series, take_turns};
+use super::rsa::Check;
+
+/// Share of the rate at which one core checks signatures.
+const SHARE: f64 = 0.5;
+/// Messages signed for one round.
+const SIGNED: f64 = if cfg!(debug_assertions) { 400.0 } else { 4_000.0 };
+/// Messages a second in the first round; later ones know better.
+const FORESEEN: f64 = if cfg!(debug_assertions) { 500.0 } else { 8_000.0 };
+/// How much faster a round may be than the one before, and still find its messages signed.
+const SPARE: f64 = 1.3;
+/// Share of a round's messages that are sent before anything is counted: pages are loaded and
+/// threads started for the first time.
+const WARM_UP: f64 = 0.25;
+
+/// Measures checks and messages in turns.
+pub fn measure(how: &How) -> io::Result<(Vec<Series>, Vec<Goal>)> {
+    let hub = BenchHub::start(how.threads, "sqlite")?;
+    let requester = hub.wait(cast(&hub))?;
+    let check = Check::of(items::task(&requester)?.as_bytes())?;
+    let second = Duration::from_secs(how.seconds.min(1));
+    let market = Market {
+        hub: &hub,
+        how,
+        requester,
+        foreseen: Cell::new(FORESEEN),
+        taken: RefCell::default(),
+        by_wall_time: Cell::new(false),
+    };
+    market.load(WARM_UP)?;
+    market.taken.borrow_mut().clear();
+    let mut series = take_turns(
+        how.rounds,
+        vec![
+            Contestant::new("RSA-4096-PSS verify, one core", |_| check.run(second)),
+            Contestant::new("clara message, per core of the hub", |_| market.load(1.0)),
+        ],
+    )?;
+    let ratio = series[1].ratio_to(&series[0], |round| round.per_second);
+    let counted = if market.by_wall_time.get() { ", by wall time × cores" } else { "" };
+    let name = format!("clara message / RSA-4096-PSS verify, per core{counted}");
+    let goal = Goal::at_least(name, ratio, SHARE, "×");
+    let rounds = market.taken.take();
+    series.push(Series { name: "clara message, all cores".to_owned(), rounds });
+    Ok((series, vec![goal]))
+}
+
+/// An agent who never works, and a requester with an RSA key and more credits than it can spend.
+async fn cast(hub: &BenchHub) -> io::Result<Account> {
+    let server = Server::discover(&format!("http://{}", hub.address)).await;
+    let server = server.map_err(io::Error::other)?;
+    let agent = Account::new(Wallet::new(&Seed::from_bytes([7; 32])), server.clone());
+    let profile = Profile {
+        id: "BENCH".to_owned(),
+        topic: "tweet".to_owned(),
+        fee: Credits::from_micros(1_000_000),
+        metadata: "{}".to_owned(),
+    };
+    agent.register(&profile).await.map_err(io::Error::other)?;
+    let requester = Account::new(Wallet::rsa().map_err(io::Error::other)?, server);
+    people::enrich(&hub.engine, &format!("clara:{}", requester.address())).await?;
+    Ok(requester)
+}
+
+/// A hub, and what is known of it from round to round.
+struct Market<'h> {
+    hub: &'h BenchHub,
+    how: &'h How,
+    requester: Account,
+    foreseen: Cell<f64>,
+    /// The same rounds as everybody outside sees them.
+    taken: RefCell<Vec<Measured>>,
+    /// Whether the system does not tell what threads use.
+    by_wall_time: Cell<bool>,
+}
+
+impl Market<'_> {
+    /// Sends this share of a round, and tells the rate for every second of the hub's own threads.
+    fn load(&self, share: f64) -> io::Result<Measured> {
+        let longest = Duration::from_secs(self.how.seconds);
+        let duration = Duration::from_secs_f64(share * SIGNED / self.foreseen.get()).min(longest);
+        let wanted = self.foreseen.get() * duration.as_secs_f64();
+        let signed = Items::sign(self.hub.address, &self.requester, wanted.ceil() as usize)?;
+        let plan = Plan {
+            connections: self.how.connections,
+            duration,
+            warm_up: Duration::ZERO,
+            pace: self.how.pace,
+            ..Plan::new(self.hub.address)
+        };
+        let items = signed.clone();
+        let ask = move |_: usize, _: u64| items.next();
+        let before = Cpu::of_hub();
+        let measured = load::run(&plan, ask, |status, _: &[u8]| status == StatusCode::ACCEPTED)?;
+        let used = Cpu::of_hub().zip(before).map(|(after, before)| after.since(&before));
+        self.is_done(&signed.one)?;
+        self.foreseen.set((measured.per_second * SPARE).max(1.0));
+        let seconds = match used.filter(|used| !used.is_zero()) {
+            Some(used) => used.as_secs_f64(),
+            None => {
+                self.by_wall_time.set(true);
+                measured.seconds * self.how.threads as f64
+            }
+        };
+        self.taken.borrow_mut().push(measured.clone());
+        Ok(Measured { seconds, per_second: measured.good as f64 / seconds, ..measured })
+    }
+
+    /// A message is taken even if nothing comes of it, so that one of them is looked up.
+    fn is_done(&self, id: &str) -> io::Result<()> {
+        let result = self.hub.wait(self.requester.server().result(id)).map_err(io::Error::other)?;
+        let action = result.messages.first().and_then(|message| message.tag("Action"));
+        match action {
+            Some("Agent-Task-Assignment") => Ok(()),
+            _ => Err(io::Error::other(format!("a task was not assigned: {result:?}"))),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Signed messages of one wallet, made before anything is measured: a signature with an RSA key takes
+//! far longer than its check.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use rialto_client::clara::{Account, Action, Signed};
+
+use super::line::Raw;
+
+/// About what a task with some input looks like; the spec's example is shorter.
+const PAYLOAD: &str = r#"{"prompt":"weather tokyo","max_results":3,"text":"some words of input"}"#;
+const TAGS: [(&str, &str); 3] = [
+    ("RedStone-Agent-Topic", "tweet"),
+    ("RedStone-Agent-Reward", "1"),
+    ("RedStone-Agent-Matching", "roundRobin"),
+];
+
+/// Messages, ready to be sent by whoever has room for the next.
+pub struct Items {
+    hub: SocketAddr,
+    account: Account,
+    ready: Mutex<Vec<Raw>>,
+    /// The id of one of them.
+    pub one: String,
+}
+
+/// A `Register-Task`.
+pub fn task(account: &Account) -> io::Result<Signed> {
+    account.sign(Action::RegisterTask, &TAGS, PAYLOAD).map_err(io::Error::other)
+}
+
+impl Items {
+    /// Signs so many messages, on all cores.
+    pub fn sign(hub: SocketAddr, account: &Account, count: usize) -> io::Result<Arc<Self>> {
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let share = |at: usize| {
+            let mine = (at..count.max(1)).step_by(threads);
+            mine.map(|_| task(account)).collect::<io::Result<Vec<_>>>()
+        };
+        let signed = thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|at| scope.spawn(move || share(at))).collect();
+            let mut signed = Vec::with_capacity(count);
+            for worker in workers {
+                let made = worker.join().map_err(|_| io::Error::other("a signer panicked"))?;
+                signed.extend(made?);
+            }
+            Ok::<_, io::Error>(signed)
+        })?;
+        let one = signed.last().map(|one| one.id.clone()).unwrap_or_default();
+        let ready = Mutex::new(signed.iter().map(|one| request(hub, one)).collect());
+        Ok(Arc::new(Self { hub, account: account.clone(), ready, one }))
+    }
+
+    /// The next message. What was not foreseen is signed now, which takes time of the client and none
+    /// of the hub.
+    pub fn next(&self) -> Raw {
+        let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        ready.unwrap_or_else(|| {
+            let signed = task(&self.account).expect("the same was signed before");
+            request(self.hub, &signed)
+        })
+    }
+}
+
+fn request(hub: SocketAddr, item: &Signed) -> Raw {
+    let length = item.as_bytes().len();
+    let head = format!(
+        "POST /clara/mu HTTP/1.1\r\nhost: {hub}\r\ncontent-type: application/octet-stream\r\ncontent-length: {length}\r\n\r\n"
+    );
+    Raw([head.as_bytes(), item.as_bytes()].concat().into())
+}

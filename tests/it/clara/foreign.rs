@@ -1,0 +1,169 @@
+//! The unmodified npm client against a hub process: every action of the book, end to end.
+//!
+//! The client is installed from npm into the target directory the first time, and kept. What is done
+//! with it stands in `foreign/*.mjs`, which print one JSON line for every check.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::kit::Process;
+
+/// How many checks the scripts make; fewer would mean that some were left out.
+const CHECKS_MIN: u64 = 130;
+
+#[test]
+fn the_spec_s_examples_run_with_the_current_client() {
+    Run::of("0.0.98").killing_the_hub();
+}
+
+#[test]
+fn the_spec_s_examples_run_with_an_older_client() {
+    Run::of("0.0.55").in_peace();
+}
+
+/// A script at work with a version of the client.
+struct Run {
+    data: TempDir,
+    hub: Option<Process>,
+    script: Child,
+    answers: ChildStdin,
+    lines: Box<dyn Iterator<Item = Value>>,
+    checks: Vec<Value>,
+}
+
+impl Run {
+    fn of(version: &str) -> Self {
+        let client = installed(version);
+        let data = TempDir::new().expect("a directory");
+        let hub = serve(data.path(), "127.0.0.1:0");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/it/clara/foreign");
+        let mut script = Command::new("node")
+            .arg(folder.join("run.mjs"))
+            .arg(client)
+            // All the servers the client knows of, so that none of its own are asked.
+            .env("MU_URL", format!("{}/clara/mu", hub.url))
+            .env("CU_URL", format!("{}/clara/cu", hub.url))
+            .envs(
+                ["GATEWAY_URL", "GRAPHQL_URL", "AO_URL", "RELAY_URL"].map(|name| (name, &hub.url)),
+            )
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("node starts: the foreign client needs Node.js 20 or later");
+        let answers = script.stdin.take().expect("a pipe");
+        let said = BufReader::new(script.stdout.take().expect("a pipe")).lines();
+        let lines = said.map(|line| {
+            let line = line.expect("text");
+            serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}"))
+        });
+        Self { data, hub: Some(hub), script, answers, lines: Box::new(lines), checks: Vec::new() }
+    }
+
+    /// Lets the script run through.
+    fn in_peace(mut self) {
+        self.until("pause");
+        self.go_on();
+        self.finish();
+    }
+
+    /// Kills the hub in the middle and starts it again at the same address.
+    fn killing_the_hub(mut self) {
+        self.until("pause");
+        let hub = self.hub.take().expect("it runs");
+        let url = hub.url.clone();
+        hub.kill();
+        let hub = serve(self.data.path(), url.trim_start_matches("http://"));
+        assert_eq!(hub.url, url);
+        self.hub = Some(hub);
+        self.go_on();
+        self.finish();
+    }
+
+    /// Reads up to a line with this member.
+    fn until(&mut self, member: &str) -> Value {
+        for line in self.lines.by_ref() {
+            if line.get(member).is_some() {
+                return line;
+            }
+            self.checks.push(line);
+        }
+        panic!("the script ended early: {}", self.complaint());
+    }
+
+    fn go_on(&mut self) {
+        self.answers.write_all(b"\n").expect("the script listens");
+    }
+
+    fn finish(mut self) {
+        let end = self.until("end");
+        let failed: Vec<&Value> = self.checks.iter().filter(|line| line["ok"] != true).collect();
+        assert!(failed.is_empty(), "{failed:#?}");
+        assert_eq!(end["checks"].as_u64(), Some(self.checks.len() as u64));
+        assert!(self.checks.len() as u64 >= CHECKS_MIN, "only {}", self.checks.len());
+        assert!(self.script.wait().expect("it ends").success());
+    }
+
+    /// What the script says about its end.
+    fn complaint(&mut self) -> String {
+        let mut said = String::new();
+        if let Some(mut errors) = self.script.stderr.take() {
+            let _ = errors.read_to_string(&mut said);
+        }
+        said
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let _ = self.script.kill();
+        let _ = self.script.wait();
+    }
+}
+
+/// A hub where everybody has 100 credits to begin with, and auctions last for a while: wallets sign
+/// slowly on a busy machine.
+fn serve(data: &Path, address: &str) -> Process {
+    let listen = format!("http.listen={address}");
+    let settings = ["ledger.welcome_grant=100.00", "jobs.auction_window=6s", &listen];
+    let flags: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+    Process::start("serve", data, &flags)
+}
+
+/// The folder with a version of the client; one test at a time installs.
+fn installed(version: &str) -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target directory");
+    let folder = target.join("foreign").join(format!("aoconnect-{version}"));
+    fs::create_dir_all(&folder).expect("a directory");
+    let lock = File::create(target.join("foreign/lock")).expect("a file");
+    lock.lock().expect("a lock");
+    let complete = folder.join("complete");
+    if !complete.exists() {
+        install(&folder, version);
+        fs::write(complete, version).expect("a file");
+    }
+    folder
+}
+
+fn install(folder: &Path, version: &str) {
+    fs::write(folder.join("package.json"), r#"{"private":true}"#).expect("a file");
+    let output = Command::new("npm")
+        .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--save-exact"])
+        .args(["--fetch-retries=1", "--fetch-timeout=60000"])
+        .arg(format!("@permaweb/aoconnect@{version}"))
+        .current_dir(folder)
+        .output()
+        .expect("npm starts: the foreign client needs Node.js 20 or later, with npm");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "npm could not install @permaweb/aoconnect {version} into {}; without it this test cannot \
+         say anything. Is there a network?\n{said}",
+        folder.display()
+    );
+}

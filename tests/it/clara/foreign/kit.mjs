@@ -1,0 +1,124 @@
+// What the parts of the run share: the unmodified client, throw-away wallets, and one JSON line for
+// every check. Whoever started the script reads the lines and decides whether all is well.
+
+import { createHash, generateKeyPair } from 'node:crypto';
+import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
+import { isDeepStrictEqual, promisify } from 'node:util';
+
+export const PROCESS = 'CS5biQW6v2PsT3HM19P_f8Fj8UGYnFFNF8O6sfZ1jLc';
+const PROTOCOL = 'C.L.A.R.A.';
+
+const print = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
+let checks = 0;
+
+/** Tells whether something is as it should be. */
+export function check(name, got, wanted = true) {
+  checks += 1;
+  const ok = isDeepStrictEqual(got, wanted);
+  print(ok ? { check: name, ok } : { check: name, ok, got: got ?? null, wanted });
+}
+
+/** Tells that nothing was left out. */
+export function end() {
+  print({ end: true, checks });
+}
+
+const heard = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+/** Waits until whoever started the script has done something to the hub. */
+export async function pause(why) {
+  print({ pause: why });
+  await heard.next();
+}
+
+/** The last item that was posted, to be posted once more. */
+export const posted = { last: null };
+
+/** The client as it was installed. What it sends is looked at on its way, and not touched; nothing
+ * leaves this machine. */
+export function load(folder) {
+  const send = globalThis.fetch;
+  globalThis.fetch = async (to, how) => {
+    const { hostname } = new URL(to?.url ?? to);
+    if (hostname !== '127.0.0.1') throw new Error(`${hostname} is not this machine`);
+    if (how?.method === 'POST' && how.body?.byteLength > 0) posted.last = how.body;
+    return send(to, how);
+  };
+  const entry = `${folder}/node_modules/@permaweb/aoconnect/dist/index.js`;
+  return import(pathToFileURL(entry).href);
+}
+
+/** A wallet nobody has used, with the signer the client makes of it. */
+export async function wallet(client) {
+  const kind = { modulusLength: 4096, publicExponent: 65537 };
+  const { privateKey } = await promisify(generateKeyPair)('rsa', kind);
+  const jwk = privateKey.export({ format: 'jwk' });
+  const owner = Buffer.from(jwk.n, 'base64url');
+  const address = createHash('sha256').update(owner).digest('base64url');
+  return { address, signer: client.createDataItemSigner(jwk) };
+}
+
+export const tags = (named) => Object.entries(named).map(([name, value]) => ({ name, value }));
+
+/** The first tag of a message with this name. */
+export const tag = (message, name) => message?.Tags?.find((one) => one.name === name)?.value;
+
+/** The actions of a result's messages, in order. */
+export const actions = (result) => (result.Messages ?? []).map((one) => tag(one, 'Action'));
+
+/** What a result's messages carry. */
+export const data = (result, at = 0) => JSON.parse(result.Messages[at].Data);
+
+/** The market as one set of the client's functions reaches it. */
+export function market({ message, result, dryrun }) {
+  /** Sends a message and reads what came of it. */
+  const say = async (by, named, payload) => {
+    const text = payload === undefined ? undefined : JSON.stringify(payload);
+    const id = await message({ process: PROCESS, tags: tags(named), signer: by.signer, data: text });
+    return [id, await result({ message: id, process: PROCESS })];
+  };
+  const act = (by, action, named, payload) =>
+    say(by, { Action: action, Protocol: PROTOCOL, ...named }, payload);
+  const board = async (action = 'List-Agents') =>
+    data(await dryrun({ process: PROCESS, tags: tags({ Action: action }) }));
+  return {
+    say,
+    act,
+    /** Sends a message and does not look what came of it. */
+    post: (by, action, named, payload) =>
+      message({
+        process: PROCESS,
+        tags: tags({ Action: action, Protocol: PROTOCOL, ...named }),
+        signer: by.signer,
+        data: JSON.stringify(payload),
+      }),
+    result: (id) => result({ message: id, process: PROCESS }),
+    board,
+    listed: async (id) => (await board()).find((agent) => agent.id === id),
+    queue: async () => (await board('Tasks-Queue')).map((task) => task.id),
+    register: (by, id, topic, fee) =>
+      act(by, 'Register-Agent-Profile', agent(id, { topic, fee }), { url: 'https://ppe.agent' }),
+    task: (by, topic, reward, matching, more) =>
+      act(by, 'Register-Task', wanted(topic, reward, matching, more), { prompt: 'whatever' }),
+    balance: async (by) => tag((await act(by, 'Balance', {}))[1].Messages[0], 'Balance'),
+  };
+}
+
+const agent = (id, { topic, fee }) => ({
+  'RedStone-Agent-Id': id,
+  'RedStone-Agent-Topic': topic,
+  'RedStone-Agent-Fee': fee,
+});
+
+export const wanted = (topic, reward, matching, more) => ({
+  'RedStone-Agent-Topic': topic,
+  'RedStone-Agent-Reward': reward,
+  'RedStone-Agent-Matching': matching,
+  ...more,
+});
+
+export const about = (agentId, taskId) => ({
+  'RedStone-Agent-Id': agentId,
+  'RedStone-Task-Id': taskId,
+});
