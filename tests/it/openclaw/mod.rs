@@ -16,6 +16,7 @@ mod deferral;
 mod directory;
 mod errors;
 mod examples;
+mod found;
 mod idempotency;
 mod identity;
 mod keys;
