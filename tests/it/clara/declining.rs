@@ -78,9 +78,9 @@ async fn what_all_decline_waits_over_a_restart_for_somebody_new_and_never_for_a_
     assert_eq!(last.result.messages[1].target, requester.address());
     assert_eq!(last.result.messages[1].tag("TaskId"), Some(task.id.as_str()));
     assert_eq!(hub.purse(&requester).await, purse("950", "50"));
-    assert_eq!(queue(&hub).await, [task.id.clone()]);
+    assert_eq!(queue(&hub).await, [task.id.as_str()]);
     let hub = Hub(hub.0.restart(Posture::Serve, &[]).await);
-    assert_eq!(queue(&hub).await, [task.id.clone()]);
+    assert_eq!(queue(&hub).await, [task.id.as_str()]);
     let other = hub.task(&requester, "tweet", "50", "cheapest").await;
     for said in [
         hub.agent(&a, "A", "tweet", "5").await,
@@ -94,7 +94,7 @@ async fn what_all_decline_waits_over_a_restart_for_somebody_new_and_never_for_a_
     let dispatched = hub.say(&b, &[("Action", "v1.Dispatch-Tasks")], "").await;
     assert_eq!(dispatched.actions(), ["Tasks-Dispatched"]);
     assert_eq!(dispatched.data()[0]["id"], task.id.as_str());
-    assert_eq!(queue(&hub).await, [task.id.clone()]);
+    assert_eq!(queue(&hub).await, [task.id.as_str()]);
     let d = Wallet::of(4);
     let came = hub.agent(&d, "D", "tweet", "45").await;
     assert_eq!(came.actions(), ["Registered", "Agent-Task-Assignment"]);
@@ -182,12 +182,31 @@ async fn after_seven_days_a_task_ends_with_everything_released() {
         hub.decline(by, id, &task.id).await;
     }
     hub.pass(Millis(7 * 24 * 3_600_000 - 60_000));
-    assert_eq!(queue(&hub).await, [task.id.clone()]);
+    assert_eq!(queue(&hub).await, [task.id.as_str()]);
     hub.pass(Millis(60_000));
     eventually(async || queue(&hub).await.is_empty()).await;
     assert_eq!(hub.purse(&requester).await, purse("1000", "0"));
     assert_eq!(told(&hub, &requester, &task.id).await, ["Task-Queued", "Task-Expired"]);
     let came = hub.agent(&Wallet::of(4), "D", "tweet", "1").await;
     assert_eq!(came.actions(), ["Registered"], "it is over");
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn however_many_decline_the_task_goes_on() {
+    let hub = Hub::serve(&[("jobs.max_attempts", "2")]).await;
+    let requester = Wallet::of(9);
+    hub.fund(&requester, "100").await;
+    for n in 0..4 {
+        hub.agent(&Wallet::of(20 + n), &format!("A{n}"), "tweet", "20").await;
+    }
+    let task = hub.task(&requester, "tweet", "50", "cheapest").await;
+    for n in 0..3 {
+        let declined = hub.decline(&Wallet::of(20 + n), &format!("A{n}"), &task.id).await;
+        assert_eq!(declined.actions(), ["Task-Declined", "Agent-Task-Assignment"], "{n}");
+    }
+    let last = hub.decline(&Wallet::of(23), "A3", &task.id).await;
+    assert_eq!(last.actions(), ["Task-Declined", "Task-Queued"]);
+    assert_eq!(hub.purse(&requester).await, purse("50", "50"));
     hub.0.stop().await;
 }

@@ -8,8 +8,7 @@ use serde_json::Value;
 use super::kit::{Hub, Wallet};
 use crate::kit::{counted, snapshot};
 
-const VECTORS: &str =
-    include_str!("../../../crates/protocols/src/kit/ans104/fixtures/ans104.json");
+const VECTORS: &str = include_str!("../../../crates/protocols/src/kit/ans104/fixtures/ans104.json");
 
 /// Where things stand in an Ed25519 item with target and anchor.
 const OWNER: usize = 66;
@@ -114,7 +113,12 @@ async fn one_changed_bit_anywhere_is_refused() {
         let mut bad = item.clone();
         bad[at] ^= 1 << (at % 8);
         let reply = hub.post_bytes(bad).await;
-        assert!(matches!(reply.status, 400 | 401 | 404), "byte {at}: {} {}", reply.status, reply.text);
+        assert!(
+            matches!(reply.status, 400 | 401 | 404),
+            "byte {at}: {} {}",
+            reply.status,
+            reply.text
+        );
     }
     for longer in [[&item[..], b" "].concat(), item[..item.len() - 1].to_vec()] {
         hub.post_bytes(longer).await.expect(401);

@@ -1,5 +1,6 @@
 //! clara over the wire: a real hub, real items.
 
+mod accounts;
 mod agents;
 mod auctions;
 mod auctions_later;
@@ -7,6 +8,7 @@ mod board;
 mod bridged;
 mod choice;
 mod client;
+mod crash;
 mod declining;
 mod delivering;
 mod dialect;

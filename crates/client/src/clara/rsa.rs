@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{KeyPair, KeySize};
-use aws_lc_rs::signature::{
-    KeyPair as _, RSA_PSS_SHA256, RsaPssSaltLength, RsaSignatureEncoding,
-};
+use aws_lc_rs::signature::{KeyPair as _, RSA_PSS_SHA256, RsaPssSaltLength, RsaSignatureEncoding};
 
 use super::jwk::Jwk;
 use super::wallet::NotAWallet;

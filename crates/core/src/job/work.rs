@@ -233,7 +233,9 @@ pub fn pass_on(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
 
 /// Whether there is time and patience left for another worker, who would bear the blame.
 fn may_go_on(draft: &Draft<'_>, job: &Job) -> bool {
-    draft.now < job.deadline && job.epoch < draft.world.rules.attempts_max
+    // What may wait for somebody new is never given up for having been declined.
+    let patient = job.policy.queue_later || job.epoch < draft.world.rules.attempts_max;
+    draft.now < job.deadline && patient
 }
 
 fn put(draft: &mut Draft<'_>, job: Job) -> Answer {

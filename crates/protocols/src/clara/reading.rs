@@ -32,7 +32,7 @@ pub async fn plan(floor: &Floor, message: &Message<'_>, order: Order<'_>) -> Res
         Order::TasksQueue => said(vec![board::queue(floor, from)], true),
         Order::Dashboard => said(vec![board::dashboard(floor, from).await?], true),
         // Whom a dry-run claims to be, it may not be (R74).
-        Order::LoadNext(_) | Order::Claim | Order::Trace(_) if !message.signed => {
+        Order::LoadNext(_) | Order::Claim if !message.signed => {
             return Err(Fault::SignToRead.into());
         }
         Order::Balance => said(vec![Outgoing::balance(from, balance(floor, from))], false),

@@ -72,3 +72,33 @@ fn request(hub: SocketAddr, item: &Signed) -> Raw {
     );
     Raw([head.as_bytes(), item.as_bytes()].concat().into())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::time::Duration;
+
+    use rialto_client::clara::{Seed, Server, Wallet};
+
+    use super::super::hub::BenchHub;
+    use super::super::rsa::Check;
+    use super::*;
+
+    #[test]
+    fn items_are_all_others_never_run_out_and_are_checked() {
+        let hub = BenchHub::start(1, "sqlite").unwrap();
+        let server = hub.wait(Server::discover(&format!("http://{}", hub.address))).unwrap();
+        let account = Account::new(Wallet::rsa().unwrap(), server.clone());
+        let items = Items::sign(hub.address, &account, 3).unwrap();
+        let all: HashSet<_> = (0..5).map(|_| items.next().0).collect();
+        assert_eq!(all.len(), 5);
+        let signed = task(&account).unwrap();
+        let check = Check::of(signed.as_bytes()).unwrap();
+        assert!(check.run(Duration::from_millis(5)).unwrap().good > 0);
+        let mut changed = signed.as_bytes().to_vec();
+        *changed.last_mut().unwrap() ^= 1;
+        assert!(Check::of(&changed).unwrap().run(Duration::from_millis(5)).is_err());
+        let other = Account::new(Wallet::new(&Seed::from_bytes([1; 32])), server);
+        assert!(Check::of(task(&other).unwrap().as_bytes()).is_err());
+    }
+}
