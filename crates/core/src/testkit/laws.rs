@@ -159,7 +159,8 @@ impl Laws {
             assert_eq!(old.and_then(|old| old.assignment).map(|old| old.price), Some(turn.price));
             return;
         }
-        assert!(epoch < world.rules.attempts_max, "given out once too often");
+        let patient = job.policy.queue_later;
+        assert!(patient || epoch < world.rules.attempts_max, "given out once too often");
         let listed = world.agent(turn.worker).and_then(|worker| worker.skill(&job.skill));
         let offered = job.offers.iter().any(|o| o.by == turn.worker && o.price == turn.price);
         if !offered {
