@@ -91,6 +91,14 @@ pub struct Push {
     pub trouble: Option<String>,
 }
 
+impl Push {
+    /// The notice it is a copy of, as far as its words need it.
+    pub fn told(&self) -> Notice {
+        let Self { notice: id, to, position, at, ref news, .. } = *self;
+        Notice { id, to, position, before: None, at, news: news.clone() }
+    }
+}
+
 /// A message that arrived at a URL, and what was answered there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrival {

@@ -298,7 +298,6 @@ pub const TABLE: &[Row] = &[
     get("GET /clara", PUBLIC),
     get("POST /clara", SIGNED),
     get("POST /clara/mu", SIGNED),
-    get("POST /clara/mu/", SIGNED),
     get("POST /clara/mu/monitor/{process}", PUBLIC),
     get("DELETE /clara/mu/monitor/{process}", PUBLIC),
     get("POST /clara/monitor/{process}", PUBLIC),

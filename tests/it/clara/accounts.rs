@@ -21,8 +21,10 @@ fn credits(whole: i64) -> Credits {
     Credits::from_micros(whole * 1_000_000)
 }
 
+/// Auctions here end with the last answer. Their window is long, so that agents on a busy machine
+/// are not too late for it.
 async fn hub() -> Hub {
-    Hub::serve(&[("ledger.welcome_grant", "100.00")]).await
+    Hub::serve(&[("ledger.welcome_grant", "100.00"), ("jobs.auction_window", "25s")]).await
 }
 
 async fn account(hub: &Hub, number: u8) -> Account {

@@ -4,6 +4,7 @@ mod front_door;
 mod house;
 pub mod openapi;
 mod probes;
+mod settings;
 mod start;
 
 pub use openapi::listed;

@@ -22,13 +22,12 @@ use rialto_engine::store::sqlite::SqliteStore;
 use rialto_engine::store::{Store, StoreError};
 use rialto_engine::{Engine, Failure, Setup, Started};
 use rialto_protocols::face::{self, Floor, Ground, Settings};
-use rialto_protocols::kit::ans104::Id;
-use rialto_protocols::{agora, clara, openclaw, registry, relay};
+use rialto_protocols::{agora, clara, openclaw, relay};
 use tokio::net::TcpListener;
 
 use super::house::{Paths, SignersLimits};
-use super::{front_door, probes};
-use crate::config::{Access, Backend, Config, DiscoverEndpoint, FailedStatus, Offline};
+use super::{front_door, probes, settings};
+use crate::config::{Backend, Config};
 use crate::edge::{self, Front, Hosts, Limits};
 use crate::shutdown::Shutdown;
 use crate::telemetry::Metrics;
@@ -189,61 +188,17 @@ fn floor(
     if let Some(why) = egress.https_trouble() {
         tracing::warn!(why, "agents with https endpoints cannot be reached");
     }
-    let settings = Settings {
-        registry: registry::Settings {
-            open: config.auth.registry == Access::Open,
-            sync_wait: config.registry.sync_wait.millis(),
-            lease: config
-                .jobs
-                .lease
-                .map_or(registry::Settings::default().lease, |span| span.millis()),
-            hide_endpoints: config.registry.discover_endpoint == DiscoverEndpoint::Hub,
-        },
-    };
-    let relay = relay::Settings {
-        host: config.relay.host.to_string(),
-        refuse_offline: config.relay.offline == Offline::Fail,
-        failed_is_error: config.relay.failed_status == FailedStatus::Error,
-        retention: config.relay.retention.millis(),
-        show_endpoints: config.relay.show_endpoints,
-        accept_direct: config.relay.accept_direct,
-        writes_per_minute: config.limits.writes_per_minute.max().map_or(0, |max| max.get().into()),
-    };
-    let agora = agora::Settings {
-        window: config.agora.window.millis(),
-        fanout: config.agora.fanout.get() as usize,
-        default_timeout: config.agora.default_timeout.millis(),
-    };
-    let openclaw = openclaw::Settings {
-        open: config.auth.openclaw == Access::Open,
-        response_scale: config.openclaw.response_scale.millis(),
-        lease: config.jobs.lease.map_or(openclaw::Settings::default().lease, |span| span.millis()),
-    };
-    let defaults = clara::Settings::default();
-    let process = |text: &str| Id::read(text).unwrap_or(defaults.processes.spec);
-    let clara = clara::Settings {
-        processes: clara::Processes {
-            spec: process(config.clara.process_id.as_str()),
-            deployed: config.clara.deployed_process_id.as_ref().map(|id| process(id.as_str())),
-        },
-        topics: clara::Topics::with(config.clara.topics.iter()),
-        queue_unmatched: config.clara.queue_unmatched,
-        payments: config.clara.payments,
-        task_ttl: config.clara.task_ttl.millis(),
-        lease: config.jobs.lease.map_or(defaults.lease, |span| span.millis()),
-        auction_window: config.jobs.auction_window.millis(),
-    };
     Ok(Floor::new(Ground {
-        clara,
-        relay: relay::Room::new(relay, engine.secret()),
-        agora: agora::Room::new(agora, engine.secret()),
-        openclaw: openclaw::Room::new(openclaw, engine.secret()),
+        clara: settings::clara(config),
+        relay: relay::Room::new(settings::relay(config), engine.secret()),
+        agora: agora::Room::new(settings::agora(config), engine.secret()),
+        openclaw: openclaw::Room::new(settings::openclaw(config), engine.secret()),
         writes: Arc::new(SignersLimits(limits)),
         engine,
         egress: Arc::new(egress),
         hub_url: hub_url.trim_end_matches('/').to_owned(),
         body_limit: config.http.body_limit.bytes(),
-        settings,
+        settings: Settings { registry: settings::registry(config) },
         running: face::once::Running::default(),
     }))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rialto_core::job::Job;
-use rialto_core::notice::{Notice, Push};
+use rialto_core::notice::Push;
 use rialto_engine::Engine;
 use rialto_engine::delivery::egress::{Answer, SendError};
 use rialto_engine::delivery::{ANSWER_MAX, Courier, Letter, Verdict};
@@ -24,14 +24,7 @@ impl Courier for AgoraCourier {
         if engine.read_to(agent) >= push.position {
             return None;
         }
-        let notice = Notice {
-            id: push.notice,
-            to: push.to,
-            position: push.position,
-            before: None,
-            at: push.at,
-            news: push.news.clone(),
-        };
+        let notice = push.told();
         // Where it is called now, which may not be where it was called when this was said.
         let url = engine.look(|world| world.agent(agent)?.push_url())?;
         let letter = letter::of(&self.floor, &notice, job)?;

@@ -19,34 +19,50 @@ use crate::kit::ijson::Json;
 /// This protocol's face.
 pub struct Agora;
 
-const fn row(
-    method: &'static str,
-    path: &'static str,
-    reach: Reach,
-    about: &'static str,
-    handler: fn() -> axum::routing::MethodRouter<Floor>,
-) -> Route<Floor> {
-    Route { method, path, at_root: false, reach, about, handler }
-}
-
 const TABLE: &[Route<Floor>] = &[
-    row("GET", "", Reach::Public, "Which hub this is and where it listens", || get(overview::show)),
-    row("POST", "", Reach::Signed, "Send a signed envelope", || post(envelopes::post)),
-    row("POST", "/envelopes", Reach::Signed, "Send a signed envelope", || post(envelopes::post)),
-    row("GET", "/agents", Reach::Public, "Who is here and what they can do", || get(agents::list)),
-    row("GET", "/agents/{id}", Reach::Public, "One agent's entry", || get(agents::show)),
-    row("POST", "/agents/{id}", Reach::Signed, "Send a signed envelope to an agent", || {
-        post(envelopes::post_to)
+    Route::prefixed("GET", "", Reach::Public, "Which hub this is and where it listens", || {
+        get(overview::show)
     }),
-    row("GET", "/inbox", Reach::Inbox, "The reader's inbox as a stream of events", || {
-        get(inbox::open)
+    Route::prefixed("POST", "", Reach::Signed, "Send a signed envelope", || post(envelopes::post)),
+    Route::prefixed("POST", "/envelopes", Reach::Signed, "Send a signed envelope", || {
+        post(envelopes::post)
     }),
-    row("POST", "/inbox/ack", Reach::Inbox, "Acknowledge everything up to a position", || {
-        post(inbox::ack)
+    Route::prefixed("GET", "/agents", Reach::Public, "Who is here and what they can do", || {
+        get(agents::list)
     }),
-    row("GET", "/messages", Reach::Inbox, "A page of the reader's inbox", || get(inbox::page)),
-    row("GET", "/requests/{id}", Reach::Inbox, "How a request stands", || get(requests::show)),
-    row("GET", "/ws", Reach::Signed, "Envelopes both ways over a WebSocket", || get(socket::open)),
+    Route::prefixed("GET", "/agents/{id}", Reach::Public, "One agent's entry", || {
+        get(agents::show)
+    }),
+    Route::prefixed(
+        "POST",
+        "/agents/{id}",
+        Reach::Signed,
+        "Send a signed envelope to an agent",
+        || post(envelopes::post_to),
+    ),
+    Route::prefixed(
+        "GET",
+        "/inbox",
+        Reach::Inbox,
+        "The reader's inbox as a stream of events",
+        || get(inbox::open),
+    ),
+    Route::prefixed(
+        "POST",
+        "/inbox/ack",
+        Reach::Inbox,
+        "Acknowledge everything up to a position",
+        || post(inbox::ack),
+    ),
+    Route::prefixed("GET", "/messages", Reach::Inbox, "A page of the reader's inbox", || {
+        get(inbox::page)
+    }),
+    Route::prefixed("GET", "/requests/{id}", Reach::Inbox, "How a request stands", || {
+        get(requests::show)
+    }),
+    Route::prefixed("GET", "/ws", Reach::Signed, "Envelopes both ways over a WebSocket", || {
+        get(socket::open)
+    }),
 ];
 
 impl Face for Agora {

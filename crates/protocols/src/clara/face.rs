@@ -22,51 +22,72 @@ use crate::kit::ijson::Json;
 /// This protocol's face.
 pub struct Clara;
 
-const fn row(
-    method: &'static str,
-    path: &'static str,
-    reach: Reach,
-    about: &'static str,
-    handler: fn() -> axum::routing::MethodRouter<Floor>,
-) -> Route<Floor> {
-    Route { method, path, at_root: false, reach, about, handler }
-}
-
 /// Everything is served under the units' own names and under the prefix itself, and clients whose
 /// base ends in a slash ask with two of them.
 const TABLE: &[Route<Floor>] = &[
-    row("GET", "", Reach::Public, "Which process this is and where its units are", || {
-        get(messages::overview)
-    }),
-    row("POST", "", Reach::Signed, "Post a signed message", || post(messages::post)),
-    row("POST", "/mu", Reach::Signed, "Post a signed message", || post(messages::post)),
-    row("POST", "/mu/", Reach::Signed, "Post a signed message", || post(messages::post)),
-    row("POST", "/mu/monitor/{process}", Reach::Public, "Answered, and changes nothing", || {
-        post(messages::monitor)
-    }),
-    row("DELETE", "/mu/monitor/{process}", Reach::Public, "Answered, and changes nothing", || {
-        delete(messages::monitor)
-    }),
-    row("POST", "/monitor/{process}", Reach::Public, "Answered, and changes nothing", || {
-        post(messages::monitor)
-    }),
-    row("DELETE", "/monitor/{process}", Reach::Public, "Answered, and changes nothing", || {
-        delete(messages::monitor)
-    }),
-    row("GET", "/cu/result/{message}", Reach::Public, "What came of a message", || {
+    Route::prefixed(
+        "GET",
+        "",
+        Reach::Public,
+        "Which process this is and where its units are",
+        || get(messages::overview),
+    ),
+    Route::prefixed("POST", "", Reach::Signed, "Post a signed message", || post(messages::post)),
+    Route::prefixed("POST", "/mu", Reach::Signed, "Post a signed message", || post(messages::post)),
+    Route::prefixed(
+        "POST",
+        "/mu/monitor/{process}",
+        Reach::Public,
+        "Answered, and changes nothing",
+        || post(messages::monitor),
+    ),
+    Route::prefixed(
+        "DELETE",
+        "/mu/monitor/{process}",
+        Reach::Public,
+        "Answered, and changes nothing",
+        || delete(messages::monitor),
+    ),
+    Route::prefixed(
+        "POST",
+        "/monitor/{process}",
+        Reach::Public,
+        "Answered, and changes nothing",
+        || post(messages::monitor),
+    ),
+    Route::prefixed(
+        "DELETE",
+        "/monitor/{process}",
+        Reach::Public,
+        "Answered, and changes nothing",
+        || delete(messages::monitor),
+    ),
+    Route::prefixed("GET", "/cu/result/{message}", Reach::Public, "What came of a message", || {
         get(compute::result)
     }),
-    row("GET", "/result/{message}", Reach::Public, "What came of a message", || {
+    Route::prefixed("GET", "/result/{message}", Reach::Public, "What came of a message", || {
         get(compute::result)
     }),
-    row("GET", "/cu/results/{process}", Reach::Public, "All results, page by page", || {
-        get(compute::results)
+    Route::prefixed(
+        "GET",
+        "/cu/results/{process}",
+        Reach::Public,
+        "All results, page by page",
+        || get(compute::results),
+    ),
+    Route::prefixed(
+        "GET",
+        "/results/{process}",
+        Reach::Public,
+        "All results, page by page",
+        || get(compute::results),
+    ),
+    Route::prefixed("POST", "/cu/dry-run", Reach::Public, "What a message would do", || {
+        post(compute::dry_run)
     }),
-    row("GET", "/results/{process}", Reach::Public, "All results, page by page", || {
-        get(compute::results)
+    Route::prefixed("POST", "/dry-run", Reach::Public, "What a message would do", || {
+        post(compute::dry_run)
     }),
-    row("POST", "/cu/dry-run", Reach::Public, "What a message would do", || post(compute::dry_run)),
-    row("POST", "/dry-run", Reach::Public, "What a message would do", || post(compute::dry_run)),
 ];
 
 impl Face for Clara {

@@ -55,6 +55,19 @@ pub struct Route<S> {
     pub handler: fn() -> MethodRouter<S>,
 }
 
+impl<S> Route<S> {
+    /// A route under the prefix and nowhere else.
+    pub const fn prefixed(
+        method: &'static str,
+        path: &'static str,
+        reach: Reach,
+        about: &'static str,
+        handler: fn() -> MethodRouter<S>,
+    ) -> Self {
+        Self { method, path, at_root: false, reach, about, handler }
+    }
+}
+
 /// A route as others see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {

@@ -26,82 +26,108 @@ use crate::kit::object::Object;
 /// This protocol's face.
 pub struct Openclaw;
 
-const fn row(
-    method: &'static str,
-    path: &'static str,
-    reach: Reach,
-    about: &'static str,
-    handler: fn() -> axum::routing::MethodRouter<Floor>,
-) -> Route<Floor> {
-    Route { method, path, at_root: false, reach, about, handler }
-}
-
 const TABLE: &[Route<Floor>] = &[
-    row(
+    Route::prefixed(
         "POST",
         "/identity",
         Reach::Register,
         "Publish an identity, or update it with its key",
         || post(identity::post),
     ),
-    row("POST", "/status", Reach::Agent, "Tell how an agent is", || post(reports::post_status)),
-    row("POST", "/reputation", Reach::Agent, "Claim how well an agent does", || {
+    Route::prefixed("POST", "/status", Reach::Agent, "Tell how an agent is", || {
+        post(reports::post_status)
+    }),
+    Route::prefixed("POST", "/reputation", Reach::Agent, "Claim how well an agent does", || {
         post(reports::post_reputation)
     }),
-    row("POST", "/collaborations", Reach::AnyAgent, "Ask for a collaboration", || post(ask::post)),
-    row("GET", "/collaborations", Reach::AnyAgent, "The caller's own collaborations", || {
-        get(list::list)
+    Route::prefixed("POST", "/collaborations", Reach::AnyAgent, "Ask for a collaboration", || {
+        post(ask::post)
     }),
-    row(
+    Route::prefixed(
+        "GET",
+        "/collaborations",
+        Reach::AnyAgent,
+        "The caller's own collaborations",
+        || get(list::list),
+    ),
+    Route::prefixed(
         "POST",
         "/agents/{agent_id}/collaborations",
         Reach::AnyAgent,
         "Ask this agent for a collaboration",
         || post(ask::post_to),
     ),
-    row("GET", "/collaborations/{id}", Reach::Party, "How a collaboration stands", || {
-        get(collaborations::show)
-    }),
-    row(
+    Route::prefixed(
+        "GET",
+        "/collaborations/{id}",
+        Reach::Party,
+        "How a collaboration stands",
+        || get(collaborations::show),
+    ),
+    Route::prefixed(
         "POST",
         "/collaborations/{id}/response",
         Reach::Worker,
         "Accept, reject or defer a request",
         || post(answers::post_response),
     ),
-    row(
+    Route::prefixed(
         "POST",
         "/collaborations/{id}/approve",
         Reach::WorkerOrOperator,
         "Agree to a request that needs it, or refuse",
         || post(answers::approve),
     ),
-    row("POST", "/collaborations/{id}/result", Reach::Worker, "Tell what came of it", || {
-        post(answers::post_result)
+    Route::prefixed(
+        "POST",
+        "/collaborations/{id}/result",
+        Reach::Worker,
+        "Tell what came of it",
+        || post(answers::post_result),
+    ),
+    Route::prefixed(
+        "POST",
+        "/collaborations/{id}/cancel",
+        Reach::Party,
+        "Call a collaboration off",
+        || post(answers::cancel),
+    ),
+    Route::prefixed("POST", "/messages", Reach::AnyAgent, "Any of the six messages", || {
+        post(messages::post)
     }),
-    row("POST", "/collaborations/{id}/cancel", Reach::Party, "Call a collaboration off", || {
-        post(answers::cancel)
+    Route::prefixed("GET", "/agents", Reach::Public, "Who is here and what they can do", || {
+        get(agents::list)
     }),
-    row("POST", "/messages", Reach::AnyAgent, "Any of the six messages", || post(messages::post)),
-    row("GET", "/agents", Reach::Public, "Who is here and what they can do", || get(agents::list)),
-    row("GET", "/agents/{agent_id}", Reach::Public, "One agent's identity", || get(agents::show)),
-    row(
+    Route::prefixed("GET", "/agents/{agent_id}", Reach::Public, "One agent's identity", || {
+        get(agents::show)
+    }),
+    Route::prefixed(
         "DELETE",
         "/agents/{agent_id}",
         Reach::AgentOrOperator,
         "Take an agent off the lists",
         || delete(agents::remove),
     ),
-    row("GET", "/agents/{agent_id}/status", Reach::Public, "How an agent is", || {
+    Route::prefixed("GET", "/agents/{agent_id}/status", Reach::Public, "How an agent is", || {
         get(agents::status)
     }),
-    row("GET", "/agents/{agent_id}/reputation", Reach::Public, "How well an agent does", || {
-        get(agents::reputation)
+    Route::prefixed(
+        "GET",
+        "/agents/{agent_id}/reputation",
+        Reach::Public,
+        "How well an agent does",
+        || get(agents::reputation),
+    ),
+    Route::prefixed(
+        "GET",
+        "/stream",
+        Reach::AnyAgent,
+        "What comes to the caller, as it comes",
+        || get(stream::open),
+    ),
+    Route::prefixed("GET", "/health", Reach::Public, "Whether the hub is here", || {
+        get(overview::health)
     }),
-    row("GET", "/stream", Reach::AnyAgent, "What comes to the caller, as it comes", || {
-        get(stream::open)
-    }),
-    row("GET", "/health", Reach::Public, "Whether the hub is here", || get(overview::health)),
 ];
 
 impl Face for Openclaw {

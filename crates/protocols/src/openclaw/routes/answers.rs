@@ -175,12 +175,7 @@ pub async fn approve(
         Approve::read(&body).map_err(|bad| Refused::new(&floor, bad))?;
     let refuse = |failure| about(&floor, failure, correlation_id);
     let id = named(&floor, id, correlation_id)?;
-    let own = match known.0.caller {
-        Caller::Agent(agent) => Some(agent),
-        _ => None,
-    };
-    let job = find(&floor, own, id).await.map_err(refuse)?;
-    let job = job.ok_or_else(|| refuse(Failure::not_found("collaboration")))?;
+    let (job, own) = seen(&floor, known, id).await.map_err(refuse)?;
     let by = match (own, job.for_whom()) {
         (Some(agent), _) => Approver::Agent(agent),
         (None, _) if known.0.caller == Caller::Operator => Approver::Operator,
@@ -194,6 +189,20 @@ pub async fn approve(
     let status = if approved { Done::APPROVED } else { Done::REFUSED };
     let common = say::common(&floor, correlation_id);
     Ok(say::json(200, &Done::new(common, status.to_owned())))
+}
+
+/// A collaboration as far as the caller may see it, and the agent its key stands for.
+async fn seen(
+    floor: &Floor,
+    known: Known,
+    id: Uuid,
+) -> Result<(Arc<Job>, Option<AgentId>), Failure> {
+    let own = match known.0.caller {
+        Caller::Agent(agent) => Some(agent),
+        _ => None,
+    };
+    let job = find(floor, own, id).await?.ok_or_else(|| Failure::not_found("collaboration"))?;
+    Ok((job, own))
 }
 
 fn is_native(floor: &Floor, agent: AgentId) -> bool {
@@ -211,12 +220,7 @@ pub async fn cancel(
         Cancel::read(&body).map_err(|bad| Refused::new(&floor, bad))?;
     let refuse = |failure| about(&floor, failure, correlation_id);
     let id = named(&floor, id, correlation_id)?;
-    let own = match known.0.caller {
-        Caller::Agent(agent) => Some(agent),
-        _ => None,
-    };
-    let job = find(&floor, own, id).await.map_err(refuse)?;
-    let job = job.ok_or_else(|| refuse(Failure::not_found("collaboration")))?;
+    let (job, _) = seen(&floor, known, id).await.map_err(refuse)?;
     let by = match (known.0.caller, &job.requester) {
         (Caller::Agent(agent), _) => Canceller::Agent(agent),
         // An operator has a way of its own, where it is logged.
