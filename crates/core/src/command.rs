@@ -8,6 +8,7 @@ use crate::agent::key::{Holder, KeyHash};
 use crate::agent::said::Condition;
 use crate::agent::{Liveness, Skill, Terms};
 use crate::alias::{Digest, Protocol};
+use crate::grain::Grain;
 use crate::id::{AgentId, JobId, NoticeId};
 use crate::job::{Cause, Policy, Requester, Selection};
 use crate::market::Post;
@@ -247,9 +248,15 @@ pub struct OpenJob {
     pub content: Digest,
     pub requester: Requester,
     pub skill: String,
+    /// Other names under which somebody may offer what is wanted.
+    pub also: Vec<String>,
     pub input: String,
     pub budget: Credits,
+    /// How finely the requester counts.
+    pub grain: Grain,
     pub selection: Selection,
+    /// Who could not use the input, and why.
+    pub unfit: Vec<Unfit>,
     pub policy: Policy,
     pub deadline: Timestamp,
     pub lease: Millis,
@@ -262,6 +269,14 @@ pub struct OpenJob {
     pub flaw: Option<String>,
     pub meta: String,
     pub hops: u8,
+}
+
+/// Somebody who could not use what a job would hand it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfit {
+    pub agent: AgentId,
+    /// What is wrong, in words.
+    pub why: String,
 }
 
 /// A job, by whichever name the caller knows.

@@ -14,6 +14,7 @@ pub mod command;
 pub mod decide;
 pub mod draft;
 pub mod event;
+pub mod grain;
 mod hex;
 pub mod id;
 pub mod job;

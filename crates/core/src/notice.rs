@@ -39,6 +39,8 @@ pub enum News {
     OffersWanted { job: JobId, closes: Timestamp },
     /// The price somebody names for the job you asked for, by its place among the offers.
     Offered { job: JobId, place: u32 },
+    /// The price you named for the work you have is agreed on, by its place among the offers.
+    PriceTaken { job: JobId, place: u32 },
     /// The job you named a price for went to somebody else.
     OfferClosed { job: JobId, place: u32 },
     /// A message, in the words of the protocol it was written in.
@@ -64,6 +66,7 @@ impl News {
             | Self::Queued { job }
             | Self::OffersWanted { job, .. }
             | Self::Offered { job, .. }
+            | Self::PriceTaken { job, .. }
             | Self::OfferClosed { job, .. } => Some(*job),
             Self::Message { .. } => None,
         }

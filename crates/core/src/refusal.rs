@@ -40,6 +40,8 @@ pub enum Refusal {
     OutOfOrder,
     #[error("somebody without an account can only ask for what is free")]
     GuestCannotPay,
+    #[error("the input does not fit: {why}")]
+    Unfit { why: String },
     #[error("the deadline cannot be met")]
     DeadlineTooSoon,
     #[error("the job is {is:?}, which does not allow this")]
@@ -115,6 +117,7 @@ impl Refusal {
             | Self::TooFewCredits
             | Self::GuestCannotPay
             | Self::OutOfOrder
+            | Self::Unfit { .. }
             | Self::DeadlineTooSoon
             | Self::WrongState { .. }
             | Self::OfferExpired

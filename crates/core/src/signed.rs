@@ -14,8 +14,9 @@ use crate::agent::enrol;
 use crate::agent::presence::Stance;
 use crate::alias::{Digest, Protocol, Target, claim};
 use crate::answer::Answer;
-use crate::command::Enrol;
+use crate::command::{Enrol, Unfit};
 use crate::draft::{Draft, Said};
+use crate::grain::Grain;
 use crate::id::AgentId;
 use crate::job::{Cause, Job, ask, offer, reply};
 use crate::message;
@@ -64,6 +65,10 @@ pub struct Ask {
     pub input: String,
     pub to: Whom,
     pub budget: Option<Credits>,
+    /// How finely the requester counts.
+    pub grain: Grain,
+    /// Who could not use the input, and why.
+    pub unfit: Vec<Unfit>,
     /// The budget is in something that cannot be paid with.
     pub other_currency: bool,
     /// How long it may take, from when the order is taken.

@@ -72,6 +72,7 @@ async fn arrive(hub: &TestHub) {
                 takes: None,
                 approval: false,
                 sort: None,
+                stands_for: None,
                 about: String::new(),
                 input: r#"{"text":"string"}"#.to_owned(),
                 output: r#"{"text":"string"}"#.to_owned(),

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::alias::Protocol;
 use crate::id::{AgentId, JobId, OutcomeId, OwnerId};
+use crate::job::Job;
 use crate::money::Credits;
 use crate::reputation::Standing;
 use crate::reputation::window::Window;
@@ -83,6 +84,10 @@ pub struct Skill {
     /// What sort of thing it is, in the home protocol's word for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sort: Option<String>,
+    /// It is another skill of the same agent under the name that other protocols look for; what its own
+    /// protocol calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stands_for: Option<String>,
     /// Shapes of input and output in the home protocol's way, as JSON text.
     pub input: String,
     pub output: String,
@@ -120,6 +125,19 @@ impl Agent {
     /// The skill of that name.
     pub fn skill(&self, name: &str) -> Option<&Skill> {
         self.skills.iter().find(|skill| skill.name == name)
+    }
+
+    /// Its skills as other protocols list them: none beside one that stands for it.
+    pub fn skills_for_others(&self) -> impl Iterator<Item = &Skill> {
+        let stood_for = |name: &str| {
+            self.skills.iter().any(|other| other.stands_for.as_deref() == Some(name))
+        };
+        self.skills.iter().filter(move |skill| !stood_for(&skill.name))
+    }
+
+    /// What it would do a job as.
+    pub fn skill_for(&self, job: &Job) -> Option<&Skill> {
+        job.names().find_map(|name| self.skill(name))
     }
 
     /// What it always asks for a skill, if it says so.

@@ -11,7 +11,7 @@ use super::open::{self, HOPS_MAX};
 use super::{Job, Offer, PRIORITY, Policy, Requester, Selection, State, end, fit, respond};
 use crate::agent::Agent;
 use crate::alias::{Digest, Protocol, Target, claim};
-use crate::command::OpenJob;
+use crate::command::{OpenJob, Unfit};
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::AgentId;
@@ -48,9 +48,12 @@ pub fn ask(draft: &mut Draft<'_>, by: AgentId, id: &str, order: Ask) -> Result<J
             content: Digest::of(&[order.input.as_bytes()]),
             requester: Requester::Agent(by),
             skill: order.skill,
+            also: Vec::new(),
             input: order.input,
             budget: order.budget.unwrap_or(Credits::ZERO),
+            grain: order.grain,
             selection: Selection::Asked { any_price: order.budget.is_none() },
+            unfit: Vec::new(),
             policy: Policy::default(),
             deadline: draft.now.plus(order.timeout),
             lease: order.timeout,
@@ -63,7 +66,7 @@ pub fn ask(draft: &mut Draft<'_>, by: AgentId, id: &str, order: Ask) -> Result<J
         },
     )?;
     job.pending = true;
-    job.asked = able(draft, &job, asked)?;
+    job.asked = able(draft, &job, asked, &order.unfit)?;
     let alone = job.asked.len() == 1;
     for provider in job.asked.clone() {
         let Some(agent) = draft.agent(provider).cloned() else { continue };
@@ -106,7 +109,7 @@ fn whom(draft: &Draft<'_>, by: AgentId, order: &Ask) -> Result<Vec<AgentId>, Ref
         return Err(Refusal::Blocked);
     }
     // Who lists nothing may be asked for anything.
-    if !agent.skills.is_empty() && agent.skill(&order.skill).is_none() {
+    if !agent.skills.is_empty() && !offers(draft.agent(by), agent, &order.skill) {
         return Err(Refusal::NoSuchSkill);
     }
     if message::is_full(draft, one) {
@@ -117,10 +120,15 @@ fn whom(draft: &Draft<'_>, by: AgentId, order: &Ask) -> Result<Vec<AgentId>, Ref
 
 /// Those who can be asked now, so that who is left alone is asked like somebody asked alone. When
 /// nobody is left, the last reason tells why.
-fn able(draft: &Draft<'_>, job: &Job, all: Vec<AgentId>) -> Result<Vec<AgentId>, Refusal> {
+fn able(
+    draft: &Draft<'_>,
+    job: &Job,
+    all: Vec<AgentId>,
+    unfit: &[Unfit],
+) -> Result<Vec<AgentId>, Refusal> {
     let (mut able, mut refusal) = (Vec::new(), Refusal::NoSuchSkill);
     for one in all {
-        match cannot(draft, job, one) {
+        match cannot(draft, job, one, unfit) {
             None => able.push(one),
             Some(why) => refusal = why,
         }
@@ -129,21 +137,34 @@ fn able(draft: &Draft<'_>, job: &Job, all: Vec<AgentId>) -> Result<Vec<AgentId>,
 }
 
 /// Why somebody cannot be asked. Whoever speaks the requester's protocol answers for itself.
-fn cannot(draft: &Draft<'_>, job: &Job, one: AgentId) -> Option<Refusal> {
+fn cannot(draft: &Draft<'_>, job: &Job, one: AgentId, unfit: &[Unfit]) -> Option<Refusal> {
     let agent = draft.agent(one)?;
     if agent.home == job.origin {
         return None;
     }
-    let Some(price) = agent.skill(&job.skill).map(|skill| skill.price) else {
-        return Some(Refusal::NoSuchSkill);
-    };
+    let Some(price) = listed(job, agent) else { return Some(Refusal::NoSuchSkill) };
     if !draft.is_online(one) {
         return Some(Refusal::Offline);
     }
     if let Err(why) = fit::when(draft, job, one) {
         return Some(why);
     }
-    (price > job.purse()).then_some(Refusal::BudgetTooLow { price })
+    if price > job.purse() {
+        return Some(Refusal::BudgetTooLow { price });
+    }
+    let unfit = unfit.iter().find(|unfit| unfit.agent == one);
+    unfit.map(|unfit| Refusal::Unfit { why: unfit.why.clone() })
+}
+
+/// What an agent asks, as the requester is shown it.
+fn listed(job: &Job, agent: &Agent) -> Option<Credits> {
+    agent.skill_for(job).map(|skill| job.grain.shown(skill.price))
+}
+
+/// Whether an agent offers a skill under the name that the requester's protocol has for it.
+fn offers(by: Option<&Agent>, agent: &Agent, name: &str) -> bool {
+    let at_home = by.is_none_or(|by| by.home == agent.home);
+    agent.skill(name).is_some_and(|skill| !at_home || skill.stands_for.is_none())
 }
 
 /// The best who offer a skill: those online first, then by score, then who came first.
@@ -151,9 +172,13 @@ pub fn best(world: &World, by: Option<AgentId>, order: &Ask) -> Vec<AgentId> {
     let Whom::Best { max } = order.to else { return Vec::new() };
     let limit = world.rules.inbox_messages_max;
     let full = |id| limit > 0 && world.mailbox(id).messages_waiting >= limit;
+    let own = by.and_then(|by| world.agent(by)).map(|by| &**by);
     let willing = |id: &AgentId| {
-        let blocks = |agent: &Arc<Agent>| by.is_some_and(|by| agent.blocks(by));
-        Some(*id) != by && !full(*id) && world.agent(*id).is_some_and(|agent| !blocks(agent))
+        let takes = |agent: &Arc<Agent>| {
+            let blocks = by.is_some_and(|by| agent.blocks(by));
+            !blocks && offers(own, agent, &order.skill)
+        };
+        Some(*id) != by && !full(*id) && world.agent(*id).is_some_and(takes)
     };
     world.skills.by_merit(&order.skill).filter(willing).take(max).collect()
 }
@@ -187,7 +212,7 @@ fn offer_listed(
     agent: &Agent,
     alone: bool,
 ) -> Result<(), Refusal> {
-    let Some(price) = agent.skill(&job.skill).map(|skill| skill.price) else { return Ok(()) };
+    let Some(price) = listed(job, agent) else { return Ok(()) };
     if alone && price.is_zero() {
         return respond::give(draft, job, Candidate { agent: agent.id, price });
     }
@@ -267,13 +292,14 @@ pub fn own_name(world: &World, requester: AgentId, id: &str) -> Option<(Protocol
     Some((agent.home, full_name(&agent.native, id)))
 }
 
-/// A job of another protocol is known to its worker by the hub's own id.
+/// A job of another protocol is known to who has it, or may bid for it, by the hub's own id.
 fn given(draft: &Draft<'_>, by: AgentId, id: &str) -> Option<Job> {
     let uuid: Uuid = id.parse().ok()?;
     let home = draft.agent(by)?.home;
     let job = super::work::find(draft, &crate::command::JobRef::Uuid(uuid))?;
     let named_so = uuid.to_string() == id && job.origin != home;
-    (named_so && job.worker() == Some(by)).then_some(job)
+    let theirs = job.worker() == Some(by) || job.asked.contains(&by);
+    (named_so && theirs).then_some(job)
 }
 
 /// Whether somebody was ever asked to do it, or has it.

@@ -46,8 +46,9 @@ pub fn when(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<When, Refusa
     if job.declined.contains(&agent) {
         return Err(Refusal::Offline);
     }
-    // Who named a price for it has said that it will be there.
-    let named_a_price = job.offers.iter().any(|offer| offer.by == agent);
+    // Who named a price for it has said that it will be there; one for whom that was done has not.
+    let named_a_price = job.offers.iter().any(|offer| offer.by == agent)
+        && super::bargain::standing(draft, job, agent).is_none();
     if !named_a_price && let Some(back) = is_there(draft, named)? {
         // All of it is looked at in one step when the agent is back.
         let own = job.waits_for.is_some_and(|waits| waits.worker == agent);
@@ -60,7 +61,7 @@ pub fn when(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<When, Refusa
         return Ok(When::Never);
     }
     has_room(draft, named)?;
-    let skill = named.skill(&job.skill);
+    let skill = named.skill_for(job);
     let takes = skill.and_then(|skill| skill.takes).unwrap_or_default();
     let by = job.wanted.unwrap_or(job.deadline).min(job.deadline);
     if draft.now >= job.deadline || draft.now.plus(takes) > by {

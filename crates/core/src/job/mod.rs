@@ -4,6 +4,7 @@
 //! `reputation`.
 
 pub mod ask;
+pub mod bargain;
 pub mod end;
 pub mod fit;
 pub mod offer;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::alias::{Digest, Protocol};
+use crate::grain::Grain;
 use crate::id::{AgentId, JobId, OwnerId};
 use crate::money::Credits;
 use crate::time::{Millis, Timestamp};
@@ -40,9 +42,15 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payer: Option<OwnerId>,
     pub skill: String,
+    /// Other names under which somebody may offer what is wanted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
     /// JSON text, exactly as it came.
     pub input: String,
     pub budget: Credits,
+    /// How finely its requester counts; what it is shown, it pays.
+    #[serde(default, skip_serializing_if = "Grain::is_fine")]
+    pub grain: Grain,
     /// What is set aside now.
     pub held: Credits,
     pub selection: Selection,
@@ -196,6 +204,9 @@ pub struct Assignment {
     pub owner: OwnerId,
     /// Fixed at this moment, whatever the worker asks later.
     pub price: Credits,
+    /// What the worker asks itself, where that was rounded up for the requester.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<Credits>,
     pub since: Timestamp,
     /// Silence past this moment is a failure.
     pub until: Timestamp,
@@ -301,6 +312,11 @@ impl Cause {
 }
 
 impl Job {
+    /// What somebody may call what is wanted; the first is its own name.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.skill.as_str()).chain(self.also.iter().map(String::as_str))
+    }
+
     /// The worker whose turn it is, or whose turn it was when the job ended.
     pub fn worker(&self) -> Option<AgentId> {
         self.assignment.map(|turn| turn.worker)

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fit::{self, Ready};
 use super::{
-    Cause, Job, Requester, Round, Selection, State, ask, end, open, respond, select, work,
+    Cause, Job, Requester, Round, Selection, State, ask, bargain, end, open, respond, select, work,
 };
 use crate::agent::tally;
 use crate::alias::{Target, claim};
@@ -48,7 +48,11 @@ pub struct Offer {
 pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     let Selection::Auction { closes } = job.selection else { return Ok(()) };
     let all = select::candidates(draft, job, Ready::Soon);
-    let invited: Vec<AgentId> = all.take(INVITED_MAX).map(|one| one.agent).collect();
+    let affordable = |one: &AgentId| {
+        bargain::standing(draft, job, *one).is_none_or(|price| price <= job.purse())
+    };
+    let invited: Vec<AgentId> =
+        all.map(|one| one.agent).filter(affordable).take(INVITED_MAX).collect();
     if invited.is_empty() {
         return Err(select::why_nobody(draft.world, job));
     }
@@ -58,7 +62,13 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     let number = job.round.map_or(1, |round| round.number + 1);
     job.round = Some(Round { number, since: draft.now });
     for agent in invited {
-        draft.tell(Some(agent), News::OffersWanted { job: job.id, closes }, None);
+        match bargain::standing(draft, job, agent) {
+            Some(price) => bargain::offer_for(draft, job, agent, price),
+            None => {
+                let url = draft.agent(agent).and_then(|agent| agent.push_url());
+                draft.tell(Some(agent), News::OffersWanted { job: job.id, closes }, url);
+            }
+        }
     }
     Ok(())
 }
@@ -103,7 +113,7 @@ pub fn make(
     valid_for: Millis,
 ) -> Result<Answer, Refusal> {
     let mut job = work::find(draft, wanted).ok_or(Refusal::NotYours)?;
-    let able = draft.agent(by).is_some_and(|one| one.active && one.skill(&job.skill).is_some());
+    let able = draft.agent(by).is_some_and(|one| one.active && one.skill_for(&job).is_some());
     let own = match &job.requester {
         Requester::Agent(agent) => *agent == by,
         Requester::Guest(_) => false,
@@ -152,7 +162,7 @@ pub fn pass_or_decline(
 }
 
 /// Closes an auction as soon as everybody has answered.
-fn answered(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
+pub fn answered(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
     let has_answered = |agent: &AgentId| {
         job.declined.contains(agent) || job.offers.iter().any(|offer| offer.by == *agent)
     };
@@ -189,6 +199,9 @@ pub fn propose(
     order: MakeOffer,
 ) -> Result<Job, Refusal> {
     let mut job = ask::find(draft, by, &order.request)?;
+    if !matches!(job.selection, Selection::Asked { .. }) {
+        return bargain::name(draft, by, name, job, &order);
+    }
     let Requester::Agent(requester) = job.requester else { return Err(Refusal::NotYours) };
     if draft.agent(requester).is_some_and(|agent| agent.blocks(by)) {
         return Err(Refusal::Blocked);

@@ -33,6 +33,7 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     if matches!(order.selection, Selection::Broadcast | Selection::Everybody) {
         return broadcast(draft, order);
     }
+    let unfit = order.unfit.first().map(|unfit| unfit.why.clone());
     let mut job = fresh(draft, order)?;
     let chosen = match job.selection {
         Selection::Auction { .. } => super::offer::invite(draft, &mut job).map(|()| None),
@@ -44,6 +45,10 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
         Err(nobody) if job.policy.queue_unmatched && waiting_helps(&nobody) => {
             set_aside(draft, &mut job)?;
             queue(draft, &mut job);
+        }
+        // Somebody may be there and only unable to use what it would be given.
+        Err(Refusal::Offline) if unfit.is_some() => {
+            return Err(Refusal::Unfit { why: unfit.unwrap_or_default() });
         }
         Err(refusal) => return Err(refusal),
     }
@@ -99,15 +104,17 @@ pub fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
         requester: order.requester,
         payer,
         skill: order.skill,
+        also: order.also,
         input: order.input,
         budget: order.budget,
+        grain: order.grain,
         held: crate::money::Credits::ZERO,
         selection: order.selection,
         policy: order.policy,
         state: State::Open,
         assignment: None,
         epoch: 0,
-        declined: Vec::new(),
+        declined: order.unfit.iter().map(|unfit| unfit.agent).collect(),
         asked: Vec::new(),
         offers: Vec::new(),
         round: None,
@@ -164,7 +171,9 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     let answers_itself = agent.terms.answers_itself;
     // Who reads by urgency is told when it reads.
     let told_later = agent.terms.urgent_first && url.is_none();
-    let takes = agent.skill(&job.skill).and_then(|skill| skill.takes);
+    let skill = agent.skill_for(job);
+    let takes = skill.and_then(|skill| skill.takes);
+    let own = skill.filter(|skill| !skill.by_offer).map(|skill| skill.price);
     let lease = if answers_itself { draft.world.rules.answer_window } else { job.lease };
     // Who does not answer for itself has taken it on by being chosen.
     job.accepted_at = (!answers_itself).then_some(draft.now);
@@ -178,6 +187,7 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
         worker: chosen.agent,
         owner,
         price: chosen.price,
+        own: own.filter(|own| *own < chosen.price),
         since: draft.now,
         until: draft.now.plus(lease).min(job.deadline),
         // What is sent cannot be called back; what is fetched can, until it is.

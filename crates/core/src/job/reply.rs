@@ -78,6 +78,7 @@ pub fn begin(draft: &mut Draft<'_>, job: &mut Job, by: AgentId) {
         worker: by,
         owner,
         price: job.held,
+        own: None,
         since: job.opened_at,
         until: job.deadline,
         handed_over: true,

@@ -60,7 +60,7 @@ pub fn respond(
                 return Err(Refusal::DeadlineTooSoon);
             }
             // A yes that was given once holds.
-            let skill = draft.agent(by).and_then(|agent| agent.skill(&job.skill));
+            let skill = draft.agent(by).and_then(|agent| agent.skill_for(&job));
             let agreed = skill.is_some_and(|skill| skill.approval);
             job.waits_for = Some(Waiting { worker: by, approval: false, agreed });
             fit::put_off(draft, &mut job, by, fit::When::Back(until));
@@ -235,7 +235,10 @@ fn hold(draft: &mut Draft<'_>, job: &mut Job, when: fit::When) -> Result<(), Ref
 /// What the worker gets: what was agreed on, or what it asks now.
 fn price(draft: &Draft<'_>, job: &Job, worker: AgentId) -> Option<Credits> {
     let own = job.offers.iter().filter(|offer| offer.by == worker).map(|offer| offer.price);
-    let listed = || draft.agent(worker)?.skill(&job.skill).map(|skill| skill.price);
+    let listed = || {
+        let skill = draft.agent(worker)?.skill_for(job)?;
+        Some(job.grain.shown(skill.price))
+    };
     match job.selection {
         Selection::Asked { .. } => Some(job.held),
         Selection::Auction { .. } => own.min().or_else(listed),

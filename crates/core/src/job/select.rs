@@ -65,16 +65,31 @@ pub fn candidates<'d>(
         Selection::Auction { .. } => Credits::from_micros(i64::MAX),
         _ => job.purse(),
     };
-    let listed = draft.world.skills.ranked(&job.skill, Some(limit));
+    let listed = job.names().flat_map(move |name| listed(draft, job, name, limit));
     let arriving = draft.written().filter_map(move |agent| {
-        let price = agent.skill(&job.skill)?.price;
-        (price <= limit).then_some(Candidate { agent: agent.id, price })
+        let price = agent.skill_for(job)?.price;
+        Some(Candidate { agent: agent.id, price })
     });
     let all = listed.filter(|one| !draft.wrote(one.agent)).chain(arriving);
+    let shown = all.map(|one| Candidate { price: job.grain.shown(one.price), ..one });
     let welcome = |one: &Candidate| !job.asked_by(one.agent) && !job.declined.contains(&one.agent);
-    all.filter(move |one| {
-        welcome(one) && draft.is_online(one.agent) && fit::is_able(draft, job, one.agent, ready)
+    shown.filter(move |one| {
+        let affordable = one.price <= limit && welcome(one);
+        affordable && draft.is_online(one.agent) && fit::is_able(draft, job, one.agent, ready)
     })
+}
+
+/// Those who offer it under one of its names, and would do it under that name.
+fn listed<'d>(
+    draft: &'d Draft<'_>,
+    job: &'d Job,
+    name: &'d str,
+    limit: Credits,
+) -> impl Iterator<Item = Candidate> {
+    let only = job.also.is_empty();
+    let does = move |agent: &Agent| agent.skill_for(job).is_some_and(|skill| skill.name == name);
+    let ranked = draft.world.skills.ranked(name, Some(limit));
+    ranked.filter(move |one| only || draft.agent(one.agent).is_some_and(does))
 }
 
 /// The next worker by the job's own strategy, or why there is none.
@@ -126,7 +141,8 @@ fn direct(
     ready: Ready,
 ) -> Result<Candidate, Refusal> {
     let named = draft.agent(agent).filter(|named| named.active).ok_or(Refusal::NoSuchAgent)?;
-    let price = named.skill(&job.skill).ok_or(Refusal::NoSuchSkill)?.price;
+    let price = named.skill_for(job).ok_or(Refusal::NoSuchSkill)?.price;
+    let price = job.grain.shown(price);
     if job.asked_by(agent) {
         return Err(Refusal::BridgeLoop { max: HOPS_MAX });
     }
@@ -157,8 +173,8 @@ pub fn why_nobody(world: &World, job: &Job) -> Refusal {
         Requester::Agent(agent) => world.agent(agent),
         Requester::Guest(_) => None,
     };
-    let own_price = own.filter(|own| own.active).and_then(|own| own.skill(&job.skill));
-    let mut prices = world.skills.prices(&job.skill);
+    let own_price = own.filter(|own| own.active).and_then(|own| own.skill_for(job));
+    let mut prices: Vec<_> = job.names().flat_map(|name| world.skills.prices(name)).collect();
     if let Some(own) = own_price {
         prices.retain_mut(|(price, count)| {
             *count -= usize::from(*price == own.price);
@@ -166,7 +182,7 @@ pub fn why_nobody(world: &World, job: &Job) -> Refusal {
         });
     }
     let bids = matches!(job.selection, Selection::Auction { .. });
-    match prices.iter().map(|(price, _)| *price).min() {
+    match prices.iter().map(|(price, _)| job.grain.shown(*price)).min() {
         None => Refusal::NoSuchSkill,
         Some(price) if price > job.budget && !bids => Refusal::BudgetTooLow { price },
         Some(price) if price > job.purse() && !bids => Refusal::GuestCannotPay,

@@ -77,7 +77,7 @@ pub fn report(draft: &mut Draft<'_>, said: ReportWork) -> Result<Answer, Refusal
     // Who hands something over has taken it on, also without having said so.
     job.accepted_at = job.accepted_at.or(Some(draft.now));
     let price = job.assignment.map_or(Credits::ZERO, |turn| turn.price);
-    let earned = said.cost.max(Credits::ZERO).min(price).min(job.held);
+    let earned = earned(&job, said.cost).min(job.held);
     let paid = if said.ok { earned } else { Credits::ZERO };
     if said.ok && said.cost > price {
         draft.event(Event::ReportedAbovePrice { job: job.id, reported: said.cost, paid });
@@ -99,6 +99,16 @@ pub fn report(draft: &mut Draft<'_>, said: ReportWork) -> Result<Answer, Refusal
     }
     let state = if said.ok { State::Completed } else { State::Failed };
     end::finish(draft, job, state, report)
+}
+
+/// What a worker gets that says what its work has cost: no more than was agreed on. Less counts only
+/// below what it asks itself, since the requester was shown that rounded up.
+fn earned(job: &Job, cost: Credits) -> Credits {
+    let Some(turn) = job.assignment else { return Credits::ZERO };
+    match turn.own {
+        Some(own) if cost >= own => turn.price,
+        _ => job.grain.up(cost.max(Credits::ZERO)).min(turn.price),
+    }
 }
 
 /// The worker will not do it.

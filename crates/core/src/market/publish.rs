@@ -8,14 +8,19 @@ use crate::answer::Answer;
 use crate::draft::Draft;
 use crate::id::PostingId;
 use crate::job::{Job, Selection, State};
-use crate::notice::Notice;
+use crate::notice::{News, Notice};
 use crate::refusal::Refusal;
 
-/// The market's own part of what was told in this step.
+/// The market's own part of what was told in this step: what its agents are told, and who is given its
+/// work, of whatever protocol.
 fn told(draft: &Draft<'_>, market: Protocol) -> Vec<Arc<Notice>> {
     let ours = |notice: &&Arc<Notice>| {
         let agent = notice.to.and_then(|to| draft.agent(to));
-        agent.is_some_and(|agent| agent.home == market)
+        let given = match notice.news {
+            News::Assigned { job, .. } => draft.job(job).is_some_and(|job| job.origin == market),
+            _ => false,
+        };
+        given || agent.is_some_and(|agent| agent.home == market)
     };
     draft.notices().iter().filter(ours).cloned().collect()
 }

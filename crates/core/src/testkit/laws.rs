@@ -161,10 +161,11 @@ impl Laws {
         }
         let patient = job.policy.queue_later;
         assert!(patient || epoch < world.rules.attempts_max, "given out once too often");
-        let listed = world.agent(turn.worker).and_then(|worker| worker.skill(&job.skill));
+        let listed = world.agent(turn.worker).and_then(|worker| worker.skill_for(job));
         let offered = job.offers.iter().any(|o| o.by == turn.worker && o.price == turn.price);
         if !offered {
-            assert_eq!(listed.map(|skill| skill.price), Some(turn.price), "at the listed price");
+            let asked = listed.map(|skill| job.grain.shown(skill.price));
+            assert_eq!(asked, Some(turn.price), "at the listed price, as it is shown");
             assert!(world.is_online(turn.worker, now), "given to somebody who is not there");
         }
     }
@@ -209,9 +210,12 @@ impl Laws {
             let step = old.state == job.state || old.state.may_become(job.state);
             assert!(step, "{:?} to {:?}", old.state, job.state);
             assert!(job.epoch >= old.epoch, "epochs never decrease");
-            let turn = |job: &Job| job.assignment.map(|turn| (turn.worker, turn.since, turn.price));
+            let turn = |job: &Job| job.assignment.map(|turn| (turn.worker, turn.since));
             let moved = turn(job).is_some() && turn(job) != turn(old);
             assert!(!moved || job.epoch > old.epoch, "a new turn has a new epoch");
+            if job.epoch == old.epoch {
+                keeps_its_price(old, job);
+            }
             assert!(job.declined.starts_with(&old.declined), "a refusal is never forgotten");
             let started =
                 old.state == State::Running || old.assignment.is_some_and(|turn| turn.handed_over);
@@ -391,4 +395,18 @@ fn fold(old: Standing, ok: bool, counted: bool, hirer: Score) -> Standing {
         new.score = Score::from_millionths((old.score.millionths() - 4_500_000).max(0));
     }
     new
+}
+
+/// What was agreed on changes once, by a price its worker names, and never beyond what was bid.
+fn keeps_its_price(old: &Job, job: &Job) {
+    let price = |job: &Job| job.assignment.map(|turn| turn.price);
+    let (Some(before), Some(now)) = (price(old), price(job)) else { return };
+    if before == now {
+        return;
+    }
+    assert_eq!(job.offers.len(), old.offers.len() + 1, "a price changed by itself");
+    let named = job.offers.last().map(|offer| (Some(offer.by), job.grain.shown(offer.price)));
+    assert_eq!(named, Some((job.worker(), now)));
+    assert!(now <= job.purse(), "beyond the bid");
+    assert!(old.state == State::Assigned && job.state == State::Running);
 }

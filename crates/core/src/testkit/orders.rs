@@ -10,6 +10,7 @@ use crate::agent::{Liveness, Skill};
 use crate::alias::Digest;
 use crate::answer::Answer;
 use crate::command::{Actor, Command, Enrol, JobRef, OpenJob, Pay, ReportWork, SendMessage};
+use crate::grain::Grain;
 use crate::id::{AgentId, JobId};
 use crate::job::PRIORITY;
 use crate::job::{Job, Policy, Requester, Selection};
@@ -37,6 +38,7 @@ pub fn skill(name: &str, price: &str) -> Skill {
         takes: None,
         approval: false,
         sort: None,
+        stands_for: None,
         about: String::new(),
         input: "{}".to_owned(),
         output: "{}".to_owned(),
@@ -106,9 +108,12 @@ impl Scene {
             content: Digest::of(&[&made.to_be_bytes()]),
             requester: Requester::Agent(by),
             skill: skill.to_owned(),
+            also: Vec::new(),
             input: "{}".to_owned(),
             budget: credits(budget),
+            grain: Grain::FINE,
             selection: Selection::BestReputation,
+            unfit: Vec::new(),
             policy: Policy::default(),
             deadline: self.now.plus(LIFE),
             lease: LEASE,

@@ -6,6 +6,7 @@ use super::{AWAY, LIFE, Scene, credits, enrolment, skill};
 use crate::alias::Digest;
 use crate::answer::Answer;
 use crate::command::{Command, Enrol};
+use crate::grain::Grain;
 use crate::id::{AgentId, JobId};
 use crate::job::{Cause, State};
 use crate::notice::News;
@@ -140,6 +141,8 @@ impl Scene {
             input: "{}".to_owned(),
             to,
             budget: budget.map(credits),
+            grain: Grain::FINE,
+            unfit: Vec::new(),
             other_currency: false,
             timeout: LIFE,
             meta: "{}".to_owned(),

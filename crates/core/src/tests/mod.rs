@@ -264,7 +264,7 @@ fn random_posts_are_carried_out_refused_and_repeated() {
     let walks = prop::collection::vec(steps::step(), WALK);
     let (mut done, mut refused) = (BTreeMap::new(), BTreeMap::new());
     let (mut seen, mut shapes) = (BTreeMap::new(), BTreeMap::new());
-    for _ in 0..150 {
+    for _ in 0..240 {
         let steps = walks.new_tree(&mut runner).expect("steps can be made").current();
         let mut scene = steps::opening();
         scene.watched = false;

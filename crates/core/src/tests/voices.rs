@@ -10,6 +10,7 @@ use crate::agent::Liveness;
 use crate::agent::presence::Stance;
 use crate::alias::Digest;
 use crate::command::{Command, Enrol};
+use crate::grain::Grain;
 use crate::id::AgentId;
 use crate::job::{Cause, Job, Requester, Selection};
 use crate::signed::*;
@@ -264,6 +265,8 @@ impl Voice {
             input: "{}".to_owned(),
             to,
             budget,
+            grain: Grain::FINE,
+            unfit: Vec::new(),
             other_currency: self.amount % 64 == 63,
             timeout: Millis::seconds(i64::from(self.amount / 8) * 32),
             meta: "{}".to_owned(),

@@ -44,6 +44,8 @@ pub fn ask(n: u64, skill: &str, max: usize, budget: Option<&str>) -> Deed {
         input: "{}".to_owned(),
         to: Whom::Best { max },
         budget: budget.map(credits),
+        grain: rialto_core::grain::Grain::FINE,
+        unfit: Vec::new(),
         other_currency: false,
         timeout: LIFE,
         meta: "{}".to_owned(),

@@ -58,10 +58,16 @@ pub fn clara(config: &Config) -> clara::Settings {
             deployed: config.clara.deployed_process_id.as_ref().map(|id| process(id.as_str())),
         },
         topics: clara::Topics::with(config.clara.topics.iter()),
+        bridged: clara::Bridged::with(bridged(config)),
         queue_unmatched: config.clara.queue_unmatched,
         payments: config.clara.payments,
         task_ttl: config.clara.task_ttl.millis(),
         lease: lease(config, usual.lease),
         auction_window: config.jobs.auction_window.millis(),
     }
+}
+
+/// Which capabilities of other protocols have a topic, as the operator says.
+fn bridged(config: &Config) -> impl Iterator<Item = (String, String)> {
+    config.bridge.topics.iter().map(|(name, topic)| (name.to_owned(), topic.to_owned()))
 }

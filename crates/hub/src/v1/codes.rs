@@ -81,6 +81,7 @@ impl From<Refusal> for Problem {
             Refusal::SameIdOtherContent => &OTHER_CONTENT,
             Refusal::InboxFull | Refusal::TooManyOpen => &INBOX_FULL,
             Refusal::NoSuchSkill
+            | Refusal::Unfit { .. }
             | Refusal::DeadlineTooSoon
             | Refusal::PaysItself
             | Refusal::NotWhatWasPaid { .. }

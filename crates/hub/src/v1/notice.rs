@@ -49,9 +49,9 @@ impl Told {
             News::Message { from, body, .. } => {
                 members.with("from", from.map(|from| from.0)).with("body", write::verbatim(body))
             }
-            News::Offered { place, .. } | News::OfferClosed { place, .. } => {
-                members.with("offer", place)
-            }
+            News::Offered { place, .. }
+            | News::PriceTaken { place, .. }
+            | News::OfferClosed { place, .. } => members.with("offer", place),
             News::Accepted { .. } | News::Ended { .. } | News::Queued { .. } => members,
         };
         Self { position: notice.position, kind, members }
@@ -69,6 +69,7 @@ pub fn kind(news: &News) -> &'static str {
         News::Queued { .. } => "queued",
         News::OffersWanted { .. } => "offers_wanted",
         News::Offered { .. } => "offered",
+        News::PriceTaken { .. } => "price_taken",
         News::OfferClosed { .. } => "offer_closed",
         News::Message { .. } => "message",
     }

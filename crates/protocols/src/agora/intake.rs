@@ -8,7 +8,7 @@ use rialto_core::command::Command;
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::{Job, State, ask};
 use rialto_core::refusal::Refusal;
-use rialto_core::signed::{Deed, Signed};
+use rialto_core::signed::{Deed, Signed, Whom};
 use rialto_core::world::World;
 use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
@@ -21,6 +21,7 @@ use super::refusals::{self, state_of};
 use super::token::{LIVES, Token};
 use super::translate::{self, Proven};
 use super::{ID, Kind, say};
+use crate::face::fitting::{self, Wanted};
 use crate::face::{Floor, Trouble};
 use crate::kit::ed25519::PublicKey;
 
@@ -93,6 +94,7 @@ async fn act(floor: &Floor, proven: Proven<'_>) -> Result<Taken, Failure> {
     let uuid = floor.engine.ids().uuid();
     let mut order = translate::order(floor, &proven);
     let ordered = deed(floor, &proven, hello.as_ref(), uuid).map(|deed| order.deed = deed);
+    find_unfit(floor, &mut order.deed).await;
     // Whoever is new counts as a registration from where it came.
     let limited = limited.or_else(|| {
         order.newcomer.as_ref().and_then(|_| floor.writes.count_newcomer(way.peer).err())
@@ -181,6 +183,17 @@ fn deed(
         floor.egress.check(url).map_err(blocked)?;
     }
     translate::deed(floor, proven, named, uuid)
+}
+
+/// Notes who of another protocol could not use what it would be asked to.
+async fn find_unfit(floor: &Floor, deed: &mut Deed) {
+    let Deed::Ask(ask) = deed else { return };
+    let of = match ask.to {
+        Whom::Agent(agent) => Some(agent),
+        Whom::Best { .. } => None,
+    };
+    let wanted = Wanted { by: ID, names: &[&ask.skill], of, input: &ask.input };
+    ask.unfit = fitting::unfit(floor, &wanted).await;
 }
 
 /// Who sends too much is told to wait, unless that would not help: whom it writes to has blocked it.

@@ -153,6 +153,7 @@ impl Voice<'_> {
             }
             News::Ended { .. } => self.ended(),
             News::TakenBack { .. } => self.pen.own(Kind::Error, &self.failure().payload()),
+            News::PriceTaken { place, .. } => self.accept(self.offer_at(*place)?),
             News::Accepted { .. }
             | News::ApprovalWanted { .. }
             | News::Queued { .. }
@@ -168,10 +169,10 @@ impl Voice<'_> {
     fn request(&self) -> Option<Said> {
         let job = self.job;
         let rialto_core::job::Requester::Agent(requester) = job.requester else { return None };
-        let price = job.assignment.map_or(job.budget, |turn| turn.price);
         let resource = self.resource();
         let timeout = job.deadline.since(self.pen.notice.at).0.max(1);
-        let budget = (!price.is_zero()).then(|| Object::new().amount("max", price).finish());
+        let bid = job.purse();
+        let budget = (!bid.is_zero()).then(|| Object::new().amount("max", bid).finish());
         let payload = Object::new()
             .text("resource", &resource)
             .raw("params", &object(&job.input, "input"))
@@ -186,10 +187,10 @@ impl Voice<'_> {
         let job = self.job;
         let listed = |world: &rialto_core::world::World| {
             let agent = world.agent(self.pen.reader)?;
-            Some(record::resource(agent.home, &agent.skill(&job.skill)?.name))
+            Some(record::resource(agent.home, agent.skill_for(job)?))
         };
         let listed = self.pen.floor.engine.look(listed);
-        listed.unwrap_or_else(|| record::resource(job.origin, &job.skill))
+        listed.unwrap_or_else(|| record::made(&job.skill))
     }
 
     fn offer(&self, offer: &Offer) -> Option<Said> {
@@ -201,6 +202,13 @@ impl Voice<'_> {
             eta: offer.eta.unwrap_or(ETA),
         };
         self.pen.held(offer.by, Kind::Offer, offer.name.clone(), &payload.write())
+    }
+
+    /// The hub takes a price for a requester that has no word for it (B9).
+    fn accept(&self, offer: &Offer) -> Option<Said> {
+        let rialto_core::job::Requester::Agent(requester) = self.job.requester else { return None };
+        let payload = Object::new().text("offer_id", &offer.name).finish();
+        self.pen.held(requester, Kind::Accept, self.pen.name(), &payload)
     }
 
     fn ended(&self) -> Option<Said> {

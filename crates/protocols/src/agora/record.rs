@@ -1,6 +1,6 @@
 //! An agent as the directory shows it.
 
-use rialto_core::agent::Agent;
+use rialto_core::agent::{Agent, Skill};
 use rialto_core::agent::presence::Stance;
 use rialto_core::alias::Protocol;
 use rialto_core::time::Timestamp;
@@ -14,10 +14,11 @@ use super::payload::Mood;
 pub fn entry(world: &World, agent: &Agent, hub: &str, now: Timestamp) -> Option<Entry> {
     let id = world.name_of(agent.id, ID)?.to_owned();
     let own = agent.home == ID;
-    let capabilities = agent.skills.iter().map(|skill| {
+    let listed = agent.skills.iter().filter(|skill| skill.stands_for.is_none());
+    let capabilities = listed.map(|skill| {
         let price = (!skill.by_offer).then_some(skill.price);
         let description = Some(skill.about.clone()).filter(|about| !about.is_empty());
-        Listed::new(resource(agent.home, &skill.name), price, description)
+        Listed::new(resource(agent.home, skill), price, description)
     });
     Some(Entry {
         id,
@@ -30,17 +31,59 @@ pub fn entry(world: &World, agent: &Agent, hub: &str, now: Timestamp) -> Option<
     })
 }
 
-/// A skill of any protocol as a resource of this one.
-pub fn resource(home: Protocol, skill: &str) -> String {
-    match home == ID {
-        true => skill.to_owned(),
-        false => format!("agora:{skill}:v1"),
+/// A skill of any protocol as a resource of this one: as its own agent calls it, or made of its name.
+pub fn resource(home: Protocol, skill: &Skill) -> String {
+    let own = skill.sort.as_deref().filter(|_| home == ID);
+    own.map_or_else(|| made(&skill.name), str::to_owned)
+}
+
+/// The resource that is made of a skill's name.
+pub fn made(skill: &str) -> String {
+    format!("agora:{skill}:v1")
+}
+
+/// What everybody else calls a resource: only first versions have such a name.
+pub fn skill_name(resource: &str) -> &str {
+    match named(resource) {
+        Some((name, "1")) => name,
+        _ => resource,
     }
 }
 
-/// The other way round: what agents of other protocols call a resource.
-pub fn skill_of(resource: &str) -> Option<&str> {
-    resource.strip_prefix("agora:")?.strip_suffix(":v1")
+/// The name and the version in a resource.
+fn named(resource: &str) -> Option<(&str, &str)> {
+    let (name, version) = resource.strip_prefix("agora:")?.rsplit_once(":v")?;
+    let counts = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit());
+    (counts && !name.is_empty()).then_some((name, version))
+}
+
+/// Skills under the names that everybody uses. A later version that has no first one beside it is found
+/// under the plain name as well, by others (between, section 5).
+pub fn skills(listed: Vec<Skill>) -> Vec<Skill> {
+    let mut skills: Vec<Skill> = Vec::with_capacity(listed.len());
+    for mut skill in listed {
+        let resource = skill.name.clone();
+        let name = skill_name(&resource);
+        if !skills.iter().any(|other| other.name == name) {
+            skill.name = name.to_owned();
+        }
+        skill.sort = Some(resource);
+        skills.push(skill);
+    }
+    let later: Vec<Skill> = skills.iter().filter_map(later_version).collect();
+    for twin in later {
+        if !skills.iter().any(|other| other.name == twin.name) {
+            skills.push(twin);
+        }
+    }
+    skills
+}
+
+/// A skill of a later version as others look for it.
+fn later_version(skill: &Skill) -> Option<Skill> {
+    let (name, version) = named(&skill.name)?;
+    let stands_for = Some(skill.name.clone());
+    (version != "1").then(|| Skill { name: name.to_owned(), stands_for, ..skill.clone() })
 }
 
 fn mood(world: &World, agent: &Agent, now: Timestamp) -> Mood {

@@ -54,6 +54,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::Ambiguous
         | Refusal::WrongParty
         | Refusal::IdTaken
+        | Refusal::Unfit { .. }
         | Refusal::PaysItself
         | Refusal::NothingToMove
         | Refusal::NotWhatWasPaid { .. }

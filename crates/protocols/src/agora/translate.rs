@@ -4,6 +4,7 @@ use rialto_core::agent::presence::Stance;
 use rialto_core::agent::{Liveness, Skill};
 use rialto_core::alias::Digest;
 use rialto_core::command::{Actor, Enrol};
+use rialto_core::grain::Grain;
 use rialto_core::id::AgentId;
 use rialto_core::job::Cause;
 use rialto_core::money::Credits;
@@ -152,6 +153,8 @@ fn ask(
         input: request.params.to_owned(),
         to,
         budget: request.budget.and_then(|budget| budget.max),
+        grain: Grain::FINE,
+        unfit: Vec::new(),
         other_currency: currency.is_some_and(|currency| currency != CURRENCY),
         timeout: request.timeout.unwrap_or(settings.default_timeout),
         meta: "{}".to_owned(),
@@ -164,10 +167,12 @@ fn skill(floor: &Floor, resource: &str, to: Whom) -> String {
     let native = |world: &World| {
         let Whom::Agent(id) = to else { return None };
         let agent = world.agent(id)?;
-        let is_meant = |skill: &&Skill| record::resource(agent.home, &skill.name) == resource;
+        let is_meant = |skill: &&Skill| {
+            skill.stands_for.is_none() && record::resource(agent.home, skill) == resource
+        };
         agent.skills.iter().find(is_meant).map(|skill| skill.name.clone())
     };
-    floor.engine.look(native).unwrap_or_else(|| resource.to_owned())
+    floor.engine.look(native).unwrap_or_else(|| record::skill_name(resource).to_owned())
 }
 
 /// The thing an id names, and the other party if the envelope is addressed.
@@ -222,11 +227,12 @@ fn skills(capabilities: Vec<Capability<'_>>) -> Vec<Skill> {
         takes: None,
         approval: false,
         sort: None,
+        stands_for: None,
         about: capability.description.unwrap_or_default().to_owned(),
         input: "{}".to_owned(),
         output: "{}".to_owned(),
     };
-    capabilities.into_iter().map(skill).collect()
+    record::skills(capabilities.into_iter().map(skill).collect())
 }
 
 fn stance(mood: Mood) -> Stance {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rialto_core::agent::{Agent, Desk};
+use rialto_core::agent::{Agent, Desk, Skill};
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::{Job, State};
 use rialto_core::money::Credits;
@@ -13,6 +13,7 @@ use rialto_engine::store::{Key, Row};
 use super::outgoing::Outgoing;
 use super::people::{self, WALLET};
 use super::record::{self, Task, Tasks, Totals};
+use super::topics::Bridged;
 use super::{ID, price, task};
 use crate::face::Floor;
 use crate::kit::ijson;
@@ -20,6 +21,8 @@ use crate::kit::ijson;
 /// The newest finished tasks shown of one agent, and of all together.
 const DONE_MAX: usize = 50;
 const DONE_IN_ALL_MAX: usize = 10_000;
+/// The topic of those who do nothing this market knows.
+const NO_TOPIC: &str = "none";
 
 /// An agent and everything the board shows of it.
 struct Shown {
@@ -34,7 +37,8 @@ struct Shown {
 pub async fn agents(floor: &Floor, to: &str) -> Result<Outgoing, EngineFailure> {
     let all = everybody(floor).await?;
     Ok(floor.engine.look(|world| {
-        let records: Vec<_> = all.iter().filter_map(|shown| entry(world, shown)).collect();
+        let one = |shown| entry(world, &floor.clara.bridged, shown);
+        let records: Vec<_> = all.iter().filter_map(one).collect();
         Outgoing::agents(to, &records)
     }))
 }
@@ -53,7 +57,8 @@ fn waiting(world: &World) -> Vec<Task<'_>> {
 pub async fn dashboard(floor: &Floor, to: &str) -> Result<Outgoing, EngineFailure> {
     let all = everybody(floor).await?;
     Ok(floor.engine.look(|world| {
-        let records: Vec<_> = all.iter().filter_map(|shown| entry(world, shown)).collect();
+        let one = |shown| entry(world, &floor.clara.bridged, shown);
+        let records: Vec<_> = all.iter().filter_map(one).collect();
         let totals = records.iter().fold(Totals::default(), |sum, one| Totals {
             requested: sum.requested + one.totals.requested,
             assigned: sum.assigned + one.totals.assigned,
@@ -123,10 +128,10 @@ fn is_shown(agent: &Agent) -> bool {
     agent.active && !wallet && !agent.skills.is_empty()
 }
 
-fn entry<'s>(world: &World, shown: &'s Shown) -> Option<record::Agent<'s>> {
+fn entry<'s>(world: &World, bridged: &Bridged, shown: &'s Shown) -> Option<record::Agent<'s>> {
     let Shown { agent, desk, work, done, asked } = shown;
     let own = agent.home == ID;
-    let skill = agent.skills.first()?;
+    let (skill, topic) = offered(agent, bridged)?;
     let tally = desk.tally;
     let metadata = match own && ijson::read(agent.card.as_bytes()).is_ok() {
         true => agent.card.as_str(),
@@ -135,7 +140,7 @@ fn entry<'s>(world: &World, shown: &'s Shown) -> Option<record::Agent<'s>> {
     Some(record::Agent {
         id: people::agent_id(world, agent.id)?.into(),
         profile_address: people::address(world, agent.id).into(),
-        topic: if own { task::topic(&skill.name).to_owned() } else { foreign_topic(agent) }.into(),
+        topic: topic.into(),
         fee: if own { skill.price } else { price::fee_of(skill.price) },
         metadata,
         tasks: Tasks {
@@ -153,11 +158,14 @@ fn entry<'s>(world: &World, shown: &'s Shown) -> Option<record::Agent<'s>> {
     })
 }
 
-/// The topic of an agent of another protocol, by what its skills are called (between, section 5).
-fn foreign_topic(agent: &Agent) -> String {
-    let named = agent.skills.iter().find_map(|skill| {
-        let name = skill.name.strip_prefix(task::SKILL).unwrap_or(&skill.name);
-        super::TOPICS.contains(&name).then(|| name.to_owned())
-    });
-    named.unwrap_or_else(|| "none".to_owned())
+/// What an agent is listed for: its topic, and the skill that has it. Agents of other protocols may do
+/// many things, and the first with a topic counts (between, section 5).
+fn offered(agent: &Agent, bridged: &Bridged) -> Option<(Skill, String)> {
+    let first = agent.skills.first()?;
+    if agent.home == ID {
+        return Some((first.clone(), task::topic(&first.name).to_owned()));
+    }
+    let with_topic = |skill: &Skill| Some((skill.clone(), bridged.topic_of(&skill.name)?.to_owned()));
+    let found = agent.skills.iter().find_map(with_topic);
+    found.or_else(|| Some((first.clone(), NO_TOPIC.to_owned())))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rialto_core::agent::{Agent, Liveness, Skill};
 use rialto_core::alias::Digest;
 use rialto_core::command::{Actor, Enrol, JobRef, OpenJob, ReportWork};
+use rialto_core::grain::Grain;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, PRIORITY, Policy, Requester, Selection};
 use rialto_core::market::{Deed, Opening};
@@ -21,10 +22,14 @@ use super::people::{self, WALLET};
 use super::strategy::Strategy;
 use super::task::{self, Meta};
 use super::{Dialect, ID, reading};
+use crate::face::fitting::{self, Wanted};
 use crate::face::{Floor, Newcomer, aliases};
 
 /// How many copies of one task are looked through for whose it was.
 const COPIES_MAX: usize = 1_024;
+
+/// Fees and rewards are whole credits, and nothing is free.
+const GRAIN: Grain = Grain { decimals: 0, least: Credits::from_micros(1_000_000) };
 
 /// What is to be done, and what is then said.
 pub type Plan = (Deed, Reply);
@@ -54,7 +59,7 @@ pub async fn plan(floor: &Floor, message: &Message<'_>, dialect: Dialect) -> Res
     let from = message.from.as_ref();
     match order {
         Order::RegisterAgent(order) => Ok(register(floor, from, &order)?),
-        Order::RegisterTask(order) => Ok(open(floor, message, dialect, &order)?),
+        Order::RegisterTask(order) => Ok(open(floor, message, dialect, &order).await?),
         Order::SendResult(order) => result(floor, from, &order).await,
         Order::Decline(order) => decline(floor, from, &order).await,
         // Whether somebody has offered is nobody's business before the end (R77).
@@ -90,6 +95,7 @@ fn register(floor: &Floor, from: &str, order: &RegisterAgent<'_>) -> Result<Plan
         takes: None,
         approval: false,
         sort: None,
+        stands_for: None,
         about: String::new(),
         input: "{}".to_owned(),
         output: "{}".to_owned(),
@@ -146,7 +152,7 @@ fn requester(
     })
 }
 
-fn open(
+async fn open(
     floor: &Floor,
     message: &Message<'_>,
     dialect: Dialect,
@@ -155,7 +161,14 @@ fn open(
     let (settings, now) = (&floor.clara, floor.engine.now());
     let (requester, newcomer) = requester(floor, &message.from, order.agent_id)?;
     let (selection, skill) = choice(floor, order)?;
-    let named = matches!(selection, Selection::Direct(_));
+    let (named, of) = match selection {
+        Selection::Direct(agent) => (true, Some(agent)),
+        _ => (false, None),
+    };
+    let also = if named { Vec::new() } else { settings.bridged.names_of(order.topic) };
+    let names: Vec<&str> = [skill.as_str()].into_iter().chain(also.iter().map(String::as_str)).collect();
+    let wanted = Wanted { by: ID, names: &names, of, input: order.payload };
+    let unfit = fitting::unfit(floor, &wanted).await;
     let meta = Meta {
         context_id: order.context_id.map(str::to_owned),
         requester_id: order.agent_id.map(str::to_owned),
@@ -171,9 +184,12 @@ fn open(
         content: Digest::of(&[message.id.as_bytes()]),
         requester,
         skill,
+        also,
         input: order.payload.to_owned(),
         budget: order.reward,
+        grain: GRAIN,
         selection,
+        unfit,
         policy: Policy {
             next_when_declined: !named && !for_many,
             next_when_failed: !named && !for_many,

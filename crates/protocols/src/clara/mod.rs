@@ -63,7 +63,7 @@ pub use process::{Dialect, Processes};
 #[cfg(feature = "server")]
 pub use settings::Settings;
 pub use strategy::Strategy;
-pub use topics::Topics;
+pub use topics::{Bridged, Topics};
 
 use rialto_core::alias::Protocol;
 

@@ -4,7 +4,7 @@ use rialto_core::time::Millis;
 
 use super::PROCESS;
 use super::process::Processes;
-use super::topics::Topics;
+use super::topics::{Bridged, Topics};
 use crate::kit::ans104::Id;
 
 /// The protocol's settings.
@@ -14,6 +14,8 @@ pub struct Settings {
     pub processes: Processes,
     /// What agents may register for.
     pub topics: Topics,
+    /// Which capabilities of other protocols have a topic here.
+    pub bridged: Bridged,
     /// Whether a task nobody fits waits instead of being refused (R36).
     pub queue_unmatched: bool,
     /// Whether fees and rewards move credits (R80).
@@ -32,6 +34,7 @@ impl Default for Settings {
         Self {
             processes: Processes { spec, deployed: None },
             topics: Topics::default(),
+            bridged: Bridged::default(),
             queue_unmatched: false,
             payments: true,
             task_ttl: Millis::hours(7 * 24),

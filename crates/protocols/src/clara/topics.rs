@@ -2,7 +2,38 @@
 //! (D13) and what the deployed dialect knows.
 
 use super::process::Dialect;
+use super::task::SKILL;
 use super::{BROADCAST, TOPICS, TOPICS_DEPLOYED};
+
+/// The topics of what agents of other protocols can do (between, section 5).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bridged {
+    /// A capability's name, and the topic an operator says it has.
+    map: Vec<(String, String)>,
+}
+
+impl Bridged {
+    /// The operator's map, beside what names say themselves.
+    pub fn with(map: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self { map: map.into_iter().collect() }
+    }
+
+    /// The topic of a capability of another protocol.
+    pub fn topic_of<'n>(&'n self, capability: &'n str) -> Option<&'n str> {
+        let mapped = self.map.iter().find(|(name, _)| name == capability);
+        let mapped = mapped.map(|(_, topic)| topic.as_str());
+        let own = || TOPICS.contains(&capability).then_some(capability);
+        mapped.or_else(own).or_else(|| capability.strip_prefix(SKILL))
+    }
+
+    /// What a topic's capabilities may be called elsewhere, besides the hub's own name of it.
+    pub fn names_of(&self, topic: &str) -> Vec<String> {
+        let mapped = self.map.iter().filter(|(_, of)| of == topic).map(|(name, _)| name.clone());
+        let own = TOPICS.contains(&topic).then(|| topic.to_owned());
+        let elsewhere = |name: &String| self.topic_of(name) == Some(topic);
+        own.into_iter().filter(elsewhere).chain(mapped).collect()
+    }
+}
 
 /// The topics of a market.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

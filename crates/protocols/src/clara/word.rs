@@ -40,6 +40,7 @@ fn of(draft: &Draft<'_>, notice: &Notice, all: &[Arc<Notice>]) -> Option<Outgoin
         | News::ApprovalWanted { .. }
         | News::TakenBack { .. }
         | News::Offered { .. }
+        | News::PriceTaken { .. }
         | News::Message { .. } => None,
     }
 }

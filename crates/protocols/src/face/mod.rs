@@ -3,6 +3,7 @@
 pub mod arrived;
 pub mod caller;
 pub mod feed;
+pub mod fitting;
 pub mod naming;
 pub mod once;
 pub mod peer;
@@ -163,6 +164,16 @@ pub trait Face: Send + Sync {
 
     /// Its own name for a new agent of any protocol; another one if the first is taken.
     fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, taken: bool) -> Option<String>;
+
+    /// Whether its agents say what input they take, and the hub holds others to it.
+    fn checks_input(&self) -> bool {
+        false
+    }
+
+    /// What is wrong with an input by what one of its agents says it takes; may be slow.
+    fn misfit(&self, _: &Floor, _: &Arc<Agent>, _skill: &str, _input: &str) -> Option<String> {
+        None
+    }
 
     /// The longest body it reads, where others read `general` bytes.
     fn body_limit(&self, general: usize) -> usize {

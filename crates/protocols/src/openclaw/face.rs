@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
+use rialto_core::agent::Agent;
 use rialto_core::alias::Protocol;
 use rialto_core::time::Timestamp;
 use rialto_engine::delivery::Courier;
@@ -16,7 +17,7 @@ use super::failure::Failure;
 use super::routes::{
     agents, answers, ask, collaborations, identity, list, messages, overview, reports, stream,
 };
-use super::{BODY_MAX, ID, courier, refusals, say};
+use super::{BODY_MAX, ID, courier, fitting, refusals, say};
 use crate::face::once::{Words, once_each};
 use crate::face::route::{listed, router};
 use crate::face::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
@@ -170,6 +171,21 @@ impl Face for Openclaw {
             false => naming::uuid(new.home, new.native),
         };
         Some(name.to_string())
+    }
+
+    fn checks_input(&self) -> bool {
+        true
+    }
+
+    fn misfit(
+        &self,
+        floor: &Floor,
+        agent: &Arc<Agent>,
+        skill: &str,
+        input: &str,
+    ) -> Option<String> {
+        let broken = fitting::violations(floor, agent, skill, input);
+        (!broken.is_empty()).then(|| broken.join("; "))
     }
 
     fn body_limit(&self, general: usize) -> usize {

@@ -43,6 +43,7 @@ pub fn of(floor: &Floor, notice: &Notice, job: Option<&Job>) -> Option<Letter> {
         News::Queued { .. }
         | News::OffersWanted { .. }
         | News::Offered { .. }
+        | News::PriceTaken { .. }
         | News::OfferClosed { .. }
         | News::Message { .. } => None,
     }

@@ -31,6 +31,8 @@ pub mod face;
 #[cfg(feature = "server")]
 mod feed;
 #[cfg(feature = "server")]
+mod fitting;
+#[cfg(feature = "server")]
 mod letter;
 #[cfg(feature = "server")]
 mod proof;

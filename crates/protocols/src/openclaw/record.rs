@@ -145,9 +145,9 @@ fn identity(agent: &Agent, id: &str) -> String {
     }
     let digits: String = id.chars().filter(char::is_ascii_hexdigit).take(8).collect();
     let name = format!("chimera-bridge-{}-{digits}", naming::slug(&agent.name));
-    let listed: Vec<_> = agent.skills.iter().map(capability).collect();
+    let listed: Vec<_> = agent.skills_for_others().map(capability).collect();
     let schemas = |of: fn(&Skill) -> &str| {
-        let all = agent.skills.iter();
+        let all = agent.skills_for_others();
         all.fold(Object::new(), |map, skill| map.raw(&skill.name, &schema(of(skill)))).finish()
     };
     let capabilities = Object::new()
@@ -174,6 +174,7 @@ fn capability(skill: &Skill) -> String {
         .maybe_whole("estimated_duration_ms", skill.takes.map(|takes| takes.0))
         .flag("requires_approval", skill.approval)
         .amount("price", skill.price)
+        .maybe_raw("price_by", skill.by_offer.then_some("\"offer\""))
         .finish()
 }
 
@@ -198,7 +199,7 @@ pub fn category(name: &str) -> Category {
 }
 
 /// A schema that only names types, as a JSON Schema; what is one already stays.
-fn schema(given: &str) -> String {
+pub fn schema(given: &str) -> String {
     let Ok(json) = ijson::read(given.as_bytes()) else { return "{}".to_owned() };
     let ijson::Kind::Object(members) = json.kind() else { return "{}".to_owned() };
     let toy = |value: &ijson::Json<'_>| matches!(value.kind(), ijson::Kind::Text(_));

@@ -65,6 +65,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
         Refusal::BudgetTooLow { .. }
         | Refusal::TooFewCredits
         | Refusal::GuestCannotPay
+        | Refusal::Unfit { .. }
         | Refusal::DeadlineTooSoon
         | Refusal::OtherCurrency
         | Refusal::PaysItself
@@ -133,6 +134,7 @@ pub fn rejection(refusal: &Refusal, asked: Asked<'_>) -> Result<Rejection, Failu
             let wait = at.map_or(1, |at| seconds(at.since(asked.now).0));
             later("Agent has taken as many requests as it takes in a minute", wait)
         }
+        Refusal::Unfit { why } => Ok(Rejection::invalid_input([why.as_str()])),
         Refusal::DeadlineTooSoon => no(DeadlineTooSoon, "The work cannot be done by the deadline"),
         Refusal::BudgetTooLow { price } => {
             let text = format!("The budget is below the price of {}", price.text(0));

@@ -8,6 +8,7 @@ use rialto_core::agent::said::Condition;
 use rialto_core::agent::{Liveness, Skill, Terms};
 use rialto_core::alias::{Digest, Protocol};
 use rialto_core::command::{self, Actor, Canceller, Command, Enrol, JobRef, OpenJob, ReportWork};
+use rialto_core::grain::Grain;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job, Policy, Requester, Selection, respond};
 use rialto_core::money::Credits;
@@ -88,6 +89,7 @@ fn skill(capability: &Capability) -> Skill {
         takes: capability.estimated_duration_ms.map(Millis),
         approval: capability.requires_approval,
         sort: Some(capability.category.as_str().to_owned()),
+        stands_for: None,
         about: capability.description.clone(),
         input: text(&capability.input),
         output: text(&capability.output),
@@ -145,9 +147,12 @@ pub fn open_job(order: Order<'_>, settings: &Settings, now: Timestamp) -> Comman
         content: order.content,
         requester: order.requester,
         skill: said.capability_id.clone(),
+        also: Vec::new(),
         input: if order.probe { "{}".to_owned() } else { said.input_data.to_string() },
         budget: said.budget.filter(|_| !order.free).unwrap_or(Credits::ZERO),
+        grain: Grain::FINE,
         selection: Selection::Direct(order.worker),
+        unfit: Vec::new(),
         policy: Policy { presence_first: true, cancel_any_time: true, ..Policy::default() },
         deadline,
         lease,

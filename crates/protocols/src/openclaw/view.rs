@@ -92,7 +92,7 @@ pub fn request(floor: &Floor, job: &Job) -> String {
     Request {
         request_id,
         requester_agent_id: requester.unwrap_or(floor.openclaw.hub_id),
-        capability_id: job.skill.clone(),
+        capability_id: capability_id(floor, job),
         input_data: object(&job.input, "input").into(),
         idempotency_key: None,
         deadline: Some(job.deadline),
@@ -103,6 +103,15 @@ pub fn request(floor: &Floor, job: &Job) -> String {
         timestamp: job.opened_at,
     }
     .write()
+}
+
+/// What its responder calls what is wanted.
+pub fn capability_id(floor: &Floor, job: &Job) -> String {
+    let own = |world: &World| {
+        let agent = world.agent(responder_agent(job)?)?;
+        agent.skill_for(job).map(|skill| skill.name.clone())
+    };
+    floor.engine.look(own).unwrap_or_else(|| job.skill.clone())
 }
 
 /// JSON that is no object, as one.
@@ -144,7 +153,7 @@ fn estimated_completion(floor: &Floor, job: &Job) -> Option<Timestamp> {
     }
     let accepted_at = job.accepted_at?;
     let worker = job.worker()?;
-    let takes = floor.engine.look(|world| world.agent(worker)?.skill(&job.skill)?.takes)?;
+    let takes = floor.engine.look(|world| world.agent(worker)?.skill_for(job)?.takes)?;
     Some(accepted_at.plus(takes))
 }
 

@@ -159,7 +159,7 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
         Refusal::SameIdOtherContent => (422, "IDEMPOTENCY_CONFLICT"),
         Refusal::NoSuchOwner { .. } => (404, TRANSFER_FAILED),
         Refusal::PaysItself | Refusal::NotWhatWasPaid { .. } => (422, TRANSFER_FAILED),
-        Refusal::NothingToMove => (400, INVALID_REQUEST),
+        Refusal::NothingToMove | Refusal::Unfit { .. } => (400, INVALID_REQUEST),
         Refusal::JobNotPaid { .. } | Refusal::AlreadySettled { .. } => (409, TRANSFER_FAILED),
         Refusal::InboxFull | Refusal::TooManyOpen => (429, "RATE_LIMITED"),
         Refusal::Blocked => (403, "FORBIDDEN"),

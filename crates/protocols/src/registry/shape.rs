@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::response::Response;
-use rialto_core::agent::{Agent, Desk, Liveness};
+use rialto_core::agent::{Agent, Desk, Liveness, Skill};
 use rialto_core::job::{Cause, Job, Requester, State};
 use rialto_core::ledger::Transfer;
 use rialto_core::money::Credits;
@@ -102,16 +102,16 @@ pub fn answer(floor: &Floor, job: &Job, status: u16) -> Response {
 /// A job as its worker gets it: the requester's own words but for the address of the answer.
 #[derive(Serialize)]
 pub struct Forwarded {
-    job_id: String,
-    orchestrator_id: String,
-    skill_name: String,
-    input_data: Box<RawValue>,
-    budget: Box<RawValue>,
-    currency: &'static str,
-    callback_url: String,
-    timestamp_utc: String,
+    pub job_id: String,
+    pub orchestrator_id: String,
+    pub skill_name: String,
+    pub input_data: Box<RawValue>,
+    pub budget: Box<RawValue>,
+    pub currency: &'static str,
+    pub callback_url: String,
+    pub timestamp_utc: String,
     #[serde(flatten)]
-    more: BTreeMap<String, Box<RawValue>>,
+    pub more: BTreeMap<String, Box<RawValue>>,
 }
 
 pub fn forwarded(floor: &Floor, world: &World, job: &Job) -> Forwarded {
@@ -130,7 +130,7 @@ pub fn forwarded(floor: &Floor, world: &World, job: &Job) -> Forwarded {
         // A requester of another protocol keeps its own id; the worker sees the hub's.
         job_id: if native { job.foreign.clone() } else { job.uuid.to_string() },
         orchestrator_id: orchestrator,
-        skill_name: job.skill.clone(),
+        skill_name: skill_name(world, job),
         input_data: write::verbatim(&job.input),
         budget: money(if native { job.budget } else { agreed }),
         currency: CURRENCY,
@@ -142,6 +142,13 @@ pub fn forwarded(floor: &Floor, world: &World, job: &Job) -> Forwarded {
         timestamp_utc: rest.timestamp_utc.unwrap_or_else(|| stamp::seconds(job.opened_at)),
         more: rest.more,
     }
+}
+
+/// What its worker calls what is wanted.
+fn skill_name(world: &World, job: &Job) -> String {
+    let worker = job.worker().and_then(|worker| world.agent(worker));
+    let skill = worker.and_then(|worker| worker.skill_for(job));
+    skill.map_or_else(|| job.skill.clone(), |skill| skill.name.clone())
 }
 
 /// An agent as discovery shows it.
@@ -168,6 +175,8 @@ pub struct Entry {
 struct Asked {
     skill_name: String,
     cost_per_call: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -175,6 +184,8 @@ struct Offered {
     skill_name: String,
     description: String,
     cost_per_call: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price: Option<&'static str>,
     input_schema: Box<RawValue>,
     output_schema: Box<RawValue>,
 }
@@ -198,11 +209,13 @@ pub fn entry(
     let skill = asked.and_then(|name| agent.skill(name)).map(|skill| Asked {
         skill_name: skill.name.clone(),
         cost_per_call: money(price(skill.price)),
+        price: by_offer(skill),
     });
-    let offered = agent.skills.iter().map(|skill| Offered {
+    let offered = agent.skills_for_others().map(|skill| Offered {
         skill_name: skill.name.clone(),
         description: skill.about.clone(),
         cost_per_call: money(price(skill.price)),
+        price: by_offer(skill),
         input_schema: write::verbatim(&skill.input),
         output_schema: write::verbatim(&skill.output),
     });
@@ -221,6 +234,11 @@ pub fn entry(
         registered_at: stamp::seconds(agent.registered_at),
         last_heartbeat: desk.presence.heard.map(stamp::seconds),
     }
+}
+
+/// Said of skills whose price is named for each job (B9).
+fn by_offer(skill: &Skill) -> Option<&'static str> {
+    skill.by_offer.then_some("by_offer")
 }
 
 /// A payment, as this protocol lists it.

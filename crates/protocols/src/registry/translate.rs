@@ -2,7 +2,8 @@
 
 use rialto_core::agent::key::KeyHash;
 use rialto_core::agent::{Liveness, Skill};
-use rialto_core::command::{Actor, Command, Enrol, JobRef, OpenJob, Pay, ReportWork};
+use rialto_core::command::{Actor, Command, Enrol, JobRef, OpenJob, Pay, ReportWork, Unfit};
+use rialto_core::grain::Grain;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Policy, Requester, Selection};
 use rialto_core::money::Credits;
@@ -15,6 +16,9 @@ use super::{ID, Settings};
 
 /// A job nobody finishes is given up after this long, whatever its workers do.
 const JOB_LIFE: Millis = Millis::hours(24);
+
+/// Amounts here have two decimals.
+const GRAIN: Grain = Grain { decimals: 2, least: Credits::ZERO };
 
 pub fn enrol(
     wire: Register,
@@ -60,6 +64,7 @@ fn skill(offer: SkillOffer) -> Skill {
         takes: None,
         approval: false,
         sort: None,
+        stands_for: None,
         about: offer.description,
         input: offer.input_schema,
         output: offer.output_schema,
@@ -78,6 +83,7 @@ pub fn open_job(
     requester: Requester,
     worker: Option<AgentId>,
     fresh: Fresh,
+    unfit: Vec<Unfit>,
     settings: &Settings,
     now: Timestamp,
 ) -> Command {
@@ -89,8 +95,11 @@ pub fn open_job(
         content: content(&wire, worker),
         requester,
         skill: wire.skill_name,
+        also: Vec::new(),
         input: wire.input_data,
         budget: wire.budget,
+        grain: GRAIN,
+        unfit,
         selection: worker.map_or(Selection::BestReputation, Selection::Direct),
         policy: Policy {
             next_when_unreachable: by_hub,

@@ -115,6 +115,7 @@ fn refused(refusal: &Refusal) -> Failure {
         | Refusal::AtCapacity
         | Refusal::TooFast
         | Refusal::OutOfOrder
+        | Refusal::Unfit { .. }
         | Refusal::DeadlineTooSoon
         | Refusal::WrongState { .. }
         | Refusal::OfferExpired

@@ -41,6 +41,7 @@ pub async fn enrol(
         takes: None,
         approval: false,
         sort: None,
+        stands_for: None,
         about: "benchmark".to_owned(),
         input: "{}".to_owned(),
         output: "{}".to_owned(),

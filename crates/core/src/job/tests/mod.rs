@@ -3,6 +3,7 @@
 mod agreeing;
 mod answering;
 mod asking;
+mod bargaining;
 mod bidding;
 mod calling;
 mod calling_off;

@@ -49,13 +49,13 @@ fn others_are_published_to_and_never_published() {
 }
 
 #[test]
-fn a_task_done_elsewhere_is_published_when_its_result_comes() {
+fn a_task_given_elsewhere_is_published_like_any_other() {
     let (mut scene, client) = market();
     let works = stranger(&mut scene, "works", &[("sum", "20")]);
     let order = task(&mut scene, client, "50", Selection::Cheapest);
     let said = scene.posted("x", opening(order));
     let job = JobId(1);
-    assert_eq!((said.lines.len(), scene.job(job).worker()), (0, Some(works)));
+    assert_eq!(heard(&said), [(works, News::Assigned { job, epoch: 1 })]);
     scene.succeed(job, "20");
     assert_eq!(heard(&scene.told_in(PostingId(2))), [(client, News::Ended { job })]);
 }
@@ -146,19 +146,18 @@ fn an_auction_closed_by_the_clock_leads_to_what_was_said_then() {
 }
 
 #[test]
-fn an_auction_that_ends_without_a_word_to_the_market_has_ended_all_the_same() {
+fn an_auction_won_elsewhere_says_so() {
     let (mut scene, client) = market();
     let works = stranger(&mut scene, "works", &[("sum", "20")]);
     let order = auction(&mut scene, client, "50");
     let job = post_task(&mut scene, order);
-    let (price, valid_for) = (credits("30"), Millis::hours(1));
-    let offer = Command::Offer { job: JobRef::Id(job), by: works, price, valid_for };
-    scene.run(offer).unwrap();
     assert_eq!((scene.newest_posting(), closing(&scene, job)), (PostingId(1), None));
     scene.wait(WINDOW);
     assert_eq!(scene.job(job).worker(), Some(works));
     assert_eq!(closing(&scene, job), Some(PostingId(2)));
-    assert_eq!(scene.told_in(PostingId(2)).lines.len(), 0);
+    let ends = scene.told_in(PostingId(2));
+    assert_eq!(heard(&ends), [(works, News::Assigned { job, epoch: 1 })]);
+    assert_eq!(scene.told(works).len(), 1, "nobody asked it to name its price");
 }
 
 #[test]

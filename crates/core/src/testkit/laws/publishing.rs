@@ -11,6 +11,7 @@ use crate::event::Event;
 use crate::id::{AgentId, JobId, PostingId};
 use crate::job::{Job, Requester, Selection, State};
 use crate::market::Posting;
+use crate::notice::News;
 use crate::testkit::market::{Told, line};
 use crate::world::World;
 
@@ -75,11 +76,14 @@ impl Published {
         told
     }
 
-    /// What agents of the market are told is published, in that order, and nothing else is.
+    /// What agents of the market are told is published, in that order, and who is given its work, and
+    /// nothing else is.
     fn told(&self, told: &[Told], changes: &Changes, world: &World, market: Protocol) {
         let ours = changes.notices.iter().filter(|notice| {
             let agent = notice.to.and_then(|to| world.agent(to));
-            agent.is_some_and(|agent| agent.home == market)
+            let of_market = |job: &JobId| changes.jobs.get(job).is_some_and(|j| j.origin == market);
+            let given = matches!(&notice.news, News::Assigned { job, .. } if of_market(job));
+            given || agent.is_some_and(|agent| agent.home == market)
         });
         let ours: Vec<String> = ours.map(|notice| line(notice)).collect();
         let published: Vec<String> = told.iter().flat_map(|one| one.lines.clone()).collect();

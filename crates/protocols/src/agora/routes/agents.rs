@@ -1,6 +1,9 @@
 //! The directory.
 
+use std::sync::Arc;
+
 use axum::extract::{RawQuery, State};
+use rialto_core::agent::Agent;
 use rialto_core::id::AgentId;
 use rialto_core::world::World;
 
@@ -46,12 +49,19 @@ fn supporting(
     entry: impl Fn(&World, AgentId) -> Option<Entry>,
 ) -> Page {
     let skip = usize::try_from(cursor).unwrap_or(usize::MAX);
-    // Agents of other protocols are listed under names of their own.
+    let listed = |id: &AgentId| {
+        let is_it = |agent: &Arc<Agent>| {
+            let mut own = agent.skills.iter().filter(|skill| skill.stands_for.is_none());
+            own.any(|skill| record::resource(agent.home, skill) == resource)
+        };
+        world.agent(*id).is_some_and(is_it)
+    };
+    let all = world.skills.by_merit(record::skill_name(resource)).filter(listed);
+    // Those whose own words these are come first.
     let of_others = |id: &AgentId| world.agent(*id).is_some_and(|agent| agent.home != ID);
-    let theirs = record::skill_of(resource).map(|skill| world.skills.by_merit(skill));
-    let theirs = theirs.into_iter().flatten().filter(of_others);
-    let own = world.skills.by_merit(resource).filter(|id| !of_others(id));
-    let found: Vec<AgentId> = own.chain(theirs).skip(skip).take(limit.saturating_add(1)).collect();
+    let (theirs, own): (Vec<AgentId>, Vec<AgentId>) = all.partition(of_others);
+    let found = own.into_iter().chain(theirs).skip(skip).take(limit.saturating_add(1));
+    let found: Vec<AgentId> = found.collect();
     let (mut agents, mut bytes, mut next) = (Vec::new(), 0, cursor);
     for id in found.iter().take(limit) {
         if bytes >= PAGE_BYTES {

@@ -154,7 +154,8 @@ pub async fn result(floor: &Floor, known: Known, id: Uuid, message: &Message<Out
 async fn unfit(floor: &Floor, job: &Job, agent: AgentId, outcome: &Outcome) -> Vec<String> {
     let Outcome::Completed { output_data } = outcome else { return Vec::new() };
     let agent = floor.engine.look(|world| world.agent(agent).cloned());
-    let (floor, skill, output) = (floor.clone(), job.skill.clone(), output_data.clone());
+    let skill = view::capability_id(floor, job);
+    let (floor, output) = (floor.clone(), output_data.clone());
     let checked = aside(move || {
         let identity = floor.openclaw.identity(&agent?)?;
         let schema = identity.capability(&skill)?.output.as_ref()?;

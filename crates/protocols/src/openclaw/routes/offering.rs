@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::aside::aside;
 use super::ask::Asking;
 use crate::face::Floor;
-use crate::openclaw::ID;
+use crate::openclaw::{ID, fitting};
 use crate::openclaw::failure::Failure;
 use crate::openclaw::message::Rejection;
 use crate::openclaw::refusals::{self, Asked};
@@ -123,7 +123,7 @@ pub fn order(
         requester: asking.requester.clone(),
         worker: agent.id,
         takes: skill.and_then(|skill| skill.takes),
-        free: skill.is_some_and(|skill| skill.price.is_zero()),
+        free: skill.is_some_and(|skill| skill.price.is_zero() && !skill.by_offer),
         uuid: floor.engine.ids().uuid(),
         name: asking.name.clone(),
         flaw,
@@ -133,16 +133,11 @@ pub fn order(
 
 /// What the input breaks of the capability's schema (R62).
 pub async fn flaw(floor: &Floor, asking: &Asking, agent: &Arc<Agent>) -> Option<Rejection> {
-    if agent.home != ID {
-        return None;
-    }
     let (floor, agent, message) = (floor.clone(), agent.clone(), asking.message.clone());
     let checked = aside(move || {
-        let identity = floor.openclaw.identity(&agent)?;
-        let schema = identity.capability(&message.said.capability_id)?.input.as_ref()?;
-        let violations = schema.check(&message.said.input_data).err()?;
-        let told: Vec<String> = violations.iter().map(ToString::to_string).collect();
-        Some(Rejection::invalid_input(told.iter().map(String::as_str)))
+        let said = &message.said;
+        let told = fitting::violations(&floor, &agent, &said.capability_id, &said.input_data);
+        (!told.is_empty()).then(|| Rejection::invalid_input(told.iter().map(String::as_str)))
     });
     checked.await.flatten()
 }

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::Answered;
 use crate::face::Floor;
+use crate::face::fitting::{self, Wanted};
 use crate::face::caller::Caller;
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
@@ -75,8 +76,11 @@ async fn open(floor: &Floor, known: Known, wire: JobPost) -> Answered {
     }
     let ids = floor.engine.ids();
     let fresh = Fresh { uuid: ids.uuid(), job_id: ids.uuid() };
-    let settings = &floor.settings.registry;
-    let command = translate::open_job(wire, requester, worker, fresh, settings, floor.engine.now());
+    let wanted =
+        Wanted { by: ID, names: &[&wire.skill_name], of: worker, input: &wire.input_data };
+    let unfit = fitting::unfit(floor, &wanted).await;
+    let (settings, now) = (&floor.settings.registry, floor.engine.now());
+    let command = translate::open_job(wire, requester, worker, fresh, unfit, settings, now);
     let ran = floor.engine.run_once(command, known.0.once).await;
     let ran = ran.map_err(|failure| failed(failure, Context::Job))?;
     let Answer::Job { job, .. } = ran.answer else { return Err(Failure::not_found()) };

@@ -1,0 +1,102 @@
+//! Bargains: prices of agents that are asked to work for somebody of another protocol.
+//!
+//! Such a requester has no word for choosing among offers. So the hub takes the first price that is
+//! within the bid; and in an auction, whoever always asks the same has its offer made for it.
+
+use super::{Job, Offer, Requester, Selection, State, offer, respond};
+use crate::command::JobRef;
+use crate::draft::Draft;
+use crate::event::Event;
+use crate::id::AgentId;
+use crate::money::Credits;
+use crate::notice::News;
+use crate::refusal::Refusal;
+use crate::signed::MakeOffer;
+
+/// A worker of another protocol names its price: for work it was given, or in an auction.
+pub fn name(
+    draft: &mut Draft<'_>,
+    by: AgentId,
+    name: &str,
+    job: Job,
+    order: &MakeOffer,
+) -> Result<Job, Refusal> {
+    if let Requester::Agent(requester) = job.requester
+        && draft.agent(requester).is_some_and(|agent| agent.blocks(by))
+    {
+        return Err(Refusal::Blocked);
+    }
+    match job.selection {
+        Selection::Auction { .. } if job.state == State::Negotiating => bid(draft, by, &job, order),
+        _ => agree(draft, by, name, job, order),
+    }
+}
+
+/// One sealed price; when it is the last that was waited for, the auction closes.
+fn bid(
+    draft: &mut Draft<'_>,
+    by: AgentId,
+    job: &Job,
+    order: &MakeOffer,
+) -> Result<Job, Refusal> {
+    offer::bid(draft, &JobRef::Id(job.id), by, job.grain.shown(order.price))?;
+    draft.job(job.id).cloned().ok_or(Refusal::NotYours)
+}
+
+/// The price of work that is in the worker's hands already.
+fn agree(
+    draft: &mut Draft<'_>,
+    by: AgentId,
+    name: &str,
+    mut job: Job,
+    order: &MakeOffer,
+) -> Result<Job, Refusal> {
+    let wrong = Refusal::WrongState { is: job.state };
+    let turn = job.assignment.filter(|turn| turn.worker == by).ok_or(Refusal::NotYours)?;
+    let named_before = job.offers.iter().any(|offer| offer.by == by && offer.at >= turn.since);
+    if job.state != State::Assigned || named_before {
+        return Err(wrong);
+    }
+    let skill = draft.agent(by).and_then(|agent| agent.skill_for(&job));
+    // Who says beforehand what it asks cannot ask for more.
+    let listed = skill.is_some_and(|skill| !skill.by_offer);
+    let limit = if listed { turn.price } else { job.purse() };
+    let price = job.grain.shown(order.price);
+    if price > limit {
+        return Err(Refusal::BudgetTooLow { price: order.price });
+    }
+    if let Some(turn) = &mut job.assignment {
+        turn.price = price;
+        turn.own = Some(order.price).filter(|own| *own < price);
+    }
+    let (at, valid_until) = (draft.now, draft.now.plus(order.valid_for));
+    let place = u32::try_from(job.offers.len()).unwrap_or(u32::MAX);
+    let (name, eta) = (name.to_owned(), Some(order.eta));
+    job.offers.push(Offer { by, name, price: order.price, eta, at, valid_until });
+    draft.event(Event::JobOffered { job: job.id, by });
+    if job.accepted_at.is_none() {
+        respond::take_on(draft, &mut job, None);
+        respond::tell_accepted(draft, &job);
+    }
+    job.state = State::Running;
+    job.pending = true;
+    draft.event(Event::JobStarted { job: job.id });
+    let url = draft.agent(by).and_then(|agent| agent.push_url());
+    draft.tell(Some(by), News::PriceTaken { job: job.id, place }, url);
+    draft.put_job(job.clone());
+    Ok(job)
+}
+
+/// What somebody invited to another protocol's auction always asks; `None` for who names its price.
+pub fn standing(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Option<Credits> {
+    let invited = draft.agent(agent).filter(|agent| agent.home != job.origin)?;
+    let skill = invited.skill_for(job).filter(|skill| !skill.by_offer)?;
+    Some(job.grain.shown(skill.price))
+}
+
+/// Makes the offer of somebody who always asks the same. It binds as long as the job lives.
+pub fn offer_for(draft: &mut Draft<'_>, job: &mut Job, agent: AgentId, price: Credits) {
+    let (at, valid_until, name) = (draft.now, job.deadline, String::new());
+    job.offers.push(Offer { by: agent, name, price, eta: None, at, valid_until });
+    draft.event(Event::JobOffered { job: job.id, by: agent });
+}

@@ -1,0 +1,257 @@
+//! Prices across protocols: named by who works, rounded for who pays, made for who always asks the
+//! same.
+
+use crate::command::{Command, JobRef, OpenJob, Unfit};
+use crate::grain::Grain;
+use crate::id::{AgentId, JobId};
+use crate::job::{Selection, State};
+use crate::money::Credits;
+use crate::notice::News;
+use crate::refusal::Refusal;
+use crate::signed::Profile;
+use crate::testkit::voices::{offer, result};
+use crate::testkit::{Scene, credits, skill};
+use crate::time::Millis;
+
+/// Who counts in whole credits and gives nothing away.
+const WHOLE: Grain = Grain { decimals: 0, least: Credits::from_micros(1_000_000) };
+const CENTS: Grain = Grain { decimals: 2, least: Credits::ZERO };
+
+/// A client with 100 credits, and a signer that names its price for each job.
+fn haggler() -> (Scene, AgentId, AgentId) {
+    let mut scene = Scene::default();
+    let client = scene.client("client", "client", "100");
+    let mut sum = skill("sum", "0");
+    sum.by_offer = true;
+    let pat = scene.amend("pat", Profile { skills: Some(vec![sum]), ..Profile::default() });
+    (scene, client, pat)
+}
+
+fn hire(
+    scene: &mut Scene,
+    by: AgentId,
+    of: AgentId,
+    budget: &str,
+    grain: Grain,
+) -> (JobId, String) {
+    let order = scene.ask(by, "sum", budget);
+    let job = scene.open(OpenJob { selection: Selection::Direct(of), grain, ..order });
+    (job.id, job.uuid.to_string())
+}
+
+#[test]
+fn the_books_hire_across() {
+    let (mut scene, client, pat) = haggler();
+    let (job, uuid) = hire(&mut scene, client, pat, "6", CENTS);
+    assert_eq!(scene.purse("client"), ("94.00".to_owned(), "6.00".to_owned()));
+    assert_eq!(scene.sign("pat", "o", offer(&uuid, "5.25")), Ok(State::Running));
+    assert_eq!(scene.told(pat).last(), Some(&News::PriceTaken { job, place: 0 }));
+    assert_eq!(scene.sign("pat", "r", result(&uuid)), Ok(State::Completed));
+    assert_eq!(scene.purse("client"), ("94.75".to_owned(), "0.00".to_owned()));
+    assert_eq!(scene.purse("pat").0, "5.25");
+}
+
+#[test]
+fn the_first_price_within_the_bid_is_taken_and_no_other() {
+    let (mut scene, client, pat) = haggler();
+    let (job, uuid) = hire(&mut scene, client, pat, "6", CENTS);
+    let price = credits("6.01");
+    let dear = Err(Refusal::BudgetTooLow { price });
+    assert_eq!(scene.sign("pat", "o1", offer(&uuid, "6.01")), dear);
+    // What is rounded up beyond the bid is beyond it.
+    let price = credits("6.000001");
+    let dear = Err(Refusal::BudgetTooLow { price });
+    assert_eq!(scene.sign("pat", "o2", offer(&uuid, "6.000001")), dear);
+    assert_eq!(scene.sign("pat", "o3", offer(&uuid, "5.991")), Ok(State::Running));
+    assert_eq!(scene.job(job).assignment.unwrap().price, credits("6"));
+    let again = Err(Refusal::WrongState { is: State::Running });
+    assert_eq!(scene.sign("pat", "o4", offer(&uuid, "1")), again);
+    scene.sign("pat", "r", result(&uuid)).unwrap();
+    assert_eq!(scene.purse("pat").0, "6.00");
+}
+
+#[test]
+fn who_names_no_price_works_for_nothing() {
+    let (mut scene, client, pat) = haggler();
+    let (_, uuid) = hire(&mut scene, client, pat, "6", CENTS);
+    assert_eq!(scene.sign("pat", "r", result(&uuid)), Ok(State::Completed));
+    assert_eq!((scene.purse("client").0, scene.purse("pat").0), ("100.00".into(), "0.00".into()));
+}
+
+#[test]
+fn who_lists_a_price_may_ask_for_less_and_not_for_more() {
+    let mut scene = Scene::default();
+    let client = scene.client("client", "client", "100");
+    let pat = scene.hello("pat", &[("sum", "5")]);
+    let (_, uuid) = hire(&mut scene, client, pat, "9", CENTS);
+    let price = credits("6");
+    assert_eq!(scene.sign("pat", "o1", offer(&uuid, "6")), Err(Refusal::BudgetTooLow { price }));
+    assert_eq!(scene.sign("pat", "o2", offer(&uuid, "4.5")), Ok(State::Running));
+    scene.sign("pat", "r", result(&uuid)).unwrap();
+    assert_eq!(scene.purse("pat").0, "4.50");
+}
+
+#[test]
+fn a_stranger_cannot_name_a_price_for_anothers_work() {
+    let (mut scene, client, pat) = haggler();
+    scene.hello("eve", &[("sum", "1")]);
+    let (_, uuid) = hire(&mut scene, client, pat, "6", CENTS);
+    assert_eq!(scene.sign("eve", "o", offer(&uuid, "1")), Err(Refusal::NotYours));
+}
+
+#[test]
+fn prices_are_rounded_up_to_what_the_requester_is_shown_and_paid_so() {
+    for (price, grain, paid) in [
+        ("0.1", WHOLE, "1.00"),
+        ("0", WHOLE, "1.00"),
+        ("1.2", WHOLE, "2.00"),
+        ("0.101", CENTS, "0.11"),
+    ] {
+        let mut scene = Scene::default();
+        let client = scene.client("client", "client", "100");
+        let bob = scene.worker("bob", "bob", &[("sum", price)]);
+        let (job, _) = hire(&mut scene, client, bob, "5", grain);
+        assert_eq!(scene.job(job).assignment.unwrap().price, credits(paid));
+        // What it asks itself, or more, is what it always gets.
+        scene.succeed(job, price);
+        assert_eq!(scene.purse("bob").0, paid, "{price}");
+    }
+}
+
+#[test]
+fn work_that_was_cheaper_than_its_own_price_is_paid_as_reported_rounded_up() {
+    for (cost, grain, paid) in [
+        ("0.05", WHOLE, "1.00"),
+        ("0", WHOLE, "0.00"),
+        ("0.0501", CENTS, "0.06"),
+        ("0.101", CENTS, "0.11"),
+    ] {
+        let mut scene = Scene::default();
+        let client = scene.client("client", "client", "100");
+        let bob = scene.worker("bob", "bob", &[("sum", "0.101")]);
+        let (job, _) = hire(&mut scene, client, bob, "5", grain);
+        scene.succeed(job, cost);
+        assert_eq!(scene.purse("bob").0, paid, "{cost}");
+    }
+}
+
+#[test]
+fn a_budget_below_the_rounded_price_is_too_low() {
+    let mut scene = Scene::default();
+    let client = scene.client("client", "client", "100");
+    let bob = scene.worker("bob", "bob", &[("sum", "0.1")]);
+    let order = scene.ask(client, "sum", "0.5");
+    let price = credits("1");
+    for selection in [Selection::Direct(bob), Selection::Cheapest] {
+        let order = OpenJob { selection, grain: WHOLE, ..order.clone() };
+        assert_eq!(scene.try_open(order).unwrap_err(), Refusal::BudgetTooLow { price });
+    }
+}
+
+#[test]
+fn what_is_wanted_may_have_several_names_and_each_agent_does_it_as_its_own() {
+    let mut scene = Scene::default();
+    let client = scene.client("client", "client", "100");
+    let dear = scene.worker("dear", "dear", &[("sum", "3")]);
+    let cheap = scene.worker("cheap", "cheap", &[("add", "1"), ("sub", "0.5")]);
+    let both = scene.worker("both", "both", &[("add", "0.5"), ("sum", "2")]);
+    let also = vec!["add".to_owned()];
+    let order = scene.ask(client, "sum", "5");
+    let order = OpenJob { also, selection: Selection::Cheapest, ..order };
+    let job = scene.open(order.clone());
+    assert_eq!(job.worker(), Some(cheap));
+    assert_eq!(job.assignment.unwrap().price, credits("1"));
+    let known = |id| scene.world.agent(id).unwrap().skill_for(&job).unwrap().name.clone();
+    assert_eq!(
+        (known(dear), known(cheap), known(both)),
+        ("sum".into(), "add".into(), "sum".into())
+    );
+    // The first name counts, so it costs what that costs.
+    scene.decline(job.id);
+    let mut plain = scene.ask(client, "other", "5");
+    plain.also = order.also;
+    assert_eq!(scene.open(plain).worker(), Some(both), "by whichever name");
+}
+
+#[test]
+fn who_could_not_use_the_input_is_not_given_it() {
+    let mut scene = Scene::default();
+    let client = scene.client("client", "client", "100");
+    let strict = scene.worker("strict", "strict", &[("sum", "1")]);
+    let lax = scene.worker("lax", "lax", &[("sum", "2")]);
+    let unfit = |agent| vec![Unfit { agent, why: "text must be a string".to_owned() }];
+    let order = scene.ask(client, "sum", "5");
+    let order = OpenJob { selection: Selection::Cheapest, unfit: unfit(strict), ..order };
+    assert_eq!(scene.open(order).worker(), Some(lax));
+    let order = scene.ask(client, "sum", "5");
+    let named = OpenJob { selection: Selection::Direct(strict), unfit: unfit(strict), ..order };
+    let why = "text must be a string".to_owned();
+    assert_eq!(scene.try_open(named).unwrap_err(), Refusal::Unfit { why });
+    assert_eq!(scene.purse("client").1, "5.00", "nothing more is held");
+}
+
+/// An auction in which agents of two protocols could bid.
+fn auction(scene: &mut Scene, by: AgentId, budget: &str) -> JobId {
+    let closes = scene.now.plus(Millis::seconds(2));
+    let order = scene.ask(by, "sum", budget);
+    let selection = Selection::Auction { closes };
+    scene.open(OpenJob { selection, grain: WHOLE, ..order }).id
+}
+
+#[test]
+fn in_an_auction_those_who_always_ask_the_same_have_their_offer_made() {
+    let mut scene = Scene::default();
+    let client = scene.client("client", "client", "100");
+    let own = scene.worker("own", "own", &[("sum", "9")]);
+    let far = scene.hello("far", &[("sum", "3.2")]);
+    let dear = scene.hello("dear", &[("sum", "50.5")]);
+    let job = auction(&mut scene, client, "50");
+    assert_eq!(scene.told(far), [], "nobody asks it");
+    assert_eq!(scene.told(dear), [], "nor one that would be too dear");
+    assert_eq!(scene.told(own).len(), 1);
+    assert_eq!(scene.job(job).asked, [far, own]);
+    scene.wait(Millis::seconds(2));
+    let turn = scene.job(job).assignment.unwrap();
+    assert_eq!((turn.worker, turn.price, turn.own), (far, credits("4"), Some(credits("3.2"))));
+}
+
+#[test]
+fn in_an_auction_somebody_who_names_its_prices_is_asked_and_may_close_it() {
+    let (mut scene, client, pat) = haggler();
+    let own = scene.worker("own", "own", &[("sum", "9")]);
+    let job = auction(&mut scene, client, "50");
+    let uuid = scene.job(job).uuid.to_string();
+    let closes = scene.now.plus(Millis::seconds(2));
+    assert_eq!(scene.told(pat), [News::OffersWanted { job, closes }]);
+    let bid = Command::Offer {
+        job: JobRef::Id(job),
+        by: own,
+        price: credits("8"),
+        valid_for: Millis::hours(1),
+    };
+    scene.run(bid).unwrap();
+    assert_eq!(scene.sign("pat", "o", offer(&uuid, "6.5")), Ok(State::Assigned), "the last answer");
+    let turn = scene.job(job).assignment.unwrap();
+    assert_eq!((turn.worker, turn.price), (pat, credits("7")));
+    scene.sign("pat", "r", result(&uuid)).unwrap();
+    assert_eq!(scene.purse("pat").0, "7.00");
+}
+
+#[test]
+fn who_had_its_offer_made_and_is_gone_does_not_win() {
+    let mut scene = Scene::default();
+    let client = scene.client("client", "client", "100");
+    let own = scene.worker("own", "own", &[("sum", "9")]);
+    let far = scene.hello("far", &[("sum", "3")]);
+    let job = auction(&mut scene, client, "50");
+    let bid = Command::Offer {
+        job: JobRef::Id(job),
+        by: own,
+        price: credits("8"),
+        valid_for: Millis::hours(1),
+    };
+    scene.run(bid).unwrap();
+    scene.remove(far);
+    scene.wait(Millis::seconds(2));
+    assert_eq!(scene.job(job).worker(), Some(own));
+}

@@ -1,0 +1,67 @@
+//! Whose rules about input a job of another protocol would break, found out before it is opened.
+
+use std::sync::Arc;
+
+use rialto_core::agent::Agent;
+use rialto_core::alias::Protocol;
+use rialto_core::command::Unfit;
+use rialto_core::id::AgentId;
+use rialto_core::world::World;
+use tokio::sync::Semaphore;
+
+use super::{Face, Floor};
+
+/// Agents looked at for a job that names nobody.
+const LOOKED_AT_MAX: usize = 64;
+/// Inputs that are checked at the same time; more wait.
+static AT_ONCE: Semaphore = Semaphore::const_new(2);
+
+/// What is wanted, and of whom.
+pub struct Wanted<'a> {
+    /// The protocol it is asked in, which looks after its own agents itself.
+    pub by: Protocol,
+    /// What it may be called.
+    pub names: &'a [&'a str],
+    /// The one agent it is for, if it is for one.
+    pub of: Option<AgentId>,
+    pub input: &'a str,
+}
+
+/// Those who could not use the input.
+pub async fn unfit(floor: &Floor, wanted: &Wanted<'_>) -> Vec<Unfit> {
+    let strict = floor.engine.look(|world| strict(world, wanted));
+    if strict.is_empty() {
+        return Vec::new();
+    }
+    let Ok(_turn) = AT_ONCE.acquire().await else { return Vec::new() };
+    let (floor, input) = (floor.clone(), wanted.input.to_owned());
+    let check = move || {
+        let misfit = |(face, agent, skill): (&'static dyn Face, Arc<Agent>, String)| {
+            let why = face.misfit(&floor, &agent, &skill, &input)?;
+            Some(Unfit { agent: agent.id, why })
+        };
+        strict.into_iter().filter_map(misfit).collect()
+    };
+    tokio::task::spawn_blocking(check).await.unwrap_or_default()
+}
+
+/// Those who may be asked and whose protocol looks at input, with what each would do it as.
+fn strict(world: &World, wanted: &Wanted<'_>) -> Vec<(&'static dyn Face, Arc<Agent>, String)> {
+    let looks = |home: Protocol| {
+        let other = home != wanted.by;
+        crate::ALL.iter().copied().find(|face| other && face.id() == home && face.checks_input())
+    };
+    let one = |id: AgentId| {
+        let agent = world.agent(id).filter(|agent| agent.active)?;
+        let face = looks(agent.home)?;
+        let name = wanted.names.iter().find(|name| agent.skill(name).is_some())?;
+        Some((face, agent.clone(), (*name).to_owned()))
+    };
+    match wanted.of {
+        Some(id) => one(id).into_iter().collect(),
+        None => {
+            let all = wanted.names.iter().flat_map(|name| world.skills.ranked(name, None));
+            all.take(LOOKED_AT_MAX).filter_map(|found| one(found.agent)).collect()
+        }
+    }
+}
