@@ -36,6 +36,10 @@ pub enum Command {
     Beat {
         agent: AgentId,
     },
+    /// Somebody who was away has shown up.
+    Return {
+        agent: AgentId,
+    },
     OpenAccount {
         name: String,
     },

@@ -50,13 +50,18 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
             presence::beat(draft, agent);
             Ok(enrol::shown(draft, agent, false))
         }
+        Command::Return { agent } => {
+            known(draft, agent)?;
+            presence::seen(draft, agent);
+            Ok(Answer::Done)
+        }
         Command::OpenAccount { name } => order::open_account(draft, &name),
         Command::Grant { name, amount } => order::grant(draft, &name, amount),
         Command::Burn { name, amount } => order::burn(draft, &name, amount),
         Command::Pay(pay) => order::pay(draft, *pay),
         Command::OpenJob(job) => open::open(draft, *job),
         Command::Offer { job, by, price, valid_for } => {
-            offer::make(draft, &job, by, price, valid_for)
+            offer::make(draft, &job, by, price, ("", valid_for))
         }
         Command::AcceptOffer { job, by, from } => offer::accept(draft, &job, by, from),
         Command::Start { job, by } => work::start(draft, &job, by),

@@ -82,8 +82,9 @@ fn update(draft: &mut Draft<'_>, order: &Enrol, id: AgentId) -> Result<AgentId, 
         return Err(Refusal::IdentityDiffers);
     }
     let agent = profile(order, id, old.owner, old.registered_at);
+    let came_as = came_as(&old, &agent);
     let (secret_generation, blocked) = (old.secret_generation, old.blocked);
-    draft.put_agent(Agent { secret_generation, blocked, ..agent });
+    draft.put_agent(Agent { secret_generation, blocked, came_as, ..agent });
     draft.event(Event::AgentUpdated { agent: id });
     Ok(id)
 }
@@ -100,6 +101,7 @@ fn profile(
         home: order.home,
         native: order.native.clone(),
         name: order.name.clone(),
+        came_as: None,
         endpoint: order.endpoint.clone(),
         liveness: order.liveness,
         skills: order.skills.clone(),
@@ -110,6 +112,12 @@ fn profile(
         secret_generation: 1,
         blocked: Vec::new(),
     }
+}
+
+/// The name an agent came with, if what it is called now is another.
+fn came_as(old: &Agent, new: &Agent) -> Option<String> {
+    let first = old.first_name();
+    (first != new.name).then(|| first.to_owned())
 }
 
 /// Enrols somebody whose first order is being taken.
@@ -129,6 +137,7 @@ pub fn amend(draft: &mut Draft<'_>, id: AgentId, profile: Profile) -> Result<(),
     agent.active = true;
     if let Some(name) = profile.name {
         agent.name = name;
+        agent.came_as = came_as(&old, &agent);
     }
     if let Some(mut skills) = profile.skills {
         // Everybody stands in the index once per skill, so the first price named is the price.

@@ -38,6 +38,9 @@ pub struct Agent {
     /// Its id there, in canonical form.
     pub native: String,
     pub name: String,
+    /// The name it came with, where it has another now: names the hub gave it are made of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub came_as: Option<String>,
     pub endpoint: Option<String>,
     pub liveness: Liveness,
     pub skills: Vec<Skill>,
@@ -108,11 +111,10 @@ pub struct Desk {
     /// What it last said about how well it does. Kept and shown; nothing is decided by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Arc<str>>,
-    /// What its requesters call the newest jobs it would not do, oldest first; kept for agents of a
-    /// market.
+    /// What its requesters call the newest jobs it would not do, oldest first; kept for a market.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declined: Vec<String>,
-    /// What it has asked for, was given, has done and has earned; kept for agents of a market.
+    /// What it has asked for, was given, has done and has earned; kept for a market.
     #[serde(default, skip_serializing_if = "Tally::is_empty")]
     pub tally: Tally,
     pub last_outcome: Option<OutcomeId>,
@@ -127,11 +129,15 @@ impl Agent {
         self.skills.iter().find(|skill| skill.name == name)
     }
 
+    /// The name it came with.
+    pub fn first_name(&self) -> &str {
+        self.came_as.as_deref().unwrap_or(&self.name)
+    }
+
     /// Its skills as other protocols list them: none beside one that stands for it.
     pub fn skills_for_others(&self) -> impl Iterator<Item = &Skill> {
-        let stood_for = |name: &str| {
-            self.skills.iter().any(|other| other.stands_for.as_deref() == Some(name))
-        };
+        let stood_for =
+            |name: &str| self.skills.iter().any(|other| other.stands_for.as_deref() == Some(name));
         self.skills.iter().filter(move |skill| !stood_for(&skill.name))
     }
 

@@ -87,12 +87,16 @@ pub fn beat(draft: &mut Draft<'_>, agent: AgentId) {
     seen(draft, agent);
 }
 
-/// Any other sign of life.
+/// Any other sign of life. What waits for anybody may be for somebody who was away until now.
 pub fn seen(draft: &mut Draft<'_>, agent: AgentId) {
+    let was_there = draft.is_online(agent);
     let now = draft.now;
     let presence = &mut draft.desk_mut(agent).presence;
     presence.seen = presence.seen.max(now);
     presence.unreachable = false;
+    if !was_there && draft.is_online(agent) && draft.world.queue().next().is_some() {
+        open::dispatch(draft);
+    }
 }
 
 /// The agent says how it is doing, and promises to go on saying so. What was put off until it is back,

@@ -1,4 +1,5 @@
-//! Tallies: what agents of a market have asked for, were given, have done and have earned.
+//! Tallies: what agents have asked for, were given, have done and have earned in a market, and all of
+//! it for those at home there.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,22 +27,23 @@ impl Tally {
     }
 }
 
-/// Whether anybody keeps count of this agent.
-fn counts(draft: &Draft<'_>, agent: AgentId) -> bool {
+/// Whether anybody keeps count of what an agent has to do with a job.
+fn counts(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
     let market = draft.world.market.as_ref().map(|market| market.protocol);
-    market.is_some() && draft.agent(agent).map(|agent| agent.home) == market
+    let home = draft.agent(agent).map(|agent| agent.home);
+    market.is_some() && (home == market || Some(job.origin) == market)
 }
 
-/// Counts for an agent of the market; others have no tally.
-pub fn count(draft: &mut Draft<'_>, agent: AgentId, add: impl FnOnce(&mut Tally)) {
-    if counts(draft, agent) {
+/// Counts for an agent of the market; for others only what they do there.
+pub fn count(draft: &mut Draft<'_>, agent: AgentId, job: &Job, add: impl FnOnce(&mut Tally)) {
+    if counts(draft, agent, job) {
         add(&mut draft.desk_mut(agent).tally);
     }
 }
 
-/// Notes that an agent of the market will not do a job.
+/// Notes that an agent will not do a job of the market, or, at home there, any job.
 pub fn declined(draft: &mut Draft<'_>, agent: AgentId, job: &Job) {
-    if counts(draft, agent) {
+    if counts(draft, agent, job) {
         let declined = &mut draft.desk_mut(agent).declined;
         declined.push(job.foreign.clone());
         if declined.len() > DECLINED_MAX {

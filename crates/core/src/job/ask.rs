@@ -66,7 +66,8 @@ pub fn ask(draft: &mut Draft<'_>, by: AgentId, id: &str, order: Ask) -> Result<J
         },
     )?;
     job.pending = true;
-    job.asked = able(draft, &job, asked, &order.unfit)?;
+    let named = matches!(order.to, Whom::Agent(_));
+    job.asked = able(draft, &job, asked, (named, &order.unfit))?;
     let alone = job.asked.len() == 1;
     for provider in job.asked.clone() {
         let Some(agent) = draft.agent(provider).cloned() else { continue };
@@ -124,11 +125,11 @@ fn able(
     draft: &Draft<'_>,
     job: &Job,
     all: Vec<AgentId>,
-    unfit: &[Unfit],
+    limits: (bool, &[Unfit]),
 ) -> Result<Vec<AgentId>, Refusal> {
     let (mut able, mut refusal) = (Vec::new(), Refusal::NoSuchSkill);
     for one in all {
-        match cannot(draft, job, one, unfit) {
+        match cannot(draft, job, one, limits) {
             None => able.push(one),
             Some(why) => refusal = why,
         }
@@ -137,17 +138,22 @@ fn able(
 }
 
 /// Why somebody cannot be asked. Whoever speaks the requester's protocol answers for itself.
-fn cannot(draft: &Draft<'_>, job: &Job, one: AgentId, unfit: &[Unfit]) -> Option<Refusal> {
+fn cannot(
+    draft: &Draft<'_>,
+    job: &Job,
+    one: AgentId,
+    (named, unfit): (bool, &[Unfit]),
+) -> Option<Refusal> {
     let agent = draft.agent(one)?;
     if agent.home == job.origin {
         return None;
     }
     let Some(price) = listed(job, agent) else { return Some(Refusal::NoSuchSkill) };
-    if !draft.is_online(one) {
-        return Some(Refusal::Offline);
-    }
-    if let Err(why) = fit::when(draft, job, one) {
-        return Some(why);
+    match fit::when(draft, job, one) {
+        // Only somebody who is meant is waited for.
+        Ok(fit::When::Back(_)) if !named => return Some(Refusal::Offline),
+        Ok(_) => {}
+        Err(why) => return Some(why),
     }
     if price > job.purse() {
         return Some(Refusal::BudgetTooLow { price });

@@ -27,7 +27,9 @@ pub fn name(
         return Err(Refusal::Blocked);
     }
     match job.selection {
-        Selection::Auction { .. } if job.state == State::Negotiating => bid(draft, by, &job, order),
+        Selection::Auction { .. } if job.state == State::Negotiating => {
+            bid(draft, by, name, &job, order)
+        }
         _ => agree(draft, by, name, job, order),
     }
 }
@@ -36,10 +38,11 @@ pub fn name(
 fn bid(
     draft: &mut Draft<'_>,
     by: AgentId,
+    name: &str,
     job: &Job,
     order: &MakeOffer,
 ) -> Result<Job, Refusal> {
-    offer::bid(draft, &JobRef::Id(job.id), by, job.grain.shown(order.price))?;
+    offer::bid(draft, &JobRef::Id(job.id), by, job.grain.shown(order.price), name)?;
     draft.job(job.id).cloned().ok_or(Refusal::NotYours)
 }
 

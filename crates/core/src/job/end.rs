@@ -37,7 +37,7 @@ pub fn finish(
         job.before_worked = draft.desk_mut(worker).last_worked.replace(job.id);
         if report.ok {
             let paid = report.paid;
-            tally::count(draft, worker, |tally| {
+            tally::count(draft, worker, &job, |tally| {
                 tally.done += 1;
                 tally.earned = tally.earned.plus(paid).unwrap_or(tally.earned);
             });

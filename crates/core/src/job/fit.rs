@@ -49,7 +49,12 @@ pub fn when(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<When, Refusa
     // Who named a price for it has said that it will be there; one for whom that was done has not.
     let named_a_price = job.offers.iter().any(|offer| offer.by == agent)
         && super::bargain::standing(draft, job, agent).is_none();
-    if !named_a_price && let Some(back) = is_there(draft, named)? {
+    let there = match is_there(draft, named) {
+        _ if named_a_price => None,
+        Err(Refusal::Offline) if job.policy.absent_too => None,
+        there => there?,
+    };
+    if let Some(back) = there {
         // All of it is looked at in one step when the agent is back.
         let own = job.waits_for.is_some_and(|waits| waits.worker == agent);
         if !own && draft.world.waiting_for(agent).nth(WAITING_MAX - 1).is_some() {

@@ -195,6 +195,9 @@ pub struct Policy {
     /// Either side may call it off until there is a result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_any_time: bool,
+    /// A worker that is named need not be there: the work waits in its hands.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub absent_too: bool,
 }
 
 /// One worker's turn at a job.

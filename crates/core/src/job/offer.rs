@@ -92,6 +92,7 @@ pub fn bid(
     wanted: &JobRef,
     by: AgentId,
     price: Credits,
+    name: &str,
 ) -> Result<Answer, Refusal> {
     let job = work::find(draft, wanted).filter(|job| job.asked.contains(&by));
     let job = job.ok_or(Refusal::NotYours)?;
@@ -99,7 +100,7 @@ pub fn bid(
         return Err(Refusal::TooManyOffers { max: 1 });
     }
     let valid_for = job.deadline.since(draft.now);
-    make(draft, &JobRef::Id(job.id), by, price, valid_for)?;
+    make(draft, &JobRef::Id(job.id), by, price, (name, valid_for))?;
     let job = draft.job(job.id).cloned().ok_or(Refusal::NotYours)?;
     answered(draft, job)
 }
@@ -110,7 +111,7 @@ pub fn make(
     wanted: &JobRef,
     by: AgentId,
     price: Credits,
-    valid_for: Millis,
+    (name, valid_for): (&str, Millis),
 ) -> Result<Answer, Refusal> {
     let mut job = work::find(draft, wanted).ok_or(Refusal::NotYours)?;
     let able = draft.agent(by).is_some_and(|one| one.active && one.skill_for(&job).is_some());
@@ -134,7 +135,7 @@ pub fn make(
         return Err(Refusal::AtCapacity);
     }
     let (at, valid_until) = (draft.now, draft.now.plus(valid_for));
-    job.offers.push(Offer { by, name: String::new(), price, eta: None, at, valid_until });
+    job.offers.push(Offer { by, name: name.to_owned(), price, eta: None, at, valid_until });
     draft.event(Event::JobOffered { job: job.id, by });
     draft.put_job(job.clone());
     Ok(Answer::Job { job: Arc::new(job), repeated: false })

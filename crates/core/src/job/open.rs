@@ -59,7 +59,7 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
 /// Whether somebody may come who changes this answer.
 fn waiting_helps(refusal: &Refusal) -> bool {
     use Refusal::*;
-    matches!(refusal, NoSuchSkill | BudgetTooLow { .. } | Offline)
+    matches!(refusal, NoSuchSkill | BudgetTooLow { .. } | Offline | AtCapacity | TooFast)
 }
 
 /// The first answer again, when this requester already used this id for the same thing.
@@ -150,7 +150,7 @@ pub fn keep(draft: &mut Draft<'_>, job: Job) {
     draft.claim(claim::job_uuid(job.uuid), Target::Job(job.id));
     draft.event(Event::JobOpened { job: job.id });
     if let Requester::Agent(agent) = job.requester {
-        tally::count(draft, agent, |tally| tally.asked += 1);
+        tally::count(draft, agent, &job, |tally| tally.asked += 1);
     }
     draft.put_job(job);
 }
@@ -196,7 +196,7 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     // Nobody can answer at once for a worker that comes by itself.
     job.pending |= url.is_none();
     draft.event(Event::JobAssigned { job: job.id, worker: chosen.agent, epoch: job.epoch });
-    tally::count(draft, chosen.agent, |tally| tally.given += 1);
+    tally::count(draft, chosen.agent, job, |tally| tally.given += 1);
     if told_later {
         return;
     }

@@ -1,6 +1,7 @@
 //! Replies: what those who were asked hand over, and how either side ends a job it asked about.
 
 use super::{Assignment, Cause, Job, Report, Requester, Selection, State, ask, end, respond, work};
+use crate::agent::tally;
 use crate::alias::Digest;
 use crate::answer::Answer;
 use crate::draft::Draft;
@@ -148,18 +149,24 @@ fn give_back(draft: &mut Draft<'_>, mut job: Job, order: GiveUp) -> Result<Job, 
     if !matches!(job.state, State::Assigned | State::Running) {
         return Err(Refusal::WrongState { is: job.state });
     }
-    let cause = match (refused, job.worker()) {
+    match (refused, job.worker()) {
         (true, Some(worker)) => {
             draft.event(Event::JobDeclined { job: job.id, worker });
             job.declined.push(worker);
-            Cause::Policy
+            tally::declined(draft, worker, &job);
         }
-        _ => cause,
-    };
+        _ => {}
+    }
     ended(match job.policy {
         policy if refused && policy.next_when_declined => work::pass_on(draft, job)?,
         policy if !refused && policy.next_when_failed => work::failed_turn(draft, job, cause)?,
-        _ => end::fail(draft, job, State::Failed, cause, Some(text))?,
+        _ => {
+            // Whoever refuses is not to blame, whatever it says was the reason.
+            if refused && cause.blames_worker() {
+                job.unassign();
+            }
+            end::fail(draft, job, State::Failed, cause, Some(text))?
+        }
     })
 }
 
@@ -171,6 +178,7 @@ fn was_asked(job: &Job) -> bool {
 fn leave(draft: &mut Draft<'_>, mut job: Job, by: AgentId) -> Job {
     job.asked.retain(|one| *one != by);
     job.declined.push(by);
+    tally::declined(draft, by, &job);
     draft.event(Event::JobDeclined { job: job.id, worker: by });
     draft.put_job(job.clone());
     job

@@ -72,7 +72,10 @@ pub fn candidates<'d>(
     });
     let all = listed.filter(|one| !draft.wrote(one.agent)).chain(arriving);
     let shown = all.map(|one| Candidate { price: job.grain.shown(one.price), ..one });
-    let welcome = |one: &Candidate| !job.asked_by(one.agent) && !job.declined.contains(&one.agent);
+    let welcome = |one: &Candidate| {
+        let shut_out = job.declined.contains(&one.agent) || blocks(draft, job, one.agent);
+        !job.asked_by(one.agent) && !shut_out
+    };
     shown.filter(move |one| {
         let affordable = one.price <= limit && welcome(one);
         affordable && draft.is_online(one.agent) && fit::is_able(draft, job, one.agent, ready)
@@ -146,6 +149,9 @@ fn direct(
     if job.asked_by(agent) {
         return Err(Refusal::BridgeLoop { max: HOPS_MAX });
     }
+    if blocks(draft, job, agent) {
+        return Err(Refusal::Blocked);
+    }
     let chosen = Candidate { agent, price };
     // Who is away for a known time is asked again then, about everything.
     if job.policy.presence_first
@@ -165,6 +171,14 @@ fn direct(
         return Err(Refusal::Offline);
     }
     Ok(chosen)
+}
+
+/// Whether an agent takes nothing from who asks.
+fn blocks(draft: &Draft<'_>, job: &Job, agent: AgentId) -> bool {
+    match job.requester {
+        Requester::Agent(by) => draft.agent(agent).is_some_and(|agent| agent.blocks(by)),
+        Requester::Guest(_) => false,
+    }
 }
 
 /// The most telling reason for an empty choice: skill before budget before presence.

@@ -187,7 +187,10 @@ pub fn unreachable(draft: &mut Draft<'_>, id: JobId, epoch: u32) -> Result<Answe
     }
     if let Some(worker) = job.worker() {
         presence::lost(draft, worker);
-        job.declined.push(worker);
+        // One that was named is not replaced: the work may still wait for it.
+        if job.selection != Selection::Direct(worker) {
+            job.declined.push(worker);
+        }
     }
     if may_go_on(draft, &job) {
         if job.policy.next_when_unreachable

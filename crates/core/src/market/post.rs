@@ -101,7 +101,7 @@ fn carry_out(draft: &mut Draft<'_>, deed: Deed) -> Result<Answer, Refusal> {
             open::dispatch(draft);
             Ok(answer)
         }
-        Deed::Offer { job, by, price } => offer::bid(draft, &job, by, price),
+        Deed::Offer { job, by, price } => offer::bid(draft, &job, by, price, ""),
         Deed::Read { agent, up_to } => {
             let mailbox = draft.mailbox(agent);
             match mailbox.acked < up_to.min(mailbox.head) {

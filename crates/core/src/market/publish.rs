@@ -6,23 +6,33 @@ use super::{Posting, Scribe, Step};
 use crate::alias::{Protocol, Target, claim};
 use crate::answer::Answer;
 use crate::draft::Draft;
-use crate::id::PostingId;
+use crate::id::{NoticeId, PostingId};
 use crate::job::{Job, Selection, State};
 use crate::notice::{News, Notice};
 use crate::refusal::Refusal;
 
-/// The market's own part of what was told in this step: what its agents are told, and who is given its
-/// work, of whatever protocol.
+/// The market's own part of what was told in this step: what its agents are told, and who else is given
+/// its work.
 fn told(draft: &Draft<'_>, market: Protocol) -> Vec<Arc<Notice>> {
     let ours = |notice: &&Arc<Notice>| {
         let agent = notice.to.and_then(|to| draft.agent(to));
-        let given = match notice.news {
-            News::Assigned { job, .. } => draft.job(job).is_some_and(|job| job.origin == market),
-            _ => false,
-        };
-        given || agent.is_some_and(|agent| agent.home == market)
+        agent.is_some_and(|agent| agent.home == market)
     };
-    draft.notices().iter().filter(ours).cloned().collect()
+    let own = draft.notices().iter().filter(ours).cloned();
+    own.chain(given_away(draft, market)).collect()
+}
+
+/// Work of the market that agents of other protocols were given in this step, whenever each of them is
+/// told so.
+fn given_away(draft: &Draft<'_>, market: Protocol) -> impl Iterator<Item = Arc<Notice>> {
+    draft.touched_jobs().filter(move |job| job.origin == market).filter_map(move |job| {
+        let before = draft.world.job(job.id).map_or(0, |before| before.epoch);
+        let worker = job.in_hand_of().filter(|_| job.epoch > before)?;
+        draft.agent(worker).filter(|worker| worker.home != market)?;
+        let news = News::Assigned { job: job.id, epoch: job.epoch };
+        let (id, to, at) = (NoticeId::default(), Some(worker), draft.now);
+        Some(Arc::new(Notice { id, to, position: 0, before: None, at, news }))
+    })
 }
 
 /// Publishes what came of an order. What a deed that may close an auction tells others is a step of its

@@ -31,6 +31,7 @@ const TASK: Policy = Policy {
     queue_later: true,
     unpaid: false,
     cancel_any_time: false,
+    absent_too: false,
 };
 
 /// A hub with a market and one client of it that can pay.

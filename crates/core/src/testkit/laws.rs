@@ -159,14 +159,17 @@ impl Laws {
             assert_eq!(old.and_then(|old| old.assignment).map(|old| old.price), Some(turn.price));
             return;
         }
-        let patient = job.policy.queue_later;
+        // Somebody who put it off was given it before, and is the one it waited for.
+        let waited = |old: &Job| old.waits_for.is_some_and(|waits| waits.worker == turn.worker);
+        let patient = job.policy.queue_later || old.is_some_and(|old| waited(old));
         assert!(patient || epoch < world.rules.attempts_max, "given out once too often");
         let listed = world.agent(turn.worker).and_then(|worker| worker.skill_for(job));
         let offered = job.offers.iter().any(|o| o.by == turn.worker && o.price == turn.price);
         if !offered {
             let asked = listed.map(|skill| job.grain.shown(skill.price));
             assert_eq!(asked, Some(turn.price), "at the listed price, as it is shown");
-            assert!(world.is_online(turn.worker, now), "given to somebody who is not there");
+            let there = world.is_online(turn.worker, now) || job.policy.absent_too;
+            assert!(there, "given to somebody who is not there");
         }
     }
 

@@ -68,6 +68,7 @@ impl Wish {
             queue_unmatched: policy & 8 != 0,
             presence_first: policy & 32 != 0,
             cancel_any_time: policy & 64 != 0,
+            absent_too: policy & 128 != 0,
             queue_later: skill & 4 != 0,
             unpaid: skill & 24 == 24,
         };

@@ -50,6 +50,7 @@ impl Seat {
             home: HOME,
             native: id.to_string(),
             name: id.to_string(),
+            came_as: None,
             endpoint: None,
             liveness: self.liveness,
             skills: vec![offered],

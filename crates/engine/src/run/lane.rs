@@ -50,6 +50,7 @@ struct Batch {
     forgotten: Vec<AnswerId>,
     replies: Vec<(Reply, Result<Done, Failure>)>,
     signs: Vec<(AgentId, Timestamp)>,
+    presented: Vec<(AgentId, u64)>,
     stop: bool,
 }
 
@@ -128,9 +129,21 @@ impl Lane {
         }
     }
 
+    /// What is published needs no note any more, unless a later one has taken its place.
+    fn forget_presented(&self, batch: &Batch) {
+        let mut noted = self.inner.presented.lock();
+        for (agent, up_to) in &batch.presented {
+            if noted.get(agent) == Some(up_to) {
+                noted.remove(agent);
+            }
+        }
+    }
+
     fn take_presented(&mut self, batch: &mut Batch, now: Timestamp) {
-        let presented = std::mem::take(&mut *self.inner.presented.lock());
-        for (agent, up_to) in presented {
+        // What is noted stays noted until it is published: whoever asks meanwhile must not miss it.
+        let noted = self.inner.presented.lock().iter().map(|(agent, at)| (*agent, *at)).collect();
+        batch.presented = noted;
+        for (agent, up_to) in batch.presented.clone() {
             // Of an agent that has left in the meantime it does not matter.
             let (changes, _) = self.decide(Command::Present { agent, up_to }, None, now);
             self.accept(batch, changes);
@@ -300,6 +313,7 @@ impl Lane {
             world.dismiss();
             world.sweep(now);
         }
+        self.forget_presented(batch);
         self.tell_next(now);
     }
 

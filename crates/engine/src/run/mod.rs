@@ -217,6 +217,12 @@ impl Engine {
         if known.is_some_and(|seen| now.since(seen) < SIGNS_TOGETHER) || !self.is_writable() {
             return;
         }
+        // Whoever was away may be who a job has been waiting for, and finding that out is a command.
+        if known.is_none() && self.look(|world| world.queue().next().is_some()) {
+            let engine = self.clone();
+            tokio::spawn(async move { engine.run(Command::Return { agent }).await.ok() });
+            return;
+        }
         self.inner.signs.lock().insert(agent, now);
         // The lane takes signs in before it calls anybody silent, so this one is not too late.
         if known.is_none_or(|seen| now.since(seen) >= SIGNS_APART) {

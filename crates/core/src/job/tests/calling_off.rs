@@ -18,6 +18,7 @@ const EITHER_SIDE: Policy = Policy {
     queue_unmatched: false,
     presence_first: true,
     cancel_any_time: true,
+    absent_too: false,
     queue_later: false,
     unpaid: false,
 };

@@ -164,7 +164,7 @@ fn work_from_elsewhere_may_be_refused_without_blame_and_failed_with_it() {
     let refused = given(&mut scene, client, pat);
     let uuid = scene.job(refused).uuid.to_string();
     assert_eq!(scene.sign("pat", "e1", refusal(&uuid)), Ok(State::Failed));
-    assert_eq!(scene.job(refused).report.as_ref().unwrap().cause, Some(Cause::Policy));
+    assert_eq!(scene.job(refused).report.as_ref().unwrap().cause, Some(Cause::Offline));
     assert_eq!(scene.desk(pat).standing.settled(), 0);
     let failed = given(&mut scene, client, pat);
     let uuid = scene.job(failed).uuid.to_string();

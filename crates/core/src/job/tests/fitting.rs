@@ -25,6 +25,7 @@ const NO_POLICY: Policy = Policy {
     queue_unmatched: false,
     presence_first: false,
     cancel_any_time: false,
+    absent_too: false,
     queue_later: false,
     unpaid: false,
 };

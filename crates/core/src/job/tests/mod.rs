@@ -40,6 +40,7 @@ const PATIENT: Policy = Policy {
     queue_unmatched: true,
     presence_first: false,
     cancel_any_time: false,
+    absent_too: false,
     queue_later: false,
     unpaid: false,
 };

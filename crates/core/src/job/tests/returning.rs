@@ -21,6 +21,7 @@ pub(super) const PRESENCE_FIRST: Policy = Policy {
     queue_unmatched: false,
     presence_first: true,
     cancel_any_time: true,
+    absent_too: false,
     queue_later: false,
     unpaid: false,
 };

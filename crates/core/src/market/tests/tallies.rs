@@ -3,7 +3,7 @@ use crate::agent::Tally;
 use crate::testkit::LEASE;
 
 #[test]
-fn agents_of_the_market_are_counted_and_others_are_not() {
+fn agents_of_the_market_are_counted_and_others_for_what_they_do_there() {
     let (mut scene, client) = market();
     let a = scene.worker("a", "a", &[("sum", "20")]);
     let far = stranger(&mut scene, "far", &[("sum", "25")]);
@@ -32,9 +32,13 @@ fn agents_of_the_market_are_counted_and_others_are_not() {
     assert_eq!(tally(client), Tally { asked: 3, ..Tally::default() });
     let earned = credits("0.5");
     assert_eq!(tally(free), Tally { asked: 0, given: 2, done: 1, earned });
-    assert_eq!(tally(far), Tally::default());
-    assert_eq!(scene.desk(a).declined, [name]);
-    assert!(scene.desk(far).declined.is_empty());
+    assert_eq!(
+        tally(far),
+        Tally { given: 1, ..Tally::default() },
+        "and not what it asked elsewhere"
+    );
+    assert_eq!(scene.desk(a).declined, [name.clone()]);
+    assert_eq!(scene.desk(far).declined, [name]);
 }
 
 #[test]

@@ -8,10 +8,10 @@ use crate::agent::Tally;
 use crate::alias::{Protocol, Target, claim};
 use crate::changes::{Changes, Counters};
 use crate::event::Event;
-use crate::id::{AgentId, JobId, PostingId};
+use crate::id::{AgentId, JobId, NoticeId, PostingId};
 use crate::job::{Job, Requester, Selection, State};
 use crate::market::Posting;
-use crate::notice::News;
+use crate::notice::{News, Notice};
 use crate::testkit::market::{Told, line};
 use crate::world::World;
 
@@ -55,7 +55,7 @@ impl Published {
         for job in changes.jobs.values() {
             counted(jobs.get(&job.id).map(|old| &**old), job, posts);
         }
-        self.count(jobs, changes);
+        self.count(jobs, changes, world, market);
         self.tallies(world, market);
         self.before = world.next;
     }
@@ -81,13 +81,25 @@ impl Published {
     fn told(&self, told: &[Told], changes: &Changes, world: &World, market: Protocol) {
         let ours = changes.notices.iter().filter(|notice| {
             let agent = notice.to.and_then(|to| world.agent(to));
-            let of_market = |job: &JobId| changes.jobs.get(job).is_some_and(|j| j.origin == market);
-            let given = matches!(&notice.news, News::Assigned { job, .. } if of_market(job));
-            given || agent.is_some_and(|agent| agent.home == market)
+            agent.is_some_and(|agent| agent.home == market)
         });
-        let ours: Vec<String> = ours.map(|notice| line(notice)).collect();
-        let published: Vec<String> = told.iter().flat_map(|one| one.lines.clone()).collect();
-        assert_eq!(published, ours, "what is told is what is published");
+        let mut expected: Vec<String> = ours.map(|notice| line(notice)).collect();
+        let away = |worker| world.agent(worker).is_some_and(|worker| worker.home != market);
+        for event in changes.lines.iter().flat_map(|line| &line.events) {
+            let Event::JobAssigned { job, worker, epoch } = *event else { continue };
+            let last = changes.jobs.get(&job).filter(|job| job.epoch == epoch);
+            let held = last.filter(|job| job.origin == market && job.in_hand_of() == Some(worker));
+            if held.is_some() && away(worker) {
+                let news = News::Assigned { job, epoch };
+                let (id, to, at) = (NoticeId::default(), Some(worker), changes.lines[0].at);
+                expected.push(line(&Notice { id, to, position: 0, before: None, at, news }));
+            }
+        }
+        let mut published: Vec<String> = told.iter().flat_map(|one| one.lines.clone()).collect();
+        // Work that is given away is published after what is told, in the order of the jobs.
+        expected.sort();
+        published.sort();
+        assert_eq!(published, expected, "what is told is what is published");
         assert!(told.iter().filter(|one| one.of.is_some()).count() <= 1, "one order at a time");
         assert!(told.iter().filter(|one| one.of.is_none()).count() <= 1, "all of it at once");
     }
@@ -136,19 +148,31 @@ impl Published {
     }
 
     /// Counts once more what was asked, given, declined and done.
-    fn count(&mut self, jobs: &BTreeMap<JobId, Arc<Job>>, changes: &Changes) {
+    fn count(
+        &mut self,
+        jobs: &BTreeMap<JobId, Arc<Job>>,
+        changes: &Changes,
+        world: &World,
+        market: Option<Protocol>,
+    ) {
         let job = |id: &JobId| changes.jobs.get(id).or_else(|| jobs.get(id)).expect("known");
+        let counts = |agent: AgentId, job: &Job| {
+            let home = world.agent(agent).map(|agent| agent.home);
+            home == market || Some(job.origin) == market
+        };
         for event in changes.lines.iter().flat_map(|line| &line.events) {
             match event {
                 Event::JobOpened { job: id } => {
-                    if let Requester::Agent(agent) = job(id).requester {
+                    if let Requester::Agent(agent) = job(id).requester
+                        && counts(agent, job(id))
+                    {
                         self.tallies.entry(agent).or_default().asked += 1;
                     }
                 }
-                Event::JobAssigned { worker, .. } => {
+                Event::JobAssigned { job: id, worker, .. } if counts(*worker, job(id)) => {
                     self.tallies.entry(*worker).or_default().given += 1;
                 }
-                Event::JobDeclined { job: id, worker } => {
+                Event::JobDeclined { job: id, worker } if counts(*worker, job(id)) => {
                     let names = self.declined.entry(*worker).or_default();
                     names.push(job(id).foreign.clone());
                 }
@@ -157,17 +181,20 @@ impl Published {
         }
         for job in changes.jobs.values().filter(|job| job.state == State::Completed) {
             let (Some(worker), Some(report)) = (job.worker(), &job.report) else { continue };
+            if !counts(worker, job) {
+                continue;
+            }
             let tally = self.tallies.entry(worker).or_default();
             tally.done += 1;
             tally.earned = tally.earned.plus(report.paid).expect("tests pay little");
         }
     }
 
-    /// Agents of the market have their tally; nobody else has one.
+    /// Agents of the market have their tally; others have one of what they did there.
     fn tallies(&self, world: &World, market: Option<Protocol>) {
         for agent in world.agents() {
             let desk = world.desk(agent.id).expect("every agent has a desk");
-            if Some(agent.home) != market {
+            if market.is_none() {
                 assert!(desk.tally.is_empty() && desk.declined.is_empty(), "{}", agent.native);
                 continue;
             }
