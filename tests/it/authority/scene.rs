@@ -30,7 +30,7 @@ pub struct Scene {
     pub speaker: Key,
     pub inbox_token: String,
     pub request: String,
-    /// The message the requester wrote to the worker.
+    /// The message the worker wrote to the requester, who has no skill, so that it is just that.
     pub trace: String,
     /// A wallet, and a message it has posted to the market.
     pub wallet: Wallet,
@@ -64,7 +64,7 @@ impl Scene {
         let addressed = Self::addressed(&hub).await;
         let speaker = Key::of(1);
         let (inbox_token, request) = Self::spoken(&hub, &speaker).await;
-        let trace = Self::message(&hub, &requester, &worker).await;
+        let trace = Self::message(&hub, &worker, &requester).await;
         let wallet = Wallet::of(1);
         let posted = Self::posted(&hub, &wallet).await;
         let claws = match row.of_claw {
@@ -230,6 +230,7 @@ impl Scene {
             "{agent_id}" if row.of_worker => self.worker.id.clone(),
             "{id}" if row.by_address => self.addressed.id.clone(),
             "{id}" if template.contains("/requests/") => self.request.clone(),
+            "{id}" if template.ends_with("/trace") => self.uuid.clone(),
             "{id}" if row.by_key => self.speaker.did().to_owned(),
             "{process}" => rialto_protocols::clara::PROCESS.to_owned(),
             "{message}" => self.posted.clone(),

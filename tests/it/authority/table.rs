@@ -314,6 +314,7 @@ pub const TABLE: &[Row] = &[
     get("GET /v1/me", AGENTS),
     get("GET /v1/jobs", AGENTS),
     get("GET /v1/jobs/{uuid}", [401, 404, 200, 200, 404, 200]),
+    get("GET /v1/jobs/{id}/trace", [401, 404, 200, 200, 404, 200]),
     get("GET /v1/ledger", AGENTS_AND_OPERATOR),
     get("GET /v1/accounts/{name}", OWNER_IN_PATH),
     get("GET /v1/inbox", AGENTS),

@@ -2,6 +2,12 @@
 
 mod addresses;
 mod blocks;
+pub mod bridge;
+mod bridged_hires;
+mod bridged_others;
+mod bridged_webhooks;
+mod bridged_work;
+mod bridged_workers;
 mod cards;
 mod crash;
 mod departure;

@@ -28,6 +28,7 @@ pub fn relay(config: &Config) -> relay::Settings {
         retention: config.relay.retention.millis(),
         show_endpoints: config.relay.show_endpoints,
         accept_direct: config.relay.accept_direct,
+        lease: lease(config, relay::Settings::default().lease),
         writes_per_minute: config.limits.writes_per_minute.max().map_or(0, |max| max.get().into()),
     }
 }

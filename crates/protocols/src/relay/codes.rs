@@ -27,6 +27,8 @@ pub enum Code {
     MethodNotAllowed,
     /// The id exists, or existed, and no key was shown.
     AgentIdTaken,
+    /// The job of the conversation has ended, or was taken back.
+    WrongState,
     /// A key or turn was used before with another body.
     IdempotencyConflict,
     /// The first request with this key is still running.
@@ -55,7 +57,7 @@ pub enum Code {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Validation,
         Self::SenderNotRegistered,
         Self::EndpointBlocked,
@@ -67,6 +69,7 @@ impl Code {
         Self::NotFound,
         Self::MethodNotAllowed,
         Self::AgentIdTaken,
+        Self::WrongState,
         Self::IdempotencyConflict,
         Self::InProgress,
         Self::PayloadTooLarge,
@@ -95,6 +98,7 @@ impl Code {
             Self::NotFound => "ERR_NOT_FOUND",
             Self::MethodNotAllowed => "ERR_METHOD_NOT_ALLOWED",
             Self::AgentIdTaken => "ERR_AGENT_ID_TAKEN",
+            Self::WrongState => "ERR_WRONG_STATE",
             Self::IdempotencyConflict => "ERR_IDEMPOTENCY_CONFLICT",
             Self::InProgress => "ERR_IN_PROGRESS",
             Self::PayloadTooLarge => "ERR_PAYLOAD_TOO_LARGE",
@@ -120,7 +124,7 @@ impl Code {
             Self::Forbidden | Self::SenderMismatch | Self::Blocked => 403,
             Self::AgentNotFound | Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
-            Self::AgentIdTaken | Self::InProgress => 409,
+            Self::AgentIdTaken | Self::WrongState | Self::InProgress => 409,
             Self::PayloadTooLarge => 413,
             Self::UnsupportedEncoding => 415,
             Self::IdempotencyConflict => 422,
@@ -186,6 +190,7 @@ mod tests {
             ("ERR_NOT_FOUND", 404, false),
             ("ERR_METHOD_NOT_ALLOWED", 405, false),
             ("ERR_AGENT_ID_TAKEN", 409, false),
+            ("ERR_WRONG_STATE", 409, false),
             ("ERR_IDEMPOTENCY_CONFLICT", 422, false),
             ("ERR_IN_PROGRESS", 409, true),
             ("ERR_PAYLOAD_TOO_LARGE", 413, false),

@@ -1,5 +1,7 @@
 //! What is posted to agents' endpoints, and what their answers mean.
 
+use rialto_core::command::{Command, JobRef};
+use rialto_core::id::AgentId;
 use rialto_core::job::Job;
 use rialto_core::notice::{News, Push};
 use rialto_engine::Engine;
@@ -8,7 +10,8 @@ use rialto_engine::delivery::{ANSWER_MAX, Arrived, Courier, Letter, Verdict};
 
 use super::codes::Code;
 use super::reply::Reply;
-use super::{ID, receive, record, stored};
+use super::wording::is_over;
+use super::{letter, receive, record, work};
 use crate::face::Floor;
 
 /// Words for agents of this protocol.
@@ -17,41 +20,76 @@ pub struct RelayCourier {
 }
 
 impl Courier for RelayCourier {
-    fn letter(&self, engine: &Engine, push: &Push, _job: Option<&Job>) -> Option<Letter> {
-        let News::Message { words, body, .. } = &push.news else { return None };
-        let agent = push.to.filter(|_| *words == ID)?;
+    fn letter(&self, engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter> {
+        let (agent, notice) = (push.to?, push.told());
         // What has been read in the meantime needs no second way, and what has expired none at all.
         let expired = push.at.plus(self.floor.relay.settings.retention) <= engine.now();
-        if expired || engine.read_to(agent) >= push.position {
+        if expired || engine.read_to(agent) >= push.position || is_over(&push.news, job) {
             return None;
         }
-        let format =
-            engine.look(|world| world.agent(agent).and_then(|agent| record::format(agent)));
         let trace = self.floor.relay.traces.of(push.notice).to_string();
-        let (envelope, _) = stored::read(body);
+        let body = engine.look(|world| {
+            let format = world.agent(agent).and_then(|agent| record::format(agent));
+            let said = letter::Letter::of(world, &notice, job)?;
+            Some(receive::write(&said.envelope, format, &trace))
+        })?;
         Some(Letter {
             url: push.url.clone(),
-            body: receive::write(envelope, format, &trace).into(),
+            body: body.into(),
             id: trace,
             headers: Vec::new(),
             answer_max: ANSWER_MAX,
         })
     }
 
+    /// An open inbox comes before an endpoint (R9).
+    fn prefers_streams(&self) -> bool {
+        true
+    }
+
     fn verdict(
         &self,
-        _engine: &Engine,
-        _push: &Push,
-        _job: Option<&Job>,
+        engine: &Engine,
+        push: &Push,
+        job: Option<&Job>,
         answer: &Result<Answer, SendError>,
     ) -> Verdict {
+        let given = job.filter(|_| matches!(push.news, News::Assigned { .. })).zip(push.to);
+        if let Some(((job, worker), said)) = given.zip(could_not(answer)) {
+            let order = work::failed(job, worker, &said, engine.now());
+            return Verdict { arrived: Arrived::Yes { reply: None }, commands: vec![order] };
+        }
         let arrived = match said(answer) {
             Ok(reply) => Arrived::Yes { reply: Some(reply) },
             Err(_) if is_gone(answer) => Arrived::Gone,
             Err((_, why)) => Arrived::No(why),
         };
-        Verdict { arrived, commands: Vec::new() }
+        let commands = match (&arrived, given) {
+            // It has the job, and answers it with a message of its own.
+            (Arrived::Yes { .. }, Some((job, worker))) => {
+                note_read(engine, worker, push.position);
+                vec![Command::Start { job: JobRef::Id(job.id), by: worker }]
+            }
+            _ => Vec::new(),
+        };
+        Verdict { arrived, commands }
     }
+}
+
+/// Work that has arrived at the endpoint is not told again in an inbox that is opened later.
+fn note_read(engine: &Engine, agent: AgentId, position: u64) {
+    if engine.read_to(agent) + 1 == position {
+        engine.presented(agent, position);
+    }
+}
+
+/// What a worker's endpoint says that cannot do what it was given, whatever its status: a receive
+/// endpoint of this protocol says so with 400 and 500.
+fn could_not(answer: &Result<Answer, SendError>) -> Option<work::Failed> {
+    let said = |answer: &&Answer| !(300..400).contains(&answer.status) && answer.status != 410;
+    let answer = answer.as_ref().ok().filter(said)?;
+    let reply = Reply::read(&answer.body)?;
+    work::Failed::read(&reply, reply.raw())
 }
 
 /// The receiver's own answer (R40), or why the message did not arrive.

@@ -40,6 +40,9 @@ pub fn of(field: &str) -> &'static str {
         }
         "conversation_id" => r#"{"conversation_id":"5f0c2a9e"}"#,
         "turn_number" => r#"{"turn_number":1}"#,
+        "skill" => r#"{"skill":"summarize"}"#,
+        "input" => r#"{"input":{"text":"Hello!"}}"#,
+        "budget" => r#"{"budget":0.10}"#,
         "parts" => {
             r#"{"messageId":"m-1","role":"ROLE_USER","parts":[{"data":{"chorus_version":"0.4","sender_id":"alice@chorus","original_text":"Hello!","sender_culture":"en"},"mediaType":"application/vnd.chorus.envelope+json"}]}"#
         }

@@ -12,8 +12,10 @@ use rialto_engine::secret::HubSecret;
 
 use super::courier::RelayCourier;
 use super::refusals::{self, Refused};
-use super::routes::{agents, blocks, history, inbox, messages, overview, receive};
+use super::routes::{agents, blocks, history, inbox, messages, overview, receive, traced};
+use super::sides::RelaySides;
 use super::{BODY_MAX, Code, Failure, ID, examples};
+use crate::face::fidelity::Sides;
 use crate::face::once::{self, Words, once_each};
 use crate::face::route::{listed, router};
 use crate::face::{Express, Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
@@ -109,7 +111,7 @@ const TABLE: &[Route<Floor>] = &[
         at_root: true,
         reach: Reach::Party,
         about: "How a message stands",
-        handler: || get(messages::show),
+        handler: || get(traced::show),
     },
     Route {
         method: "GET",
@@ -199,6 +201,10 @@ impl Face for Relay {
 
     fn registration_example(&self) -> Option<&'static str> {
         Some(examples::REGISTRATION)
+    }
+
+    fn sides(&self) -> &'static dyn Sides {
+        &RelaySides
     }
 
     fn alias(&self, _: &HubSecret, new: &Newcomer<'_>, long: bool) -> Option<String> {

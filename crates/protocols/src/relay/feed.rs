@@ -2,10 +2,13 @@
 
 use bytes::Bytes;
 use rialto_core::agent::key::KeyHash;
+use rialto_core::command::Command;
 use rialto_core::id::AgentId;
-use rialto_core::notice::Notice;
+use rialto_core::job::Job;
+use rialto_core::notice::{News, Notice};
 
 use super::event::{self, Connected};
+use super::wording::is_over;
 use super::{letter, proof, record};
 use crate::face::Floor;
 use crate::face::feed::{self, Jobs, Wording};
@@ -17,7 +20,7 @@ pub type Feed = feed::Feed<ByKey>;
 pub struct ByKey(pub KeyHash);
 
 impl Wording for ByKey {
-    const JOBS: bool = false;
+    const JOBS: bool = true;
 
     fn may_read(&self, floor: &Floor, agent: AgentId) -> bool {
         proof::still_holds(&floor.engine, agent, &self.0)
@@ -39,13 +42,33 @@ impl Wording for ByKey {
         out.into()
     }
 
-    fn write(&self, out: &mut Vec<u8>, floor: &Floor, notice: &Notice, _: &Jobs) {
+    fn write(&self, out: &mut Vec<u8>, floor: &Floor, notice: &Notice, jobs: &Jobs) {
+        let job = notice.news.job().and_then(|job| jobs.get(&job)).map(|job| &**job);
+        hand_over(floor, notice, job);
         floor.engine.look(|world| {
             let reader = notice.to.and_then(|to| world.agent(to));
             let format = reader.and_then(|agent| record::format(agent));
-            letter::write(out, floor, world, notice, format);
+            letter::write(out, floor, world, notice, job, format);
         });
     }
+}
+
+/// Work that is being read cannot be called back any more. Whoever reads need not wait until that is
+/// noted.
+fn hand_over(floor: &Floor, notice: &Notice, job: Option<&Job>) {
+    let Some((agent, job)) = notice.to.zip(job.filter(|_| !is_over(&notice.news, job))) else {
+        return;
+    };
+    let fresh = job.assignment.is_some_and(|turn| turn.worker == agent && !turn.handed_over);
+    if !fresh || !matches!(notice.news, News::Assigned { .. }) {
+        return;
+    }
+    let (engine, order) = (floor.engine.clone(), Command::HandOver { agent, jobs: vec![job.id] });
+    tokio::spawn(async move {
+        if let Err(failure) = engine.run(order).await {
+            tracing::debug!(%agent, %failure, "work could not be handed over");
+        }
+    });
 }
 
 #[cfg(test)]
@@ -55,7 +78,7 @@ mod tests {
 
     use rialto_core::agent::Liveness;
     use rialto_core::answer::Answer;
-    use rialto_core::command::{Actor, Command, Enrol};
+    use rialto_core::command::{Actor, Enrol};
     use rialto_core::world::Rules;
     use rialto_engine::clock::SystemClock;
     use rialto_engine::delivery::egress::{Egress, EgressSettings};

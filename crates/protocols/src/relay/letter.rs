@@ -3,15 +3,17 @@
 use std::borrow::Cow;
 
 use rialto_core::id::AgentId;
+use rialto_core::job::Job;
 use rialto_core::notice::{News, Notice};
 use rialto_core::world::World;
 
 use super::a2a::Format;
 use super::event::{Marks, Message};
-use super::shape::text;
+use super::wording::{self, Worded};
 use super::{ID, VERSION, record, stored};
 use crate::face::Floor;
 use crate::kit::ijson::{self, Kind};
+use crate::kit::object::Object;
 
 /// The sender and the envelope of a message.
 pub struct Letter<'n> {
@@ -21,13 +23,17 @@ pub struct Letter<'n> {
 }
 
 impl<'n> Letter<'n> {
-    /// A message of any protocol; other notices are none.
-    pub fn of(world: &'n World, notice: &'n Notice) -> Option<Self> {
-        let News::Message { from, words, body, .. } = &notice.news else { return None };
+    /// A message of any protocol, or what is said about a job; other notices are none.
+    pub fn of(world: &'n World, notice: &'n Notice, job: Option<&Job>) -> Option<Self> {
+        let News::Message { from, words, body, .. } = &notice.news else {
+            let Worded { sender_id, envelope } = wording::of(world, notice, job?)?;
+            let (sender_id, envelope) = (sender_id.into(), envelope.into());
+            return Some(Self { sender_id, envelope, marks: Marks::default() });
+        };
         if *words != ID {
-            let sender_id = record::address_of(world, *from);
-            let envelope = envelope(sender_id, body).into();
-            return Some(Self { sender_id: sender_id.into(), envelope, marks: Marks::default() });
+            let envelope = foreign(world, *from, body).into();
+            let sender_id = record::address_of(world, *from).into();
+            return Some(Self { sender_id, envelope, marks: Marks::default() });
         }
         let (envelope, marks) = stored::read(body);
         Some(Self { sender_id: sender(world, *from, envelope), envelope: envelope.into(), marks })
@@ -48,35 +54,35 @@ fn sender<'n>(world: &'n World, from: Option<AgentId>, envelope: &'n str) -> Cow
 }
 
 /// What an agent of another protocol said, as an envelope. A text is itself, the rest its JSON.
-fn envelope(sender_id: &str, body: &str) -> String {
+fn foreign(world: &World, from: Option<AgentId>, body: &str) -> String {
     let json = ijson::read(body.as_bytes());
     let said = match json.as_ref().map(|json| json.kind()) {
         Ok(Kind::Text(said)) => said.as_ref(),
         _ => body,
     };
-    let mut out = Vec::with_capacity(said.len() + 128);
-    out.extend_from_slice(b"{\"chorus_version\":");
-    text(&mut out, VERSION);
-    out.extend_from_slice(b",\"sender_id\":");
-    text(&mut out, sender_id);
-    out.extend_from_slice(b",\"original_text\":");
-    text(&mut out, said);
-    out.extend_from_slice(b",\"sender_culture\":\"en\"}");
-    String::from_utf8(out).unwrap_or_default()
+    let bridge = from.and_then(|from| world.agent(from)).map(|agent| record::bridge(agent));
+    Object::new()
+        .text("chorus_version", VERSION)
+        .text("sender_id", record::address_of(world, from))
+        .text("original_text", said)
+        .text("sender_culture", "en")
+        .maybe_raw("bridge", bridge.as_deref())
+        .finish()
 }
 
-/// Adds a notice as an event; what is no message, or has expired (R49), leaves nothing.
+/// Adds a notice as an event; what says nothing here, has expired (R49) or is over leaves nothing.
 pub fn write(
     out: &mut Vec<u8>,
     floor: &Floor,
     world: &World,
     notice: &Notice,
+    job: Option<&Job>,
     format: Option<Format>,
 ) {
-    if is_expired(floor, notice) {
+    if is_expired(floor, notice) || wording::is_over(&notice.news, job) {
         return;
     }
-    let Some(letter) = Letter::of(world, notice) else { return };
+    let Some(letter) = Letter::of(world, notice, job) else { return };
     let trace = floor.relay.traces.of(notice.id);
     let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
     let message = Message {

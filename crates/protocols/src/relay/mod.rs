@@ -31,6 +31,8 @@ pub mod face;
 #[cfg(feature = "server")]
 mod feed;
 #[cfg(feature = "server")]
+mod hire;
+#[cfg(feature = "server")]
 mod letter;
 #[cfg(feature = "server")]
 mod live;
@@ -49,11 +51,21 @@ mod routes;
 #[cfg(feature = "server")]
 mod settings;
 #[cfg(feature = "server")]
+mod sides;
+#[cfg(feature = "server")]
+mod skill;
+#[cfg(feature = "server")]
 mod state;
 #[cfg(feature = "server")]
 mod stored;
 #[cfg(feature = "server")]
 mod trace;
+#[cfg(feature = "server")]
+mod wish;
+#[cfg(feature = "server")]
+mod wording;
+#[cfg(feature = "server")]
+mod work;
 
 #[cfg(test)]
 mod tests;

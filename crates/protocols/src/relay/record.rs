@@ -9,6 +9,7 @@ use super::ID;
 use super::a2a::Format;
 use super::shape::text;
 use crate::kit::ijson::{self, Json, Kind};
+use crate::kit::object::Object;
 use crate::kit::stamp;
 
 /// What the relay keeps with an agent, as JSON: its address as registered, its card, its format.
@@ -85,6 +86,21 @@ pub fn card_text(agent: &Agent) -> String {
     let kept = ijson::read(agent.card.as_bytes());
     let card = kept.as_ref().ok().and_then(|kept| kept.get("agent_card"));
     card.map_or("null", Json::raw).to_owned()
+}
+
+/// The culture an agent says it is at home in.
+pub fn culture(agent: &Agent) -> Option<String> {
+    let card = card_text(agent);
+    let card = ijson::read(card.as_bytes()).ok()?;
+    match card.get("user_culture")?.kind() {
+        Kind::Text(culture) => Some(culture.clone().into_owned()),
+        _ => None,
+    }
+}
+
+/// For whom the hub speaks, as it is marked in what it writes (B3).
+pub fn bridge(agent: &Agent) -> String {
+    Object::new().text("protocol", agent.home.as_str()).text("agent", &agent.native).finish()
 }
 
 /// Writes a record. Where it is called is shown to those who may know.

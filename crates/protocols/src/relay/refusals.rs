@@ -107,6 +107,7 @@ fn refused(refusal: &Refusal) -> Failure {
         Refusal::SameIdOtherContent => Code::IdempotencyConflict,
         Refusal::InboxFull => Code::InboxFull,
         Refusal::TooManyOpen => Code::RateLimited,
+        Refusal::WrongState { .. } => Code::WrongState,
         // What a bridged agent refuses is told in its reply; asked for here, it is a bad request.
         Refusal::NoSuchSkill
         | Refusal::BudgetTooLow { .. }
@@ -117,7 +118,6 @@ fn refused(refusal: &Refusal) -> Failure {
         | Refusal::OutOfOrder
         | Refusal::Unfit { .. }
         | Refusal::DeadlineTooSoon
-        | Refusal::WrongState { .. }
         | Refusal::OfferExpired
         | Refusal::PaysItself
         | Refusal::NothingToMove

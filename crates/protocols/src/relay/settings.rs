@@ -17,6 +17,8 @@ pub struct Settings {
     pub show_endpoints: bool,
     /// Strangers may hand in envelopes, marked as unproven.
     pub accept_direct: bool,
+    /// How long an agent of another protocol may be silent about work, and how long work lives.
+    pub lease: Millis,
     /// Writes a minute for one key, as told to clients; 0 for no limit.
     pub writes_per_minute: u64,
 }
@@ -30,6 +32,7 @@ impl Default for Settings {
             retention: Millis::hours(30 * 24),
             show_endpoints: false,
             accept_direct: false,
+            lease: Millis::minutes(10),
             writes_per_minute: 600,
         }
     }

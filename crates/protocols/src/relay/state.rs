@@ -1,6 +1,9 @@
 //! How a message stands: in exactly one state (R49).
 
+use std::sync::Arc;
+
 use rialto_core::id::{AgentId, NoticeId};
+use rialto_core::job::Job;
 use rialto_core::notice::{Arrival, News, Notice};
 use rialto_core::time::Millis;
 use rialto_core::world::World;
@@ -95,10 +98,11 @@ pub async fn of(floor: &Floor, id: NoticeId) -> Result<State, Failure> {
     Ok(floor.engine.look(|world| derive(world, &notice, arrival, expired)))
 }
 
-/// A message of the relay.
+/// A message of the relay, or what the hub wrote about a job.
 pub struct Message {
     notice: Notice,
     from: Option<AgentId>,
+    job: Option<Arc<Job>>,
 }
 
 /// The message of a number, if it is one of the relay's.
@@ -107,10 +111,16 @@ pub async fn message(floor: &Floor, id: NoticeId) -> Result<Option<Message>, Fai
         return Ok(None);
     };
     let from = match notice.news {
-        News::Message { from, words, .. } if words == ID => from,
-        _ => return Ok(None),
+        News::Message { words, .. } if words != ID => return Ok(None),
+        News::Message { from, .. } => from,
+        _ => None,
     };
-    Ok(Some(Message { notice, from }))
+    let job = match notice.news.job() {
+        Some(job) => floor.engine.job(job).await?,
+        None => None,
+    };
+    let said = floor.engine.look(|world| Letter::of(world, &notice, job.as_deref()).is_some());
+    Ok(said.then_some(Message { notice, from, job }))
 }
 
 impl Message {
@@ -139,7 +149,7 @@ impl Message {
 
     pub fn write(&self, out: &mut Vec<u8>, floor: &Floor, trace_id: &str, state: &State) {
         floor.engine.look(|world| {
-            let letter = Letter::of(world, &self.notice);
+            let letter = Letter::of(world, &self.notice, self.job.as_deref());
             let sender = letter.as_ref().map_or("", |letter| &letter.sender_id);
             for (name, value) in [
                 ("{\"trace_id\":", trace_id),

@@ -20,7 +20,7 @@ use crate::relay::proof::{Anyone, AsEither, AsOperator, Named, Sent, Shown, list
 use crate::relay::refusals::{self, Refused};
 use crate::relay::register::{By, Register};
 use crate::relay::shape::{self, text};
-use crate::relay::{Address, Bad, Code, Failure, ID, LOOKS, examples, record};
+use crate::relay::{Address, Bad, Code, Failure, ID, LOOKS, examples, record, skill};
 
 /// Agents on one page, and the bytes after which it ends.
 const PAGE: i64 = 1_000;
@@ -124,7 +124,7 @@ async fn enrol(
         name: wire.address.name().to_owned(),
         endpoint: wire.endpoint.map(str::to_owned),
         liveness,
-        skills: Vec::new(),
+        skills: vec![skill::message()],
         terms: Default::default(),
         condition: None,
         card: record::card(wire.address.shown(), wire.card.as_ref().map(|c| c.raw()), wire.format),

@@ -1,5 +1,7 @@
 //! `GET /agent/messages`: what an agent sent and received, oldest first.
 
+use std::sync::Arc;
+
 use axum::extract::{RawQuery, State};
 use rialto_core::id::{AgentId, NoticeId};
 use rialto_core::notice::{Arrival, News, Notice};
@@ -9,14 +11,15 @@ use rialto_engine::store::{Key, Reader, Row, StoreError};
 
 use super::{Answered, done, failed, malformed, query};
 use crate::face::Floor;
+use crate::face::feed::jobs_of;
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 use crate::kit::stamp;
 use crate::relay::letter::Letter;
 use crate::relay::proof::AsAgent;
+use crate::relay::record;
 use crate::relay::shape::text;
 use crate::relay::state::{self, State as Standing};
-use crate::relay::{ID, record};
 
 /// Messages on one page.
 const LIMIT: i64 = 100;
@@ -43,7 +46,7 @@ impl Wanted {
     }
 }
 
-type Found = Vec<(Notice, Option<Arrival>)>;
+type Found = Vec<(Arc<Notice>, Option<Arrival>)>;
 
 pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
     let query = query(&floor, raw.as_deref())?;
@@ -71,17 +74,21 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
                 Some(Row::Arrival(arrival)) => Some(arrival),
                 _ => None,
             };
-            rows.push((notice, arrival));
+            rows.push((Arc::new(notice), arrival));
         }
         Ok(rows)
     });
     let found = found.await.map_err(|failure| failed(&floor, failure))?;
+    let page: Vec<_> = found.iter().map(|(notice, _)| notice.clone()).collect();
+    let jobs = jobs_of(&floor.engine, &page).await.map_err(|failure| failed(&floor, failure))?;
     Ok(done(&floor, 200, |out| {
         out.push(b'[');
         floor.engine.look(|world| {
-            for (at, (notice, arrival)) in found.into_iter().enumerate() {
-                out.extend_from_slice(if at == 0 { b"" } else { b"," });
-                write(out, &floor, world, by.id, &notice, arrival);
+            for (notice, arrival) in found {
+                let job = notice.news.job().and_then(|job| jobs.get(&job)).map(|job| &**job);
+                let Some(letter) = Letter::of(world, &notice, job) else { continue };
+                out.extend_from_slice(if out.ends_with(b"[") { b"" } else { b"," });
+                write(out, &floor, world, by.id, &letter, &notice, arrival);
             }
         });
         out.push(b']');
@@ -114,11 +121,17 @@ fn walk(
             break;
         }
         at = before(&notice);
-        if matches!(notice.news, News::Message { words, .. } if words == ID) {
+        if is_said(&notice.news) {
             found.push_front(notice);
         }
     }
     Ok((found.into(), None))
+}
+
+/// Whether it is a message, or told as one.
+fn is_said(news: &News) -> bool {
+    use News::*;
+    matches!(news, Message { .. } | Assigned { .. } | TakenBack { .. } | Ended { .. })
 }
 
 fn write(
@@ -126,10 +139,10 @@ fn write(
     floor: &Floor,
     world: &World,
     reader: AgentId,
+    letter: &Letter<'_>,
     notice: &Notice,
     arrival: Option<Arrival>,
 ) {
-    let Some(letter) = Letter::of(world, notice) else { return };
     let received = notice.to == Some(reader);
     let id = if received { notice.position.to_string() } else { "null".to_owned() };
     let via = match state::derive(world, notice, arrival, false) {

@@ -46,6 +46,8 @@ pub async fn open(
         From::Position(_) => From::Unread,
         other => other,
     };
+    // Who opens its inbox is there for others, and the pings keep it there.
+    floor.engine.seen(by.id);
     let feed = Feed::new(floor, by.id, ByKey(key.hash()), from, stopping);
     let bytes = stream::unfold(feed, async |mut feed| {
         let next = feed.next().await?;

@@ -1,14 +1,17 @@
 //! Messages: sent, delivered as far as that is possible now, and looked up.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use rialto_core::agent::Agent;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
-use rialto_core::command::{Command, SendMessage, Turn};
+use rialto_core::command::{Command, JobRef, SendMessage, Turn};
 use rialto_core::id::{AgentId, NoticeId};
+use rialto_core::job::Job;
 use rialto_core::time::Millis;
 use rialto_core::world::World;
 
@@ -22,7 +25,7 @@ use crate::relay::proof::{AsEither, Sent, listed};
 use crate::relay::refusals::{self, Refused};
 use crate::relay::send::Send;
 use crate::relay::{
-    Bad, Code, Delivery, Failure, ID, Outcome, examples, live, record, shape, stored,
+    Bad, Code, Delivery, Failure, ID, Outcome, examples, hire, live, record, shape, stored, work,
 };
 
 /// How much longer than a call may take the ladder leaves the first try to the request that waits
@@ -54,17 +57,26 @@ async fn accept(floor: Floor, by: AsEither, body: Bytes) -> Answered {
     let json = ijson::read(&body).map_err(|unreadable| rejected(Bad::from(unreadable).into()))?;
     let send = Send::read(&json, &floor.relay.settings.host);
     let send = send.map_err(|bad| rejected(bad.into()))?;
-    let parties = floor.engine.look(|world| Parties::of(world, by, &send)).map_err(rejected)?;
-    let loop_guard = slowed(&floor, (parties.from, parties.to), &send).await;
+    let Opened { from, work, parties } = open(&floor, by, &send).await?;
+    if let Some(job) = work {
+        return work::take(&floor, by, from, &job, &send.envelope).await;
+    }
+    let parties = parties.map_err(rejected)?;
+    if let Some(worker) = &parties.foreign
+        && let Some(answer) = hire::hire(&floor, by, from, worker, &send).await?
+    {
+        return Ok(answer);
+    }
+    let loop_guard = slowed(&floor, (from, parties.to), &send).await;
     // Who waited finds the receiver as it is now: it may have moved, or opened or closed its inbox.
     let parties = match loop_guard {
-        true => floor.engine.look(|world| Parties::of(world, by, &send)).map_err(rejected)?,
+        true => floor.engine.look(|world| Parties::of(world, from, &send)).map_err(rejected)?,
         false => parties,
     };
-    let Parties { from, to, .. } = parties;
+    let to = parties.to;
     let heard = floor.engine.is_heard(to);
     let url = parties.endpoint.filter(|_| !heard);
-    if !heard && url.is_none() && floor.relay.settings.refuse_offline && parties.at_home {
+    if !heard && url.is_none() && floor.relay.settings.refuse_offline && parties.foreign.is_none() {
         return Ok(offline(&floor));
     }
     let marks = Marks { by_operator: by.agent.is_none(), loop_guard, ..Marks::default() };
@@ -103,33 +115,62 @@ async fn accept(floor: Floor, by: AsEither, body: Bytes) -> Answered {
     Ok(told(&floor, notice, outcome, loop_guard))
 }
 
-/// Who writes to whom.
-struct Parties {
+/// What a message turns out to be.
+struct Opened {
     from: AgentId,
+    /// The sender's own work, of which this is the result.
+    work: Option<Arc<Job>>,
+    parties: Result<Parties, Failure>,
+}
+
+/// Finds out who writes, to whom, and whether it is about the sender's own work. One look is enough
+/// for what agents of this protocol write each other.
+async fn open(floor: &Floor, by: AsEither, send: &Send<'_>) -> Result<Opened, Refused> {
+    // Only the worker itself can give a result, and not the operator in its name.
+    let conversation = by.agent.and(work::conversation(&send.envelope));
+    let opened = floor.engine.look(|world| {
+        let from = sender(world, by, send)?;
+        let live = conversation.and_then(|uuid| world.job_by_uuid(uuid));
+        let work = live.filter(|job| work::is_of(job, from)).cloned();
+        Ok(Opened { from, work, parties: Parties::of(world, from, send) })
+    });
+    let mut opened = opened.map_err(|failure: Failure| refuse(floor, failure).rejected())?;
+    let at_home = opened.parties.as_ref().is_ok_and(|parties| parties.foreign.is_none());
+    if let Some(uuid) = conversation.filter(|_| opened.work.is_none() && !at_home) {
+        // Work that has ended is answered as such, and is no message to whoever wanted it.
+        let ended = floor.engine.find_job(&JobRef::Uuid(uuid)).await;
+        let ended = ended.map_err(|failure| failed(floor, failure).rejected())?;
+        opened.work = ended.filter(|job| work::is_of(job, opened.from));
+    }
+    Ok(opened)
+}
+
+/// The agent that writes, which is the key's own unless it is the operator's.
+fn sender(world: &World, by: AsEither, send: &Send<'_>) -> Result<AgentId, Failure> {
+    let Some(from) = listed(world, send.envelope.sender.canonical()) else {
+        let text = "sender_id is not registered here; register it with POST /register";
+        let field = Some("/envelope/sender_id".into());
+        let example = Some(examples::REGISTRATION.into());
+        return Err(Failure { field, example, ..Failure::new(Code::SenderNotRegistered, text) });
+    };
+    if by.agent.is_some_and(|own| own != from) {
+        let text = "sender_id belongs to another agent than the key";
+        let field = Some("/envelope/sender_id".into());
+        return Err(Failure { field, ..Failure::new(Code::SenderMismatch, text) });
+    }
+    Ok(from)
+}
+
+/// Whom a message is for, and how it is reached.
+struct Parties {
     to: AgentId,
     endpoint: Option<String>,
-    /// Whether the receiver is an agent of this protocol.
-    at_home: bool,
+    /// The receiver, if it is an agent of another protocol.
+    foreign: Option<Arc<Agent>>,
 }
 
 impl Parties {
-    fn of(world: &World, by: AsEither, send: &Send<'_>) -> Result<Self, Failure> {
-        let sender = send.envelope.sender.canonical();
-        let Some(from) = listed(world, sender) else {
-            let text = "sender_id is not registered here; register it with POST /register";
-            let field = Some("/envelope/sender_id".into());
-            let example = Some(examples::REGISTRATION.into());
-            return Err(Failure {
-                field,
-                example,
-                ..Failure::new(Code::SenderNotRegistered, text)
-            });
-        };
-        if by.agent.is_some_and(|own| own != from) {
-            let text = "sender_id belongs to another agent than the key";
-            let field = Some("/envelope/sender_id".into());
-            return Err(Failure { field, ..Failure::new(Code::SenderMismatch, text) });
-        }
+    fn of(world: &World, from: AgentId, send: &Send<'_>) -> Result<Self, Failure> {
         let receiver = listed(world, send.receiver.canonical()).and_then(|id| world.agent(id));
         let receiver = receiver.ok_or_else(|| Failure {
             field: Some("/receiver_id".into()),
@@ -140,7 +181,8 @@ impl Parties {
             return Err(refusals::failed(rialto_core::refusal::Refusal::Blocked.into()));
         }
         let endpoint = record::endpoint(receiver).map(str::to_owned);
-        Ok(Self { from, to: receiver.id, endpoint, at_home: receiver.home == ID })
+        let foreign = (receiver.home != ID).then(|| receiver.clone());
+        Ok(Self { to: receiver.id, endpoint, foreign })
     }
 }
 
@@ -170,7 +212,7 @@ fn turn(send: &Send<'_>) -> Option<Turn> {
 }
 
 /// A turn that was taken is told how to go on.
-fn conflict(failure: Failure) -> Failure {
+pub fn conflict(failure: Failure) -> Failure {
     if failure.code != Code::IdempotencyConflict {
         return failure;
     }
@@ -245,20 +287,4 @@ fn offline(floor: &Floor) -> Response {
     floor.relay.tally.count(&outcome);
     let trace = floor.engine.ids().uuid().to_string();
     answered(floor, &Delivery { outcome, trace_id: &trace, loop_guard: false })
-}
-
-/// `GET /messages/{trace_id}`: how a message stands, for its sender and its receiver.
-pub async fn show(
-    State(floor): State<Floor>,
-    by: crate::relay::proof::AsAgent,
-    super::super::proof::Named(trace): super::super::proof::Named,
-) -> Answered {
-    let unknown = || -> Refused { refuse(&floor, Failure::new(Code::NotFound, "no such message")) };
-    let notice = floor.relay.traces.read_text(&trace).ok_or_else(unknown)?;
-    let found = crate::relay::state::message(&floor, notice).await;
-    let found = found.map_err(|failure| failed(&floor, failure))?;
-    let message = found.filter(|message| message.concerns(by.id)).ok_or_else(unknown)?;
-    let state = crate::relay::state::of(&floor, notice).await;
-    let state = state.map_err(|failure| failed(&floor, failure))?;
-    Ok(super::done(&floor, 200, |out| message.write(out, &floor, &trace, &state)))
 }

@@ -7,6 +7,7 @@ pub mod inbox;
 pub mod messages;
 pub mod overview;
 pub mod receive;
+pub mod traced;
 
 use axum::response::Response;
 

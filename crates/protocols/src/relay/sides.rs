@@ -1,0 +1,211 @@
+//! The two sides of a message that is work, in this protocol's envelopes.
+
+use std::sync::Arc;
+
+use rialto_core::command::JobRef;
+use rialto_core::id::{AgentId, NoticeId};
+use rialto_core::job::{Cause, Job, Requester};
+use rialto_core::notice::{News, Notice};
+use rialto_core::time::Timestamp;
+use rialto_core::world::World;
+use uuid::Uuid;
+
+use super::envelope::Envelope;
+use super::skill::MESSAGE;
+use super::wish::Wish;
+use super::{ID, VERSION, record, wording};
+use crate::face::Floor;
+use crate::face::fidelity::{Field, Finding, Layout, Part, Shown, Side, Sides, Wanted, fields};
+use crate::kit::ijson::{self, Json};
+use crate::kit::object::Object;
+
+/// An envelope that asks for work.
+const ASKED: Layout = &[
+    ("/chorus_version", Part::Form),
+    ("/sender_id", Part::Requester),
+    ("/original_text", Part::Input),
+    ("/input", Part::Input),
+    ("/skill", Part::Skill),
+    ("/budget", Part::Budget),
+    ("/sender_culture", Part::Culture),
+    ("/cultural_context", Part::Culture),
+    ("/conversation_id", Part::Conversation),
+    ("/turn_number", Part::Turn),
+];
+
+/// What stands around an envelope that is sent.
+const AROUND: Layout = &[("/receiver_id", Part::Worker), ("/stream", Part::Form)];
+
+/// An envelope with work: its conversation is the job (B10).
+const GIVEN: Layout = &[
+    ("/chorus_version", Part::Form),
+    ("/sender_id", Part::Requester),
+    ("/original_text", Part::Input),
+    ("/sender_culture", Part::Culture),
+    ("/conversation_id", Part::Id),
+    ("/turn_number", Part::Turn),
+    ("/job/id", Part::Id),
+    ("/job/skill", Part::Skill),
+    ("/job/price", Part::Budget),
+    ("/bridge", Part::Form),
+];
+
+/// An envelope that is the last word on work, as its worker wrote it.
+const MADE: Layout = &[
+    ("/chorus_version", Part::Form),
+    ("/sender_id", Part::Worker),
+    ("/original_text", Part::Output),
+    ("/conversation_id", Part::Id),
+];
+
+/// The answer to an envelope that asked for work.
+const TOLD: Layout = &[
+    ("/chorus_version", Part::Form),
+    ("/sender_id", Part::Worker),
+    ("/original_text", Part::Output),
+    ("/sender_culture", Part::Culture),
+    ("/conversation_id", Part::Conversation),
+    ("/turn_number", Part::Turn),
+    ("/job/id", Part::Id),
+    ("/job/skill", Part::Form),
+    ("/job/price", Part::Paid),
+    ("/bridge", Part::Form),
+];
+
+/// What stands for whoever only a hub can name.
+const BY_HUB: &str = "(named by the hub)";
+/// Where an envelope stands in what is sent.
+const ENVELOPE: &str = "/envelope";
+
+/// This protocol's sides.
+pub struct RelaySides;
+
+impl Sides for RelaySides {
+    fn asked(&self, shown: Shown<'_>) -> Side {
+        asked(&shown.job.meta)
+    }
+
+    fn given(&self, shown: Shown<'_>) -> Option<Side> {
+        let job = shown.job;
+        let news = News::Assigned { job: job.id, epoch: job.epoch };
+        let envelope = worded(shown, job.worker()?, news)?;
+        let side = Side::of_json(ID, envelope, GIVEN);
+        Some(if job.origin == ID { side } else { side.opened("/meta") })
+    }
+
+    fn made(&self, shown: Shown<'_>) -> Option<Side> {
+        let Shown { floor, job, .. } = shown;
+        let report = job.report.as_ref()?;
+        let said = match (&report.output, report.cause) {
+            (Some(output), None) => wording::text_of(output),
+            (_, Some(Cause::TimedOut | Cause::WorkerLeft | Cause::Cancelled) | None) => {
+                return None;
+            }
+            (_, Some(_)) => wording::error(report.text.as_deref().unwrap_or_default()),
+        };
+        let sender = floor.engine.look(|world| record::address_of(world, job.worker()).to_owned());
+        let envelope = Object::new()
+            .text("chorus_version", VERSION)
+            .text("sender_id", &sender)
+            .text("original_text", &said)
+            .id("conversation_id", job.uuid);
+        Some(spoken(Side::of_json(ID, envelope.finish(), MADE), report.ok))
+    }
+
+    fn told(&self, shown: Shown<'_>) -> Option<Side> {
+        let job = shown.job;
+        let Requester::Agent(reader) = job.requester else { return None };
+        let ok = job.report.as_ref().is_some_and(|report| report.ok);
+        let envelope = worded(shown, reader, News::Ended { job: job.id })?;
+        Some(spoken(Side::of_json(ID, envelope, TOLD), ok))
+    }
+
+    fn extras(&self, job: &Job) -> Option<String> {
+        asked(&job.meta).extras()
+    }
+
+    fn find<'a>(&'a self, floor: &'a Floor, by: AgentId, id: &'a str) -> Finding<'a> {
+        Box::pin(async move {
+            let wanted = JobRef::Foreign { origin: ID, id: id.to_owned() };
+            let named = floor.engine.find_job(&wanted).await?;
+            Ok(named.or_else(|| {
+                let is_it = |job: &&Arc<Job>| {
+                    job.origin == ID
+                        && asked(&job.meta).text(Part::Conversation).as_deref() == Some(id)
+                };
+                floor.engine.look(|world| world.asked_by(by).filter(is_it).last().cloned())
+            }))
+        })
+    }
+
+    fn read(&self, bytes: &[u8], _: Timestamp) -> Result<(Side, Wanted), String> {
+        let json = ijson::read(bytes).map_err(|bad| bad.to_string())?;
+        let inner = json.get("envelope").unwrap_or(&json);
+        let envelope = Envelope::read(inner, ENVELOPE).map_err(|bad| bad.bad.message())?;
+        let wish = Wish::read(inner).map_err(|bad| bad.message())?;
+        let side = sent(&json);
+        let wanted = Wanted {
+            skill: wish.skill.unwrap_or(MESSAGE).to_owned(),
+            input: wish.input(&envelope, None),
+            budget: wish.budget,
+            deadline: None,
+            extras: side.extras(),
+        };
+        Ok((side, wanted))
+    }
+
+    fn compose(&self, wanted: &Wanted, _: Timestamp) -> Side {
+        let price = wanted.budget.unwrap_or_default();
+        let job = Object::new()
+            .id("id", Uuid::nil())
+            .text("skill", &wanted.skill)
+            .amount("price", price)
+            .finish();
+        let envelope = Object::new()
+            .text("chorus_version", VERSION)
+            .text("sender_id", BY_HUB)
+            .text("original_text", &wording::text_of(&wanted.input))
+            .text("sender_culture", wording::CULTURE)
+            .id("conversation_id", Uuid::nil())
+            .whole("turn_number", 1)
+            .raw("job", &job)
+            .maybe_raw("meta", wanted.extras.as_deref());
+        Side::of_json(ID, envelope.finish(), GIVEN).opened("/meta")
+    }
+}
+
+/// What a reader is told about a job. The words are the same whenever they are said.
+fn worded(shown: Shown<'_>, reader: AgentId, news: News) -> Option<String> {
+    let Shown { floor, job, .. } = shown;
+    let at = job.assignment.map_or(job.opened_at, |turn| turn.since);
+    let notice = Notice { id: NoticeId(0), to: Some(reader), position: 0, before: None, at, news };
+    let worded = |world: &World| wording::of(world, &notice, job);
+    floor.engine.look(worded).map(|worded| worded.envelope)
+}
+
+/// An envelope that asks for work. Where it has an input, its text is for people alone.
+fn asked(envelope: &str) -> Side {
+    let mut side = Side::of_json(ID, envelope.to_owned(), ASKED);
+    if side.fields.iter().any(|field| field.name == "/input") {
+        let text = side.fields.iter_mut().find(|field| field.name == "/original_text");
+        text.into_iter().for_each(|field| field.part = Part::Extra);
+    }
+    side
+}
+
+/// The same as it is sent, or the envelope alone.
+fn sent(json: &Json<'_>) -> Side {
+    let Some(envelope) = json.get("envelope") else { return asked(json.raw()) };
+    let inside = asked(envelope.raw()).fields.into_iter();
+    let inside = inside.map(|field| Field { name: format!("{ENVELOPE}{}", field.name), ..field });
+    let around = fields(json.raw(), "", AROUND).into_iter().filter(|field| field.name != ENVELOPE);
+    let fields = around.chain(inside).collect();
+    Side { protocol: ID, payload: json.raw().to_owned(), fields }
+}
+
+/// The text of a last word is what was made, or why nothing was.
+fn spoken(mut side: Side, ok: bool) -> Side {
+    let text = side.fields.iter_mut().filter(|field| field.part == Part::Output && !ok);
+    text.for_each(|field| field.part = Part::Reason);
+    side
+}

@@ -1,0 +1,124 @@
+//! What an envelope to an agent of another protocol asks for, besides being read.
+
+use rialto_core::agent::{Agent, Skill};
+use rialto_core::money::Credits;
+
+use super::bad::{Bad, Faults};
+use super::envelope::Envelope;
+use super::skill::MESSAGE;
+use crate::kit::fields::Fields;
+use crate::kit::ijson::{Json, Kind};
+use crate::kit::object::Object;
+
+/// Characters of a skill's name.
+const SKILL_MAX: usize = 256;
+/// Decimals of an amount.
+const DECIMALS: usize = 6;
+/// Where an envelope stands in a message.
+const AT: &str = "/envelope";
+
+/// The envelope's further members that are about work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wish<'a> {
+    pub skill: Option<&'a str>,
+    /// JSON text of an object, which is used instead of the text.
+    pub input: Option<&'a str>,
+    pub budget: Option<Credits>,
+}
+
+impl<'a> Wish<'a> {
+    /// Reads them from the envelope's own JSON.
+    pub fn read(envelope: &'a Json<'_>) -> Result<Self, Bad> {
+        let f = Fields::of(envelope, AT)?;
+        let mut faults = Faults::default();
+        let read = (
+            faults.note(f.name("skill", SKILL_MAX)),
+            faults.note(f.object("input").map(|_| f.get("input").map(Json::raw))),
+            faults.note(f.credits("budget", DECIMALS)),
+        );
+        let (Some(skill), Some(input), Some(budget)) = read else { return Err(faults.into_bad()) };
+        Ok(Self { skill, input, budget })
+    }
+
+    /// What is wanted of the agent: what is named, the only thing it does, or that it reads a message.
+    /// An agent that does several things, none of them named, is just written to.
+    pub fn skill_of(&self, agent: &'a Agent) -> Option<&'a str> {
+        let mut others = agent.skills_for_others();
+        let only = others.next().filter(|_| others.next().is_none());
+        let usual = || only.or_else(|| agent.skill(MESSAGE)).map(|skill| skill.name.as_str());
+        self.skill.or_else(usual)
+    }
+
+    /// The work's input: what was given as such, else the text, with its culture for who asks for it.
+    pub fn input(&self, envelope: &Envelope<'_>, skill: Option<&Skill>) -> String {
+        if let Some(input) = self.input {
+            return input.to_owned();
+        }
+        let text = Object::new().text("text", envelope.original_text);
+        let culture = skill.filter(|skill| takes_culture(skill)).map(|_| envelope.sender_culture);
+        text.maybe_text("culture", culture).finish()
+    }
+}
+
+/// Whether a skill's input has a place for the sender's culture, in whichever way it is described.
+fn takes_culture(skill: &Skill) -> bool {
+    let Ok(shape) = crate::kit::ijson::read(skill.input.as_bytes()) else { return false };
+    let properties = shape.get("properties").filter(|all| matches!(all.kind(), Kind::Object(_)));
+    properties.unwrap_or(&shape).get("culture").is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::ijson;
+    use crate::relay::skill;
+
+    type Read = (Option<String>, Option<String>, Option<i64>);
+
+    fn wish(text: &str) -> Result<Read, String> {
+        let json = ijson::read(text.as_bytes()).expect("JSON");
+        let wish = Wish::read(&json).map_err(|bad| bad.message())?;
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        Ok((owned(wish.skill), owned(wish.input), wish.budget.map(Credits::micros)))
+    }
+
+    #[test]
+    fn what_is_asked_for_is_read_digit_by_digit_and_left_as_it_came() {
+        let text = r#"{"skill":"sum","input":{ "a":1.50 },"budget":1e-1}"#;
+        let wanted = (Some("sum".to_owned()), Some(r#"{ "a":1.50 }"#.to_owned()), Some(100_000));
+        assert_eq!(wish(text), Ok(wanted));
+        assert_eq!(wish(r#"{"skill":null}"#), Ok((None, None, None)));
+    }
+
+    #[test]
+    fn everything_wrong_is_said_at_once() {
+        let bad = wish(r#"{"skill":7,"input":[1],"budget":"1"}"#).expect_err("it is wrong");
+        for field in ["/envelope/skill", "/envelope/input", "/envelope/budget"] {
+            assert!(bad.contains(field), "{bad}");
+        }
+        for budget in ["-1", "0.0000001", "1000000001", "true"] {
+            assert!(wish(&format!(r#"{{"budget":{budget}}}"#)).is_err(), "{budget}");
+        }
+    }
+
+    #[test]
+    fn a_culture_is_passed_to_whoever_asks_for_it() {
+        let text = r#"{"chorus_version":"0.4","sender_id":"a@b","original_text":"hi \"you\"","sender_culture":"zh-CN"}"#;
+        let json = ijson::read(text.as_bytes()).expect("JSON");
+        let envelope = Envelope::read(&json, AT).expect("an envelope");
+        let wish = Wish::read(&json).expect("nothing is asked for");
+        let with = |input: &str| Skill { input: input.to_owned(), ..skill::message() };
+        let plain = r#"{"text":"hi \"you\""}"#;
+        let cultured = r#"{"text":"hi \"you\"","culture":"zh-CN"}"#;
+        for (shape, input) in [
+            (r#"{"text":"string"}"#, plain),
+            (r#"{"text":"string","culture":"string"}"#, cultured),
+            (r#"{"type":"object","properties":{"culture":{"type":"string"}}}"#, cultured),
+            (r#"{"type":"object","properties":{},"culture":1}"#, plain),
+            ("no JSON", plain),
+        ] {
+            assert_eq!(wish.input(&envelope, Some(&with(shape))), input, "{shape}");
+        }
+        assert_eq!(wish.input(&envelope, None), plain);
+    }
+}

@@ -1,0 +1,238 @@
+//! Jobs as envelopes: work for whoever reads here, and what came of work it asked for.
+//!
+//! The hub writes these for an agent of another protocol, and says so in the member `bridge`.
+
+use rialto_core::id::AgentId;
+use rialto_core::job::{Job, Requester, Selection, State};
+use rialto_core::notice::{News, Notice};
+use rialto_core::world::World;
+
+use super::codes::Code;
+use super::{ID, VERSION, record, reply};
+use crate::face::fidelity;
+use crate::kit::ijson::{self, Json, Kind};
+use crate::kit::object::Object;
+use crate::kit::write;
+
+/// What is taken to be spoken by whoever does not say.
+pub const CULTURE: &str = "en";
+/// Decimals of a price, if it needs no more.
+const DECIMALS: usize = 2;
+
+/// An envelope, and who it is from.
+pub struct Worded {
+    pub sender_id: String,
+    pub envelope: String,
+}
+
+/// What a reader is told about a job; `None` for what is not said in this protocol.
+pub fn of(world: &World, notice: &Notice, job: &Job) -> Option<Worded> {
+    match notice.news {
+        News::Assigned { epoch, .. } => assigned(world, notice, job, epoch),
+        News::TakenBack { .. } => Some(taken_back(world, job)),
+        News::Ended { .. } => Some(ended(world, job)),
+        News::ApprovalWanted { .. }
+        | News::Accepted { .. }
+        | News::Queued { .. }
+        | News::OffersWanted { .. }
+        | News::Offered { .. }
+        | News::PriceTaken { .. }
+        | News::OfferClosed { .. }
+        | News::Message { .. } => None,
+    }
+}
+
+/// Whether it is work that nobody waits for any more.
+pub fn is_over(news: &News, job: Option<&Job>) -> bool {
+    let News::Assigned { epoch, .. } = news else { return false };
+    !job.is_some_and(|job| {
+        job.epoch == *epoch && matches!(job.state, State::Assigned | State::Running)
+    })
+}
+
+fn assigned(world: &World, notice: &Notice, job: &Job, epoch: u32) -> Option<Worded> {
+    let theirs = job.epoch == epoch && job.worker() == notice.to;
+    theirs.then(|| {
+        let said = text_of(&job.input);
+        let worded = Voice::of_requester(world, job);
+        let worded = worded.says(world, job, &said, &job.uuid.to_string(), 1);
+        let envelope = with_meta(worded.envelope, fidelity::extras(job).as_deref());
+        Worded { envelope, ..worded }
+    })
+}
+
+/// An envelope with what other protocols have no word for either (B11).
+fn with_meta(envelope: String, extras: Option<&str>) -> String {
+    let Some(extras) = extras else { return envelope };
+    match ijson::read(envelope.as_bytes()) {
+        Ok(json) => Object::copy(&json, &[]).raw("meta", extras).finish(),
+        Err(_) => envelope,
+    }
+}
+
+fn taken_back(world: &World, job: &Job) -> Worded {
+    let why = job.report.as_ref().and_then(|report| report.text.as_deref());
+    let why = why.unwrap_or("it was given to somebody else");
+    let said = error(&format!("the job was taken back: {why}"));
+    Voice::of_requester(world, job).says(world, job, &said, &job.uuid.to_string(), 2)
+}
+
+/// The answer to a message that was work.
+fn ended(world: &World, job: &Job) -> Worded {
+    let said = match &job.report {
+        Some(report) if report.ok => text_of(report.output.as_deref().unwrap_or("{}")),
+        report => {
+            let why = report.as_ref().and_then(|report| report.text.as_deref());
+            error(why.unwrap_or("the agent gave no reason"))
+        }
+    };
+    let asked = (job.origin == ID).then(|| ijson::read(job.meta.as_bytes()).ok()).flatten();
+    let conversation = match asked.as_ref().and_then(|asked| asked.get("conversation_id")) {
+        Some(id) => text(id).map(str::to_owned),
+        None => None,
+    };
+    let conversation = conversation.unwrap_or_else(|| job.uuid.to_string());
+    let turn = asked.as_ref().and_then(|asked| asked.get("turn_number")?.raw().parse().ok());
+    let turn = turn.unwrap_or(1_i64).saturating_add(1);
+    Voice::of_worker(world, job).says(world, job, &said, &conversation, turn)
+}
+
+/// What went wrong, in the words of this protocol's receivers.
+pub fn error(detail: &str) -> String {
+    String::from_utf8(reply::error(Code::AdaptationFailed, detail)).unwrap_or_default()
+}
+
+/// Input or output as a text: `{"text":…}` and a string are that text, the rest its own JSON.
+pub fn text_of(json: &str) -> String {
+    let read = ijson::read(json.as_bytes());
+    let said = match read.as_ref().map(Json::kind) {
+        Ok(Kind::Object(members)) => match &members[..] {
+            [(name, value)] if name == "text" => text(value),
+            _ => None,
+        },
+        Ok(Kind::Text(said)) => Some(said.as_ref()),
+        _ => None,
+    };
+    // An envelope says something, so nothing is told as the JSON that it is.
+    said.filter(|said| !said.is_empty()).unwrap_or(json).to_owned()
+}
+
+fn text<'j>(json: &'j Json<'_>) -> Option<&'j str> {
+    match json.kind() {
+        Kind::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// How the two sides of a job are addressed.
+pub struct Voices {
+    pub requester: String,
+    pub worker: String,
+}
+
+pub fn voices(world: &World, job: &Job) -> Voices {
+    Voices {
+        requester: Voice::of_requester(world, job).address,
+        worker: Voice::of_worker(world, job).address,
+    }
+}
+
+/// Whom the hub speaks for.
+struct Voice {
+    address: String,
+    culture: String,
+    bridge: String,
+}
+
+impl Voice {
+    fn of_agent(world: &World, id: AgentId) -> Option<Self> {
+        let agent = world.agent(id)?;
+        Some(Self {
+            address: record::address(world, agent).to_owned(),
+            culture: record::culture(agent).unwrap_or_else(|| CULTURE.to_owned()),
+            bridge: record::bridge(agent),
+        })
+    }
+
+    /// Somebody who has no address: a guest, or whoever would have done it.
+    fn of_nobody(job: &Job, name: &str) -> Self {
+        Self {
+            address: format!("{name}@bridge"),
+            culture: CULTURE.to_owned(),
+            bridge: Object::new().text("protocol", job.origin.as_str()).finish(),
+        }
+    }
+
+    fn of_requester(world: &World, job: &Job) -> Self {
+        let known = match job.requester {
+            Requester::Agent(agent) => Self::of_agent(world, agent),
+            Requester::Guest(_) => None,
+        };
+        let digits = || format!("{:08x}", job.uuid.as_u128() >> 96);
+        known.unwrap_or_else(|| Self::of_nobody(job, &format!("guest-{}", digits())))
+    }
+
+    fn of_worker(world: &World, job: &Job) -> Self {
+        let named = match job.selection {
+            Selection::Direct(agent) => Some(agent),
+            _ => None,
+        };
+        let worker = job.for_whom().or(named);
+        let known = worker.and_then(|worker| Self::of_agent(world, worker));
+        known.unwrap_or_else(|| Self::of_nobody(job, "hub"))
+    }
+
+    fn says(
+        self,
+        world: &World,
+        job: &Job,
+        said: &str,
+        conversation_id: &str,
+        turn_number: i64,
+    ) -> Worded {
+        let envelope = Object::new()
+            .text("chorus_version", VERSION)
+            .text("sender_id", &self.address)
+            .text("original_text", said)
+            .text("sender_culture", &self.culture)
+            .text("conversation_id", conversation_id)
+            .whole("turn_number", turn_number)
+            .raw("job", &summary(world, job))
+            .raw("bridge", &self.bridge);
+        Worded { sender_id: self.address, envelope: envelope.finish() }
+    }
+}
+
+/// What the job is, whichever side reads it.
+fn summary(world: &World, job: &Job) -> String {
+    let worker = job.for_whom().and_then(|worker| world.agent(worker));
+    let skill = worker.and_then(|worker| worker.skill_for(job)).map(|skill| skill.name.as_str());
+    let price = job.assignment.map(|turn| write::amount(turn.price, DECIMALS));
+    Object::new()
+        .id("id", job.uuid)
+        .text("skill", skill.unwrap_or(&job.skill))
+        .maybe_raw("price", price.as_deref().map(|price| price.get()))
+        .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn just_a_text_is_that_text_and_everything_else_its_json() {
+        for (json, said) in [
+            (r#"{"text":"hi \"you\""}"#, r#"hi "you""#),
+            (r#""plain""#, "plain"),
+            (r#"{"text":""}"#, r#"{"text":""}"#),
+            (r#""""#, r#""""#),
+            (r#"{"text":7}"#, r#"{"text":7}"#),
+            (r#"{ "text":"a","n":1.50}"#, r#"{ "text":"a","n":1.50}"#),
+            (r#"{"Text":"a"}"#, r#"{"Text":"a"}"#),
+            ("null", "null"),
+            ("[1.0]", "[1.0]"),
+        ] {
+            assert_eq!(text_of(json), said, "{json}");
+        }
+    }
+}

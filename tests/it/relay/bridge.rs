@@ -1,0 +1,125 @@
+//! What the tests of work that crosses share: addresses of others, wishes, and purses.
+
+use rialto_hub::config::Posture;
+use serde_json::{Value, json};
+
+use super::kit::{Event, Inbox, Peer, envelope, escaped, turn};
+use crate::kit::{Agent, Reply, TestHub};
+
+/// The registry does not wait for results here.
+pub const QUICK: &[(&str, &str)] = &[("registry.sync_wait", "1ms")];
+
+/// The relay's address of an agent of another protocol, by its own list.
+pub async fn address(hub: &TestHub, native: &str) -> String {
+    let all = hub.get("/relay/agents", None).await.expect(200).at("/data");
+    let found = all.as_array().expect("a list").iter().find(|one| one["native_id"] == native);
+    let found = found.unwrap_or_else(|| panic!("{native} is not in {all}"));
+    found["agent_id"].as_str().expect("an address").to_owned()
+}
+
+/// An envelope with these members besides.
+pub fn wish(from: &Peer, text: &str, more: Value) -> Value {
+    let mut envelope = envelope(&from.id, text);
+    let members = envelope.as_object_mut().expect("an object");
+    members.extend(more.as_object().expect("an object").clone());
+    envelope
+}
+
+/// What a text that is an error reply says: its code and its detail.
+#[track_caller]
+pub fn error_of(said: &str) -> (String, String) {
+    let said: Value = serde_json::from_str(said).unwrap_or_else(|_| panic!("no JSON: {said}"));
+    assert_eq!(said["status"], "error", "{said}");
+    let member = |name: &str| said[name].as_str().expect("a text").to_owned();
+    (member("error_code"), member("detail"))
+}
+
+/// A no that is the receiver's: nothing was stored, and it is no job.
+#[track_caller]
+pub fn assert_no(reply: &Reply, detail: &str) {
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    assert_eq!(reply.at("/success"), true, "{}", reply.text);
+    assert_eq!(reply.str("/data/delivery"), "rejected");
+    assert_eq!(reply.header("rialto-job"), None);
+    assert!(reply.json().pointer("/data/trace_id").is_none(), "{}", reply.text);
+    let said = reply.at("/data/receiver_response").to_string();
+    let (code, told) = error_of(&said);
+    assert_eq!(code, "ADAPTATION_FAILED");
+    assert!(told.contains(detail), "{told:?} does not say {detail:?}");
+}
+
+/// The conversation, the turn and the text of a message, which the hub wrote for somebody.
+#[track_caller]
+pub fn bridged(event: &Event, from: &str, protocol: &str) -> (String, u64, String) {
+    let envelope = &event.data["envelope"];
+    assert_eq!((&event.data["sender_id"], &envelope["sender_id"]), (&json!(from), &json!(from)));
+    assert_eq!(envelope["chorus_version"], "0.4");
+    assert_eq!(envelope["sender_culture"], "en");
+    assert_eq!(envelope["bridge"]["protocol"], protocol, "{envelope}");
+    let conversation = envelope["conversation_id"].as_str().expect("an id").to_owned();
+    let turn = envelope["turn_number"].as_u64().expect("a number");
+    (conversation, turn, event.said().to_owned())
+}
+
+impl TestHub {
+    /// Sends an envelope to an address.
+    pub async fn mail_to(&self, from: &Peer, to: &str, envelope: &Value) -> Reply {
+        let body = json!({"receiver_id": to, "envelope": envelope});
+        self.post("/relay/messages", Some(&from.key), &body).await
+    }
+
+    /// Credits for an agent of the relay.
+    pub async fn fund_peer(&self, peer: &Peer, amount: &str) {
+        self.grant(&format!("relay:{}", peer.id), amount).await;
+    }
+
+    /// What an agent of the relay can spend, and what is held of it.
+    pub async fn purse_of(&self, peer: &Peer) -> (String, String) {
+        self.balance(&format!("relay:{}", peer.id)).await
+    }
+
+    /// What an agent of the relay is called in the registry.
+    pub fn registry_name(&self, peer: &Peer) -> Agent {
+        let id = self.engine.look(|world| {
+            let id = world.agent_named(rialto_protocols::relay::ID, &peer.id).expect("an agent");
+            world.name_of(id, rialto_protocols::registry::ID).expect("a name").to_owned()
+        });
+        Agent { id, key: peer.key.clone(), owner: format!("relay:{}", peer.id) }
+    }
+
+    /// Stops and starts it on the same data.
+    pub async fn again(self, flags: &[(&str, &str)]) -> Self {
+        self.restart(Posture::Serve, flags).await
+    }
+
+    /// How a message or a job stands, to one of its parties.
+    pub async fn traced(&self, by: &Peer, trace: &str) -> Reply {
+        self.get(&format!("/relay/messages/{}", escaped(trace)), Some(&by.key)).await
+    }
+}
+
+/// A relay agent that reads its inbox.
+pub async fn reader(hub: &TestHub, name: &str) -> (Peer, Inbox) {
+    let peer = hub.join(name).await;
+    let inbox = hub.inbox(&peer).await;
+    (peer, inbox)
+}
+
+/// A registry orchestrator with ten credits.
+pub async fn boss(hub: &TestHub) -> Agent {
+    let boss = hub.orchestrator("acme").await;
+    hub.grant("acme", "10").await;
+    boss
+}
+
+/// Answers work in its conversation.
+pub async fn answer(hub: &TestHub, by: &Peer, given: &Event, text: &str) -> Reply {
+    let to = given.data["sender_id"].as_str().expect("an address");
+    let conversation = given.data["envelope"]["conversation_id"].as_str().expect("an id");
+    hub.mail_to(by, to, &turn(&by.id, text, conversation, 2)).await
+}
+
+/// An amount and what is held, as the registry prints them.
+pub fn purse(spendable: &str, held: &str) -> (String, String) {
+    (spendable.to_owned(), held.to_owned())
+}
