@@ -9,13 +9,15 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use http::Method;
 use http::header::CONTENT_TYPE;
+use rialto_core::id::AgentId;
 use rialto_protocols::face::once::{Words, at_most_once};
 use rialto_protocols::face::{Floor, Trouble};
 use serde_json::value::RawValue;
 
 use super::codes;
+use super::jobs::trace::{self, is_trace};
 use super::problem::{MEDIA_TYPE, Problem};
-use super::proof::Proven;
+use super::proof::{Proven, ReadingParty, Who};
 use crate::edge::RequestId;
 
 /// Marks an answer that was given before.
@@ -37,11 +39,17 @@ pub fn before(router: Router, floor: &Floor) -> Router {
 }
 
 async fn pass(floor: &Floor, mut request: Request, next: Next) -> Response {
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     let proven = match Proven::read(&floor.engine, request.headers()) {
         Ok(proven) => proven,
-        Err(problem) => return problem.into_response(),
+        Err(problem) => match reader(floor, &request).filter(|_| reads) {
+            Some(agent) => {
+                request.extensions_mut().insert(ReadingParty(Who::Agent(agent)));
+                None
+            }
+            None => return problem.into_response(),
+        },
     };
-    let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     match proven {
         Some(proven) => drop(request.extensions_mut().insert(proven)),
         None if reads => {}
@@ -49,6 +57,11 @@ async fn pass(floor: &Floor, mut request: Request, next: Next) -> Response {
         None => return Problem::unauthorized().into_response(),
     }
     at_most_once(floor, &Ours, request, next).await
+}
+
+/// Whoever shows what is no key but good for reading this.
+fn reader(floor: &Floor, request: &Request) -> Option<AgentId> {
+    is_trace(request.uri().path()).then(|| trace::reader(floor, request.headers())).flatten()
 }
 
 fn finish(mut answer: Response, id: Option<&RequestId>) -> Response {

@@ -124,6 +124,21 @@ impl FromRequestParts<Floor> for AsOperator {
     }
 }
 
+/// Whoever reads what it is part of, by a key or by whatever else shows who it is.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadingParty(pub Who);
+
+impl FromRequestParts<Floor> for ReadingParty {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Floor) -> Result<Self, Problem> {
+        // The gate has put one of them there.
+        let by_key = parts.extensions.get::<Proven>().map(|proven| Self(proven.who));
+        let reads = parts.extensions.get::<Self>().copied();
+        by_key.or(reads).ok_or_else(Problem::unauthorized)
+    }
+}
+
 /// The part of the path that varies.
 pub struct Part(pub String);
 

@@ -34,6 +34,9 @@ pub const TABLE: &[Route<Floor>] = &[
     row("GET", "/v1/jobs/{uuid}", AnyAgentOrOperator, "A job, for its two parties", || {
         get(jobs::show)
     }),
+    row("GET", "/v1/jobs/{id}/trace", AnyAgentOrOperator, "A job as each side saw it", || {
+        get(jobs::trace::show)
+    }),
     row("GET", "/v1/ledger", AnyAgentOrOperator, "Movements of credits, newest first", || {
         get(ledger::list)
     }),

@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::routing::{get, post};
 use rialto_core::alias::Protocol;
+use rialto_core::id::AgentId;
 use rialto_engine::delivery::Courier;
 use rialto_engine::secret::HubSecret;
 
 use super::room::held_key;
 use super::routes::{agents, envelopes, inbox, overview, requests, socket};
-use super::{BODY_MAX, ID, courier, refusals, say};
+use super::sides::AgoraSides;
+use super::{BODY_MAX, ID, courier, refusals, routes, say};
+use crate::face::fidelity::Sides;
 use crate::face::route::{listed, router};
 use crate::face::{Express, Face, Floor, Listed, Newcomer, Reach, Route, Trouble};
 use crate::kit::ijson::Json;
@@ -97,6 +101,14 @@ impl Face for Agora {
 
     fn registration_example(&self) -> Option<&'static str> {
         None
+    }
+
+    fn sides(&self) -> &'static dyn Sides {
+        &AgoraSides
+    }
+
+    fn reader(&self, floor: &Floor, headers: &HeaderMap) -> Option<AgentId> {
+        routes::read_token(floor, headers).map(|token| token.agent)
     }
 
     fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, _: bool) -> Option<String> {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use rialto_core::alias::Protocol;
 use rialto_core::id::AgentId;
-use rialto_core::job::{Cause, Job, Offer, State};
+use rialto_core::job::{Cause, Job, Offer, Selection, State};
 use rialto_core::notice::{News, Notice};
 use rialto_core::time::Millis;
 use uuid::Uuid;
@@ -18,14 +18,16 @@ use super::codes::Code;
 use super::compose::{Draft, Signed};
 use super::failure::Failure;
 use super::intake::foreign_id;
+use super::payload::request::TIMEOUT_MAX;
 use super::payload::result::Status;
 use super::payload::{self, Output};
 use super::receipt::Receipt;
 use super::room::held_key;
 use super::stored::Stored;
 use super::{ID, Kind, record, say};
-use crate::face::Floor;
+use crate::face::{Floor, fidelity};
 use crate::kit::ed25519::PublicKey;
+use crate::kit::ijson;
 use crate::kit::object::Object;
 use crate::kit::write;
 
@@ -143,7 +145,11 @@ impl Voice<'_> {
     fn said(&self) -> Option<Said> {
         let job = self.job;
         match &self.pen.notice.news {
-            News::Assigned { .. } | News::OffersWanted { .. } => self.request(),
+            News::Assigned { .. } => match self.winning() {
+                Some(offer) => self.accept(offer),
+                None => self.request(),
+            },
+            News::OffersWanted { .. } => self.request(),
             News::Offered { place, .. } => self.offer(self.offer_at(*place)?),
             News::OfferClosed { place, .. } => {
                 let name = &self.offer_at(*place)?.name;
@@ -161,6 +167,13 @@ impl Voice<'_> {
         }
     }
 
+    /// The price with which the reader won an auction it was asked to bid in.
+    fn winning(&self) -> Option<&Offer> {
+        let auction = matches!(self.job.selection, Selection::Auction { .. });
+        let own = |offer: &&Offer| offer.by == self.pen.reader && !offer.name.is_empty();
+        self.job.offers.iter().filter(own).min_by_key(|offer| offer.price).filter(|_| auction)
+    }
+
     fn offer_at(&self, place: u32) -> Option<&Offer> {
         self.job.offers.get(usize::try_from(place).ok()?)
     }
@@ -170,7 +183,9 @@ impl Voice<'_> {
         let job = self.job;
         let rialto_core::job::Requester::Agent(requester) = job.requester else { return None };
         let resource = self.resource();
-        let timeout = job.deadline.since(self.pen.notice.at).0.max(1);
+        // As long as its worker may be silent, and the same however often it is read.
+        let left = job.deadline.since(self.pen.notice.at).min(job.lease);
+        let timeout = left.0.clamp(1, TIMEOUT_MAX.0);
         let bid = job.purse();
         let budget = (!bid.is_zero()).then(|| Object::new().amount("max", bid).finish());
         let payload = Object::new()
@@ -179,6 +194,7 @@ impl Voice<'_> {
             .maybe_raw("budget", budget.as_deref())
             .whole("timeout", timeout)
             .finish();
+        let payload = with_meta(payload, fidelity::extras(job).as_deref());
         self.pen.held(requester, Kind::Request, job.uuid.to_string(), &payload)
     }
 
@@ -253,8 +269,17 @@ impl Voice<'_> {
     }
 }
 
+/// A payload with what other protocols have no word for either (B11).
+pub fn with_meta(payload: String, extras: Option<&str>) -> String {
+    let Some(extras) = extras else { return payload };
+    match ijson::read(payload.as_bytes()) {
+        Ok(json) => Object::copy(&json, &["meta"]).raw("meta", extras).finish(),
+        Err(_) => payload,
+    }
+}
+
 /// JSON as the object this protocol wants; anything else stands in it under a name.
-fn object<'t>(text: &'t str, name: &str) -> Cow<'t, str> {
+pub fn object<'t>(text: &'t str, name: &str) -> Cow<'t, str> {
     match text.trim_start().starts_with('{') {
         true => text.into(),
         false => Object::new().raw(name, text).finish().into(),

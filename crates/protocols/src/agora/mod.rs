@@ -24,6 +24,8 @@ mod address;
 #[cfg(feature = "server")]
 mod courier;
 #[cfg(feature = "server")]
+mod evidence;
+#[cfg(feature = "server")]
 pub mod face;
 #[cfg(feature = "server")]
 mod feed;
@@ -43,6 +45,8 @@ mod routes;
 mod say;
 #[cfg(feature = "server")]
 mod settings;
+#[cfg(feature = "server")]
+mod sides;
 #[cfg(feature = "server")]
 mod stored;
 #[cfg(feature = "server")]

@@ -1,7 +1,7 @@
 //! An agent as the directory shows it.
 
-use rialto_core::agent::{Agent, Skill};
 use rialto_core::agent::presence::Stance;
+use rialto_core::agent::{Agent, Skill};
 use rialto_core::alias::Protocol;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;

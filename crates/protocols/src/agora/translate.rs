@@ -21,7 +21,7 @@ use super::failure::Failure;
 use super::intake::Way;
 use super::payload::{Capability, Failed, Heard, Hello, Mood, Payload, Request};
 use super::proof::Proof;
-use super::{CURRENCY, ID, Kind, record, stored};
+use super::{CURRENCY, ID, Kind, evidence, record, stored};
 use crate::face::{Floor, Newcomer, aliases};
 use crate::kit::ed25519::PublicKey;
 
@@ -48,7 +48,7 @@ pub fn order(floor: &Floor, proven: &Proven<'_>) -> Signed {
     let Proven { envelope, proof, .. } = proven;
     let native = proof.key.did();
     let known = floor.engine.look(|world| world.agent_named(ID, &native).is_some());
-    let newcomer = (!known).then(|| Box::new(newcomer(floor, &native)));
+    let newcomer = (!known).then(|| Box::new(newcomer(floor, &native, name(proven))));
     Signed {
         home: ID,
         newcomer,
@@ -74,15 +74,22 @@ fn content(floor: &Floor, proven: &Proven<'_>) -> Digest {
     Digest::of(&[b"agora", &proven.proof.content, bound])
 }
 
-fn newcomer(floor: &Floor, native: &str) -> Enrol {
+/// What a newcomer says it is called, with its first word.
+fn name<'p>(proven: &'p Proven<'_>) -> &'p str {
+    let hello = proven.envelope.kind == Kind::Hello;
+    let said = hello.then(|| Hello::read(proven.envelope.payload).ok()).flatten();
+    said.and_then(|hello| hello.name).unwrap_or(NAMELESS)
+}
+
+fn newcomer(floor: &Floor, native: &str, name: &str) -> Enrol {
     Enrol {
         // The key proves who owns what is called after it.
         actor: Actor::Open,
         home: ID,
         native: native.to_owned(),
-        aliases: aliases(&floor.engine, Newcomer { home: ID, native, name: NAMELESS }),
+        aliases: aliases(&floor.engine, Newcomer { home: ID, native, name }),
         owner: format!("{ID}:{native}"),
-        name: NAMELESS.to_owned(),
+        name: name.to_owned(),
         endpoint: None,
         liveness: Liveness::Polls,
         skills: Vec::new(),
@@ -102,7 +109,10 @@ pub fn deed(
     uuid: Uuid,
 ) -> Result<Deed, Failure> {
     Ok(match &proven.payload {
-        Payload::Request(request) => Deed::Ask(Box::new(ask(floor, request, named, uuid)?)),
+        Payload::Request(request) => {
+            let meta = evidence::keep(proven.envelope.raw(), request);
+            Deed::Ask(Box::new(Ask { meta, ..ask(floor, request, named, uuid)? }))
+        }
         Payload::Offer(offer) => Deed::Offer(MakeOffer {
             request: about(offer.request_id, named)?,
             price: offer.cost,

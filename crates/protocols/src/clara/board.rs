@@ -21,6 +21,8 @@ use crate::kit::ijson;
 /// The newest finished tasks shown of one agent, and of all together.
 const DONE_MAX: usize = 50;
 const DONE_IN_ALL_MAX: usize = 10_000;
+/// What is said of agents the hub speaks for (B3).
+const BRIDGED: &str = r#"{"bridged":true}"#;
 /// The topic of those who do nothing this market knows.
 const NO_TOPIC: &str = "none";
 
@@ -76,7 +78,7 @@ async fn everybody(floor: &Floor) -> Result<Vec<Shown>, EngineFailure> {
         let shown = ids.filter_map(|id| {
             let agent = world.agent(id).filter(|agent| is_shown(agent))?;
             let desk = world.desk(id)?.clone();
-            let held = |job: &&Arc<Job>| job.in_hand_of() == Some(id);
+            let held = |job: &&Arc<Job>| job.in_hand_of() == Some(id) && is_public(agent, job);
             let work = world.work_of(id).filter(held).cloned().collect();
             Some(Shown { agent: agent.clone(), desk, work, done: Vec::new(), asked: Vec::new() })
         });
@@ -98,7 +100,10 @@ async fn everybody(floor: &Floor) -> Result<Vec<Shown>, EngineFailure> {
         })
         .await?;
     for (shown, (done, asked)) in all.iter_mut().zip(histories) {
-        (shown.done, shown.asked) = (done, asked);
+        let public = |jobs: Vec<Arc<Job>>| -> Vec<Arc<Job>> {
+            jobs.into_iter().filter(|job| is_public(&shown.agent, job)).collect()
+        };
+        (shown.done, shown.asked) = (public(done), public(asked));
     }
     Ok(all)
 }
@@ -122,6 +127,11 @@ fn history(
     Ok(found)
 }
 
+/// What an agent of another protocol does for others of its own is nobody's business here (R20).
+fn is_public(agent: &Agent, job: &Job) -> bool {
+    agent.home == ID || job.origin == ID
+}
+
 /// Wallets that only ask, and agents without anything to offer, are not on the board.
 fn is_shown(agent: &Agent) -> bool {
     let wallet = agent.home == ID && agent.native.starts_with(WALLET);
@@ -135,14 +145,17 @@ fn entry<'s>(world: &World, bridged: &Bridged, shown: &'s Shown) -> Option<recor
     let tally = desk.tally;
     let metadata = match own && ijson::read(agent.card.as_bytes()).is_ok() {
         true => agent.card.as_str(),
-        false => "{}",
+        false => BRIDGED,
     };
+    let elsewhere = |text: String| (!own).then(|| text.into());
     Some(record::Agent {
         id: people::agent_id(world, agent.id)?.into(),
         profile_address: people::address(world, agent.id).into(),
         topic: topic.into(),
         fee: if own { skill.price } else { price::fee_of(skill.price) },
         metadata,
+        protocol: elsewhere(agent.home.to_string()),
+        native_id: elsewhere(agent.native.clone()),
         tasks: Tasks {
             inbox: work.iter().map(|job| task::task(world, job, false)).collect(),
             outbox: done.iter().filter_map(|job| task::done(world, job)).collect(),
@@ -165,7 +178,8 @@ fn offered(agent: &Agent, bridged: &Bridged) -> Option<(Skill, String)> {
     if agent.home == ID {
         return Some((first.clone(), task::topic(&first.name).to_owned()));
     }
-    let with_topic = |skill: &Skill| Some((skill.clone(), bridged.topic_of(&skill.name)?.to_owned()));
+    let with_topic =
+        |skill: &Skill| Some((skill.clone(), bridged.topic_of(&skill.name)?.to_owned()));
     let found = agent.skills.iter().find_map(with_topic);
     found.or_else(|| Some((first.clone(), NO_TOPIC.to_owned())))
 }

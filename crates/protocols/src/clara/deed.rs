@@ -15,6 +15,7 @@ use rialto_core::world::World;
 use rialto_engine::Failure as EngineFailure;
 
 use super::clerk::Reply;
+use super::evidence::{self, Around};
 use super::fault::Fault;
 use super::message::Message;
 use super::order::{Decline, Order, RegisterAgent, RegisterTask, SendResult, SubmitOffer};
@@ -166,15 +167,18 @@ async fn open(
         _ => (false, None),
     };
     let also = if named { Vec::new() } else { settings.bridged.names_of(order.topic) };
-    let names: Vec<&str> = [skill.as_str()].into_iter().chain(also.iter().map(String::as_str)).collect();
+    let names: Vec<&str> =
+        [skill.as_str()].into_iter().chain(also.iter().map(String::as_str)).collect();
     let wanted = Wanted { by: ID, names: &names, of, input: order.payload };
     let unfit = fitting::unfit(floor, &wanted).await;
+    let crosses = floor.engine.look(|world| evidence::may_cross(world, of, &names));
     let meta = Meta {
         context_id: order.context_id.map(str::to_owned),
         requester_id: order.agent_id.map(str::to_owned),
         strategy: order.strategy.as_str().to_owned(),
         topic: order.topic.to_owned(),
         deployed: dialect == Dialect::Deployed,
+        item: message.item.filter(|_| crosses).and_then(|item| Around::of(item, order.payload)),
     };
     let for_many = matches!(selection, Selection::Broadcast | Selection::Everybody);
     let open = OpenJob {
@@ -195,6 +199,8 @@ async fn open(
             next_when_failed: !named && !for_many,
             queue_unmatched: settings.queue_unmatched && !named && !for_many,
             queue_later: !named && !for_many,
+            // Whoever is named reads it when it comes, as agents of this market do.
+            absent_too: named,
             // A dry-run may claim to be anybody, so it must not show what somebody can pay (R74).
             unpaid: !settings.payments || !message.signed,
             ..Policy::default()
@@ -236,7 +242,7 @@ fn choice(floor: &Floor, order: &RegisterTask<'_>) -> Result<(Selection, String)
 }
 
 /// The job an agent means by a task's id: the copy that is or was its own, if there are several.
-async fn meant(
+pub async fn meant(
     floor: &Floor,
     agent: AgentId,
     task_id: &str,

@@ -14,7 +14,9 @@ use rialto_engine::delivery::{Courier, Letter, Verdict};
 use rialto_engine::secret::HubSecret;
 
 use super::routes::{compute, messages};
+use super::sides::ClaraSides;
 use super::{BODY_MAX, ID, intake};
+use crate::face::fidelity::Sides;
 use crate::face::route::{listed, router};
 use crate::face::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, arrived, naming};
 use crate::kit::ijson::Json;
@@ -122,6 +124,10 @@ impl Face for Clara {
 
     fn registration_example(&self) -> Option<&'static str> {
         None
+    }
+
+    fn sides(&self) -> &'static dyn Sides {
+        &ClaraSides
     }
 
     fn alias(&self, _: &HubSecret, new: &Newcomer<'_>, taken: bool) -> Option<String> {

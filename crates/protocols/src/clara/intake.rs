@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rialto_core::command::Command;
+use rialto_core::command::{Command, JobRef};
 use rialto_core::market::{Deed, Post};
 use rialto_engine::Failure as EngineFailure;
 use tokio::sync::Semaphore;
+use uuid::Uuid;
 
 use super::clerk::{Clerk, Reply};
 use super::deed::{self, NoPlan};
@@ -20,20 +21,28 @@ use crate::kit::ans104::{Id, Item};
 /// Items that are proven at the same time; more wait, and the request loop goes on (R75).
 static PROVING: Semaphore = Semaphore::const_new(4);
 
-/// Takes an item in; its id is the answer.
-pub async fn take(floor: &Floor, body: Bytes, from: Option<SocketAddr>) -> Result<Id, Failure> {
+/// An item that was taken in.
+pub struct Taken {
+    pub id: Id,
+    /// The hub's id of the job it opened, if it did; of many copies the first's.
+    pub job: Option<Uuid>,
+}
+
+/// Takes an item in.
+pub async fn take(floor: &Floor, body: Bytes, from: Option<SocketAddr>) -> Result<Taken, Failure> {
     let item = Item::read(&body)?;
     let (id, target) = (item.id(), Message::of(&item)?.target);
     let dialect = floor.clara.processes.dialect(target).ok_or_else(Failure::unknown_process)?;
     prove(body.clone()).await?;
     let address = item.address();
     count(floor, &address, from)?;
-    let message = Message::of(&item)?;
+    let message = Message { item: Some(&body), ..Message::of(&item)? };
     let (deed, reply) = match deed::plan(floor, &message, dialect).await {
         Ok(plan) => plan,
         Err(NoPlan::Fault(fault)) => (Deed::Nothing, Reply::Fault(fault)),
         Err(NoPlan::Failed(failure)) => return Err(failed(&failure)),
     };
+    let opens = matches!(deed, Deed::Open(_));
     let post = Post {
         market: ID,
         id: id.to_string(),
@@ -41,7 +50,16 @@ pub async fn take(floor: &Floor, body: Bytes, from: Option<SocketAddr>) -> Resul
         scribe: Arc::new(Clerk { from: address, reply }),
     };
     let ran = floor.engine.run(Command::Post(Box::new(post))).await;
-    ran.map(|_| id).map_err(|failure| failed(&failure))
+    ran.map_err(|failure| failed(&failure))?;
+    let job = if opens { opened(floor, id).await? } else { None };
+    Ok(Taken { id, job })
+}
+
+/// The job that an item opened, now or when it came first.
+async fn opened(floor: &Floor, id: Id) -> Result<Option<Uuid>, Failure> {
+    let wanted = JobRef::Foreign { origin: ID, id: id.to_string() };
+    let job = floor.engine.find_job(&wanted).await.map_err(|failure| failed(&failure))?;
+    Ok(job.map(|job| job.uuid))
 }
 
 /// Checks the signature where it holds up nobody.

@@ -32,6 +32,8 @@ pub struct Message<'a> {
     pub tags: Vec<Tag<'a>>,
     /// What it carries.
     pub data: &'a str,
+    /// The item as it came, where somebody may want to see it again.
+    pub item: Option<&'a [u8]>,
 }
 
 impl<'a> Message<'a> {
@@ -50,6 +52,7 @@ impl<'a> Message<'a> {
             target,
             tags: item.tags.iter().copied().filter(is_kept).collect(),
             data,
+            item: None,
         })
     }
 
@@ -68,6 +71,7 @@ impl<'a> Message<'a> {
             target: process,
             tags: tags(&f)?,
             data: f.text("Data")?.unwrap_or_default(),
+            item: None,
         })
     }
 

@@ -31,9 +31,13 @@ mod compute;
 #[cfg(feature = "server")]
 mod deed;
 #[cfg(feature = "server")]
+mod evidence;
+#[cfg(feature = "server")]
 pub mod face;
 #[cfg(feature = "server")]
 mod intake;
+#[cfg(feature = "server")]
+mod layout;
 #[cfg(feature = "server")]
 mod people;
 #[cfg(feature = "server")]
@@ -42,6 +46,8 @@ mod reading;
 mod routes;
 #[cfg(feature = "server")]
 mod settings;
+#[cfg(feature = "server")]
+mod sides;
 #[cfg(feature = "server")]
 mod task;
 #[cfg(feature = "server")]

@@ -17,9 +17,13 @@ use super::message::Message;
 use super::order::{LoadNext, Order, Trace};
 use super::outgoing::Outgoing;
 use super::people;
-use super::{ID, board, task};
+use super::{board, task};
 use crate::face::Floor;
+use crate::face::fidelity::{self, Eyes, Members};
+use crate::kit::object::Object;
 
+/// Agents of one sender that a trace is looked up for, unless it names one.
+const READERS_MAX: usize = 64;
 /// Notices looked at at a time for the next result.
 const PAGE: usize = 64;
 
@@ -142,21 +146,39 @@ async fn unread(
     }
 }
 
-/// What became of a task, for those who take part in it.
+/// A task from the asking to the settling, for those who take part in it (B18).
 async fn trace(floor: &Floor, from: &str, order: &Trace<'_>) -> Result<Outgoing, NoPlan> {
-    let wanted = rialto_core::command::JobRef::Foreign { origin: ID, id: order.task_id.to_owned() };
-    let job = floor.engine.find_job(&wanted).await?.ok_or(Fault::NotAssigned)?;
-    let part = floor.engine.look(|world: &World| {
+    let readers: Vec<AgentId> = floor.engine.look(|world| {
         let owner = world.owner_named(&people::owner_name(from));
-        let own = |agent: AgentId| world.agent(agent).map(|agent| agent.owner) == owner;
-        job.payer == owner || job.worker().is_some_and(own)
+        let own = |agent: &AgentId| order.agent_id.is_none_or(|id| is_called(world, *agent, id));
+        let all = owner.into_iter().flat_map(|owner| world.agents_of(owner));
+        all.filter(own).take(READERS_MAX).collect()
     });
-    if !part {
-        return Err(Fault::NotAssigned.into());
+    for reader in readers {
+        let job = super::deed::meant(floor, reader, order.task_id).await?;
+        let eyes = job.as_deref().and_then(|job| match job.asked_by(reader) {
+            true => Some(Eyes::Requester),
+            false => (job.worker() == Some(reader)).then_some(Eyes::Worker),
+        });
+        if let (Some(job), Some(eyes)) = (job, eyes) {
+            let trace = fidelity::trace(floor, &job, eyes).await?;
+            let trace = serde_json::to_string(&trace).unwrap_or_default();
+            return Ok(Outgoing::trace(from, order.task_id, traced(order.task_id, &job, &trace)));
+        }
     }
-    let trace = serde_json::json!({
-        "id": order.task_id, "job": job.uuid, "state": format!("{:?}", job.state),
-        "openedAt": job.opened_at.0, "endedAt": job.ended_at.map(|at| at.0),
-    });
-    Ok(Outgoing::trace(from, order.task_id, trace.to_string()))
+    Err(Fault::NotAssigned.into())
+}
+
+/// A trace with what it is called and when it was in this market's own words.
+fn traced(task_id: &str, job: &Job, trace: &str) -> String {
+    let own = Object::new()
+        .text("id", task_id)
+        .whole("openedAt", job.opened_at.0)
+        .maybe_whole("endedAt", job.ended_at.map(|at| at.0));
+    let members = Members::read(trace).map(|Members(members)| members).unwrap_or_default();
+    members.iter().fold(own, |all, (name, value)| all.raw(name, value.get())).finish()
+}
+
+fn is_called(world: &World, agent: AgentId, id: &str) -> bool {
+    people::agent_id(world, agent).as_deref() == Some(id)
 }

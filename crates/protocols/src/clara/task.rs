@@ -5,13 +5,12 @@ use rialto_core::job::{Job, Requester, Selection};
 use rialto_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::evidence::Around;
 use super::people::{self, People};
 use super::record::{Done, Query, Task};
 use super::strategy::Strategy;
+pub use super::topics::SKILL;
 use super::{Dialect, ID};
-
-/// What stands before a topic in the hub's name for what an agent can do (between, section 5).
-pub const SKILL: &str = "clara.";
 
 /// What only this protocol knows of a task; kept with the job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +24,9 @@ pub struct Meta {
     /// It came through the process that speaks as the deployed ones do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deployed: bool,
+    /// What its requester signed, if somebody else than the market's own agents may do it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<Around>,
 }
 
 impl Meta {

@@ -2,8 +2,10 @@
 //! (D13) and what the deployed dialect knows.
 
 use super::process::Dialect;
-use super::task::SKILL;
 use super::{BROADCAST, TOPICS, TOPICS_DEPLOYED};
+
+/// What stands before a topic in the hub's name for what an agent can do (between, section 5).
+pub const SKILL: &str = "clara.";
 
 /// The topics of what agents of other protocols can do (between, section 5).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,8 @@ use rialto_core::job::{Cause, Job, Selection, State};
 use rialto_core::notice::{News, Notice};
 
 use super::outgoing::{Notice as Word, Outgoing};
-use super::{people, task};
+use super::people::{self, People};
+use super::task;
 
 /// All of it, in the order it was told.
 pub fn of_all(draft: &Draft<'_>, notices: &[Arc<Notice>]) -> Vec<Outgoing> {
@@ -53,15 +54,15 @@ fn is_copy(draft: &Draft<'_>, job: &Job, other: &Notice) -> bool {
 }
 
 /// The end, to whoever wanted it.
-fn ended(draft: &Draft<'_>, job: &Job, to: &str) -> Option<Outgoing> {
+pub fn ended(people: &impl People, job: &Job, to: &str) -> Option<Outgoing> {
     let id = task::id(job);
     let cause = job.report.as_ref().and_then(|report| report.cause);
     let word = match job.state {
         State::Completed => {
-            let done = task::done(draft, job)?;
+            let done = task::done(people, job)?;
             let fee = job.report.as_ref().map(|report| report.paid);
             let fee = fee.filter(|_| !job.policy.unpaid).or(job.assignment.map(|turn| turn.price));
-            let shown = task::task(draft, job, false);
+            let shown = task::task(people, job, false);
             let message = Outgoing::task_result(task::dialect(job), &done, &shown, fee?);
             return Some(message);
         }
@@ -70,6 +71,7 @@ fn ended(draft: &Draft<'_>, job: &Job, to: &str) -> Option<Outgoing> {
         State::Failed if matches!(job.selection, Selection::Auction { .. }) && job.epoch == 0 => {
             Word::QueryFailed
         }
+        State::Failed if is_named(job) && was_refused(job, cause) => Word::TaskUnassigned,
         State::Failed if cause == Some(Cause::Policy) => Word::TaskUnassigned,
         // Silence is a no as well, and there was nobody else to ask (R42, R62).
         State::Expired if is_named(job) && job.ended_at.is_some_and(|at| at < job.deadline) => {
@@ -79,6 +81,12 @@ fn ended(draft: &Draft<'_>, job: &Job, to: &str) -> Option<Outgoing> {
         _ => return None,
     };
     Some(Outgoing::notice(to, &id, word))
+}
+
+/// Whether its agent never took it on, for whatever reason.
+fn was_refused(job: &Job, cause: Option<Cause>) -> bool {
+    let blamed = cause.is_some_and(Cause::blames_worker);
+    job.worker().is_none() || !blamed && cause != Some(Cause::Cancelled)
 }
 
 /// Whether one agent and no other was to do it.

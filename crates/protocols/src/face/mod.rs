@@ -3,6 +3,7 @@
 pub mod arrived;
 pub mod caller;
 pub mod feed;
+pub mod fidelity;
 pub mod fitting;
 pub mod naming;
 pub mod once;
@@ -164,6 +165,14 @@ pub trait Face: Send + Sync {
 
     /// Its own name for a new agent of any protocol; another one if the first is taken.
     fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, taken: bool) -> Option<String>;
+
+    /// How a job looks to its requesters and to its workers.
+    fn sides(&self) -> &'static dyn fidelity::Sides;
+
+    /// Whoever shows a credential of its own kind that is good for reading and nothing else.
+    fn reader(&self, _: &Floor, _: &HeaderMap) -> Option<AgentId> {
+        None
+    }
 
     /// Whether its agents say what input they take, and the hub holds others to it.
     fn checks_input(&self) -> bool {

@@ -17,7 +17,9 @@ use super::failure::Failure;
 use super::routes::{
     agents, answers, ask, collaborations, identity, list, messages, overview, reports, stream,
 };
+use super::sides::OpenclawSides;
 use super::{BODY_MAX, ID, courier, fitting, refusals, say};
+use crate::face::fidelity::Sides;
 use crate::face::once::{Words, once_each};
 use crate::face::route::{listed, router};
 use crate::face::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
@@ -163,6 +165,10 @@ impl Face for Openclaw {
 
     fn registration_example(&self) -> Option<&'static str> {
         None
+    }
+
+    fn sides(&self) -> &'static dyn Sides {
+        &OpenclawSides
     }
 
     fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, taken: bool) -> Option<String> {

@@ -62,7 +62,8 @@ fn assigned(floor: &Floor, job: &Job, epoch: u32) -> Option<Letter> {
     })
 }
 
-fn requested(floor: &Floor, job: &Job, accepted: bool) -> String {
+/// Work as its responder gets it.
+pub fn requested(floor: &Floor, job: &Job, accepted: bool) -> String {
     let request = view::request(floor, job);
     let collaboration_id = Some(view::ids(job).collaboration_id);
     match ijson::read(request.as_bytes()) {

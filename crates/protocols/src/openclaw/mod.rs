@@ -49,6 +49,8 @@ mod say;
 #[cfg(feature = "server")]
 mod settings;
 #[cfg(feature = "server")]
+mod sides;
+#[cfg(feature = "server")]
 mod translate;
 #[cfg(feature = "server")]
 mod view;

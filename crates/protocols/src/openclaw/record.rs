@@ -144,7 +144,7 @@ fn identity(agent: &Agent, id: &str) -> String {
         return agent.card.clone();
     }
     let digits: String = id.chars().filter(char::is_ascii_hexdigit).take(8).collect();
-    let name = format!("chimera-bridge-{}-{digits}", naming::slug(&agent.name));
+    let name = format!("chimera-bridge-{}-{digits}", naming::slug(agent.first_name()));
     let listed: Vec<_> = agent.skills_for_others().map(capability).collect();
     let schemas = |of: fn(&Skill) -> &str| {
         let all = agent.skills_for_others();

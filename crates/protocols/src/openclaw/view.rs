@@ -11,7 +11,7 @@ use super::codes::Rejected;
 use super::common;
 use super::message::{Answer, Failed, Outcome, Output, Rejection, Request, Response};
 use super::state::{ErrorType, State};
-use crate::face::Floor;
+use crate::face::{Floor, fidelity};
 use crate::kit::ijson;
 use crate::kit::object::{Object, texts};
 
@@ -89,7 +89,7 @@ pub fn request(floor: &Floor, job: &Job) -> String {
         Requester::Guest(_) => None,
     };
     let Ids { request_id, correlation_id, .. } = ids(job);
-    Request {
+    let request = Request {
         request_id,
         requester_agent_id: requester.unwrap_or(floor.openclaw.hub_id),
         capability_id: capability_id(floor, job),
@@ -101,8 +101,16 @@ pub fn request(floor: &Floor, job: &Job) -> String {
         budget: job.assignment.map(|turn| turn.price),
         correlation_id,
         timestamp: job.opened_at,
+    };
+    with_meta(request.write(), fidelity::extras(job).as_deref())
+}
+
+/// A message with what other protocols have no word for either (B11).
+pub fn with_meta(message: String, extras: Option<&str>) -> String {
+    match extras {
+        Some(extras) => joined(&message, &Object::new().raw("meta", extras).finish()),
+        None => message,
     }
-    .write()
 }
 
 /// What its responder calls what is wanted.
@@ -115,7 +123,7 @@ pub fn capability_id(floor: &Floor, job: &Job) -> String {
 }
 
 /// JSON that is no object, as one.
-fn object(json: &str, name: &str) -> String {
+pub fn object(json: &str, name: &str) -> String {
     match json.trim_start().starts_with('{') {
         true => json.to_owned(),
         false => Object::new().raw(name, json).finish(),

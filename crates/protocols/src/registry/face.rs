@@ -12,7 +12,9 @@ use rialto_engine::secret::HubSecret;
 use super::codes::{self, Failure};
 use super::courier::RegistryCourier;
 use super::routes::{agents, discover, jobs, money, results};
+use super::sides::RegistrySides;
 use super::{ID, examples};
+use crate::face::fidelity::Sides;
 use crate::face::once::{Words, once_each};
 use crate::face::route::{listed, router};
 use crate::face::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
@@ -248,6 +250,10 @@ impl Face for Registry {
 
     fn registration_example(&self) -> Option<&'static str> {
         Some(examples::REGISTRATION)
+    }
+
+    fn sides(&self) -> &'static dyn Sides {
+        &RegistrySides
     }
 
     fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, taken: bool) -> Option<String> {

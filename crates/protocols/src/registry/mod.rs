@@ -19,6 +19,8 @@ mod proof;
 mod routes;
 #[cfg(feature = "server")]
 mod shape;
+#[cfg(feature = "server")]
+mod sides;
 #[cfg(all(test, feature = "server"))]
 mod tests;
 #[cfg(feature = "server")]

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use super::codes::{self, of_cause};
 use super::wire::{CURRENCY, DECIMALS, Rest, Status};
 use super::{ID, token};
-use crate::face::Floor;
+use crate::face::{Floor, fidelity};
 use crate::kit::{stamp, write};
 
 /// An amount with two decimals; finer ones are rounded down, as balances are.
@@ -121,10 +121,11 @@ pub fn forwarded(floor: &Floor, world: &World, job: &Job) -> Forwarded {
         Requester::Guest(name) => name.clone(),
     };
     let agreed = job.assignment.map_or(job.budget, |turn| turn.price);
-    // What another protocol keeps there is not for this one's agents.
+    // What another protocol keeps there is not for this one's agents, but for what it has no word
+    // for itself (B11).
     let rest: Rest = match native {
         true => serde_json::from_str(&job.meta).unwrap_or_default(),
-        false => Rest::default(),
+        false => Rest { timestamp_utc: None, more: meta(fidelity::extras(job)) },
     };
     Forwarded {
         // A requester of another protocol keeps its own id; the worker sees the hub's.
@@ -142,6 +143,11 @@ pub fn forwarded(floor: &Floor, world: &World, job: &Job) -> Forwarded {
         timestamp_utc: rest.timestamp_utc.unwrap_or_else(|| stamp::seconds(job.opened_at)),
         more: rest.more,
     }
+}
+
+/// What nobody here has a word for, under a name of its own.
+pub fn meta(extras: Option<String>) -> BTreeMap<String, Box<RawValue>> {
+    extras.map(|extras| ("meta".to_owned(), write::verbatim(&extras))).into_iter().collect()
 }
 
 /// What its worker calls what is wanted.
@@ -165,6 +171,8 @@ pub struct Entry {
     skills: Vec<Offered>,
     hub_endpoint: String,
     protocol: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    native_id: Option<String>,
     jobs_settled: u64,
     registered_at: String,
     last_heartbeat: Option<String>,
@@ -230,6 +238,7 @@ pub fn entry(
         skills: offered.collect(),
         hub_endpoint,
         protocol: agent.home.to_string(),
+        native_id: (agent.home != ID).then(|| agent.native.clone()),
         jobs_settled: desk.standing.settled(),
         registered_at: stamp::seconds(agent.registered_at),
         last_heartbeat: desk.presence.heard.map(stamp::seconds),

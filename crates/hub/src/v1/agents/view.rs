@@ -43,6 +43,9 @@ struct Own {
 struct SkillView {
     name: String,
     price: Box<RawValue>,
+    /// The price is named for each job.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    by_offer: bool,
     description: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     input_schema: Option<Box<RawValue>>,
@@ -79,7 +82,7 @@ impl AgentView {
             owner: owner.unwrap_or_default(),
             protocol: agent.home.to_string(),
             names: names::of(world, id),
-            skills: agent.skills.iter().map(|skill| SkillView::of(skill, schemas)).collect(),
+            skills: agent.skills_for_others().map(|skill| SkillView::of(skill, schemas)).collect(),
             score: write::score(desk.standing.score.millionths()),
             jobs_settled: desk.standing.settled(),
             age_seconds: now.since(agent.registered_at).0 / 1_000,
@@ -95,6 +98,7 @@ impl SkillView {
         Self {
             name: skill.name.clone(),
             price: money(skill.price),
+            by_offer: skill.by_offer,
             description: skill.about.clone(),
             input_schema: schemas.then(|| write::verbatim(&skill.input)),
             output_schema: schemas.then(|| write::verbatim(&skill.output)),

@@ -1,5 +1,6 @@
 //! Jobs, for whoever asked for them or works on them.
 
+pub mod trace;
 pub mod view;
 
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! A job as it is shown, to each pair of eyes what is theirs to see.
 
-use rialto_core::job::{Cause, Job, Report, Requester, State};
+use rialto_core::job::{Cause, Job, Report, Requester};
+pub use rialto_protocols::face::fidelity::state;
 use rialto_protocols::kit::write;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -124,23 +125,6 @@ impl ResultView {
             text: report.text.clone(),
             took_ms: report.took.0,
         }
-    }
-}
-
-/// A state's name outside.
-pub fn state(state: State) -> &'static str {
-    match state {
-        State::Open => "open",
-        State::Queued => "queued",
-        State::Negotiating => "negotiating",
-        State::Deferred { .. } => "deferred",
-        State::Assigned => "assigned",
-        State::Running => "running",
-        State::Completed => "completed",
-        State::Failed => "failed",
-        State::Expired => "expired",
-        State::Cancelled => "cancelled",
-        State::Withdrawn => "withdrawn",
     }
 }
 

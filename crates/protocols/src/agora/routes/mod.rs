@@ -64,7 +64,7 @@ impl FromRequestParts<Floor> for Reader {
 }
 
 /// A token of ours, of an agent that is registered. Every other text is one answer.
-fn read_token(floor: &Floor, headers: &HeaderMap) -> Option<Token> {
+pub fn read_token(floor: &Floor, headers: &HeaderMap) -> Option<Token> {
     let text = headers.get(AUTHORIZATION)?.to_str().ok().and_then(bearer)?;
     let token = floor.agora.tokens.read(text, floor.engine.now())?;
     let active = |world: &rialto_core::world::World| {

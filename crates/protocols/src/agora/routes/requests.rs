@@ -34,7 +34,7 @@ pub async fn show(State(floor): State<Floor>, Reader(token): Reader, Named(id): 
 }
 
 /// The request an agent made, else one it was asked for, else work it has from elsewhere.
-async fn find(
+pub async fn find(
     floor: &Floor,
     agent: AgentId,
     id: &str,

@@ -30,6 +30,11 @@ pub struct Agent<'a> {
     /// JSON text with more about it.
     #[serde(borrow, deserialize_with = "read::raw")]
     pub metadata: &'a str,
+    /// The protocol it is at home in, and its name there, for agents of others.
+    #[serde(borrow, default)]
+    pub protocol: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub native_id: Option<Cow<'a, str>>,
     /// Its tasks.
     #[serde(borrow)]
     pub tasks: Tasks<'a>,
@@ -78,6 +83,8 @@ impl Agent<'_> {
             .text("topic", &self.topic)
             .text("fee", &price::text(self.fee))
             .raw("metadata", self.metadata)
+            .maybe_text("protocol", self.protocol.as_deref())
+            .maybe_text("nativeId", self.native_id.as_deref())
             .raw("tasks", &self.tasks.write())
             .raw("totals", &self.totals.write())
             .finish()

@@ -1,6 +1,7 @@
 //! The message unit.
 
 use axum::extract::{RawQuery, State};
+use axum::http::HeaderValue;
 
 use super::{Answered, Named, Sent, text};
 use crate::clara::failure::Failure;
@@ -9,6 +10,9 @@ use crate::face::Floor;
 use crate::face::peer::Peer;
 use crate::kit::ans104::Id;
 use rialto_core::alias::claim;
+
+/// The header that tells which job an answer is about (B18).
+const JOB_HEADER: &str = "rialto-job";
 
 /// `POST /mu`: a signed item, or with a query the assignment of a message that is known.
 pub async fn post(
@@ -20,8 +24,12 @@ pub async fn post(
     if let Some(assign) = query::assign(raw.as_deref().unwrap_or_default())? {
         return assigned(&floor, assign.message, assign.process).await;
     }
-    let id = intake::take(&floor, body, peer).await?;
-    Ok(text(202, answers::taken(id)))
+    let taken = intake::take(&floor, body, peer).await?;
+    let mut answer = text(202, answers::taken(taken.id));
+    if let Some(value) = taken.job.and_then(|job| HeaderValue::from_str(&job.to_string()).ok()) {
+        answer.headers_mut().insert(JOB_HEADER, value);
+    }
+    Ok(answer)
 }
 
 /// A message that is known is assigned to the process it was for anyway.

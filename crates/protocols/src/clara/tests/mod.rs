@@ -50,6 +50,7 @@ fn message<'a>(tags: &[(&'a str, &'a str)], data: &'a str) -> Message<'a> {
         target: process(),
         tags: tags.iter().map(|(name, value)| Tag { name, value }).collect(),
         data,
+        item: None,
     }
 }
 

@@ -14,11 +14,11 @@ use uuid::Uuid;
 use super::aside::aside;
 use super::ask::Asking;
 use crate::face::Floor;
-use crate::openclaw::{ID, fitting};
 use crate::openclaw::failure::Failure;
 use crate::openclaw::message::Rejection;
 use crate::openclaw::refusals::{self, Asked};
 use crate::openclaw::translate::{self, Order};
+use crate::openclaw::{ID, fitting};
 
 /// What came of asking somebody.
 pub enum Tried {

@@ -13,8 +13,8 @@ use serde::Serialize;
 
 use super::Answered;
 use crate::face::Floor;
-use crate::face::fitting::{self, Wanted};
 use crate::face::caller::Caller;
+use crate::face::fitting::{self, Wanted};
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 use crate::registry::codes::{Context, Failure, RefusedJob, failed, json, unread};
@@ -76,8 +76,7 @@ async fn open(floor: &Floor, known: Known, wire: JobPost) -> Answered {
     }
     let ids = floor.engine.ids();
     let fresh = Fresh { uuid: ids.uuid(), job_id: ids.uuid() };
-    let wanted =
-        Wanted { by: ID, names: &[&wire.skill_name], of: worker, input: &wire.input_data };
+    let wanted = Wanted { by: ID, names: &[&wire.skill_name], of: worker, input: &wire.input_data };
     let unfit = fitting::unfit(floor, &wanted).await;
     let (settings, now) = (&floor.settings.registry, floor.engine.now());
     let command = translate::open_job(wire, requester, worker, fresh, unfit, settings, now);

@@ -1,0 +1,46 @@
+//! `GET /v1/jobs/{id}/trace`: a job as each of its sides saw it, and what became of every field
+//! between (B11, B18).
+
+use axum::extract::State;
+use rialto_core::command::JobRef;
+use rialto_core::id::AgentId;
+use rialto_protocols::face::Floor;
+use rialto_protocols::face::fidelity::{self, Eyes};
+
+use crate::v1::answer::{Answered, ok};
+use crate::v1::problem::Problem;
+use crate::v1::proof::{Part, ReadingParty, Who};
+
+/// Shows it, by the hub's id of the job or by whatever the caller calls it.
+pub async fn show(
+    State(floor): State<Floor>,
+    ReadingParty(who): ReadingParty,
+    Part(id): Part,
+) -> Answered {
+    let (job, eyes) = match who {
+        Who::Agent(agent) => {
+            let job = fidelity::find(&floor, agent, &id).await?;
+            let job = job.ok_or_else(Problem::not_found)?;
+            let eyes = if job.asked_by(agent) { Eyes::Requester } else { Eyes::Worker };
+            (job, eyes)
+        }
+        // Two requesters may use one id; an operator knows jobs by the hub's.
+        Who::Operator => {
+            let wanted = JobRef::Uuid(id.parse().map_err(|_| Problem::not_found())?);
+            let job = floor.engine.find_job(&wanted).await?;
+            (job.ok_or_else(Problem::not_found)?, Eyes::Operator)
+        }
+    };
+    Ok(ok(&fidelity::trace(&floor, &job, eyes).await?))
+}
+
+/// Whether a path is this one's, which also opens to credentials that are good for reading only.
+pub fn is_trace(path: &str) -> bool {
+    let id = path.strip_prefix("/v1/jobs/").and_then(|rest| rest.strip_suffix("/trace"));
+    id.is_some_and(|id| !id.is_empty() && !id.contains('/'))
+}
+
+/// Whoever shows a credential of some protocol's own kind that is good for reading.
+pub fn reader(floor: &Floor, headers: &http::HeaderMap) -> Option<AgentId> {
+    rialto_protocols::ALL.iter().find_map(|face| face.reader(floor, headers))
+}

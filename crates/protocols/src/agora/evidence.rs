@@ -1,0 +1,55 @@
+//! Evidence: the envelope that opened a job, kept with it word for word (B3).
+//!
+//! A job keeps its input anyway, so of the envelope only what stands around that is kept.
+
+use serde::{Deserialize, Serialize};
+
+use super::payload::Request;
+
+/// What a job of this protocol keeps besides the usual.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    /// The envelope up to its params, and from there on.
+    envelope: (String, String),
+}
+
+/// The text to keep with the job.
+pub fn keep(envelope: &str, request: &Request<'_>) -> String {
+    let start = (request.params.as_ptr() as usize).checked_sub(envelope.as_ptr() as usize);
+    let around = start.and_then(|start| {
+        let head = envelope.get(..start)?;
+        let tail = envelope.get(start..)?.strip_prefix(request.params)?;
+        Some((head.to_owned(), tail.to_owned()))
+    });
+    match around {
+        Some(envelope) => serde_json::to_string(&Kept { envelope }).unwrap_or_default(),
+        None => "{}".to_owned(),
+    }
+}
+
+/// The envelope again; nothing for jobs that have kept none.
+pub fn restore(kept: &str, input: &str) -> Option<String> {
+    let Kept { envelope: (head, tail) } = serde_json::from_str(kept).ok()?;
+    Some([&head, input, &tail].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agora::envelope::{self, Envelope};
+    use crate::agora::examples::ENVELOPE;
+
+    #[test]
+    fn an_envelope_is_kept_without_its_params_and_restored_to_the_letter() {
+        let spaced = ENVELOPE.replace("\"params\":", " \"x\" : {\"q\":1}, \"params\" :\n ");
+        for text in [ENVELOPE, &spaced] {
+            let json = envelope::parse(text.as_bytes()).expect("JSON");
+            let envelope = Envelope::read(&json).expect("an envelope");
+            let request = Request::read(envelope.payload).expect("a request");
+            let kept = keep(envelope.raw(), &request);
+            assert!(!kept.contains("weather"), "{kept}");
+            assert_eq!(restore(&kept, request.params).as_deref(), Some(text));
+        }
+        assert_eq!(restore("{}", "{}"), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! Converting without a hub: a request of one protocol as an agent of another would get it.
+
+use rialto_core::alias::Protocol;
+use rialto_core::time::Timestamp;
+
+use super::hop::sides_of;
+use super::note::{Note, notes};
+use super::side::Side;
+
+/// A request that was converted.
+#[derive(Clone, Debug)]
+pub struct Converted {
+    pub asked: Side,
+    pub given: Side,
+    pub notes: Vec<Note>,
+}
+
+/// Reads a request of `from` and writes it for `to`. What only a hub can make up, such as ids,
+/// aliases and signatures, stands there as a mark of it.
+pub fn convert(
+    from: Protocol,
+    to: Protocol,
+    request: &[u8],
+    at: Timestamp,
+) -> Result<Converted, String> {
+    let unknown = |protocol| format!("no protocol is called {protocol}");
+    let reader = sides_of(from).ok_or_else(|| unknown(from))?;
+    let writer = sides_of(to).ok_or_else(|| unknown(to))?;
+    let (asked, wanted) = reader.read(request, at)?;
+    // Within one protocol a request goes on as it came.
+    let given = if from == to { asked.clone() } else { writer.compose(&wanted, at) };
+    let notes = notes(&asked, &given);
+    Ok(Converted { asked, given, notes })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::face::fidelity::Fate;
+
+    /// Requests that may carry whatever else their senders like.
+    fn bodies() -> [(Protocol, Value); 3] {
+        let id = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
+        [
+            (
+                crate::registry::ID,
+                json!({"job_id": id, "skill_name": "sum", "input_data": {"a": 1}, "budget": 1}),
+            ),
+            (
+                crate::openclaw::ID,
+                json!({"request_id": id, "requester_agent_id": id, "capability_id": "sum",
+                    "input_data": {"a": 1}, "correlation_id": id, "priority": 2,
+                    "timestamp": "2026-02-06T16:30:00Z"}),
+            ),
+            (
+                crate::relay::ID,
+                json!({"chorus_version": "0.4", "sender_id": "a@b", "original_text": "hi",
+                    "sender_culture": "en", "conversation_id": "c", "turn_number": 1}),
+            ),
+        ]
+    }
+
+    fn anything() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(2, 8, 3, |inner| {
+            let lists = proptest::collection::vec(inner.clone(), 0..3).prop_map(Value::from);
+            let objects = proptest::collection::btree_map("[a-z]{1,4}", inner, 0..3);
+            prop_oneof![lists, objects.prop_map(Value::from_iter)]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_else_a_request_says_is_told_of_once_between_all_protocols(
+            extras in proptest::collection::btree_map("[a-z~/ ]{1,6}_", anything(), 0..6),
+        ) {
+            let extras: BTreeMap<String, Value> = extras;
+            for (from, mut body) in bodies() {
+                let members = body.as_object_mut().expect("an object");
+                members.extend(extras.clone());
+                let names = members.len();
+                for to in crate::ALL.iter().map(|face| face.id()) {
+                    let text = body.to_string();
+                    let done = convert(from, to, text.as_bytes(), Timestamp(0)).expect(&text);
+                    let own = done.notes.iter().filter(|note| note.fate != Fate::Defaulted);
+                    let told: Vec<&str> = own.map(|note| note.field.name.as_str()).collect();
+                    prop_assert_eq!(told.len(), names, "{} to {}: {:?}", from, to, told);
+                    let mut once = told.clone();
+                    once.sort_unstable();
+                    once.dedup();
+                    prop_assert_eq!(once.len(), names, "{} to {}: {:?}", from, to, told);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Finding a job by whatever one of its parties calls it.
+
+use std::sync::Arc;
+
+use rialto_core::command::JobRef;
+use rialto_core::id::AgentId;
+use rialto_core::job::Job;
+use rialto_engine::Failure;
+use uuid::Uuid;
+
+use super::super::Floor;
+
+/// The job with this public id, or that `by` calls so in any protocol, if it is a party of it.
+pub async fn find(floor: &Floor, by: AgentId, id: &str) -> Result<Option<Arc<Job>>, Failure> {
+    let is_party = |job: &Arc<Job>| job.asked_by(by) || job.worker() == Some(by);
+    if let Ok(uuid) = id.parse::<uuid::fmt::Hyphenated>().map(Uuid::from) {
+        let job = floor.engine.find_job(&JobRef::Uuid(uuid)).await?;
+        if let Some(job) = job.filter(is_party) {
+            return Ok(Some(job));
+        }
+    }
+    for face in crate::ALL {
+        let job = face.sides().find(floor, by, id).await?;
+        if let Some(job) = job.filter(is_party) {
+            return Ok(Some(job));
+        }
+    }
+    Ok(None)
+}

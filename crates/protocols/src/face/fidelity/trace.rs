@@ -1,0 +1,259 @@
+//! Traces: a job from the asking to the settling, as each pair of eyes may see it (B11, B18).
+
+use std::collections::BTreeMap;
+
+use rialto_core::id::AgentId;
+use rialto_core::job::{Job, Requester, State};
+use rialto_core::money::Credits;
+use rialto_core::notice::{News, Notice};
+use rialto_core::world::World;
+use rialto_engine::Failure;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::hop::{Hop, What, hops, sides_of};
+use super::note::{Fate, Note};
+use super::part::Part;
+use super::side::{Field, Side};
+use super::{Floor, Shown};
+use crate::kit::{stamp, write};
+
+/// How far back in an inbox the word of a job is looked for.
+const LOOK_BACK: u64 = 256;
+/// Decimals an amount has at least.
+const DECIMALS_MIN: usize = 2;
+
+/// Who looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eyes {
+    Requester,
+    Worker,
+    /// Sees what happened, and nothing of what was said.
+    Operator,
+}
+
+/// A job, told from beginning to end.
+#[derive(Serialize)]
+pub struct Trace {
+    job: Uuid,
+    state: &'static str,
+    skill: String,
+    requester: Somebody,
+    worker: Option<Somebody>,
+    money: Money,
+    opened_at: String,
+    deadline: String,
+    ended_at: Option<String>,
+    hops: Vec<HopView>,
+    evidence: Vec<Evidence>,
+}
+
+/// A party, by its own name and by those it has elsewhere.
+#[derive(Serialize)]
+struct Somebody {
+    protocol: String,
+    id: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    aliases: BTreeMap<String, String>,
+}
+
+#[derive(Serialize)]
+struct Money {
+    /// What was bid; the worker is paid its price, whatever that was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<Box<RawValue>>,
+    price: Option<Box<RawValue>>,
+    paid: Option<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+struct HopView {
+    what: &'static str,
+    from: String,
+    to: String,
+    at: String,
+    notes: Vec<NoteView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    given: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum NoteView {
+    Whole(Note),
+    /// Which field, and what became of it.
+    Outline {
+        field: String,
+        part: &'static str,
+        fate: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        to: Option<String>,
+    },
+}
+
+/// What somebody signed.
+#[derive(Serialize)]
+struct Evidence {
+    protocol: String,
+    of: &'static str,
+    text: String,
+}
+
+/// The trace of a job.
+pub async fn trace(floor: &Floor, job: &Job, eyes: Eyes) -> Result<Trace, Failure> {
+    let (start, end) = (start(floor, job).await?, end(floor, job).await?);
+    let hops = hops(Shown { floor, job, start: start.as_ref(), end: end.as_ref() });
+    let signed = sides_of(job.origin).and_then(|sides| sides.evidence(job));
+    let hops = hops.into_iter().map(|hop| HopView::of(hop, eyes, signed.is_some())).collect();
+    let signed = signed.filter(|_| eyes != Eyes::Operator);
+    let evidence = signed.map(|text| Evidence {
+        protocol: job.origin.to_string(),
+        of: What::Request.as_str(),
+        text,
+    });
+    let (requester, worker) = floor.engine.look(|world| {
+        let worker = job.worker().and_then(|id| Somebody::agent(world, id));
+        (Somebody::requester(world, job), worker)
+    });
+    Ok(Trace {
+        job: job.uuid,
+        state: state(job.state),
+        skill: job.skill.clone(),
+        requester,
+        worker,
+        money: Money {
+            budget: (eyes != Eyes::Worker).then(|| money(job.budget)),
+            price: job.assignment.map(|turn| money(turn.price)),
+            paid: job.report.as_ref().map(|report| money(report.paid)),
+        },
+        opened_at: stamp::millis(job.opened_at),
+        deadline: stamp::millis(job.deadline),
+        ended_at: job.ended_at.map(stamp::millis),
+        hops,
+        evidence: evidence.into_iter().collect(),
+    })
+}
+
+/// The word of its beginning in its worker's inbox, if it is still near.
+async fn start(floor: &Floor, job: &Job) -> Result<Option<Notice>, Failure> {
+    let Some(worker) = job.worker() else { return Ok(None) };
+    near(floor, worker, &News::Assigned { job: job.id, epoch: job.epoch }).await
+}
+
+/// The word of its end in its requester's inbox, if it is still near.
+async fn end(floor: &Floor, job: &Job) -> Result<Option<Notice>, Failure> {
+    match job.requester {
+        Requester::Agent(reader) if job.ended_at.is_some() => {
+            near(floor, reader, &News::Ended { job: job.id }).await
+        }
+        _ => Ok(None),
+    }
+}
+
+async fn near(floor: &Floor, reader: AgentId, news: &News) -> Result<Option<Notice>, Failure> {
+    let head = floor.engine.look(|world| world.mailbox(reader).head);
+    let limit = usize::try_from(LOOK_BACK).unwrap_or(usize::MAX);
+    let near = floor.engine.notices_of(reader, head.saturating_sub(LOOK_BACK), limit).await?;
+    Ok(near.into_iter().rev().find(|notice| notice.news == *news))
+}
+
+impl Somebody {
+    fn agent(world: &World, id: AgentId) -> Option<Self> {
+        let agent = world.agent(id)?;
+        let others = crate::ALL.iter().map(|face| face.id()).filter(|other| *other != agent.home);
+        let named = others.filter_map(|other| Some((other, world.name_of(id, other)?)));
+        let aliases = named.map(|(other, name)| (other.to_string(), name.to_owned())).collect();
+        Some(Self { protocol: agent.home.to_string(), id: agent.native.clone(), aliases })
+    }
+
+    /// Whoever asked; a guest has nothing but the name it gave.
+    fn requester(world: &World, job: &Job) -> Self {
+        let guest = |name: &str| Self {
+            protocol: job.origin.to_string(),
+            id: name.to_owned(),
+            aliases: BTreeMap::new(),
+        };
+        match &job.requester {
+            Requester::Agent(id) => Self::agent(world, *id).unwrap_or_else(|| guest("")),
+            Requester::Guest(name) => guest(name),
+        }
+    }
+}
+
+impl HopView {
+    fn of(hop: Hop, eyes: Eyes, signed: bool) -> Self {
+        let hop = seen(hop, eyes, signed);
+        let all = hop.notes().into_iter();
+        let Hop { what, from, to, at, asked, given } = hop;
+        let whole = eyes != Eyes::Operator;
+        Self {
+            what: what.as_str(),
+            from: from.to_string(),
+            to: to.to_string(),
+            at: stamp::millis(at),
+            notes: match whole {
+                true => all.map(NoteView::Whole).collect(),
+                false => all.map(NoteView::outline).collect(),
+            },
+            asked: asked.map(|side| side.payload).filter(|_| whole),
+            given: Some(given.payload).filter(|_| whole),
+        }
+    }
+}
+
+impl NoteView {
+    fn outline(note: Note) -> Self {
+        let fate = note.fate.as_str();
+        let to = match note.fate {
+            Fate::Renamed { to, .. } => Some(to),
+            _ => None,
+        };
+        Self::Outline { field: note.field.name, part: note.field.part.as_str(), fate, to }
+    }
+}
+
+/// A hop without what one side has not told the other: private addresses, and from the worker a bid
+/// that was another than the price it was shown. Requests that are signed are signed with their bid,
+/// for everybody to see.
+fn seen(hop: Hop, eyes: Eyes, signed: bool) -> Hop {
+    let own = match hop.what {
+        What::Request => Eyes::Requester,
+        What::Result => Eyes::Worker,
+    };
+    let told = |field: &Field, given: &Side| {
+        given.fields.iter().any(|other| other.part == field.part && other.value == field.value)
+    };
+    let Hop { asked, given, .. } = hop;
+    let asked = asked.map(|side| {
+        side.hiding(|field| {
+            let bid = field.part == Part::Budget && !signed && !told(field, &given);
+            (field.part.is_private() && eyes != own) || (bid && eyes == Eyes::Worker)
+        })
+    });
+    let given = given.hiding(|field| field.part.is_private() && eyes == own);
+    Hop { asked, given, ..hop }
+}
+
+fn money(amount: Credits) -> Box<RawValue> {
+    write::amount(amount, DECIMALS_MIN)
+}
+
+/// A state's name outside.
+pub fn state(state: State) -> &'static str {
+    match state {
+        State::Open => "open",
+        State::Queued => "queued",
+        State::Negotiating => "negotiating",
+        State::Deferred { .. } => "deferred",
+        State::Assigned => "assigned",
+        State::Running => "running",
+        State::Completed => "completed",
+        State::Failed => "failed",
+        State::Expired => "expired",
+        State::Cancelled => "cancelled",
+        State::Withdrawn => "withdrawn",
+    }
+}

@@ -1,0 +1,114 @@
+//! `rialto convert`: a request of one protocol as an agent of another would get it, without a hub.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use rialto_core::alias::Protocol;
+use rialto_core::time::Timestamp;
+use rialto_protocols::face::fidelity::{Converted, convert};
+use serde::Serialize;
+
+use super::notes::{Row, table};
+use super::say;
+use super::trouble::Trouble;
+use crate::exit::Exit;
+
+/// The longest request that is read.
+const BYTES_MAX: u64 = 16 << 20;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto convert --from registry --to openclaw job.json\n  rialto convert --from agora --to registry --explain < envelope.json\n  rialto convert --from clara --to agora --json task.json\n\nA request is what a requester posts; of clara it is the JSON of a dry-run or a signed item. What\nonly a hub can make up (ids, aliases, signatures) stands there as a mark of it."
+)]
+pub struct Args {
+    /// The protocol of the request
+    #[arg(long, value_name = "PROTOCOL", value_parser = protocol)]
+    from: Protocol,
+    /// The protocol of the agent that would get it
+    #[arg(long, value_name = "PROTOCOL", value_parser = protocol)]
+    to: Protocol,
+    /// Tell on standard error what became of every field
+    #[arg(long)]
+    explain: bool,
+    /// Print JSON: both messages and the notes
+    #[arg(long)]
+    json: bool,
+    /// The request; - is standard input
+    #[arg(value_name = "FILE", default_value = "-")]
+    file: PathBuf,
+}
+
+#[derive(Serialize)]
+struct Document<'c> {
+    from: Protocol,
+    to: Protocol,
+    asked: &'c str,
+    given: &'c str,
+    notes: &'c [rialto_protocols::face::fidelity::Note],
+}
+
+pub fn run(args: &Args) -> Exit {
+    told(args).unwrap_or_else(|trouble| trouble.tell(args.json))
+}
+
+fn told(args: &Args) -> Result<Exit, Trouble> {
+    let request = read(&args.file)?;
+    let refused = |why: String| {
+        let message = format!("this is no request of {}: {why}", args.from);
+        Trouble { exit: Exit::Failed, code: None, message, next: None }
+    };
+    let converted = convert(args.from, args.to, &request, present()).map_err(refused)?;
+    let Converted { asked, given, notes } = &converted;
+    let document = Document {
+        from: args.from,
+        to: args.to,
+        asked: &asked.payload,
+        given: &given.payload,
+        notes,
+    };
+    if args.json {
+        let _ = say::line(&serde_json::to_string(&document).unwrap_or_default());
+        return Ok(Exit::Ok);
+    }
+    if args.explain {
+        eprintln!("{}", table(&rows(&converted)));
+    }
+    let _ = say::line(&given.payload);
+    Ok(Exit::Ok)
+}
+
+fn rows(converted: &Converted) -> Vec<Row> {
+    let notes = serde_json::to_string(&converted.notes).unwrap_or_default();
+    serde_json::from_str(&notes).unwrap_or_default()
+}
+
+/// Reads a file, or standard input for `-`.
+fn read(path: &Path) -> Result<Vec<u8>, Trouble> {
+    let mut bytes = Vec::new();
+    let read = match path.as_os_str() == "-" {
+        true => io::stdin().lock().take(BYTES_MAX).read_to_end(&mut bytes),
+        false => File::open(path).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut bytes)),
+    };
+    match read {
+        Ok(_) => Ok(bytes),
+        Err(error) => Err(Trouble::usage(
+            format!("cannot read {}: {error}", path.display()),
+            "name a file with a request, or pipe it in",
+        )),
+    }
+}
+
+fn present() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Timestamp(i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX))
+}
+
+fn protocol(text: &str) -> Result<Protocol, String> {
+    let known = rialto_protocols::ALL.iter().map(|face| face.id());
+    let all: Vec<Protocol> = known.collect();
+    all.iter().find(|id| id.as_str() == text).copied().ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(Protocol::as_str).collect();
+        format!("must be one of {}", names.join(", "))
+    })
+}

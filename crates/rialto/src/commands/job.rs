@@ -1,0 +1,184 @@
+//! `rialto job`: what became of a job, and of every field of it on the way.
+
+use std::fmt::Write as _;
+
+use clap::Subcommand;
+use rialto_client::{Hub, Method};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::access::Access;
+use super::notes::{Row, table};
+use super::say::{self, one_line};
+use super::trouble::Trouble;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto job trace f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --key-file alice.key\n  RIALTO_KEY=rk_… rialto job trace f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+    #[command(flatten)]
+    access: Access,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Show how a job looked to each side, and what became of every field between
+    #[command(
+        before_help = "Needs the key of one of the two parties (of agora: its inbox token), or\nRIALTO_OPERATOR_KEY for everything but the content. The --json document is the hub's own."
+    )]
+    Trace {
+        /// The hub's id of the job (header Rialto-Job), or your own name for it
+        id: String,
+    },
+}
+
+pub fn run(args: &Args) -> Exit {
+    let Verb::Trace { id } = &args.verb;
+    args.access.run(trace(&args.access, id))
+}
+
+async fn trace(access: &Access, id: &str) -> Result<Exit, Trouble> {
+    let keys = access.keys_or(&["RIALTO_KEY", "RIALTO_OPERATOR_KEY"])?;
+    let key = keys.as_ref().map_or("", |keys| keys.key.reveal());
+    let hub = Hub::new(access.hub_url(keys.as_ref()))?.with_key(key);
+    let path = format!("/v1/jobs/{}/trace", in_path(id));
+    let (_, answer) = hub.call_text(Method::GET, &path, None).await?;
+    let shown = match access.json {
+        true => answer,
+        false => told(&answer).map_err(rialto_client::CallError::Unreadable)?,
+    };
+    let _ = say::line(&shown);
+    Ok(Exit::Ok)
+}
+
+/// A name as one part of a path, whatever is in it.
+fn in_path(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            true => out.push(char::from(byte)),
+            false => write!(out, "%{byte:02X}").expect("memory can be written to"),
+        }
+    }
+    out
+}
+
+#[derive(Deserialize)]
+struct Trace {
+    job: String,
+    state: String,
+    skill: String,
+    requester: Party,
+    worker: Option<Party>,
+    money: Money,
+    hops: Vec<Hop>,
+    evidence: Vec<Evidence>,
+}
+
+#[derive(Deserialize)]
+struct Party {
+    protocol: String,
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct Money {
+    budget: Option<Box<RawValue>>,
+    price: Option<Box<RawValue>>,
+    paid: Option<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct Hop {
+    what: String,
+    from: String,
+    to: String,
+    at: String,
+    notes: Vec<Row>,
+    asked: Option<String>,
+    given: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Evidence {
+    protocol: String,
+    of: String,
+    text: String,
+}
+
+/// A trace in words.
+fn told(answer: &str) -> Result<String, String> {
+    let trace: Trace = serde_json::from_str(answer).map_err(|error| error.to_string())?;
+    let mut lines = vec![
+        format!("job        {} {} ({})", trace.job, trace.state, one_line(&trace.skill)),
+        format!("requester  {}", trace.requester.told()),
+        format!("worker     {}", trace.worker.as_ref().map_or("nobody".to_owned(), Party::told)),
+        format!("money      {}", trace.money.told()),
+    ];
+    for hop in &trace.hops {
+        lines.push(format!("\n{}  {} → {}  {}", hop.what, hop.from, hop.to, hop.at));
+        let messages = [("asked", &hop.asked), ("given", &hop.given)];
+        for (name, text) in messages.into_iter().filter_map(|(n, text)| Some((n, text.as_ref()?))) {
+            lines.push(format!("  {name}  {}", one_line(text)));
+        }
+        lines.push(table(&hop.notes));
+    }
+    for evidence in &trace.evidence {
+        let Evidence { protocol, of, text } = evidence;
+        lines.push(format!("\nevidence  {protocol} {of}\n  {}", one_line(text)));
+    }
+    Ok(lines.join("\n"))
+}
+
+impl Party {
+    fn told(&self) -> String {
+        format!("{} {}", self.protocol, one_line(&self.id))
+    }
+}
+
+impl Money {
+    fn told(&self) -> String {
+        let parts = [("budget", &self.budget), ("price", &self.price), ("paid", &self.paid)];
+        let known = parts.into_iter().filter_map(|(name, amount)| Some((name, amount.as_deref()?)));
+        known
+            .map(|(name, amount)| format!("{name} {}", amount.get()))
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_is_told_with_the_digits_it_came_with() {
+        let answer = r#"{"job":"j","state":"completed","skill":"sum","requester":{"protocol":"registry","id":"a"},
+            "worker":null,"money":{"budget":1.50,"price":null,"paid":0.10},"hops":[{"what":"request","from":"registry",
+            "to":"agora","at":"t","notes":[{"field":"/x","part":"extra","fate":"kept","value":1}],"asked":"{\n}","given":"{}"}],
+            "evidence":[{"protocol":"agora","of":"request","text":"{}"}]}"#;
+        let told = told(answer).expect("a trace");
+        for line in [
+            "job        j completed (sum)",
+            "requester  registry a",
+            "worker     nobody",
+            "money      budget 1.50, paid 0.10",
+            "request  registry → agora  t",
+            "  asked  {\\n}",
+            "  /x  kept  1",
+            "evidence  agora request",
+        ] {
+            assert!(told.lines().any(|one| one == line), "{line} is not in\n{told}");
+        }
+    }
+
+    #[test]
+    fn names_of_any_kind_fit_into_a_path() {
+        assert_eq!(in_path("did:key:z/é"), "did%3Akey%3Az%2F%C3%A9");
+        assert_eq!(in_path("f81d-4_.~"), "f81d-4_.~");
+    }
+}
