@@ -12,6 +12,7 @@ mod crash;
 mod declining;
 mod delivering;
 mod dialect;
+mod elsewhere;
 mod foreign;
 mod items;
 pub mod kit;

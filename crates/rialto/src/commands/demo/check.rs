@@ -1,0 +1,193 @@
+//! The checks: whether everything that was planned happened, once, and whether the books agree.
+
+use std::collections::BTreeSet;
+
+use rialto_core::money::Credits;
+use serde::Serialize;
+
+use super::cast::{self, Who};
+use super::event::Beat;
+use super::history::What;
+use super::people::Scores;
+use super::plan;
+use super::purse::{self, Amount};
+use super::report::Report;
+
+/// One thing that must hold.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    pub name: String,
+    pub holds: bool,
+    /// What was found instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
+}
+
+type Found = Result<(), String>;
+
+/// All checks of a story.
+pub fn all(report: &Report) -> Vec<Check> {
+    let mut checks = steps(report);
+    checks.push(check("nothing happens that is not planned", nothing_else(report)));
+    checks.extend(facts(report));
+    checks.push(check("five protocols take part", protocols(report)));
+    checks.push(check("the failed check is refunded in full", refund(report)));
+    checks.push(check("every payment is exact to the micro-credit", payments(report)));
+    checks.push(check("everybody has exactly what it should", purses(report)));
+    checks.push(check("nothing is held any more", nothing_held(report)));
+    checks.push(check("every account is what its movements come to", recounted(report)));
+    checks.push(check("all accounts together come to zero", sum(report)));
+    checks.push(check("both reputations of every worker move the right way", reputations(report)));
+    checks.push(check("the Reader's job is traced there and back", hops(report)));
+    checks.push(check("the bulletin has what everybody made", bulletin(report)));
+    checks.push(check("the audit of the hub's data finds nothing", audit(report)));
+    checks
+}
+
+fn check(name: impl Into<String>, found: Found) -> Check {
+    Check { name: name.into(), holds: found.is_ok(), found: found.err() }
+}
+
+/// Whether something is what it should be.
+fn same<T: PartialEq + std::fmt::Debug>(is: &T, should: &T) -> Found {
+    if is == should { Ok(()) } else { Err(format!("{is:?} instead of {should:?}")) }
+}
+
+/// Every planned step was told once, with its exact amount.
+fn steps(report: &Report) -> Vec<Check> {
+    let step = |step: &plan::Step| {
+        let told: Vec<_> = report.events.iter().filter(|event| step.is(event)).collect();
+        let found = match told.as_slice() {
+            [event] => same(&event.amount, &step.amount.map(Amount)),
+            others => Err(format!("{} times instead of once", others.len())),
+        };
+        check(step.told(), found)
+    };
+    plan::STEPS.iter().map(step).collect()
+}
+
+fn nothing_else(report: &Report) -> Found {
+    let planned = |event: &&_| !plan::STEPS.iter().any(|step| step.is(event));
+    match report.events.iter().find(planned) {
+        None => Ok(()),
+        Some(event) => Err(format!("{} {}", event.who, event.said)),
+    }
+}
+
+/// The hub's own history says the same as the agents, and nothing else.
+fn facts(report: &Report) -> Vec<Check> {
+    let history = &report.books.history;
+    let once = plan::FACTS.iter().map(|planned| {
+        let count = history.iter().filter(|fact| planned.is(fact)).count();
+        let found = same(&count, &1).map_err(|_| format!("{count} times instead of once"));
+        check(format!("the hub's history: {}", planned.name), found)
+    });
+    let mut checks: Vec<Check> = once.collect();
+    let other = history.iter().find(|fact| !plan::FACTS.iter().any(|planned| planned.is(fact)));
+    let other = other.map_or(Ok(()), |fact| Err(format!("{fact:?}")));
+    checks.push(check("the hub's history: nothing else", other));
+    checks
+}
+
+fn protocols(report: &Report) -> Found {
+    let done = report.books.history.iter().filter(|fact| fact.what == What::Completed);
+    let parties = done.flat_map(|fact| [Some(fact.of), fact.by]).flatten();
+    let spoken: BTreeSet<String> = parties.map(|who| who.protocol().to_owned()).collect();
+    same(&spoken, &rialto_protocols::ALL.iter().map(|face| face.id().to_string()).collect())
+}
+
+fn refund(report: &Report) -> Found {
+    let ledger = &report.books.ledger;
+    let failed = report.books.history.iter().find(|fact| fact.what == What::Failed);
+    let job = &failed.ok_or("nothing failed")?.job;
+    let moved = ["hold", "release", "capture"].map(|kind| ledger.moved(kind, job));
+    same(&moved, &[cast::CHECK, cast::CHECK, Credits::ZERO])
+}
+
+/// Who pays whom how much, in the order it is paid.
+fn planned_payments() -> Vec<(Option<Who>, Option<Who>, Credits)> {
+    let pays = plan::STEPS.iter().filter(|step| step.beat == Beat::Pays);
+    let pays = pays.filter_map(|step| Some((Some(step.who), step.with, step.amount?)));
+    pays.filter(|(_, _, amount)| !amount.is_zero()).collect()
+}
+
+fn payments(report: &Report) -> Found {
+    same(&report.books.ledger.payments(), &planned_payments())
+}
+
+fn purses(report: &Report) -> Found {
+    for (who, person) in &report.after {
+        let mut micros = who.granted().micros();
+        for (from, to, amount) in planned_payments() {
+            micros -= i64::from(from == Some(*who)) * amount.micros();
+            micros += i64::from(to == Some(*who)) * amount.micros();
+        }
+        let (has, should) = (person.purse.whole(), Credits::from_micros(micros));
+        same(&purse::text(has), &purse::text(should)).map_err(|why| format!("{who} has {why}"))?;
+    }
+    Ok(())
+}
+
+fn nothing_held(report: &Report) -> Found {
+    let held = report.books.ledger.accounts.iter().find(|account| !account.purse.held.is_zero());
+    held.map_or(Ok(()), |account| Err(format!("{}: {}", account.owner, account.purse.told())))
+}
+
+fn recounted(report: &Report) -> Found {
+    let ledger = &report.books.ledger;
+    for account in &ledger.accounts {
+        let (has, moved) = (account.purse, ledger.recount(&account.owner));
+        same(&has, &moved).map_err(|why| format!("{}: {why}", account.owner))?;
+    }
+    Ok(())
+}
+
+fn sum(report: &Report) -> Found {
+    same(&purse::text(report.books.ledger.sum()), &purse::text(Credits::ZERO))
+}
+
+/// Whoever worked well has more of a name by both formulas, and who failed less.
+fn reputations(report: &Report) -> Found {
+    let ended = |what: What| {
+        let ended = report.books.history.iter().filter(move |fact| fact.what == what);
+        ended.filter_map(|fact| fact.by)
+    };
+    let (done, failed) = (ended(What::Completed), ended(What::Failed));
+    let workers = done.map(|who| (who, true)).chain(failed.map(|who| (who, false)));
+    for (who, well) in workers {
+        let (before, after) = (report.before.get(&who), report.after.get(&who));
+        let (before, after) = before.zip(after).ok_or_else(|| format!("{who} is gone"))?;
+        moved(&before.scores, &after.scores, well).map_err(|why| format!("{who}: {why}"))?;
+    }
+    Ok(())
+}
+
+fn moved(before: &Scores, after: &Scores, well: bool) -> Found {
+    let number = |text: &str| text.parse::<f64>().map_err(|error| format!("{text}: {error}"));
+    let (from, to) = (number(&before.registry)?, number(&after.registry)?);
+    if (to > from) != well || to == from {
+        return Err(format!("registry {from} -> {to}"));
+    }
+    let first = after.openclaw.as_deref().ok_or("openclaw has no score")?;
+    if before.openclaw.is_some() || (number(first)? > 0.5) != well {
+        return Err(format!("openclaw {:?} -> {first}", before.openclaw));
+    }
+    Ok(())
+}
+
+fn hops(report: &Report) -> Found {
+    let hops = &report.books.hops;
+    let crossed: Vec<_> = hops.iter().map(|hop| (&*hop.what, &*hop.from, &*hop.to)).collect();
+    let there = ("request", "registry", "openclaw");
+    same(&crossed, &vec![there, ("result", "openclaw", "registry")])
+}
+
+fn bulletin(report: &Report) -> Found {
+    let should = serde_json::json!({"headline": "the bridge is open", "is_so": true,
+        "in_french": "le pont est ouvert", "cried_by": Who::Courier.name()});
+    same(&report.bulletin, &should)
+}
+
+fn audit(report: &Report) -> Found {
+    same(&report.breaches, &Vec::new())
+}

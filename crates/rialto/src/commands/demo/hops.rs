@@ -1,0 +1,59 @@
+//! Hops: how the Reader's job crossed into another protocol and back, field by field.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::players::reader::Reader;
+
+/// One crossing.
+#[derive(Clone, Debug, Serialize)]
+pub struct Hop {
+    pub what: String,
+    pub from: String,
+    pub to: String,
+    /// How many fields fared how: kept, renamed, defaulted, dropped.
+    pub fields: BTreeMap<String, usize>,
+}
+
+#[derive(Deserialize)]
+struct Trace {
+    hops: Vec<Shown>,
+}
+
+#[derive(Deserialize)]
+struct Shown {
+    what: String,
+    from: String,
+    to: String,
+    notes: Vec<Note>,
+}
+
+#[derive(Deserialize)]
+struct Note {
+    fate: String,
+}
+
+/// The hops of the Reader's job.
+pub async fn read(reader: &Reader, job: &str) -> Result<Vec<Hop>, rialto_client::CallError> {
+    let trace = reader.hub().get(&format!("/v1/jobs/{job}/trace")).await?;
+    let trace: Trace = serde_json::from_value(trace).map_err(super::purse::unreadable)?;
+    Ok(trace.hops.into_iter().map(Hop::of).collect())
+}
+
+impl Hop {
+    fn of(shown: Shown) -> Self {
+        let mut fields = BTreeMap::new();
+        for note in shown.notes {
+            *fields.entry(note.fate).or_default() += 1;
+        }
+        Self { what: shown.what, from: shown.from, to: shown.to, fields }
+    }
+
+    /// In words.
+    pub fn told(&self) -> String {
+        let fields: Vec<String> =
+            self.fields.iter().map(|(fate, count)| format!("{count} {fate}")).collect();
+        format!("{:<8} {} -> {}: fields {}", self.what, self.from, self.to, fields.join(", "))
+    }
+}

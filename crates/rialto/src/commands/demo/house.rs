@@ -1,0 +1,91 @@
+//! The house: a real hub in this process, on a free port, with data that is thrown away.
+
+use std::path::Path;
+
+use rialto_client::{CallError, Hub as Caller, Method};
+use rialto_core::money::Credits;
+use rialto_engine::Engine;
+use rialto_hub::app::{Hub, Options};
+use rialto_hub::config::{Loaded, Posture};
+use rialto_hub::shutdown::{Shutdown, Trigger};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+use super::purse;
+use crate::commands::trouble::Trouble;
+use crate::exit::Exit;
+
+/// A running hub. It needs keys, as one to keep does; the operator's is known here only.
+pub struct House {
+    pub url: String,
+    /// The hub, called with the operator's key.
+    pub operator: Caller,
+    pub engine: Engine,
+    data: TempDir,
+    trigger: Trigger,
+    running: JoinHandle<Result<(), String>>,
+}
+
+impl House {
+    /// Starts a hub. Neither the environment nor a file in this directory changes it: the story is
+    /// the same everywhere.
+    pub async fn open() -> Result<Self, Trouble> {
+        let data = tempfile::Builder::new().prefix("rialto-demo-").tempdir().map_err(failed)?;
+        let loaded = load(data.path()).map_err(failed)?;
+        let (trigger, shutdown) = Shutdown::manual();
+        let hub = Hub::start(&loaded.config, Options::default(), shutdown.clone()).await;
+        let hub = hub.map_err(failed)?;
+        let url = format!("http://{}", hub.address);
+        let key = hub.new_operator_key.clone().unwrap_or_default();
+        let operator = Caller::new(&url)?.with_key(&key);
+        let engine = hub.engine.clone();
+        let running = tokio::spawn(async move { hub.run(&shutdown).await });
+        Ok(Self { url, operator, engine, data, trigger, running })
+    }
+
+    /// Gives credits to an owner, as only the operator can.
+    pub async fn grant(&self, owner: &str, amount: Credits) -> Result<(), CallError> {
+        if amount.is_zero() {
+            return Ok(());
+        }
+        // Written by hand, so that the amount never passes through a float.
+        let body = format!(r#"{{"owner":{},"amount":{}}}"#, json!(owner), purse::text(amount));
+        let path = "/v1/operator/grants";
+        self.operator.call_text(Method::POST, path, Some(body)).await.map(drop)
+    }
+
+    /// Stops the hub and recounts every promise from what it leaves on the disk; gives what was
+    /// found broken.
+    pub async fn close(self) -> Result<Vec<String>, Trouble> {
+        self.trigger.ask();
+        drop(self.engine);
+        self.running.await.map_err(failed)?.map_err(failed)?;
+        let report = rialto_engine::audit::audit(&self.data.path().join("data")).map_err(failed)?;
+        let breaches = report.checks.iter().filter(|check| check.breaches_total > 0);
+        Ok(breaches.map(|check| format!("{}: {:?}", check.name, check.breaches)).collect())
+    }
+}
+
+fn load(dir: &Path) -> Result<Loaded, String> {
+    // Named, so that no other file is looked for.
+    let file = dir.join("demo.toml");
+    std::fs::write(&file, "").map_err(|error| error.to_string())?;
+    let flags = [
+        ("http.listen", "127.0.0.1:0".to_owned()),
+        ("data.dir", dir.join("data").display().to_string()),
+        // An auction closes when everybody has answered, however slow the machine is.
+        ("jobs.auction_window", "20s".to_owned()),
+        // Who asks is told at once that the work takes a while.
+        ("registry.sync_wait", "50ms".to_owned()),
+    ];
+    Loaded::load(Posture::Serve, Some(&file), std::iter::empty(), &flags)
+        .map_err(|problem| problem.to_string())
+}
+
+/// Something on this machine does not work.
+pub fn failed(error: impl std::fmt::Display) -> Trouble {
+    let next =
+        Some("is the directory for temporary files writable? TMPDIR names another".to_owned());
+    Trouble { exit: Exit::Failed, code: None, message: error.to_string(), next }
+}

@@ -1,0 +1,85 @@
+//! The people: how the hub sees everybody, by both of its ways to count a reputation.
+
+use std::collections::BTreeMap;
+
+use rialto_client::openclaw::Server;
+use rialto_client::{CallError, Method};
+use rialto_core::id::AgentId;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::cast::Who;
+use super::house::House;
+use super::players::Known;
+use super::purse::{Purse, unreadable};
+
+/// An agent as the hub sees it now.
+#[derive(Clone, Debug)]
+pub struct Person {
+    pub id: AgentId,
+    /// What its account is called.
+    pub owner: String,
+    pub online: bool,
+    pub purse: Purse,
+    pub scores: Scores,
+}
+
+/// A reputation, as the digits the hub shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scores {
+    /// Of registry: 0 to 100, a step for every job.
+    pub registry: String,
+    /// Of openclaw: 0 to 1, none before the first job.
+    pub openclaw: Option<String>,
+}
+
+/// Everybody.
+pub type People = BTreeMap<Who, Person>;
+
+/// `GET /v1/agents/{id}`, as far as it matters here.
+#[derive(Deserialize)]
+struct Shown {
+    id: u64,
+    owner: String,
+    online: bool,
+    score: Box<RawValue>,
+    names: BTreeMap<String, String>,
+}
+
+/// Looks at everybody.
+pub async fn look(house: &House, known: &Known) -> Result<People, CallError> {
+    let claws = Server::new(&house.url)?;
+    let mut people = People::new();
+    for (who, id) in known {
+        people.insert(*who, person(house, &claws, id).await?);
+    }
+    Ok(people)
+}
+
+async fn person(house: &House, claws: &Server, id: &str) -> Result<Person, CallError> {
+    let path = format!("/v1/agents/{id}");
+    let (_, text) = house.operator.call_text(Method::GET, &path, None).await?;
+    let shown: Shown = serde_json::from_str(&text).map_err(unreadable)?;
+    let name = shown.names.get("openclaw").and_then(|name| name.parse().ok());
+    let name = name.ok_or_else(|| CallError::Unreadable(format!("{id} has no alias")))?;
+    let trust = claws.agent(name).await?.entry.trust_signals;
+    let openclaw = trust.reputation_score.map(|score| score.get().to_owned());
+    // `null` is how JSON says that there is none.
+    let openclaw = openclaw.filter(|score| score != "null");
+    Ok(Person {
+        id: AgentId(shown.id),
+        purse: Purse::of(&house.operator, &shown.owner).await?,
+        owner: shown.owner,
+        online: shown.online,
+        scores: Scores { registry: shown.score.get().to_owned(), openclaw },
+    })
+}
+
+/// How much everybody has now.
+pub async fn purses(house: &House, people: &People) -> Result<BTreeMap<Who, Purse>, CallError> {
+    let mut purses = BTreeMap::new();
+    for (who, person) in people {
+        purses.insert(*who, Purse::of(&house.operator, &person.owner).await?);
+    }
+    Ok(purses)
+}

@@ -1,0 +1,151 @@
+//! The plan: everything that is to happen, each of it once, in an order a newcomer can follow; and
+//! what the hub's own history must say of it.
+
+use rialto_core::money::Credits;
+
+use super::cast::{self, Who};
+use super::event::Beat::{
+    self, Accepts, Auctions, Declines, Defers, Delivers, Fails, Hires, IsRefunded, IsTaken, Offers,
+    Pays,
+};
+use super::event::Event;
+use super::history::Fact;
+use super::history::What::{self, Completed, Declined, Deferred, Failed, Offered};
+
+/// One thing that is to happen.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    pub who: Who,
+    pub beat: Beat,
+    pub with: Option<Who>,
+    pub amount: Option<Credits>,
+}
+
+impl Step {
+    /// Whether this is what happened.
+    pub fn is(&self, event: &Event) -> bool {
+        (self.who, self.beat, self.with) == (event.who, event.beat, event.with)
+    }
+
+    /// In words, for whoever wants to know what did not happen.
+    pub fn told(&self) -> String {
+        let what = match self.beat {
+            Hires => "hires",
+            Defers => "defers",
+            Accepts => "accepts the job of",
+            Offers => "offers its price to",
+            IsTaken => "has its price taken by",
+            Declines => "declines the job of",
+            Auctions => "asks the market for prices",
+            Fails => "fails as planned for",
+            IsRefunded => "is refunded what it held for",
+            Delivers => "delivers to",
+            Pays => "has the work of",
+        };
+        let with = self.with.map(|other| format!(" {other}")).unwrap_or_default();
+        format!("{} {what}{with}", self.who)
+    }
+}
+
+const fn step(who: Who, beat: Beat, with: Who, amount: Option<Credits>) -> Step {
+    Step { who, beat, with: Some(with), amount }
+}
+
+const fn free(who: Who, beat: Beat, with: Who) -> Step {
+    step(who, beat, with, None)
+}
+
+const fn paid(who: Who, beat: Beat, with: Who, amount: Credits) -> Step {
+    step(who, beat, with, Some(amount))
+}
+
+/// All of it.
+pub const STEPS: [Step; 29] = {
+    use Who::{
+        Checker, Courier, Crier, Editor, Herald, Newsstand, Polyglot, Reader, Scout, Verifier,
+    };
+    [
+        paid(Reader, Hires, Editor, cast::BULLETIN),
+        free(Editor, Defers, Reader),
+        free(Editor, Accepts, Reader),
+        paid(Editor, Hires, Scout, cast::NEWS_BID),
+        paid(Scout, Offers, Editor, cast::NEWS),
+        paid(Scout, IsTaken, Editor, cast::NEWS),
+        free(Scout, Delivers, Editor),
+        paid(Editor, Pays, Scout, cast::NEWS),
+        paid(Editor, Hires, Checker, cast::CHECK),
+        free(Checker, Fails, Editor),
+        paid(Editor, IsRefunded, Checker, cast::CHECK),
+        paid(Editor, Hires, Verifier, cast::SECOND_CHECK),
+        free(Verifier, Delivers, Editor),
+        paid(Editor, Pays, Verifier, cast::SECOND_CHECK),
+        paid(Editor, Hires, Polyglot, Credits::ZERO),
+        free(Polyglot, Delivers, Editor),
+        paid(Editor, Pays, Polyglot, Credits::ZERO),
+        paid(Editor, Hires, Newsstand, cast::SPREADING),
+        free(Newsstand, Accepts, Editor),
+        Step { who: Newsstand, beat: Auctions, with: None, amount: Some(cast::CRYING_BID) },
+        free(Crier, Declines, Newsstand),
+        paid(Herald, Offers, Newsstand, cast::HERALD_BID),
+        paid(Courier, IsTaken, Newsstand, cast::COURIER_BID),
+        free(Courier, Delivers, Newsstand),
+        paid(Newsstand, Pays, Courier, cast::COURIER_SHOWN),
+        free(Newsstand, Delivers, Editor),
+        paid(Editor, Pays, Newsstand, cast::SPREADING),
+        free(Editor, Delivers, Reader),
+        paid(Reader, Pays, Editor, cast::BULLETIN),
+    ]
+};
+
+/// One thing the hub must have written down of a job.
+#[derive(Clone, Copy, Debug)]
+pub struct Planned {
+    pub name: &'static str,
+    of: Who,
+    what: What,
+    by: Who,
+    paid: Option<Credits>,
+}
+
+impl Planned {
+    /// Whether this is what was written down.
+    pub fn is(&self, fact: &Fact) -> bool {
+        (self.of, self.what, Some(self.by)) == (fact.of, fact.what, fact.by)
+            && self.paid == fact.paid.map(|paid| paid.0)
+    }
+}
+
+const fn word(name: &'static str, of: Who, what: What, by: Who) -> Planned {
+    Planned { name, of, what, by, paid: None }
+}
+
+const fn end(name: &'static str, of: Who, what: What, by: Who, paid: Credits) -> Planned {
+    Planned { name, of, what, by, paid: Some(paid) }
+}
+
+/// The deferral, the offer that was taken, the decline, the bids with their winner, the failure, and
+/// what was paid in the end.
+pub const FACTS: [Planned; 12] = {
+    use Who::{
+        Checker, Courier, Crier, Editor, Herald, Newsstand, Polyglot, Reader, Scout, Verifier,
+    };
+    [
+        word("one deferral", Reader, Deferred, Editor),
+        word("one offer on a hire", Editor, Offered, Scout),
+        end("the offer is taken and paid", Editor, Completed, Scout, cast::NEWS),
+        end("one failure", Editor, Failed, Checker, Credits::ZERO),
+        end("the second check", Editor, Completed, Verifier, cast::SECOND_CHECK),
+        end("the reply counts as work", Editor, Completed, Polyglot, Credits::ZERO),
+        word("one decline", Newsstand, Declined, Crier),
+        word("one bid from clara", Newsstand, Offered, Herald),
+        word("one bid from agora", Newsstand, Offered, Courier),
+        end("the lowest bid wins", Newsstand, Completed, Courier, cast::COURIER_SHOWN),
+        end("the announcement", Editor, Completed, Newsstand, cast::SPREADING),
+        end("the bulletin", Reader, Completed, Editor, cast::BULLETIN),
+    ]
+};
+
+/// The first thing that is to happen and has not.
+pub fn next(told: &[Event]) -> Option<&'static Step> {
+    STEPS.iter().find(|step| !told.iter().any(|event| step.is(event)))
+}

@@ -1,0 +1,122 @@
+//! The Editor's desk: finding somebody in openclaw's own list, hiring it, and having the work.
+
+use rialto_client::openclaw::{Agent, Answer, Asked, End, Filter, Found, Order, Outcome, Uuid};
+use rialto_client::{CallError, Hub};
+use rialto_core::money::Credits;
+use serde_json::Value;
+
+use super::{PATIENCE, who_is};
+use crate::commands::demo::cast::Who;
+use crate::commands::demo::event::Beat;
+use crate::commands::demo::purse::{self, Purse};
+use crate::commands::demo::teller::Teller;
+
+/// Where the Editor hires from.
+pub struct Desk<'a> {
+    pub agent: &'a Agent,
+    /// The hub, called as the Editor.
+    pub hub: &'a Hub,
+    pub tell: &'a Teller,
+}
+
+/// Somebody who can do what is wanted.
+struct Candidate {
+    who: Who,
+    id: Uuid,
+    /// The most it is paid: what it lists, or the Editor's bid where it lists nothing.
+    most: Credits,
+}
+
+impl Desk<'_> {
+    /// Has something done by whoever can and asks the least; by the next if that one fails.
+    pub async fn have(&self, skill: &str, input: Value, bid: Credits) -> Result<Value, CallError> {
+        for candidate in self.candidates(skill, bid).await? {
+            if let Some(output) = self.hire(skill, &input, &candidate).await? {
+                return Ok(output);
+            }
+        }
+        Err(CallError::Unreadable(format!("nobody is left who does {skill}")))
+    }
+
+    async fn candidates(&self, skill: &str, bid: Credits) -> Result<Vec<Candidate>, CallError> {
+        let filter = Filter { capability: Some(skill.to_owned()), ..Filter::default() };
+        let found = self.agent.server().agents(&filter).await?;
+        let mut all = Vec::new();
+        for found in &found {
+            let id = found.entry.agent_id;
+            let who = who_is(self.hub, "openclaw", &id.to_string()).await?;
+            all.push(Candidate { who, id, most: listed(found, skill).unwrap_or(bid) });
+        }
+        all.sort_by_key(|candidate| candidate.most);
+        Ok(all)
+    }
+
+    /// Hires somebody; `None` if it failed, and then nothing was paid.
+    async fn hire(
+        &self,
+        skill: &str,
+        input: &Value,
+        candidate: &Candidate,
+    ) -> Result<Option<Value>, CallError> {
+        let Candidate { who, id, most } = *candidate;
+        let before = Purse::own(self.hub).await?;
+        let price = match most.is_zero() {
+            true => "free".to_owned(),
+            false => format!("at most {}", purse::text(most)),
+        };
+        let said = format!("hires {who} ({}): {skill}, {price}", who.protocol());
+        self.tell.tell(Who::Editor, Beat::Hires.with(who).of(most), said);
+        let order = Order::new(skill, &input.to_string()).of(id).budget(most);
+        let asked = self.agent.request(&order).await?;
+        refused(&asked)?;
+        self.tell.doing(Who::Editor, format!("waits for {who}"));
+        let end = self.agent.result(asked.errand(), PATIENCE).await?;
+        let after = Purse::own(self.hub).await?;
+        let paid = before.whole().pay(after.whole()).unwrap_or_default();
+        match output(end)? {
+            Some(output) => {
+                let price = if paid.is_zero() { "nothing".to_owned() } else { purse::text(paid) };
+                let said = format!("has {who}'s work and has paid {price}");
+                self.tell.tell(Who::Editor, Beat::Pays.with(who).of(paid), said);
+                Ok(Some(output))
+            }
+            None => {
+                let back = most.pay(paid).unwrap_or_default();
+                let said = format!("has all {} it held for {who} back", purse::text(back));
+                self.tell.tell(Who::Editor, Beat::IsRefunded.with(who).of(back), said);
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// The price somebody lists for a skill. Who names it when asked is shown at nothing.
+fn listed(found: &Found, skill: &str) -> Option<Credits> {
+    let all = &found.entry.capabilities.advertised_capabilities;
+    let price = all.iter().find(|offered| offered.capability_id == skill)?.price.as_ref()?;
+    purse::amount(price.get()).ok().filter(|price| !price.is_zero())
+}
+
+/// A refusal as an error: nobody in this story says no to the Editor.
+fn refused(asked: &Asked) -> Result<(), CallError> {
+    match &asked.response.answer {
+        Answer::Rejected(why) => Err(CallError::Unreadable(why.message.clone())),
+        Answer::Accepted { .. } | Answer::Deferred { .. } => Ok(()),
+    }
+}
+
+/// What was made; `None` where it failed.
+fn output(end: End) -> Result<Option<Value>, CallError> {
+    match end {
+        End::Result(message) => match message.said.outcome {
+            Outcome::Completed { output_data } => {
+                serde_json::from_str(&output_data).map(Some).map_err(purse::unreadable)
+            }
+            Outcome::Failed(_) => Ok(None),
+            Outcome::Cancelled { .. } => Err(CallError::Unreadable("it was called off".to_owned())),
+        },
+        End::Rejected(why) => Err(CallError::Unreadable(why.message)),
+        End::Withdrawn => Err(CallError::Unreadable("it was called off".to_owned())),
+        End::NotYet(state) => Err(CallError::TimedOut { url: format!("work that is {state}") }),
+    }
+}

@@ -1,0 +1,168 @@
+//! The report: everything that is known when the story is over, for people and for programs.
+
+use std::fmt::Write as _;
+
+use rialto_core::money::Credits;
+use rialto_protocols::kit::write;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::books::Books;
+use super::cast::Who;
+use super::check::Check;
+use super::event::Event;
+use super::history::Fact;
+use super::hops::Hop;
+use super::people::People;
+use super::purse::{self, Amount};
+
+/// All there is to know.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What the Reader calls its job.
+    pub job: String,
+    pub events: Vec<Event>,
+    pub bulletin: Value,
+    /// Everybody before the first word and after the last.
+    pub before: People,
+    pub after: People,
+    pub books: Books,
+    /// What the audit of the hub's data found broken.
+    pub breaches: Vec<String>,
+}
+
+/// The same for programs.
+#[derive(Serialize)]
+struct Document<'a> {
+    job: &'a str,
+    bulletin: &'a Value,
+    events: &'a [Event],
+    history: &'a [Fact],
+    payments: Vec<Payment>,
+    balances: Vec<Balance<'a>>,
+    /// Over all accounts, holds and issuance included.
+    sum: Amount,
+    scores: Vec<Score>,
+    hops: &'a [Hop],
+    checks: &'a [Check],
+}
+
+#[derive(Serialize)]
+struct Payment {
+    from: Option<Who>,
+    to: Option<Who>,
+    amount: Amount,
+}
+
+#[derive(Serialize)]
+struct Balance<'a> {
+    owner: &'a str,
+    agent: Option<Who>,
+    available: Amount,
+    held: Amount,
+}
+
+/// Numbers, with the digits the hub showed.
+#[derive(Serialize)]
+struct Score {
+    agent: Who,
+    protocol: &'static str,
+    registry_before: Box<RawValue>,
+    registry: Box<RawValue>,
+    openclaw_before: Option<Box<RawValue>>,
+    openclaw: Option<Box<RawValue>>,
+}
+
+impl Report {
+    /// One document.
+    pub fn json(&self, checks: &[Check]) -> serde_json::Result<String> {
+        let payment = |(from, to, amount)| Payment { from, to, amount: Amount(amount) };
+        serde_json::to_string_pretty(&Document {
+            job: &self.job,
+            bulletin: &self.bulletin,
+            events: &self.events,
+            history: &self.books.history,
+            payments: self.books.ledger.payments().into_iter().map(payment).collect(),
+            balances: self.balances(),
+            sum: Amount(self.books.ledger.sum()),
+            scores: self.scores(),
+            hops: &self.books.hops,
+            checks,
+        })
+    }
+
+    fn balances(&self) -> Vec<Balance<'_>> {
+        let accounts = self.books.ledger.accounts.iter();
+        let balance = accounts.map(|account| Balance {
+            owner: &account.owner,
+            agent: account.who,
+            available: Amount(account.purse.available),
+            held: Amount(account.purse.held),
+        });
+        balance.collect()
+    }
+
+    fn scores(&self) -> Vec<Score> {
+        let changed = self.after.iter().filter_map(|(who, after)| {
+            let before = self.before.get(who)?;
+            (before.scores != after.scores).then_some((*who, &before.scores, &after.scores))
+        });
+        let score = changed.map(|(agent, before, after)| Score {
+            agent,
+            protocol: agent.protocol(),
+            registry_before: write::verbatim(&before.registry),
+            registry: write::verbatim(&after.registry),
+            openclaw_before: before.openclaw.as_deref().map(write::verbatim),
+            openclaw: after.openclaw.as_deref().map(write::verbatim),
+        });
+        score.collect()
+    }
+
+    /// What is told at the end: the bulletin, the money, the reputations and the crossing.
+    pub fn told(&self) -> String {
+        let mut out = String::new();
+        self.tell(&mut out).expect("memory can be written to");
+        out.trim_end().to_owned()
+    }
+
+    fn tell(&self, out: &mut String) -> std::fmt::Result {
+        writeln!(out, "\nThe bulletin: {}", self.bulletin)?;
+        writeln!(out, "\nWho has what now, in credits:")?;
+        for account in &self.books.ledger.accounts {
+            let name = account.who.map_or(account.owner.as_str(), |who| who.name());
+            let (before, now) = (self.had(account.who), account.purse);
+            writeln!(out, "  {name:<13} {:>12}{}", now.told(), change(before, now.whole()))?;
+        }
+        writeln!(out, "  {:<13} {:>12}", "sum", purse::text(self.books.ledger.sum()))?;
+        writeln!(out, "\nReputations, by registry (0-100) and by openclaw (0-1):")?;
+        for score in self.scores() {
+            let Score { agent, registry_before, registry, openclaw_before, openclaw, .. } = score;
+            let digits = |score: Option<&RawValue>| score.map_or("none", RawValue::get).to_owned();
+            let (before, after) = (digits(openclaw_before.as_deref()), digits(openclaw.as_deref()));
+            let (from, to) = (registry_before.get(), registry.get());
+            writeln!(out, "  {agent:<13} {from} -> {to:<6} {before} -> {after}")?;
+        }
+        if !self.books.hops.is_empty() {
+            writeln!(out, "\nHow the Reader's job crossed:")?;
+        }
+        for hop in &self.books.hops {
+            writeln!(out, "  {}", hop.told())?;
+        }
+        Ok(())
+    }
+
+    /// What somebody had at the beginning.
+    fn had(&self, who: Option<Who>) -> Option<Credits> {
+        let person = self.before.get(&who?)?;
+        Some(person.purse.whole())
+    }
+}
+
+/// How much more or less it is.
+fn change(before: Option<Credits>, now: Credits) -> String {
+    let Some(before) = before.filter(|before| *before != now) else { return String::new() };
+    let more = Credits::from_micros(now.micros() - before.micros());
+    let sign = if more.micros() > 0 { "+" } else { "" };
+    format!("  ({sign}{})", purse::text(more))
+}

@@ -1,0 +1,152 @@
+//! The story: everybody comes in, the Reader asks, and the books are read when it is over.
+
+use std::time::Duration;
+
+use rialto_client::CallError;
+use tokio::time::{sleep, timeout};
+
+use super::books::Books;
+use super::cast::Who;
+use super::event::Event;
+use super::house::House;
+use super::people::{self, People};
+use super::plan;
+use super::players::reader::{Bulletin, Reader};
+use super::players::{Known, Wings};
+use super::report::Report;
+use super::stage::Stage;
+use super::teller::{Teller, Word};
+use crate::commands::trouble::Trouble;
+use crate::exit::Exit;
+
+/// How long any one step may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often it is looked whether everybody is there.
+const LOOK: Duration = Duration::from_millis(25);
+
+/// Plays it from the first entrance to the last payment.
+pub async fn play(house: &House, stage: &mut Stage) -> Result<Report, Trouble> {
+    let (tell, mut words) = Teller::new();
+    let mut wings = Wings::new(&house.url, tell);
+    let (reader, known) = within("everybody comes in", enter(house, &mut wings)).await?;
+    let before = people::look(house, &known).await?;
+    stage.open(&house.url);
+    let mut telling = Telling { house, stage, people: &before, events: Vec::new(), mishap: None };
+    telling.show_purses().await?;
+    let mut asking = std::pin::pin!(reader.ask(&wings));
+    let bulletin = loop {
+        tokio::select! {
+            // What was said before the end is told before the end.
+            biased;
+            word = timeout(PATIENCE, words.recv()) => match word {
+                Ok(Some(word)) => telling.hear(word).await?,
+                _ => return Err(late(&telling.next())),
+            },
+            bulletin = &mut asking => break bulletin.map_err(|error| stuck(Who::Reader, &error))?,
+        }
+    };
+    while let Ok(word) = words.try_recv() {
+        telling.hear(word).await?;
+    }
+    let events = telling.events;
+    let (after, books) = within("the books are read", async {
+        let after = people::look(house, &known).await?;
+        let books = Books::read(house, &reader, &bulletin.job, &after).await?;
+        Ok((after, books))
+    })
+    .await?;
+    let Bulletin { job, text: bulletin } = bulletin;
+    Ok(Report { job, events, bulletin, before, after, books, breaches: Vec::new() })
+}
+
+/// The story so far, and where it is shown.
+struct Telling<'a> {
+    house: &'a House,
+    stage: &'a mut Stage,
+    people: &'a People,
+    events: Vec<Event>,
+    /// What went wrong last, if anything did.
+    mishap: Option<String>,
+}
+
+impl Telling<'_> {
+    /// What should happen next, and what may be why it does not.
+    fn next(&self) -> String {
+        let step = plan::next(&self.events).map_or("the end".to_owned(), plan::Step::told);
+        let why = self.mishap.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+        format!("{step}{why}")
+    }
+
+    async fn hear(&mut self, word: Word) -> Result<(), Trouble> {
+        match word {
+            Word::Event(event) => {
+                self.stage.told(&event);
+                self.events.push(event);
+                self.show_purses().await?;
+            }
+            Word::Doing(who, what) => self.stage.doing(who, &what),
+            Word::Mishap(who, what) => self.mishap = Some(format!("{who} says: {what}")),
+            Word::Stuck(who, why) => return Err(stuck(who, &why)),
+        }
+        Ok(())
+    }
+
+    async fn show_purses(&mut self) -> Result<(), CallError> {
+        if self.stage.is_live() {
+            self.stage.purses(&people::purses(self.house, self.people).await?);
+        }
+        Ok(())
+    }
+}
+
+/// Everybody comes in, and those who will pay get something to pay with.
+async fn enter(house: &House, wings: &mut Wings) -> Result<(Reader, Known), CallError> {
+    let reader = Reader::enter(wings).await?;
+    let mut known = wings.enter().await?;
+    known.insert(Who::Reader, format!("registry:{}", reader.id));
+    all_online(house, &known).await?;
+    for (who, person) in people::look(house, &known).await? {
+        house.grant(&person.owner, who.granted()).await?;
+    }
+    Ok((reader, known))
+}
+
+/// Waits until the hub takes everybody who is to work for present.
+async fn all_online(house: &House, known: &Known) -> Result<(), CallError> {
+    loop {
+        let people = people::look(house, known).await?;
+        let works = |who: &Who| *who != Who::Reader;
+        if people.iter().filter(|(who, _)| works(who)).all(|(_, person)| person.online) {
+            return Ok(());
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// A step that must not take for ever.
+async fn within<T>(
+    step: &str,
+    work: impl Future<Output = Result<T, CallError>>,
+) -> Result<T, Trouble> {
+    Ok(timeout(PATIENCE, work).await.map_err(|_| late(step))??)
+}
+
+/// Something has not happened for too long.
+fn late(step: &str) -> Trouble {
+    Trouble {
+        exit: Exit::TimedOut,
+        code: None,
+        message: format!("this did not happen within {} s: {step}", PATIENCE.as_secs()),
+        next: Some("try again when the machine is less busy".to_owned()),
+    }
+}
+
+/// Somebody cannot go on.
+fn stuck(who: Who, why: &impl std::fmt::Display) -> Trouble {
+    Trouble {
+        exit: Exit::Failed,
+        code: None,
+        message: format!("{who} ({}) cannot go on: {why}", who.protocol()),
+        next: Some("try `rialto demo --plain` to see how far it came".to_owned()),
+    }
+}

@@ -1,0 +1,31 @@
+//! How each protocol's agents hire and are hired: one file each.
+
+mod agora;
+mod clara;
+mod openclaw;
+mod registry;
+mod relay;
+
+use super::party::Protocol;
+
+/// Everybody there is to cross with.
+pub const ALL: &[&dyn Protocol] =
+    &[&registry::Registry, &relay::Relay, &openclaw::Openclaw, &clara::Clara, &agora::Agora];
+
+/// The party of a protocol.
+#[track_caller]
+pub fn of(id: &str) -> &'static dyn Protocol {
+    let found = ALL.iter().copied().find(|party| party.id() == id);
+    found.unwrap_or_else(|| {
+        panic!("{id} is in rialto_protocols::ALL and has no file in tests/it/crossing/parties")
+    })
+}
+
+/// A protocol is crossed with all others as soon as the hub speaks it.
+#[test]
+fn every_protocol_the_hub_speaks_is_a_party() {
+    for face in rialto_protocols::ALL {
+        assert_eq!(of(face.id().as_str()).id(), face.id().as_str());
+    }
+    assert_eq!(ALL.len(), rialto_protocols::ALL.len(), "a party without a protocol");
+}

@@ -1,0 +1,310 @@
+//! Agents of the relay: messages in conversations, and inboxes that are open.
+
+use std::sync::Mutex;
+
+use rialto_core::grain::Grain;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use crate::crossing::party::{
+    Doing, End, Ended, Found, Given, Order, Protocol, Refused, Repeated, Requester, Saying, Sent,
+    Terms, Ticket, WAITS, Worker,
+};
+use crate::crossing::raw::{items, raw, text};
+use crate::kit::{Reply, TestHub, eventually};
+use crate::openclaw::kit::fresh_id;
+use crate::relay::kit::{Peer, envelope};
+
+const MESSAGES: &str = "/relay/messages";
+
+pub struct Relay;
+
+impl Protocol for Relay {
+    fn id(&self) -> &'static str {
+        "relay"
+    }
+
+    fn grain(&self) -> Grain {
+        Grain::FINE
+    }
+
+    fn price(&self) -> &'static str {
+        "0"
+    }
+
+    fn words(&self, end: End, _: bool) -> &'static str {
+        match end {
+            End::Done => "reply",
+            End::Offline => WAITS,
+            _ => "error ADAPTATION_FAILED",
+        }
+    }
+
+    fn hires_its_own(&self) -> bool {
+        // Among themselves its agents have messages, and no work.
+        false
+    }
+
+    fn sayings(&self) -> &'static [Saying] {
+        &[Saying::Declines, Saying::Fails, Saying::Offline]
+    }
+
+    fn worker<'a>(&'a self, hub: &'a TestHub, seat: u8, _: Terms) -> Doing<'a, Box<dyn Worker>> {
+        Box::pin(async move {
+            let name = format!("w{seat}");
+            let peer = hub.join(&format!("{name}@chorus")).await;
+            let inbox = hub.inbox(&peer).await;
+            // An open inbox is what makes it online; what comes is read from the history.
+            let open = tokio::spawn(async move { drop(inbox.rest().await) });
+            let open = Mutex::new(Some(open));
+            Box::new(Member { peer, name, open, answered: Mutex::default() }) as Box<dyn Worker>
+        })
+    }
+
+    fn requester<'a>(&'a self, hub: &'a TestHub, seat: u8) -> Doing<'a, Box<dyn Requester>> {
+        Box::pin(async move {
+            let name = format!("r{seat}");
+            let peer = hub.join(&format!("{name}@chorus")).await;
+            let open = Mutex::new(None);
+            Box::new(Member { peer, name, open, answered: Mutex::default() }) as Box<dyn Requester>
+        })
+    }
+
+    fn find<'a>(&'a self, hub: &'a TestHub, worker: &'a dyn Worker) -> Doing<'a, Found> {
+        Box::pin(async move {
+            let page = hub.get("/relay/agents?limit=200", None).await.expect(200).text;
+            let native = Some(worker.native());
+            let is_it = |entry: &String| {
+                text(entry, "/native_id").as_deref() == native
+                    || text(entry, "/agent_id").as_deref() == native
+            };
+            let entry = items(&page, "/data").into_iter().find(is_it);
+            let entry = entry.unwrap_or_else(|| panic!("{} is not in {page}", worker.native()));
+            Found {
+                alias: text(&entry, "/agent_id").expect("an address"),
+                skill: worker.skill().to_owned(),
+                // The relay has no prices; an envelope names what it would pay.
+                price: "0".to_owned(),
+            }
+        })
+    }
+}
+
+/// An agent with an address.
+struct Member {
+    peer: Peer,
+    name: String,
+    /// Its open inbox.
+    open: Mutex<Option<JoinHandle<()>>>,
+    /// Conversations that it has had its say in.
+    answered: Mutex<Vec<String>>,
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        Worker::leave(self);
+    }
+}
+
+impl Member {
+    /// Everything it sent and received, oldest first.
+    async fn history(&self, hub: &TestHub) -> Vec<String> {
+        let path = "/relay/agent/messages?limit=500";
+        let page = hub.get(path, Some(&self.peer.key)).await.expect(200);
+        items(&page.text, "/data")
+    }
+
+    /// The next message of a conversation.
+    async fn answer(&self, hub: &TestHub, given: &Given, words: &str) -> Sent {
+        let mut reply = envelope(&self.peer.id, words);
+        reply["conversation_id"] = given.id.as_str().into();
+        reply["turn_number"] = 2.into();
+        let body = json!({"receiver_id": given.also[0], "envelope": reply}).to_string();
+        let reply = self.post(hub, &body).await;
+        self.answered.lock().expect("no panic").push(given.id.clone());
+        let bytes = format!("POST {MESSAGES}\n{body}");
+        Sent { bytes, taken: reply.status < 300, answer: reply.text }
+    }
+
+    async fn post(&self, hub: &TestHub, body: &str) -> Reply {
+        hub.post_text(MESSAGES, Some(&self.peer.key), body).await
+    }
+
+    fn received(&self, message: &str) -> bool {
+        text(message, "/receiver_id").as_deref() == Some(&self.peer.id)
+    }
+}
+
+impl Worker for Member {
+    fn home(&self) -> &'static dyn Protocol {
+        &Relay
+    }
+
+    fn native(&self) -> &str {
+        &self.peer.id
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn owner(&self) -> String {
+        format!("relay:{}", self.peer.id)
+    }
+
+    fn skill(&self) -> &'static str {
+        "message"
+    }
+
+    fn output(&self) -> &'static str {
+        r#"{"text":"„erledigt“"}"#
+    }
+
+    fn waiting<'a>(&'a self, hub: &'a TestHub) -> Doing<'a, Vec<Given>> {
+        Box::pin(async move {
+            let history = self.history(hub).await;
+            // Its own last word is not in the history, so a worker remembers; that work was taken
+            // back, it is told.
+            let answered = self.answered.lock().expect("no panic").clone();
+            let talk = |message: &str| text(message, "/envelope/conversation_id");
+            let over = |id: &String| {
+                let said = history.iter().filter(|one| talk(one).as_ref() == Some(id)).count();
+                said > 1 || answered.contains(id)
+            };
+            let given = |message: &String| {
+                let id = talk(message).filter(|id| self.received(message) && !over(id))?;
+                let words = text(message, "/envelope/original_text")?;
+                let structured = raw(&words, "").filter(|json| json.starts_with('{'));
+                Some(Given {
+                    also: vec![text(message, "/sender_id")?],
+                    input: structured.unwrap_or_else(|| json!({"text": words}).to_string()),
+                    price: raw(message, "/envelope/job/price"),
+                    bytes: raw(message, "/envelope")?,
+                    id,
+                })
+            };
+            history.iter().filter_map(given).collect()
+        })
+    }
+
+    fn deliver<'a>(&'a self, hub: &'a TestHub, given: &'a Given) -> Doing<'a, Sent> {
+        Box::pin(async move {
+            let words = text(self.output(), "/text").expect("a text");
+            self.answer(hub, given, &words).await
+        })
+    }
+
+    fn say<'a>(
+        &'a self,
+        hub: &'a TestHub,
+        given: &'a Given,
+        saying: Saying,
+        text: &'a str,
+    ) -> Doing<'a, Sent> {
+        Box::pin(async move {
+            // What could not be read was not begun (B16).
+            let code = match saying {
+                Saying::Declines => "INVALID_ENVELOPE",
+                Saying::Fails => "ADAPTATION_FAILED",
+                other => panic!("the relay has no word for {other:?}"),
+            };
+            let words = json!({"status": "error", "error_code": code, "detail": text});
+            self.answer(hub, given, &words.to_string()).await
+        })
+    }
+
+    fn leave(&self) {
+        if let Some(open) = self.open.lock().ok().and_then(|mut open| open.take()) {
+            open.abort();
+        }
+    }
+}
+
+impl Requester for Member {
+    fn home(&self) -> &'static dyn Protocol {
+        &Relay
+    }
+
+    fn native(&self) -> &str {
+        &self.peer.id
+    }
+
+    fn owner(&self) -> String {
+        format!("relay:{}", self.peer.id)
+    }
+
+    fn hire<'a>(
+        &'a self,
+        hub: &'a TestHub,
+        of: &'a Found,
+        order: &'a Order,
+    ) -> Doing<'a, Result<Ticket, Refused>> {
+        Box::pin(async move {
+            let (id, Order { input, budget }) = (fresh_id(), order);
+            let body = format!(
+                r#"{{"receiver_id":"{}","envelope":{{"chorus_version":"0.4","sender_id":"{}","original_text":"please","sender_culture":"en","conversation_id":"{id}","turn_number":1,"skill":"{}","input":{input},"budget":{budget}}}}}"#,
+                of.alias, self.peer.id, of.skill
+            );
+            let reply = self.post(hub, &body).await;
+            let bytes = format!("POST {MESSAGES}\n{body}\n→ {}\n{}", reply.status, reply.text);
+            let Some(uuid) = reply.header("rialto-job").map(str::to_owned) else {
+                let code = text(&reply.text, "/data/receiver_response/error_code");
+                let words = format!("error {}", code.unwrap_or_else(|| reply.text.clone()));
+                return Err(Refused { words, bytes });
+            };
+            Ok(Ticket { id, uuid, path: MESSAGES.to_owned(), body: body.into_bytes(), bytes })
+        })
+    }
+
+    fn repeat<'a>(&'a self, hub: &'a TestHub, ticket: &'a Ticket) -> Doing<'a, Repeated> {
+        Box::pin(async move {
+            let body = String::from_utf8(ticket.body.clone()).expect("text");
+            let reply = self.post(hub, &body).await;
+            assert!(reply.status < 300, "{} {}", reply.status, reply.text);
+            let uuid = reply.header("rialto-job").map(str::to_owned);
+            Repeated { id: ticket.id.clone(), uuid }
+        })
+    }
+
+    fn ended<'a>(&'a self, hub: &'a TestHub, ticket: &'a Ticket) -> Doing<'a, Ended> {
+        Box::pin(async move {
+            let is_it = |message: &String| {
+                let talk = text(message, "/envelope/conversation_id");
+                self.received(message) && talk.as_deref() == Some(&ticket.id)
+            };
+            let mut found = None;
+            eventually(async || {
+                found = self.history(hub).await.into_iter().find(is_it);
+                found.is_some()
+            })
+            .await;
+            let message = found.expect("a reply");
+            let said = text(&message, "/envelope/original_text").expect("a text");
+            let code = text(&said, "/error_code");
+            let failed = text(&said, "/status").as_deref() == Some("error");
+            let words = match failed {
+                true => format!("error {}", code.unwrap_or_default()),
+                false => "reply".to_owned(),
+            };
+            let structured = raw(&said, "").filter(|json| json.starts_with('{'));
+            let plain = || Value::from(said.as_str());
+            let output = structured.unwrap_or_else(|| json!({"text": plain()}).to_string());
+            Ended {
+                words,
+                detail: text(&said, "/detail").unwrap_or_default(),
+                id: text(&message, "/envelope/conversation_id").unwrap_or_default(),
+                output: (!failed).then_some(output),
+                bytes: raw(&message, "/envelope").expect("an envelope"),
+            }
+        })
+    }
+
+    fn call_off<'a>(
+        &'a self,
+        _: &'a TestHub,
+        _: &'a Found,
+        _: &'a Order,
+    ) -> Doing<'a, Option<Ended>> {
+        Box::pin(async { None })
+    }
+}

@@ -1,0 +1,45 @@
+//! Members of JSON texts exactly as they stand there, digits and all.
+
+use rialto_protocols::kit::ijson::{self, Json, Kind};
+
+/// The value at a pointer (`/a/b`), as it is written; `None` where there is none, or null.
+pub fn raw(json: &str, pointer: &str) -> Option<String> {
+    let json = ijson::read(json.as_bytes()).ok()?;
+    let found = at(&json, pointer)?;
+    (*found.kind() != Kind::Null).then(|| found.raw().to_owned())
+}
+
+/// The text at a pointer.
+pub fn text(json: &str, pointer: &str) -> Option<String> {
+    let json = ijson::read(json.as_bytes()).ok()?;
+    match at(&json, pointer)?.kind() {
+        Kind::Text(text) => Some(text.clone().into_owned()),
+        _ => None,
+    }
+}
+
+/// The items of the list at a pointer, each as it is written.
+pub fn items(json: &str, pointer: &str) -> Vec<String> {
+    let Ok(json) = ijson::read(json.as_bytes()) else { return Vec::new() };
+    match at(&json, pointer).map(Json::kind) {
+        Some(Kind::List(items)) => items.iter().map(|item| item.raw().to_owned()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The names of the members of the object at a pointer.
+pub fn names(json: &str, pointer: &str) -> Vec<String> {
+    let Ok(json) = ijson::read(json.as_bytes()) else { return Vec::new() };
+    match at(&json, pointer).map(Json::kind) {
+        Some(Kind::Object(members)) => members.iter().map(|(name, _)| name.to_string()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn at<'j, 'a>(json: &'j Json<'a>, pointer: &str) -> Option<&'j Json<'a>> {
+    let steps = pointer.split('/').filter(|step| !step.is_empty());
+    steps.fold(Some(json), |found, step| match found?.kind() {
+        Kind::List(items) => items.get(step.parse::<usize>().ok()?),
+        _ => found?.get(step),
+    })
+}

@@ -1,0 +1,20 @@
+//! `rialto demo`, as a newcomer and a script meet it.
+
+mod document;
+mod run;
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// The demo with these flags, in a directory of its own that also takes its temporary files.
+fn demo(directory: &Path, flags: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rialto"));
+    command.arg("demo").args(flags).current_dir(directory).env("TMPDIR", directory);
+    command
+}
+
+/// Its exit code, standard output and standard error.
+fn ended(output: Output) -> (i32, String, String) {
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+}
