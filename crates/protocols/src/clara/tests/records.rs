@@ -69,6 +69,8 @@ pub fn new_agent() -> Agent<'static> {
         fee: credits(50),
         metadata: r#"{"url": "x"}"#,
         tasks: Tasks::default(),
+        protocol: None,
+        native_id: None,
         totals: Totals::default(),
     }
 }
