@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
 
-use super::parties::ALL;
+use super::parties::{ALL, OTHER_WORKERS};
 use super::party::{
     Found, Given, Order, Protocol, Refused, Requester, Saying, Terms, Ticket, Worker,
 };
@@ -40,6 +40,14 @@ impl Cell {
         let pairs = ALL.iter().flat_map(|from| ALL.iter().map(move |to| (*from, *to)));
         let cell = |(from, to)| Self { from, to, seats: [0, 1] };
         pairs.zip(1..).map(|(pair, number)| cell(pair).seated(number)).collect()
+    }
+
+    /// Every protocol with every worker that is reached in another way than usual.
+    pub fn others() -> Vec<Self> {
+        let pairs = ALL.iter().flat_map(|from| OTHER_WORKERS.iter().map(move |to| (*from, *to)));
+        let cell = |(from, to)| Self { from, to, seats: [0, 1] };
+        let cells = pairs.zip(101..).map(|(pair, number)| cell(pair).seated(number));
+        cells.filter(|cell| cell.crosses() || cell.from.hires_its_own()).collect()
     }
 
     /// The same pair in other seats.

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 
 use rialto_core::grain::Grain;
+use serde_json::Value;
 
 use crate::kit::TestHub;
 
@@ -105,6 +106,8 @@ pub struct Found {
     pub skill: String,
     /// What it costs there, as decimal text.
     pub price: String,
+    /// The whole entry, as it is listed.
+    pub entry: String,
 }
 
 /// What is to be done, and the most that is paid.
@@ -114,7 +117,19 @@ pub struct Order {
     pub input: String,
     /// Decimal text.
     pub budget: String,
+    /// A JSON value for a member `aside`, which no protocol has a word for.
+    pub aside: Option<String>,
 }
+
+impl Order {
+    /// The member `aside`, to stand behind another one.
+    pub fn more(&self) -> String {
+        self.aside.as_ref().map(|aside| format!(r#","aside":{aside}"#)).unwrap_or_default()
+    }
+}
+
+/// What a message says, each under the name that a note of it has (B11).
+pub type Members = Vec<(String, Value)>;
 
 /// Somebody who works.
 pub trait Worker {
@@ -136,6 +151,16 @@ pub trait Worker {
     /// Does the work; gives the bytes it sent.
     fn deliver<'a>(&'a self, hub: &'a TestHub, given: &'a Given) -> Doing<'a, Sent>;
 
+    /// Does the work and says that it cost so much; `None` where a worker has no say in that.
+    fn deliver_for<'a>(
+        &'a self,
+        _: &'a TestHub,
+        _: &'a Given,
+        _cost: &'a str,
+    ) -> Doing<'a, Option<Sent>> {
+        Box::pin(async { None })
+    }
+
     /// Says something else about the work, in these words of its own.
     fn say<'a>(
         &'a self,
@@ -152,6 +177,16 @@ pub trait Worker {
 
     /// Goes away. Who is there only as long as it says so need not do anything.
     fn leave(&self) {}
+
+    /// Leaves for good where the protocol lets it, and comes back under its old id, with another name
+    /// where a name is not the id.
+    fn register_again<'a>(&'a self, hub: &'a TestHub, name: &'a str) -> Doing<'a, ()>;
+
+    /// The same agent as one that hires.
+    fn as_requester(&self) -> Box<dyn Requester + '_>;
+
+    /// A job of its own, told from beginning to end (B18).
+    fn trace<'a>(&'a self, hub: &'a TestHub, id: &'a str) -> Doing<'a, String>;
 }
 
 /// Work as its worker sees it.
@@ -173,6 +208,7 @@ pub struct Given {
 #[derive(Clone, Debug)]
 pub struct Sent {
     pub bytes: String,
+    pub members: Members,
     pub taken: bool,
     /// What the hub answered.
     pub answer: String,
@@ -180,7 +216,6 @@ pub struct Sent {
 
 /// Somebody who hires.
 pub trait Requester {
-    fn home(&self) -> &'static dyn Protocol;
     /// Its id in its own protocol.
     fn native(&self) -> &str;
     /// Its account.
@@ -207,6 +242,21 @@ pub trait Requester {
         of: &'a Found,
         order: &'a Order,
     ) -> Doing<'a, Option<Ended>>;
+
+    /// A job of its own, told from beginning to end (B18).
+    fn trace<'a>(&'a self, hub: &'a TestHub, id: &'a str) -> Doing<'a, String>;
+
+    /// Tries to speak as somebody else, and to register under its name.
+    fn pose<'a>(&'a self, hub: &'a TestHub, whom: &'a Found) -> Doing<'a, Posed>;
+}
+
+/// What was answered to somebody who said it was another.
+#[derive(Clone, Debug)]
+pub struct Posed {
+    /// To what it said in that name.
+    pub spoke: Refused,
+    /// To its registration; `None` where one registers by having the key.
+    pub took: Option<Refused>,
 }
 
 /// A job that was opened.
@@ -219,6 +269,7 @@ pub struct Ticket {
     /// The request, to be sent again: where to, and what.
     pub path: String,
     pub body: Vec<u8>,
+    pub members: Members,
     /// What was sent and answered until both agreed, to be read.
     pub bytes: String,
 }

@@ -1,6 +1,9 @@
 //! Members of JSON texts exactly as they stand there, digits and all.
 
 use rialto_protocols::kit::ijson::{self, Json, Kind};
+use serde_json::Value;
+
+use super::party::Members;
 
 /// The value at a pointer (`/a/b`), as it is written; `None` where there is none, or null.
 pub fn raw(json: &str, pointer: &str) -> Option<String> {
@@ -34,6 +37,18 @@ pub fn names(json: &str, pointer: &str) -> Vec<String> {
         Some(Kind::Object(members)) => members.iter().map(|(name, _)| name.to_string()).collect(),
         _ => Vec::new(),
     }
+}
+
+/// The members of an object, each under its pointer.
+pub fn members(json: &str) -> Members {
+    let object: Value = serde_json::from_str(json).unwrap_or_default();
+    let members = object.as_object().into_iter().flatten();
+    members.map(|(name, value)| (pointer("", name), value.clone())).collect()
+}
+
+/// The pointer to a member.
+pub fn pointer(within: &str, name: &str) -> String {
+    format!("{within}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
 fn at<'j, 'a>(json: &'j Json<'a>, pointer: &str) -> Option<&'j Json<'a>> {

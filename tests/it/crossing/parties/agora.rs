@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 
 use crate::agora::kit::{Key, Said, fresh_id};
 use crate::crossing::party::{
-    Doing, End, Ended, Found, Given, Order, Protocol, Refused, Repeated, Requester, Saying, Sent,
-    Terms, Ticket, Worker,
+    Doing, End, Ended, Found, Given, Order, Posed, Protocol, Refused, Repeated, Requester, Saying,
+    Sent, Terms, Ticket, Worker,
 };
-use crate::crossing::raw::{items, raw, text};
+use super::registry::trace;
+use crate::crossing::raw::{items, members, raw, text};
 use crate::kit::{Reply, TestHub, eventually};
 
 const ENVELOPES: &str = "/agora/envelopes";
@@ -93,6 +94,7 @@ impl Protocol for Agora {
                 alias: text(&entry, "/id").expect("a key"),
                 price: listed.and_then(|one| raw(one, "/price")).unwrap_or_else(|| "0".to_owned()),
                 skill,
+                entry,
             }
         })
     }
@@ -104,6 +106,7 @@ fn resource(skill: &str) -> String {
 }
 
 /// A key and what it says of itself.
+#[derive(Clone)]
 struct Signer {
     key: Key,
     name: String,
@@ -159,15 +162,17 @@ impl Signer {
         let said = self.sign(hub, kind, payload, None);
         let reply = self.tell(hub, &said).await;
         let bytes = format!("POST {ENVELOPES}\n{}", said.text);
-        Sent { bytes, taken: reply.status == 202, answer: reply.text }
+        let members = members(&said.text);
+        Sent { bytes, members, taken: reply.status == 202, answer: reply.text }
     }
 
     /// Asks; gives the request, and what was answered.
     async fn ask(&self, hub: &TestHub, of: &Found, order: &Order) -> (Said, String, Reply) {
-        let Order { input, budget } = order;
+        let Order { input, budget, .. } = order;
         let payload = format!(
-            r#"{{"resource":"{}","params":{input},"budget":{{"max":{budget}}}}}"#,
-            of.skill
+            r#"{{"resource":"{}","params":{input},"budget":{{"max":{budget}}}{}}}"#,
+            of.skill,
+            order.more()
         );
         let request = self.sign(hub, Kind::Request, &payload, None);
         let path = format!("/agora/agents/{}", of.alias);
@@ -275,13 +280,25 @@ impl Worker for Signer {
             self.answer(hub, Kind::Error, &payload.to_string()).await
         })
     }
+
+    fn register_again<'a>(&'a self, hub: &'a TestHub, name: &'a str) -> Doing<'a, ()> {
+        Box::pin(async move {
+            let capability = json!({"resource": resource("work"), "price": 1});
+            let profile = json!({"name": name, "capabilities": [capability]});
+            Self { profile, ..self.clone() }.token(hub).await;
+        })
+    }
+
+    fn as_requester(&self) -> Box<dyn Requester + '_> {
+        Box::new(self.clone())
+    }
+
+    fn trace<'a>(&'a self, hub: &'a TestHub, id: &'a str) -> Doing<'a, String> {
+        Box::pin(async move { trace(hub, &self.token(hub).await, id).await })
+    }
 }
 
 impl Requester for Signer {
-    fn home(&self) -> &'static dyn Protocol {
-        &Agora
-    }
-
     fn native(&self) -> &str {
         self.key.did()
     }
@@ -319,7 +336,9 @@ impl Requester for Signer {
                     return Err(refused(&reply, bytes));
                 }
             }
-            Ok(Ticket { id: request.id, uuid, path, body: request.text.into_bytes(), bytes })
+            let members = members(&request.text);
+            let body = request.text.into_bytes();
+            Ok(Ticket { id: request.id, uuid, path, body, members, bytes })
         })
     }
 
@@ -365,6 +384,20 @@ impl Requester for Signer {
             let words = text(&sent.answer, "/payload/state").unwrap_or_default();
             let id = text(&sent.answer, "/payload/request_id").unwrap_or_default();
             Some(Ended { words, detail: String::new(), id, output: None, bytes: sent.answer })
+        })
+    }
+
+    fn trace<'a>(&'a self, hub: &'a TestHub, id: &'a str) -> Doing<'a, String> {
+        Box::pin(async move { trace(hub, &self.token(hub).await, id).await })
+    }
+
+    fn pose<'a>(&'a self, hub: &'a TestHub, whom: &'a Found) -> Doing<'a, Posed> {
+        Box::pin(async move {
+            let payload = json!({"resource": whom.skill, "params": {}}).to_string();
+            let own = self.sign(hub, Kind::Request, &payload, None);
+            let text = own.text.replace(self.key.did(), &whom.alias);
+            let spoke = hub.post_text(ENVELOPES, None, &text).await;
+            Posed { spoke: refused(&spoke, spoke.text.clone()), took: None }
         })
     }
 }

@@ -1,17 +1,14 @@
 //! Agents and wallets of clara: signed items with tags, and a board.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rialto_core::grain::Grain;
 use rialto_core::money::Credits;
 use rialto_protocols::clara::PROCESS;
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 
 use crate::clara::kit::Wallet;
 use crate::crossing::party::{
-    Doing, End, Ended, Found, Given, Order, Protocol, Refused, Repeated, Requester, Saying, Sent,
-    Terms, Ticket, WAITS, Worker,
+    Doing, End, Ended, Found, Given, Members, Order, Posed, Protocol, Refused, Repeated, Requester,
+    Saying, Sent, Terms, Ticket, WAITS, Worker,
 };
 use crate::crossing::raw::{items, names, raw, text};
 use crate::kit::{Reply, TestHub, eventually};
@@ -128,10 +125,9 @@ impl Protocol for Clara {
 
     fn find<'a>(&'a self, hub: &'a TestHub, worker: &'a dyn Worker) -> Doing<'a, Found> {
         Box::pin(async move {
-            let address = address_of(worker);
             let is_it = |entry: &&String| {
-                text(entry, "/id").as_deref() == Some(worker.native())
-                    || text(entry, "/profileAddress").as_ref() == Some(&address)
+                let named = |at| text(entry, at).as_deref() == Some(worker.native());
+                named("/nativeId") || named("/id")
             };
             let board = board(hub).await;
             let entry = board.iter().find(is_it);
@@ -140,18 +136,14 @@ impl Protocol for Clara {
                 alias: text(entry, "/id").expect("an id"),
                 skill: worker.skill().to_owned(),
                 price: text(entry, "/fee").expect("a fee"),
+                entry: entry.clone(),
             }
         })
     }
 }
 
-/// The address the hub makes up for an agent of another protocol (section 4).
-fn address_of(worker: &dyn Worker) -> String {
-    let name = format!("rialto:{}:{}", worker.home().id(), worker.native());
-    URL_SAFE_NO_PAD.encode(Sha256::digest(name))
-}
-
 /// A wallet, and the agent it has or would have.
+#[derive(Clone)]
 struct Signer {
     wallet: Wallet,
     id: String,
@@ -171,10 +163,17 @@ impl Signer {
         (readable(&tags, data), result(hub, &reply.str("/id")).await)
     }
 
+    /// A task of its own, told from beginning to end.
+    async fn traced(&self, hub: &TestHub, id: &str) -> String {
+        let (_, came) = self.act(hub, "Task-Trace", &[("RedStone-Task-Id", id)], "").await;
+        text(&came, "/Messages/0/Data").unwrap_or_else(|| panic!("no trace: {came}"))
+    }
+
     async fn tell(&self, hub: &TestHub, action: &str, task: &str, data: &str) -> Sent {
         let about = [("RedStone-Agent-Id", &*self.id), ("RedStone-Task-Id", task)];
         let (bytes, came) = self.act(hub, action, &about, data).await;
-        Sent { bytes, taken: raw(&came, "/Error").is_none(), answer: came }
+        let members = members(&tags(action, &about), data);
+        Sent { bytes, members, taken: raw(&came, "/Error").is_none(), answer: came }
     }
 }
 
@@ -182,6 +181,12 @@ fn tags<'t>(action: &'t str, more: &[(&'t str, &'t str)]) -> Vec<(&'t str, &'t s
     let mut tags = vec![("Action", action), ("Protocol", "C.L.A.R.A.")];
     tags.extend_from_slice(more);
     tags
+}
+
+/// What a message says, by its tags.
+fn members(tags: &[(&str, &str)], data: &str) -> Members {
+    let tags = tags.iter().chain(&[("/Data", data)]).filter(|(_, value)| !value.is_empty());
+    tags.map(|(name, value)| ((*name).to_owned(), (*value).into())).collect()
 }
 
 impl Worker for Signer {
@@ -255,13 +260,30 @@ impl Worker for Signer {
             self.tell(hub, "Decline-Task", &given.id, text).await
         })
     }
+
+    fn register_again<'a>(&'a self, hub: &'a TestHub, name: &'a str) -> Doing<'a, ()> {
+        Box::pin(async move {
+            let tags = [
+                ("RedStone-Agent-Topic", TOPIC),
+                ("RedStone-Agent-Fee", "3"),
+                ("RedStone-Agent-Id", &*self.id),
+            ];
+            let metadata = json!({"name": name}).to_string();
+            let (_, came) = self.act(hub, "Register-Agent-Profile", &tags, &metadata).await;
+            assert!(raw(&came, "/Error").is_none(), "{came}");
+        })
+    }
+
+    fn as_requester(&self) -> Box<dyn Requester + '_> {
+        Box::new(self.clone())
+    }
+
+    fn trace<'a>(&'a self, hub: &'a TestHub, id: &'a str) -> Doing<'a, String> {
+        Box::pin(self.traced(hub, id))
+    }
 }
 
 impl Requester for Signer {
-    fn home(&self) -> &'static dyn Protocol {
-        &Clara
-    }
-
     fn native(&self) -> &str {
         &self.id
     }
@@ -277,11 +299,16 @@ impl Requester for Signer {
         order: &'a Order,
     ) -> Doing<'a, Result<Ticket, Refused>> {
         Box::pin(async move {
-            let more = [
+            let mut more = vec![
                 ("RedStone-Agent-Topic", TOPIC),
                 ("RedStone-Agent-Reward", &*order.budget),
                 ("Target-Agent-Id", &*of.alias),
             ];
+            // Who has an agent asks in its name.
+            if self.id != self.wallet.address() {
+                more.push(("RedStone-Agent-Id", &*self.id));
+            }
+            more.extend(order.aside.as_deref().map(|aside| ("aside", aside)));
             let tags = tags("Register-Task", &more);
             let body = self.wallet.item(&tags, order.input.as_bytes());
             let reply = post(hub, &body).await.expect(202);
@@ -292,13 +319,9 @@ impl Requester for Signer {
             if let Some(error) = text(&came, "/Error") {
                 return Err(Refused { words: without_values(&error), bytes });
             }
-            let uuid = reply.header("rialto-job").map(str::to_owned).unwrap_or_else(|| {
-                let job = |world: &rialto_core::world::World| {
-                    world.job_by_name(rialto_protocols::clara::ID, &id).map(|job| job.uuid)
-                };
-                hub.engine.look(job).expect("a job").to_string()
-            });
-            Ok(Ticket { id, uuid, path: MESSAGES.to_owned(), body, bytes })
+            let uuid = reply.header("rialto-job").expect("the hub's own id").to_owned();
+            let members = members(&tags, &order.input);
+            Ok(Ticket { id, uuid, path: MESSAGES.to_owned(), body, members, bytes })
         })
     }
 
@@ -344,6 +367,28 @@ impl Requester for Signer {
         _: &'a Order,
     ) -> Doing<'a, Option<Ended>> {
         Box::pin(async { None })
+    }
+
+    fn trace<'a>(&'a self, hub: &'a TestHub, id: &'a str) -> Doing<'a, String> {
+        Box::pin(self.traced(hub, id))
+    }
+
+    fn pose<'a>(&'a self, hub: &'a TestHub, whom: &'a Found) -> Doing<'a, Posed> {
+        Box::pin(async move {
+            let refused = |came: String| {
+                let error = text(&came, "/Error").unwrap_or_default();
+                Refused { words: without_values(&error), bytes: came }
+            };
+            let own = [("RedStone-Agent-Id", &*whom.alias)];
+            let (_, spoke) = self.act(hub, "Load-Next-Assigned-Task", &own, "").await;
+            let tags = [
+                ("RedStone-Agent-Topic", TOPIC),
+                ("RedStone-Agent-Fee", "1"),
+                ("RedStone-Agent-Id", &*whom.alias),
+            ];
+            let (_, took) = self.act(hub, "Register-Agent-Profile", &tags, "{}").await;
+            Posed { spoke: refused(spoke), took: Some(refused(took)) }
+        })
     }
 }
 

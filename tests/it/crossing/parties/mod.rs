@@ -12,6 +12,9 @@ use super::party::Protocol;
 pub const ALL: &[&dyn Protocol] =
     &[&registry::Registry, &relay::Relay, &openclaw::Openclaw, &clara::Clara, &agora::Agora];
 
+/// More ways to be hired than one: parties whose workers are reached in another way.
+pub const OTHER_WORKERS: &[&dyn Protocol] = &[&relay::Called];
+
 /// The party of a protocol.
 #[track_caller]
 pub fn of(id: &str) -> &'static dyn Protocol {

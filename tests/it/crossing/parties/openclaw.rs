@@ -4,10 +4,11 @@ use rialto_core::grain::Grain;
 use serde_json::{Value, json};
 
 use crate::crossing::party::{
-    Doing, End, Ended, Found, Given, Order, Protocol, Refused, Repeated, Requester, Saying, Sent,
-    Terms, Ticket, Worker,
+    Doing, End, Ended, Found, Given, Order, Posed, Protocol, Refused, Repeated, Requester, Saying,
+    Sent, Terms, Ticket, Worker,
 };
-use crate::crossing::raw::{items, raw, text};
+use super::registry::trace;
+use crate::crossing::raw::{items, members, raw, text};
 use crate::kit::{Reply, TestHub, eventually};
 use crate::openclaw::kit::{Hub, capability, fresh_id, with};
 
@@ -117,12 +118,14 @@ impl Protocol for Openclaw {
                 alias: text(&entry, "/agent_id").expect("an id"),
                 skill: skill.to_owned(),
                 price: listed.and_then(|one| raw(one, "/price")).unwrap_or_else(|| "0".to_owned()),
+                entry,
             }
         })
     }
 }
 
 /// An agent that has published itself.
+#[derive(Clone)]
 struct Node {
     id: String,
     key: String,
@@ -138,6 +141,7 @@ impl Node {
         let reply = self.post(hub, path, body).await;
         Sent {
             bytes: format!("POST {path}\n{body}"),
+            members: members(body),
             taken: reply.status == 200,
             answer: reply.text,
         }
@@ -241,6 +245,34 @@ impl Worker for Node {
             self.tell(hub, &path, &with(&about, no).to_string()).await
         })
     }
+
+    fn register_again<'a>(&'a self, hub: &'a TestHub, name: &'a str) -> Doing<'a, ()> {
+        Box::pin(async move {
+            let path = format!("/openclaw/agents/{}", self.id);
+            let gone = hub.call("DELETE", &path, Some(&self.key), None).await;
+            assert!(gone.status < 300, "{}", gone.text);
+            let mut identity = identity(hub, &format!("chimera-{name}"), Terms::at("1"));
+            identity["agent_id"] = self.id.as_str().into();
+            let reply = hub.post("/openclaw/identity", Some(&self.key), &identity).await;
+            assert!(reply.status < 300, "{}", reply.text);
+        })
+    }
+
+    fn as_requester(&self) -> Box<dyn Requester + '_> {
+        Box::new(self.clone())
+    }
+
+    fn trace<'a>(&'a self, hub: &'a TestHub, id: &'a str) -> Doing<'a, String> {
+        Box::pin(trace(hub, &self.key, id))
+    }
+}
+
+/// An answer that is a no: to a request, or to anything.
+fn refused(reply: &Reply) -> Refused {
+    let answer = text(&reply.text, "/response_status");
+    let code = text(&reply.text, "/rejection_reason/code").or_else(|| text(&reply.text, "/error/code"));
+    let answer = answer.unwrap_or_else(|| reply.status.to_string());
+    Refused { words: format!("{answer} {}", code.unwrap_or_default()), bytes: reply.text.clone() }
 }
 
 /// What was answered to a request, or came of it.
@@ -254,10 +286,6 @@ fn words(view: &str) -> String {
 }
 
 impl Requester for Node {
-    fn home(&self) -> &'static dyn Protocol {
-        &Openclaw
-    }
-
     fn native(&self) -> &str {
         &self.id
     }
@@ -273,28 +301,27 @@ impl Requester for Node {
         order: &'a Order,
     ) -> Doing<'a, Result<Ticket, Refused>> {
         Box::pin(async move {
-            let (id, Order { input, budget }) = (fresh_id(), order);
+            let (id, Order { input, budget, .. }) = (fresh_id(), order);
             let body = format!(
-                r#"{{"request_id":"{id}","requester_agent_id":"{}","responder_agent_id":"{}","capability_id":"{}","input_data":{input},"budget":{budget},"priority":3,"correlation_id":"{}","timestamp":"{}"}}"#,
+                r#"{{"request_id":"{id}","requester_agent_id":"{}","responder_agent_id":"{}","capability_id":"{}","input_data":{input},"budget":{budget},"priority":3,"correlation_id":"{}","timestamp":"{}"{}}}"#,
                 self.id,
                 of.alias,
                 of.skill,
                 fresh_id(),
-                Hub::stamp_of(hub)
+                Hub::stamp_of(hub),
+                order.more()
             );
             let reply = self.post(hub, COLLABORATIONS, &body).await;
             let bytes =
                 format!("POST {COLLABORATIONS}\n{body}\n→ {}\n{}", reply.status, reply.text);
             let answer = text(&reply.text, "/response_status").unwrap_or_default();
             if reply.status != 200 || answer == "rejected" {
-                let code = text(&reply.text, "/rejection_reason/code")
-                    .or_else(|| text(&reply.text, "/error/code"));
-                let words = format!("{answer} {}", code.unwrap_or_default());
-                return Err(Refused { words, bytes });
+                return Err(Refused { bytes, ..refused(&reply) });
             }
             let uuid = reply.header("rialto-job").expect("the hub's own id").to_owned();
             let path = COLLABORATIONS.to_owned();
-            Ok(Ticket { id, uuid, path, body: body.into_bytes(), bytes })
+            let members = members(&body);
+            Ok(Ticket { id, uuid, path, body: body.into_bytes(), members, bytes })
         })
     }
 
@@ -344,6 +371,23 @@ impl Requester for Node {
             let body = json!({"reason": "changed my mind"}).to_string();
             self.post(hub, &path, &body).await.expect(200);
             Some(self.ended(hub, &ticket).await)
+        })
+    }
+
+    fn trace<'a>(&'a self, hub: &'a TestHub, id: &'a str) -> Doing<'a, String> {
+        Box::pin(trace(hub, &self.key, id))
+    }
+
+    fn pose<'a>(&'a self, hub: &'a TestHub, whom: &'a Found) -> Doing<'a, Posed> {
+        Box::pin(async move {
+            let request = json!({"request_id": fresh_id(), "requester_agent_id": whom.alias,
+                "capability_id": whom.skill, "input_data": {}, "correlation_id": fresh_id(),
+                "timestamp": Hub::stamp_of(hub)});
+            let spoke = self.post(hub, COLLABORATIONS, &request.to_string()).await;
+            let mut thief = identity(hub, "chimera-thief", Terms::at("0"));
+            thief["agent_id"] = whom.alias.as_str().into();
+            let took = hub.post("/openclaw/identity", None, &thief).await;
+            Posed { spoke: refused(&spoke), took: Some(refused(&took)) }
         })
     }
 }

@@ -5,10 +5,10 @@ use rialto_core::money::Credits;
 use serde_json::{Value, json};
 
 use crate::crossing::party::{
-    Doing, End, Ended, Found, Given, Order, Protocol, Refused, Repeated, Requester, Saying, Sent,
-    Terms, Ticket, Worker,
+    Doing, End, Ended, Found, Given, Order, Posed, Protocol, Refused, Repeated, Requester, Saying,
+    Sent, Terms, Ticket, Worker,
 };
-use crate::crossing::raw::{items, raw, text};
+use crate::crossing::raw::{items, members, raw, text};
 use crate::kit::{Agent, Reply, TestHub, eventually};
 use crate::openclaw::kit::fresh_id;
 
@@ -75,8 +75,8 @@ impl Protocol for Registry {
             let path = format!("/registry/discover?skill={skill}&limit=200");
             let page = hub.get(&path, None).await.expect(200);
             let is_it = |entry: &String| {
-                text(entry, "/protocol").as_deref() == Some(worker.home().id())
-                    && text(entry, "/agent_name").as_deref() == Some(worker.name())
+                let named = |at| text(entry, at).as_deref() == Some(worker.native());
+                named("/native_id") || named("/agent_id")
             };
             let entry = items(&page.text, "/agents").into_iter().find(is_it);
             let entry =
@@ -85,6 +85,7 @@ impl Protocol for Registry {
                 alias: text(&entry, "/agent_id").expect("an id"),
                 skill: skill.to_owned(),
                 price: raw(&entry, "/skill/cost_per_call").expect("a price"),
+                entry,
             }
         })
     }
@@ -100,7 +101,17 @@ impl Polling {
     async fn report(&self, hub: &TestHub, body: &str) -> Sent {
         let reply = hub.post_text("/registry/results", Some(&self.agent.key), body).await;
         let bytes = format!("POST /registry/results\n{body}");
-        Sent { bytes, taken: reply.status == 200, answer: reply.text }
+        Sent { bytes, members: members(body), taken: reply.status == 200, answer: reply.text }
+    }
+
+    async fn done(&self, hub: &TestHub, given: &Given, cost: &str) -> Sent {
+        let body = format!(
+            r#"{{"job_id":"{}","agent_id":"{}","status":"SUCCESS","output_data":{},"execution_cost":{cost},"execution_time_ms":12}}"#,
+            given.id,
+            self.agent.id,
+            self.output()
+        );
+        self.report(hub, &body).await
     }
 }
 
@@ -147,14 +158,37 @@ impl Worker for Polling {
     fn deliver<'a>(&'a self, hub: &'a TestHub, given: &'a Given) -> Doing<'a, Sent> {
         Box::pin(async move {
             let cost = given.price.as_deref().expect("a budget");
-            let body = format!(
-                r#"{{"job_id":"{}","agent_id":"{}","status":"SUCCESS","output_data":{},"execution_cost":{cost},"execution_time_ms":12}}"#,
-                given.id,
-                self.agent.id,
-                self.output()
-            );
-            self.report(hub, &body).await
+            self.done(hub, given, cost).await
         })
+    }
+
+    fn deliver_for<'a>(
+        &'a self,
+        hub: &'a TestHub,
+        given: &'a Given,
+        cost: &'a str,
+    ) -> Doing<'a, Option<Sent>> {
+        Box::pin(async move { Some(self.done(hub, given, cost).await) })
+    }
+
+    fn register_again<'a>(&'a self, hub: &'a TestHub, name: &'a str) -> Doing<'a, ()> {
+        Box::pin(async move {
+            let (key, path) = (Some(&*self.agent.key), format!("/registry/agents/{}", self.agent.id));
+            hub.call("DELETE", &path, key, None).await.expect(200);
+            let skill = json!({"skill_name": "work", "cost_per_call": 1});
+            let body = json!({"agent_id": self.agent.id, "agent_name": name,
+                "owner_id": self.agent.owner, "skills": [skill]});
+            let reply = hub.post("/registry/register", key, &body).await;
+            assert!(reply.status < 300, "{}", reply.text);
+        })
+    }
+
+    fn as_requester(&self) -> Box<dyn Requester + '_> {
+        Box::new(Orchestrator(self.agent.clone()))
+    }
+
+    fn trace<'a>(&'a self, hub: &'a TestHub, id: &'a str) -> Doing<'a, String> {
+        Box::pin(trace(hub, &self.agent.key, id))
     }
 
     fn colleague<'a>(&'a self, hub: &'a TestHub) -> Doing<'a, Option<Box<dyn Requester>>> {
@@ -186,6 +220,17 @@ impl Worker for Polling {
     }
 }
 
+/// The trace of a job, for whoever has this key.
+pub async fn trace(hub: &TestHub, key: &str, id: &str) -> String {
+    hub.get(&format!("/v1/jobs/{id}/trace"), Some(key)).await.expect(200).text
+}
+
+/// An answer that is a no.
+fn refused(reply: &Reply) -> Refused {
+    let code = text(&reply.text, "/error_code").unwrap_or_default();
+    Refused { words: format!("{} {code}", reply.status), bytes: reply.text.clone() }
+}
+
 /// Somebody with a budget.
 struct Orchestrator(Agent);
 
@@ -213,10 +258,6 @@ fn words(reply: &Reply) -> String {
 }
 
 impl Requester for Orchestrator {
-    fn home(&self) -> &'static dyn Protocol {
-        &Registry
-    }
-
     fn native(&self) -> &str {
         &self.0.id
     }
@@ -232,20 +273,22 @@ impl Requester for Orchestrator {
         order: &'a Order,
     ) -> Doing<'a, Result<Ticket, Refused>> {
         Box::pin(async move {
-            let (id, Order { input, budget }) = (fresh_id(), order);
+            let (id, Order { input, budget, .. }) = (fresh_id(), order);
             let path = format!("/registry/agents/{}/jobs", of.alias);
             let body = format!(
-                r#"{{"job_id":"{id}","orchestrator_id":"{}","skill_name":"{}","input_data":{input},"budget":{budget},"currency":"chorus_credits_v1","callback_url":null}}"#,
-                self.0.id, of.skill
+                r#"{{"job_id":"{id}","orchestrator_id":"{}","skill_name":"{}","input_data":{input},"budget":{budget},"currency":"chorus_credits_v1","callback_url":null{}}}"#,
+                self.0.id,
+                of.skill,
+                order.more()
             );
             let reply = self.post(hub, &path, &body).await;
             let bytes = format!("POST {path}\n{body}\n→ {}\n{}", reply.status, reply.text);
             if ![200, 202].contains(&reply.status) {
-                let code = text(&reply.text, "/error_code").unwrap_or_default();
-                return Err(Refused { words: format!("{} {code}", reply.status), bytes });
+                return Err(Refused { bytes, ..refused(&reply) });
             }
             let uuid = reply.header("rialto-job").expect("the hub's own id").to_owned();
-            Ok(Ticket { id, uuid, path, body: body.into_bytes(), bytes })
+            let members = members(&body);
+            Ok(Ticket { id, uuid, path, body: body.into_bytes(), members, bytes })
         })
     }
 
@@ -288,6 +331,23 @@ impl Requester for Orchestrator {
                 reply if reply.status == 409 => None,
                 reply => Some(self.end(reply.expect(200))),
             }
+        })
+    }
+
+    fn trace<'a>(&'a self, hub: &'a TestHub, id: &'a str) -> Doing<'a, String> {
+        Box::pin(trace(hub, &self.0.key, id))
+    }
+
+    fn pose<'a>(&'a self, hub: &'a TestHub, whom: &'a Found) -> Doing<'a, Posed> {
+        Box::pin(async move {
+            let job = json!({"orchestrator_id": whom.alias, "skill_name": whom.skill,
+                "input_data": {}, "budget": 9});
+            let path = format!("/registry/agents/{}/jobs", whom.alias);
+            let spoke = self.post(hub, &path, &job.to_string()).await;
+            let thief = json!({"agent_id": whom.alias, "agent_name": "thief",
+                "owner_id": self.0.owner, "skills": []});
+            let took = hub.post("/registry/register", None, &thief).await;
+            Posed { spoke: refused(&spoke), took: Some(refused(&took)) }
         })
     }
 }

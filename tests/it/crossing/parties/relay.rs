@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::crossing::party::{
-    Doing, End, Ended, Found, Given, Order, Protocol, Refused, Repeated, Requester, Saying, Sent,
-    Terms, Ticket, WAITS, Worker,
+    Doing, End, Ended, Found, Given, Order, Posed, Protocol, Refused, Repeated, Requester, Saying,
+    Sent, Terms, Ticket, WAITS, Worker,
 };
-use crate::crossing::raw::{items, raw, text};
-use crate::kit::{Reply, TestHub, eventually};
+use super::registry::trace;
+use crate::crossing::raw::{items, members, raw, text};
+use crate::kit::{Behaviour, Reply, TestHub, Worker as Endpoint, eventually};
 use crate::openclaw::kit::fresh_id;
-use crate::relay::kit::{Peer, envelope};
+use crate::relay::kit::{Peer, envelope, registration};
 
 const MESSAGES: &str = "/relay/messages";
 
@@ -57,7 +58,8 @@ impl Protocol for Relay {
             // An open inbox is what makes it online; what comes is read from the history.
             let open = tokio::spawn(async move { drop(inbox.rest().await) });
             let open = Mutex::new(Some(open));
-            Box::new(Member { peer, name, open, answered: Mutex::default() }) as Box<dyn Worker>
+            let answered = Mutex::default();
+            Box::new(Member { peer, name, open, called: None, answered }) as Box<dyn Worker>
         })
     }
 
@@ -65,8 +67,8 @@ impl Protocol for Relay {
         Box::pin(async move {
             let name = format!("r{seat}");
             let peer = hub.join(&format!("{name}@chorus")).await;
-            let open = Mutex::new(None);
-            Box::new(Member { peer, name, open, answered: Mutex::default() }) as Box<dyn Requester>
+            let (open, answered) = (Mutex::new(None), Mutex::default());
+            Box::new(Member { peer, name, open, called: None, answered }) as Box<dyn Requester>
         })
     }
 
@@ -85,8 +87,61 @@ impl Protocol for Relay {
                 skill: worker.skill().to_owned(),
                 // The relay has no prices; an envelope names what it would pay.
                 price: "0".to_owned(),
+                entry,
             }
         })
+    }
+}
+
+/// The same protocol, with workers that are called at an endpoint.
+pub struct Called;
+
+/// What an endpoint says that has got a message.
+const GOT: &str = r#"{"status":"ok"}"#;
+
+impl Protocol for Called {
+    fn id(&self) -> &'static str {
+        Relay.id()
+    }
+
+    fn grain(&self) -> Grain {
+        Relay.grain()
+    }
+
+    fn price(&self) -> &'static str {
+        Relay.price()
+    }
+
+    fn words(&self, end: End, begun: bool) -> &'static str {
+        Relay.words(end, begun)
+    }
+
+    fn hires_its_own(&self) -> bool {
+        Relay.hires_its_own()
+    }
+
+    fn sayings(&self) -> &'static [Saying] {
+        // Who is called is there until it cannot be reached, and that is tried again.
+        &[Saying::Declines, Saying::Fails]
+    }
+
+    fn worker<'a>(&'a self, hub: &'a TestHub, seat: u8, _: Terms) -> Doing<'a, Box<dyn Worker>> {
+        Box::pin(async move {
+            let name = format!("w{seat}");
+            let called = Endpoint::start(Behaviour::Say(200, GOT.to_owned())).await;
+            let peer = hub.join_at(&format!("{name}@chorus"), &called.url).await;
+            let (open, answered) = (Mutex::new(None), Mutex::default());
+            let called = Some(called);
+            Box::new(Member { peer, name, open, called, answered }) as Box<dyn Worker>
+        })
+    }
+
+    fn requester<'a>(&'a self, hub: &'a TestHub, seat: u8) -> Doing<'a, Box<dyn Requester>> {
+        Relay.requester(hub, seat)
+    }
+
+    fn find<'a>(&'a self, hub: &'a TestHub, worker: &'a dyn Worker) -> Doing<'a, Found> {
+        Relay.find(hub, worker)
     }
 }
 
@@ -96,6 +151,8 @@ struct Member {
     name: String,
     /// Its open inbox.
     open: Mutex<Option<JoinHandle<()>>>,
+    /// Where it is called.
+    called: Option<Endpoint>,
     /// Conversations that it has had its say in.
     answered: Mutex<Vec<String>>,
 }
@@ -123,11 +180,19 @@ impl Member {
         let reply = self.post(hub, &body).await;
         self.answered.lock().expect("no panic").push(given.id.clone());
         let bytes = format!("POST {MESSAGES}\n{body}");
-        Sent { bytes, taken: reply.status < 300, answer: reply.text }
+        Sent { bytes, members: members(&body), taken: reply.status < 300, answer: reply.text }
     }
 
     async fn post(&self, hub: &TestHub, body: &str) -> Reply {
         hub.post_text(MESSAGES, Some(&self.peer.key), body).await
+    }
+
+    /// Everything it was sent as work and about it, oldest first.
+    async fn came(&self, hub: &TestHub) -> Vec<String> {
+        match &self.called {
+            Some(endpoint) => endpoint.got().into_iter().map(|got| got.body).collect(),
+            None => self.history(hub).await,
+        }
     }
 
     fn received(&self, message: &str) -> bool {
@@ -162,7 +227,7 @@ impl Worker for Member {
 
     fn waiting<'a>(&'a self, hub: &'a TestHub) -> Doing<'a, Vec<Given>> {
         Box::pin(async move {
-            let history = self.history(hub).await;
+            let history = self.came(hub).await;
             // Its own last word is not in the history, so a worker remembers; that work was taken
             // back, it is told.
             let answered = self.answered.lock().expect("no panic").clone();
@@ -172,11 +237,12 @@ impl Worker for Member {
                 said > 1 || answered.contains(id)
             };
             let given = |message: &String| {
-                let id = talk(message).filter(|id| self.received(message) && !over(id))?;
+                let mine = self.called.is_some() || self.received(message);
+                let id = talk(message).filter(|id| mine && !over(id))?;
                 let words = text(message, "/envelope/original_text")?;
                 let structured = raw(&words, "").filter(|json| json.starts_with('{'));
                 Some(Given {
-                    also: vec![text(message, "/sender_id")?],
+                    also: vec![text(message, "/envelope/sender_id")?],
                     input: structured.unwrap_or_else(|| json!({"text": words}).to_string()),
                     price: raw(message, "/envelope/job/price"),
                     bytes: raw(message, "/envelope")?,
@@ -218,13 +284,40 @@ impl Worker for Member {
             open.abort();
         }
     }
+
+    fn register_again<'a>(&'a self, hub: &'a TestHub, _: &'a str) -> Doing<'a, ()> {
+        Box::pin(async move {
+            let key = Some(&*self.peer.key);
+            let path = format!("/relay/agents/{}", self.peer.id);
+            let gone = hub.call("DELETE", &path, key, None).await;
+            assert!(gone.status < 300, "{}", gone.text);
+            let reply = hub.post("/relay/register", key, &registration(&self.peer.id)).await;
+            assert!(reply.status < 300, "{}", reply.text);
+        })
+    }
+
+    fn as_requester(&self) -> Box<dyn Requester + '_> {
+        let (peer, name) = (self.peer.clone(), self.name.clone());
+        let (open, answered) = (Mutex::new(None), Mutex::default());
+        Box::new(Member { peer, name, open, called: None, answered })
+    }
+
+    fn trace<'a>(&'a self, hub: &'a TestHub, id: &'a str) -> Doing<'a, String> {
+        Box::pin(trace(hub, &self.peer.key, id))
+    }
+}
+
+/// An answer that is a no: by whoever would have read it, or by the hub.
+fn refused(reply: &Reply) -> Refused {
+    let code = text(&reply.text, "/data/receiver_response/error_code");
+    let words = match (code, text(&reply.text, "/error/code")) {
+        (Some(code), _) => format!("error {code}"),
+        (None, code) => format!("{} {}", reply.status, code.unwrap_or_default()),
+    };
+    Refused { words, bytes: reply.text.clone() }
 }
 
 impl Requester for Member {
-    fn home(&self) -> &'static dyn Protocol {
-        &Relay
-    }
-
     fn native(&self) -> &str {
         &self.peer.id
     }
@@ -240,19 +333,21 @@ impl Requester for Member {
         order: &'a Order,
     ) -> Doing<'a, Result<Ticket, Refused>> {
         Box::pin(async move {
-            let (id, Order { input, budget }) = (fresh_id(), order);
+            let (id, Order { input, budget, .. }) = (fresh_id(), order);
             let body = format!(
-                r#"{{"receiver_id":"{}","envelope":{{"chorus_version":"0.4","sender_id":"{}","original_text":"please","sender_culture":"en","conversation_id":"{id}","turn_number":1,"skill":"{}","input":{input},"budget":{budget}}}}}"#,
-                of.alias, self.peer.id, of.skill
+                r#"{{"receiver_id":"{}","envelope":{{"chorus_version":"0.4","sender_id":"{}","original_text":"please","sender_culture":"en","conversation_id":"{id}","turn_number":1,"skill":"{}","input":{input},"budget":{budget}{}}}}}"#,
+                of.alias,
+                self.peer.id,
+                of.skill,
+                order.more()
             );
             let reply = self.post(hub, &body).await;
             let bytes = format!("POST {MESSAGES}\n{body}\n→ {}\n{}", reply.status, reply.text);
             let Some(uuid) = reply.header("rialto-job").map(str::to_owned) else {
-                let code = text(&reply.text, "/data/receiver_response/error_code");
-                let words = format!("error {}", code.unwrap_or_else(|| reply.text.clone()));
-                return Err(Refused { words, bytes });
+                return Err(Refused { bytes, ..refused(&reply) });
             };
-            Ok(Ticket { id, uuid, path: MESSAGES.to_owned(), body: body.into_bytes(), bytes })
+            let (members, path) = (members(&body), MESSAGES.to_owned());
+            Ok(Ticket { id, uuid, path, body: body.into_bytes(), members, bytes })
         })
     }
 
@@ -306,5 +401,18 @@ impl Requester for Member {
         _: &'a Order,
     ) -> Doing<'a, Option<Ended>> {
         Box::pin(async { None })
+    }
+
+    fn trace<'a>(&'a self, hub: &'a TestHub, id: &'a str) -> Doing<'a, String> {
+        Box::pin(trace(hub, &self.peer.key, id))
+    }
+
+    fn pose<'a>(&'a self, hub: &'a TestHub, whom: &'a Found) -> Doing<'a, Posed> {
+        Box::pin(async move {
+            let body = json!({"receiver_id": self.peer.id, "envelope": envelope(&whom.alias, "hi")});
+            let spoke = self.post(hub, &body.to_string()).await;
+            let took = hub.post("/relay/register", None, &registration(&whom.alias)).await;
+            Posed { spoke: refused(&spoke), took: Some(refused(&took)) }
+        })
     }
 }
