@@ -172,3 +172,16 @@ async fn the_hubs_id_of_a_job_is_no_request_id_between_agents_of_agora() {
     pair.hub.tell(&pair.bob.partial(&request.id, false)).await.expect(202);
     assert_error(&pair.hub.tell(&pair.bob.result(&job)).await, 401);
 }
+
+/// R70: only the hub marks what it says for others.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_else_can_put_the_hubs_mark_on_an_envelope() {
+    let hub = Hub::serve(&[]).await;
+    let eve = super::pen::Pen::of(6);
+    let mut forged = eve.draft("STATUS", json!({"status": "idle"}));
+    let did = hub.hub_key().await.did();
+    forged["bridge"] = json!({"hub": did, "protocol": "registry", "agent": "victim"});
+    let refused = hub.post_envelope(&eve.sign(&forged)).await;
+    assert_error(&refused, 400);
+    assert!(refused.text.contains("/bridge"), "{}", refused.text);
+}

@@ -14,6 +14,7 @@ mod delivering;
 mod dialect;
 mod elsewhere;
 mod foreign;
+mod found;
 mod items;
 pub mod kit;
 mod loading;

@@ -14,7 +14,7 @@ use super::party::{End, Found, Order, Saying, Terms, Ticket, WAITS};
 use crate::kit::TestHub;
 
 /// What a worker says in its own words, which its requester is to read (B7).
-const OWN_WORDS: &str = "not with these gloves";
+pub const OWN_WORDS: &str = "not with these gloves";
 
 /// Somebody to be hired, and what it is called where it is judged.
 struct Scene {
@@ -57,19 +57,42 @@ impl Scene {
     async fn says(&self, hub: &TestHub, saying: Saying, end: End, judged: Counted) {
         let (requester, asked) = (&self.meeting.requester, (&self.found, &order()));
         let hired = hire_and_say(hub, &self.meeting, asked, (saying, OWN_WORDS)).await;
-        let (words, bytes, begun) = match hired {
-            Err(refused) => (refused.words, refused.bytes, false),
+        let (words, quoted, bytes, begun) = match hired {
+            Err(refused) => (refused.words, refused.bytes.clone(), refused.bytes, false),
             Ok(ticket) => {
                 let ended = requester.ended(hub, &ticket).await;
                 assert_eq!(ended.id, ticket.id, "{}", ended.bytes);
-                (ended.words, ended.bytes, true)
+                (ended.words, ended.detail, ended.bytes, true)
             }
         };
         assert_eq!(words, self.cell.from.words(end, begun), "{bytes}");
-        let can_quote = self.cell.from.id() != "clara" && self.cell.to.id() != "clara";
-        assert!(!can_quote || bytes.contains(OWN_WORDS), "its own words are kept (B7): {bytes}");
+        // What comes with a Decline-Task is not read, so there are no words to keep.
+        let can_quote = self.cell.to.id() != "clara";
+        assert_eq!(quoted.contains(OWN_WORDS), can_quote, "its own words are kept (B7): {bytes}");
         self.came_to_nothing(hub, judged).await;
     }
+}
+
+/// A sentence is all that our notices to requesters of clara carry, and it has room for the worker's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clara_requester_reads_the_workers_own_words() {
+    let hub = TestHub::serve(FLAGS).await;
+    for saying in [Saying::Refuses, Saying::Declines, Saying::Fails] {
+        let asks = |cell: &Cell| cell.from.id() == "clara" && cell.crosses();
+        let cells = can(saying).into_iter().filter(asks);
+        let seats = cells.zip(30 * (1 + saying as u8)..).map(|(cell, seat)| cell.seated(seat));
+        walk(&hub, seats.collect(), async |hub, cell| {
+            let terms =
+                Terms { asked_first: saying != Saying::Fails, ..Terms::at(cell.to.price()) };
+            let scene = Scene::set(hub, cell, terms).await;
+            let asked = (&scene.found, &order());
+            let hired = hire_and_say(hub, &scene.meeting, asked, (saying, OWN_WORDS)).await;
+            let ended = scene.meeting.requester.ended(hub, &hired.expect("a task")).await;
+            assert!(ended.detail.contains(OWN_WORDS), "{saying:?} (B7): {}", ended.bytes);
+        })
+        .await;
+    }
+    hub.stop().await;
 }
 
 /// Somebody who was hired and says nothing.
@@ -150,7 +173,7 @@ async fn a_worker_that_stays_silent_is_judged_and_costs_nothing() {
 const DEAR: &str = "7";
 
 /// The cells in which work can cost as much: a relay agent's messages are free.
-fn dear() -> Vec<Cell> {
+pub fn dear() -> Vec<Cell> {
     Cell::all().into_iter().filter(|cell| cell.to.price() != "0").collect()
 }
 

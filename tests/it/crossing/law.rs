@@ -5,6 +5,7 @@ use rialto_core::time::Millis;
 
 use super::books::{Counted, Names, Purse, micros, shown, total};
 use super::cells::{Cell, FLAGS, Meeting, PURSE, hire_and_say, received};
+use super::notes::assert_told;
 use super::party::{End, Order, Saying, Terms, Ticket};
 use crate::crash::assert_audit_is_clean;
 use crate::kit::TestHub;
@@ -113,6 +114,7 @@ async fn whatever_crosses_money_is_conserved_and_every_job_counts_once() {
 
 async fn cross(hub: &TestHub, dice: &mut Dice, cell: Cell, case: u8) -> Option<Left> {
     const FREE: &[&str] = &["0"];
+    const ASIDES: &[&str] = &["1.50", r#"{"a":[1e2],"b":null}"#, r#""\u2028<b>""#];
     let prices: &[&'static str] = match cell.to.id() {
         "relay" => FREE,
         _ => match cell.to.grain().decimals {
@@ -129,7 +131,9 @@ async fn cross(hub: &TestHub, dice: &mut Dice, cell: Cell, case: u8) -> Option<L
     let (turn, price) = (dice.pick(&turns), dice.pick(prices));
     // A message is a text, whatever else is with it.
     let input = dice.object(0).replacen('{', r#"{"text":"“Ünïcödé”","#, 1);
-    let order = Order { input, budget: dice.pick(&["1", "3", "9"]).to_owned() };
+    let aside =
+        (dice.roll().is_multiple_of(2) && cell.crosses()).then(|| dice.pick(ASIDES).to_owned());
+    let order = Order { input, budget: dice.pick(&["1", "3", "9"]).to_owned(), aside };
     let what = format!("case {case}: {} {turn:?} at {price}, {order:?}", cell.name());
     println!("{what}");
 
@@ -147,6 +151,9 @@ async fn cross(hub: &TestHub, dice: &mut Dice, cell: Cell, case: u8) -> Option<L
         assert!(hired.is_ok() || asked_first, "{what}: {hired:?}");
         if let Ok(ticket) = hired {
             requester.ended(hub, &ticket).await;
+            if saying == Saying::Fails {
+                assert_told(hub, (cell, &meeting), &ticket, None).await;
+            }
         }
         let judged = if saying == Saying::Fails { Counted::BAD } else { Counted::NOTHING };
         assert_eq!(Counted::of(hub, &names).await, judged, "{what}");
@@ -166,17 +173,23 @@ async fn cross(hub: &TestHub, dice: &mut Dice, cell: Cell, case: u8) -> Option<L
     assert!(affordable, "{what}");
     let given = received(hub, worker).await;
     assert_eq!(given.input, order.input, "{what}");
+    // Inside a protocol somebody may have been asked and have said nothing yet.
+    if cell.crosses() {
+        assert_told(hub, (cell, &meeting), &ticket, None).await;
+    }
     if turn == Turn::Silence {
         return Some(Left { cell, meeting, names, ticket });
     }
     for _ in 0..dice.roll() % 3 {
         assert_eq!(requester.repeat(hub, &ticket).await.id, ticket.id, "{what}");
     }
-    assert!(worker.deliver(hub, &given).await.taken, "{what}");
+    let sent = worker.deliver(hub, &given).await;
+    assert!(sent.taken, "{what}");
     requester.repeat(hub, &ticket).await;
     worker.deliver(hub, &given).await;
     let ended = requester.ended(hub, &ticket).await;
     assert_eq!(ended.output.as_deref(), Some(worker.output()), "{what}");
+    assert_told(hub, (cell, &meeting), &ticket, Some(&sent)).await;
     assert_eq!(Counted::of(hub, &names).await, Counted::GOOD, "{what}");
     assert_eq!(Purse::of(hub, &requester.owner()), Purse::with(micros(purse) - cost), "{what}");
     assert_eq!(Purse::of(hub, &worker.owner()), Purse::with(cost), "{what}");

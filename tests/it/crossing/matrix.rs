@@ -2,6 +2,7 @@
 
 use super::books::{Counted, Names, Purse, micros, shown, total};
 use super::cells::{Cell, FLAGS, Meeting, PURSE, Placed, received, walk};
+use super::notes::assert_told;
 use super::party::{End, Given, Order, Terms, Ticket};
 use crate::kit::TestHub;
 use rialto_hub::config::Posture;
@@ -9,10 +10,10 @@ use rialto_hub::config::Posture;
 /// A job with numbers whose digits could be lost, and texts that could be.
 pub fn order() -> Order {
     let input = r#"{"n":1.50,"text":"naïve “quotes” ☃","deep":{"list":[0.10,null,true,-0.0,1e2]}}"#;
-    Order { input: input.to_owned(), budget: "3".to_owned() }
+    Order { input: input.to_owned(), budget: "3".to_owned(), aside: None }
 }
 
-async fn works(hub: &TestHub, cell: Cell) {
+pub async fn works(hub: &TestHub, cell: Cell) {
     let meeting = cell.meet(hub, Terms::at(cell.to.price())).await;
     let (worker, requester) = (meeting.worker.as_ref(), meeting.requester.as_ref());
     let names = Names::of(hub, worker).await;
@@ -46,13 +47,13 @@ async fn works(hub: &TestHub, cell: Cell) {
     assert_eq!(Purse::of(hub, &worker.owner()), Purse::with(price), "all of it (B9)");
     assert_eq!(Counted::of(hub, &names).await, Counted::GOOD, "in both formulas, once");
 
+    assert_told(hub, (cell, &meeting), &ticket, Some(&sent)).await;
+
     // And once more after the end, nothing happens.
     requester.repeat(hub, &ticket).await;
     assert!(worker.waiting(hub).await.is_empty());
-    assert!(
-        !worker.deliver(hub, &given).await.taken
-            || Purse::of(hub, &worker.owner()) == Purse::with(price)
-    );
+    worker.deliver(hub, &given).await;
+    assert_eq!(Purse::of(hub, &worker.owner()), Purse::with(price), "paid once");
     assert_eq!(Purse::of(hub, &requester.owner()), Purse::with(micros(PURSE) - price));
     assert_eq!(Counted::of(hub, &names).await, Counted::GOOD);
 }

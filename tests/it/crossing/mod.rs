@@ -4,13 +4,20 @@
 //! and the tests are walks over the product of that list with itself. A new protocol is tested against
 //! all others by its one file.
 
+mod aliases;
 mod books;
+mod called;
 mod cells;
 mod failures;
+mod found;
 mod golden;
 mod law;
+mod loops;
 mod matrix;
 mod negotiation;
+mod notes;
 mod parties;
 mod party;
+mod prices;
 mod raw;
+mod worked;

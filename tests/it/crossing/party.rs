@@ -182,6 +182,11 @@ pub trait Worker {
     /// where a name is not the id.
     fn register_again<'a>(&'a self, hub: &'a TestHub, name: &'a str) -> Doing<'a, ()>;
 
+    /// Is called somewhere else from now on, where the protocol has endpoints.
+    fn moves_to<'a>(&'a self, _: &'a TestHub, _: &'a str) -> Doing<'a, ()> {
+        Box::pin(async { panic!("nobody calls it") })
+    }
+
     /// The same agent as one that hires.
     fn as_requester(&self) -> Box<dyn Requester + '_>;
 

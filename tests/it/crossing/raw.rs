@@ -52,9 +52,9 @@ pub fn pointer(within: &str, name: &str) -> String {
 }
 
 fn at<'j, 'a>(json: &'j Json<'a>, pointer: &str) -> Option<&'j Json<'a>> {
-    let steps = pointer.split('/').filter(|step| !step.is_empty());
-    steps.fold(Some(json), |found, step| match found?.kind() {
+    let mut steps = pointer.split('/').filter(|step| !step.is_empty());
+    steps.try_fold(json, |found, step| match found.kind() {
         Kind::List(items) => items.get(step.parse::<usize>().ok()?),
-        _ => found?.get(step),
+        _ => found.get(step),
     })
 }

@@ -14,6 +14,9 @@ pub struct Terms {
     /// It says itself whether it takes a job; otherwise the hub says yes for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub answers_itself: bool,
+    /// It says what input it takes, and others are held to that before a job is opened.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub strict: bool,
     /// It is told of work when it reads, the most urgent first, and not in the order it came.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub urgent_first: bool,

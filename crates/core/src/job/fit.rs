@@ -18,7 +18,7 @@ use crate::world::World;
 pub const MINUTE: Millis = Millis::minutes(1);
 
 /// Jobs that may wait for one agent to be back.
-const WAITING_MAX: usize = 256;
+pub const WAITING_MAX: usize = 256;
 
 /// When an agent takes a job on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,11 @@ pub fn when(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<When, Refusa
     }
     if job.flaw.is_some() {
         return Ok(When::Never);
+    }
+    // Nobody has looked whether the input is what it takes.
+    let unseen = named.registered_at > job.opened_at && named.home != job.origin;
+    if unseen && named.terms.strict {
+        return Err(Refusal::Offline);
     }
     has_room(draft, named)?;
     let skill = named.skill_for(job);

@@ -1,5 +1,6 @@
 //! Offers: prices asked by workers, in a sealed auction or to be accepted by the requester.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ use crate::answer::Answer;
 use crate::command::JobRef;
 use crate::draft::Draft;
 use crate::event::Event;
-use crate::id::AgentId;
+use crate::id::{AgentId, OwnerId};
 use crate::ledger::post;
 use crate::message;
 use crate::money::Credits;
@@ -51,8 +52,8 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     let affordable = |one: &AgentId| {
         bargain::standing(draft, job, *one).is_none_or(|price| price <= job.purse())
     };
-    let invited: Vec<AgentId> =
-        all.map(|one| one.agent).filter(affordable).take(INVITED_MAX).collect();
+    let all: Vec<AgentId> = all.map(|one| one.agent).filter(affordable).collect();
+    let invited = fairly(draft, all);
     if invited.is_empty() {
         return Err(select::why_nobody(draft.world, job));
     }
@@ -71,6 +72,24 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+/// As many as may be invited: when there are more, owners take turns, so that nobody crowds out the
+/// others by having many agents.
+fn fairly(draft: &Draft<'_>, all: Vec<AgentId>) -> Vec<AgentId> {
+    if all.len() <= INVITED_MAX {
+        return all;
+    }
+    let mut seen: BTreeMap<OwnerId, usize> = BTreeMap::new();
+    let mut turns: Vec<(usize, usize, AgentId)> = Vec::with_capacity(all.len());
+    for (rank, agent) in all.into_iter().enumerate() {
+        let Some(owner) = draft.agent(agent).map(|agent| agent.owner) else { continue };
+        let turn = seen.entry(owner).or_default();
+        turns.push((*turn, rank, agent));
+        *turn += 1;
+    }
+    turns.sort_unstable();
+    turns.into_iter().take(INVITED_MAX).map(|(_, _, agent)| agent).collect()
 }
 
 /// Holds an auction once more, as long as the first one was, if there is anybody to bid.
@@ -154,6 +173,10 @@ pub fn pass_or_decline(
     }
     if !job.asked.contains(&by) || job.declined.contains(&by) {
         return Err(Refusal::NotYours);
+    }
+    // An offer binds whoever made it until the auction is over.
+    if job.offers.iter().any(|offer| offer.by == by) {
+        return Err(Refusal::TooManyOffers { max: 1 });
     }
     let mut job = job;
     job.declined.push(by);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::fit::Ready;
-use super::{Assignment, Job, Requester, Selection, State, respond, select};
+use super::{Assignment, Job, Requester, Selection, State, fit, respond, select};
 use crate::agent::tally;
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
@@ -43,6 +43,7 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
         Ok(None) => set_aside(draft, &mut job)?,
         Ok(Some(chosen)) => respond::begin(draft, &mut job, chosen)?,
         Err(nobody) if job.policy.queue_unmatched && waiting_helps(&nobody) => {
+            has_a_place(draft, &job)?;
             set_aside(draft, &mut job)?;
             queue(draft, &mut job);
         }
@@ -54,6 +55,16 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     }
     keep(draft, job.clone());
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
+}
+
+/// Whether a job that names its worker may wait for it, too: all of them are looked at when it comes.
+fn has_a_place(draft: &Draft<'_>, job: &Job) -> Result<(), Refusal> {
+    let Selection::Direct(_) = job.selection else { return Ok(()) };
+    let same = draft.world.queue().filter(|other| other.selection == job.selection);
+    match same.take(fit::WAITING_MAX).count() < fit::WAITING_MAX {
+        true => Ok(()),
+        false => Err(Refusal::AtCapacity),
+    }
 }
 
 /// Whether somebody may come who changes this answer.

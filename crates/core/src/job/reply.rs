@@ -149,13 +149,10 @@ fn give_back(draft: &mut Draft<'_>, mut job: Job, order: GiveUp) -> Result<Job, 
     if !matches!(job.state, State::Assigned | State::Running) {
         return Err(Refusal::WrongState { is: job.state });
     }
-    match (refused, job.worker()) {
-        (true, Some(worker)) => {
-            draft.event(Event::JobDeclined { job: job.id, worker });
-            job.declined.push(worker);
-            tally::declined(draft, worker, &job);
-        }
-        _ => {}
+    if let Some(worker) = job.worker().filter(|_| refused) {
+        draft.event(Event::JobDeclined { job: job.id, worker });
+        job.declined.push(worker);
+        tally::declined(draft, worker, &job);
     }
     ended(match job.policy {
         policy if refused && policy.next_when_declined => work::pass_on(draft, job)?,

@@ -130,10 +130,15 @@ pub fn everybody(draft: &Draft<'_>, job: &Job) -> Vec<(String, Candidate)> {
     ids.filter_map(of_home).filter(|agent| agent.active).filter_map(one).collect()
 }
 
-/// The lowest listed price; equal prices: who registered first.
+/// The lowest listed price; equal prices: who registered first. Prices that are not listed come last.
 pub fn cheapest(draft: &Draft<'_>, job: &Job, ready: Ready) -> Option<Candidate> {
     let affordable = candidates(draft, job, ready).filter(|one| one.price <= job.purse());
-    affordable.min_by_key(|one| (one.price, one.agent))
+    // Who names its price for each job is not known to be cheap.
+    let by_offer = |agent| {
+        let skill = draft.agent(agent).and_then(|agent| agent.skill_for(job));
+        skill.is_some_and(|skill| skill.by_offer)
+    };
+    affordable.min_by_key(|one| (by_offer(one.agent), one.price, one.agent))
 }
 
 /// The named worker, checked in the order skill, budget, presence.

@@ -316,6 +316,7 @@ impl Step {
             at_once: (terms % 3 == 0 && terms > 0).then_some(1 + u32::from(terms % 2)),
             per_minute: (terms % 7 == 2).then_some(2),
             answers_itself: terms % 4 == 2,
+            strict: terms % 11 == 5,
             urgent_first: terms % 5 == 3,
         };
         (order.liveness, order.endpoint) = match liveness % 4 {

@@ -23,6 +23,7 @@ pub fn terms(dice: &mut Dice) -> Terms {
         at_once: dice.one_in(8).then_some(2),
         per_minute: dice.one_in(8).then_some(3),
         answers_itself: dice.one_in(4),
+        strict: false,
         urgent_first: dice.one_in(3),
     }
 }

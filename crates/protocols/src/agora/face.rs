@@ -111,8 +111,11 @@ impl Face for Agora {
         routes::read_token(floor, headers).map(|token| token.agent)
     }
 
-    fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, _: bool) -> Option<String> {
-        Some(held_key(secret, new.home, new.native).did().to_owned())
+    fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, taken: bool) -> Option<String> {
+        // Two who are called the same there are two here, too.
+        let spare = format!("{} again", new.native);
+        let native = if taken { &spare } else { new.native };
+        Some(held_key(secret, new.home, native).did().to_owned())
     }
 
     fn body_limit(&self, general: usize) -> usize {

@@ -89,6 +89,10 @@ async fn act(floor: &Floor, proven: Proven<'_>) -> Result<Taken, Failure> {
     if is_held(floor, proof.key) {
         return Err(Failure::unauthorized("this key is the hub's, which does not hear itself"));
     }
+    // Only what the hub signs for others carries its mark (R70).
+    if proven.envelope.bridge.is_some() {
+        return Err(Failure::bad_field("/bridge", "is the hub's own mark: leave it out"));
+    }
     let limited = floor.writes.count(proof.key.as_bytes()).err();
     let hello = hello(floor, &proven)?;
     let uuid = floor.engine.ids().uuid();

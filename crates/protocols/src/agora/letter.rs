@@ -24,7 +24,7 @@ use super::payload::{self, Output};
 use super::receipt::Receipt;
 use super::room::held_key;
 use super::stored::Stored;
-use super::{ID, Kind, record, say};
+use super::{ID, Kind, carried, record, say};
 use crate::face::{Floor, fidelity};
 use crate::kit::ed25519::PublicKey;
 use crate::kit::ijson;
@@ -89,11 +89,10 @@ impl Pen<'_> {
     /// What somebody of another protocol wrote, in that protocol's own form: nobody is left unheard
     /// for want of a word.
     fn message(&self, from: Option<AgentId>, words: Protocol, body: &str) -> Option<Said> {
-        let said = write::verbatim(body);
         let payload = Object::new()
             .text("status", "message")
             .text("protocol", words.as_str())
-            .raw("message", said.get())
+            .raw("message", &carried::value(write::verbatim(body).get()))
             .finish();
         match from {
             Some(from) => self.held(from, Kind::Status, self.name(), &payload),
@@ -190,7 +189,7 @@ impl Voice<'_> {
         let budget = (!bid.is_zero()).then(|| Object::new().amount("max", bid).finish());
         let payload = Object::new()
             .text("resource", &resource)
-            .raw("params", &object(&job.input, "input"))
+            .raw("params", &carried::object(&job.input, "input"))
             .maybe_raw("budget", budget.as_deref())
             .whole("timeout", timeout)
             .finish();
@@ -232,7 +231,7 @@ impl Voice<'_> {
         let report = job.report.as_ref()?;
         let bridged = job.worker().filter(|worker| self.home_of(*worker) != Some(ID));
         if report.ok {
-            let data = object(report.output.as_deref().unwrap_or("{}"), "result");
+            let data = carried::object(report.output.as_deref().unwrap_or("{}"), "result");
             let request_id = foreign_id(job);
             let status = Status::Success;
             let payload = Output { request_id: &request_id, status, data: &data }.write();
@@ -273,15 +272,7 @@ impl Voice<'_> {
 pub fn with_meta(payload: String, extras: Option<&str>) -> String {
     let Some(extras) = extras else { return payload };
     match ijson::read(payload.as_bytes()) {
-        Ok(json) => Object::copy(&json, &["meta"]).raw("meta", extras).finish(),
+        Ok(json) => Object::copy(&json, &["meta"]).raw("meta", &carried::value(extras)).finish(),
         Err(_) => payload,
-    }
-}
-
-/// JSON as the object this protocol wants; anything else stands in it under a name.
-pub fn object<'t>(text: &'t str, name: &str) -> Cow<'t, str> {
-    match text.trim_start().starts_with('{') {
-        true => text.into(),
-        false => Object::new().raw(name, text).finish().into(),
     }
 }

@@ -22,6 +22,8 @@ pub mod thread;
 #[cfg(feature = "server")]
 mod address;
 #[cfg(feature = "server")]
+mod carried;
+#[cfg(feature = "server")]
 mod courier;
 #[cfg(feature = "server")]
 mod evidence;

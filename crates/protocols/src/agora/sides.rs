@@ -12,7 +12,7 @@ use super::payload::request::TIMEOUT_MAX;
 use super::payload::result::Status;
 use super::payload::{Budget, Output, Payload, Request};
 use super::routes::requests;
-use super::{ID, Kind, VERSION, evidence, letter, record};
+use super::{ID, Kind, VERSION, carried, evidence, letter, record};
 use crate::face::Floor;
 use crate::face::fidelity::{Finding, Layout, Part, Shown, Side, Sides, Wanted};
 use crate::kit::object::Object;
@@ -155,7 +155,7 @@ impl Sides for AgoraSides {
 
     fn compose(&self, wanted: &Wanted, at: Timestamp) -> Side {
         let resource = record::made(&wanted.skill);
-        let params = letter::object(&wanted.input, "input");
+        let params = carried::object(&wanted.input, "input");
         let payload = Request {
             resource: &resource,
             params: &params,

@@ -132,6 +132,14 @@ fn is_public(agent: &Agent, job: &Job) -> bool {
     agent.home == ID || job.origin == ID
 }
 
+/// What an agent would not do; whether it will bid is seen by nobody before the end (R77).
+fn declined<'d>(world: &World, desk: &'d Desk) -> impl Iterator<Item = &'d String> {
+    desk.declined.iter().filter(|name| {
+        let job = world.job_by_name(ID, name);
+        job.is_none_or(|job| job.state != State::Negotiating)
+    })
+}
+
 /// Wallets that only ask, and agents without anything to offer, are not on the board.
 fn is_shown(agent: &Agent) -> bool {
     let wallet = agent.home == ID && agent.native.starts_with(WALLET);
@@ -159,7 +167,7 @@ fn entry<'s>(world: &World, bridged: &Bridged, shown: &'s Shown) -> Option<recor
         tasks: Tasks {
             inbox: work.iter().map(|job| task::task(world, job, false)).collect(),
             outbox: done.iter().filter_map(|job| task::done(world, job)).collect(),
-            declined: desk.declined.iter().map(|id| task::plain(id).into()).collect(),
+            declined: declined(world, desk).map(|id| task::plain(id).into()).collect(),
             results: asked.iter().filter_map(|job| task::done(world, job)).collect(),
         },
         totals: Totals {

@@ -1,6 +1,6 @@
 //! The clerk: writes what came of every order and what the market says besides.
 
-use rialto_core::job::Job;
+use rialto_core::job::{Job, State};
 use rialto_core::market::{Scribe, Step, Written};
 use rialto_core::money::Credits;
 use rialto_core::refusal::Refusal;
@@ -66,6 +66,13 @@ fn written(step: &Step<'_, '_>, messages: Vec<Outgoing>, shown: bool) -> Written
     Written { text: result::sent(&texts), messages: texts.len() as u64, shown }
 }
 
+/// Whether a task's auction is still held after the step.
+fn is_open(step: &Step<'_, '_>, task_id: &str) -> bool {
+    let is_it = |job: &&Job| task::id(job) == task_id;
+    let touched = step.draft.touched_jobs().find(is_it);
+    touched.is_some_and(|job| job.state == State::Negotiating)
+}
+
 fn failed(text: &str) -> Written {
     Written { text: result::error(text), messages: 0, shown: false }
 }
@@ -78,7 +85,9 @@ impl Clerk {
             Reply::Registered { agent_id } => (vec![Outgoing::registered(to, agent_id)], true),
             Reply::Task | Reply::Result { .. } => (Vec::new(), true),
             Reply::Declined { task_id, agent_id } => {
-                (vec![Outgoing::task_declined(to, task_id, agent_id)], true)
+                // Who will not bid is seen by nobody before the end (R77).
+                let shown = !is_open(step, task_id);
+                (vec![Outgoing::task_declined(to, task_id, agent_id)], shown)
             }
             Reply::Offer { task_id, agent_id, .. } => {
                 let word = Notice::OfferReceived { agent_id };
@@ -100,7 +109,7 @@ impl Clerk {
             .world
             .queue()
             .filter_map(|job| draft.job(job.id))
-            .filter(|job| job.state == rialto_core::job::State::Queued && job.origin == super::ID)
+            .filter(|job| job.state == State::Queued && job.origin == super::ID)
             .cloned()
             .collect();
         let shown: Vec<_> = waiting.iter().map(|job| task::task(draft, job, false)).collect();
@@ -149,9 +158,10 @@ impl Clerk {
             (Reply::Offer { fee, reward, .. }, Refusal::BudgetTooLow { .. }) => {
                 Some(Fault::OfferTooHigh { offer: *fee, reward: *reward })
             }
-            (Reply::Offer { task_id, .. }, Refusal::TooManyOffers { .. }) => {
-                Some(Fault::AlreadyOffered(task_id.clone()))
-            }
+            (
+                Reply::Offer { task_id, .. } | Reply::Declined { task_id, .. },
+                Refusal::TooManyOffers { .. },
+            ) => Some(Fault::AlreadyOffered(task_id.clone())),
             (
                 Reply::Result { .. } | Reply::Declined { .. } | Reply::Offer { .. },
                 Refusal::NotYours | Refusal::WrongState { .. },

@@ -23,6 +23,8 @@ use crate::kit::ijson::{self, Json, Kind};
 const GRACE: Duration = Duration::from_secs(1);
 /// How often it is looked whether an auction has closed.
 const LOOK: Duration = Duration::from_millis(20);
+/// A page of results is not longer than this, unless its first one is.
+const PAGE_BYTES: usize = 4 << 20;
 /// Postings read at a time for a page of results.
 const STEP: usize = 256;
 
@@ -117,7 +119,7 @@ pub async fn results(floor: &Floor, paging: &Paging) -> Result<String, EngineFai
     let mut after = PostingId(place(paging.from).unwrap_or(0));
     let end = place(paging.to).map_or(u64::MAX >> 1, |place| place.saturating_add(1));
     let mut before = PostingId(end);
-    let mut found: Vec<(String, Cursor)> = Vec::new();
+    let (mut found, mut bytes): (Vec<(String, Cursor)>, usize) = (Vec::new(), 0);
     loop {
         let page = Page::Postings { after, before, newest_first, limit: STEP };
         let rows = floor.engine.page(page).await?;
@@ -129,13 +131,16 @@ pub async fn results(floor: &Floor, paging: &Paging) -> Result<String, EngineFai
                 false => after = posting.id,
             }
             let cursor = Cursor { at: Timestamp(posting.at.0), place: posting.id.0 };
-            if posting.shown && paging.contains(cursor) {
-                found.push((posting.text.clone(), cursor));
+            if !posting.shown || !paging.contains(cursor) {
+                continue;
             }
-            if found.len() > paging.limit {
-                found.truncate(paging.limit);
+            // There is always one, however long it is.
+            let full = bytes + posting.text.len() > PAGE_BYTES && !found.is_empty();
+            if full || found.len() >= paging.limit {
                 return Ok(result::page(&found, true));
             }
+            bytes += posting.text.len();
+            found.push((posting.text.clone(), cursor));
         }
         if !whole {
             return Ok(result::page(&found, false));

@@ -10,6 +10,7 @@ use rialto_core::id::AgentId;
 use rialto_core::job::{Job, PRIORITY, Policy, Requester, Selection};
 use rialto_core::market::{Deed, Opening};
 use rialto_core::money::Credits;
+use rialto_core::reputation::Score;
 use rialto_core::time::Millis;
 use rialto_core::world::World;
 use rialto_engine::Failure as EngineFailure;
@@ -25,9 +26,12 @@ use super::task::{self, Meta};
 use super::{Dialect, ID, reading};
 use crate::face::fitting::{self, Wanted};
 use crate::face::{Floor, Newcomer, aliases};
+use crate::kit::ans104::Id;
 
-/// How many copies of one task are looked through for whose it was.
+/// How many copies of one task there may be.
 const COPIES_MAX: usize = 1_024;
+/// What all who are told of one task may be told together.
+const AUDIENCE_BYTES_MAX: usize = 8 << 20;
 
 /// Fees and rewards are whole credits, and nothing is free.
 const GRAIN: Grain = Grain { decimals: 0, least: Credits::from_micros(1_000_000) };
@@ -62,7 +66,7 @@ pub async fn plan(floor: &Floor, message: &Message<'_>, dialect: Dialect) -> Res
         Order::RegisterAgent(order) => Ok(register(floor, from, &order)?),
         Order::RegisterTask(order) => Ok(open(floor, message, dialect, &order).await?),
         Order::SendResult(order) => result(floor, from, &order).await,
-        Order::Decline(order) => decline(floor, from, &order).await,
+        Order::Decline(order) => decline(floor, message, &order).await,
         // Whether somebody has offered is nobody's business before the end (R77).
         Order::SubmitOffer(_) if !message.signed => Err(Fault::SignToRead.into()),
         Order::SubmitOffer(order) => offer(floor, from, &order).await,
@@ -85,8 +89,13 @@ pub fn own(world: &World, from: &str, agent_id: &str) -> Result<AgentId, Fault> 
 }
 
 fn register(floor: &Floor, from: &str, order: &RegisterAgent<'_>) -> Result<Plan, Fault> {
-    if order.id.starts_with(WALLET) {
+    let named = |prefix: &str| order.id.to_lowercase().starts_with(prefix);
+    if named(WALLET) {
         return Err(Fault::ReservedAgentId("wallet"));
+    }
+    // Somebody else's address is what its wallet is known by.
+    if order.id != from && Id::read(order.id).is_some() {
+        return Err(Fault::AddressAsId);
     }
     let newcomer = Newcomer { home: ID, native: order.id, name: order.id };
     let skill = Skill {
@@ -166,7 +175,16 @@ async fn open(
         Selection::Direct(agent) => (true, Some(agent)),
         _ => (false, None),
     };
-    let also = if named { Vec::new() } else { settings.bridged.names_of(order.topic) };
+    audience(floor, selection, &skill, order.payload)?;
+    // Prices that only steer this market's choice are still prices elsewhere (R80).
+    let elsewhere = floor.engine.look(|world| {
+        let named = of.and_then(|agent| world.agent(agent));
+        named.is_some_and(|agent| agent.home != ID)
+    });
+    let also = match named || !settings.payments {
+        true => Vec::new(),
+        false => settings.bridged.names_of(order.topic),
+    };
     let names: Vec<&str> =
         [skill.as_str()].into_iter().chain(also.iter().map(String::as_str)).collect();
     let wanted = Wanted { by: ID, names: &names, of, input: order.payload };
@@ -202,7 +220,7 @@ async fn open(
             // Whoever is named reads it when it comes, as agents of this market do.
             absent_too: named,
             // A dry-run may claim to be anybody, so it must not show what somebody can pay (R74).
-            unpaid: !settings.payments || !message.signed,
+            unpaid: !settings.payments && !elsewhere || !message.signed,
             ..Policy::default()
         },
         deadline: now.plus(settings.task_ttl),
@@ -215,6 +233,24 @@ async fn open(
         hops: 0,
     };
     Ok((Deed::Open(Box::new(Opening { order: open, newcomer })), Reply::Task))
+}
+
+/// Whether what is to be told to many is not too much for all of them together.
+fn audience(floor: &Floor, selection: Selection, skill: &str, payload: &str) -> Result<(), Fault> {
+    let agents = floor.engine.look(|world| match selection {
+        Selection::Everybody => world.agents().filter(|agent| agent.home == ID).count(),
+        Selection::Broadcast => world.skills.count(skill, None, Score::MIN),
+        Selection::Auction { .. } => world.skills.count(skill, None, Score::MIN).min(COPIES_MAX),
+        _ => 1,
+    });
+    let copies = matches!(selection, Selection::Everybody | Selection::Broadcast);
+    if agents > 1 && payload.len().saturating_mul(agents) > AUDIENCE_BYTES_MAX {
+        return Err(Fault::TooLargeForAll { agents, bytes: AUDIENCE_BYTES_MAX / agents });
+    }
+    if copies && agents > COPIES_MAX {
+        return Err(Fault::TooManyAgents { agents, max: COPIES_MAX });
+    }
+    Ok(())
 }
 
 /// How the agent is chosen, and what it must be able to do.
@@ -290,9 +326,17 @@ async fn result(floor: &Floor, from: &str, order: &SendResult<'_>) -> Result<Pla
     Ok((deed, Reply::Result { task_id: order.task_id.to_owned() }))
 }
 
-async fn decline(floor: &Floor, from: &str, order: &Decline<'_>) -> Result<Plan, NoPlan> {
-    let by = floor.engine.look(|world| own(world, from, order.agent_id))?;
+async fn decline(
+    floor: &Floor,
+    message: &Message<'_>,
+    order: &Decline<'_>,
+) -> Result<Plan, NoPlan> {
+    let by = floor.engine.look(|world| own(world, &message.from, order.agent_id))?;
     let job = meant(floor, by, order.task_id).await?.ok_or(Fault::NotAssigned)?;
+    // Who would be next, and for how much, tells what others have bid (R77).
+    if !message.signed && matches!(job.selection, Selection::Auction { .. }) {
+        return Err(Fault::SignToRead.into());
+    }
     let reply =
         Reply::Declined { task_id: order.task_id.to_owned(), agent_id: order.agent_id.to_owned() };
     Ok((Deed::Decline { job: JobRef::Id(job.id), by }, reply))

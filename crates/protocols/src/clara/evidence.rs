@@ -14,7 +14,7 @@ use crate::kit::ans104::Item;
 use crate::kit::base64url;
 
 /// Agents looked at for a task that names nobody.
-const LOOKED_AT_MAX: usize = 64;
+const LOOKED_AT_MAX: usize = 4_096;
 
 /// What stands around the payload of an item, in base64url.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -30,6 +30,27 @@ pub enum Fault {
     /// An id under which only agents of other protocols are listed (R5).
     #[error("Value Agent-Id must not start with {0}/")]
     ReservedAgentId(&'static str),
+    /// An id that is another's address: its wallet goes by that.
+    #[error("Value Agent-Id must not be an address other than the sender's")]
+    AddressAsId,
+    /// A task that many are told of, with more than all of them may be told together.
+    #[error("Data is too large for {agents} agents: at most {bytes} bytes")]
+    TooLargeForAll {
+        /// How many would be told.
+        agents: usize,
+        /// What each of them could be told.
+        bytes: usize,
+    },
+    /// More copies of one task than there may be.
+    #[error(
+        "Broadcast goes to at most {max} agents, and there are {agents}: name a topic or an agent"
+    )]
+    TooManyAgents {
+        /// How many there are.
+        agents: usize,
+        /// How many there may be.
+        max: usize,
+    },
     /// The data is no JSON (R6, R26, R44).
     #[error("Data must be valid JSON")]
     BadData,

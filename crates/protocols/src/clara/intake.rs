@@ -85,6 +85,9 @@ fn count(floor: &Floor, address: &str, from: Option<SocketAddr>) -> Result<(), F
     counted.map_err(|trouble| refused(&trouble))
 }
 
+/// Dry-runs that are decided at the same time; more wait.
+static DRY_RUNS: Semaphore = Semaphore::const_new(2);
+
 /// What a message would do: decided like any other, and then forgotten (R19).
 pub async fn dry_run(floor: &Floor, raw: &str, body: &[u8]) -> Result<String, Failure> {
     let process = query::process(raw)?;
@@ -100,11 +103,16 @@ pub async fn dry_run(floor: &Floor, raw: &str, body: &[u8]) -> Result<String, Fa
     let id = format!("dry-run {}", floor.engine.ids().uuid());
     let scribe = Arc::new(Clerk { from: message.from.to_string(), reply });
     let post = Command::Post(Box::new(Post { market: ID, id, deed, scribe }));
-    let now = floor.engine.now();
-    let decided = floor.engine.look(|world| rialto_core::decide(world, post, now));
-    let text = decided
-        .ok()
-        .and_then(|(changes, _)| changes.postings.first().map(|posting| posting.text.clone()));
+    // What it takes to decide depends on who is registered, so it is done where nobody waits for it.
+    let Ok(_turn) = DRY_RUNS.acquire().await else { return Err(Failure::fault("dry-run")) };
+    let floor = floor.clone();
+    let decide = move || {
+        let now = floor.engine.now();
+        let decided = floor.engine.look(|world| rialto_core::decide(world, post, now));
+        let (changes, _) = decided.ok()?;
+        changes.postings.first().map(|posting| posting.text.clone())
+    };
+    let text = tokio::task::spawn_blocking(decide).await.ok().flatten();
     text.ok_or_else(|| Failure::fault("dry-run"))
 }
 

@@ -1,5 +1,6 @@
 //! What agents and wallets of this market are told, as its messages.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use rialto_core::draft::Draft;
@@ -12,19 +13,33 @@ use super::task;
 
 /// All of it, in the order it was told.
 pub fn of_all(draft: &Draft<'_>, notices: &[Arc<Notice>]) -> Vec<Outgoing> {
-    notices.iter().filter_map(|notice| of(draft, notice, notices)).collect()
+    let copies = copies(draft, notices);
+    notices.iter().filter_map(|notice| of(draft, notice, &copies)).collect()
+}
+
+/// How many copies of each task are given out.
+fn copies<'d>(draft: &'d Draft<'_>, notices: &[Arc<Notice>]) -> HashMap<&'d str, usize> {
+    let mut copies = HashMap::new();
+    for notice in notices {
+        if let News::Assigned { job, .. } = notice.news
+            && let Some(job) = draft.job(job)
+        {
+            *copies.entry(task::plain(&job.foreign)).or_insert(0) += 1;
+        }
+    }
+    copies
 }
 
 /// One of them; `None` for what this market does not say.
-fn of(draft: &Draft<'_>, notice: &Notice, all: &[Arc<Notice>]) -> Option<Outgoing> {
+fn of(draft: &Draft<'_>, notice: &Notice, copies: &HashMap<&str, usize>) -> Option<Outgoing> {
     let reader = notice.to?;
     let job = draft.job(notice.news.job()?)?;
     let to = people::address(draft, reader);
     match notice.news {
         News::Assigned { .. } => {
-            let copies = all.iter().filter(|other| is_copy(draft, job, other)).count();
+            let copies = copies.get(task::plain(&job.foreign)).copied().unwrap_or(1);
             let shown = task::task(draft, job, false);
-            Some(Outgoing::assignment(task::dialect(job), &to, &shown, copies.max(1)))
+            Some(Outgoing::assignment(task::dialect(job), &to, &shown, copies))
         }
         News::OffersWanted { closes, .. } => {
             let query = task::query(draft, job, reader, closes)?;
@@ -44,13 +59,6 @@ fn of(draft: &Draft<'_>, notice: &Notice, all: &[Arc<Notice>]) -> Option<Outgoin
         | News::PriceTaken { .. }
         | News::Message { .. } => None,
     }
-}
-
-/// Whether another notice gives somebody a copy of the same task.
-fn is_copy(draft: &Draft<'_>, job: &Job, other: &Notice) -> bool {
-    let assigned = matches!(other.news, News::Assigned { .. });
-    let same = |found: &Job| task::id(found) == task::id(job);
-    assigned && other.news.job().and_then(|id| draft.job(id)).is_some_and(same)
 }
 
 /// The end, to whoever wanted it.
@@ -77,10 +85,13 @@ pub fn ended(people: &impl People, job: &Job, to: &str) -> Option<Outgoing> {
         State::Expired if is_named(job) && job.ended_at.is_some_and(|at| at < job.deadline) => {
             Word::TaskUnassigned
         }
+        State::Failed if is_named(job) => Word::TaskFailed,
         State::Failed | State::Expired | State::Cancelled => Word::TaskExpired,
         _ => return None,
     };
-    Some(Outgoing::notice(to, &id, word))
+    // What its agent said itself is passed on (between, B7).
+    let said = job.report.as_ref().and_then(|report| report.text.as_deref());
+    Some(Outgoing::notice(to, &id, word).because(said))
 }
 
 /// Whether its agent never took it on, for whatever reason.

@@ -11,8 +11,9 @@ use tokio::sync::Semaphore;
 
 use super::{Face, Floor};
 
-/// Agents looked at for a job that names nobody.
+/// Agents whose rules are looked at for a job that names nobody, and agents looked through for them.
 const LOOKED_AT_MAX: usize = 64;
+const SCANNED_MAX: usize = 4_096;
 /// Inputs that are checked at the same time; more wait.
 static AT_ONCE: Semaphore = Semaphore::const_new(2);
 
@@ -40,7 +41,15 @@ pub async fn unfit(floor: &Floor, wanted: &Wanted<'_>) -> Vec<Unfit> {
             let why = face.misfit(&floor, &agent, &skill, &input)?;
             Some(Unfit { agent: agent.id, why })
         };
-        strict.into_iter().filter_map(misfit).collect()
+        // Whom nobody has looked at is not given it.
+        let unseen = |(_, agent, _): &(_, Arc<Agent>, _)| {
+            let why = "too many agents offer this to look at all of them".to_owned();
+            Unfit { agent: agent.id, why }
+        };
+        let mut strict = strict;
+        let rest = strict.split_off(strict.len().min(LOOKED_AT_MAX));
+        let unseen: Vec<Unfit> = rest.iter().map(unseen).collect();
+        strict.into_iter().filter_map(misfit).chain(unseen).collect()
     };
     tokio::task::spawn_blocking(check).await.unwrap_or_default()
 }
@@ -61,7 +70,7 @@ fn strict(world: &World, wanted: &Wanted<'_>) -> Vec<(&'static dyn Face, Arc<Age
         Some(id) => one(id).into_iter().collect(),
         None => {
             let all = wanted.names.iter().flat_map(|name| world.skills.ranked(name, None));
-            all.take(LOOKED_AT_MAX).filter_map(|found| one(found.agent)).collect()
+            all.take(SCANNED_MAX).filter_map(|found| one(found.agent)).collect()
         }
     }
 }

@@ -69,6 +69,7 @@ pub fn enrol(message: &Message<Identity>, by: Publication) -> Command {
             at_once: limit(identity.limits.max_concurrent_tasks),
             per_minute: limit(identity.limits.rate_limit_per_minute),
             answers_itself: identity.response_mode == Mode::Ask,
+            strict: identity.capabilities.iter().any(|one| one.input.is_some()),
             urgent_first: true,
         },
         condition: Some(condition(&identity.report, first.write().into())),

@@ -9,7 +9,7 @@ use rialto_core::notice::{News, Notice};
 
 use super::event::{self, Connected};
 use super::wording::is_over;
-use super::{letter, proof, record};
+use super::{ID, letter, proof, record};
 use crate::face::Floor;
 use crate::face::feed::{self, Jobs, Wording};
 
@@ -60,7 +60,8 @@ fn hand_over(floor: &Floor, notice: &Notice, job: Option<&Job>) {
         return;
     };
     let fresh = job.assignment.is_some_and(|turn| turn.worker == agent && !turn.handed_over);
-    if !fresh || !matches!(notice.news, News::Assigned { .. }) {
+    let at_home = || floor.engine.look(|world| world.agent(agent).is_some_and(|a| a.home == ID));
+    if !fresh || !matches!(notice.news, News::Assigned { .. }) || !at_home() {
         return;
     }
     let (engine, order) = (floor.engine.clone(), Command::HandOver { agent, jobs: vec![job.id] });

@@ -26,6 +26,8 @@ impl<'n> Letter<'n> {
     /// A message of any protocol, or what is said about a job; other notices are none.
     pub fn of(world: &'n World, notice: &'n Notice, job: Option<&Job>) -> Option<Self> {
         let News::Message { from, words, body, .. } = &notice.news else {
+            // Agents of other protocols are told of work in their own.
+            world.agent(notice.to?).filter(|reader| reader.home == ID)?;
             let Worded { sender_id, envelope } = wording::of(world, notice, job?)?;
             let (sender_id, envelope) = (sender_id.into(), envelope.into());
             return Some(Self { sender_id, envelope, marks: Marks::default() });

@@ -14,6 +14,9 @@ const OF_ENVELOPES: [&str; 5] =
 /// Members that stand beside an envelope.
 const OF_MESSAGES: [&str; 2] = ["receiver_id", "stream"];
 
+/// The mark on what the hub says for others.
+const BRIDGE: &str = "bridge";
+
 /// A message to be delivered.
 #[derive(Clone, Debug)]
 pub struct Send<'a> {
@@ -62,6 +65,11 @@ fn envelope<'b>(f: &Fields<'_, 'b>, body: &'b Json<'_>) -> Result<Envelope<'b>, 
         });
     };
     let unwrapped = a2a::unwrap(given, "/envelope")?;
+    if unwrapped.envelope.get(BRIDGE).is_some() {
+        let place = format!("{}/{BRIDGE}", unwrapped.at);
+        let message = format!("{BRIDGE} is the hub's own mark: leave it out");
+        return Err(Malformed { field: place, message }.into());
+    }
     Ok(Envelope::read(unwrapped.envelope, &unwrapped.at)?)
 }
 

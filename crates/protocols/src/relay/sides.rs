@@ -72,6 +72,8 @@ const TOLD: Layout = &[
     ("/bridge", Part::Form),
 ];
 
+/// Finished jobs that are looked through for a conversation.
+const ENDED_MAX: usize = 256;
 /// What stands for whoever only a hub can name.
 const BY_HUB: &str = "(named by the hub)";
 /// Where an envelope stands in what is sent.
@@ -128,13 +130,19 @@ impl Sides for RelaySides {
         Box::pin(async move {
             let wanted = JobRef::Foreign { origin: ID, id: id.to_owned() };
             let named = floor.engine.find_job(&wanted).await?;
-            Ok(named.or_else(|| {
-                let is_it = |job: &&Arc<Job>| {
-                    job.origin == ID
-                        && asked(&job.meta).text(Part::Conversation).as_deref() == Some(id)
-                };
-                floor.engine.look(|world| world.asked_by(by).filter(is_it).last().cloned())
-            }))
+            let is_it = |job: &&Arc<Job>| {
+                job.origin == ID && asked(&job.meta).text(Part::Conversation).as_deref() == Some(id)
+            };
+            let live =
+                || floor.engine.look(|world| world.asked_by(by).filter(is_it).last().cloned());
+            if let Some(job) = named.or_else(live) {
+                return Ok(Some(job));
+            }
+            // Conversations that have ended are known by the jobs of who led them, the newest first.
+            let last = floor.engine.look(|world| world.desk(by)?.last_asked);
+            let ended =
+                floor.engine.jobs_of(rialto_engine::run::Side::Asked, last, ENDED_MAX).await?;
+            Ok(ended.rows.iter().find(is_it).cloned())
         })
     }
 

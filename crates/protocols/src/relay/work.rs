@@ -4,7 +4,7 @@ use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Command, JobRef, ReportWork};
 use rialto_core::id::AgentId;
-use rialto_core::job::{Cause, Job};
+use rialto_core::job::{Cause, Job, Requester};
 use rialto_core::money::Credits;
 use rialto_core::refusal::Refusal;
 use rialto_core::time::Timestamp;
@@ -32,8 +32,17 @@ pub fn is_of(job: &Job, agent: AgentId) -> bool {
     job.worker() == Some(agent) || job.declined.contains(&agent)
 }
 
-/// Takes an envelope as a worker's last word on its job: the next message of that conversation is the
-/// result, whomever it is addressed to (X10).
+/// Whether a message is for whoever wants the job. What goes to a third party under its id is no result;
+/// a guest has no address that anybody could be found by.
+pub fn is_for(job: &Job, to: Option<AgentId>) -> bool {
+    match job.requester {
+        Requester::Agent(agent) => to.is_none_or(|to| to == agent),
+        Requester::Guest(_) => to.is_none(),
+    }
+}
+
+/// Takes an envelope as a worker's last word on its job: the next message of that conversation to whoever
+/// wants it is the result (X10).
 pub async fn take(
     floor: &Floor,
     by: AsEither,

@@ -25,7 +25,7 @@ impl Mask {
     pub fn over(mut self, text: &str) -> String {
         let mut text = text.to_owned();
         for (value, name) in &self.known {
-            text = text.replace(value, name);
+            text = renamed(&text, value, name);
         }
         text = spans(&times(&text));
         let mut masked = String::with_capacity(text.len());
@@ -67,6 +67,22 @@ impl Mask {
         self.known.push((word.to_owned(), name.clone()));
         name
     }
+}
+
+/// A text with a value under its name wherever it stands alone: a short one may also turn up by chance
+/// within a signature.
+fn renamed(text: &str, value: &str, name: &str) -> String {
+    let inside = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(value) {
+        let (before, after) = (&rest[..at], &rest[at + value.len()..]);
+        let alone = !before.ends_with(inside) && !after.starts_with(inside);
+        out.push_str(before);
+        out.push_str(if alone { name } else { value });
+        rest = after;
+    }
+    out + rest
 }
 
 /// An alias ends in digits made from an id.

@@ -6,12 +6,12 @@ use rialto_protocols::agora::Kind;
 use rialto_protocols::kit::ed25519::PublicKey;
 use serde_json::{Value, json};
 
+use super::registry::trace;
 use crate::agora::kit::{Key, Said, fresh_id};
 use crate::crossing::party::{
     Doing, End, Ended, Found, Given, Order, Posed, Protocol, Refused, Repeated, Requester, Saying,
     Sent, Terms, Ticket, Worker,
 };
-use super::registry::trace;
 use crate::crossing::raw::{items, members, raw, text};
 use crate::kit::{Reply, TestHub, eventually};
 

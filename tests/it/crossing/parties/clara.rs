@@ -185,8 +185,9 @@ fn tags<'t>(action: &'t str, more: &[(&'t str, &'t str)]) -> Vec<(&'t str, &'t s
 
 /// What a message says, by its tags.
 fn members(tags: &[(&str, &str)], data: &str) -> Members {
-    let tags = tags.iter().chain(&[("/Data", data)]).filter(|(_, value)| !value.is_empty());
-    tags.map(|(name, value)| ((*name).to_owned(), (*value).into())).collect()
+    let data = Some(("/Data", data)).filter(|(_, data)| !data.is_empty());
+    let all = tags.iter().copied().chain(data);
+    all.map(|(name, value)| (name.to_owned(), value.into())).collect()
 }
 
 impl Worker for Signer {
@@ -354,7 +355,8 @@ impl Requester for Signer {
                 words: tag(&message, "Action").unwrap_or_default(),
                 id: tag(&message, "Task-Id").unwrap_or_default(),
                 output: raw(&data, "/result"),
-                detail: data,
+                // What the market says of it, and why in the agent's own words.
+                detail: format!("{data} {}", tag(&message, "Reason").unwrap_or_default()),
                 bytes: message,
             }
         })
@@ -377,6 +379,7 @@ impl Requester for Signer {
         Box::pin(async move {
             let refused = |came: String| {
                 let error = text(&came, "/Error").unwrap_or_default();
+                let error = error.replace(&whom.alias, "").replace(&self.wallet.address(), "");
                 Refused { words: without_values(&error), bytes: came }
             };
             let own = [("RedStone-Agent-Id", &*whom.alias)];

@@ -1,6 +1,7 @@
 //! How each protocol's agents hire and are hired: one file each.
 
 mod agora;
+mod called;
 mod clara;
 mod openclaw;
 mod registry;
@@ -13,7 +14,7 @@ pub const ALL: &[&dyn Protocol] =
     &[&registry::Registry, &relay::Relay, &openclaw::Openclaw, &clara::Clara, &agora::Agora];
 
 /// More ways to be hired than one: parties whose workers are reached in another way.
-pub const OTHER_WORKERS: &[&dyn Protocol] = &[&relay::Called];
+pub const OTHER_WORKERS: &[&dyn Protocol] = &[&called::Called];
 
 /// The party of a protocol.
 #[track_caller]

@@ -3,11 +3,11 @@
 use rialto_core::grain::Grain;
 use serde_json::{Value, json};
 
+use super::registry::trace;
 use crate::crossing::party::{
     Doing, End, Ended, Found, Given, Order, Posed, Protocol, Refused, Repeated, Requester, Saying,
     Sent, Terms, Ticket, Worker,
 };
-use super::registry::trace;
 use crate::crossing::raw::{items, members, raw, text};
 use crate::kit::{Reply, TestHub, eventually};
 use crate::openclaw::kit::{Hub, capability, fresh_id, with};
@@ -270,7 +270,8 @@ impl Worker for Node {
 /// An answer that is a no: to a request, or to anything.
 fn refused(reply: &Reply) -> Refused {
     let answer = text(&reply.text, "/response_status");
-    let code = text(&reply.text, "/rejection_reason/code").or_else(|| text(&reply.text, "/error/code"));
+    let code =
+        text(&reply.text, "/rejection_reason/code").or_else(|| text(&reply.text, "/error/code"));
     let answer = answer.unwrap_or_else(|| reply.status.to_string());
     Refused { words: format!("{answer} {}", code.unwrap_or_default()), bytes: reply.text.clone() }
 }

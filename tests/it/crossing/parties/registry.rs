@@ -173,7 +173,8 @@ impl Worker for Polling {
 
     fn register_again<'a>(&'a self, hub: &'a TestHub, name: &'a str) -> Doing<'a, ()> {
         Box::pin(async move {
-            let (key, path) = (Some(&*self.agent.key), format!("/registry/agents/{}", self.agent.id));
+            let (key, path) =
+                (Some(&*self.agent.key), format!("/registry/agents/{}", self.agent.id));
             hub.call("DELETE", &path, key, None).await.expect(200);
             let skill = json!({"skill_name": "work", "cost_per_call": 1});
             let body = json!({"agent_id": self.agent.id, "agent_name": name,

@@ -6,13 +6,13 @@ use rialto_core::grain::Grain;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
+use super::registry::trace;
 use crate::crossing::party::{
     Doing, End, Ended, Found, Given, Order, Posed, Protocol, Refused, Repeated, Requester, Saying,
     Sent, Terms, Ticket, WAITS, Worker,
 };
-use super::registry::trace;
 use crate::crossing::raw::{items, members, raw, text};
-use crate::kit::{Behaviour, Reply, TestHub, Worker as Endpoint, eventually};
+use crate::kit::{Reply, TestHub, Worker as Endpoint, eventually};
 use crate::openclaw::kit::fresh_id;
 use crate::relay::kit::{Peer, envelope, registration};
 
@@ -52,23 +52,20 @@ impl Protocol for Relay {
 
     fn worker<'a>(&'a self, hub: &'a TestHub, seat: u8, _: Terms) -> Doing<'a, Box<dyn Worker>> {
         Box::pin(async move {
-            let name = format!("w{seat}");
-            let peer = hub.join(&format!("{name}@chorus")).await;
+            let peer = hub.join(&format!("w{seat}@chorus")).await;
             let inbox = hub.inbox(&peer).await;
             // An open inbox is what makes it online; what comes is read from the history.
             let open = tokio::spawn(async move { drop(inbox.rest().await) });
-            let open = Mutex::new(Some(open));
-            let answered = Mutex::default();
-            Box::new(Member { peer, name, open, called: None, answered }) as Box<dyn Worker>
+            let member = Member::new(peer, None);
+            *member.open.lock().expect("no panic") = Some(open);
+            Box::new(member) as Box<dyn Worker>
         })
     }
 
     fn requester<'a>(&'a self, hub: &'a TestHub, seat: u8) -> Doing<'a, Box<dyn Requester>> {
         Box::pin(async move {
-            let name = format!("r{seat}");
-            let peer = hub.join(&format!("{name}@chorus")).await;
-            let (open, answered) = (Mutex::new(None), Mutex::default());
-            Box::new(Member { peer, name, open, called: None, answered }) as Box<dyn Requester>
+            let peer = hub.join(&format!("r{seat}@chorus")).await;
+            Box::new(Member::new(peer, None)) as Box<dyn Requester>
         })
     }
 
@@ -93,60 +90,8 @@ impl Protocol for Relay {
     }
 }
 
-/// The same protocol, with workers that are called at an endpoint.
-pub struct Called;
-
-/// What an endpoint says that has got a message.
-const GOT: &str = r#"{"status":"ok"}"#;
-
-impl Protocol for Called {
-    fn id(&self) -> &'static str {
-        Relay.id()
-    }
-
-    fn grain(&self) -> Grain {
-        Relay.grain()
-    }
-
-    fn price(&self) -> &'static str {
-        Relay.price()
-    }
-
-    fn words(&self, end: End, begun: bool) -> &'static str {
-        Relay.words(end, begun)
-    }
-
-    fn hires_its_own(&self) -> bool {
-        Relay.hires_its_own()
-    }
-
-    fn sayings(&self) -> &'static [Saying] {
-        // Who is called is there until it cannot be reached, and that is tried again.
-        &[Saying::Declines, Saying::Fails]
-    }
-
-    fn worker<'a>(&'a self, hub: &'a TestHub, seat: u8, _: Terms) -> Doing<'a, Box<dyn Worker>> {
-        Box::pin(async move {
-            let name = format!("w{seat}");
-            let called = Endpoint::start(Behaviour::Say(200, GOT.to_owned())).await;
-            let peer = hub.join_at(&format!("{name}@chorus"), &called.url).await;
-            let (open, answered) = (Mutex::new(None), Mutex::default());
-            let called = Some(called);
-            Box::new(Member { peer, name, open, called, answered }) as Box<dyn Worker>
-        })
-    }
-
-    fn requester<'a>(&'a self, hub: &'a TestHub, seat: u8) -> Doing<'a, Box<dyn Requester>> {
-        Relay.requester(hub, seat)
-    }
-
-    fn find<'a>(&'a self, hub: &'a TestHub, worker: &'a dyn Worker) -> Doing<'a, Found> {
-        Relay.find(hub, worker)
-    }
-}
-
 /// An agent with an address.
-struct Member {
+pub(super) struct Member {
     peer: Peer,
     name: String,
     /// Its open inbox.
@@ -164,6 +109,12 @@ impl Drop for Member {
 }
 
 impl Member {
+    /// Somebody that is called at an endpoint, or reads.
+    pub(super) fn new(peer: Peer, called: Option<Endpoint>) -> Self {
+        let name = peer.id.split('@').next().unwrap_or_default().to_owned();
+        Self { peer, name, open: Mutex::default(), called, answered: Mutex::default() }
+    }
+
     /// Everything it sent and received, oldest first.
     async fn history(&self, hub: &TestHub) -> Vec<String> {
         let path = "/relay/agent/messages?limit=500";
@@ -180,7 +131,8 @@ impl Member {
         let reply = self.post(hub, &body).await;
         self.answered.lock().expect("no panic").push(given.id.clone());
         let bytes = format!("POST {MESSAGES}\n{body}");
-        Sent { bytes, members: members(&body), taken: reply.status < 300, answer: reply.text }
+        let members = members(&raw(&body, "/envelope").expect("an envelope"));
+        Sent { bytes, members, taken: reply.status < 300, answer: reply.text }
     }
 
     async fn post(&self, hub: &TestHub, body: &str) -> Reply {
@@ -296,10 +248,16 @@ impl Worker for Member {
         })
     }
 
+    fn moves_to<'a>(&'a self, hub: &'a TestHub, url: &'a str) -> Doing<'a, ()> {
+        Box::pin(async move {
+            let mut body = registration(&self.peer.id);
+            body["endpoint"] = url.into();
+            hub.post("/relay/register", Some(&self.peer.key), &body).await.expect(200);
+        })
+    }
+
     fn as_requester(&self) -> Box<dyn Requester + '_> {
-        let (peer, name) = (self.peer.clone(), self.name.clone());
-        let (open, answered) = (Mutex::new(None), Mutex::default());
-        Box::new(Member { peer, name, open, called: None, answered })
+        Box::new(Member::new(self.peer.clone(), None))
     }
 
     fn trace<'a>(&'a self, hub: &'a TestHub, id: &'a str) -> Doing<'a, String> {
@@ -346,7 +304,9 @@ impl Requester for Member {
             let Some(uuid) = reply.header("rialto-job").map(str::to_owned) else {
                 return Err(Refused { bytes, ..refused(&reply) });
             };
-            let (members, path) = (members(&body), MESSAGES.to_owned());
+            // The request is what is in the envelope; whom it is for stands around it.
+            let members = members(&raw(&body, "/envelope").expect("an envelope"));
+            let path = MESSAGES.to_owned();
             Ok(Ticket { id, uuid, path, body: body.into_bytes(), members, bytes })
         })
     }
@@ -409,7 +369,8 @@ impl Requester for Member {
 
     fn pose<'a>(&'a self, hub: &'a TestHub, whom: &'a Found) -> Doing<'a, Posed> {
         Box::pin(async move {
-            let body = json!({"receiver_id": self.peer.id, "envelope": envelope(&whom.alias, "hi")});
+            let body =
+                json!({"receiver_id": self.peer.id, "envelope": envelope(&whom.alias, "hi")});
             let spoke = self.post(hub, &body.to_string()).await;
             let took = hub.post("/relay/register", None, &registration(&whom.alias)).await;
             Posed { spoke: refused(&spoke), took: Some(refused(&took)) }

@@ -255,3 +255,53 @@ fn who_had_its_offer_made_and_is_gone_does_not_win() {
     scene.wait(Millis::seconds(2));
     assert_eq!(scene.job(job).worker(), Some(own));
 }
+
+#[test]
+fn who_names_its_price_is_not_taken_for_the_cheapest() {
+    let (mut scene, client, pat) = haggler();
+    let bob = scene.worker("bob", "bob", &[("sum", "2")]);
+    let order = scene.ask(client, "sum", "50");
+    let order = OpenJob { selection: Selection::Cheapest, ..order };
+    assert_eq!(scene.open(order.clone()).worker(), Some(bob));
+    scene.remove(bob);
+    let again = scene.ask(client, "sum", "50");
+    let again = OpenJob { selection: Selection::Cheapest, ..again };
+    assert_eq!(scene.open(again).worker(), Some(pat), "with nobody else it is");
+}
+
+#[test]
+fn what_nobody_looked_at_is_not_given_to_who_came_later_and_is_strict() {
+    let mut scene = Scene::default();
+    let client = scene.client("client", "client", "100");
+    let order = scene.ask(client, "sum", "5");
+    let job = scene.open(OpenJob { policy: super::PATIENT, ..order }).id;
+    scene.wait(Millis(1));
+    let mut order = crate::testkit::enrolment("far", "far", &[("sum", "1")]);
+    (order.home, order.terms.strict) = (crate::testkit::AWAY, true);
+    scene.enrol(order).unwrap();
+    assert_eq!(scene.state(job), State::Queued);
+    let bob = scene.worker("bob", "bob", &[("sum", "1")]);
+    assert_eq!(scene.job(job).worker(), Some(bob));
+}
+
+#[test]
+fn only_so_much_waits_for_one_agent_that_is_away() {
+    let mut scene = Scene::default();
+    scene.watched = false;
+    let client = scene.client("client", "client", "100");
+    let order = crate::testkit::enrolment("far", "far", &[("sum", "0")]);
+    let order = crate::command::Enrol { liveness: crate::agent::Liveness::Polls, ..order };
+    let far = scene.enrol(order).unwrap();
+    scene.wait(Millis::hours(1));
+    let ask = |scene: &mut Scene| {
+        let order = scene.ask(client, "sum", "0");
+        let (selection, policy) = (Selection::Direct(far), super::PATIENT);
+        scene.try_open(OpenJob { selection, policy, ..order }).map(|job| job.state)
+    };
+    for _ in 0..crate::job::fit::WAITING_MAX {
+        assert_eq!(ask(&mut scene), Ok(State::Queued));
+    }
+    assert_eq!(ask(&mut scene), Err(Refusal::AtCapacity));
+    scene.run(Command::Return { agent: far }).unwrap();
+    assert_eq!(ask(&mut scene), Ok(State::Assigned), "it is back, and has all of it");
+}

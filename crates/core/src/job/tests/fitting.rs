@@ -13,10 +13,20 @@ use crate::testkit::{Scene, credits, enrolment, jobs_in};
 use crate::time::Millis;
 use proptest::prelude::*;
 
-const ONE_AT_ONCE: Terms =
-    Terms { at_once: Some(1), per_minute: None, answers_itself: false, urgent_first: false };
-const TWO_A_MINUTE: Terms =
-    Terms { at_once: None, per_minute: Some(2), answers_itself: false, urgent_first: false };
+const ONE_AT_ONCE: Terms = Terms {
+    at_once: Some(1),
+    per_minute: None,
+    answers_itself: false,
+    strict: false,
+    urgent_first: false,
+};
+const TWO_A_MINUTE: Terms = Terms {
+    at_once: None,
+    per_minute: Some(2),
+    answers_itself: false,
+    strict: false,
+    urgent_first: false,
+};
 const PRESENCE_FIRST: Policy = Policy { presence_first: true, ..NO_POLICY };
 const NO_POLICY: Policy = Policy {
     next_when_unreachable: false,
@@ -465,6 +475,7 @@ proptest! {
         let (mut scene, client) = market();
         let terms = Terms {
             at_once: Some(at_once), per_minute: Some(per_minute), answers_itself: false,
+            strict: false,
             urgent_first: false,
         };
         let ada = keeps(&mut scene, "ada", terms);

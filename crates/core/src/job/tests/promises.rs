@@ -82,8 +82,13 @@ fn busy(more: impl Fn(&mut Skill), terms: Terms) -> (Scene, AgentId, AgentId, [J
     (scene, client, ada, [waiting, other])
 }
 
-const ONE: Terms =
-    Terms { at_once: Some(1), per_minute: None, answers_itself: false, urgent_first: false };
+const ONE: Terms = Terms {
+    at_once: Some(1),
+    per_minute: None,
+    answers_itself: false,
+    strict: false,
+    urgent_first: false,
+};
 
 #[test]
 fn a_yes_for_somebody_full_is_tried_again_every_five_seconds() {

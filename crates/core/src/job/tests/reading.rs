@@ -9,8 +9,13 @@ use crate::job::Policy;
 use crate::notice::News;
 use crate::testkit::{Scene, enrolment, jobs_in, reached};
 
-const URGENT: Terms =
-    Terms { at_once: None, per_minute: None, answers_itself: false, urgent_first: true };
+const URGENT: Terms = Terms {
+    at_once: None,
+    per_minute: None,
+    answers_itself: false,
+    strict: false,
+    urgent_first: true,
+};
 
 fn read(scene: &mut Scene, agent: AgentId, jobs: &[JobId]) -> Vec<JobId> {
     let command = Command::HandOver { agent, jobs: jobs.to_vec() };

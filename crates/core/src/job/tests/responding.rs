@@ -11,8 +11,13 @@ use crate::testkit::{LEASE, Scene, credits, enrolment, job_in, jobs_in, skill};
 use crate::time::{Millis, Timestamp};
 use std::sync::Arc;
 
-pub(super) const ASKS: Terms =
-    Terms { at_once: None, per_minute: None, answers_itself: true, urgent_first: false };
+pub(super) const ASKS: Terms = Terms {
+    at_once: None,
+    per_minute: None,
+    answers_itself: true,
+    strict: false,
+    urgent_first: false,
+};
 pub(super) const YES: Response = Response::Accept { ready_at: None, called: None };
 
 pub(super) fn seconds(n: i64) -> Millis {

@@ -199,3 +199,17 @@ fn offers_and_the_closing_time_survive_a_restart() {
     scene.wait(Millis(1));
     assert_eq!(scene.job(job).worker(), Some(b));
 }
+
+#[test]
+fn an_offer_binds_whoever_made_it_until_the_end() {
+    let (mut scene, client) = market();
+    let [a, b, _] = three(&mut scene);
+    let order = auction(&mut scene, client, "50");
+    let job = post_task(&mut scene, order);
+    bid(&mut scene, job, a, "10");
+    assert!(pass(&mut scene, job, a).outcome.starts_with("refused TooManyOffers"));
+    assert_eq!(pass(&mut scene, job, b).outcome, "done");
+    scene.wait(WINDOW);
+    assert_eq!(scene.job(job).worker(), Some(a));
+    assert_eq!(pass(&mut scene, job, a).outcome, "done", "what it has, it may still decline");
+}

@@ -37,7 +37,7 @@ fn agents_of_the_market_are_counted_and_others_for_what_they_do_there() {
         Tally { given: 1, ..Tally::default() },
         "and not what it asked elsewhere"
     );
-    assert_eq!(scene.desk(a).declined, [name.clone()]);
+    assert_eq!(scene.desk(a).declined, std::slice::from_ref(&name));
     assert_eq!(scene.desk(far).declined, [name]);
 }
 

@@ -40,8 +40,9 @@ impl<'a> RegisterAgent<'a> {
 /// Whether an agent may be called so (R5).
 fn check_id(id: &str) -> Result<(), Fault> {
     check_name(id, AGENT_ID_MAX).map_err(Fault::BadAgentId)?;
-    let reserved =
-        |protocol: &&str| id.split_once('/').is_some_and(|(first, _)| first == *protocol);
+    let reserved = |protocol: &&str| {
+        id.split_once('/').is_some_and(|(first, _)| first.eq_ignore_ascii_case(protocol))
+    };
     match PROTOCOLS.into_iter().find(reserved) {
         Some(protocol) => Err(Fault::ReservedAgentId(protocol)),
         None => Ok(()),

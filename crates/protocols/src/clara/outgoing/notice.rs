@@ -22,6 +22,8 @@ pub enum Notice<'a> {
     TaskQueued,
     /// To the requester: the one agent that was to do it will not (R42).
     TaskUnassigned,
+    /// To the requester: the one agent that was to do it could not.
+    TaskFailed,
     /// To the requester: it was not done in time (R62).
     TaskExpired,
 }
@@ -34,7 +36,7 @@ impl Notice<'_> {
             Self::QueryFailed => "Query-Failed",
             Self::TaskQueued => "Task-Queued",
             Self::TaskUnassigned => "Task-Unassigned",
-            Self::TaskExpired => "Task-Expired",
+            Self::TaskFailed | Self::TaskExpired => "Task-Expired",
         }
     }
 
@@ -45,6 +47,7 @@ impl Notice<'_> {
             Self::QueryFailed => "No agent made an offer, and the reward is free again",
             Self::TaskQueued => "The task waits for an agent, and the reward stays held",
             Self::TaskUnassigned => "The agent declined the task, and the reward is free again",
+            Self::TaskFailed => "The agent could not do the task, and the reward is free again",
             Self::TaskExpired => "The task was not done in time, and the reward is free again",
         }
     }
@@ -52,7 +55,11 @@ impl Notice<'_> {
     const fn agent_id(&self) -> Option<&str> {
         match self {
             Self::OfferReceived { agent_id } | Self::OfferRejected { agent_id } => Some(agent_id),
-            Self::QueryFailed | Self::TaskQueued | Self::TaskUnassigned | Self::TaskExpired => None,
+            Self::QueryFailed
+            | Self::TaskQueued
+            | Self::TaskUnassigned
+            | Self::TaskFailed
+            | Self::TaskExpired => None,
         }
     }
 }
@@ -64,5 +71,10 @@ impl Outgoing {
             .about(task_id)
             .maybe_tag("Agent-Id", notice.agent_id())
             .data(notice.sentence())
+    }
+
+    /// The same with why, in the words of whoever said so.
+    pub fn because(self, reason: Option<&str>) -> Self {
+        self.maybe_tag("Reason", reason)
     }
 }

@@ -1,5 +1,7 @@
 //! Notes: what became of every field on its way from one side to the other.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::value::RawValue;
@@ -10,6 +12,8 @@ use crate::kit::write;
 
 /// Values longer than this are not said again in a note: they stand in the message beside it.
 const VALUE_MAX: usize = 256;
+/// Strange members of one message that are looked at one by one.
+const EXTRAS_MAX: usize = 256;
 
 /// What became of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +54,8 @@ impl Fate {
 
 /// What became of every field of `asked`, and which of `given` nobody asked for.
 pub fn notes(asked: &Side, given: &Side) -> Vec<Note> {
+    let ((asked, unseen), (given, _)) = (bounded(asked), bounded(given));
+    let given = &*given;
     let mut fed = vec![false; given.fields.len()];
     let mut notes = Vec::with_capacity(asked.fields.len() + given.fields.len());
     for field in &asked.fields {
@@ -64,7 +70,28 @@ pub fn notes(asked: &Side, given: &Side) -> Vec<Note> {
     }
     let unfed = given.fields.iter().zip(fed).filter(|(_, fed)| !fed);
     notes.extend(unfed.map(|(field, _)| Note { field: field.clone(), fate: Fate::Defaulted }));
+    notes.extend(unseen);
     notes
+}
+
+/// A side with as many strange members as are looked at, and a note about the others.
+fn bounded(side: &Side) -> (Cow<'_, Side>, Option<Note>) {
+    let is_extra = |field: &&Field| field.part == Part::Extra;
+    let extras = side.fields.iter().filter(is_extra).count();
+    if extras <= EXTRAS_MAX {
+        return (Cow::Borrowed(side), None);
+    }
+    let mut left = EXTRAS_MAX;
+    let mut short = side.clone();
+    short.fields.retain(|field| {
+        let extra = field.part == Part::Extra;
+        left -= usize::from(extra && left > 0);
+        !extra || left > 0
+    });
+    let unseen = side.fields.len() - short.fields.len();
+    let field = Field { name: "/*".to_owned(), part: Part::Extra, value: unseen.to_string() };
+    let why = "so many members are passed on or dropped together".to_owned();
+    (Cow::Owned(short), Some(Note { field, fate: Fate::Dropped { why } }))
 }
 
 /// Which field of the given side says what this one says.

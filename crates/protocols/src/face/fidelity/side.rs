@@ -1,5 +1,7 @@
 //! Sides: a message as one of the two sides saw it, taken apart into fields.
 
+use std::collections::HashSet;
+
 use rialto_core::alias::Protocol;
 use serde_json::value::RawValue;
 
@@ -53,12 +55,12 @@ impl Side {
     pub fn extras(&self) -> Option<String> {
         let mut extras = self.fields.iter().filter(|field| field.part == Part::Extra).peekable();
         extras.peek()?;
-        let (mut all, mut taken) = (Object::new(), Vec::new());
+        let (mut all, mut taken) = (Object::new(), HashSet::new());
         for field in extras {
             let last = own_name(&field.name);
             let name = if taken.contains(&last) { field.name.clone() } else { last };
             all = all.raw(&name, &field.value);
-            taken.push(name);
+            taken.insert(name);
         }
         Some(all.finish())
     }

@@ -62,12 +62,12 @@ async fn accept(floor: Floor, by: AsEither, body: Bytes) -> Answered {
         return work::take(&floor, by, from, &job, &send.envelope).await;
     }
     let parties = parties.map_err(rejected)?;
+    let loop_guard = slowed(&floor, (from, parties.to), &send).await;
     if let Some(worker) = &parties.foreign
         && let Some(answer) = hire::hire(&floor, by, from, worker, &send).await?
     {
         return Ok(answer);
     }
-    let loop_guard = slowed(&floor, (from, parties.to), &send).await;
     // Who waited finds the receiver as it is now: it may have moved, or opened or closed its inbox.
     let parties = match loop_guard {
         true => floor.engine.look(|world| Parties::of(world, from, &send)).map_err(rejected)?,
@@ -131,8 +131,10 @@ async fn open(floor: &Floor, by: AsEither, send: &Send<'_>) -> Result<Opened, Re
     let opened = floor.engine.look(|world| {
         let from = sender(world, by, send)?;
         let live = conversation.and_then(|uuid| world.job_by_uuid(uuid));
-        let work = live.filter(|job| work::is_of(job, from)).cloned();
-        Ok(Opened { from, work, parties: Parties::of(world, from, send) })
+        let parties = Parties::of(world, from, send);
+        let to = parties.as_ref().ok().map(|parties| parties.to);
+        let work = live.filter(|job| work::is_of(job, from) && work::is_for(job, to)).cloned();
+        Ok(Opened { from, work, parties })
     });
     let mut opened = opened.map_err(|failure: Failure| refuse(floor, failure).rejected())?;
     let at_home = opened.parties.as_ref().is_ok_and(|parties| parties.foreign.is_none());
@@ -140,7 +142,9 @@ async fn open(floor: &Floor, by: AsEither, send: &Send<'_>) -> Result<Opened, Re
         // Work that has ended is answered as such, and is no message to whoever wanted it.
         let ended = floor.engine.find_job(&JobRef::Uuid(uuid)).await;
         let ended = ended.map_err(|failure| failed(floor, failure).rejected())?;
-        opened.work = ended.filter(|job| work::is_of(job, opened.from));
+        let to = opened.parties.as_ref().ok().map(|parties| parties.to);
+        let own = |job: &Arc<Job>| work::is_of(job, opened.from) && work::is_for(job, to);
+        opened.work = ended.filter(own);
     }
     Ok(opened)
 }

@@ -1,0 +1,68 @@
+//! Values of other protocols in what is signed here: as they are, or as text where they cannot be signed.
+//!
+//! Signing needs canonical JSON, which has no number beyond what every reader reads the same way, and no
+//! bottomless depth. Nobody is left without its work or its result for that.
+
+use std::borrow::Cow;
+
+use crate::kit::ijson;
+use crate::kit::jcs;
+use crate::kit::object::Object;
+
+/// What a value is called that is carried as text.
+const AS_TEXT: &str = "json";
+/// Levels and members that an envelope needs for itself.
+const LEVELS: usize = 8;
+const MEMBERS: usize = 200;
+
+/// JSON as an object that can be signed; what is no object stands in one under a name.
+pub fn object<'t>(text: &'t str, name: &str) -> Cow<'t, str> {
+    if !is_signable(text) {
+        return Object::new().text(AS_TEXT, text).finish().into();
+    }
+    match text.trim_start().starts_with('{') {
+        true => text.into(),
+        false => Object::new().raw(name, text).finish().into(),
+    }
+}
+
+/// JSON that can be signed: itself, or as an object that has it as text.
+pub fn value(text: &str) -> Cow<'_, str> {
+    match is_signable(text) {
+        true => text.into(),
+        false => Object::new().text(AS_TEXT, text).finish().into(),
+    }
+}
+
+/// Whether a value can stand in an envelope that is signed and read again.
+fn is_signable(text: &str) -> bool {
+    let (open, close) = ("[".repeat(LEVELS), "]".repeat(LEVELS));
+    let inside = format!("[{open}{text}{close}{}]", ",0".repeat(MEMBERS));
+    ijson::read(inside.as_bytes()).is_ok_and(|json| jcs::canonical(&json).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_signed_stays_as_it_is() {
+        assert_eq!(object(r#"{"n":1.50}"#, "input"), r#"{"n":1.50}"#);
+        assert_eq!(object("[1]", "input"), r#"{"input":[1]}"#);
+        assert_eq!(value("[1]"), "[1]");
+    }
+
+    #[test]
+    fn numbers_and_depths_that_cannot_be_signed_are_carried_as_text() {
+        for text in [r#"{"n":12345678901234567890}"#, r#"{"n":1e400}"#, r#"[9007199254740993]"#] {
+            let carried = object(text, "input");
+            let read: serde_json::Value = serde_json::from_str(&carried).expect("JSON");
+            assert_eq!(read["json"], text);
+            assert!(is_signable(&carried));
+        }
+        let deep = format!("{}1{}", "[".repeat(60), "]".repeat(60));
+        assert!(!is_signable(&deep) && is_signable(&value(&deep)));
+        let wide = format!("[{}0]", "0,".repeat(9_900));
+        assert!(!is_signable(&wide) && is_signable(&value(&wide)));
+    }
+}

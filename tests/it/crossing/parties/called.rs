@@ -1,0 +1,56 @@
+//! Agents of the relay that are called at an endpoint.
+
+use rialto_core::grain::Grain;
+
+use super::relay::{Member, Relay};
+use crate::crossing::party::{Doing, End, Found, Protocol, Requester, Saying, Terms, Worker};
+use crate::kit::{Behaviour, TestHub, Worker as Endpoint};
+
+/// The same protocol, with workers that are called at an endpoint.
+pub struct Called;
+
+/// What an endpoint says that has got a message.
+const GOT: &str = r#"{"status":"ok"}"#;
+
+impl Protocol for Called {
+    fn id(&self) -> &'static str {
+        Relay.id()
+    }
+
+    fn grain(&self) -> Grain {
+        Relay.grain()
+    }
+
+    fn price(&self) -> &'static str {
+        Relay.price()
+    }
+
+    fn words(&self, end: End, begun: bool) -> &'static str {
+        Relay.words(end, begun)
+    }
+
+    fn hires_its_own(&self) -> bool {
+        Relay.hires_its_own()
+    }
+
+    fn sayings(&self) -> &'static [Saying] {
+        // Who is called is there until it cannot be reached, and that is tried again.
+        &[Saying::Declines, Saying::Fails]
+    }
+
+    fn worker<'a>(&'a self, hub: &'a TestHub, seat: u8, _: Terms) -> Doing<'a, Box<dyn Worker>> {
+        Box::pin(async move {
+            let called = Endpoint::start(Behaviour::Say(200, GOT.to_owned())).await;
+            let peer = hub.join_at(&format!("w{seat}@chorus"), &called.url).await;
+            Box::new(Member::new(peer, Some(called))) as Box<dyn Worker>
+        })
+    }
+
+    fn requester<'a>(&'a self, hub: &'a TestHub, seat: u8) -> Doing<'a, Box<dyn Requester>> {
+        Relay.requester(hub, seat)
+    }
+
+    fn find<'a>(&'a self, hub: &'a TestHub, worker: &'a dyn Worker) -> Doing<'a, Found> {
+        Relay.find(hub, worker)
+    }
+}
