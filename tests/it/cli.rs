@@ -101,3 +101,16 @@ fn the_api_document_names_every_route() {
     let (code, script, _) = run(&["completions", "bash"]);
     assert!(code == 0 && script.contains("rialto"));
 }
+
+/// What agents say to each other stands in the data directory.
+#[cfg(unix)]
+#[test]
+fn a_data_directory_the_hub_makes_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let above = tempfile::TempDir::new().expect("a directory");
+    let data = above.path().join("made/by/the/hub");
+    let hub = Process::start("dev", &data, &[]);
+    let mode = std::fs::metadata(&data).expect("it was made").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    drop(hub);
+}

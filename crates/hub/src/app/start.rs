@@ -118,13 +118,23 @@ impl Hub {
     }
 }
 
+/// Makes the data directory, if it is not there, for nobody else to read: what agents say to each other
+/// stands in it.
+fn own_directory(dir: &std::path::Path) -> io::Result<()> {
+    let mut make = std::fs::DirBuilder::new();
+    make.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut make, 0o700);
+    make.create(dir)
+}
+
 fn start_engine(
     config: &Config,
     hub_secret: Option<String>,
     clock: Option<Arc<dyn Clock>>,
 ) -> Result<Started, StartError> {
     let dir = &config.data.dir;
-    std::fs::create_dir_all(dir)
+    own_directory(dir)
         .map_err(|error| StartError::DataDir { dir: dir.display().to_string(), error })?;
     let secret = HubSecret::load_or_make(dir, hub_secret)?;
     let store: Box<dyn Store> = match config.store.backend {

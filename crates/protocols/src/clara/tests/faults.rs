@@ -97,7 +97,7 @@ fn tags_without_a_text_of_their_own_are_required() {
 fn an_agent_is_called_by_something_that_can_be_seen_and_is_its_own() {
     let named = |id: &str| order(&with(good::REGISTER_AGENT, "RedStone-Agent-Id", id), "{}").err();
     let long = "界".repeat(128);
-    for id in ["A", "a b", "registry", "Registry/x", "mine/registry/x", "relays/x", &long] {
+    for id in ["A", "a b", "registry", "mine/registry/x", "relays/x", &long] {
         assert_eq!(named(id), None, "{id}");
     }
     let longer = "x".repeat(129);
