@@ -73,6 +73,24 @@ async fn neither_marks_nor_words_to_a_third_party_pass_for_a_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn work_for_somebody_elsewhere_is_marked_and_nobody_else_can_mark_it() {
+    let hub = TestHub::serve(QUICK).await;
+    let (peer, _inbox) = reader(&hub, "bob").await;
+    let worker = hub.agent("globex", "count", "0", None).await;
+    let to = crate::relay::bridge::address(&hub, &worker.id).await;
+    hub.mail_to(&peer, &to, &envelope(&peer.id, "one two")).await.expect(200);
+    let path = format!("/registry/agents/{}/jobs?wait=10", worker.id);
+    let work = hub.get(&path, Some(&worker.key)).await.expect(200);
+    assert_eq!(work.at("/jobs/0/bridge"), json!({"protocol": "relay", "agent": peer.id}));
+    let boss = boss(&hub).await;
+    let body = json!({"orchestrator_id": boss.id, "skill_name": "count", "input_data": {},
+        "budget": 0, "bridge": {"protocol": "relay", "agent": peer.id}});
+    let forged = hub.post("/registry/jobs", Some(&boss.key), &body).await.expect(400);
+    assert!(forged.text.contains("/bridge"), "{}", forged.text);
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_request_with_very_many_members_is_traced_like_any_other() {
     let hub = TestHub::serve(QUICK).await;
     let (_bob, _inbox) = reader(&hub, "bob").await;

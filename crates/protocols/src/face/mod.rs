@@ -5,6 +5,7 @@ pub mod caller;
 pub mod feed;
 pub mod fidelity;
 pub mod fitting;
+pub mod mark;
 pub mod naming;
 pub mod once;
 pub mod peer;

@@ -29,6 +29,7 @@ const REQUEST: Layout = &[
     ("/timestamp", Part::Time),
     ("/protocol_version", Part::Form),
     ("/accepted", Part::Form),
+    ("/bridge", Part::Form),
 ];
 
 /// A result, or the response that there will be none.

@@ -11,7 +11,7 @@ use super::codes::Rejected;
 use super::common;
 use super::message::{Answer, Failed, Outcome, Output, Rejection, Request, Response};
 use super::state::{ErrorType, State};
-use crate::face::{Floor, fidelity};
+use crate::face::{Floor, fidelity, mark};
 use crate::kit::ijson;
 use crate::kit::object::{Object, texts};
 
@@ -102,7 +102,9 @@ pub fn request(floor: &Floor, job: &Job) -> String {
         correlation_id,
         timestamp: job.opened_at,
     };
-    with_meta(request.write(), fidelity::extras(job).as_deref())
+    let bridge = floor.engine.look(|world| mark::of_requester(world, job));
+    let bridge = Object::new().raw(mark::MEMBER, &bridge).finish();
+    with_meta(joined(&request.write(), &bridge), fidelity::extras(job).as_deref())
 }
 
 /// A message with what other protocols have no word for either (B11).

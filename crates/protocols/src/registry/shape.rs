@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use super::codes::{self, of_cause};
 use super::wire::{CURRENCY, DECIMALS, Rest, Status};
 use super::{ID, token};
-use crate::face::{Floor, fidelity};
+use crate::face::{Floor, fidelity, mark};
 use crate::kit::{stamp, write};
 
 /// An amount with two decimals; finer ones are rounded down, as balances are.
@@ -125,7 +125,12 @@ pub fn forwarded(floor: &Floor, world: &World, job: &Job) -> Forwarded {
     // for itself (B11).
     let rest: Rest = match native {
         true => serde_json::from_str(&job.meta).unwrap_or_default(),
-        false => Rest { timestamp_utc: None, more: meta(fidelity::extras(job)) },
+        false => {
+            let mut more = meta(fidelity::extras(job));
+            let bridge = write::verbatim(&mark::of_requester(world, job));
+            more.insert(mark::MEMBER.to_owned(), bridge);
+            Rest { timestamp_utc: None, more }
+        }
     };
     Forwarded {
         // A requester of another protocol keeps its own id; the worker sees the hub's.

@@ -27,6 +27,7 @@ const JOB: Layout = &[
     ("/currency", Part::Currency),
     ("/callback_url", Part::Callback),
     ("/timestamp_utc", Part::Time),
+    ("/bridge", Part::Form),
 ];
 
 /// A result.

@@ -11,7 +11,7 @@ use super::a2a::Format;
 use super::event::{Marks, Message};
 use super::wording::{self, Worded};
 use super::{ID, VERSION, record, stored};
-use crate::face::Floor;
+use crate::face::{Floor, mark};
 use crate::kit::ijson::{self, Kind};
 use crate::kit::object::Object;
 
@@ -62,7 +62,7 @@ fn foreign(world: &World, from: Option<AgentId>, body: &str) -> String {
         Ok(Kind::Text(said)) => said.as_ref(),
         _ => body,
     };
-    let bridge = from.and_then(|from| world.agent(from)).map(|agent| record::bridge(agent));
+    let bridge = from.and_then(|from| world.agent(from)).map(|agent| mark::of_agent(agent));
     Object::new()
         .text("chorus_version", VERSION)
         .text("sender_id", record::address_of(world, from))

@@ -9,7 +9,6 @@ use super::ID;
 use super::a2a::Format;
 use super::shape::text;
 use crate::kit::ijson::{self, Json, Kind};
-use crate::kit::object::Object;
 use crate::kit::stamp;
 
 /// What the relay keeps with an agent, as JSON: its address as registered, its card, its format.
@@ -96,11 +95,6 @@ pub fn culture(agent: &Agent) -> Option<String> {
         Kind::Text(culture) => Some(culture.clone().into_owned()),
         _ => None,
     }
-}
-
-/// For whom the hub speaks, as it is marked in what it writes (B3).
-pub fn bridge(agent: &Agent) -> String {
-    Object::new().text("protocol", agent.home.as_str()).text("agent", &agent.native).finish()
 }
 
 /// Writes a record. Where it is called is shown to those who may know.

@@ -9,7 +9,7 @@ use rialto_core::world::World;
 
 use super::codes::Code;
 use super::{ID, VERSION, record, reply};
-use crate::face::fidelity;
+use crate::face::{fidelity, mark};
 use crate::kit::ijson::{self, Json, Kind};
 use crate::kit::object::Object;
 use crate::kit::write;
@@ -150,7 +150,7 @@ impl Voice {
         Some(Self {
             address: record::address(world, agent).to_owned(),
             culture: record::culture(agent).unwrap_or_else(|| CULTURE.to_owned()),
-            bridge: record::bridge(agent),
+            bridge: mark::of_agent(agent),
         })
     }
 

@@ -11,7 +11,8 @@ use uuid::Uuid;
 
 use super::offering::{self, Tried};
 use super::{about, choice, failed, repeat, settle};
-use crate::face::Floor;
+use crate::face::{Floor, mark};
+use crate::kit::ijson;
 use crate::openclaw::failure::Failure;
 use crate::openclaw::message::{self, Message, Rejection, Request};
 use crate::openclaw::proof::{Known, Named, Sent};
@@ -38,6 +39,12 @@ pub async fn post_to(
     let responder = responder
         .ok_or_else(|| about(&floor, Failure::not_found("agent"), message.correlation_id))?;
     ask(&floor, known, message, Some(responder)).await
+}
+
+/// Whether a request says that the hub wrote it for somebody.
+fn is_marked(raw: &str) -> bool {
+    raw.contains(mark::MEMBER)
+        && ijson::read(raw.as_bytes()).is_ok_and(|json| json.get(mark::MEMBER).is_some())
 }
 
 /// A request on its way.
@@ -74,6 +81,10 @@ pub async fn ask(
     }
     if message.raw.len() - said.input_data.len() > WORDS_MAX {
         let wrong = format!("members besides input_data must have at most {WORDS_MAX} bytes");
+        return Err(about(floor, Failure::violated(vec![wrong]), id));
+    }
+    if is_marked(&message.raw) {
+        let wrong = format!("{} is the hub's own mark: leave it out", mark::MEMBER);
         return Err(about(floor, Failure::violated(vec![wrong]), id));
     }
     let named = said.requester_agent_id;

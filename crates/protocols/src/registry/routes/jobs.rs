@@ -15,6 +15,7 @@ use super::Answered;
 use crate::face::Floor;
 use crate::face::caller::Caller;
 use crate::face::fitting::{self, Wanted};
+use crate::face::mark;
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 use crate::registry::codes::{Context, Failure, RefusedJob, failed, json, unread};
@@ -62,6 +63,9 @@ async fn ask(floor: &Floor, known: Known, wire: JobPost) -> Answered {
 
 async fn open(floor: &Floor, known: Known, wire: JobPost) -> Answered {
     let requester = requester(floor, &known, wire.orchestrator_id.as_deref())?;
+    if wire.rest.more.contains_key(mark::MEMBER) {
+        return Err(Failure::field("/bridge", "bridge is the hub's own mark: leave it out"));
+    }
     let worker = match wire.agent_id {
         None => None,
         Some(id) => {
