@@ -26,6 +26,23 @@ async fn what_goes_to_many_is_bounded_for_all_of_them_together() {
         let dry = hub.dry_run_as(&Wallet::of(9).address(), &all, &large).await;
         assert!(dry.error.expect("an error").starts_with("Data is too large"));
     }
+    // Agents of other protocols who offer the topic count like any other.
+    for number in 0..3 {
+        hub.agent_of_registry(&format!("owner-{number}"), "nft", "1.00").await;
+    }
+    let tags = [
+        ("RedStone-Agent-Topic", "nft"),
+        ("RedStone-Agent-Reward", "1"),
+        ("RedStone-Agent-Matching", "broadcast"),
+    ];
+    let larger = json!({"text": "x".repeat(3_000_000 / 3)}).to_string();
+    let said = hub.act(&Wallet::of(9), "Register-Task", &tags, &larger).await;
+    assert_eq!(said.result.error, None, "for three of them it is not too much");
+    for number in 3..9 {
+        hub.agent_of_registry(&format!("owner-{number}"), "nft", "1.00").await;
+    }
+    let said = hub.act(&Wallet::of(9), "Register-Task", &tags, &larger).await;
+    assert!(said.error().starts_with("Data is too large for 9 agents"), "{}", said.error());
     hub.0.stop().await;
 }
 

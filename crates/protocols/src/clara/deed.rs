@@ -21,6 +21,7 @@ use super::fault::Fault;
 use super::message::Message;
 use super::order::{Decline, Order, RegisterAgent, RegisterTask, SendResult, SubmitOffer};
 use super::people::{self, WALLET};
+use super::settings::Settings;
 use super::strategy::Strategy;
 use super::task::{self, Meta};
 use super::{Dialect, ID, reading};
@@ -175,7 +176,6 @@ async fn open(
         Selection::Direct(agent) => (true, Some(agent)),
         _ => (false, None),
     };
-    audience(floor, selection, &skill, order.payload)?;
     // Prices that only steer this market's choice are still prices elsewhere (R80).
     let elsewhere = floor.engine.look(|world| {
         let named = of.and_then(|agent| world.agent(agent));
@@ -187,6 +187,7 @@ async fn open(
     };
     let names: Vec<&str> =
         [skill.as_str()].into_iter().chain(also.iter().map(String::as_str)).collect();
+    audience(floor, selection, &names, order.payload)?;
     let wanted = Wanted { by: ID, names: &names, of, input: order.payload };
     let unfit = fitting::unfit(floor, &wanted).await;
     let crosses = floor.engine.look(|world| evidence::may_cross(world, of, &names));
@@ -198,7 +199,8 @@ async fn open(
         deployed: dialect == Dialect::Deployed,
         item: message.item.filter(|_| crosses).and_then(|item| Around::of(item, order.payload)),
     };
-    let for_many = matches!(selection, Selection::Broadcast | Selection::Everybody);
+    // A dry-run may claim to be anybody, so it must not show what somebody can pay (R74).
+    let unpaid = !settings.payments && !elsewhere || !message.signed;
     let open = OpenJob {
         uuid: floor.engine.ids().uuid(),
         origin: ID,
@@ -212,17 +214,7 @@ async fn open(
         grain: GRAIN,
         selection,
         unfit,
-        policy: Policy {
-            next_when_declined: !named && !for_many,
-            next_when_failed: !named && !for_many,
-            queue_unmatched: settings.queue_unmatched && !named && !for_many,
-            queue_later: !named && !for_many,
-            // Whoever is named reads it when it comes, as agents of this market do.
-            absent_too: named,
-            // A dry-run may claim to be anybody, so it must not show what somebody can pay (R74).
-            unpaid: !settings.payments && !elsewhere || !message.signed,
-            ..Policy::default()
-        },
+        policy: Policy { unpaid, ..policy(selection, settings) },
         deadline: now.plus(settings.task_ttl),
         lease: settings.lease,
         promised: None,
@@ -235,13 +227,37 @@ async fn open(
     Ok((Deed::Open(Box::new(Opening { order: open, newcomer })), Reply::Task))
 }
 
+/// What becomes of a task that its first agent does not do: one for anybody goes on, one for somebody or
+/// for everybody does not.
+fn policy(selection: Selection, settings: &Settings) -> Policy {
+    let named = matches!(selection, Selection::Direct(_));
+    let goes_on = !named && !matches!(selection, Selection::Broadcast | Selection::Everybody);
+    Policy {
+        next_when_declined: goes_on,
+        next_when_failed: goes_on,
+        queue_unmatched: settings.queue_unmatched && goes_on,
+        queue_later: goes_on,
+        // Whoever is named reads it when it comes, as agents of this market do.
+        absent_too: named,
+        ..Policy::default()
+    }
+}
+
 /// Whether what is to be told to many is not too much for all of them together.
-fn audience(floor: &Floor, selection: Selection, skill: &str, payload: &str) -> Result<(), Fault> {
-    let agents = floor.engine.look(|world| match selection {
-        Selection::Everybody => world.agents().filter(|agent| agent.home == ID).count(),
-        Selection::Broadcast => world.skills.count(skill, None, Score::MIN),
-        Selection::Auction { .. } => world.skills.count(skill, None, Score::MIN).min(COPIES_MAX),
-        _ => 1,
+fn audience(
+    floor: &Floor,
+    selection: Selection,
+    names: &[&str],
+    payload: &str,
+) -> Result<(), Fault> {
+    let agents = floor.engine.look(|world| {
+        let able = || names.iter().map(|name| world.skills.count(name, None, Score::MIN)).sum();
+        match selection {
+            Selection::Everybody => world.agents().filter(|agent| agent.home == ID).count(),
+            Selection::Broadcast => able(),
+            Selection::Auction { .. } => COPIES_MAX.min(able()),
+            _ => 1,
+        }
     });
     let copies = matches!(selection, Selection::Everybody | Selection::Broadcast);
     if agents > 1 && payload.len().saturating_mul(agents) > AUDIENCE_BYTES_MAX {
