@@ -116,7 +116,9 @@ async fn every_caller_gets_what_the_table_says_and_a_refusal_changes_nothing() {
                 row.route
             );
         }
-        let reads = route.method == "GET" || route.reach == Reach::Public;
+        // Work that was fetched is in its worker's hands and cannot be called back any more.
+        let fetches = row.route == "GET /v1/work";
+        let reads = (route.method == "GET" || route.reach == Reach::Public) && !fetches;
         for (caller, expected) in columns().filter(|(_, status)| *status < 300) {
             let status = scene.ask(row, caller).await;
             assert_eq!(status, expected, "{} by {caller:?}", row.route);

@@ -95,6 +95,10 @@ pub enum Command {
     Decline {
         job: JobRef,
         by: AgentId,
+        /// Which of the job's turns it is about, if whoever says it knows.
+        epoch: Option<u32>,
+        /// Why, in its own words.
+        reason: Option<String>,
     },
     Defer {
         job: JobRef,
@@ -296,6 +300,8 @@ pub enum JobRef {
 pub struct ReportWork {
     pub job: JobRef,
     pub by: AgentId,
+    /// Which of the job's turns it is about, if whoever says it knows.
+    pub epoch: Option<u32>,
     pub ok: bool,
     pub output: Option<String>,
     pub cost: Credits,

@@ -78,7 +78,9 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
             said::boast(draft, agent, words);
             Ok(enrol::shown(draft, agent, false))
         }
-        Command::Decline { job, by } => work::decline(draft, &job, by),
+        Command::Decline { job, by, epoch, reason } => {
+            work::decline(draft, &job, by, epoch, reason)
+        }
         Command::Defer { job, by, until } => work::defer(draft, &job, by, until),
         Command::HandOver { agent, jobs } => {
             known(draft, agent)?;

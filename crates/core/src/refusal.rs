@@ -46,6 +46,8 @@ pub enum Refusal {
     DeadlineTooSoon,
     #[error("the job is {is:?}, which does not allow this")]
     WrongState { is: State },
+    #[error("this is about another turn of the job, which is in turn {is} by now")]
+    OtherTurn { is: u32 },
     #[error("the offer has expired")]
     OfferExpired,
     #[error("at most {max} offers may be made for one job")]
@@ -120,6 +122,7 @@ impl Refusal {
             | Self::Unfit { .. }
             | Self::DeadlineTooSoon
             | Self::WrongState { .. }
+            | Self::OtherTurn { .. }
             | Self::OfferExpired
             | Self::TooManyOffers { .. }
             | Self::Ambiguous
@@ -165,6 +168,7 @@ mod tests {
             DeadlineTooSoon,
             SameIdOtherContent,
             WrongState { is: State::Open },
+            OtherTurn { is: 2 },
             JobNotPaid { pending: false },
         ];
         for refusal in final_words {

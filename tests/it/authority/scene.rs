@@ -38,6 +38,8 @@ pub struct Scene {
     /// Assigned to the worker and not fetched: by the requester's id, and by ours.
     pub job: String,
     pub uuid: String,
+    /// Open to offers, by our id; the worker has made one.
+    pub offered: String,
     /// The address of another job, which the worker has fetched.
     pub token: String,
     /// The callback that is still to be made.
@@ -50,17 +52,19 @@ pub struct Scene {
 impl Scene {
     pub async fn set(row: &Row) -> Self {
         let hub = TestHub::serve(&[("relay.accept_direct", "true")]).await;
-        let named = hub.agent("named", "named_skill", "0.10", None).await;
+        let closed = ClosedPort::take();
+        let endpoint = row.route.ends_with("/webhooks/test").then_some(closed.url.as_str());
+        let named = hub.agent("named", "named_skill", "0.10", endpoint).await;
         let requester = hub.orchestrator("requester").await;
         let worker = hub.agent("worker", "free", "0", None).await;
         let other = hub.orchestrator("other").await;
         hub.grant("named", "1.00").await;
-        let closed = ClosedPort::take();
         let push = Self::failed_callback(&hub, &requester, &worker, &closed.url).await;
         let token = Self::fetched_job(&hub, &requester, &worker).await;
         let reply = Self::hire(&hub, &requester, &worker, json!({})).await;
         let (job, uuid) =
             (reply.str("/job_id"), reply.header("rialto-job").expect("our id").to_owned());
+        let offered = Self::offered(&hub, &requester, &worker).await;
         let addressed = Self::addressed(&hub).await;
         let speaker = Key::of(1);
         let (inbox_token, request) = Self::spoken(&hub, &speaker).await;
@@ -86,11 +90,22 @@ impl Scene {
             posted,
             job,
             uuid,
+            offered,
             token,
             push,
             claws,
             _closed: closed,
         }
+    }
+
+    /// A job that waits for its requester to take a price.
+    async fn offered(hub: &TestHub, requester: &Agent, worker: &Agent) -> String {
+        let wanted = json!({"skill": "free", "budget": 0, "select": "offers"});
+        let opened = hub.post("/v1/jobs", Some(&requester.key), &wanted).await.expect(201);
+        let id = opened.str("/id");
+        let path = format!("/v1/jobs/{id}/offers");
+        hub.post(&path, Some(&worker.key), &json!({"price": 0})).await.expect(201);
+        id
     }
 
     /// A message that does nothing.
@@ -230,7 +245,10 @@ impl Scene {
             "{agent_id}" if row.of_worker => self.worker.id.clone(),
             "{id}" if row.by_address => self.addressed.id.clone(),
             "{id}" if template.contains("/requests/") => self.request.clone(),
-            "{id}" if template.ends_with("/trace") => self.uuid.clone(),
+            "{id}" if template.ends_with("/offers") => self.offered.clone(),
+            "{id}" if template.ends_with("/accept") => self.offered.clone(),
+            "{id}" if template.starts_with("/v1/jobs/") => self.uuid.clone(),
+            "{id}" if template.contains("/webhooks/") => self.push.to_string(),
             "{id}" if row.by_key => self.speaker.did().to_owned(),
             "{process}" => rialto_protocols::clara::PROCESS.to_owned(),
             "{message}" => self.posted.clone(),

@@ -73,6 +73,8 @@ const AGENTS_AND_OPERATOR: [u16; 6] = [401, 200, 200, 200, 200, 200];
 const NAMED_IN_BODY: [u16; 6] = [401, 200, 403, 403, 403, 403];
 const OWNER_IN_PATH: [u16; 6] = [401, 200, 404, 404, 404, 200];
 const REQUESTER: [u16; 6] = [401, 404, 200, 404, 404, 404];
+/// The requester alone, where operators have routes of their own.
+const ASKED: [u16; 6] = [401, 404, 200, 404, 404, 403];
 const PARTIES: [u16; 6] = [401, 404, 202, 202, 404, 404];
 const WORKER: [u16; 6] = [401, 404, 404, 200, 404, 403];
 const OPERATOR: [u16; 6] = [401, 403, 403, 403, 403, 200];
@@ -132,6 +134,26 @@ fn skill(_: &Scene) -> Value {
 
 fn nothing(_: &Scene) -> Value {
     json!({})
+}
+
+fn online(_: &Scene) -> Value {
+    json!({"status": "online"})
+}
+
+fn ask(_: &Scene) -> Value {
+    json!({"skill": "free", "budget": 0})
+}
+
+fn offer(_: &Scene) -> Value {
+    json!({"price": 0})
+}
+
+fn taken(scene: &Scene) -> Value {
+    json!({"agent": scene.worker.id})
+}
+
+fn done(_: &Scene) -> Value {
+    json!({"ok": true, "output": {}})
 }
 
 fn acked(_: &Scene) -> Value {
@@ -311,16 +333,32 @@ pub const TABLE: &[Row] = &[
 
     get("GET /v1/agents", PUBLIC),
     get("GET /v1/agents/{id}", PUBLIC),
+    get("GET /v1/agents/{id}/reputation", PUBLIC),
     get("GET /v1/me", AGENTS),
+    get("DELETE /v1/me", AGENTS),
+    send("POST /v1/me/status", online, AGENTS),
     get("GET /v1/jobs", AGENTS),
-    get("GET /v1/jobs/{uuid}", [401, 404, 200, 200, 404, 200]),
+    // Nobody but the worker itself offers what is asked for.
+    send("POST /v1/jobs", ask, [401, 201, 201, 422, 201, 403]),
+    get("GET /v1/jobs/{id}", [401, 404, 200, 200, 404, 200]),
     get("GET /v1/jobs/{id}/trace", [401, 404, 200, 200, 404, 200]),
+    send("POST /v1/jobs/{id}/cancel", nothing, ASKED),
+    get("GET /v1/jobs/{id}/offers", [401, 404, 200, 200, 404, 403]),
+    send("POST /v1/jobs/{id}/offers", offer, [401, 404, 404, 201, 404, 403]),
+    send("POST /v1/jobs/{id}/accept", taken, ASKED),
+    get("GET /v1/work", AGENTS),
+    send("POST /v1/jobs/{id}/result", done, WORKER),
+    send("POST /v1/jobs/{id}/decline", nothing, WORKER),
     get("GET /v1/ledger", AGENTS_AND_OPERATOR),
     get("GET /v1/accounts/{name}", OWNER_IN_PATH),
     get("GET /v1/inbox", AGENTS),
     send("POST /v1/inbox/ack", acked, AGENTS),
     get("GET /v1/events", AGENTS_AND_OPERATOR),
     send("POST /v1/messages", message, AGENTS),
+    get("GET /v1/webhooks", AGENTS),
+    // One agent has an endpoint to be called.
+    send("POST /v1/webhooks/test", nothing, [401, 200, 409, 409, 409, 403]),
+    send("POST /v1/webhooks/{id}/resend", nothing, ASKED),
     send("POST /v1/keys/rotate", nothing, AGENTS),
     get("DELETE /v1/keys", AGENTS),
     send("POST /v1/operator/grants", sum, OPERATOR_MAKES),

@@ -30,6 +30,11 @@ pub fn name(
         Selection::Auction { .. } if job.state == State::Negotiating => {
             bid(draft, by, name, &job, order)
         }
+        Selection::Offers if job.state == State::Negotiating => {
+            let (price, terms) = (job.grain.shown(order.price), (name, order.valid_for));
+            offer::make(draft, &JobRef::Id(job.id), by, price, terms)?;
+            draft.job(job.id).cloned().ok_or(Refusal::NotYours)
+        }
         _ => agree(draft, by, name, job, order),
     }
 }

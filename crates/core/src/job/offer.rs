@@ -45,9 +45,13 @@ pub struct Offer {
     pub valid_until: Timestamp,
 }
 
-/// Opens the sealed auction and tells those who may bid; somebody must be there.
+/// Asks those who may name a price for one; somebody must be there.
 pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
-    let Selection::Auction { closes } = job.selection else { return Ok(()) };
+    let closes = match job.selection {
+        Selection::Auction { closes } => closes,
+        Selection::Offers => job.deadline,
+        _ => return Ok(()),
+    };
     let all = select::candidates(draft, job, Ready::Soon);
     let affordable = |one: &AgentId| {
         bargain::standing(draft, job, *one).is_none_or(|price| price <= job.purse())
@@ -156,8 +160,22 @@ pub fn make(
     let (at, valid_until) = (draft.now, draft.now.plus(valid_for));
     job.offers.push(Offer { by, name: name.to_owned(), price, eta: None, at, valid_until });
     draft.event(Event::JobOffered { job: job.id, by });
+    if job.selection == Selection::Offers {
+        shown(draft, &mut job, by);
+    }
     draft.put_job(job.clone());
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
+}
+
+/// The requester hears of a price that it may take; who came by itself is as good as asked.
+fn shown(draft: &mut Draft<'_>, job: &mut Job, by: AgentId) {
+    if !job.asked.contains(&by) {
+        job.asked.push(by);
+    }
+    let place = u32::try_from(job.offers.len().saturating_sub(1)).unwrap_or(u32::MAX);
+    if let Requester::Agent(requester) = job.requester {
+        draft.tell(Some(requester), News::Offered { job: job.id, place }, None);
+    }
 }
 
 /// Somebody invited will not bid, or whoever has the job will not do it.
@@ -169,7 +187,7 @@ pub fn pass_or_decline(
     let job = work::find(draft, wanted).ok_or(Refusal::NotYours)?;
     let bids = matches!(job.selection, Selection::Auction { .. });
     if job.state != State::Negotiating || !bids {
-        return work::decline(draft, wanted, by);
+        return work::decline(draft, wanted, by, None, None);
     }
     if !job.asked.contains(&by) || job.declined.contains(&by) {
         return Err(Refusal::NotYours);
@@ -280,9 +298,12 @@ fn agree(draft: &mut Draft<'_>, mut job: Job, place: usize) -> Result<Job, Refus
         return Err(Refusal::OfferExpired);
     }
     let chosen = Candidate { agent: offer.by, price: offer.price };
-    let payer = job.payer.ok_or(Refusal::GuestCannotPay)?;
-    post::hold(draft, payer, chosen.price, job.id)?;
-    job.held = chosen.price;
+    // Where offers were called for, the whole budget is set aside already.
+    if job.selection != Selection::Offers {
+        let payer = job.payer.ok_or(Refusal::GuestCannotPay)?;
+        post::hold(draft, payer, chosen.price, job.id)?;
+        job.held = chosen.price;
+    }
     respond::give(draft, &mut job, chosen)?;
     tell_others(draft, &job, chosen.agent);
     Ok(job)

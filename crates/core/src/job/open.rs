@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::fit::Ready;
-use super::{Assignment, Job, Requester, Selection, State, fit, respond, select};
+use super::{Assignment, Job, Requester, Selection, State, fit, offer, respond, select};
 use crate::agent::tally;
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
@@ -36,7 +36,7 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     let unfit = order.unfit.first().map(|unfit| unfit.why.clone());
     let mut job = fresh(draft, order)?;
     let chosen = match job.selection {
-        Selection::Auction { .. } => super::offer::invite(draft, &mut job).map(|()| None),
+        selection if selection.is_by_offers() => offer::invite(draft, &mut job).map(|()| None),
         _ => select::next(draft, &job, Ready::Soon).map(Some),
     };
     match chosen {
@@ -240,7 +240,7 @@ pub fn dispatch(draft: &mut Draft<'_>) {
         let Some(mut job) = draft.job(id).filter(queued).cloned() else { continue };
         if let Selection::Auction { .. } = job.selection {
             // Those who may bid now are asked anew.
-            if super::offer::reopen(draft, &mut job) {
+            if offer::reopen(draft, &mut job) {
                 draft.put_job(job);
             }
             continue;

@@ -234,7 +234,7 @@ fn hold(draft: &mut Draft<'_>, job: &mut Job, when: fit::When) -> Result<(), Ref
 
 /// What the worker gets: what was agreed on, or what it asks now.
 fn price(draft: &Draft<'_>, job: &Job, worker: AgentId) -> Option<Credits> {
-    let own = job.offers.iter().filter(|offer| offer.by == worker).map(|offer| offer.price);
+    let mut own = job.offers.iter().filter(|offer| offer.by == worker).map(|offer| offer.price);
     let listed = || {
         let skill = draft.agent(worker)?.skill_for(job)?;
         Some(job.grain.shown(skill.price))
@@ -242,6 +242,7 @@ fn price(draft: &Draft<'_>, job: &Job, worker: AgentId) -> Option<Credits> {
     match job.selection {
         Selection::Asked { .. } => Some(job.held),
         Selection::Auction { .. } => own.min().or_else(listed),
+        Selection::Offers => own.next_back().or_else(listed),
         _ => listed(),
     }
 }

@@ -41,6 +41,15 @@ pub enum Selection {
     Asked { any_price: bool },
     /// Sealed offers until a moment, then the lowest.
     Auction { closes: Timestamp },
+    /// Offers that the requester sees as they come, and takes one of.
+    Offers,
+}
+
+impl Selection {
+    /// Whether everybody names its own price, whatever it lists.
+    pub fn is_by_offers(self) -> bool {
+        matches!(self, Self::Auction { .. } | Self::Offers)
+    }
 }
 
 /// Whose turn it was last, per skill.
@@ -54,16 +63,16 @@ pub struct Turn {
 
 /// Who may be chosen for this job now, in discovery order.
 ///
-/// An agent written by this very command is not in the index yet and comes last. In an auction the
-/// listed price does not matter, since everybody names its own.
+/// An agent written by this very command is not in the index yet and comes last. Where
+/// everybody names its own price, the listed one does not matter.
 pub fn candidates<'d>(
     draft: &'d Draft<'_>,
     job: &'d Job,
     ready: Ready,
 ) -> impl Iterator<Item = Candidate> {
-    let limit = match job.selection {
-        Selection::Auction { .. } => Credits::from_micros(i64::MAX),
-        _ => job.purse(),
+    let limit = match job.selection.is_by_offers() {
+        true => Credits::from_micros(i64::MAX),
+        false => job.purse(),
     };
     let listed = job.names().flat_map(move |name| listed(draft, job, name, limit));
     let arriving = draft.written().filter_map(move |agent| {
@@ -111,7 +120,7 @@ pub fn next(draft: &mut Draft<'_>, job: &Job, ready: Ready) -> Result<Candidate,
         // Everybody already has a copy; one that comes back is nobody else's.
         Selection::Broadcast | Selection::Everybody => None,
         // The requester chooses, nobody else.
-        Selection::Asked { .. } => None,
+        Selection::Asked { .. } | Selection::Offers => None,
     };
     chosen.ok_or_else(|| why_nobody(draft.world, job))
 }
@@ -200,7 +209,7 @@ pub fn why_nobody(world: &World, job: &Job) -> Refusal {
             *count > 0
         });
     }
-    let bids = matches!(job.selection, Selection::Auction { .. });
+    let bids = job.selection.is_by_offers();
     match prices.iter().map(|(price, _)| job.grain.shown(*price)).min() {
         None => Refusal::NoSuchSkill,
         Some(price) if price > job.budget && !bids => Refusal::BudgetTooLow { price },

@@ -16,6 +16,9 @@ use crate::notice::News;
 use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
 
+/// What a requester hears when there is no next worker.
+const NOBODY_LEFT: &str = "nobody is left who could do it";
+
 /// The job a caller means.
 pub fn find(draft: &Draft<'_>, wanted: &JobRef) -> Option<Job> {
     let target = |digest| match draft.claimed(digest)? {
@@ -48,6 +51,15 @@ fn in_hand(job: &Job) -> Result<(), Refusal> {
     }
 }
 
+/// What was said about an earlier turn is never taken for this one, even if it came back to the same
+/// worker in between.
+fn in_turn(job: &Job, epoch: Option<u32>) -> Result<(), Refusal> {
+    match epoch.is_none_or(|epoch| epoch == job.epoch) {
+        true => Ok(()),
+        false => Err(Refusal::OtherTurn { is: job.epoch }),
+    }
+}
+
 /// The worker has it and will answer later; the requester is told to wait.
 pub fn start(draft: &mut Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Answer, Refusal> {
     let mut job = held_by(draft, wanted, by)?;
@@ -66,6 +78,7 @@ pub fn start(draft: &mut Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Answ
 /// The worker's final word.
 pub fn report(draft: &mut Draft<'_>, said: ReportWork) -> Result<Answer, Refusal> {
     let mut job = held_by(draft, &said.job, said.by)?;
+    in_turn(&job, said.epoch)?;
     if job.state.is_final() {
         let same = job.report.as_ref().and_then(|report| report.content) == Some(said.content);
         return match same {
@@ -111,18 +124,26 @@ fn earned(job: &Job, cost: Credits) -> Credits {
     }
 }
 
-/// The worker will not do it.
-pub fn decline(draft: &mut Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Answer, Refusal> {
+/// The worker will not do it; why is told to the requester if the job ends by it.
+pub fn decline(
+    draft: &mut Draft<'_>,
+    wanted: &JobRef,
+    by: AgentId,
+    epoch: Option<u32>,
+    reason: Option<String>,
+) -> Result<Answer, Refusal> {
     let mut job = held_by(draft, wanted, by)?;
+    in_turn(&job, epoch)?;
     in_hand(&job)?;
     draft.event(Event::JobDeclined { job: job.id, worker: by });
     job.declined.push(by);
     tally::declined(draft, by, &job);
     if job.policy.next_when_declined {
-        return pass_on(draft, job);
+        let text = reason.map(|reason| format!("{NOBODY_LEFT}; the last one said: {reason}"));
+        return pass_on_or(draft, job, text.as_deref().unwrap_or(NOBODY_LEFT));
     }
-    let text = Some("the agent declined the job".to_owned());
-    end::fail(draft, job, State::Failed, Cause::Policy, text)
+    let text = reason.unwrap_or_else(|| "the agent declined the job".to_owned());
+    end::fail(draft, job, State::Failed, Cause::Policy, Some(text))
 }
 
 /// The worker will do it later.
@@ -225,7 +246,12 @@ pub fn failed_turn(draft: &mut Draft<'_>, mut job: Job, cause: Cause) -> Result<
 }
 
 /// To the next worker, into the queue, or to the end.
-pub fn pass_on(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
+pub fn pass_on(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
+    pass_on_or(draft, job, NOBODY_LEFT)
+}
+
+/// The same, with what is told at the end.
+fn pass_on_or(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer, Refusal> {
     job.waits_for = None;
     if may_go_on(draft, &job) {
         if let Ok(chosen) = select::next(draft, &job, Ready::Soon)
@@ -240,8 +266,7 @@ pub fn pass_on(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
         }
     }
     job.unassign();
-    let text = Some("nobody is left who could do it".to_owned());
-    end::fail(draft, job, State::Failed, Cause::NobodyLeft, text)
+    end::fail(draft, job, State::Failed, Cause::NobodyLeft, Some(text.to_owned()))
 }
 
 /// Whether there is time and patience left for another worker, who would bear the blame.

@@ -82,10 +82,16 @@ pub struct Seen {
 ///
 /// `scale` is the response time that is worth nothing any more.
 pub fn score(newest: impl IntoIterator<Item = Seen>, scale: Millis) -> Option<i64> {
-    let Rates { success, on_time, average, .. } = rates(newest)?;
-    let slow = average.0.saturating_mul(ONE) / scale.0.max(1);
-    let swift = (ONE - slow).clamp(0, ONE);
-    Some((success * 6 + on_time * 3 + swift) / 10)
+    let rates = rates(newest)?;
+    Some((rates.success * 6 + rates.on_time * 3 + rates.swift(scale)) / 10)
+}
+
+impl Rates {
+    /// What the average response time is worth, in millionths; at `scale` it is nothing any more.
+    pub fn swift(&self, scale: Millis) -> i64 {
+        let slow = self.average.0.saturating_mul(ONE) / scale.0.max(1);
+        (ONE - slow).clamp(0, ONE)
+    }
 }
 
 /// What the newest outcomes add up to; `None` when there are none.

@@ -141,6 +141,7 @@ impl Scene {
         ReportWork {
             job: JobRef::Id(job),
             by,
+            epoch: None,
             ok,
             output: Some("{}".to_owned()),
             cost: credits(cost),
@@ -171,7 +172,7 @@ impl Scene {
     /// The assigned worker declines.
     pub fn decline(&mut self, job: JobId) -> Arc<Job> {
         let by = self.job(job).worker().unwrap_or_default();
-        let command = Command::Decline { job: JobRef::Id(job), by };
+        let command = Command::Decline { job: JobRef::Id(job), by, epoch: None, reason: None };
         job_in(self.run(command).expect("it is its turn"))
     }
 

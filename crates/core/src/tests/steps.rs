@@ -243,7 +243,7 @@ impl Step {
             Step::Decline { job, stray } => {
                 let found = job_at(scene, job)?;
                 let by = stray.map(|who| agent_at(scene, who)).or(found.worker())?;
-                Command::Decline { job: name_of(&found, job), by }
+                Command::Decline { job: name_of(&found, job), by, epoch: None, reason: None }
             }
             Step::Defer { job, seconds } => {
                 let found = job_at(scene, job)?;

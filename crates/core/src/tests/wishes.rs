@@ -59,6 +59,7 @@ impl Wish {
             4 => Selection::LeastOccupied,
             5 => Selection::Broadcast,
             6 if choice > 127 => Selection::Everybody,
+            6 => Selection::Offers,
             _ => Selection::Auction { closes },
         };
         order.policy = Policy {

@@ -208,7 +208,7 @@ impl Life {
         match self.dice.roll(12) {
             0..=3 => report(job.id, by, true, self.dice.pick(&PRICES).expect("not empty")),
             4 | 5 => report(job.id, by, false, "0"),
-            6 => Command::Decline { job: named, by },
+            6 => Command::Decline { job: named, by, epoch: None, reason: None },
             7 => Command::Start { job: named, by },
             8 => Command::Defer { job: named, by, until: now.plus(Millis::seconds(20)) },
             9 => Command::Unreachable { job: job.id, epoch: job.epoch },

@@ -91,6 +91,7 @@ pub fn report(job: JobId, by: AgentId, ok: bool, cost: &str) -> Command {
     Command::Report(Box::new(ReportWork {
         job: JobRef::Id(job),
         by,
+        epoch: None,
         ok,
         output: Some("{\"done\":true}".to_owned()),
         cost: credits(cost),

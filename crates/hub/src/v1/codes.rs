@@ -29,7 +29,7 @@ pub static NOT_FOUND: Kind = kind(404, "not_found", "No such thing");
 static METHOD_NOT_ALLOWED: Kind = kind(405, "method_not_allowed", "No such method here");
 static TOO_SLOW: Kind = kind(408, "too_slow", "The request took too long to arrive");
 static ID_TAKEN: Kind = kind(409, "id_taken", "This id is taken");
-static WRONG_STATE: Kind = kind(409, "wrong_state", "Things are not in a state for this");
+pub static WRONG_STATE: Kind = kind(409, "wrong_state", "Things are not in a state for this");
 static STILL_RUNNING: Kind = kind(409, "still_running", "The first request is still running");
 static TOO_LARGE: Kind = kind(413, "too_large", "The body is too large");
 static ENCODED: Kind = kind(415, "encoded", "Bodies are taken unencoded");
@@ -75,6 +75,7 @@ impl From<Refusal> for Problem {
                 &AGENT_UNAVAILABLE
             }
             Refusal::WrongState { .. }
+            | Refusal::OtherTurn { .. }
             | Refusal::OfferExpired
             | Refusal::JobNotPaid { .. }
             | Refusal::AlreadySettled { .. } => &WRONG_STATE,

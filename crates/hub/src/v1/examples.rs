@@ -8,6 +8,20 @@ pub fn of(field: &str) -> &'static str {
         "/to" | "/body" => {
             r#"{"to":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f","body":{"text":"hello"}}"#
         }
+        "/ok" | "/output" | "/took_ms" | "/cost" => {
+            r#"{"epoch":1,"ok":true,"output":{"sum":3},"took_ms":12,"cost":0.04}"#
+        }
+        "/code" | "/message" | "/cause" => {
+            r#"{"epoch":1,"ok":false,"code":"EXECUTION_ERROR","message":"out of memory","cause":"execution"}"#
+        }
+        "/epoch" | "/reason" => r#"{"epoch":1,"reason":"too much to do"}"#,
+        "/id" | "/skill" | "/input" | "/budget" | "/callback" | "/deadline" | "/select" => {
+            r#"{"skill":"analyze_text","input":{"text":"hello"},"budget":0.10,"select":"best"}"#
+        }
+        "/price" | "/valid_for" => r#"{"price":0.04,"valid_for":"60s"}"#,
+        "/agent" => r#"{"agent":7}"#,
+        "?wait" => r#""?wait=30""#,
+        "?known" => r#""/v1/work?known=f81d4fae-7dec-11d0-a765-00a0c91e6bf6""#,
         "?limit" => r#""?limit=50""#,
         "?cursor" => r#""?cursor=<the next_cursor of the page before>""#,
         "?after" => r#""?after=17""#,

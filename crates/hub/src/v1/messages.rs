@@ -9,7 +9,7 @@ use rialto_engine::Failure;
 use rialto_engine::store::{Key, Row};
 use rialto_protocols::face::{Floor, Trouble};
 use rialto_protocols::kit::fields::{Fields, Malformed};
-use rialto_protocols::kit::ijson::{self, Json, Kind};
+use rialto_protocols::kit::ijson::{self, Json};
 use serde::Serialize;
 
 use super::answer::{Answered, ok};
@@ -36,7 +36,7 @@ pub async fn send(State(floor): State<Floor>, by: AsAgent, Sent(sent): Sent) -> 
     }
     let json = ijson::read(&sent).map_err(Malformed::from)?;
     let f = Fields::of(&json, "")?;
-    let name = receiver(&f)?;
+    let name = f.required("to", names::given(&f, "to")?)?;
     // Any JSON is a message, `null` too.
     let body = f.required("body", json.get("body").map(Json::raw))?.to_owned();
     let to = floor.engine.look(|world| {
@@ -60,14 +60,4 @@ pub async fn send(State(floor): State<Floor>, by: AsAgent, Sent(sent): Sent) -> 
         _ => return Err(Failure::Fault.into()),
     };
     Ok(ok(&Accepted { position }))
-}
-
-/// Our number for an agent, as a number or a text, or any of its names.
-fn receiver(f: &Fields<'_, '_>) -> Result<String, Malformed> {
-    let to = f.required("to", f.get("to"))?;
-    match to.kind() {
-        Kind::Text(name) => Ok(name.to_string()),
-        Kind::Number(digits) => Ok((*digits).to_owned()),
-        _ => Err(f.fail("to", "must be an agent's number or name")),
-    }
 }

@@ -23,12 +23,16 @@ mod names;
 mod notice;
 mod operator;
 mod page;
+mod presence;
 pub mod problem;
 mod proof;
 mod refs;
 mod table;
 #[cfg(test)]
 mod tests;
+mod wait;
+mod webhooks;
+mod work;
 
 use axum::Router;
 use rialto_protocols::face::route::router;

@@ -6,6 +6,8 @@ use rialto_core::alias::Protocol;
 use rialto_core::id::AgentId;
 use rialto_core::world::World;
 use rialto_protocols::ALL;
+use rialto_protocols::kit::fields::{Fields, Malformed};
+use rialto_protocols::kit::ijson::Kind;
 
 use super::problem::Problem;
 
@@ -31,6 +33,16 @@ pub fn find(world: &World, text: &str, field: &str) -> Result<AgentId, Problem> 
             let text = "several agents have this name: write it as protocol:name";
             Err(Problem::field(field, text))
         }
+    }
+}
+
+/// A member that names an agent: our number as a number or a text, or any of its names.
+pub fn given(f: &Fields<'_, '_>, member: &str) -> Result<Option<String>, Malformed> {
+    let Some(given) = f.get(member) else { return Ok(None) };
+    match given.kind() {
+        Kind::Text(name) => Ok(Some(name.to_string())),
+        Kind::Number(digits) => Ok(Some((*digits).to_owned())),
+        _ => Err(f.fail(member, "must be an agent's number or name")),
     }
 }
 

@@ -6,7 +6,10 @@ use rialto_protocols::face::Reach::{
 };
 use rialto_protocols::face::{Floor, Reach, Route};
 
-use super::{accounts, agents, events, inbox, jobs, keys, ledger, me, messages, operator};
+use super::{
+    accounts, agents, events, inbox, jobs, keys, ledger, me, messages, operator, presence,
+    webhooks, work,
+};
 
 const fn row(
     method: &'static str,
@@ -26,16 +29,65 @@ pub const TABLE: &[Route<Floor>] = &[
     row("GET", "/v1/agents/{id}", Public, "An agent, by our number or any of its names", || {
         get(agents::show)
     }),
+    row(
+        "GET",
+        "/v1/agents/{id}/reputation",
+        Public,
+        "Its scores, to be recomputed by hand",
+        || get(agents::reputation::show),
+    ),
     row("GET", "/v1/me", AnyAgent, "The caller: agent, account, inbox, work", || get(me::show)),
+    row("DELETE", "/v1/me", AnyAgent, "Go off the lists; the id stays the caller's", || {
+        delete(presence::leave)
+    }),
+    row("POST", "/v1/me/status", AnyAgent, "Say whether the caller takes new work", || {
+        post(presence::stand)
+    }),
     row("GET", "/v1/jobs", AnyAgent, "The caller's jobs, asked or worked, live or ended", || {
-        get(jobs::list)
+        get(jobs::list::list)
+    }),
+    row("POST", "/v1/jobs", AnyAgent, "Ask for work, and wait for its end if wanted", || {
+        post(jobs::ask::open)
     }),
     // Operators see all but input, result and callback.
-    row("GET", "/v1/jobs/{uuid}", AnyAgentOrOperator, "A job, for its two parties", || {
+    row("GET", "/v1/jobs/{id}", AnyAgentOrOperator, "A job, for its two parties", || {
         get(jobs::show)
     }),
     row("GET", "/v1/jobs/{id}/trace", AnyAgentOrOperator, "A job as each side saw it", || {
         get(jobs::trace::show)
+    }),
+    row("POST", "/v1/jobs/{id}/cancel", AnyAgent, "Call a job off, as its requester", || {
+        post(jobs::cancel::cancel)
+    }),
+    row(
+        "GET",
+        "/v1/jobs/{id}/offers",
+        AnyAgent,
+        "Prices asked for a job, as far as one may see",
+        || get(jobs::offers::list),
+    ),
+    row("POST", "/v1/jobs/{id}/offers", AnyAgent, "Name a price for a job", || {
+        post(jobs::offers::make)
+    }),
+    row(
+        "POST",
+        "/v1/jobs/{id}/accept",
+        AnyAgent,
+        "Take an agent's price, as the requester",
+        || post(jobs::offers::accept),
+    ),
+    row(
+        "GET",
+        "/v1/work",
+        AnyAgent,
+        "What is in the caller's hands, at once or when that changes",
+        || get(work::list),
+    ),
+    row("POST", "/v1/jobs/{id}/result", AnyAgent, "Report a job, as its worker", || {
+        post(jobs::report::result)
+    }),
+    row("POST", "/v1/jobs/{id}/decline", AnyAgent, "Give a job back, as its worker", || {
+        post(jobs::report::decline)
     }),
     row("GET", "/v1/ledger", AnyAgentOrOperator, "Movements of credits, newest first", || {
         get(ledger::list)
@@ -51,6 +103,15 @@ pub const TABLE: &[Route<Floor>] = &[
         get(events::open)
     }),
     row("POST", "/v1/messages", AnyAgent, "Write to an agent", || post(messages::send)),
+    row("GET", "/v1/webhooks", AnyAgent, "What was sent to the caller and has not arrived", || {
+        get(webhooks::list)
+    }),
+    row("POST", "/v1/webhooks/test", AnyAgent, "Call the caller's endpoint once, now", || {
+        post(webhooks::test::send)
+    }),
+    row("POST", "/v1/webhooks/{id}/resend", AnyAgent, "Send again to the caller, now", || {
+        post(webhooks::resend)
+    }),
     row("POST", "/v1/keys/rotate", AnyAgent, "A new key; the old ones live 10 minutes", || {
         post(keys::rotate)
     }),

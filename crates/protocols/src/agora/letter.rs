@@ -166,11 +166,16 @@ impl Voice<'_> {
         }
     }
 
-    /// The price with which the reader won an auction it was asked to bid in.
+    /// The price that was taken when the reader was asked for one: the lowest wins an auction, and a
+    /// requester that chooses takes the newest.
     fn winning(&self) -> Option<&Offer> {
-        let auction = matches!(self.job.selection, Selection::Auction { .. });
         let own = |offer: &&Offer| offer.by == self.pen.reader && !offer.name.is_empty();
-        self.job.offers.iter().filter(own).min_by_key(|offer| offer.price).filter(|_| auction)
+        let mut own = self.job.offers.iter().filter(own);
+        match self.job.selection {
+            Selection::Auction { .. } => own.min_by_key(|offer| offer.price),
+            Selection::Offers => own.next_back(),
+            _ => None,
+        }
     }
 
     fn offer_at(&self, place: u32) -> Option<&Offer> {

@@ -49,6 +49,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::InboxFull => Code::Unavailable,
         Refusal::TooManyOpen => Code::TooManyRequests,
         Refusal::WrongState { .. }
+        | Refusal::OtherTurn { .. }
         | Refusal::SameIdOtherContent
         | Refusal::TooManyOffers { .. }
         | Refusal::Ambiguous

@@ -328,6 +328,7 @@ async fn result(floor: &Floor, from: &str, order: &SendResult<'_>) -> Result<Pla
     let deed = Deed::Report(Box::new(ReportWork {
         job: JobRef::Id(job.id),
         by,
+        epoch: None,
         ok: true,
         output: Some(order.result.to_owned()),
         // What is paid is the fee that was agreed on.

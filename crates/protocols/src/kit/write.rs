@@ -22,6 +22,11 @@ pub fn score(millionths: i64) -> Box<RawValue> {
     })
 }
 
+/// A number kept in millionths, with all its decimals and at least one.
+pub fn millionths(value: i64) -> Box<RawValue> {
+    number(Credits::from_micros(value).text(1))
+}
+
 /// JSON text that was validated before, passed on unchanged. Text that is no JSON after all becomes
 /// a JSON string: the answer around it stays readable, and what went wrong can be seen in it.
 pub fn verbatim(text: &str) -> Box<RawValue> {

@@ -170,7 +170,7 @@ fn capability(skill: &Skill) -> String {
         .text("capability_id", &skill.name)
         .text("capability_name", &skill.name)
         .text("description", &about)
-        .text("category", category(&skill.name).as_str())
+        .text("category", Category::of_name(&skill.name).as_str())
         .maybe_whole("estimated_duration_ms", skill.takes.map(|takes| takes.0))
         .flag("requires_approval", skill.approval)
         .amount("price", skill.price)
@@ -181,21 +181,7 @@ fn capability(skill: &Skill) -> String {
 /// What sort of thing a skill is: as its agent says, or as its name does.
 pub fn category_of(skill: &Skill) -> Category {
     let said = skill.sort.as_deref().and_then(Category::read);
-    said.unwrap_or_else(|| category(&skill.name))
-}
-
-/// What sort of thing a capability of another protocol does, by words in its name.
-pub fn category(name: &str) -> Category {
-    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    if has(&["trend"]) {
-        Category::TrendAnalysis
-    } else if has(&["consume", "ingest"]) {
-        Category::TrendConsumption
-    } else if has(&["valid", "check", "review", "moderat"]) {
-        Category::ContentValidation
-    } else {
-        Category::ContentGeneration
-    }
+    said.unwrap_or_else(|| Category::of_name(&skill.name))
 }
 
 /// A schema that only names types, as a JSON Schema; what is one already stays.
@@ -239,20 +225,6 @@ fn json_type(word: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn categories_go_by_words_in_the_name() {
-        for (name, category_of) in [
-            ("find_trends", Category::TrendAnalysis),
-            ("ingest_feed", Category::TrendConsumption),
-            ("consume", Category::TrendConsumption),
-            ("moderation", Category::ContentValidation),
-            ("fact_check", Category::ContentValidation),
-            ("translate", Category::ContentGeneration),
-        ] {
-            assert_eq!(category(name), category_of, "{name}");
-        }
-    }
 
     #[test]
     fn types_in_words_become_a_schema_and_schemas_stay() {

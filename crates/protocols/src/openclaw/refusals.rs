@@ -47,6 +47,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
         Refusal::NoSuchOwner { .. } | Refusal::NoSuchSkill => Code::NotFound,
         Refusal::IdTaken
         | Refusal::WrongState { .. }
+        | Refusal::OtherTurn { .. }
         | Refusal::OfferExpired
         | Refusal::TooManyOffers { .. }
         | Refusal::Ambiguous

@@ -52,6 +52,22 @@ words! {
     }
 }
 
+impl Category {
+    /// What sort of thing something does that does not say so itself, by words in its name.
+    pub fn of_name(name: &str) -> Self {
+        let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+        if has(&["trend"]) {
+            Self::TrendAnalysis
+        } else if has(&["consume", "ingest"]) {
+            Self::TrendConsumption
+        } else if has(&["valid", "check", "review", "moderat"]) {
+            Self::ContentValidation
+        } else {
+            Self::ContentGeneration
+        }
+    }
+}
+
 words! {
     /// Who answers requests for an agent (ours).
     Mode {
@@ -108,5 +124,24 @@ words! {
         Failed = "collaboration_failed",
         /// It was time to.
         Periodic = "periodic_update",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn categories_go_by_words_in_the_name() {
+        for (name, wanted) in [
+            ("find_trends", Category::TrendAnalysis),
+            ("ingest_feed", Category::TrendConsumption),
+            ("consume", Category::TrendConsumption),
+            ("moderation", Category::ContentValidation),
+            ("fact_check", Category::ContentValidation),
+            ("translate", Category::ContentGeneration),
+        ] {
+            assert_eq!(Category::of_name(name), wanted, "{name}");
+        }
     }
 }

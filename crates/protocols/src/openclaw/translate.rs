@@ -246,6 +246,7 @@ pub fn report(message: &Message<Output>, job: &Job, by: AgentId, unfit: &[String
     Command::Report(Box::new(ReportWork {
         job,
         by,
+        epoch: None,
         ok,
         output,
         // What is paid is the price that was agreed on.

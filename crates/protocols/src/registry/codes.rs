@@ -146,7 +146,7 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
         Refusal::NotAuthenticated => (401, "UNAUTHORIZED"),
         Refusal::IdentityDiffers | Refusal::GuestCannotPay => (403, "FORBIDDEN"),
         Refusal::IdTaken | Refusal::WrongState { .. } | Refusal::OfferExpired => (409, "CONFLICT"),
-        Refusal::TooManyAgents { .. } => (409, "CONFLICT"),
+        Refusal::TooManyAgents { .. } | Refusal::OtherTurn { .. } => (409, "CONFLICT"),
         Refusal::NotYours | Refusal::NoSuchAgent => (404, "NOT_FOUND"),
         Refusal::NoSuchSkill => (422, SKILL_MISMATCH),
         Refusal::BudgetTooLow { .. } => (402, BUDGET_INSUFFICIENT),

@@ -14,6 +14,10 @@ mod examples;
 #[cfg(feature = "server")]
 pub mod face;
 #[cfg(feature = "server")]
+pub mod lent;
+#[cfg(feature = "server")]
+pub mod opening;
+#[cfg(feature = "server")]
 mod proof;
 #[cfg(feature = "server")]
 mod routes;

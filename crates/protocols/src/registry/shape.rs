@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::response::Response;
 use rialto_core::agent::{Agent, Desk, Liveness, Skill};
-use rialto_core::job::{Cause, Job, Requester, State};
+use rialto_core::job::{Cause, Job, State};
 use rialto_core::ledger::Transfer;
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::codes::{self, of_cause};
 use super::wire::{CURRENCY, DECIMALS, Rest, Status};
-use super::{ID, token};
+use super::{ID, lent, token};
 use crate::face::{Floor, fidelity, mark};
 use crate::kit::{stamp, write};
 
@@ -116,10 +116,6 @@ pub struct Forwarded {
 
 pub fn forwarded(floor: &Floor, world: &World, job: &Job) -> Forwarded {
     let native = job.origin == ID;
-    let orchestrator = match &job.requester {
-        Requester::Agent(id) => world.name_of(*id, ID).unwrap_or_default().to_owned(),
-        Requester::Guest(name) => name.clone(),
-    };
     let agreed = job.assignment.map_or(job.budget, |turn| turn.price);
     // What another protocol keeps there is not for this one's agents, but for what it has no word
     // for itself (B11).
@@ -135,7 +131,7 @@ pub fn forwarded(floor: &Floor, world: &World, job: &Job) -> Forwarded {
     Forwarded {
         // A requester of another protocol keeps its own id; the worker sees the hub's.
         job_id: if native { job.foreign.clone() } else { job.uuid.to_string() },
-        orchestrator_id: orchestrator,
+        orchestrator_id: lent::requester_name(world, job),
         skill_name: skill_name(world, job),
         input_data: write::verbatim(&job.input),
         budget: money(if native { job.budget } else { agreed }),
@@ -156,7 +152,7 @@ pub fn meta(extras: Option<String>) -> BTreeMap<String, Box<RawValue>> {
 }
 
 /// What its worker calls what is wanted.
-fn skill_name(world: &World, job: &Job) -> String {
+pub fn skill_name(world: &World, job: &Job) -> String {
     let worker = job.worker().and_then(|worker| world.agent(worker));
     let skill = worker.and_then(|worker| worker.skill_for(job));
     skill.map_or_else(|| job.skill.clone(), |skill| skill.name.clone())

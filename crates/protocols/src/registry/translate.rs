@@ -5,17 +5,18 @@ use rialto_core::agent::{Liveness, Skill};
 use rialto_core::command::{Actor, Command, Enrol, JobRef, OpenJob, Pay, ReportWork, Unfit};
 use rialto_core::grain::Grain;
 use rialto_core::id::AgentId;
-use rialto_core::job::{Cause, Policy, Requester, Selection};
+use rialto_core::job::{Cause, Policy, Selection};
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
 use uuid::Uuid;
 
 use super::codes::to_cause;
+use super::opening::{Choice, Order};
 use super::wire::{JobPost, Register, ResultPost, SkillOffer, Status, TransferPost};
 use super::{ID, Settings};
 
 /// A job nobody finishes is given up after this long, whatever its workers do.
-const JOB_LIFE: Millis = Millis::hours(24);
+pub const JOB_LIFE: Millis = Millis::hours(24);
 
 /// Amounts here have two decimals.
 const GRAIN: Grain = Grain { decimals: 2, least: Credits::ZERO };
@@ -79,15 +80,19 @@ pub struct Fresh {
 }
 
 pub fn open_job(
-    wire: JobPost,
-    requester: Requester,
-    worker: Option<AgentId>,
+    order: Order,
     fresh: Fresh,
     unfit: Vec<Unfit>,
     settings: &Settings,
     now: Timestamp,
 ) -> Command {
-    let by_hub = worker.is_none();
+    let Order { wire, requester, worker, wishes } = order;
+    let by_hub = worker.is_none() && wishes.choice != Choice::Offers;
+    let choice = match wishes.choice {
+        Choice::Best => Selection::BestReputation,
+        Choice::Cheapest => Selection::Cheapest,
+        Choice::Offers => Selection::Offers,
+    };
     Command::OpenJob(Box::new(OpenJob {
         uuid: fresh.uuid,
         origin: ID,
@@ -100,7 +105,7 @@ pub fn open_job(
         budget: wire.budget,
         grain: GRAIN,
         unfit,
-        selection: worker.map_or(Selection::BestReputation, Selection::Direct),
+        selection: worker.map_or(choice, Selection::Direct),
         policy: Policy {
             next_when_unreachable: by_hub,
             next_when_declined: by_hub,
@@ -108,7 +113,7 @@ pub fn open_job(
             queue_unmatched: false,
             ..Policy::default()
         },
-        deadline: now.plus(JOB_LIFE),
+        deadline: wishes.deadline.unwrap_or(now.plus(JOB_LIFE)),
         lease: settings.lease,
         promised: None,
         priority: rialto_core::job::PRIORITY,
@@ -135,6 +140,7 @@ pub fn report(wire: ResultPost, job: JobRef, by: AgentId) -> Command {
     Command::Report(Box::new(ReportWork {
         job,
         by,
+        epoch: None,
         ok,
         output: wire.output_data,
         // A worker that names no cost wants its price; what is paid is capped by it anyway.
@@ -152,6 +158,7 @@ pub fn unusable(job: JobRef, by: AgentId, why: &str) -> Command {
     Command::Report(Box::new(ReportWork {
         job,
         by,
+        epoch: None,
         ok: false,
         output: None,
         cost: Credits::ZERO,

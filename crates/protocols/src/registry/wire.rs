@@ -17,7 +17,7 @@ use crate::kit::write;
 /// Credits have two decimals here.
 pub const DECIMALS: usize = 2;
 /// Longest name of an agent, an owner or a skill.
-const NAME_MAX: usize = 128;
+pub const NAME_MAX: usize = 128;
 /// Skills of one agent.
 const SKILLS_MAX: usize = 64;
 /// Longest description of a skill.
@@ -222,10 +222,6 @@ impl JobPost {
         let callback_url = f.text("callback_url")?.filter(|url| !url.is_empty());
         let agent_id = f.uuid("agent_id")?;
         f.time("timestamp_utc")?;
-        let mut meaning = Vec::new();
-        if let Some(input) = input {
-            canonical(input, &mut meaning);
-        }
         let mut more = BTreeMap::new();
         let mut said = Vec::new();
         for (name, value) in unknown(&json) {
@@ -233,24 +229,41 @@ impl JobPost {
             said.extend(name.as_bytes());
             canonical(value, &mut said);
         }
+        let rest = Rest { timestamp_utc: f.text("timestamp_utc")?.map(str::to_owned), more };
+        let plain = Self::plain(skill_name, input, budget, callback_url, &said);
+        Ok(Self { job_id: f.uuid("job_id")?, orchestrator_id, agent_id, rest, ..plain })
+    }
+
+    /// A job that says only what it must; `said` is what else makes it this one and no other.
+    pub fn plain(
+        skill_name: String,
+        input: Option<&Json<'_>>,
+        budget: Credits,
+        callback_url: Option<&str>,
+        said: &[u8],
+    ) -> Self {
+        let mut meaning = Vec::new();
+        if let Some(input) = input {
+            canonical(input, &mut meaning);
+        }
         let content = Digest::of(&[
             skill_name.as_bytes(),
             &meaning,
-            &said,
+            said,
             &budget.micros().to_be_bytes(),
             callback_url.unwrap_or_default().as_bytes(),
         ]);
-        Ok(Self {
-            job_id: f.uuid("job_id")?,
-            orchestrator_id,
-            agent_id,
+        Self {
+            job_id: None,
+            orchestrator_id: None,
+            agent_id: None,
             skill_name,
             input_data: input.map_or("{}", Json::raw).to_owned(),
             budget,
             callback_url: callback_url.map(str::to_owned),
-            rest: Rest { timestamp_utc: f.text("timestamp_utc")?.map(str::to_owned), more },
+            rest: Rest::default(),
             content,
-        })
+        }
     }
 }
 
@@ -339,7 +352,7 @@ impl TransferPost {
 }
 
 /// Writes what a value means, whatever its spacing, member order and escapes.
-fn canonical(json: &Json<'_>, out: &mut Vec<u8>) {
+pub fn canonical(json: &Json<'_>, out: &mut Vec<u8>) {
     let mut text = |tag: u8, text: &str| {
         out.push(tag);
         out.extend((text.len() as u64).to_be_bytes());

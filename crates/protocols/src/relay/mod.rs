@@ -20,7 +20,10 @@ pub mod register;
 pub mod reply;
 pub mod send;
 pub mod shape;
+pub mod skill;
+pub mod spoken;
 pub mod stream;
+pub mod wish;
 
 #[cfg(feature = "server")]
 mod attempt;
@@ -53,15 +56,11 @@ mod settings;
 #[cfg(feature = "server")]
 mod sides;
 #[cfg(feature = "server")]
-mod skill;
-#[cfg(feature = "server")]
 mod state;
 #[cfg(feature = "server")]
 mod stored;
 #[cfg(feature = "server")]
 mod trace;
-#[cfg(feature = "server")]
-mod wish;
 #[cfg(feature = "server")]
 mod wording;
 #[cfg(feature = "server")]

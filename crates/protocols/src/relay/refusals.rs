@@ -107,7 +107,7 @@ fn refused(refusal: &Refusal) -> Failure {
         Refusal::SameIdOtherContent => Code::IdempotencyConflict,
         Refusal::InboxFull => Code::InboxFull,
         Refusal::TooManyOpen => Code::RateLimited,
-        Refusal::WrongState { .. } => Code::WrongState,
+        Refusal::WrongState { .. } | Refusal::OtherTurn { .. } => Code::WrongState,
         // What a bridged agent refuses is told in its reply; asked for here, it is a bad request.
         Refusal::NoSuchSkill
         | Refusal::BudgetTooLow { .. }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::envelope::Envelope;
 use super::skill::MESSAGE;
 use super::wish::Wish;
-use super::{ID, VERSION, record, wording};
+use super::{ID, VERSION, record, spoken, wording};
 use crate::face::Floor;
 use crate::face::fidelity::{Field, Finding, Layout, Part, Shown, Side, Sides, Wanted, fields};
 use crate::kit::ijson::{self, Json};
@@ -99,7 +99,7 @@ impl Sides for RelaySides {
         let Shown { floor, job, .. } = shown;
         let report = job.report.as_ref()?;
         let said = match (&report.output, report.cause) {
-            (Some(output), None) => wording::text_of(output),
+            (Some(output), None) => spoken::text_of(output),
             (_, Some(Cause::TimedOut | Cause::WorkerLeft | Cause::Cancelled) | None) => {
                 return None;
             }
@@ -172,7 +172,7 @@ impl Sides for RelaySides {
         let envelope = Object::new()
             .text("chorus_version", VERSION)
             .text("sender_id", BY_HUB)
-            .text("original_text", &wording::text_of(&wanted.input))
+            .text("original_text", &spoken::text_of(&wanted.input))
             .text("sender_culture", wording::CULTURE)
             .id("conversation_id", Uuid::nil())
             .whole("turn_number", 1)

@@ -8,9 +8,10 @@ use rialto_core::notice::{News, Notice};
 use rialto_core::world::World;
 
 use super::codes::Code;
+use super::spoken::{text, text_of};
 use super::{ID, VERSION, record, reply};
 use crate::face::{fidelity, mark};
-use crate::kit::ijson::{self, Json, Kind};
+use crate::kit::ijson;
 use crate::kit::object::Object;
 use crate::kit::write;
 
@@ -102,28 +103,6 @@ pub fn error(detail: &str) -> String {
     String::from_utf8(reply::error(Code::AdaptationFailed, detail)).unwrap_or_default()
 }
 
-/// Input or output as a text: `{"text":…}` and a string are that text, the rest its own JSON.
-pub fn text_of(json: &str) -> String {
-    let read = ijson::read(json.as_bytes());
-    let said = match read.as_ref().map(Json::kind) {
-        Ok(Kind::Object(members)) => match &members[..] {
-            [(name, value)] if name == "text" => text(value),
-            _ => None,
-        },
-        Ok(Kind::Text(said)) => Some(said.as_ref()),
-        _ => None,
-    };
-    // An envelope says something, so nothing is told as the JSON that it is.
-    said.filter(|said| !said.is_empty()).unwrap_or(json).to_owned()
-}
-
-fn text<'j>(json: &'j Json<'_>) -> Option<&'j str> {
-    match json.kind() {
-        Kind::Text(text) => Some(text),
-        _ => None,
-    }
-}
-
 /// How the two sides of a job are addressed.
 pub struct Voices {
     pub requester: String,
@@ -213,26 +192,4 @@ fn summary(world: &World, job: &Job) -> String {
         .text("skill", skill.unwrap_or(&job.skill))
         .maybe_raw("price", price.as_deref().map(|price| price.get()))
         .finish()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn just_a_text_is_that_text_and_everything_else_its_json() {
-        for (json, said) in [
-            (r#"{"text":"hi \"you\""}"#, r#"hi "you""#),
-            (r#""plain""#, "plain"),
-            (r#"{"text":""}"#, r#"{"text":""}"#),
-            (r#""""#, r#""""#),
-            (r#"{"text":7}"#, r#"{"text":7}"#),
-            (r#"{ "text":"a","n":1.50}"#, r#"{ "text":"a","n":1.50}"#),
-            (r#"{"Text":"a"}"#, r#"{"Text":"a"}"#),
-            ("null", "null"),
-            ("[1.0]", "[1.0]"),
-        ] {
-            assert_eq!(text_of(json), said, "{json}");
-        }
-    }
 }

@@ -117,7 +117,7 @@ pub fn failed(job: &Job, by: AgentId, said: &Failed, now: Timestamp) -> Command 
     let refused = Code::read(&said.code).is_some_and(|code| refused.contains(&code));
     // Whoever is next in line gets it at once, and nobody is told what this one said.
     if refused && job.policy.next_when_declined {
-        return Command::Decline { job: JobRef::Id(job.id), by };
+        return Command::Decline { job: JobRef::Id(job.id), by, epoch: None, reason: None };
     }
     let text = [said.detail.as_str(), &said.code].into_iter().find(|text| !text.is_empty());
     let text = text.unwrap_or("the agent could not do it").to_owned();
@@ -134,6 +134,7 @@ fn report(job: &Job, by: AgentId, content: Digest, now: Timestamp) -> ReportWork
     ReportWork {
         job: JobRef::Id(job.id),
         by,
+        epoch: None,
         ok: false,
         output: None,
         // What is paid is the price that was agreed on.

@@ -4,7 +4,7 @@ use crate::id::{AgentId, JobId};
 use crate::job::{Requester, Selection, State};
 use crate::notice::News;
 use crate::refusal::Refusal;
-use crate::testkit::{Scene, credits, enrolment};
+use crate::testkit::{Scene, credits, enrolment, job_in};
 use crate::time::Millis;
 
 const WINDOW: Millis = Millis::seconds(2);
@@ -190,4 +190,32 @@ fn a_guest_is_only_offered_what_is_free() {
     assert_eq!(bid(&mut scene, job, b, "0"), Ok(()));
     scene.wait(WINDOW);
     assert_eq!(scene.job(job).worker(), Some(b));
+}
+
+#[test]
+fn offers_wait_for_the_requester_who_takes_the_newest_of_one() {
+    let (mut scene, client) = market();
+    let a = scene.worker("a", "o1", &[("sum", "0.10")]);
+    let b = scene.worker("b", "o2", &[("sum", "0.10")]);
+    let order = OpenJob { selection: Selection::Offers, ..scene.ask(client, "sum", "1.00") };
+    let job = scene.open(order).id;
+    assert_eq!((scene.state(job), scene.purse("rich").1), (State::Negotiating, "1.00".to_owned()));
+    let wanted = || JobRef::Id(job);
+    let mut offer = |by, price| {
+        let valid_for = Millis::minutes(1);
+        scene.run(Command::Offer { job: wanted(), by, price: credits(price), valid_for })
+    };
+    for (by, price) in [(a, "0.30"), (b, "0.20"), (a, "0.40")] {
+        offer(by, price).unwrap();
+    }
+    assert_eq!(offer(client, "0.10").unwrap_err(), Refusal::NotYours);
+    assert_eq!(scene.state(job), State::Negotiating, "nobody chooses for the requester");
+    let take = |by, from| Command::AcceptOffer { job: wanted(), by, from };
+    assert_eq!(scene.run(take(a, b)).unwrap_err(), Refusal::NotYours);
+    let taken = job_in(scene.run(take(client, a)).unwrap());
+    assert_eq!(taken.assignment.map(|turn| turn.price), Some(credits("0.40")));
+    assert!(matches!(scene.run(take(client, b)), Err(Refusal::WrongState { .. })));
+    scene.succeed(job, "0.40");
+    assert_eq!(scene.purse("o1").0, "0.40");
+    assert_eq!(scene.purse("rich"), ("99.60".to_owned(), "0.00".to_owned()));
 }

@@ -248,7 +248,9 @@ fn one_who_is_asked_elsewhere_declines_in_its_own_way() {
     let order = scene.question("sum", Whom::Agent(bob), None);
     let order = scene.signed("ann", "r", crate::signed::Deed::Ask(Box::new(order)));
     let job = scene.hear(order).unwrap().job.unwrap();
-    scene.run(Command::Decline { job: JobRef::Id(job), by: bob }).unwrap();
+    scene
+        .run(Command::Decline { job: JobRef::Id(job), by: bob, epoch: None, reason: None })
+        .unwrap();
     assert_eq!((scene.state(job), scene.told(ann)), (State::Failed, vec![News::Ended { job }]));
     assert_eq!(scene.desk(bob).standing.settled(), 0);
 }

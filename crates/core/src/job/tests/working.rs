@@ -116,7 +116,7 @@ fn only_the_worker_may_speak_and_a_stranger_learns_nothing() {
         let job = wanted.clone();
         let commands = [
             Command::Start { job: job.clone(), by },
-            Command::Decline { job: job.clone(), by },
+            Command::Decline { job: job.clone(), by, epoch: None, reason: None },
             Command::Defer { job, by, until: Timestamp::NEVER },
         ];
         for command in commands {
@@ -126,6 +126,45 @@ fn only_the_worker_may_speak_and_a_stranger_learns_nothing() {
     let poll = Command::HandOver { agent: eve, jobs: vec![job] };
     assert!(jobs_in(scene.run(poll).unwrap()).is_empty());
     assert_eq!(scene.job(job).worker(), Some(ada));
+}
+
+#[test]
+fn a_word_about_another_turn_is_not_taken_for_this_one() {
+    let (mut scene, ada, job) = hired();
+    let other = Refusal::OtherTurn { is: 1 };
+    for epoch in [0, 2] {
+        let word = ReportWork { epoch: Some(epoch), ..scene.word(job, true, "0.10") };
+        assert_eq!(scene.say(word).unwrap_err(), other);
+        let (job, epoch) = (JobRef::Id(job), Some(epoch));
+        let no = Command::Decline { job, by: ada, epoch, reason: None };
+        assert_eq!(scene.run(no).unwrap_err(), other);
+    }
+    let word = ReportWork { epoch: Some(1), ..scene.word(job, true, "0.10") };
+    assert!(scene.say(word.clone()).is_ok());
+    // Also once it is over.
+    let late = ReportWork { epoch: Some(2), ..word.clone() };
+    assert_eq!(scene.say(late).unwrap_err(), other);
+    assert!(scene.say(word).is_ok());
+}
+
+#[test]
+fn the_reason_for_declining_reaches_the_requester_when_the_job_ends_by_it() {
+    for (named, says) in [
+        (true, "too much to do"),
+        (false, "nobody is left who could do it; the last one said: too much to do"),
+    ] {
+        let (mut scene, client) = market();
+        let ada = scene.worker("ada", "o1", &[("sum", "0.10")]);
+        let policy = Policy { next_when_declined: !named, ..Policy::default() };
+        let order = OpenJob { policy, ..scene.ask(client, "sum", "1.00") };
+        let job = scene.open(order).id;
+        let (wanted, reason) = (JobRef::Id(job), Some("too much to do".to_owned()));
+        let no = Command::Decline { job: wanted, by: ada, epoch: Some(1), reason };
+        let ended = job_in(scene.run(no).unwrap());
+        assert_eq!(ended.state, State::Failed);
+        assert_eq!(ended.report.as_ref().unwrap().text.as_deref(), Some(says));
+        assert_eq!(scene.desk(ada).standing.failures, 0);
+    }
 }
 
 #[test]
@@ -139,7 +178,7 @@ fn a_declined_job_goes_on_and_never_back() {
     let next = scene.decline(job);
     assert_eq!((next.worker(), next.epoch), (Some(b), 2));
     assert_eq!(next.assignment.unwrap().price, credits("0.20"));
-    let late = Command::Decline { job: JobRef::Id(job), by: a };
+    let late = Command::Decline { job: JobRef::Id(job), by: a, epoch: None, reason: None };
     assert_eq!(scene.run(late).unwrap_err(), Refusal::NotYours);
 
     assert_eq!(scene.decline(job).state, State::Queued);

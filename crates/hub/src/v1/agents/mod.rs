@@ -1,6 +1,7 @@
 //! Agents as anybody may see them: searched, listed, shown.
 
 mod ranking;
+pub mod reputation;
 mod search;
 pub mod view;
 

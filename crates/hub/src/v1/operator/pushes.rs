@@ -76,7 +76,7 @@ pub async fn list(
 }
 
 /// The first few after a push, in order; never more than that in hand.
-fn oldest(
+pub fn oldest(
     world: &World,
     after: NoticeId,
     count: usize,

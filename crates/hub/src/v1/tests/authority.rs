@@ -20,9 +20,11 @@ fn method(text: &str) -> Method {
 #[tokio::test]
 async fn every_route_lets_in_whom_its_row_says() {
     let hub = Hub::start().await;
-    let agent = hub.enrol("ada", "acme", None).await;
+    // Without an endpoint, so that nothing is called outside.
+    let agent = hub.enrol_at("ada", "acme", None, None).await;
     for row in TABLE {
-        if row.path == "/v1/keys" {
+        // After these nobody would be let in any more.
+        if row.method == "DELETE" && matches!(row.path, "/v1/keys" | "/v1/me") {
             continue;
         }
         let path = path(row.path);

@@ -67,7 +67,8 @@ async fn lists_are_ones_own_and_carry_no_content() {
         assert!(!hub.get(&path, &own.key).await.text.contains("input"));
     }
     hub.get("/v1/jobs?side=left", &client.key).await.is_problem(400, "malformed");
-    hub.get("/v1/jobs/17", &client.key).await.is_problem(400, "malformed");
+    hub.get("/v1/jobs/17", &client.key).await.is_problem(404, "not_found");
+    hub.get("/v1/jobs/17", &hub.operator).await.is_problem(400, "malformed");
 }
 
 #[tokio::test]

@@ -68,7 +68,10 @@ impl Hub {
         let clock = StandingClock::at(DAWN);
         let started = engine(Box::new(store), rules, clock.clone()).expect("memory is there");
         let engine = started.engine;
-        let egress = Egress::new(EgressSettings::default()).expect("the defaults work");
+        // Servers of tests are on the loopback net.
+        let allow = vec!["127.0.0.0/8".parse().expect("a net")];
+        let settings = EgressSettings { allow, ..EgressSettings::default() };
+        let egress = Egress::new(settings).expect("good settings");
         let relay = rialto_protocols::relay::Settings::default();
         let floor = Floor::new(Ground {
             relay: rialto_protocols::relay::Room::new(relay, engine.secret()),
@@ -95,6 +98,17 @@ impl Hub {
 
     /// Registers an agent with a skill at a price, if one is given.
     pub async fn enrol(&self, name: &str, owner: &str, skill: Option<(&str, &str)>) -> Agent {
+        self.enrol_at(name, owner, skill, Some("https://secret.example/in?token=s3cret")).await
+    }
+
+    /// The same, with an endpoint or without.
+    pub async fn enrol_at(
+        &self,
+        name: &str,
+        owner: &str,
+        skill: Option<(&str, &str)>,
+        endpoint: Option<&str>,
+    ) -> Agent {
         let native = self.engine.ids().uuid().to_string();
         let key = Key::make(Kind::Registry, self.engine.ids().key_bits());
         let skills = skill.map(|(name, price)| Skill {
@@ -116,7 +130,7 @@ impl Hub {
             aliases: Vec::new(),
             owner: owner.to_owned(),
             name: name.to_owned(),
-            endpoint: Some("https://secret.example/in?token=s3cret".to_owned()),
+            endpoint: endpoint.map(str::to_owned),
             liveness: Liveness::Always,
             skills: skills.into_iter().collect(),
             terms: Default::default(),
@@ -144,6 +158,22 @@ impl Hub {
     }
 
     pub async fn hire(&self, by: &Agent, skill: &str, budget: &str, who: Selection) -> Arc<Job> {
+        self.order(by, skill, budget, who, Policy::default()).await
+    }
+
+    /// The same, with a say in what happens when the first choice does not work out.
+    pub async fn hire_by(&self, by: &Agent, skill: &str, who: Selection, to: Policy) -> Arc<Job> {
+        self.order(by, skill, "0.50", who, to).await
+    }
+
+    async fn order(
+        &self,
+        by: &Agent,
+        skill: &str,
+        budget: &str,
+        who: Selection,
+        policy: Policy,
+    ) -> Arc<Job> {
         let uuid = self.engine.ids().uuid();
         let order = OpenJob {
             uuid,
@@ -158,7 +188,7 @@ impl Hub {
             grain: rialto_core::grain::Grain::FINE,
             selection: who,
             unfit: Vec::new(),
-            policy: Policy::default(),
+            policy,
             deadline: self.engine.now().plus(Millis::hours(24)),
             lease: Millis::minutes(10),
             promised: None,
@@ -182,6 +212,7 @@ impl Hub {
         let said = ReportWork {
             job: JobRef::Id(job.id),
             by: job.worker().expect("it is assigned"),
+            epoch: None,
             ok,
             output: Some(r#"{"sum": 0.30}"#.to_owned()),
             cost: Credits::MAX,

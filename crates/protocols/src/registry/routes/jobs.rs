@@ -14,14 +14,13 @@ use serde::Serialize;
 use super::Answered;
 use crate::face::Floor;
 use crate::face::caller::Caller;
-use crate::face::fitting::{self, Wanted};
 use crate::face::mark;
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 use crate::registry::codes::{Context, Failure, RefusedJob, failed, json, unread};
+use crate::registry::opening::{self, Order, Wishes};
 use crate::registry::proof::{Known, Named, Sent, differs, native};
 use crate::registry::shape::{self, Forwarded};
-use crate::registry::translate::{self, Fresh};
 use crate::registry::wire::{JobPost, path_uuid};
 use crate::registry::{ID, examples};
 
@@ -78,16 +77,9 @@ async fn open(floor: &Floor, known: Known, wire: JobPost) -> Answered {
         let blocked = |why| Failure::field("/callback_url", format!("callback_url {why}"));
         floor.egress.check(url).map_err(blocked)?;
     }
-    let ids = floor.engine.ids();
-    let fresh = Fresh { uuid: ids.uuid(), job_id: ids.uuid() };
-    let wanted = Wanted { by: ID, names: &[&wire.skill_name], of: worker, input: &wire.input_data };
-    let unfit = fitting::unfit(floor, &wanted).await;
-    let (settings, now) = (&floor.settings.registry, floor.engine.now());
-    let command = translate::open_job(wire, requester, worker, fresh, unfit, settings, now);
-    let ran = floor.engine.run_once(command, known.0.once).await;
-    let ran = ran.map_err(|failure| failed(failure, Context::Job))?;
-    let Answer::Job { job, .. } = ran.answer else { return Err(Failure::not_found()) };
-    settle(floor, job).await
+    let order = Order { wire, requester, worker, wishes: Wishes::default() };
+    let opened = opening::open(floor, order, known.0.once).await;
+    settle(floor, opened.map_err(|failure| failed(failure, Context::Job))?).await
 }
 
 /// Who asks: the key's agent, or on an open hub whoever the body says.

@@ -1,0 +1,43 @@
+//! Calling a job off.
+
+use axum::extract::State;
+use rialto_core::answer::Answer;
+use rialto_core::command::{Canceller, Command, JobRef};
+use rialto_protocols::face::Floor;
+use rialto_protocols::kit::fields::{Fields, Malformed};
+use rialto_protocols::kit::ijson;
+
+use super::report::text;
+use super::view::{Eyes, JobView};
+use crate::v1::answer::{Answered, ok};
+use crate::v1::problem::Problem;
+use crate::v1::proof::{AsAgent, Part, Sent};
+
+/// `POST /v1/jobs/{id}/cancel`: by whoever asked for it, as long as nobody has started on it.
+pub async fn cancel(
+    State(floor): State<Floor>,
+    by: AsAgent,
+    Part(id): Part,
+    Sent(body): Sent,
+) -> Answered {
+    let reason = match body.is_empty() {
+        true => None,
+        false => reason(&body)?,
+    };
+    let job = super::party(&floor, by.id, &id).await?;
+    if !job.asked_by(by.id) {
+        return Err(Problem::not_found());
+    }
+    let by_whom = Canceller::Agent(by.id);
+    let order = Command::Cancel { job: JobRef::Id(job.id), by: by_whom, reason };
+    match floor.engine.run_once(order, by.once).await?.answer {
+        Answer::Job { job, .. } => Ok(ok(&JobView::whole(&job, Eyes::Requester))),
+        _ => Err(Problem::not_found()),
+    }
+}
+
+fn reason(body: &[u8]) -> Result<Option<String>, Malformed> {
+    let json = ijson::read(body)?;
+    let f = Fields::of(&json, "")?;
+    text(&f, "reason")
+}

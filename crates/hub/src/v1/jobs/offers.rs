@@ -1,0 +1,162 @@
+//! Offers: prices that were asked for a job, one more of them, and taking one.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use http::StatusCode;
+use rialto_core::answer::Answer;
+use rialto_core::command::{Command, JobRef};
+use rialto_core::id::AgentId;
+use rialto_core::job::{Job, Offer, Selection, State as JobState};
+use rialto_core::time::Millis;
+use rialto_core::world::World;
+use rialto_protocols::face::Floor;
+use rialto_protocols::kit::fields::{Fields, Malformed};
+use rialto_protocols::kit::ijson;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::view::{Eyes, JobView};
+use crate::v1::answer::{Answered, json, money, ok, time};
+use crate::v1::names;
+use crate::v1::problem::Problem;
+use crate::v1::proof::{AsAgent, Part, Sent};
+
+/// Decimals an amount may have.
+const DECIMALS: usize = 6;
+/// How long an offer binds its maker, at most and when nothing is said.
+const VALID_MAX: Millis = Millis::hours(24);
+const VALID: Millis = Millis::minutes(5);
+/// Units of time, in milliseconds.
+const UNITS: [(&str, i64); 3] = [("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+
+#[derive(Serialize)]
+struct Offers {
+    offers: Vec<OfferView>,
+}
+
+/// One price.
+#[derive(Serialize)]
+struct OfferView {
+    agent: u64,
+    name: String,
+    price: Box<RawValue>,
+    valid_until: String,
+    /// The job was given out for it.
+    accepted: bool,
+}
+
+impl OfferView {
+    fn of(world: &World, job: &Job, offer: &Offer) -> Self {
+        let name = world.agent(offer.by).map(|agent| agent.name.clone());
+        Self {
+            agent: offer.by.0,
+            name: name.unwrap_or_default(),
+            price: money(offer.price),
+            valid_until: time(offer.valid_until),
+            accepted: taken(job).is_some_and(|taken| std::ptr::eq(taken, offer)),
+        }
+    }
+}
+
+/// The offer whose price the worker has; among equals the newest.
+fn taken(job: &Job) -> Option<&Offer> {
+    let turn = job.assignment?;
+    let fits =
+        |offer: &&Offer| offer.by == turn.worker && job.grain.shown(offer.price) == turn.price;
+    job.offers.iter().rev().find(fits)
+}
+
+/// What an agent may see: who asked, all of them once they are open, and who made one, its own.
+fn seen(job: &Job, by: AgentId) -> impl Iterator<Item = &Offer> {
+    // Sealed until it closes, so that nobody shades a bid by watching the others.
+    let auction = matches!(job.selection, Selection::Auction { .. });
+    let sealed = auction && matches!(job.state, JobState::Negotiating | JobState::Queued);
+    let all = job.asked_by(by) && !sealed;
+    job.offers.iter().filter(move |offer| all || offer.by == by)
+}
+
+/// The job of this public id, if somebody was asked to name a price for it.
+async fn asked(floor: &Floor, by: AgentId, id: &str) -> Result<Option<Arc<Job>>, Problem> {
+    let Ok(uuid) = id.parse::<uuid::fmt::Hyphenated>() else { return Ok(None) };
+    let job = floor.engine.find_job(&JobRef::Uuid(uuid.into_uuid())).await?;
+    Ok(job.filter(|job| job.asked.contains(&by) || job.offers.iter().any(|one| one.by == by)))
+}
+
+/// A job that somebody may see before it has it, so that it knows what to name a price for.
+pub async fn invited(floor: &Floor, by: AgentId, id: &str) -> Result<Option<Arc<Job>>, Problem> {
+    let open =
+        |job: &Arc<Job>| job.selection == Selection::Offers && job.state == JobState::Negotiating;
+    Ok(asked(floor, by, id).await?.filter(open))
+}
+
+/// A job that somebody was asked to name a price for, or has; to others there is none.
+async fn concerned(floor: &Floor, by: AgentId, id: &str) -> Result<Arc<Job>, Problem> {
+    match asked(floor, by, id).await? {
+        Some(job) => Ok(job),
+        None => super::party(floor, by, id).await,
+    }
+}
+
+/// `GET /v1/jobs/{id}/offers`.
+pub async fn list(State(floor): State<Floor>, by: AsAgent, Part(id): Part) -> Answered {
+    let job = concerned(&floor, by.id, &id).await?;
+    let view =
+        |world: &World| seen(&job, by.id).map(|offer| OfferView::of(world, &job, offer)).collect();
+    Ok(ok(&Offers { offers: floor.engine.look(view) }))
+}
+
+/// `POST /v1/jobs/{id}/offers`: a price, by somebody who has the skill.
+pub async fn make(
+    State(floor): State<Floor>,
+    by: AsAgent,
+    Part(id): Part,
+    Sent(body): Sent,
+) -> Answered {
+    let sent = ijson::read(&body).map_err(Malformed::from)?;
+    let f = Fields::of(&sent, "")?;
+    let price = f.required_credits("price", DECIMALS)?;
+    let valid_for = valid_for(&f)?;
+    let uuid = id.parse::<uuid::fmt::Hyphenated>().map_err(|_| Problem::not_found())?;
+    let job = JobRef::Uuid(uuid.into_uuid());
+    let order = Command::Offer { job, by: by.id, price, valid_for };
+    let Answer::Job { job, .. } = floor.engine.run_once(order, by.once).await?.answer else {
+        return Err(Problem::not_found());
+    };
+    let newest = job.offers.iter().rev().find(|offer| offer.by == by.id);
+    let made = newest.ok_or_else(Problem::not_found)?;
+    let view = floor.engine.look(|world| OfferView::of(world, &job, made));
+    Ok(json(StatusCode::CREATED, &view))
+}
+
+/// `"60s"`.
+fn valid_for(f: &Fields<'_, '_>) -> Result<Millis, Malformed> {
+    let Some(text) = f.text("valid_for")? else { return Ok(VALID) };
+    let length = UNITS.iter().find_map(|(unit, ms)| {
+        let count = text.strip_suffix(unit)?.parse::<u32>().ok()?;
+        Some(Millis(ms * i64::from(count)))
+    });
+    let fits = |length: &Millis| *length > Millis(0) && *length <= VALID_MAX;
+    let wrong =
+        || f.fail("valid_for", "must be a time like \"60s\", \"5m\" or \"1h\", at most a day");
+    length.filter(fits).ok_or_else(wrong)
+}
+
+/// `POST /v1/jobs/{id}/accept`: the requester takes an agent's newest price.
+pub async fn accept(
+    State(floor): State<Floor>,
+    by: AsAgent,
+    Part(id): Part,
+    Sent(body): Sent,
+) -> Answered {
+    let json = ijson::read(&body).map_err(Malformed::from)?;
+    let f = Fields::of(&json, "")?;
+    let name = f.required("agent", names::given(&f, "agent")?)?;
+    let job = super::party(&floor, by.id, &id).await?;
+    let from = floor.engine.look(|world| names::find(world, &name, "/agent"))?;
+    let order = Command::AcceptOffer { job: JobRef::Id(job.id), by: by.id, from };
+    match floor.engine.run_once(order, by.once).await?.answer {
+        Answer::Job { job, .. } => Ok(ok(&JobView::whole(&job, Eyes::Requester))),
+        _ => Err(Problem::not_found()),
+    }
+}

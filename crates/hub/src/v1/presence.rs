@@ -1,0 +1,41 @@
+//! Coming and going: an agent says whether it takes work, or goes off the lists.
+
+use axum::extract::State;
+use rialto_core::agent::presence::Stance;
+use rialto_core::agent::said::Condition;
+use rialto_core::command::Command;
+use rialto_protocols::face::Floor;
+use rialto_protocols::kit::fields::{Fields, Malformed};
+use rialto_protocols::kit::ijson;
+use serde::Serialize;
+
+use super::answer::{Answered, ok};
+use super::proof::{AsAgent, Sent};
+
+#[derive(Serialize)]
+struct Stands {
+    status: &'static str,
+}
+
+/// `POST /v1/me/status`: on or off the lists of who is there. Nobody who is off gets new work; what
+/// is in hand stays there.
+pub async fn stand(State(floor): State<Floor>, by: AsAgent, Sent(body): Sent) -> Answered {
+    let json = ijson::read(&body).map_err(Malformed::from)?;
+    let f = Fields::of(&json, "")?;
+    let (stance, status) = match f.required("status", f.text("status")?)? {
+        "online" => (Stance::Idle, "online"),
+        "offline" => (Stance::Offline, "offline"),
+        _ => return Err(f.fail("status", "must be online or offline").into()),
+    };
+    let told = Condition { stance, until: None, words: None };
+    floor.engine.run_once(Command::Stand { agent: by.id, told }, by.once).await?;
+    Ok(ok(&Stands { status }))
+}
+
+/// `DELETE /v1/me`: off all lists. The id stays the caller's, who may come back with this key; work
+/// still in its hands fails.
+pub async fn leave(State(floor): State<Floor>, by: AsAgent) -> Answered {
+    let command = Command::Remove { agent: by.id, by_operator: false };
+    floor.engine.run_once(command, by.once).await?;
+    Ok(ok(&Stands { status: "unregistered" }))
+}

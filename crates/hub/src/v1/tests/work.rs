@@ -1,0 +1,226 @@
+//! The worker's side: what is in its hands, and what it says about it.
+
+use rialto_core::command::{Command, JobRef};
+use rialto_core::job::{Policy, Selection};
+use rialto_core::time::Millis;
+
+use super::kit::{Agent, Hub, nothing};
+
+async fn scene() -> (Hub, Agent, Agent) {
+    let hub = Hub::start().await;
+    hub.grant("rich", "10.00").await;
+    let client = hub.enrol("client", "rich", None).await;
+    let worker = hub.enrol("worker", "globex", Some(("sum", "0.05"))).await;
+    (hub, client, worker)
+}
+
+fn ids(got: &super::kit::Got) -> Vec<String> {
+    let jobs = got.body["jobs"].as_array().expect("a list");
+    jobs.iter().map(|job| job["id"].as_str().expect("an id").to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_worker_is_told_all_it_needs_oldest_first() {
+    let (hub, client, worker) = scene().await;
+    assert!(ids(&hub.get("/v1/work", &worker.key).await).is_empty());
+    let first = hub.open(&client, "sum", "0.50").await;
+    let second = hub.open(&client, "sum", "0.50").await;
+    let got = hub.get("/v1/work", &worker.key).await;
+    assert_eq!(ids(&got), [first.uuid.to_string(), second.uuid.to_string()]);
+    let expected = format!(
+        r#"{{"id":"{}","epoch":1,"skill":"sum","input":{{
+ "text": 1.10 }},"requester":"{}","protocol":"registry","budget":0.50,"price":0.05,"deadline":"2026-02-11T12:10:00.000Z","lease_until":"2026-02-11T12:10:00.000Z","opened_at":"2026-02-11T12:00:00.000Z"}}"#,
+        first.uuid, client.native
+    );
+    assert!(got.text.contains(&expected), "{}", got.text);
+    assert_eq!(ids(&hub.get("/v1/work?limit=1", &worker.key).await), [first.uuid.to_string()]);
+    assert!(ids(&hub.get("/v1/work", &client.key).await).is_empty());
+}
+
+#[tokio::test]
+async fn what_was_fetched_is_handed_over() {
+    let (hub, client, worker) = scene().await;
+    let job = hub.open(&client, "sum", "0.50").await;
+    let turn = || hub.engine.look(|world| world.job(job.id).and_then(|job| job.assignment));
+    assert!(turn().is_some_and(|turn| !turn.handed_over));
+    hub.get("/v1/work", &worker.key).await;
+    assert!(turn().is_some_and(|turn| turn.handed_over));
+}
+
+#[tokio::test]
+async fn a_poll_ends_with_a_job_it_does_not_know() {
+    let (hub, client, worker) = scene().await;
+    let known = hub.open(&client, "sum", "0.50").await;
+    let path = format!("/v1/work?wait=30&known={}", known.uuid);
+    let (got, fresh) = tokio::join!(hub.get(&path, &worker.key), hub.open(&client, "sum", "0.50"));
+    assert_eq!(ids(&got), [known.uuid.to_string(), fresh.uuid.to_string()]);
+    // And at once, if it is there already.
+    assert_eq!(ids(&hub.get(&path, &worker.key).await).len(), 2);
+}
+
+#[tokio::test]
+async fn a_poll_ends_when_something_is_taken_away() {
+    let (hub, client, worker) = scene().await;
+    let kept = hub.open(&client, "sum", "0.50").await;
+    let lost = hub.open(&client, "sum", "0.50").await;
+    let path = format!("/v1/work?wait=30&known={},{}", kept.uuid, lost.uuid);
+    let requeue = Command::Requeue { job: JobRef::Id(lost.id) };
+    let (got, requeued) = tokio::join!(hub.get(&path, &worker.key), hub.engine.run(requeue));
+    requeued.expect("taken away");
+    assert_eq!(ids(&got), [kept.uuid.to_string()]);
+    assert_eq!(ids(&hub.get(&path, &worker.key).await), [kept.uuid.to_string()]);
+}
+
+#[tokio::test]
+async fn what_is_beyond_the_list_is_no_news() {
+    let (hub, client, worker) = scene().await;
+    let first = hub.open(&client, "sum", "0.50").await;
+    let second = hub.open(&client, "sum", "0.50").await;
+    let path = format!("/v1/work?wait=30&limit=1&known={}", first.uuid);
+    let requeue = Command::Requeue { job: JobRef::Id(first.id) };
+    let (got, requeued) = tokio::join!(hub.get(&path, &worker.key), hub.engine.run(requeue));
+    requeued.expect("taken away");
+    // An answer before that would have had the first one.
+    assert_eq!(ids(&got), [second.uuid.to_string()]);
+}
+
+#[tokio::test]
+async fn a_poll_that_makes_no_sense_is_told_so() {
+    let (hub, _, worker) = scene().await;
+    let many = vec![nothing().to_string(); 201].join(",");
+    for query in ["wait=31", "limit=51", "limit=0", "known=17", &format!("known={many}")] {
+        hub.get(&format!("/v1/work?{query}"), &worker.key).await.is_problem(400, "malformed");
+    }
+}
+
+#[tokio::test]
+async fn a_result_is_paid_once_and_a_repeat_is_told_so() {
+    let (hub, client, worker) = scene().await;
+    let job = hub.open(&client, "sum", "0.50").await;
+    let path = format!("/v1/jobs/{}/result", job.uuid);
+    let said = r#"{"epoch":1,"ok":true,"output":{"sum": 0.30},"took_ms":12}"#;
+    let got = hub.post(&path, &worker.key, said).await;
+    let paid = |repeated: bool| {
+        let id = job.uuid;
+        format!(r#"{{"id":"{id}","state":"completed","paid":0.05,"repeated":{repeated}}}"#)
+    };
+    assert_eq!((got.status, got.text), (200, paid(false)));
+    let again = r#"{ "output":{"sum":0.30}, "ok":true, "took_ms":99 }"#;
+    assert_eq!(hub.post(&path, &worker.key, again).await.text, paid(true));
+    let other = r#"{"ok":true,"output":{"sum":0.31}}"#;
+    hub.post(&path, &worker.key, other).await.is_problem(409, "wrong_state");
+    let shown = hub.get(&format!("/v1/jobs/{}", job.uuid), &client.key).await;
+    assert_eq!(shown.body["result"]["took_ms"], 12);
+    assert!(shown.text.contains(r#""output":{"sum": 0.30}"#), "{}", shown.text);
+}
+
+#[tokio::test]
+async fn a_worker_may_ask_less_and_never_gets_more() {
+    let (hub, client, worker) = scene().await;
+    for (cost, paid) in [("0.04", "0.04"), ("0.5", "0.05")] {
+        let job = hub.open(&client, "sum", "0.50").await;
+        let said = format!(r#"{{"ok":true,"output":{{}},"cost":{cost}}}"#);
+        let got = hub.post(&format!("/v1/jobs/{}/result", job.uuid), &worker.key, &said).await;
+        assert!(got.text.contains(&format!(r#""paid":{paid},"#)), "{}", got.text);
+    }
+}
+
+#[tokio::test]
+async fn nobody_speaks_for_a_worker_or_about_another_turn() {
+    let (hub, client, worker) = scene().await;
+    let stranger = hub.enrol("stranger", "acme", None).await;
+    let job = hub.open(&client, "sum", "0.50").await;
+    let said = |epoch: u32| format!(r#"{{"epoch":{epoch},"ok":true,"output":{{}}}}"#);
+    for end in ["result", "decline"] {
+        let path = format!("/v1/jobs/{}/{end}", job.uuid);
+        hub.post(&path, &worker.key, &said(2)).await.is_problem(409, "wrong_state");
+        for other in [&client, &stranger] {
+            hub.post(&path, &other.key, &said(1)).await.is_problem(404, "not_found");
+        }
+        let nowhere = format!("/v1/jobs/{}/{end}", nothing());
+        hub.post(&nowhere, &worker.key, &said(1)).await.is_problem(404, "not_found");
+    }
+    // A worker that lost it is a stranger again.
+    hub.engine.run(Command::Requeue { job: JobRef::Id(job.id) }).await.expect("taken away");
+    let path = format!("/v1/jobs/{}/result", job.uuid);
+    hub.post(&path, &worker.key, &said(1)).await.is_problem(404, "not_found");
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_as_a_result_names_its_member() {
+    let (hub, client, worker) = scene().await;
+    let job = hub.open(&client, "sum", "0.50").await;
+    let path = format!("/v1/jobs/{}/result", job.uuid);
+    for (said, field) in [
+        (r#"{"output":{}}"#, "/ok"),
+        (r#"{"ok":true}"#, "/output"),
+        (r#"{"ok":true,"output":[1]}"#, "/output"),
+        (r#"{"ok":true,"output":"x"}"#, "/output"),
+        (r#"{"ok":true,"output":{},"message":"but"}"#, "/message"),
+        (r#"{"ok":true,"output":{},"took_ms":-1}"#, "/took_ms"),
+        (r#"{"ok":true,"output":{},"cost":"0.04"}"#, "/cost"),
+        (r#"{"ok":true,"output":{},"epoch":-1}"#, "/epoch"),
+        (r#"{"ok":false,"cause":"mood"}"#, "/cause"),
+    ] {
+        let got = hub.post(&path, &worker.key, said).await;
+        got.is_problem(400, "malformed");
+        assert_eq!(got.body["field"], field, "{said}");
+    }
+    assert_eq!(ids(&hub.get("/v1/work", &worker.key).await).len(), 1);
+}
+
+#[tokio::test]
+async fn a_failure_is_the_workers_unless_the_input_was_no_good() {
+    for (cause, code, failures, shown) in [
+        (r#","cause":"execution""#, "EXECUTION_ERROR", 1, "execution"),
+        ("", "SKILL_MISMATCH", 0, "no_such_skill"),
+        ("", "WHATEVER", 1, "execution"),
+        (r#","cause":"invalid_input""#, "BAD_INPUT", 0, "policy"),
+    ] {
+        let (hub, client, worker) = scene().await;
+        let job = hub.open(&client, "sum", "0.50").await;
+        let said = format!(r#"{{"ok":false,"code":"{code}","message":"no such page"{cause}}}"#);
+        let path = format!("/v1/jobs/{}/result", job.uuid);
+        let got = hub.post(&path, &worker.key, &said).await;
+        assert_eq!(got.body["state"], "failed", "{}", got.text);
+        assert!(got.text.contains(r#""paid":0.00,"#), "{}", got.text);
+        let told = hub.get(&format!("/v1/jobs/{}", job.uuid), &client.key).await;
+        assert_eq!(told.body["result"]["text"], "no such page");
+        assert_eq!(told.body["cause"], shown);
+        let standing = hub.engine.look(|world| world.desk(worker.id).map(|desk| desk.standing));
+        assert_eq!(standing.map(|standing| standing.failures), Some(failures), "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_declined_job_goes_on_if_the_hub_chose_and_ends_if_it_was_named() {
+    let (hub, client, worker) = scene().await;
+    let second = hub.enrol("second", "initech", Some(("sum", "0.05"))).await;
+    let said = r#"{"epoch":1,"reason":"too much to do"}"#;
+    let policy = Policy { next_when_declined: true, ..Policy::default() };
+    let chosen = hub.hire_by(&client, "sum", Selection::BestReputation, policy).await;
+    let path = format!("/v1/jobs/{}/decline", chosen.uuid);
+    let got = hub.post(&path, &worker.key, said).await;
+    assert_eq!(got.text, format!(r#"{{"id":"{}","state":"assigned"}}"#, chosen.uuid));
+    assert_eq!(ids(&hub.get("/v1/work", &second.key).await), [chosen.uuid.to_string()]);
+    hub.post(&path, &worker.key, said).await.is_problem(404, "not_found");
+
+    let named = hub.hire(&client, "sum", "0.50", Selection::Direct(worker.id)).await;
+    let got = hub.post(&format!("/v1/jobs/{}/decline", named.uuid), &worker.key, said).await;
+    assert_eq!(got.body["state"], "failed");
+    let told = hub.get(&format!("/v1/jobs/{}", named.uuid), &client.key).await;
+    assert_eq!(told.body["result"]["text"], "too much to do");
+    assert_eq!(told.body["cause"], "policy");
+}
+
+#[tokio::test]
+async fn fetching_work_is_a_sign_of_life() {
+    let (hub, _, worker) = scene().await;
+    let seen = || hub.engine.look(|world| world.desk(worker.id).map(|desk| desk.presence.seen));
+    let before = seen();
+    hub.clock.advance(Millis::minutes(2));
+    hub.get("/v1/work", &worker.key).await;
+    // A sign is taken in with the next command.
+    hub.grant("rich", "1.00").await;
+    assert!(seen() > before);
+}

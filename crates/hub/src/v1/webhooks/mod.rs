@@ -1,0 +1,82 @@
+//! Webhooks: what the hub sends to the caller's own addresses, while it has not arrived.
+
+pub mod test;
+
+use std::sync::Arc;
+
+use axum::extract::{RawQuery, State};
+use rialto_core::command::Command;
+use rialto_core::id::NoticeId;
+use rialto_core::notice::Push;
+use rialto_protocols::face::Floor;
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::answer::{Answered, ok, time};
+use super::notice;
+use super::operator::pushes::oldest;
+use super::page::{self, Cursor, Page};
+use super::problem::Problem;
+use super::proof::{AsAgent, Part};
+use super::refs::Refs;
+
+/// The list, as its cursors name it.
+const WEBHOOKS: char = 'w';
+
+/// A push as whoever it is for sees it: the address is its own.
+#[derive(Serialize)]
+struct WebhookView {
+    id: u64,
+    state: &'static str,
+    kind: &'static str,
+    job: Option<Uuid>,
+    url: String,
+    tries: u32,
+    next_try: Option<String>,
+    /// What went wrong last.
+    error: Option<String>,
+}
+
+impl WebhookView {
+    fn of(push: &Push, refs: &Refs) -> Self {
+        Self {
+            id: push.notice.0,
+            state: if push.next_try.is_some() { "waiting" } else { "given_up" },
+            kind: notice::kind(&push.news),
+            job: push.news.job().and_then(|id| refs.job(id)),
+            url: push.url.clone(),
+            tries: push.attempts,
+            next_try: push.next_try.map(time),
+            error: push.trouble.clone(),
+        }
+    }
+}
+
+/// `GET /v1/webhooks`: the caller's, oldest first. What is no longer listed has arrived.
+pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
+    let query = page::query(raw.as_deref())?;
+    let limit = page::limit(&query)?;
+    let after = page::place(&query, WEBHOOKS)?.map_or(0, |[after]| after);
+    let own = |push: &Push| push.to == Some(by.id);
+    let mut pushes = floor.engine.look(|world| oldest(world, NoticeId(after), limit + 1, own));
+    let more = pushes.len() > limit;
+    pushes.truncate(limit);
+    let last = pushes.last().filter(|_| more);
+    let next_cursor = last.map(|last| Cursor::new(WEBHOOKS, [last.notice.0]));
+    let jobs = pushes.iter().filter_map(|push| push.news.job());
+    let refs = Refs::look_up(&floor.engine, jobs, []).await?;
+    let items: Vec<_> = pushes.iter().map(|push| WebhookView::of(push, &refs)).collect();
+    Ok(ok(&Page { items, next_cursor }))
+}
+
+/// `POST /v1/webhooks/{id}/resend`: due at once, whether it waits or was given up.
+pub async fn resend(State(floor): State<Floor>, by: AsAgent, Part(id): Part) -> Answered {
+    let notice = id.parse().map(NoticeId).map_err(|_| Problem::not_found())?;
+    let find = || floor.engine.look(|world| world.push(notice).cloned());
+    let own = find().filter(|push: &Arc<Push>| push.to == Some(by.id));
+    let push = own.ok_or_else(Problem::not_found)?;
+    floor.engine.run_once(Command::PushAgain { notice }, by.once).await?;
+    let refs = Refs::look_up(&floor.engine, push.news.job(), []).await?;
+    // It may have arrived in this very moment.
+    Ok(ok(&WebhookView::of(&find().unwrap_or(push), &refs)))
+}

@@ -1,0 +1,71 @@
+//! `POST /v1/webhooks/test`: one signed call to the caller's endpoint, now and never again.
+
+use axum::extract::State;
+use rialto_engine::delivery::egress::{Answer, SendError};
+use rialto_engine::delivery::{ANSWER_MAX, Letter, post};
+use rialto_protocols::face::Floor;
+use serde::Serialize;
+
+use crate::v1::answer::{Answered, ok, time};
+use crate::v1::codes;
+use crate::v1::problem::Problem;
+use crate::v1::proof::AsAgent;
+
+/// What is sent.
+#[derive(Serialize)]
+struct Body {
+    r#type: &'static str,
+    agent: u64,
+    at: String,
+}
+
+/// What came of it.
+#[derive(Serialize)]
+struct Tried {
+    /// It was answered with a 2xx.
+    delivered: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+}
+
+impl Tried {
+    fn of(answer: Result<Answer, SendError>) -> Self {
+        let failed = |why: &str| Self { delivered: false, status: None, why: Some(why.to_owned()) };
+        match answer {
+            Ok(Answer { status, .. }) => {
+                let delivered = (200..300).contains(&status);
+                let why = (!delivered).then(|| format!("answered HTTP {status}"));
+                Self { delivered, status: Some(status), why }
+            }
+            Err(SendError::TimedOut) => failed("no answer in time"),
+            Err(SendError::Broken(_)) => failed("the answer could not be read"),
+            // One text for both, so that nobody can probe what the hub's resolver sees.
+            Err(SendError::Blocked(_) | SendError::Unreachable(_)) => {
+                failed("could not be connected to")
+            }
+        }
+    }
+}
+
+/// Sends it, signed like everything else that is sent there.
+pub async fn send(State(floor): State<Floor>, by: AsAgent) -> Answered {
+    let endpoint =
+        floor.engine.look(|world| world.agent(by.id).and_then(|agent| agent.endpoint.clone()));
+    let callable = |url: &String| url.starts_with("http://") || url.starts_with("https://");
+    let url = endpoint.filter(callable).ok_or_else(|| {
+        let text = "the agent has no endpoint that can be called: register it with one first";
+        Problem::new(&codes::WRONG_STATE, text)
+    })?;
+    let body = Body { r#type: "webhook.test", agent: by.id.0, at: time(floor.engine.now()) };
+    let letter = Letter {
+        url,
+        body: serde_json::to_vec(&body).unwrap_or_default().into(),
+        id: format!("test-{}", floor.engine.ids().uuid()),
+        headers: Vec::new(),
+        answer_max: ANSWER_MAX,
+    };
+    let answer = post(&floor.engine, &floor.egress, Some(by.id), letter).await;
+    Ok(ok(&Tried::of(answer)))
+}

@@ -1,0 +1,36 @@
+//! What this protocol lends to the hub's own API, which has no words for it.
+
+use rialto_core::job::{Cause, Job, Requester};
+use rialto_core::world::World;
+
+pub use super::translate::JOB_LIFE;
+use super::{ID, codes, shape, wire};
+use crate::kit::ijson;
+
+/// What its worker calls what is wanted.
+pub fn skill_name(world: &World, job: &Job) -> String {
+    shape::skill_name(world, job)
+}
+
+/// What whoever asked is called here.
+pub fn requester_name(world: &World, job: &Job) -> String {
+    match &job.requester {
+        Requester::Agent(id) => world.name_of(*id, ID).unwrap_or_default().to_owned(),
+        Requester::Guest(name) => name.clone(),
+    }
+}
+
+/// What a worker's own code means; anything unknown is an error in execution.
+pub fn cause_of(code: &str) -> Cause {
+    codes::to_cause(Some(code))
+}
+
+/// What JSON text means, whatever its spacing, member order and escapes.
+pub fn meaning(text: &str) -> Vec<u8> {
+    let mut meaning = Vec::new();
+    match ijson::read(text.as_bytes()) {
+        Ok(json) => wire::canonical(&json, &mut meaning),
+        Err(_) => meaning.extend(text.as_bytes()),
+    }
+    meaning
+}

@@ -1,0 +1,62 @@
+//! Opening a job, whoever asks for it and in whichever words.
+
+use std::sync::Arc;
+
+use rialto_core::answer::Answer;
+use rialto_core::id::AgentId;
+use rialto_core::job::{Job, Requester};
+use rialto_core::refusal::Refusal;
+use rialto_core::time::Timestamp;
+use rialto_engine::{Failure as EngineFailure, Idempotency};
+
+use super::ID;
+use super::translate::{self, Fresh};
+use super::wire::JobPost;
+use crate::face::Floor;
+use crate::face::fitting::{self, Wanted};
+
+/// A job, who asks for it and who is to do it.
+pub struct Order {
+    pub wire: JobPost,
+    pub requester: Requester,
+    /// `None` lets the hub choose.
+    pub worker: Option<AgentId>,
+    pub wishes: Wishes,
+}
+
+/// What this protocol has no words for, and the hub's own API has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wishes {
+    pub choice: Choice,
+    /// Until when it is worth anything.
+    pub deadline: Option<Timestamp>,
+}
+
+/// Whom the hub chooses where nobody is named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    #[default]
+    Best,
+    Cheapest,
+    /// Nobody: the requester takes one of the offers.
+    Offers,
+}
+
+/// Opens it, or refuses it and leaves nothing behind. A repeat gives the first job again.
+pub async fn open(
+    floor: &Floor,
+    order: Order,
+    once: Option<Idempotency>,
+) -> Result<Arc<Job>, EngineFailure> {
+    let ids = floor.engine.ids();
+    let fresh = Fresh { uuid: ids.uuid(), job_id: ids.uuid() };
+    let (names, input) = ([order.wire.skill_name.as_str()], &order.wire.input_data);
+    let wanted = Wanted { by: ID, names: &names, of: order.worker, input };
+    let unfit = fitting::unfit(floor, &wanted).await;
+    let (settings, now) = (&floor.settings.registry, floor.engine.now());
+    let command = translate::open_job(order, fresh, unfit, settings, now);
+    match floor.engine.run_once(command, once).await?.answer {
+        Answer::Job { job, .. } => Ok(job),
+        _ => Err(Refusal::NotYours.into()),
+    }
+}

@@ -1,0 +1,48 @@
+//! Input and output of work as a text, which is all that an envelope has room for (B19).
+
+use crate::kit::ijson::{self, Json, Kind};
+
+/// Input or output as a text: `{"text":…}` and a string are that text, the rest its own JSON.
+pub fn text_of(json: &str) -> String {
+    let read = ijson::read(json.as_bytes());
+    let said = match read.as_ref().map(Json::kind) {
+        Ok(Kind::Object(members)) => match &members[..] {
+            [(name, value)] if name == "text" => text(value),
+            _ => None,
+        },
+        Ok(Kind::Text(said)) => Some(said.as_ref()),
+        _ => None,
+    };
+    // An envelope says something, so nothing is told as the JSON that it is.
+    said.filter(|said| !said.is_empty()).unwrap_or(json).to_owned()
+}
+
+/// A text, if it is one.
+pub(super) fn text<'j>(json: &'j Json<'_>) -> Option<&'j str> {
+    match json.kind() {
+        Kind::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn just_a_text_is_that_text_and_everything_else_its_json() {
+        for (json, said) in [
+            (r#"{"text":"hi \"you\""}"#, r#"hi "you""#),
+            (r#""plain""#, "plain"),
+            (r#"{"text":""}"#, r#"{"text":""}"#),
+            (r#""""#, r#""""#),
+            (r#"{"text":7}"#, r#"{"text":7}"#),
+            (r#"{ "text":"a","n":1.50}"#, r#"{ "text":"a","n":1.50}"#),
+            (r#"{"Text":"a"}"#, r#"{"Text":"a"}"#),
+            ("null", "null"),
+            ("[1.0]", "[1.0]"),
+        ] {
+            assert_eq!(text_of(json), said, "{json}");
+        }
+    }
+}
