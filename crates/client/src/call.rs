@@ -82,6 +82,11 @@ impl Hub {
         &self.base
     }
 
+    /// The key that is shown.
+    pub(crate) fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
     /// `GET`, with a path that starts with a slash.
     pub async fn get(&self, path: &str) -> Result<Value, CallError> {
         self.call(Method::GET, path, None).await.map(|(_, body)| body)

@@ -3,14 +3,15 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use http::request::Parts;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -38,6 +39,10 @@ pub(crate) enum NoBody {
     TooSlow,
 }
 
+/// Who is calling, as the socket sees it; among a request's extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Caller(pub(crate) IpAddr);
+
 /// What the caller is answered: a status and JSON text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
@@ -46,6 +51,20 @@ pub(crate) struct Answer {
     /// Methods a 405 names.
     pub(crate) allow: Option<&'static str>,
     pub(crate) retry_after_seconds: Option<u32>,
+    /// A header of the protocol's own.
+    pub(crate) header: Option<(&'static str, &'static str)>,
+}
+
+impl Answer {
+    /// A status and JSON text, and nothing else.
+    pub(crate) fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
+        Self { status, body: body.into(), ..Self::default() }
+    }
+}
+
+/// Whether a body would have to be unpacked before it is read.
+pub(crate) fn is_encoded(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity")
 }
 
 /// Answers every request that comes to `listener` until `stop`; then what runs may finish. A caller
@@ -71,15 +90,17 @@ pub(crate) async fn serve<A, F>(
             Some(_) = connections.join_next() => continue,
             accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => accepted,
         };
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, from)) = accepted else {
             sleep(PAUSE).await;
             continue;
         };
         let answer = Arc::clone(&answer);
+        let caller = Caller(from.ip().to_canonical());
         let service = service_fn(move |request: Request<Incoming>| {
             let answer = Arc::clone(&answer);
             async move {
-                let (head, body) = request.into_parts();
+                let (mut head, body) = request.into_parts();
+                head.extensions.insert(caller);
                 let body = whole(body, body_max).await;
                 Ok::<_, Infallible>(written((answer)(head, body).await))
             }
@@ -103,6 +124,9 @@ fn written(answer: Answer) -> Response<Full<Bytes>> {
     }
     if let Some(seconds) = answer.retry_after_seconds {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if let Some((name, value)) = answer.header {
+        headers.insert(name, HeaderValue::from_static(value));
     }
     response
 }

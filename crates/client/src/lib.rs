@@ -2,11 +2,15 @@
 //!
 //! One thin module per protocol. What they share is how a call is made and how it fails.
 
+pub mod agent;
+mod again;
 pub mod agora;
 pub mod call;
 pub mod clara;
 mod clock;
 mod endpoint;
+mod events;
+mod fresh;
 mod key;
 mod line;
 pub mod openclaw;
@@ -18,4 +22,6 @@ mod signature;
 mod testing;
 
 pub use call::{CallError, Hub};
+pub use events::{Events, Notice};
 pub use reqwest::Method;
+pub use retry::Retry;

@@ -126,9 +126,47 @@ pub(super) fn http_url(text: &str) -> Result<Url, CallError> {
     Ok(url)
 }
 
+/// The URL with a protocol's own segment at its end, and nothing after it.
+pub(super) fn mounted(mut url: Url, mount: &str) -> Url {
+    url.set_query(None);
+    url.set_fragment(None);
+    let there = url.path_segments().and_then(|all| all.rev().find(|name| !name.is_empty()));
+    let there = there == Some(mount);
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.pop_if_empty();
+        if !there {
+            segments.push(mount);
+        }
+    }
+    url
+}
+
+/// The URL of a path below another.
+pub(super) fn below(base: &Url, path: &[&str]) -> Url {
+    let mut url = base.clone();
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.pop_if_empty().extend(path);
+    }
+    url
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_protocol_is_found_below_an_address_or_where_it_is_said_to_be() {
+        for (given, wanted) in [
+            ("http://h:1", "http://h:1/openclaw"),
+            ("http://h:1/openclaw/?x#y", "http://h:1/openclaw"),
+            ("http://h:1/a", "http://h:1/a/openclaw"),
+            ("http://h:1/myopenclaw", "http://h:1/myopenclaw/openclaw"),
+        ] {
+            assert_eq!(mounted(Url::parse(given).expect(given), "openclaw").as_str(), wanted);
+        }
+        let base = Url::parse("http://h:1/a/").expect("a URL");
+        assert_eq!(below(&base, &["b", "c/d"]).as_str(), "http://h:1/a/b/c%2Fd");
+    }
 
     #[test]
     fn only_plain_http_urls_are_called() {

@@ -20,6 +20,11 @@ impl Default for Retry {
 }
 
 impl Retry {
+    /// The wait after so many failures in a row.
+    pub fn pause(&self, failures: u32) -> Duration {
+        self.backoff(failures, random())
+    }
+
     /// The wait after so many failures: doubled with each, and then between half and all of that,
     /// so that those who failed together do not come back together.
     pub(crate) fn backoff(&self, failures: u32, random: u32) -> Duration {

@@ -7,6 +7,7 @@ use rialto_protocols::openclaw::state::{Role, State};
 use uuid::Uuid;
 
 use super::agent::Agent;
+use super::answer::Answer;
 use super::{answer, server};
 use crate::call::CallError;
 
@@ -49,9 +50,7 @@ impl Agent {
     /// How a collaboration stands. `id` is its own, or the request's before there is one.
     pub async fn collaboration(&self, id: Uuid) -> Result<Collaboration, CallError> {
         let url = self.server().at(&["collaborations", &id.to_string()]);
-        let View { collaboration_id, state, request, response, result, .. } =
-            self.server().get(url).await?.value()?;
-        Collaboration::read(Listed { collaboration_id, state, request, response, result })
+        Collaboration::seen(&self.server().get(url).await?)
     }
 
     /// One page of the agent's own: the first, or the one a cursor leads to.
@@ -89,6 +88,12 @@ impl Agent {
 }
 
 impl Collaboration {
+    /// Reads the answer to a look at one.
+    pub(super) fn seen(answer: &Answer) -> Result<Self, CallError> {
+        let View { collaboration_id, state, request, response, result, .. } = answer.value()?;
+        Self::read(Listed { collaboration_id, state, request, response, result })
+    }
+
     fn read(listed: Listed) -> Result<Self, CallError> {
         let id = listed.collaboration_id.map(|id| id.parse()).transpose();
         Ok(Self {

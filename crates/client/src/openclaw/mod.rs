@@ -4,15 +4,15 @@
 //! [`Profile`]. An [`Agent`] is an identity with its key: it asks, waits, looks and cancels. A
 //! [`Duty`] tells the hub for as long as it lives how the agent is and how well it does, and serves
 //! requests with a [`Handler`]. A [`Stream`] brings what the hub has to say, however often the line
-//! breaks, and [`push`] is for agents that a hub calls.
+//! breaks, and [`push`] is for agents that a hub calls. [`direct`] needs no hub at all.
 
 mod agent;
 mod answer;
 mod collaboration;
+pub mod direct;
 mod directory;
 mod duty;
 mod event;
-mod fresh;
 mod handler;
 mod order;
 mod patience;
@@ -28,6 +28,8 @@ mod wait;
 
 #[cfg(test)]
 mod tests;
+
+use crate::fresh;
 
 pub use agent::Agent;
 pub use collaboration::{Collaboration, Listing, Page};

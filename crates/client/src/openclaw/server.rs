@@ -16,7 +16,7 @@ use super::published::Published;
 use crate::call::CallError;
 use crate::clock;
 use crate::key::Key;
-use crate::line::{Line, http_url};
+use crate::line::{Line, below, http_url, mounted};
 
 /// Where the protocol lives below a hub's address.
 const MOUNT: &str = "openclaw";
@@ -31,7 +31,7 @@ pub struct Server {
 impl Server {
     /// The hub at a URL, which may leave out the `/openclaw` at its end. Nothing is sent yet.
     pub fn new(url: &str) -> Result<Self, CallError> {
-        let base = mounted(http_url(url)?);
+        let base = mounted(http_url(url)?, MOUNT);
         Ok(Self { line: Line::new(&base)?, base })
     }
 
@@ -87,17 +87,13 @@ impl Server {
 
     /// The URL of a path below the protocol's own.
     pub(super) fn at(&self, path: &[&str]) -> Url {
-        let mut url = self.base.clone();
-        if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().extend(path);
-        }
-        url
+        below(&self.base, path)
     }
 }
 
 /// An identity with a correlation id and a time, which no schema asks it for and every message
 /// should have (R4).
-fn traced(identity: &str, common: Common) -> Result<String, CallError> {
+pub(super) fn traced(identity: &str, common: Common) -> Result<String, CallError> {
     let unreadable = |bad: ijson::Unreadable| CallError::Unreadable(bad.to_string());
     let json = ijson::read(identity.as_bytes()).map_err(unreadable)?;
     Ok(common.on(Object::copy(&json, &["protocol_version"])).finish())
@@ -106,36 +102,4 @@ fn traced(identity: &str, common: Common) -> Result<String, CallError> {
 /// What a message of ours that is written now has in common with all others.
 pub(super) fn common() -> Result<Common, CallError> {
     Ok(Common { correlation_id: fresh::id()?, timestamp: clock::now() })
-}
-
-/// The URL with `/openclaw` at its end, and nothing after it.
-fn mounted(mut url: Url) -> Url {
-    url.set_query(None);
-    url.set_fragment(None);
-    let there = url.path_segments().and_then(|all| all.rev().find(|name| !name.is_empty()));
-    let there = there == Some(MOUNT);
-    if let Ok(mut segments) = url.path_segments_mut() {
-        segments.pop_if_empty();
-        if !there {
-            segments.push(MOUNT);
-        }
-    }
-    url
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_protocol_is_found_below_an_address_or_where_it_is_said_to_be() {
-        for (given, wanted) in [
-            ("http://h:1", "http://h:1/openclaw"),
-            ("http://h:1/openclaw/?x#y", "http://h:1/openclaw"),
-            ("http://h:1/a", "http://h:1/a/openclaw"),
-            ("http://h:1/myopenclaw", "http://h:1/myopenclaw/openclaw"),
-        ] {
-            assert_eq!(mounted(Url::parse(given).expect(given)).as_str(), wanted);
-        }
-    }
 }

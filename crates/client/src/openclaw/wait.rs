@@ -114,7 +114,7 @@ impl Agent {
 
 impl End {
     /// The end of what was looked at, if it has ended.
-    fn of(seen: &Collaboration) -> Result<Option<Self>, CallError> {
+    pub(super) fn of(seen: &Collaboration) -> Result<Option<Self>, CallError> {
         if let Some(result) = &seen.result {
             return Ok(Some(Self::Result(Box::new(result.clone()))));
         }

@@ -12,7 +12,8 @@ use super::message::Contents;
 /// How many turns are remembered; the oldest is forgotten first.
 const TURNS_MAX: usize = 10_000;
 
-type Name = [u8; 32];
+/// What a turn is called.
+pub(super) type Name = [u8; 32];
 
 /// The turns that were taken.
 #[derive(Debug, Default)]
@@ -47,7 +48,7 @@ impl Once {
 }
 
 /// A name for a turn and what is said in it: another text under the same number is another message.
-fn name(sender: &str, contents: &Contents) -> Option<Name> {
+pub(super) fn name(sender: &str, contents: &Contents) -> Option<Name> {
     let (conversation, turn) = (contents.conversation_id.as_deref()?, contents.turn_number?);
     // Read and written again, so that spacing and order of members make no difference.
     let envelope: Value = serde_json::from_str(&contents.envelope).ok()?;

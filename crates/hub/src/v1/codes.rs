@@ -34,6 +34,7 @@ static STILL_RUNNING: Kind = kind(409, "still_running", "The first request is st
 static TOO_LARGE: Kind = kind(413, "too_large", "The body is too large");
 static ENCODED: Kind = kind(415, "encoded", "Bodies are taken unencoded");
 static WRONG_HOST: Kind = kind(421, "wrong_host", "This hub has another name");
+static NO_SUCH_SKILL: Kind = kind(422, "no_such_skill", "Nobody offers this skill");
 static REFUSED: Kind = kind(422, "refused", "The hub's rules do not allow this");
 pub static OTHER_CONTENT: Kind = kind(422, "other_content", "The same id with other content");
 static RATE_LIMITED: Kind = kind(429, "rate_limited", "Too many requests");
@@ -81,8 +82,8 @@ impl From<Refusal> for Problem {
             | Refusal::AlreadySettled { .. } => &WRONG_STATE,
             Refusal::SameIdOtherContent => &OTHER_CONTENT,
             Refusal::InboxFull | Refusal::TooManyOpen => &INBOX_FULL,
-            Refusal::NoSuchSkill
-            | Refusal::Unfit { .. }
+            Refusal::NoSuchSkill => &NO_SUCH_SKILL,
+            Refusal::Unfit { .. }
             | Refusal::DeadlineTooSoon
             | Refusal::PaysItself
             | Refusal::NotWhatWasPaid { .. }

@@ -3,8 +3,22 @@
 //! A peer answers an envelope with an envelope: HELLO with WELCOME, REQUEST with OFFER, RESULT or
 //! ERROR, ACCEPT with RESULT or ERROR, everything else with STATUS. The rules are the hub's, but
 //! that its memory of ids is as long as the window and that nobody holds money.
+//!
+//! ```no_run
+//! use rialto_client::agora::{Credits, Identity, Order, Seed, direct};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let me = Identity::new(&Seed::random()?);
+//! let order = Order::new("agora:search:v1", r#"{"q":"bridges"}"#);
+//! let order = order.budget(Credits::parse("0.10", 2)?);
+//! let outcome = direct::request("http://127.0.0.1:8010", me, &order, |_| true).await?;
+//! println!("{outcome:?}");
+//! # Ok(())
+//! # }
+//! ```
 
 mod desk;
+mod hands;
 mod memory;
 mod offers;
 mod serve;
@@ -27,6 +41,7 @@ use super::said::Said;
 use super::server::Server;
 use crate::call::CallError;
 
+pub(crate) use hands::endpoint;
 pub use serve::serve;
 
 /// How long an answer may take where an order does not say so.

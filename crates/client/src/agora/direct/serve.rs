@@ -4,9 +4,8 @@ use std::future::Future;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::CONTENT_ENCODING;
+use http::Method;
 use http::request::Parts;
-use http::{HeaderMap, Method};
 use rialto_protocols::agora::about::About;
 use rialto_protocols::agora::{BODY_MAX, Code, Failure, VERSION, WINDOW};
 use rialto_protocols::kit::ed25519::PublicKey;
@@ -16,7 +15,7 @@ use super::desk::Desk;
 use crate::agora::handler::Handler;
 use crate::agora::identity::Identity;
 use crate::clock;
-use crate::endpoint::{self, Answer, NoBody};
+use crate::endpoint::{self, Answer, NoBody, is_encoded};
 
 /// Where envelopes for one agent are posted; its key follows.
 const AGENTS: &str = "/agora/agents/";
@@ -37,7 +36,8 @@ pub async fn serve<H: Handler>(
     endpoint::serve(listener, BODY_MAX, answer, stop).await;
 }
 
-async fn route<H: Handler>(
+/// Answers one request.
+pub(super) async fn route<H: Handler>(
     desk: &Arc<Desk<H>>,
     head: &Parts,
     body: Result<Bytes, NoBody>,
@@ -72,10 +72,6 @@ async fn route<H: Handler>(
 /// The key of a path. Colons may come escaped; no key has anything else to escape.
 fn named(segment: &str) -> Option<PublicKey> {
     PublicKey::parse(&segment.replace("%3A", ":").replace("%3a", ":")).ok()
-}
-
-fn is_encoded(headers: &HeaderMap) -> bool {
-    headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity")
 }
 
 /// Who is here, in the hub's words: to callers, a peer is a hub with one agent.

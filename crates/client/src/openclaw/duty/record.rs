@@ -47,7 +47,7 @@ impl Done {
 
 impl Record {
     /// Adds a finished collaboration.
-    pub(super) fn push(&mut self, done: Done) {
+    pub(in crate::openclaw) fn push(&mut self, done: Done) {
         let Done { ok, on_time, took, .. } = done;
         match ok {
             true => self.successful += 1,

@@ -1,7 +1,24 @@
 //! From agent to agent, without a server: each knows where the other is called (spec, section 3).
+//!
+//! [`serve`] is for agents that read messages. One that works for those who write to it is served by
+//! [`agent::direct::serve`](crate::agent::direct::serve): the reply to an envelope is then
+//! `{"status":"ok","reply":…}` with the text of what it made, and `output` where that is more than a
+//! text.
+//!
+//! ```no_run
+//! use rialto_client::relay::{Draft, direct};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let letter = Draft::new("alice@home.example", "en", "Coffee this afternoon?").seal()?;
+//! let reply = direct::send("http://127.0.0.1:8010/receive", &letter).await?;
+//! println!("{}", reply.raw);
+//! # Ok(())
+//! # }
+//! ```
 
 mod receiver;
 mod serve;
+mod work;
 
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
@@ -15,6 +32,7 @@ use crate::call::{CallError, retry_after};
 
 pub use receiver::{Answer, CannotAdapt, Received, Receiver};
 pub use serve::serve;
+pub(crate) use work::endpoint;
 
 /// The longest reply that is read, and the longest envelope that is taken.
 pub const BODY_BYTES_MAX: usize = 64 << 10;

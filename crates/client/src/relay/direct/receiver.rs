@@ -106,7 +106,8 @@ impl Answer {
     }
 }
 
-fn read(headers: &HeaderMap, body: &[u8]) -> Result<Received, Invalid> {
+/// Reads what arrived as an envelope.
+pub(super) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Received, Invalid> {
     let json = ijson::read(body).map_err(Bad::from)?;
     let envelope = receive::read(&json)?;
     let trace_id = headers.get(ID_HEADER).and_then(|id| id.to_str().ok());
@@ -118,6 +119,7 @@ fn read(headers: &HeaderMap, body: &[u8]) -> Result<Received, Invalid> {
     })
 }
 
-fn refuse(code: Code, detail: &str) -> Answer {
+/// What is said to an envelope that cannot be used.
+pub(super) fn refuse(code: Code, detail: &str) -> Answer {
     Answer { status: code.status(), body: reply::error(code, detail) }
 }

@@ -34,14 +34,14 @@ pub async fn serve<H, F>(
                 Err(why) => unread(why),
             };
             let allow = (!is_post).then_some("POST");
-            let Answer { status, body } = answer;
-            endpoint::Answer { status, body, allow, retry_after_seconds: None }
+            endpoint::Answer { allow, ..endpoint::Answer::new(answer.status, answer.body) }
         }
     };
     endpoint::serve(listener, BODY_BYTES_MAX, answer, stop).await;
 }
 
-fn unread(why: NoBody) -> Answer {
+/// What is said to a body that never was one.
+pub(super) fn unread(why: NoBody) -> Answer {
     match why {
         NoBody::TooLong => {
             Answer::unusable(413, &format!("the body has more than {BODY_BYTES_MAX} bytes"))

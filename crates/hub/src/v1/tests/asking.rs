@@ -82,7 +82,7 @@ async fn a_refused_job_says_why_and_holds_nothing() {
     let (hub, client, worker) = scene().await;
     let poor = hub.enrol("poor", "pauper", None).await;
     for (key, body, status, code) in [
-        (&client.key, r#"{"skill":"fly","budget":1}"#, 422, "refused"),
+        (&client.key, r#"{"skill":"fly","budget":1}"#, 422, "no_such_skill"),
         (&client.key, r#"{"skill":"sum","budget":0.01}"#, 402, "budget_too_low"),
         (&poor.key, r#"{"skill":"sum","budget":0.10}"#, 402, "too_few_credits"),
         (&client.key, r#"{"skill":"sum","budget":0.10,"to":"nobody"}"#, 404, "not_found"),

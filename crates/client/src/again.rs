@@ -1,0 +1,109 @@
+//! Calling again: what may pass is tried once more, after a while.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::call::CallError;
+use crate::retry::Retry;
+
+impl CallError {
+    /// The shortest wait after which the same call can succeed; `None` if it cannot.
+    ///
+    /// The call may have had its effect before the answer was lost, so only what has one effect
+    /// however often it is sent may be tried again.
+    pub fn may_pass_after(&self) -> Option<Duration> {
+        match self {
+            Self::Unreachable { .. } | Self::TimedOut { .. } => Some(Duration::ZERO),
+            Self::Refused { status: 429 | 502..=504, code, retryable, retry_after, .. } => {
+                // Who stands between us and the hub does not know what a hub says.
+                let hopeful = *retryable || retry_after.is_some() || code == "unknown";
+                hopeful.then(|| retry_after.unwrap_or_default())
+            }
+            Self::Refused { .. } | Self::Unreadable(_) => None,
+        }
+    }
+}
+
+impl Retry {
+    /// How long to wait after so many failures in a row, the last of which was this; `None` if it
+    /// cannot pass, or asks for more patience than there is. Tries are not counted.
+    pub fn pause_after(&self, error: &CallError, failures: u32) -> Option<Duration> {
+        let at_least = error.may_pass_after().filter(|wait| *wait <= self.longest)?;
+        Some(self.pause(failures).max(at_least))
+    }
+
+    /// Makes a call until it works, fails for good, or was made often enough.
+    pub async fn call<T>(
+        &self,
+        mut call: impl AsyncFnMut() -> Result<T, CallError>,
+    ) -> Result<T, CallError> {
+        let mut tries = 0;
+        loop {
+            let error = match call().await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            tries += 1;
+            match self.pause_after(&error, tries).filter(|_| tries < self.tries_max) {
+                Some(pause) => sleep(pause).await,
+                None => return Err(error),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::Hub;
+    use crate::testing::{Stage, answer};
+
+    fn refused(status: u16, code: &str, retryable: bool, after_s: Option<u64>) -> CallError {
+        CallError::Refused {
+            status,
+            code: code.to_owned(),
+            message: String::new(),
+            retryable,
+            hint: None,
+            retry_after: after_s.map(Duration::from_secs),
+        }
+    }
+
+    #[test]
+    fn only_what_can_pass_is_tried_again() {
+        for (error, again) in [
+            (CallError::TimedOut { url: String::new() }, true),
+            (CallError::Unreadable(String::new()), false),
+            (refused(503, "unavailable", true, None), true),
+            (refused(503, "agent_unavailable", false, None), false),
+            (refused(502, "unknown", false, None), true),
+            (refused(429, "rate_limited", true, Some(1)), true),
+            (refused(429, "rate_limited", true, Some(3_600)), false),
+            (refused(404, "not_found", false, None), false),
+            (refused(409, "still_running", true, Some(1)), false),
+            (refused(500, "internal", true, None), false),
+        ] {
+            assert_eq!(Retry::default().pause_after(&error, 1).is_some(), again, "{error}");
+        }
+        let wait = refused(429, "rate_limited", true, Some(7));
+        assert_eq!(Retry::default().pause_after(&wait, 1), Some(Duration::from_secs(7)));
+    }
+
+    #[tokio::test]
+    async fn a_call_is_made_until_it_works_or_often_enough() {
+        let busy = || answer(503, "", r#"{"code":"unavailable","retryable":true}"#);
+        let server = Stage::new(move |_, number| match number {
+            0 | 1 => busy(),
+            2 => answer(200, "", "{}"),
+            _ => busy(),
+        })
+        .await;
+        let hub = Hub::new(&server.url).expect("a client");
+        let retry = Retry { tries_max: 3, first: Duration::from_millis(1), ..Retry::default() };
+        assert!(retry.call(async || hub.get("/x").await).await.is_ok());
+        assert_eq!(server.heard().len(), 3);
+        assert!(retry.call(async || hub.get("/x").await).await.is_err());
+        assert_eq!(server.heard().len(), 6);
+    }
+}

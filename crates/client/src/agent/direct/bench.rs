@@ -1,0 +1,134 @@
+//! The bench: the workshop as endpoints use it. So many work at a time, a few more wait, and what
+//! was begun goes on when its caller hangs up.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::agent::Workshop;
+
+/// How many jobs may wait for a seat.
+const WAITING_MAX: usize = 256;
+
+/// A workshop, who works there, and who waits.
+pub(crate) struct Bench {
+    shop: Workshop,
+    seats: Arc<Semaphore>,
+    queue: Arc<Semaphore>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+/// Somebody at work; the seat is free again when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Seat(#[allow(dead_code)] OwnedSemaphorePermit);
+
+/// Somebody who works, or will as soon as there is a seat.
+#[derive(Debug)]
+pub(crate) struct Place {
+    seats: Arc<Semaphore>,
+    _in_queue: OwnedSemaphorePermit,
+}
+
+impl Bench {
+    pub(crate) fn new(shop: Workshop) -> Self {
+        let at_once = shop.at_once();
+        let waiting = at_once.saturating_add(WAITING_MAX).min(Semaphore::MAX_PERMITS);
+        let (seats, queue) = (Arc::new(Semaphore::new(at_once)), Arc::new(Semaphore::new(waiting)));
+        Self { shop, seats, queue, tasks: Mutex::default() }
+    }
+
+    /// The skills, and who does them.
+    pub(crate) fn shop(&self) -> &Workshop {
+        &self.shop
+    }
+
+    /// How many work now.
+    pub(crate) fn busy(&self) -> usize {
+        self.shop.at_once().saturating_sub(self.seats.available_permits())
+    }
+
+    /// A seat, if one is free now.
+    pub(crate) fn seat(&self) -> Option<Seat> {
+        Arc::clone(&self.seats).try_acquire_owned().ok().map(Seat)
+    }
+
+    /// A place among those who wait for a seat, unless too many do.
+    pub(crate) fn place(&self) -> Option<Place> {
+        let in_queue = Arc::clone(&self.queue).try_acquire_owned().ok()?;
+        Some(Place { seats: Arc::clone(&self.seats), _in_queue: in_queue })
+    }
+
+    /// Does something that nobody needs to wait for.
+    pub(crate) fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = lock(&self.tasks);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(work);
+    }
+
+    /// Lets what runs finish for a while, and ends the rest.
+    pub(crate) async fn close(&self, grace: Duration) {
+        let mut tasks = std::mem::take(&mut *lock(&self.tasks));
+        let all = async { while tasks.join_next().await.is_some() {} };
+        if timeout(grace, all).await.is_err() {
+            tasks.shutdown().await;
+        }
+        // What was begun meanwhile had no more time than that.
+        lock(&self.tasks).abort_all();
+    }
+}
+
+impl Place {
+    /// The seat, as soon as there is one; `None` if there never will be.
+    pub(crate) async fn seat(&self) -> Option<Seat> {
+        Arc::clone(&self.seats).acquire_owned().await.ok().map(Seat)
+    }
+}
+
+/// A lock that outlives a panic of whoever had it: what it guards is whole after every step.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::{Outcome, Room, Skill};
+
+    fn bench(at_once: usize) -> Bench {
+        let never = |_| std::future::pending::<Outcome>();
+        let skill = Skill::new("wait", "0").expect("a skill");
+        Bench::new(Workshop::setup().skill(skill, never).room(Room(at_once)).open())
+    }
+
+    #[tokio::test]
+    async fn so_many_sit_and_a_few_more_wait() {
+        let bench = bench(1);
+        let place = bench.place().expect("a place");
+        let seat = place.seat().await.expect("a seat");
+        assert_eq!((bench.busy(), bench.seat().is_none()), (1, true));
+        let waiting: Vec<_> = std::iter::from_fn(|| bench.place()).collect();
+        assert_eq!(waiting.len(), WAITING_MAX);
+        drop(seat);
+        assert!(waiting[0].seat().await.is_some());
+        assert_eq!(bench.busy(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_does_not_finish_in_time_is_ended() {
+        let bench = bench(1);
+        let (quick, slow) = (Arc::new(()), Arc::new(()));
+        let held = [Arc::clone(&quick), Arc::clone(&slow)];
+        let [one, two] = held;
+        bench.run(async move { drop(one) });
+        bench.run(async move {
+            std::future::pending::<()>().await;
+            drop(two);
+        });
+        bench.close(Duration::from_secs(5)).await;
+        assert_eq!((Arc::strong_count(&quick), Arc::strong_count(&slow)), (1, 1));
+    }
+}

@@ -1,0 +1,82 @@
+//! Who an agent is to its peers.
+
+use rialto_core::alias::Digest;
+use url::Origin;
+use uuid::{Builder, Uuid};
+
+use crate::agora::{self, Seed};
+use crate::call::CallError;
+use crate::line::http_url;
+
+/// Who an agent is: its name for people, its id, and the key it signs with.
+///
+/// Whoever keeps the seed keeps all of it: the same seed is the same agent after a restart.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    name: String,
+    id: Uuid,
+    signs: agora::Identity,
+    callbacks: Vec<Origin>,
+}
+
+impl Identity {
+    /// An agent by its name and the seed of its key. Its id follows from the key.
+    pub fn new(name: impl Into<String>, seed: &Seed) -> Self {
+        let signs = agora::Identity::new(seed);
+        let digest = Digest::of(&[b"rialto direct agent", signs.did().as_bytes()]);
+        let id = Builder::from_random_bytes(digest.0).into_uuid();
+        Self { name: name.into(), id, signs, callbacks: Vec::new() }
+    }
+
+    /// The same under the id it has somewhere already, such as at a hub.
+    pub fn with_id(mut self, id: Uuid) -> Self {
+        self.id = id;
+        self
+    }
+
+    /// Also calls back to this origin, such as `https://hub.example`. By default a result that was
+    /// promised for later goes only to the machine that asked for it.
+    pub fn calls_back(mut self, origin: &str) -> Result<Self, CallError> {
+        self.callbacks.push(http_url(origin)?.origin());
+        Ok(self)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its id.
+    pub fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// The key it signs with.
+    pub fn signs(&self) -> &agora::Identity {
+        &self.signs
+    }
+
+    /// Where else results may be sent.
+    pub(crate) fn callbacks(&self) -> &[Origin] {
+        &self.callbacks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_seed_is_one_agent() {
+        let of = |byte| Identity::new("a", &Seed::from_bytes([byte; 32]));
+        assert_eq!(of(1).id(), of(1).id());
+        assert_ne!(of(1).id(), of(2).id());
+        assert_eq!(of(1).id().get_version_num(), 4);
+        assert_eq!(of(1).with_id(Uuid::from_u128(7)).id(), Uuid::from_u128(7));
+        assert!(of(1).calls_back("hub.example").is_err());
+        assert_eq!(
+            of(1).calls_back("https://hub.example/x").expect("an origin").callbacks().len(),
+            1
+        );
+    }
+}

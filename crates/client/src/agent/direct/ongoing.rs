@@ -1,0 +1,97 @@
+//! Something under way, and what came of it once it is over.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// Something under way. Copies share it.
+#[derive(Debug)]
+pub(crate) struct Ongoing<T>(Arc<watch::Sender<Stage<T>>>);
+
+#[derive(Debug)]
+struct Stage<T> {
+    over: Option<T>,
+    /// Somebody was told that it will hear of it.
+    promised: bool,
+}
+
+impl<T> Clone for Ongoing<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T: Clone> Ongoing<T> {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(watch::Sender::new(Stage { over: None, promised: false })))
+    }
+
+    /// What came of it, if it is over.
+    pub(crate) fn now(&self) -> Option<T> {
+        self.0.borrow().over.clone()
+    }
+
+    /// Waits for what comes of it.
+    pub(crate) async fn wait(&self) -> T {
+        let mut stage = self.0.subscribe();
+        loop {
+            if let Some(over) = stage.borrow_and_update().over.clone() {
+                return over;
+            }
+            // The sender is here, so that it cannot be gone.
+            let _ = stage.changed().await;
+        }
+    }
+
+    /// What came of it; or from now on somebody is to be told.
+    pub(crate) fn promise(&self) -> Option<T> {
+        let mut over = None;
+        self.0.send_if_modified(|stage| {
+            over.clone_from(&stage.over);
+            stage.promised = stage.over.is_none();
+            false
+        });
+        over
+    }
+
+    /// Says what came of it, and gives whether somebody is to be told. The first word counts: `None`
+    /// if it was over already.
+    pub(crate) fn end(&self, outcome: T) -> Option<bool> {
+        let mut first = None;
+        self.0.send_if_modified(|stage| {
+            if stage.over.is_some() {
+                return false;
+            }
+            stage.over = Some(outcome);
+            first = Some(stage.promised);
+            true
+        });
+        first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_first_word_counts_and_everybody_hears_it() {
+        let work = Ongoing::new();
+        let waiting = tokio::spawn({
+            let work = work.clone();
+            async move { work.wait().await }
+        });
+        assert_eq!(work.now(), None);
+        assert_eq!(work.end(1), Some(false));
+        assert_eq!(work.end(2), None);
+        assert_eq!((waiting.await.expect("it ends"), work.wait().await), (1, 1));
+        assert_eq!(work.promise(), Some(1));
+    }
+
+    #[test]
+    fn who_was_promised_is_to_be_told() {
+        let work = Ongoing::new();
+        assert_eq!(work.promise(), None);
+        assert_eq!(work.end(1), Some(true));
+    }
+}

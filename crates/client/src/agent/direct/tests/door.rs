@@ -1,0 +1,58 @@
+use serde_json::json;
+
+use super::{Stand, Works};
+use crate::agent::direct::{Identity, serve};
+use crate::agora::Seed;
+
+#[tokio::test]
+async fn anybody_may_ask_who_this_is() {
+    let stand = Stand::shouter().await;
+    let wanted = json!({
+        "name": "The Shouter",
+        "agent_id": stand.identity.id().to_string(),
+        "did": stand.identity.signs().did(),
+        "skills": [{"name": "shout", "about": "Says it louder", "price": 0.05}],
+        "endpoints": {"registry": "/jobs", "relay": "/receive", "openclaw": "/openclaw",
+            "agora": "/agora"},
+    });
+    assert_eq!(stand.get("/").await.json(), wanted);
+    assert_eq!(stand.post("/", "{}").await.status, 405);
+    for path in ["/elsewhere", "/jobsite", "/clara"] {
+        let reply = stand.get(path).await;
+        assert_eq!((reply.status, &reply.json()["error"]["code"]), (404, &json!("not_found")));
+    }
+}
+
+#[tokio::test]
+async fn pages_in_a_browser_put_nobody_to_work() {
+    let stand = Stand::new().await;
+    let body = json!({"skill_name": "echo", "input_data": {}, "budget": 0}).to_string();
+    let origin = [("origin", "http://evil.example")];
+    let reply = stand.send(reqwest::Method::POST, "/jobs", body.clone(), &origin).await;
+    assert_eq!((reply.status, stand.works.begun()), (403, 0));
+    assert_eq!(stand.post("/jobs", body).await.status, 200);
+}
+
+#[tokio::test]
+async fn an_agent_whose_skills_cannot_be_announced_is_not_served() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let shop = crate::agent::Workshop::setup().open();
+    let me = Identity::new("Nobody", &Seed::from_bytes([1; 32]));
+    assert!(serve(listener, shop, me, std::future::pending()).await.is_err());
+}
+
+#[tokio::test]
+async fn what_runs_at_the_end_may_finish() {
+    let stand = Stand::with(Works::all).await;
+    let body = json!({"skill_name": "held", "input_data": {}, "budget": 0});
+    let reply = async { stand.post("/jobs", &body).await };
+    let (works, begun) = (stand.works.clone(), stand.begun(1));
+    let ending = async {
+        begun.await;
+        works.gate.add_permits(1);
+    };
+    let (reply, ()) = tokio::join!(reply, ending);
+    assert_eq!(reply.status, 200);
+    stand.stop.send(()).expect("it runs");
+    stand.served.await.expect("no panic").expect("it ended well");
+}

@@ -1,0 +1,162 @@
+//! One agent on a listener of its own, asked by peers of every protocol over real HTTP.
+
+mod agora;
+mod all;
+mod door;
+mod openclaw;
+mod pending;
+mod registry;
+mod relay;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinHandle;
+
+use super::Identity;
+use crate::agent::{Job, Outcome, Room, Setup, Skill, Workshop};
+use crate::agora::Seed;
+use crate::call::CallError;
+
+const TEXT: &str =
+    r#"{"type":"object","required":["text"],"properties":{"text":{"type":"string"}}}"#;
+
+/// An agent that is served, and what is known of it.
+struct Stand {
+    url: String,
+    works: Works,
+    identity: Identity,
+    stop: oneshot::Sender<()>,
+    served: JoinHandle<Result<(), CallError>>,
+}
+
+/// What its skills did, and a gate that holds some of them.
+#[derive(Clone)]
+struct Works {
+    begun: Arc<AtomicUsize>,
+    gate: Arc<Semaphore>,
+}
+
+/// An answer.
+struct Reply {
+    status: u16,
+    headers: reqwest::header::HeaderMap,
+    text: String,
+}
+
+impl Reply {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("no JSON: {}", self.text))
+    }
+}
+
+impl Works {
+    fn new() -> Self {
+        Self { begun: Arc::default(), gate: Arc::new(Semaphore::new(0)) }
+    }
+
+    fn begun(&self) -> usize {
+        self.begun.load(Ordering::SeqCst)
+    }
+
+    /// A workshop with skills of every temper: `shout` for 0.05, the others for nothing.
+    fn all(&self) -> Setup {
+        let free = |name| Skill::new(name, "0").expect("a skill");
+        let setup = Workshop::setup().skill(shouting(), self.hand());
+        let setup = setup.skill(free("echo"), self.hand()).skill(free("held"), self.hand());
+        setup.skill(free("fail"), self.hand()).skill(free("decline"), self.hand())
+    }
+
+    fn hand(&self) -> impl crate::agent::Handler + use<> {
+        let works = self.clone();
+        move |job: Job| {
+            let works = works.clone();
+            async move { works.work(job).await }
+        }
+    }
+
+    async fn work(&self, job: Job) -> Outcome {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        match job.skill.as_str() {
+            "shout" => {
+                let input: Value = job.input().expect("JSON");
+                Outcome::done(&json!({"text": input["text"].as_str().map(str::to_uppercase)}))
+            }
+            "held" => {
+                self.gate.acquire().await.expect("open").forget();
+                Outcome::Done(job.input)
+            }
+            "fail" => Outcome::Failed("it broke".to_owned()),
+            "decline" => Outcome::Declined("not today".to_owned()),
+            _ => Outcome::Done(job.input),
+        }
+    }
+}
+
+fn shouting() -> Skill {
+    let skill = Skill::new("shout", "0.05").expect("a skill").about("Says it louder");
+    skill.takes(TEXT).and_then(|skill| skill.gives(TEXT)).expect("schemas")
+}
+
+fn identity() -> Identity {
+    Identity::new("The Shouter", &Seed::from_bytes([9; 32]))
+}
+
+impl Stand {
+    /// An agent with every skill.
+    async fn new() -> Self {
+        Self::with(|works| works.all()).await
+    }
+
+    /// An agent that shouts, and does nothing else.
+    async fn shouter() -> Self {
+        Self::with(|works| Workshop::setup().skill(shouting(), works.hand())).await
+    }
+
+    async fn with(setup: impl FnOnce(&Works) -> Setup) -> Self {
+        let works = Works::new();
+        let shop = setup(&works).room(Room(2)).open();
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let (stop, stopped) = oneshot::channel();
+        let served = tokio::spawn(super::serve(listener, shop, identity(), async {
+            let _ = stopped.await;
+        }));
+        Self { url, works, identity: identity(), stop, served }
+    }
+
+    async fn get(&self, path: &str) -> Reply {
+        self.send(reqwest::Method::GET, path, String::new(), &[]).await
+    }
+
+    async fn post(&self, path: &str, body: impl ToString) -> Reply {
+        self.send(reqwest::Method::POST, path, body.to_string(), &[]).await
+    }
+
+    async fn send(
+        &self,
+        method: reqwest::Method,
+        path: &str,
+        body: String,
+        headers: &[(&str, &str)],
+    ) -> Reply {
+        let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let mut request = client.request(method, format!("{}{path}", self.url)).body(body);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let answer = request.send().await.expect("an answer");
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        Reply { status, headers, text: answer.text().await.expect("text") }
+    }
+
+    /// Waits until so many jobs were begun.
+    async fn begun(&self, count: usize) {
+        while self.works.begun() < count {
+            tokio::task::yield_now().await;
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The desk: which jobs are in hand, and what becomes of each.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::time::{Instant, SystemTime};
+
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::report;
+use super::told::{Tell, Told};
+use super::wire::{InHand, Work};
+use crate::agent::job::Job;
+use crate::agent::outcome::Outcome;
+use crate::agent::program;
+use crate::agent::record::{Ended, Record, Records, Turn};
+use crate::agent::workshop::Workshop;
+use crate::call::{CallError, Hub};
+
+/// Turns that are remembered after they ended. An answer that was under way when one ended may
+/// still name it, and it must not be taken for a new one.
+const REMEMBERED: usize = 1_000;
+
+/// The desk of one agent.
+pub(super) struct Desk {
+    clerk: Clerk,
+    turns: JoinSet<Turn>,
+    running: BTreeMap<String, (u32, AbortHandle)>,
+    ended: VecDeque<(String, u32)>,
+    known: InHand,
+}
+
+/// Who takes a turn from its beginning to its end.
+#[derive(Clone)]
+struct Clerk {
+    hub: Hub,
+    workshop: Workshop,
+    records: Records,
+    tell: Tell,
+}
+
+impl Desk {
+    /// A desk that keeps `known` up to date: what the hub need not tell us of again.
+    pub(super) fn new(
+        hub: Hub,
+        workshop: Workshop,
+        records: Records,
+        known: InHand,
+        tell: Tell,
+    ) -> Self {
+        Self {
+            clerk: Clerk { hub, workshop, records, tell },
+            turns: JoinSet::new(),
+            running: BTreeMap::new(),
+            ended: VecDeque::new(),
+            known,
+        }
+    }
+
+    /// Looks at what an earlier run of this program left behind. What had ended is told now, since
+    /// the hub may not have heard; what goes on is found again when the hub names it.
+    pub(super) fn recover(&mut self) {
+        let _ = self.clerk.records.prune(SystemTime::now());
+        for (turn, record) in self.clerk.records.open_ones().unwrap_or_default() {
+            if let Some(ended) = record.ended() {
+                let clerk = self.clerk.clone();
+                self.spawn(turn.clone(), async move { clerk.tell(turn, &record, ended).await });
+            }
+        }
+    }
+
+    /// Takes in what the hub says is in our hands.
+    pub(super) fn hear(&mut self, work: Work) {
+        let jobs = work.read();
+        let named: BTreeSet<(String, u32)> =
+            jobs.iter().map(|job| (job.id.clone(), job.turn)).collect();
+        self.let_go(|id, turn| !named.contains(&(id.to_owned(), turn)));
+        for job in jobs {
+            let key = (job.id.clone(), job.turn);
+            if self.running.contains_key(&job.id) || self.ended.contains(&key) {
+                continue;
+            }
+            (self.clerk.tell)(Told::Took { job: job.id.clone(), skill: job.skill.clone() });
+            let turn = Turn { id: job.id.clone(), turn: job.turn };
+            let clerk = self.clerk.clone();
+            self.spawn(turn, async move { clerk.take(job).await });
+        }
+        let in_hand = named.into_iter().map(|(id, _)| id).collect();
+        self.known.set(in_hand);
+    }
+
+    /// Waits until a turn has ended; nothing if none is left.
+    pub(super) async fn turn_ended(&mut self) -> Option<()> {
+        let turn = self.turns.join_next().await?;
+        if let Ok(turn) = turn {
+            if self.running.get(&turn.id).is_some_and(|(number, _)| *number == turn.turn) {
+                self.running.remove(&turn.id);
+            }
+            self.ended.push_back((turn.id, turn.turn));
+            if self.ended.len() > REMEMBERED {
+                self.ended.pop_front();
+            }
+        }
+        Some(())
+    }
+
+    /// Breaks off everything that still runs; says what that was.
+    pub(super) fn drop_all(&mut self) -> Vec<Turn> {
+        let running = std::mem::take(&mut self.running);
+        self.turns.abort_all();
+        running.into_iter().map(|(id, (turn, _))| Turn { id, turn }).collect()
+    }
+
+    /// What came of a turn as far as it is written down, and its record.
+    pub(super) fn look_up(&self, turn: &Turn) -> Option<(Record, Option<Ended>)> {
+        let open = self.clerk.records.open_ones().unwrap_or_default();
+        let (_, record) = open.into_iter().find(|(of, _)| of == turn)?;
+        let ended = record.ended();
+        Some((record, ended))
+    }
+
+    /// Breaks off what was taken away from us.
+    fn let_go(&mut self, is_gone: impl Fn(&str, u32) -> bool) {
+        let gone = |(id, (turn, _)): &(&String, &(u32, AbortHandle))| is_gone(id, *turn);
+        let gone: Vec<String> =
+            self.running.iter().filter(gone).map(|(id, _)| id.clone()).collect();
+        for id in gone {
+            let Some((turn, task)) = self.running.remove(&id) else { continue };
+            // One whose outcome is on its way, or has arrived, ends by itself.
+            let Some((record, None)) = self.look_up(&Turn { id: id.clone(), turn }) else {
+                continue;
+            };
+            task.abort();
+            close(&record);
+            (self.clerk.tell)(Told::CalledOff { job: id });
+        }
+    }
+
+    fn spawn(&mut self, turn: Turn, work: impl Future<Output = ()> + Send + 'static) {
+        let (id, number) = (turn.id.clone(), turn.turn);
+        let task = self.turns.spawn(async move {
+            work.await;
+            turn
+        });
+        self.running.insert(id, (number, task));
+    }
+}
+
+impl Clerk {
+    /// Does a job and tells the hub.
+    async fn take(self, job: Job) {
+        let turn = Turn { id: job.id.clone(), turn: job.turn };
+        let record = match self.begin(&job).await {
+            Ok(record) => record,
+            Err(error) => {
+                // Work that cannot be written down is not begun: it might be done twice.
+                let why = format!("the agent cannot keep records: {}", error.kind());
+                let ended = Ended { outcome: Outcome::Declined(why), took_ms: 0 };
+                let _ = report::report(&self.hub, &turn, &ended).await;
+                return;
+            }
+        };
+        let ended = match record.ended() {
+            Some(ended) => ended,
+            None => {
+                let began = Instant::now();
+                let outcome = self.workshop.work(job).await;
+                let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+                let ended = Ended { outcome, took_ms };
+                if let Err(error) = record.keep(&ended) {
+                    let what = "cannot keep what came of a job";
+                    (self.tell)(Told::Trouble { what, why: error.to_string() });
+                }
+                ended
+            }
+        };
+        self.tell(turn, &record, ended).await;
+    }
+
+    /// The record of a job. What still runs of an earlier turn is ended first: its outcome would
+    /// be refused.
+    async fn begin(&self, job: &Job) -> io::Result<Record> {
+        for (turn, record) in self.records.open_ones()? {
+            if turn.id == job.id && turn.turn != job.turn {
+                program::end(record.path()).await?;
+                record.close()?;
+            }
+        }
+        self.records.of(job)
+    }
+
+    /// Tells the hub what came of a turn; then nothing of it is left to do.
+    async fn tell(self, turn: Turn, record: &Record, ended: Ended) {
+        let job = turn.id.clone();
+        let told = match report::report(&self.hub, &turn, &ended).await {
+            Ok(paid) => Told::Ended { job, outcome: ended.outcome, paid },
+            Err(error @ CallError::Refused { .. }) => {
+                Told::Refused { job, why: error.to_string() }
+            }
+            Err(error) => {
+                let what = "the hub did not understand an outcome";
+                (self.tell)(Told::Trouble { what, why: error.to_string() });
+                return;
+            }
+        };
+        close(record);
+        (self.tell)(told);
+    }
+}
+
+/// A record that cannot be closed is told again after the next start, and refused.
+pub(super) fn close(record: &Record) {
+    let _ = record.close();
+}

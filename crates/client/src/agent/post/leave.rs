@@ -1,0 +1,77 @@
+//! Coming and going: on the lists while there is somebody to work, and off them at the end.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::desk::{self, Desk};
+use super::report::{self, may_pass, pause};
+use super::wire::{self, InHand};
+use crate::agent::outcome::Outcome;
+use crate::agent::record::{Ended, Turn};
+use crate::call::{CallError, Hub};
+
+/// How long what runs may go on after the end.
+const FINISH: Duration = Duration::from_millis(2_500);
+/// How long all of leaving may take.
+const LEAVE: Duration = Duration::from_millis(4_500);
+
+/// Says that the agent is there, however long it takes to be heard.
+pub(super) async fn come(hub: &Hub) -> Result<(), CallError> {
+    let mut failures = 0;
+    loop {
+        match stand(hub, "online").await {
+            Err(error) if may_pass(&error) => {
+                failures += 1;
+                sleep(pause(&error, failures)).await;
+            }
+            told => return told,
+        }
+    }
+}
+
+/// Takes no more work, finishes what can be finished soon, hands the rest back, and goes off the
+/// lists. A hub that cannot be reached finds out by itself.
+pub(super) async fn leave(hub: &Hub, mut desk: Desk) {
+    let until = Instant::now() + LEAVE;
+    let _ = timeout_at(until, async {
+        // First of all: whoever is handed back must not come back at once.
+        let _ = stand(hub, "offline").await;
+        let _ = timeout(FINISH, async { while desk.turn_ended().await.is_some() {} }).await;
+        let mut left: BTreeSet<Turn> = desk.drop_all().into_iter().collect();
+        if let Ok(work) = wire::work(hub, &InHand::default(), 0).await {
+            let more = work.jobs.iter().map(|job| Turn { id: job.id.clone(), turn: job.epoch });
+            left.extend(more);
+        }
+        for turn in &left {
+            hand_back(hub, &desk, turn).await;
+        }
+        let _ = off(hub).await;
+    })
+    .await;
+}
+
+/// Tells what came of a turn, or that nothing will.
+async fn hand_back(hub: &Hub, desk: &Desk, turn: &Turn) {
+    let found = desk.look_up(turn);
+    let ended = found.as_ref().and_then(|(_, ended)| ended.clone()).unwrap_or_else(|| {
+        let outcome = Outcome::Declined("the agent is leaving".to_owned());
+        Ended { outcome, took_ms: 0 }
+    });
+    let told = report::once(hub, turn, &ended).await;
+    if let (Ok(_), Some((record, _))) = (told, found) {
+        desk::close(&record);
+    }
+}
+
+async fn stand(hub: &Hub, status: &str) -> Result<(), CallError> {
+    hub.post("/v1/me/status", &json!({ "status": status })).await.map(drop)
+}
+
+/// Off the lists, until it comes with its key again.
+async fn off(hub: &Hub) -> Result<(), CallError> {
+    hub.call(Method::DELETE, "/v1/me", None).await.map(|(_, _): (u16, Value)| ())
+}

@@ -1,0 +1,109 @@
+//! At a hub: registered, at work, and off the lists again.
+//!
+//! A [`Post`] asks the hub for work and does it with a [`Workshop`]. Every job is written down
+//! before it is begun, and its outcome before the hub is told, so that the program may be killed
+//! at any moment: started again, it goes on where it was. The hub takes one outcome for each turn.
+
+mod desk;
+mod enrol;
+mod leave;
+mod offers;
+mod report;
+mod told;
+mod wire;
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::time::sleep;
+
+use super::record::Records;
+use super::workshop::Workshop;
+use crate::call::{CallError, Hub};
+use crate::retry::{Retry, random};
+use desk::Desk;
+pub use enrol::{Enrolled, Entry, enrol};
+pub use told::{Tell, Told};
+use wire::{InHand, Work};
+
+/// How long a question for work waits for an answer, in seconds.
+const WAIT: u32 = 25;
+/// How to wait when the hub cannot be asked. It is tried for ever.
+pub(super) const RETRY: Retry = Retry {
+    tries_max: u32::MAX,
+    first: Duration::from_millis(200),
+    longest: Duration::from_secs(5),
+};
+
+/// An agent at its post.
+pub struct Post {
+    hub: Hub,
+    workshop: Workshop,
+    records: Records,
+    tell: Tell,
+}
+
+impl Post {
+    /// An agent with its key, its skills and the records of its work.
+    pub fn new(hub: Hub, workshop: Workshop, records: Records, tell: Tell) -> Self {
+        Self { hub, workshop, records, tell }
+    }
+
+    /// Works until `stop`, or until the hub does not know the agent any more. Then what can be
+    /// finished soon is finished, the rest is handed back, and the agent is off the lists, all
+    /// within five seconds.
+    pub async fn work(self, stop: impl Future<Output = ()>) -> Result<(), CallError> {
+        let (hub, tell) = (self.hub.clone(), self.tell.clone());
+        leave::come(&hub).await?;
+        let known = InHand::default();
+        let mut desk =
+            Desk::new(hub.clone(), self.workshop.clone(), self.records, known.clone(), tell.clone());
+        desk.recover();
+        let mut prices = pin!(offers::name_prices(&hub, &self.workshop, &tell).fuse());
+        let mut asking = Box::pin(ask(&hub, &known, &tell));
+        let mut stop = pin!(stop);
+        let ended = loop {
+            tokio::select! {
+                () = &mut stop => break Ok(()),
+                Some(()) = desk.turn_ended() => {}
+                () = &mut prices => {}
+                work = &mut asking => match work {
+                    Ok(work) => {
+                        desk.hear(work);
+                        asking.set(ask(&hub, &known, &tell));
+                    }
+                    Err(error) => break Err(error),
+                },
+            }
+        };
+        leave::leave(&hub, desk).await;
+        ended
+    }
+}
+
+/// Asks for work until the hub answers.
+async fn ask(hub: &Hub, known: &InHand, tell: &Tell) -> Result<Work, CallError> {
+    let mut failures = 0;
+    loop {
+        match wire::work(hub, known, WAIT).await {
+            Err(error) if report::may_pass(&error) => {
+                failures += 1;
+                tell(Told::Trouble { what: "cannot ask for work", why: error.to_string() });
+                sleep(report::pause(&error, failures)).await;
+            }
+            answer => {
+                if failures > 0 && answer.is_ok() {
+                    tell(Told::Back);
+                }
+                return answer;
+            }
+        }
+    }
+}
+
+/// How long to wait after so many failures.
+fn backoff(failures: u32) -> Duration {
+    RETRY.backoff(failures, random())
+}

@@ -1,0 +1,91 @@
+//! The inbox of an agent at work: where prices are asked for a job, it names its own.
+
+use reqwest::Method;
+use rialto_protocols::kit::write;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::time::sleep;
+
+use super::report::{may_pass, pause};
+use super::told::{Tell, Told};
+use crate::agent::workshop::Workshop;
+use crate::call::{CallError, Hub};
+use crate::events::{Events, Notice};
+
+/// Somebody wants prices for a job.
+const WANTED: &str = "offers_wanted";
+/// Somebody wrote to the agent. Its program cannot read that, but whoever runs it can.
+const MESSAGE: &str = "message";
+
+#[derive(Deserialize)]
+struct Asked {
+    job: String,
+}
+
+#[derive(Deserialize)]
+struct Wanted<'a> {
+    skill: String,
+    #[serde(borrow)]
+    input: &'a RawValue,
+}
+
+#[derive(Serialize)]
+struct Offer {
+    price: Box<RawValue>,
+}
+
+/// Reads the inbox and names prices until the hub does not know the agent any more.
+pub(super) async fn name_prices(hub: &Hub, shop: &Workshop, tell: &Tell) {
+    let Some(mut inbox) = opened(hub).await else { return };
+    // Messages stay in the inbox for whoever reads them, so all after the first one stays.
+    let mut all_mine = true;
+    while let Ok(notice) = inbox.next().await {
+        if notice.kind == WANTED {
+            name_price(hub, shop, &notice, tell).await;
+        }
+        all_mine &= notice.kind != MESSAGE;
+        if all_mine && inbox.ack(notice.position).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn opened(hub: &Hub) -> Option<Events> {
+    let mut failures = 0;
+    loop {
+        match Events::open(hub).await {
+            Err(error) if may_pass(&error) => {
+                failures += 1;
+                sleep(pause(&error, failures)).await;
+            }
+            opened => return opened.ok(),
+        }
+    }
+}
+
+/// A price for what the agent can do and has the input for; silence for the rest.
+async fn name_price(hub: &Hub, shop: &Workshop, notice: &Notice, tell: &Tell) {
+    let Ok(asked) = serde_json::from_str::<Asked>(&notice.data) else { return };
+    match offered(hub, shop, &asked.job).await {
+        Ok(Some(price)) => tell(Told::Offered { job: asked.job, price }),
+        Ok(None) | Err(CallError::Refused { .. }) => {}
+        Err(error) => {
+            tell(Told::Trouble { what: "cannot name a price", why: error.to_string() });
+        }
+    }
+}
+
+async fn offered(hub: &Hub, shop: &Workshop, job: &str) -> Result<Option<String>, CallError> {
+    let path = format!("/v1/jobs/{job}");
+    let (_, text) = hub.call_text(Method::GET, &path, None).await?;
+    let wanted: Wanted<'_> = serde_json::from_str(&text)
+        .map_err(|error| CallError::Unreadable(error.to_string()))?;
+    let input = wanted.input.get();
+    let Ok(skill) = shop.fits(&wanted.skill, input) else { return Ok(None) };
+    let price = skill.price_of(input);
+    let offer = Offer { price: write::amount(price, 2) };
+    let body = serde_json::to_string(&offer);
+    let body = body.map_err(|error| CallError::invalid(error.to_string(), None))?;
+    hub.call_text(Method::POST, &format!("{path}/offers"), Some(body)).await?;
+    Ok(Some(price.text(2)))
+}

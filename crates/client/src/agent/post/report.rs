@@ -1,0 +1,125 @@
+//! Telling the hub what came of a job, until it has heard.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use rialto_protocols::kit::write;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::time::sleep;
+
+use super::backoff;
+use crate::agent::outcome::Outcome;
+use crate::agent::record::{Ended, Turn};
+use crate::call::{CallError, Hub};
+
+#[derive(Serialize)]
+struct Result_<'a> {
+    epoch: u32,
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<&'static str>,
+    took_ms: u64,
+}
+
+#[derive(Serialize)]
+struct Decline<'a> {
+    epoch: u32,
+    reason: &'a str,
+}
+
+#[derive(Deserialize)]
+struct Paid {
+    paid: Option<Box<RawValue>>,
+}
+
+/// Tells the hub, again and again if need be; what it paid, in decimal text.
+pub(super) async fn report(
+    hub: &Hub,
+    turn: &Turn,
+    ended: &Ended,
+) -> Result<Option<String>, CallError> {
+    let told = persist(hub, turn, ended).await;
+    match (&ended.outcome, told) {
+        // Who waits for it is better told that there is nothing than not told.
+        (Outcome::Done(_), Err(CallError::Refused { status: 400 | 413 | 422, message, .. })) => {
+            let outcome = Outcome::Failed(format!("the output cannot be delivered: {message}"));
+            persist(hub, turn, &Ended { outcome, ..ended.clone() }).await
+        }
+        (_, told) => told,
+    }
+}
+
+async fn persist(hub: &Hub, turn: &Turn, ended: &Ended) -> Result<Option<String>, CallError> {
+    let mut failures = 0;
+    loop {
+        match once(hub, turn, ended).await {
+            Err(error) if may_pass(&error) => {
+                failures += 1;
+                sleep(pause(&error, failures)).await;
+            }
+            told => return told,
+        }
+    }
+}
+
+/// Tells the hub once.
+pub(super) async fn once(
+    hub: &Hub,
+    turn: &Turn,
+    ended: &Ended,
+) -> Result<Option<String>, CallError> {
+    let (verb, body) = written(turn, ended)?;
+    let path = format!("/v1/jobs/{}/{verb}", turn.id);
+    let (_, text) = hub.call_text(Method::POST, &path, Some(body)).await?;
+    let paid = serde_json::from_str::<Paid>(&text).ok().and_then(|answer| answer.paid);
+    Ok(paid.map(|paid| paid.get().to_owned()))
+}
+
+fn written(turn: &Turn, ended: &Ended) -> Result<(&'static str, String), CallError> {
+    let (epoch, took_ms) = (turn.turn, ended.took_ms);
+    let failed = |message, cause| {
+        let cause = Some(cause);
+        Result_ { epoch, ok: false, output: None, message: Some(message), cause, took_ms }
+    };
+    let result = match &ended.outcome {
+        Outcome::Declined(reason) => {
+            let body = serde_json::to_string(&Decline { epoch, reason });
+            return Ok(("decline", body.map_err(unwritable)?));
+        }
+        Outcome::Done(output) => {
+            let output = Some(write::verbatim(output));
+            Result_ { epoch, ok: true, output, message: None, cause: None, took_ms }
+        }
+        Outcome::Failed(why) => failed(why, "execution"),
+        Outcome::Unfit(why) => failed(why, "invalid_input"),
+    };
+    Ok(("result", serde_json::to_string(&result).map_err(unwritable)?))
+}
+
+fn unwritable(error: serde_json::Error) -> CallError {
+    CallError::invalid(error.to_string(), None)
+}
+
+/// Whether it may go better the next time.
+pub(super) fn may_pass(error: &CallError) -> bool {
+    match error {
+        CallError::Unreachable { .. } | CallError::TimedOut { .. } => true,
+        CallError::Refused { status, retryable, .. } => {
+            *retryable || *status == 429 || *status >= 500
+        }
+        CallError::Unreadable(_) => false,
+    }
+}
+
+/// How long to wait before the next try: as long as the hub says, or longer each time.
+pub(super) fn pause(error: &CallError, failures: u32) -> Duration {
+    match error {
+        CallError::Refused { retry_after: Some(after), .. } => *after,
+        _ => backoff(failures),
+    }
+}

@@ -1,0 +1,57 @@
+//! What an agent at work has to tell whoever watches it.
+
+use std::sync::Arc;
+
+use crate::agent::outcome::Outcome;
+
+/// Who is told.
+pub type Tell = Arc<dyn Fn(Told) + Send + Sync>;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Work came.
+    Took {
+        /// The job.
+        job: String,
+        /// What is wanted.
+        skill: String,
+    },
+    /// Work ended, and the hub knows.
+    Ended {
+        /// The job.
+        job: String,
+        /// What came of it.
+        outcome: Outcome,
+        /// What it earned, in decimal text.
+        paid: Option<String>,
+    },
+    /// Work ended, and the hub does not want to know.
+    Refused {
+        /// The job.
+        job: String,
+        /// Why, in the hub's words.
+        why: String,
+    },
+    /// A price was named for a job.
+    Offered {
+        /// The job.
+        job: String,
+        /// In decimal text.
+        price: String,
+    },
+    /// The hub took a job away.
+    CalledOff {
+        /// The job.
+        job: String,
+    },
+    /// Something did not work and is tried again.
+    Trouble {
+        /// What could not be done.
+        what: &'static str,
+        /// Why.
+        why: String,
+    },
+    /// The hub can be reached again.
+    Back,
+}

@@ -1,0 +1,57 @@
+//! A group of processes that is ended together: asked first, and then not asked.
+
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// How long a program that was asked to end has for it.
+pub(super) const GRACE: Duration = Duration::from_secs(2);
+
+/// A running program and everything it started, until it is released.
+#[derive(Debug)]
+pub(super) struct Group(Option<Pid>);
+
+impl Group {
+    /// The group of a process that leads one.
+    pub(super) fn of(pid: u32) -> Self {
+        Self(i32::try_from(pid).ok().and_then(Pid::from_raw))
+    }
+
+    /// Asks it to end.
+    pub(super) fn ask(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Ends it.
+    pub(super) fn end(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    /// It has ended by itself.
+    pub(super) fn release(mut self) {
+        self.0 = None;
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(pid) = self.0 {
+            // Whoever is gone already needs no signal.
+            let _ = kill_process_group(pid, signal);
+        }
+    }
+}
+
+impl Drop for Group {
+    /// Nobody waits for it any more.
+    fn drop(&mut self) {
+        if let Some(pid) = self.0.take() {
+            let group = Self(Some(pid));
+            group.ask();
+            thread::spawn(move || {
+                thread::sleep(GRACE);
+                group.end();
+                group.release();
+            });
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! A program that stays: it reads jobs line by line and writes what came of each on a line of its
+//! own, `{"job_id","output"}`, `{"job_id","error"}` or `{"job_id","decline"}`, in any order.
+//!
+//! It is started with the first job, and again after it ended. What it had in hand then has failed.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+
+use super::group::Group;
+use super::tail::Log;
+use super::{OUTPUT_MAX, REASON_MAX};
+use crate::agent::handler::Handler;
+use crate::agent::job::Job;
+use crate::agent::outcome::Outcome;
+use crate::agent::workshop::over;
+
+/// Jobs that wait for their line.
+type Waiting = Arc<Mutex<HashMap<String, oneshot::Sender<Outcome>>>>;
+
+/// Gives jobs to a program that stays.
+pub struct Persistent {
+    command: String,
+    place: PathBuf,
+    log: Log,
+    running: tokio::sync::Mutex<Option<Running>>,
+}
+
+struct Running {
+    stdin: ChildStdin,
+    waiting: Waiting,
+    /// Ends the program when it is dropped.
+    _group: Group,
+}
+
+/// One line of what a program says.
+#[derive(Deserialize)]
+struct Line<'a> {
+    job_id: String,
+    #[serde(borrow)]
+    output: Option<&'a RawValue>,
+    error: Option<String>,
+    decline: Option<String>,
+}
+
+impl Persistent {
+    /// Gives jobs to `command`, a line for the shell, run in the current directory.
+    pub fn new(command: impl Into<String>, log: Log) -> Self {
+        let (command, place) = (command.into(), PathBuf::from("."));
+        Self { command, place, log, running: tokio::sync::Mutex::default() }
+    }
+
+    /// Runs it in another directory.
+    pub fn within(mut self, place: impl Into<PathBuf>) -> Self {
+        self.place = place.into();
+        self
+    }
+
+    /// Hands a job over and says where its outcome will come from.
+    async fn give(&self, job: &Job) -> std::io::Result<oneshot::Receiver<Outcome>> {
+        let mut running = self.running.lock().await;
+        if running.as_ref().is_none_or(|running| Arc::strong_count(&running.waiting) == 1) {
+            *running = Some(self.start()?);
+        }
+        let Some(program) = running.as_mut() else { return Err(std::io::ErrorKind::Other.into()) };
+        let (sender, receiver) = oneshot::channel();
+        lock(&program.waiting).insert(job.id.clone(), sender);
+        let line = format!("{}\n", job.document());
+        if let Err(error) = program.stdin.write_all(line.as_bytes()).await {
+            *running = None;
+            return Err(error);
+        }
+        Ok(receiver)
+    }
+
+    fn start(&self) -> std::io::Result<Running> {
+        let mut child = Command::new("sh")
+            .arg("-c")
+            .arg(&self.command)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .current_dir(&self.place)
+            .process_group(0)
+            .spawn()?;
+        let group = Group::of(child.id().unwrap_or_default());
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+            return Err(std::io::ErrorKind::Other.into());
+        };
+        let waiting = Waiting::default();
+        tokio::spawn(log(stderr, self.log.clone()));
+        tokio::spawn(listen(stdout, child, Arc::clone(&waiting)));
+        Ok(Running { stdin, waiting, _group: group })
+    }
+
+    /// Ends the program: whoever has not answered in time may never answer again.
+    async fn end(&self) {
+        *self.running.lock().await = None;
+    }
+}
+
+impl Handler for Persistent {
+    async fn work(&self, job: Job) -> Outcome {
+        let until = Instant::now().checked_add(job.time_limit);
+        let outcome = match self.give(&job).await {
+            Ok(outcome) => outcome,
+            Err(_) => return Outcome::Declined("the program cannot be run".to_owned()),
+        };
+        let gone = || Outcome::Failed("the program ended at this".to_owned());
+        match until {
+            None => outcome.await.unwrap_or_else(|_| gone()),
+            Some(until) => match timeout_at(until, outcome).await {
+                Ok(outcome) => outcome.unwrap_or_else(|_| gone()),
+                Err(_) => {
+                    self.end().await;
+                    Outcome::Failed(over(job.time_limit))
+                }
+            },
+        }
+    }
+}
+
+/// Reads what the program says until it ends; whoever still waits then waits in vain.
+async fn listen(stdout: impl AsyncRead + Unpin, mut child: Child, waiting: Waiting) {
+    let mut lines = BufReader::new(stdout);
+    let mut line = Vec::new();
+    while let Ok(1..) = lines.read_until(b'\n', &mut line).await {
+        if let Some((job, outcome)) = told(&line)
+            && let Some(waits) = lock(&waiting).remove(&job)
+        {
+            // Whoever does not wait any more does not want to know.
+            let _ = waits.send(outcome);
+        }
+        line.clear();
+    }
+    lock(&waiting).clear();
+    drop(waiting);
+    let _ = child.wait().await;
+}
+
+fn told(line: &[u8]) -> Option<(String, Outcome)> {
+    let text = std::str::from_utf8(line).ok()?;
+    let line: Line<'_> = serde_json::from_str(text).ok()?;
+    let short = |text: String| text.chars().take(REASON_MAX).collect();
+    let outcome = match (line.output, line.error, line.decline) {
+        (_, Some(why), _) => Outcome::Failed(short(why)),
+        (_, None, Some(why)) => Outcome::Declined(short(why)),
+        (Some(output), None, None) if output.get().len() <= OUTPUT_MAX => {
+            Outcome::read(output.get())
+        }
+        _ => Outcome::Failed("the program gave no output".to_owned()),
+    };
+    Some((line.job_id, outcome))
+}
+
+async fn log(stderr: impl AsyncRead + Unpin, log: Log) {
+    let mut lines = BufReader::new(stderr).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        log("", &line);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,79 @@
+//! The log of a job: what its program writes to its standard error, line by line as it comes.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+/// Where the lines of a job's log go: its id, and the line.
+pub type Log = Arc<dyn Fn(&str, &str) + Send + Sync>;
+
+/// How often a log is looked at.
+const EVERY: Duration = Duration::from_millis(100);
+/// Bytes read at once, and the longest line.
+const PIECE: usize = 8 << 10;
+
+/// A log that is being followed.
+pub(super) struct Tail {
+    path: PathBuf,
+    at: u64,
+    rest: Vec<u8>,
+    job: String,
+    log: Log,
+}
+
+impl Tail {
+    /// Follows a file that may not be there yet, from its beginning.
+    pub(super) fn new(path: PathBuf, job: &str, log: Log) -> Self {
+        Self { path, at: 0, rest: Vec::new(), job: job.to_owned(), log }
+    }
+
+    /// Follows it for ever.
+    pub(super) async fn follow(&mut self) {
+        loop {
+            self.catch_up();
+            sleep(EVERY).await;
+        }
+    }
+
+    /// Tells what was written until now.
+    pub(super) fn catch_up(&mut self) {
+        let Ok(mut file) = File::open(&self.path) else { return };
+        if file.seek(SeekFrom::Start(self.at)).is_err() {
+            return;
+        }
+        let mut piece = vec![0; PIECE];
+        while let Ok(count @ 1..) = file.read(&mut piece) {
+            self.at += count as u64;
+            self.rest.extend_from_slice(&piece[..count]);
+            self.tell_lines();
+        }
+    }
+
+    /// Tells the last line, too, which may have no end.
+    pub(super) fn finish(mut self) {
+        self.catch_up();
+        let rest = std::mem::take(&mut self.rest);
+        self.tell(&rest);
+    }
+
+    fn tell_lines(&mut self) {
+        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.rest.drain(..=end).collect();
+            self.tell(&line[..end]);
+        }
+        if self.rest.len() > PIECE {
+            let line = std::mem::take(&mut self.rest);
+            self.tell(&line);
+        }
+    }
+
+    fn tell(&self, line: &[u8]) {
+        if !line.is_empty() {
+            (self.log)(&self.job, String::from_utf8_lossy(line).trim_end_matches('\r'));
+        }
+    }
+}

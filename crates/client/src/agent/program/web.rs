@@ -1,0 +1,90 @@
+//! A server of one's own that does the work: the job is posted to it, the result is its answer.
+
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, HeaderName};
+use reqwest::{Client, Response, StatusCode};
+use url::Url;
+
+use super::{OUTPUT_MAX, reason};
+use crate::agent::handler::Handler;
+use crate::agent::job::Job;
+use crate::agent::outcome::Outcome;
+use crate::agent::workshop::over;
+use crate::call::CallError;
+use crate::line::{self, http_url};
+
+/// The same for every try at one turn of a job, so that a server can tell a repeat.
+const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Posts each job to a URL.
+#[derive(Clone, Debug)]
+pub struct Web {
+    http: Client,
+    url: Url,
+}
+
+impl Web {
+    /// Posts jobs to `url`.
+    pub fn new(url: &str) -> Result<Self, CallError> {
+        let url = http_url(url)?;
+        let built = Client::builder()
+            .connect_timeout(CONNECT_TIME_MAX)
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .build();
+        match built {
+            Ok(http) => Ok(Self { http, url }),
+            Err(error) => Err(CallError::Unreachable { url: url.to_string(), error }),
+        }
+    }
+
+    async fn post(&self, job: &Job) -> Result<(StatusCode, String), reqwest::Error> {
+        let request = self
+            .http
+            .post(self.url.clone())
+            .timeout(job.time_limit)
+            .header(CONTENT_TYPE, "application/json")
+            .header(KEY, format!("{}.{}", job.id, job.turn))
+            .body(job.document());
+        let answer = request.send().await?;
+        Ok((answer.status(), body(answer).await?))
+    }
+}
+
+impl Handler for Web {
+    async fn work(&self, job: Job) -> Outcome {
+        match self.post(&job).await {
+            Ok((status, body)) => told(status, &body),
+            Err(error) if error.is_timeout() && !error.is_connect() => {
+                Outcome::Failed(over(job.time_limit))
+            }
+            // It never got the job, so somebody else may have it.
+            Err(error) if error.is_connect() || error.is_builder() => {
+                Outcome::Declined("the handler cannot be reached".to_owned())
+            }
+            Err(_) => Outcome::Failed("the handler broke off".to_owned()),
+        }
+    }
+}
+
+async fn body(mut answer: Response) -> Result<String, reqwest::Error> {
+    match line::body(&mut answer, OUTPUT_MAX).await {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        // What is too long is no JSON either.
+        Err(CallError::Unreachable { error, .. }) => Err(error),
+        Err(_) => Ok(String::new()),
+    }
+}
+
+fn told(status: StatusCode, body: &str) -> Outcome {
+    let why = |else_: &str| reason(body).unwrap_or_else(|| else_.to_owned());
+    match status.as_u16() {
+        204 => Outcome::Done("{}".to_owned()),
+        200..=299 => Outcome::read(body),
+        429 | 503 => Outcome::Declined(why("not here, not now")),
+        400 | 422 => Outcome::Unfit(why("the handler cannot use the input")),
+        code => Outcome::Failed(why(&format!("the handler answered {code}"))),
+    }
+}

@@ -1,0 +1,202 @@
+//! The workshop: what stands between whoever asks and whoever works. It knows the skills, checks
+//! what comes in and goes out, and has room for so many jobs at a time.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use rialto_core::money::Credits;
+use rialto_core::time::{Millis, Timestamp};
+use rialto_protocols::kit::schema::Schema;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::handler::{AnyHandler, Handler};
+use super::job::Job;
+use super::outcome::Outcome;
+use super::skill::Skill;
+use crate::clock;
+
+/// How long after its time a handler may take to put its things away before it is dropped.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Skills, and who does them. Copies share it.
+#[derive(Clone)]
+pub struct Workshop(Arc<Inner>);
+
+struct Inner {
+    benches: Vec<(Skill, Box<dyn AnyHandler>)>,
+    room: Semaphore,
+    at_once: usize,
+}
+
+/// How many jobs are worked on at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room(pub usize);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(4)
+    }
+}
+
+/// Why a job is not even begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Nobody here can do that.
+    NoSkill,
+    /// It costs more than may be spent.
+    BudgetTooLow {
+        /// What it costs.
+        price: Credits,
+    },
+    /// The input is not what the skill takes.
+    Unfit(Vec<String>),
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoSkill => f.write_str("this agent does not have that skill"),
+            Self::BudgetTooLow { price } => write!(f, "this costs {}", price.text(2)),
+            Self::Unfit(wrong) => write!(f, "the input does not fit: {}", wrong.join("; ")),
+        }
+    }
+}
+
+impl std::fmt::Debug for Workshop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Workshop").field("skills", &self.skills().collect::<Vec<_>>()).finish()
+    }
+}
+
+/// A workshop that is being set up.
+#[derive(Default)]
+pub struct Setup {
+    benches: Vec<(Skill, Box<dyn AnyHandler>)>,
+    room: Room,
+}
+
+impl Setup {
+    /// One more skill, and who does it. A skill of a name that is there already takes its place.
+    pub fn skill(mut self, skill: Skill, handler: impl Handler) -> Self {
+        self.benches.retain(|(other, _)| other.name != skill.name);
+        self.benches.push((skill, Box::new(handler)));
+        self
+    }
+
+    /// How many jobs are worked on at a time.
+    pub fn room(mut self, room: Room) -> Self {
+        self.room = room;
+        self
+    }
+
+    /// The workshop.
+    pub fn open(self) -> Workshop {
+        let at_once = self.room.0.clamp(1, Semaphore::MAX_PERMITS);
+        let room = Semaphore::new(at_once);
+        Workshop(Arc::new(Inner { benches: self.benches, room, at_once }))
+    }
+}
+
+impl Workshop {
+    /// Sets one up.
+    pub fn setup() -> Setup {
+        Setup::default()
+    }
+
+    /// The skills.
+    pub fn skills(&self) -> impl Iterator<Item = &Skill> {
+        self.0.benches.iter().map(|(skill, _)| skill)
+    }
+
+    /// How many jobs are worked on at a time.
+    pub fn at_once(&self) -> usize {
+        self.0.at_once
+    }
+
+    /// Whether a job that came now would have to wait.
+    pub fn is_full(&self) -> bool {
+        self.0.room.available_permits() == 0
+    }
+
+    /// The skill of a name.
+    pub fn skill(&self, name: &str) -> Option<&Skill> {
+        self.skills().find(|skill| skill.name == name)
+    }
+
+    /// Whether a job would be begun, whatever may be spent on it.
+    pub fn fits(&self, skill: &str, input: &str) -> Result<&Skill, Refused> {
+        let skill = self.skill(skill).ok_or(Refused::NoSkill)?;
+        if let Some(schema) = &skill.input {
+            check(schema, input).map_err(Refused::Unfit)?;
+        }
+        Ok(skill)
+    }
+
+    /// The same, and whether the budget is enough. Skill comes before budget, budget before input.
+    pub fn takes(&self, skill: &str, budget: Credits, input: &str) -> Result<&Skill, Refused> {
+        let known = self.skill(skill).ok_or(Refused::NoSkill)?;
+        if budget < known.price {
+            return Err(Refused::BudgetTooLow { price: known.price });
+        }
+        self.fits(skill, input)
+    }
+
+    /// Does a job as soon as there is room.
+    pub async fn work(&self, mut job: Job) -> Outcome {
+        let limit = match self.fits(&job.skill, &job.input) {
+            Ok(skill) => skill.time_limit,
+            Err(why @ Refused::Unfit(_)) => return Outcome::Unfit(why.to_string()),
+            Err(why) => return Outcome::Declined(why.to_string()),
+        };
+        let Ok(_room) = self.0.room.acquire().await else {
+            return Outcome::Declined("the agent is closing".to_owned());
+        };
+        let Some(left) = left(job.deadline, clock::now()) else {
+            return Outcome::Declined("there is no time left for it".to_owned());
+        };
+        job.time_limit = limit.min(left);
+        self.begin(job).await
+    }
+
+    async fn begin(&self, job: Job) -> Outcome {
+        let bench = self.0.benches.iter().find(|(skill, _)| skill.name == job.skill);
+        let Some((skill, handler)) = bench else {
+            return Outcome::Declined(Refused::NoSkill.to_string());
+        };
+        let time = job.time_limit;
+        let work = AssertUnwindSafe(async { handler.begin(job).await }).catch_unwind();
+        match timeout(time.saturating_add(GRACE), work).await {
+            Ok(Ok(outcome)) => given(skill, outcome),
+            Ok(Err(_)) => Outcome::Failed("the agent broke at this".to_owned()),
+            Err(_) => Outcome::Failed(over(time)),
+        }
+    }
+}
+
+/// What is told when a job's time is over.
+pub(super) fn over(limit: Duration) -> String {
+    format!("it took longer than {} s", limit.as_secs_f32())
+}
+
+/// How much time is left; all there is where nobody said when.
+fn left(deadline: Option<Timestamp>, now: Timestamp) -> Option<Duration> {
+    let Some(deadline) = deadline else { return Some(Duration::MAX) };
+    let Millis(left) = deadline.since(now);
+    u64::try_from(left).ok().filter(|left| *left > 0).map(Duration::from_millis)
+}
+
+/// An output that breaks the skill's own word is a failure.
+fn given(skill: &Skill, outcome: Outcome) -> Outcome {
+    let (Outcome::Done(output), Some(schema)) = (&outcome, &skill.output) else { return outcome };
+    match check(schema, output) {
+        Ok(()) => outcome,
+        Err(wrong) => Outcome::Failed(format!("the output does not fit: {}", wrong.join("; "))),
+    }
+}
+
+fn check(schema: &Schema, text: &str) -> Result<(), Vec<String>> {
+    schema.check(text).map_err(|wrong| wrong.iter().map(ToString::to_string).collect())
+}

@@ -1,0 +1,138 @@
+//! A collaboration of one node: what was asked, and what came of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rialto_core::time::{Millis, Timestamp};
+use rialto_protocols::kit::write;
+use rialto_protocols::openclaw::collaboration::View;
+use rialto_protocols::openclaw::common::Common;
+use rialto_protocols::openclaw::message::{
+    Answer, Failed, Message, Outcome as End, Output, Request, Response,
+};
+use rialto_protocols::openclaw::state::State;
+use uuid::Uuid;
+
+use super::book::Name;
+use crate::agent::direct::ongoing::Ongoing;
+use crate::agent::{Job, Outcome};
+use crate::clock;
+use crate::openclaw::duty::Done;
+use crate::openclaw::handler::Broken;
+
+/// Work that was accepted.
+#[derive(Debug)]
+pub(super) struct Collaboration {
+    pub(super) id: Uuid,
+    /// What its request is known by.
+    pub(super) name: Name,
+    pub(super) responder: Uuid,
+    pub(super) request: Message<Request>,
+    pub(super) accepted_at: Timestamp,
+    pub(super) result: Ongoing<Over>,
+}
+
+/// How a collaboration ended.
+#[derive(Clone, Debug)]
+pub(super) struct Over {
+    pub(super) state: State,
+    /// The result message.
+    pub(super) message: Arc<str>,
+}
+
+impl Collaboration {
+    /// The job it is.
+    pub(super) fn job(&self) -> Job {
+        let said = &self.request.said;
+        Job {
+            id: self.id.to_string(),
+            turn: 1,
+            skill: said.capability_id.clone(),
+            input: said.input_data.to_string(),
+            requester: said.requester_agent_id.to_string(),
+            budget: said.budget.unwrap_or_default(),
+            deadline: said.deadline,
+            time_limit: Duration::MAX,
+        }
+    }
+
+    /// The response to a request for it, under that request's own ids (R65).
+    pub(super) fn response(&self, to: &Request) -> Response {
+        Response {
+            request_id: to.request_id,
+            responder_agent_id: self.responder,
+            answer: Answer::Accepted { collaboration_id: self.id, estimated_completion: None },
+            correlation_id: to.correlation_id,
+            timestamp: clock::now(),
+            result: self.result.now().map(|over| over.message.as_ref().into()),
+        }
+    }
+
+    /// Ends it with what came of the work, and says how well that was; `None` if it was over.
+    /// No outcome is a deadline that has passed (R82).
+    pub(super) fn end(&self, outcome: Option<Outcome>) -> Option<Done> {
+        let now = clock::now();
+        let (state, end) = match outcome {
+            Some(Outcome::Done(output)) => {
+                (State::Completed, End::Completed { output_data: output.into() })
+            }
+            Some(outcome) => (State::Failed, End::Failed(failed(outcome))),
+            None => (State::Failed, End::Failed(Failed::deadline_exceeded())),
+        };
+        let took = now.since(self.accepted_at);
+        self.result.end(self.over(state, end, now))?;
+        let ok = state == State::Completed;
+        let on_time = ok && Done::is_on_time(now, self.request.said.deadline, None);
+        Some(Done { collaboration_id: self.id, ok, on_time, took })
+    }
+
+    /// Calls it off; `None` if it was over.
+    pub(super) fn cancel(&self, reason: Option<String>) -> Option<Over> {
+        let over = self.over(State::Cancelled, End::Cancelled { reason }, clock::now());
+        self.result.end(over.clone()).map(|_| over)
+    }
+
+    fn over(&self, state: State, outcome: End, now: Timestamp) -> Over {
+        let Millis(took) = now.since(self.accepted_at);
+        let message = Output {
+            collaboration_id: self.id,
+            request_id: self.request.said.request_id,
+            responder_agent_id: self.responder,
+            outcome,
+            execution_duration_ms: Some(took),
+            completed_at: Some(now),
+            correlation_id: self.request.said.correlation_id,
+            timestamp: now,
+        };
+        Over { state, message: message.write().into() }
+    }
+
+    /// It, as its two parties see it.
+    pub(super) fn view(&self) -> Vec<u8> {
+        let said = &self.request.said;
+        let over = self.result.now();
+        let state = over.as_ref().map_or(State::Running, |over| over.state);
+        let response = Response { result: None, ..self.response(said) };
+        let common = Common { correlation_id: said.correlation_id, timestamp: clock::now() };
+        let view = View::new(
+            common,
+            Some(self.id.to_string()),
+            state,
+            write::verbatim(&self.request.raw),
+            Some(write::verbatim(&response.write())),
+            over.map(|over| write::verbatim(&over.message)),
+        );
+        serde_json::to_vec(&view).unwrap_or_default()
+    }
+}
+
+/// Why there is no output. Who declines may be asked again; who failed would fail again.
+fn failed(outcome: Outcome) -> Failed {
+    match outcome {
+        Outcome::Declined(why) => Broken::for_now("DECLINED", why).into(),
+        Outcome::Unfit(why) => Broken::for_good("INVALID_INPUT", why).into(),
+        Outcome::Failed(why) | Outcome::Done(why) => {
+            Broken::for_good("EXECUTION_ERROR", why).into()
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The desk: a request is checked in the order of the book (R83), answered, and worked on.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rialto_core::money::Credits;
+use rialto_core::time::{Millis, Timestamp};
+use rialto_protocols::openclaw::codes::Rejected;
+use rialto_protocols::openclaw::message::{Answer, Message, Rejection, Request, Response};
+use rialto_protocols::openclaw::{Code, Failure};
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::book::{Answered, Book, Name};
+use super::collaboration::{Collaboration, Over};
+use crate::agent::Refused;
+use crate::agent::direct::bench::{Bench, Seat, lock};
+use crate::agent::direct::ongoing::Ongoing;
+use crate::openclaw::duty::Record;
+use crate::{clock, fresh};
+
+/// When whoever finds no room should come back.
+const BACK_AFTER_S: u32 = 5;
+
+/// A node's desk.
+pub(super) struct Desk {
+    node_id: Uuid,
+    bench: Arc<Bench>,
+    book: Mutex<Book>,
+}
+
+/// The response, and whether it is the first one's to a request with another body (R65).
+pub(super) type Answering = Result<(Response, bool), Failure>;
+
+impl Desk {
+    pub(super) fn new(node_id: Uuid, bench: Arc<Bench>) -> Self {
+        Self { node_id, bench, book: Mutex::default() }
+    }
+
+    /// Answers a request: at once, since nobody else is asked.
+    pub(super) fn take(self: &Arc<Self>, request: Message<Request>) -> Answering {
+        let now = clock::now();
+        let said = &request.said;
+        // Looked at before the book is opened, so that nobody waits for a long look.
+        let (name, fits) = (Name::of(said), self.fits(said));
+        let mut book = lock(&self.book);
+        if let Some((answered, same)) = book.known(name, now) {
+            if !same && said.idempotency_key.is_none() {
+                let message = "request_id was used for another request: use a new one";
+                return Err(Failure::new(Code::IdempotencyConflict, message));
+            }
+            return Ok((self.again(said, answered), !same));
+        }
+        let seat = match fits.and_then(|()| self.seat(said, now)) {
+            Ok(seat) => seat,
+            Err(why) => {
+                if !why.retryable {
+                    book.rejected(name, why.clone(), now);
+                }
+                return Ok((self.rejects(said, why), false));
+            }
+        };
+        let collaboration = Arc::new(Collaboration {
+            id: fresh::id().map_err(|_| Failure::fault("no randomness"))?,
+            name,
+            responder: self.node_id,
+            request,
+            accepted_at: now,
+            result: Ongoing::new(),
+        });
+        book.accepted(&collaboration, now);
+        drop(book);
+        self.begin(Arc::clone(&collaboration), seat);
+        let said = &collaboration.request.said;
+        // A result that is there already is fetched like any other.
+        Ok((Response { result: None, ..collaboration.response(said) }, false))
+    }
+
+    /// Capability and input.
+    fn fits(&self, said: &Request) -> Result<(), Rejection> {
+        let elsewhere = said.responder_agent_id.is_some_and(|id| id != self.node_id);
+        let unavailable = |message: &str| Rejection::new(Rejected::CapabilityNotAvailable, message);
+        if elsewhere {
+            return Err(unavailable("Responder is not this node"));
+        }
+        match self.bench.shop().fits(&said.capability_id, &said.input_data) {
+            Ok(_) => Ok(()),
+            Err(Refused::Unfit(wrong)) => {
+                Err(Rejection::invalid_input(wrong.iter().map(String::as_str)))
+            }
+            Err(_) => Err(unavailable("Capability is not advertised by this node")),
+        }
+    }
+
+    /// Capacity (R71), deadline, price: a seat, if there is one and nothing else is in the way.
+    fn seat(&self, said: &Request, now: Timestamp) -> Result<Seat, Rejection> {
+        let most = u64::try_from(self.bench.shop().at_once()).unwrap_or(u64::MAX);
+        let full = || Rejection::at_capacity(most, most, BACK_AFTER_S);
+        let seat = self.bench.seat().ok_or_else(full)?;
+        in_time(said, now)?;
+        self.pays(said)?;
+        Ok(seat)
+    }
+
+    /// Price (R88).
+    fn pays(&self, said: &Request) -> Result<(), Rejection> {
+        let skill = self.bench.shop().skill(&said.capability_id);
+        let price = skill.map_or(Credits::ZERO, |skill| skill.price);
+        match said.budget.unwrap_or(Credits::ZERO) < price {
+            true => {
+                let text = format!("This costs {0}: set budget to {0} or more", price.text(2));
+                Err(Rejection::new(Rejected::PolicyViolation, text))
+            }
+            false => Ok(()),
+        }
+    }
+
+    fn again(&self, said: &Request, answered: Answered) -> Response {
+        match answered {
+            Answered::Accepted(collaboration) => collaboration.response(said),
+            Answered::Rejected(why) => self.rejects(said, why),
+        }
+    }
+
+    fn rejects(&self, said: &Request, why: Rejection) -> Response {
+        Response {
+            request_id: said.request_id,
+            responder_agent_id: self.node_id,
+            answer: Answer::Rejected(why),
+            correlation_id: said.correlation_id,
+            timestamp: clock::now(),
+            result: None,
+        }
+    }
+
+    /// Works until it is done, called off, or too late.
+    fn begin(self: &Arc<Self>, collaboration: Arc<Collaboration>, seat: Seat) {
+        let desk = Arc::clone(self);
+        self.bench.run(async move {
+            let job = collaboration.job();
+            let left = job.deadline.map(|deadline| deadline.since(clock::now()));
+            let work = desk.bench.shop().work(job);
+            let work = async {
+                match left {
+                    Some(left) => timeout(span(left), work).await.ok(),
+                    None => Some(work.await),
+                }
+            };
+            let done = tokio::select! {
+                outcome = work => collaboration.end(outcome),
+                _ = collaboration.result.wait() => None,
+            };
+            drop(seat);
+            lock(&desk.book).over(&collaboration, done, clock::now());
+        });
+    }
+
+    /// A collaboration, as soon as it is over or the caller has waited long enough.
+    pub(super) async fn look(
+        &self,
+        id: Uuid,
+        wait: Duration,
+    ) -> Result<Arc<Collaboration>, Failure> {
+        let found = lock(&self.book).find(id, clock::now());
+        let collaboration = found.ok_or_else(|| Failure::not_found("collaboration"))?;
+        let _ = timeout(wait, collaboration.result.wait()).await;
+        Ok(collaboration)
+    }
+
+    /// Calls a collaboration off.
+    pub(super) fn cancel(&self, id: Uuid, reason: Option<String>) -> Result<Over, Failure> {
+        let found = lock(&self.book).find(id, clock::now());
+        let collaboration = found.ok_or_else(|| Failure::not_found("collaboration"))?;
+        let over = || Failure::new(Code::Conflict, "the collaboration has a result already");
+        collaboration.cancel(reason).ok_or_else(over)
+    }
+
+    /// Does something with how well the node does.
+    pub(super) fn with_record<T>(&self, read: impl FnOnce(&Record) -> T) -> T {
+        read(lock(&self.book).record())
+    }
+}
+
+/// Deadline (R67). How long it will take is not known, so only what is past is too soon.
+fn in_time(said: &Request, now: Timestamp) -> Result<(), Rejection> {
+    match said.deadline {
+        Some(deadline) if deadline <= now => {
+            Err(Rejection::new(Rejected::DeadlineTooSoon, "Deadline is in the past"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn span(Millis(left): Millis) -> Duration {
+    Duration::from_millis(left.unsigned_abs())
+}

@@ -1,0 +1,96 @@
+//! The asking side: a node that is known by its address.
+
+use std::time::Duration;
+
+use rialto_protocols::openclaw::message::{Answer, Identity, Output};
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+use crate::call::CallError;
+use crate::openclaw::agent::Agent;
+use crate::openclaw::answer;
+use crate::openclaw::collaboration::Collaboration;
+use crate::openclaw::order::Order;
+use crate::openclaw::patience::{Patience, passing};
+use crate::openclaw::request::Asked;
+use crate::openclaw::server::Server;
+use crate::openclaw::wait::End;
+
+/// How long one look waits for a result, in seconds.
+const LOOK_SECONDS: u64 = 25;
+/// How long to wait after a look that failed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Another node, known by its address.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    agent: Agent,
+    identity: Identity,
+}
+
+impl Peer {
+    /// Asks who is at a URL, in the name of the agent `me`.
+    pub async fn find(url: &str, me: Uuid) -> Result<Self, CallError> {
+        let server = Server::new(url)?;
+        let text = server.get(server.at(&["identity"])).await?.text;
+        Ok(Self { identity: answer::said(&text)?, agent: Agent::at(server, me) })
+    }
+
+    /// The same with more or less patience when asking.
+    pub fn with_patience(&self, patience: Patience) -> Self {
+        Self { agent: self.agent.with_patience(patience), identity: self.identity.clone() }
+    }
+
+    /// Who it is and what it can do. It says so itself.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Asks for work. What can pass is tried again under the same key, so that the node does it
+    /// once.
+    pub async fn request(&self, order: &Order) -> Result<Asked, CallError> {
+        self.agent.request(&order.clone().of(self.identity.agent_id)).await
+    }
+
+    /// Waits for the end of a request. Trouble that can pass is waited out, too.
+    pub async fn result(&self, asked: &Asked, within: Duration) -> Result<End, CallError> {
+        let id = match &asked.response.answer {
+            Answer::Accepted { collaboration_id, .. } => *collaboration_id,
+            Answer::Rejected(why) => return Ok(End::Rejected(why.clone())),
+            Answer::Deferred { .. } => {
+                return Err(CallError::Unreadable("a node that is asked itself defers".to_owned()));
+            }
+        };
+        let until = Instant::now() + within;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let seconds = left.as_secs().min(LOOK_SECONDS);
+            let seen = self.look(id, seconds).await;
+            match &seen {
+                Ok(seen) => match End::of(seen)? {
+                    Some(end) => return Ok(end),
+                    None if left.is_zero() => return Ok(End::NotYet(seen.state)),
+                    None => {}
+                },
+                Err(error) if passing(error).is_some() && !left.is_zero() => {}
+                Err(_) => return seen.map(|seen| End::NotYet(seen.state)),
+            }
+            // A look that waited was a pause already.
+            if seconds == 0 || seen.is_err() {
+                sleep(left.min(PAUSE)).await;
+            }
+        }
+    }
+
+    /// How a collaboration stands, waiting for its end for so many seconds.
+    async fn look(&self, id: Uuid, seconds: u64) -> Result<Collaboration, CallError> {
+        let mut url = self.agent.server().at(&["collaborations", &id.to_string()]);
+        url.query_pairs_mut().append_pair("wait", &seconds.to_string());
+        Collaboration::seen(&self.agent.server().get(url).await?)
+    }
+
+    /// Calls a collaboration off; gives the `cancelled` result.
+    pub async fn cancel(&self, id: Uuid, reason: Option<&str>) -> Result<Output, CallError> {
+        self.agent.cancel(id, reason).await
+    }
+}

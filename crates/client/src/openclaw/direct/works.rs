@@ -1,0 +1,172 @@
+//! The endpoint: whose path it is, and what is in the body.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use http::request::Parts;
+use rialto_protocols::kit::fields::Fields;
+use rialto_protocols::kit::ijson;
+use rialto_protocols::kit::query::Query;
+use rialto_protocols::openclaw::message::{self, Any, Message, Request};
+use rialto_protocols::openclaw::{Code, Failure, TEXT_MAX};
+use uuid::Uuid;
+use uuid::fmt::Hyphenated;
+
+use super::desk::Desk;
+use super::node::Node;
+use crate::agent::direct::Identity;
+use crate::agent::direct::bench::Bench;
+use crate::agent::direct::door::{Answering, Endpoint};
+use crate::call::CallError;
+use crate::endpoint::{Answer, NoBody, is_encoded};
+use crate::{clock, fresh};
+
+/// Where the node is.
+const PATH: &str = "/openclaw";
+/// The longest a look may wait, in seconds.
+const WAIT_MAX_S: i64 = 30;
+/// Tells that a key was used before, with another body (R65).
+const MISMATCH: (&str, &str) = ("idempotency-mismatch", "true");
+
+/// The endpoint of a node that its peers call.
+pub(crate) struct Works {
+    node: Node,
+    desk: Arc<Desk>,
+}
+
+type Answered = Result<Answer, Failure>;
+
+/// The endpoint at which a workshop is asked in this protocol; an error if its skills cannot be
+/// announced here.
+pub(crate) fn endpoint(
+    identity: &Identity,
+    bench: &Arc<Bench>,
+) -> Result<impl Endpoint + use<>, CallError> {
+    let node = Node::new(identity, bench)?;
+    let desk = Arc::new(Desk::new(node.id(), Arc::clone(bench)));
+    Ok(Works { node, desk })
+}
+
+impl Endpoint for Works {
+    fn name(&self) -> &'static str {
+        "openclaw"
+    }
+
+    fn path(&self) -> &'static str {
+        PATH
+    }
+
+    fn answer<'a>(&'a self, head: &'a Parts, body: Result<Bytes, NoBody>) -> Answering<'a> {
+        Box::pin(async move { self.route(head, body).await.unwrap_or_else(|bad| refused(&bad)) })
+    }
+}
+
+impl Works {
+    async fn route(&self, head: &Parts, body: Result<Bytes, NoBody>) -> Answered {
+        let below = head.uri.path().strip_prefix(PATH).unwrap_or_default();
+        let path: Vec<_> = below.split('/').filter(|name| !name.is_empty()).collect();
+        match (&head.method, path.as_slice()) {
+            (&Method::POST, [] | ["messages"] | ["collaborations"]) => {
+                let request = asked(&read(head, body)?, path.first() == Some(&"collaborations"))?;
+                let id = request.said.correlation_id;
+                let about = |bad| Failure { correlation_id: Some(id), ..bad };
+                let (response, other) = self.desk.take(request).map_err(about)?;
+                let header = other.then_some(MISMATCH);
+                Ok(Answer { header, ..Answer::new(200, response.write()) })
+            }
+            (&Method::GET, ["identity"]) => said(self.node.identity()),
+            (&Method::GET, ["status"]) => said(self.node.status()),
+            (&Method::GET, ["reputation"]) => {
+                said(self.desk.with_record(|record| self.node.reputation(record)))
+            }
+            (&Method::GET, ["health"]) => said(self.node.health()),
+            (&Method::GET, ["collaborations", id]) => {
+                let query = Query::read(head.uri.query().unwrap_or_default())?;
+                let wait = query.integer("wait", 0..=WAIT_MAX_S)?.unwrap_or(0).unsigned_abs();
+                let seen = self.desk.look(named(id)?, Duration::from_secs(wait)).await?;
+                Ok(Answer::new(200, seen.view()))
+            }
+            (&Method::POST, ["collaborations", id, "cancel"]) => {
+                let reason = reason(&read(head, body)?)?;
+                let over = self.desk.cancel(named(id)?, reason)?;
+                Ok(Answer::new(200, over.message.as_bytes()))
+            }
+            (_, path) => Err(misplaced(path)),
+        }
+    }
+}
+
+/// The request of a body. Nothing else is taken here: a node keeps no list of others.
+fn asked(body: &[u8], is_request: bool) -> Result<Message<Request>, Failure> {
+    if is_request {
+        return message::read(body);
+    }
+    match Any::read(body)? {
+        Any::Request(request) => Ok(request),
+        _ => Err(Failure::invalid("a node takes collaboration requests; tell a hub the rest")),
+    }
+}
+
+/// Why a collaboration is called off, if that is said.
+fn reason(body: &[u8]) -> Result<Option<String>, Failure> {
+    if body.is_empty() {
+        return Ok(None);
+    }
+    let json = ijson::read(body)?;
+    let fields = Fields::of(&json, "")?;
+    let text = fields.text("reason")?;
+    match text.filter(|text| text.chars().count() > TEXT_MAX) {
+        Some(_) => {
+            let says = format!("has more than {TEXT_MAX} characters");
+            Err(Failure::from(fields.fail("reason", says)).about(&json))
+        }
+        None => Ok(text.map(str::to_owned)),
+    }
+}
+
+fn read(head: &Parts, body: Result<Bytes, NoBody>) -> Result<Bytes, Failure> {
+    match body {
+        Ok(_) if is_encoded(&head.headers) => Err(Failure::encoded()),
+        Ok(body) => Ok(body),
+        Err(NoBody::TooLong) => Err(Failure::too_large()),
+        Err(NoBody::BrokeOff) => Err(Failure::invalid("the body broke off")),
+        Err(NoBody::TooSlow) => {
+            Err(Failure { http: 408, ..Failure::invalid("the body took too long") })
+        }
+    }
+}
+
+fn named(id: &str) -> Result<Uuid, Failure> {
+    let id = id.parse::<Hyphenated>().map(Hyphenated::into_uuid);
+    id.map_err(|_| Failure::not_found("collaboration"))
+}
+
+/// A path that is not served, or not so.
+fn misplaced(path: &[&str]) -> Failure {
+    let known = matches!(
+        path,
+        [] | ["messages" | "collaborations" | "identity" | "status" | "reputation" | "health"]
+            | ["collaborations", _]
+            | ["collaborations", _, "cancel"]
+    );
+    match known {
+        true => Failure::new(Code::MethodNotAllowed, "this path has another method"),
+        false => Failure::not_found("path"),
+    }
+}
+
+fn said(text: Result<impl Into<Vec<u8>>, CallError>) -> Answered {
+    text.map(|text| Answer::new(200, text)).map_err(|_| Failure::fault("no randomness"))
+}
+
+/// A refusal, in the protocol's own form.
+fn refused(failure: &Failure) -> Answer {
+    // Without randomness the answer goes under no name of its own.
+    let made = fresh::id().unwrap_or_default();
+    let retry_after_seconds = failure.retry_after_seconds;
+    let body = failure.write(made, clock::now());
+    let allow = (failure.code == Code::MethodNotAllowed).then_some("GET, POST");
+    Answer { retry_after_seconds, allow, ..Answer::new(failure.http, body) }
+}

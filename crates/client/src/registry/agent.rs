@@ -1,0 +1,120 @@
+//! An agent that fetches its work: a name, a key, and a loop.
+
+use std::time::Duration;
+
+use rialto_core::money::Credits;
+use rialto_protocols::registry::wire::DECIMALS;
+use serde_json::Value;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::jobs::{Accepted, Fetched, Report};
+use super::register::{Offer, Registration};
+use super::server::Server;
+use crate::call::{CallError, Hub};
+
+/// How long one fetch waits for work, in seconds.
+const FETCH_SECONDS: u8 = 25;
+
+/// An agent of the registry, with its key.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    server: Server,
+    id: Uuid,
+    name: String,
+}
+
+/// One thing an agent sells. The price is decimal text.
+#[derive(Clone, Debug)]
+pub struct Skill<'a> {
+    /// What it is called.
+    pub name: &'a str,
+    /// What it is.
+    pub about: &'a str,
+    /// What one call costs, such as `0.05`.
+    pub price: &'a str,
+}
+
+/// What a worker makes of a job.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// The output.
+    Done(Value),
+    /// Why there is none.
+    Failed(String),
+}
+
+impl Agent {
+    /// Registers a new agent that fetches its work.
+    pub async fn register(
+        hub: &Hub,
+        name: &str,
+        owner: &str,
+        skills: &[Skill<'_>],
+    ) -> Result<Self, CallError> {
+        let mut registration = Registration::new(name, owner);
+        for skill in skills {
+            let wrong =
+                |why| CallError::invalid(format!("the price of {} {why}", skill.name), None);
+            let price = Credits::parse(skill.price, DECIMALS).map_err(wrong)?;
+            registration = registration.sells(Offer::new(skill.name, price).about(skill.about));
+        }
+        let registered = Server::of(hub)?.register(&registration).await?;
+        Ok(Self::new(&registered.server, registered.agent_id))
+    }
+
+    /// An agent that was registered before, at a hub that is called with its key.
+    pub fn new(server: &Server, id: Uuid) -> Self {
+        Self { server: server.clone(), id, name: id.to_string() }
+    }
+
+    /// The agent's id.
+    pub fn id(&self) -> &str {
+        &self.name
+    }
+
+    /// The hub, called with this agent's key.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Jobs that wait for this agent, waiting up to `seconds` for the first.
+    pub async fn fetch(&self, seconds: u8) -> Result<Vec<Fetched>, CallError> {
+        self.server.fetch(self.id, seconds).await
+    }
+
+    /// Reports what came of a job: for its whole price, if it was done.
+    pub async fn report(&self, job: &Fetched, work: &Work) -> Result<Accepted, CallError> {
+        self.tell(job, work, Duration::ZERO).await
+    }
+
+    async fn tell(
+        &self,
+        job: &Fetched,
+        work: &Work,
+        took: Duration,
+    ) -> Result<Accepted, CallError> {
+        let report = match work {
+            // The hub pays the price, and never more.
+            Work::Done(output) => Report::Done { output: output.to_string(), cost: job.budget },
+            Work::Failed(why) => Report::Failed(why.clone()),
+        };
+        self.server.report(self.id, job.job_id, &report, took).await
+    }
+
+    /// Fetches and works until the hub is gone for good. `handle` gets a skill and its input.
+    pub async fn work(&self, handle: impl Fn(&str, &Value) -> Work) -> Result<(), CallError> {
+        loop {
+            for job in self.fetch(FETCH_SECONDS).await? {
+                let input = serde_json::from_str(job.input_data.get()).unwrap_or_default();
+                let began = Instant::now();
+                let work = handle(&job.skill_name, &input);
+                match self.tell(&job, &work, began.elapsed()).await {
+                    // Somebody else ended it meanwhile; there is nothing left to report.
+                    Ok(_) | Err(CallError::Refused { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+    }
+}

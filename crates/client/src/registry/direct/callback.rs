@@ -1,0 +1,148 @@
+//! Calling back: where a result that was promised may go, and sending it there.
+//!
+//! A requester chooses the address, so it is a way to make the agent call somebody else. What may be
+//! called is the machine the job came from, looked up anew at every try, and the origins the agent
+//! was told to trust.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use reqwest::header::CONTENT_TYPE;
+use tokio::net::lookup_host;
+use tokio::time::{sleep, timeout};
+use url::{Host, Origin, Url};
+
+use crate::retry::Retry;
+
+/// The longest wait for a connection, for a name and for an answer.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+const CALL_TIME_MAX: Duration = Duration::from_secs(30);
+/// How often a result is told, and how long between: about two minutes in all.
+const RETRY: Retry =
+    Retry { tries_max: 8, first: Duration::from_secs(1), longest: Duration::from_secs(60) };
+
+/// Where a result may be told.
+#[derive(Clone, Debug)]
+pub(super) struct Callback {
+    url: Url,
+    /// Who asked, as the socket saw it.
+    asked_from: IpAddr,
+    is_trusted: bool,
+}
+
+impl Callback {
+    /// The callback of a job; `None` if there is none that could be called.
+    pub(super) fn of(text: &str, asked_from: IpAddr, trusted: &[Origin]) -> Option<Self> {
+        let url = Url::parse(text).ok()?;
+        let plain = url.username().is_empty() && url.password().is_none() && url.has_host();
+        let is_trusted = trusted.contains(&url.origin());
+        let callable = plain && matches!(url.scheme(), "http" | "https");
+        callable.then_some(Self { url, asked_from, is_trusted })
+    }
+
+    /// Whether it may be called now.
+    pub(super) async fn may_be_called(&self) -> bool {
+        self.is_trusted || self.addresses().await.is_some()
+    }
+
+    /// The addresses of the requester's machine behind the URL; `None` if one of them is another's.
+    async fn addresses(&self) -> Option<Vec<SocketAddr>> {
+        let port = self.url.port_or_known_default()?;
+        let found: Vec<SocketAddr> = match self.url.host()? {
+            Host::Ipv4(ip) => vec![(ip, port).into()],
+            Host::Ipv6(ip) => vec![(ip, port).into()],
+            Host::Domain(name) => {
+                let looked_up = timeout(CONNECT_TIME_MAX, lookup_host((name, port))).await;
+                looked_up.ok()?.ok()?.collect()
+            }
+        };
+        let own = |at: &SocketAddr| self.is_own(at.ip().to_canonical());
+        (!found.is_empty() && found.iter().all(own)).then_some(found)
+    }
+
+    fn is_own(&self, ip: IpAddr) -> bool {
+        ip == self.asked_from || (ip.is_loopback() && self.asked_from.is_loopback())
+    }
+
+    /// Tells a result until it is taken, refused for good, or was told often enough. It can be
+    /// looked up all the same.
+    pub(super) async fn tell(&self, result: &str) {
+        for tries in 1..=RETRY.tries_max {
+            if self.told(result).await {
+                return;
+            }
+            if tries < RETRY.tries_max {
+                sleep(RETRY.pause(tries)).await;
+            }
+        }
+    }
+
+    /// Whether there is nothing more to tell.
+    async fn told(&self, result: &str) -> bool {
+        let mut client = reqwest::Client::builder()
+            .connect_timeout(CONNECT_TIME_MAX)
+            .timeout(CALL_TIME_MAX)
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy();
+        if !self.is_trusted {
+            let Some(addresses) = self.addresses().await else { return false };
+            // What was checked is what is called.
+            if let Some(Host::Domain(name)) = self.url.host() {
+                client = client.resolve_to_addrs(name, &addresses);
+            }
+        }
+        let Ok(client) = client.build() else { return true };
+        let request = client.post(self.url.clone()).header(CONTENT_TYPE, "application/json");
+        match request.body(result.to_owned()).send().await {
+            Ok(answer) => is_final(answer.status()),
+            Err(_) => false,
+        }
+    }
+}
+
+/// Whether whoever answers so would answer so again.
+fn is_final(status: StatusCode) -> bool {
+    match status {
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => false,
+        status => !status.is_server_error(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn may(url: &str, from: &str) -> bool {
+        let trusted = [Url::parse("https://hub.example").expect("a URL").origin()];
+        match Callback::of(url, from.parse().expect("an address"), &trusted) {
+            Some(callback) => callback.may_be_called().await,
+            None => false,
+        }
+    }
+
+    #[tokio::test]
+    async fn only_the_machine_that_asked_is_called_back() {
+        for (url, from, wanted) in [
+            ("http://127.0.0.1:1/x", "127.0.0.1", true),
+            ("http://127.0.0.2:1/x", "127.0.0.1", true),
+            ("http://[::1]:1/x", "127.0.0.1", true),
+            ("http://localhost:1/x", "::1", true),
+            ("http://192.0.2.7/x", "192.0.2.7", true),
+            ("http://[::ffff:192.0.2.7]/x", "192.0.2.7", true),
+            ("https://hub.example/registry/callbacks/t", "192.0.2.7", true),
+            ("http://127.0.0.1:1/x", "192.0.2.7", false),
+            ("http://localhost:1/x", "192.0.2.7", false),
+            ("http://192.0.2.8/x", "192.0.2.7", false),
+            ("http://169.254.169.254/x", "127.0.0.1", false),
+            ("http://hub.example/registry", "127.0.0.1", false),
+            ("http://nowhere.invalid/x", "127.0.0.1", false),
+            ("http://me@127.0.0.1/x", "127.0.0.1", false),
+            ("file:///etc/passwd", "127.0.0.1", false),
+            ("local://memory", "127.0.0.1", false),
+            ("", "127.0.0.1", false),
+        ] {
+            assert_eq!(may(url, from).await, wanted, "{url} from {from}");
+        }
+    }
+}

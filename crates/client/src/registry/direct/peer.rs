@@ -1,0 +1,111 @@
+//! The asking side: an agent that is hired at its own address.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use reqwest::header::CONTENT_TYPE;
+use tokio::time::{Instant, sleep, timeout_at};
+use url::Url;
+use uuid::Uuid;
+
+use super::super::order::Job;
+use super::super::result::Standing;
+use super::super::retry::again;
+use super::super::server::Reply;
+use crate::call::CallError;
+use crate::line::{Line, below, http_url};
+use crate::retry::Retry;
+
+/// Where jobs are posted below an agent's address.
+const JOBS: &str = "jobs";
+/// How long a job is waited for where nobody says so.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// How often a job that takes long is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// Another agent, known by its address.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    line: Line,
+    jobs: Url,
+    retry: Retry,
+    patience: Duration,
+}
+
+impl Peer {
+    /// The agent that is called at this URL, with or without the `/jobs` at its end.
+    pub fn new(url: &str) -> Result<Self, CallError> {
+        let mut jobs = http_url(url)?;
+        jobs.set_query(None);
+        jobs.set_fragment(None);
+        let last = jobs.path_segments().and_then(|all| all.rev().find(|name| !name.is_empty()));
+        let there = last == Some(JOBS);
+        let jobs = if there { below(&jobs, &[]) } else { below(&jobs, &[JOBS]) };
+        let line = Line::silent_for(&jobs, PATIENCE)?;
+        Ok(Self { line, jobs, retry: Retry::default(), patience: PATIENCE })
+    }
+
+    /// The same with more or less patience between tries.
+    pub fn with_retry(&self, retry: Retry) -> Self {
+        Self { retry, ..self.clone() }
+    }
+
+    /// The same, waiting at most so long for a result.
+    pub fn with_patience(&self, patience: Duration) -> Self {
+        Self { patience, ..self.clone() }
+    }
+
+    /// Hires the agent for a job and waits for what comes of it. When an answer is lost the job is
+    /// sent again under its id: a peer that has it already does not do it twice. What is not over in
+    /// time is told as it stands.
+    pub async fn hire(&self, job: &Job) -> Result<Standing, CallError> {
+        let until = Instant::now() + self.patience;
+        let asked = again(self.retry, || self.ask(Method::POST, job.id(), Some(job)));
+        let late = |_| CallError::TimedOut { url: self.jobs.to_string() };
+        let mut standing = timeout_at(until, asked).await.map_err(late)??;
+        while !standing.is_over() && Instant::now() < until {
+            sleep(LOOK_EVERY.min(until - Instant::now())).await;
+            standing = self.job(job.id()).await?;
+        }
+        Ok(standing)
+    }
+
+    /// How a job stands.
+    pub async fn job(&self, job_id: Uuid) -> Result<Standing, CallError> {
+        again(self.retry, || self.ask(Method::GET, job_id, None)).await
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        job_id: Uuid,
+        job: Option<&Job>,
+    ) -> Result<Standing, CallError> {
+        let url = match job {
+            Some(_) => self.jobs.clone(),
+            None => below(&self.jobs, &[&job_id.to_string()]),
+        };
+        let mut request = self.line.stream(method, url)?;
+        if let Some(job) = job {
+            request = request.header(CONTENT_TYPE, "application/json").body(job.body().to_owned());
+        }
+        Standing::read(&Reply::of(request).await?, job_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_jobs_path_is_appended_once() {
+        for (given, wanted) in [
+            ("http://a:8010", "http://a:8010/jobs"),
+            ("https://a/jobs", "https://a/jobs"),
+            ("https://a/jobs/", "https://a/jobs"),
+            ("https://a/x/?q#f", "https://a/x/jobs"),
+        ] {
+            assert_eq!(Peer::new(given).expect(given).jobs.as_str(), wanted);
+        }
+    }
+}

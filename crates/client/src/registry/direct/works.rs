@@ -1,0 +1,95 @@
+//! The endpoint: whose path it is, and what is in the body.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+use http::request::Parts;
+use rialto_protocols::registry::wire::{JobPost, path_uuid};
+use url::Origin;
+use uuid::Uuid;
+
+use super::callback::Callback;
+use super::desk::Desk;
+use super::refusal::Refusal;
+use crate::agent::direct::Identity;
+use crate::agent::direct::bench::Bench;
+use crate::agent::direct::door::{Answering, Endpoint};
+use crate::endpoint::{Answer, Caller, NoBody, is_encoded};
+use crate::fresh;
+
+/// Where jobs are posted.
+const PATH: &str = "/jobs";
+
+/// The endpoint of an agent that its peers call.
+pub(crate) struct Works {
+    desk: Arc<Desk>,
+    agent_id: Uuid,
+    trusted: Vec<Origin>,
+}
+
+/// The endpoint at which a workshop is asked in this protocol.
+pub(crate) fn endpoint(identity: &Identity, bench: &Arc<Bench>) -> impl Endpoint + use<> {
+    let (agent_id, trusted) = (identity.id(), identity.callbacks().to_vec());
+    Works { desk: Arc::new(Desk::new(agent_id, Arc::clone(bench))), agent_id, trusted }
+}
+
+impl Endpoint for Works {
+    fn name(&self) -> &'static str {
+        "registry"
+    }
+
+    fn path(&self) -> &'static str {
+        PATH
+    }
+
+    fn answer<'a>(&'a self, head: &'a Parts, body: Result<Bytes, NoBody>) -> Answering<'a> {
+        Box::pin(async move {
+            let below = head.uri.path().strip_prefix(PATH).unwrap_or_default();
+            match below.trim_matches('/') {
+                "" if head.method == Method::POST => self.post(head, body).await,
+                "" => Refusal::method("POST").answer(None),
+                _ if head.method != Method::GET => Refusal::method("GET").answer(None),
+                id => self.show(id).unwrap_or_else(|refusal| refusal.answer(None)),
+            }
+        })
+    }
+}
+
+impl Works {
+    async fn post(&self, head: &Parts, body: Result<Bytes, NoBody>) -> Answer {
+        let (post, job_id) = match read(head, body) {
+            Ok(read) => read,
+            Err(refusal) => return refusal.answer(None),
+        };
+        let from = head.extensions.get::<Caller>().map(|Caller(ip)| *ip);
+        let callback = self.callback(&post, from);
+        match self.desk.take(job_id, post, callback).await {
+            Ok(answer) => answer,
+            Err(refusal) => refusal.answer(Some((job_id, self.agent_id))),
+        }
+    }
+
+    fn callback(&self, post: &JobPost, from: Option<IpAddr>) -> Option<Callback> {
+        Callback::of(post.callback_url.as_deref()?, from?, &self.trusted)
+    }
+
+    fn show(&self, id: &str) -> Result<Answer, Refusal> {
+        self.desk.show(path_uuid(id, "job_id")?)
+    }
+}
+
+/// The job of a body, and what it is called.
+fn read(head: &Parts, body: Result<Bytes, NoBody>) -> Result<(JobPost, Uuid), Refusal> {
+    let body = body?;
+    if is_encoded(&head.headers) {
+        return Err(Refusal::encoded());
+    }
+    let post = JobPost::read(&body)?;
+    let job_id = match post.job_id {
+        Some(id) => id,
+        None => fresh::id().map_err(|error| Refusal::broken(error.to_string()))?,
+    };
+    Ok((post, job_id))
+}

@@ -1,0 +1,52 @@
+//! registry, from the client's side: register, find, hire, pay; and work.
+//!
+//! A [`Server`] is a hub by its address: it finds agents ([`Search`]), takes a [`Registration`], and
+//! does what a key allows. An [`Order`] becomes a [`Job`], which is one job however often it is sent.
+//! An [`Agent`] fetches its work. [`direct`] needs no hub at all.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use rialto_client::registry::{Credits, Order, Outcome, Registration, Search, Server};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let hub = Server::new("http://127.0.0.1:7425")?;
+//! let me = hub.register(&Registration::new("Editor", "acme")).await?;
+//! let found = me.server.discover(&Search::new("count_words")).await?;
+//! let order = Order::new("count_words", r#"{"text":"one two"}"#);
+//! let order = order.budget(Credits::parse("0.05", 2)?).of(found.agents[0].agent_id);
+//! let standing = me.server.hire(&order.draw_up()?, Duration::from_secs(60)).await?;
+//! if let Outcome::Done(output) = standing.outcome {
+//!     println!("{output} for {}", standing.cost.text(2));
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod agent;
+pub mod direct;
+mod discover;
+mod figures;
+mod jobs;
+mod money;
+mod object;
+mod order;
+mod register;
+mod result;
+mod retry;
+mod server;
+
+pub use agent::{Agent, Skill, Work};
+pub use discover::{Entry, Found, Health, Listed, Priced, Reputation, Search, Skills, Stats};
+pub use jobs::{Accepted, Fetched, Report};
+pub use money::{Account, Paid, Transfer};
+pub use order::{Job, Order};
+pub use register::{Offer, Registered, Registration};
+pub use result::{Outcome, Standing};
+pub use server::Server;
+
+pub use crate::key::Key;
+pub use crate::retry::Retry;
+pub use rialto_core::money::Credits;
+pub use rialto_core::reputation::Score;
+pub use uuid::Uuid;

@@ -1,0 +1,15 @@
+//! JSON text that must be one object: anything else could say more than its own member.
+
+use rialto_protocols::kit::ijson::{self, Json, Kind};
+
+use crate::call::CallError;
+
+/// Refuses what is no single object.
+pub(super) fn check(what: &str, text: &str) -> Result<(), CallError> {
+    let hint = || Some("write JSON text of an object, such as {\"text\":\"hi\"}".to_owned());
+    match ijson::read(text.as_bytes()).as_ref().map(Json::kind) {
+        Ok(Kind::Object(_)) => Ok(()),
+        Ok(_) => Err(CallError::invalid(format!("{what} is not an object"), hint())),
+        Err(why) => Err(CallError::invalid(format!("{what} cannot be read: {why}"), hint())),
+    }
+}

@@ -1,0 +1,136 @@
+//! Work that is wanted, and the job it becomes.
+
+use rialto_core::money::Credits;
+use rialto_protocols::kit::fields::Malformed;
+use rialto_protocols::kit::object::Object;
+use rialto_protocols::kit::stamp;
+use rialto_protocols::registry::wire::{CURRENCY, DECIMALS, JobPost};
+use uuid::Uuid;
+
+use super::object;
+use crate::call::CallError;
+use crate::{clock, fresh};
+
+/// What is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    skill: String,
+    input: String,
+    budget: Credits,
+    job_id: Option<Uuid>,
+    orchestrator: Option<String>,
+    worker: Option<Uuid>,
+    callback: Option<String>,
+}
+
+/// A job that can be sent as often as needed: it stays one job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    id: Uuid,
+    body: String,
+}
+
+impl Order {
+    /// Work of a kind, with its input: JSON text of an object. It costs nothing until there is a
+    /// budget.
+    pub fn new(skill: impl Into<String>, input: impl Into<String>) -> Self {
+        Self {
+            skill: skill.into(),
+            input: input.into(),
+            budget: Credits::ZERO,
+            job_id: None,
+            orchestrator: None,
+            worker: None,
+            callback: None,
+        }
+    }
+
+    /// The same for at most this much.
+    pub fn budget(mut self, budget: Credits) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// The same under an id of your own. Without, every order has a new one.
+    pub fn id(mut self, id: Uuid) -> Self {
+        self.job_id = Some(id);
+        self
+    }
+
+    /// The same in somebody's name: the id of whoever asks. A hub knows it by its key.
+    pub fn by(mut self, orchestrator: impl Into<String>) -> Self {
+        self.orchestrator = Some(orchestrator.into());
+        self
+    }
+
+    /// The same of one agent. Without, the hub picks one.
+    pub fn of(mut self, worker: Uuid) -> Self {
+        self.worker = Some(worker);
+        self
+    }
+
+    /// The same with a URL that is told the result when it takes long.
+    pub fn callback(mut self, url: impl Into<String>) -> Self {
+        self.callback = Some(url.into());
+        self
+    }
+
+    /// The job, unless its receiver would have to refuse it.
+    pub fn draw_up(&self) -> Result<Job, CallError> {
+        object::check("the input", &self.input)?;
+        let id = self.job_id.map_or_else(fresh::id, Ok)?;
+        let body = Object::new()
+            .id("job_id", id)
+            .maybe_text("orchestrator_id", self.orchestrator.as_deref())
+            .maybe_id("agent_id", self.worker)
+            .text("skill_name", &self.skill)
+            .raw("input_data", &self.input)
+            .raw("budget", &self.budget.text(DECIMALS))
+            .text("currency", CURRENCY)
+            .maybe_text("callback_url", self.callback.as_deref())
+            .text("timestamp_utc", &stamp::seconds(clock::now()))
+            .finish();
+        let wrong = |bad: Malformed| CallError::invalid(bad.message, None);
+        JobPost::read(body.as_bytes()).map_err(wrong)?;
+        Ok(Job { id, body })
+    }
+}
+
+impl Job {
+    /// What it is called.
+    pub fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// The body that is sent: JSON text.
+    pub(super) fn body(&self) -> &str {
+        &self.body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_becomes_a_job_with_an_id_that_stays() {
+        let order = Order::new("sum", r#"{"a":1.50}"#).budget(Credits::from_micros(150_000));
+        let (one, two) = (order.draw_up().expect("a job"), order.draw_up().expect("a job"));
+        assert_ne!(one.id(), two.id());
+        assert!(one.body().contains(r#""input_data":{"a":1.50},"budget":0.15,"#), "{one:?}");
+        let id = Uuid::from_u128(7);
+        assert_eq!(order.id(id).draw_up().expect("a job").id(), id);
+    }
+
+    #[test]
+    fn what_would_be_refused_is_not_sent() {
+        for order in [
+            Order::new("", "{}"),
+            Order::new("sum", "[]"),
+            Order::new("sum", r#"{},"budget":9"#),
+            Order::new("sum", "{}").budget(Credits::from_micros(1)),
+        ] {
+            assert!(order.draw_up().is_err(), "{order:?}");
+        }
+    }
+}

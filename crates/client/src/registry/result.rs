@@ -1,0 +1,92 @@
+//! How a job stands: done, failed, or not yet.
+
+use rialto_core::money::Credits;
+use rialto_core::time::Timestamp;
+use rialto_protocols::kit::fields::Malformed;
+use rialto_protocols::kit::ijson;
+use rialto_protocols::registry::wire::{ResultPost, Status};
+use uuid::Uuid;
+
+use super::server::Reply;
+use crate::call::CallError;
+
+/// How a job stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Which job.
+    pub job_id: Uuid,
+    /// Who does it, if somebody does.
+    pub agent_id: Option<Uuid>,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// What was paid, or is to be paid, for it.
+    pub cost: Credits,
+    /// How long it took, in milliseconds.
+    pub took_ms: i64,
+    /// When that was so, by its writer's clock.
+    pub at: Option<Timestamp>,
+}
+
+/// What came of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing yet.
+    Pending,
+    /// It is done: JSON text of an object.
+    Done(String),
+    /// It is not, and will not be.
+    Failed {
+        /// One of the protocol's codes; none for a job that was called off.
+        code: Option<String>,
+        /// The same for people.
+        message: String,
+    },
+}
+
+impl Standing {
+    /// Whether there is nothing to wait for.
+    pub fn is_over(&self) -> bool {
+        self.outcome != Outcome::Pending
+    }
+
+    /// Reads the answer to a job: a result under whichever status it comes, or else a refusal.
+    pub(super) fn read(reply: &Reply, job_id: Uuid) -> Result<Self, CallError> {
+        let is_result = match reply.status {
+            200..=299 => true,
+            // An agent's unusable answer is a result of the hub's making; refusals have an `error`.
+            502 => ijson::read(&reply.body)
+                .is_ok_and(|json| json.get("status").is_some() && json.get("error").is_none()),
+            _ => false,
+        };
+        if !is_result {
+            return Err(reply.refusal());
+        }
+        let unreadable = |bad: Malformed| CallError::Unreadable(bad.message);
+        let result = ResultPost::read(&reply.body).map_err(unreadable)?;
+        if result.job_id.is_some_and(|id| id != job_id) {
+            return Err(CallError::Unreadable("the answer is about another job".to_owned()));
+        }
+        let outcome = match (result.status, result.output_data) {
+            (Status::Success, output) => Outcome::Done(output.unwrap_or_else(|| "{}".to_owned())),
+            (Status::Failure, _) => Outcome::Failed {
+                code: result.error_code,
+                message: result.error_message.unwrap_or_else(|| "it gave no reason".to_owned()),
+            },
+            (Status::Pending, _) => Outcome::Pending,
+        };
+        Ok(Self {
+            job_id,
+            agent_id: result.agent_id,
+            outcome,
+            cost: result.execution_cost.unwrap_or(Credits::ZERO),
+            took_ms: result.execution_time_ms,
+            at: written_at(&reply.body),
+        })
+    }
+}
+
+fn written_at(body: &[u8]) -> Option<Timestamp> {
+    let json = ijson::read(body).ok()?;
+    let fields = rialto_protocols::kit::fields::Fields::of(&json, "").ok()?;
+    fields.time("timestamp_utc").ok().flatten()
+}

@@ -1,0 +1,94 @@
+//! What may be tried again, and when.
+//!
+//! Everything that is tried again has one effect however often it arrives: by the id it carries, by
+//! an `Idempotency-Key`, or because it only looks.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::call::CallError;
+use crate::retry::Retry;
+
+/// The shortest wait after which the same call can succeed; `None` if it cannot.
+pub(super) fn passing(error: &CallError) -> Option<Duration> {
+    match error {
+        CallError::Unreachable { .. } | CallError::TimedOut { .. } => Some(Duration::ZERO),
+        CallError::Refused { retryable: true, retry_after, .. } => {
+            Some(retry_after.unwrap_or_default())
+        }
+        // Whoever stands between does not speak the protocol.
+        CallError::Refused { status: 502..=504, code, retry_after, .. } if code == "unknown" => {
+            Some(retry_after.unwrap_or_default())
+        }
+        CallError::Refused { .. } | CallError::Unreadable(_) => None,
+    }
+}
+
+/// Makes a call until it works, fails for good, or was made often enough.
+pub(super) async fn again<T, F: Future<Output = Result<T, CallError>>>(
+    retry: Retry,
+    mut call: impl FnMut() -> F,
+) -> Result<T, CallError> {
+    let mut tries = 0;
+    loop {
+        let error = match call().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        tries += 1;
+        let wanted = passing(&error).filter(|wait| *wait <= retry.longest);
+        match wanted.filter(|_| tries < retry.tries_max) {
+            Some(wanted) => sleep(retry.pause(tries).max(wanted)).await,
+            None => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16, code: &str, retryable: bool) -> CallError {
+        CallError::Refused {
+            status,
+            code: code.to_owned(),
+            message: String::new(),
+            retryable,
+            hint: None,
+            retry_after: None,
+        }
+    }
+
+    #[test]
+    fn only_what_the_protocol_calls_retryable_is_tried_again() {
+        for (error, again) in [
+            (refused(503, "AGENT_OFFLINE", true), true),
+            (refused(429, "RATE_LIMITED", true), true),
+            (refused(409, "CONFLICT", true), true),
+            (refused(409, "CONFLICT", false), false),
+            (refused(402, "BUDGET_INSUFFICIENT", false), false),
+            (refused(502, "EXECUTION_ERROR", false), false),
+            (refused(502, "unknown", false), true),
+            (refused(500, "unknown", false), false),
+            (CallError::TimedOut { url: String::new() }, true),
+            (CallError::Unreadable(String::new()), false),
+        ] {
+            assert_eq!(passing(&error).is_some(), again, "{error:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_often_and_no_more() {
+        let mut calls = 0;
+        let retry = Retry { tries_max: 3, ..Retry::default() };
+        let result: Result<(), _> = again(retry, || {
+            calls += 1;
+            std::future::ready(Err(refused(503, "AGENT_OFFLINE", true)))
+        })
+        .await;
+        assert!(result.is_err());
+        assert_eq!(calls, 3);
+    }
+}

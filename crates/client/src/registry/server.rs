@@ -1,0 +1,151 @@
+//! A hub by its address: where its paths are, and how it is called.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use reqwest::header::CONTENT_TYPE;
+use serde::de::DeserializeOwned;
+use url::Url;
+use uuid::Uuid;
+
+use super::retry::again;
+use crate::call::{CallError, Hub, retry_after};
+use crate::fresh;
+use crate::key::Key;
+use crate::line::{self, Line, below, http_url, mounted};
+use crate::retry::Retry;
+
+/// Where the protocol lives below a hub's address.
+const MOUNT: &str = "registry";
+/// The longest answer that is read: a full page of agents, or fifty jobs of the longest kind.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// Makes a repeat of a call the same call.
+const ONCE_HEADER: &str = "idempotency-key";
+
+/// A hub, called with or without a key.
+///
+/// What may pass is tried again (see [`Retry`]): everything has one effect however often it is sent,
+/// by the ids it carries or by an `Idempotency-Key`. Only [`Server::register`] is tried once, because
+/// a new agent's key is in the first answer only.
+#[derive(Clone, Debug)]
+pub struct Server {
+    line: Line,
+    base: Url,
+    retry: Retry,
+}
+
+/// The body of an answer, whatever it says.
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) after: Option<Duration>,
+    pub(super) body: Vec<u8>,
+}
+
+/// What is sent, and what makes a repeat of it one.
+pub(super) struct Call {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) body: Option<String>,
+    pub(super) once: Option<Uuid>,
+}
+
+impl Server {
+    /// The hub at a URL, which may leave out the `/registry` at its end. Nothing is sent yet.
+    pub fn new(url: &str) -> Result<Self, CallError> {
+        let base = mounted(http_url(url)?, MOUNT);
+        Ok(Self { line: Line::new(&base)?, base, retry: Retry::default() })
+    }
+
+    /// The hub that is called otherwise already, with its key if it has one.
+    pub fn of(hub: &Hub) -> Result<Self, CallError> {
+        let server = Self::new(hub.base())?;
+        Ok(match hub.key() {
+            Some(key) => server.with_key(Key::new(key)),
+            None => server,
+        })
+    }
+
+    /// The same hub with a key: an agent's own, or an operator's.
+    pub fn with_key(&self, key: Key) -> Self {
+        Self { line: self.line.with_key(key), ..self.clone() }
+    }
+
+    /// The same with more or less patience.
+    pub fn with_retry(&self, retry: Retry) -> Self {
+        Self { retry, ..self.clone() }
+    }
+
+    /// How patient it is.
+    pub(super) fn retry(&self) -> Retry {
+        self.retry
+    }
+
+    /// The URL of a path below the protocol's own.
+    pub(super) fn at(&self, path: &[&str]) -> Url {
+        below(&self.base, path)
+    }
+
+    /// Looks something up.
+    pub(super) async fn get<T: DeserializeOwned>(&self, url: Url) -> Result<T, CallError> {
+        let call = Call { method: Method::GET, url, body: None, once: None };
+        again(self.retry, || async { self.once(&call).await?.value() }).await
+    }
+
+    /// Sends something that has an id of its own.
+    pub(super) async fn post<T: DeserializeOwned>(
+        &self,
+        url: Url,
+        body: String,
+    ) -> Result<T, CallError> {
+        let call = Call { method: Method::POST, url, body: Some(body), once: None };
+        again(self.retry, || async { self.once(&call).await?.value() }).await
+    }
+
+    /// Sends something that has none, under a key that is new.
+    pub(super) async fn post_once<T: DeserializeOwned>(
+        &self,
+        url: Url,
+        body: Option<String>,
+    ) -> Result<T, CallError> {
+        let call = Call { method: Method::POST, url, body, once: Some(fresh::id()?) };
+        again(self.retry, || async { self.once(&call).await?.value() }).await
+    }
+
+    /// Makes a call, once.
+    pub(super) async fn once(&self, call: &Call) -> Result<Reply, CallError> {
+        let mut request = self.line.request(call.method.clone(), call.url.clone())?;
+        if let Some(body) = &call.body {
+            request = request.header(CONTENT_TYPE, "application/json").body(body.clone());
+        }
+        if let Some(once) = call.once {
+            request = request.header(ONCE_HEADER, once.to_string());
+        }
+        Reply::of(request).await
+    }
+}
+
+impl Reply {
+    /// Sends a request and reads all of its answer.
+    pub(super) async fn of(request: reqwest::RequestBuilder) -> Result<Self, CallError> {
+        let mut answer = line::send(request).await?;
+        let (status, after) = (answer.status().as_u16(), retry_after(answer.headers()));
+        let body = line::body(&mut answer, ANSWER_BYTES_MAX).await?;
+        Ok(Self { status, after, body })
+    }
+
+    /// The answer as what it should be, or the refusal it is.
+    pub(super) fn value<T: DeserializeOwned>(&self) -> Result<T, CallError> {
+        if !(200..300).contains(&self.status) {
+            return Err(self.refusal());
+        }
+        serde_json::from_slice(&self.body).map_err(|why| CallError::Unreadable(why.to_string()))
+    }
+
+    /// What it refuses.
+    pub(super) fn refusal(&self) -> CallError {
+        match reqwest::StatusCode::from_u16(self.status) {
+            Ok(status) => line::refusal_of(status, self.after, &self.body),
+            Err(_) => CallError::Unreadable(format!("{} is no status", self.status)),
+        }
+    }
+}
