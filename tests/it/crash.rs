@@ -25,6 +25,11 @@ pub const SEED: &str = "RIALTO_CRASH_SEED";
 
 /// A hub over this data, as `rialto serve` runs it but for the limits.
 pub fn start(data: &Path) -> Process {
+    start_at(data, "127.0.0.1:0")
+}
+
+/// The same where one was before.
+pub fn start_at(data: &Path, address: &str) -> Process {
     let set = [
         "limits.registrations_per_minute=0",
         "limits.writes_per_minute=0",
@@ -34,7 +39,7 @@ pub fn start(data: &Path) -> Process {
     ];
     let more: Vec<&str> = set.iter().flat_map(|one| ["--set", one]).collect();
     let key = operator_key();
-    Process::with_env("serve", data, &more, &[("RIALTO_OPERATOR_KEY", &key)])
+    Process::at(address, "serve", data, &more, &[("RIALTO_OPERATOR_KEY", &key)])
 }
 
 pub fn assert_audit_is_clean(data: &Path) {

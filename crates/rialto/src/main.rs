@@ -9,5 +9,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    commands::run(commands::Line::parse())
+    match commands::Line::try_parse() {
+        Ok(line) => commands::run(line),
+        Err(error) => commands::misread(&error),
+    }
 }

@@ -19,5 +19,6 @@ mod notes;
 mod parties;
 mod party;
 mod prices;
+mod programs;
 mod raw;
 mod worked;

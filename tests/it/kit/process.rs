@@ -19,9 +19,14 @@ impl Process {
     }
 
     pub fn with_env(verb: &str, data: &Path, more: &[&str], env: &[(&str, &str)]) -> Self {
+        Self::at("127.0.0.1:0", verb, data, more, env)
+    }
+
+    /// The same where it is expected.
+    pub fn at(address: &str, verb: &str, data: &Path, more: &[&str], env: &[(&str, &str)]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_rialto"))
             .arg(verb)
-            .args(["--listen", "127.0.0.1:0", "--data"])
+            .args(["--listen", address, "--data"])
             .arg(data)
             .args(more)
             .envs(env.iter().copied())
@@ -65,8 +70,10 @@ impl Drop for Process {
 
 /// Runs the binary to its end: exit code, standard output and standard error.
 pub fn run(arguments: &[&str]) -> (i32, String, String) {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_rialto")).args(arguments).output().expect("it runs");
+    // Whoever runs the tests has contexts of their own.
+    let home = tempfile::TempDir::new().expect("a directory");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rialto"));
+    let output = command.args(arguments).env("RIALTO_HOME", home.path()).output().expect("it runs");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
 }

@@ -1,41 +1,77 @@
 //! Which hub, and with which key: the flags that all client commands share.
+//!
+//! Flags come first, then the environment, then the context that is named or current, and last a
+//! hub of one's own. A key of a context goes to that context's hub and to no other.
 
 use std::future::Future;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
+use rialto_client::Hub;
 use rialto_client::relay::Server;
 
+use super::context::{Context, OWN_HUB, address};
 use super::key_file::KeyFile;
+use super::newcomer;
 use super::trouble::Trouble;
 use super::{complain, runtime};
 use crate::exit::Exit;
 
-/// Where a hub of one's own listens.
-const HUB: &str = "http://127.0.0.1:7425";
 /// Where a key comes from that is in no file.
 const KEY: &str = "RIALTO_KEY";
 
 #[derive(clap::Args)]
 pub struct Access {
-    /// The hub's base URL [default: that of the key file, or http://127.0.0.1:7425]
+    /// The hub's base URL [default: that of the key file or context, or http://127.0.0.1:7425]
     #[arg(long, global = true, env = "RIALTO_HUB", hide_env_values = true, value_name = "URL")]
     pub hub: Option<String>,
     /// File with the key, as `agent register --key-out` writes it; otherwise env RIALTO_KEY
     #[arg(long, global = true, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
+    /// The context to use instead of the current one: see `rialto context`
+    // Its id differs from its name: there are commands that mean something else by that name.
+    #[arg(
+        id = "hub_context",
+        long = "context",
+        global = true,
+        env = "RIALTO_CONTEXT",
+        hide_env_values = true,
+        value_name = "NAME"
+    )]
+    pub context: Option<String>,
     /// Print JSON
     #[arg(long, global = true)]
     pub json: bool,
+    /// The hub of the context, once it was looked for.
+    #[arg(skip)]
+    context_hub: OnceLock<String>,
+}
+
+/// Where the caller's key comes from, and where a new one goes.
+pub enum Origin {
+    File(PathBuf),
+    /// The environment, which only its owner can change.
+    Variable,
+    Context(Context),
 }
 
 impl Access {
-    /// The key to show, if there is one: that of the file, or the first of the variables.
+    /// The key to show, if there is one: that of the file, or the first of the variables, or that
+    /// of the context.
     pub fn keys_or(&self, variables: &[&str]) -> Result<Option<KeyFile>, Trouble> {
-        if let Some(path) = &self.key_file {
-            return KeyFile::load(path).map(Some);
+        let given = match &self.key_file {
+            Some(path) => Some(KeyFile::load(path)?),
+            None => variables.iter().find_map(|name| set(name)).map(|key| KeyFile::of(key.trim())),
+        };
+        match given {
+            Some(mut keys) => {
+                if keys.hub.is_none() && self.hub.is_none() {
+                    keys.hub = Some(self.context()?.hub().to_owned());
+                }
+                Ok(Some(keys))
+            }
+            None => self.context()?.me(),
         }
-        let set = |name: &&str| std::env::var(name).ok().filter(|key| !key.trim().is_empty());
-        Ok(variables.iter().find_map(set).map(|key| KeyFile::of(key.trim())))
     }
 
     /// The key of an agent.
@@ -43,10 +79,76 @@ impl Access {
         self.keys_or(&[KEY])
     }
 
-    /// The hub's URL: what was said, or else where the key belongs.
+    /// Where that key comes from.
+    pub fn origin(&self) -> Result<Origin, Trouble> {
+        match &self.key_file {
+            Some(path) => Ok(Origin::File(path.clone())),
+            None if set(KEY).is_some() => Ok(Origin::Variable),
+            None => self.context().map(Origin::Context),
+        }
+    }
+
+    /// The hub's URL: what was said, or else where the key belongs, or else that of the context.
     pub fn hub_url<'a>(&'a self, keys: Option<&'a KeyFile>) -> &'a str {
         let remembered = keys.and_then(|keys| keys.hub.as_deref());
-        self.hub.as_deref().or(remembered).unwrap_or(HUB)
+        let known = self.context_hub.get().map(String::as_str);
+        self.hub.as_deref().or(remembered).or(known).unwrap_or(OWN_HUB)
+    }
+
+    /// The context of this call: the named or current one, or that of the hub that was said.
+    pub fn context(&self) -> Result<Context, Trouble> {
+        let context = self.context_at(self.hub.as_deref())?;
+        Ok(self.remember(context))
+    }
+
+    /// The named or current context if it is for this hub, or else the hub's own.
+    pub fn context_at(&self, hub: Option<&str>) -> Result<Context, Trouble> {
+        let context = Context::current(self.context.as_deref())?;
+        match hub {
+            Some(hub) if !address::same(hub, context.hub()) => Context::of_hub(hub),
+            _ => Ok(context),
+        }
+    }
+
+    fn remember(&self, context: Context) -> Context {
+        self.context_hub.get_or_init(|| context.hub().to_owned());
+        context
+    }
+
+    /// The hub, to be called with the caller's key if there is one.
+    pub fn caller(&self) -> Result<(Hub, Option<KeyFile>), Trouble> {
+        self.caller_or(&[KEY])
+    }
+
+    /// The same with a key from one of these variables.
+    pub fn caller_or(&self, variables: &[&str]) -> Result<(Hub, Option<KeyFile>), Trouble> {
+        let keys = self.keys_or(variables)?;
+        let hub = Hub::new(self.hub_url(keys.as_ref()))?;
+        match &keys {
+            Some(known) => Ok((hub.with_key(known.key.reveal()), keys)),
+            None => Ok((hub, None)),
+        }
+    }
+
+    /// The same where nothing can be done without a key.
+    pub fn me(&self) -> Result<(Hub, KeyFile), Trouble> {
+        let (hub, keys) = self.caller()?;
+        Ok((hub, keys.ok_or_else(Trouble::no_key)?))
+    }
+
+    /// The same; whoever has no key at all is registered first, and the key kept in the context.
+    pub async fn me_or_register(&self) -> Result<(Hub, KeyFile), Trouble> {
+        let (hub, keys) = self.caller()?;
+        let context = self.context_at(Some(hub.base()))?;
+        let keys = match (keys, self.origin()?) {
+            (None, _) => newcomer::requester(&hub, &context).await?,
+            (Some(keys), Origin::Context(_)) if newcomer::is_unknown(&hub, &keys).await? => {
+                context.set_me_aside()?;
+                newcomer::requester(&Hub::new(hub.base())?, &context).await?
+            }
+            (Some(keys), _) => keys,
+        };
+        Ok((hub.with_key(keys.key.reveal()), keys))
     }
 
     /// The relay server, to be called with the key.
@@ -67,15 +169,28 @@ impl Access {
     }
 }
 
+/// What stands in a variable, unless it is empty.
+fn set(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_hub_is_what_was_said_or_where_the_key_belongs() {
-        let mut access = Access { hub: None, key_file: None, json: false };
+        let mut access = Access {
+            hub: None,
+            key_file: None,
+            context: None,
+            json: false,
+            context_hub: OnceLock::new(),
+        };
         let mut keys = KeyFile::of("ca_1");
-        assert_eq!(access.hub_url(Some(&keys)), HUB);
+        assert_eq!(access.hub_url(Some(&keys)), OWN_HUB);
+        access.context_hub = OnceLock::from("http://context".to_owned());
+        assert_eq!(access.hub_url(Some(&keys)), "http://context");
         keys.hub = Some("http://there".to_owned());
         assert_eq!(access.hub_url(Some(&keys)), "http://there");
         access.hub = Some("http://here".to_owned());

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use rialto_hub::config::Posture;
 
-use super::{complain, demo_agents, serve};
+use super::context::OWN_HUB;
+use super::{complain, demo_agents, init, serve};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -63,6 +64,13 @@ pub fn run(args: Args) -> Exit {
         println!(
             "  curl -d '{{\"orchestrator_id\":\"anybody\",\"skill_name\":\"echo\",\"input_data\":{{\"hello\":\"world\"}},\"budget\":0}}' {url}/jobs"
         );
+        println!("\nan agent of your own, in an empty folder:");
+        if url != OWN_HUB {
+            println!("  export RIALTO_HUB={url}");
+        }
+        println!("  rialto init agent --lang python");
+        println!("  rialto agent run");
+        println!("  {}", init::POST);
         tokio::spawn(demo_agents::work(format!("http://{address}")));
     })
 }

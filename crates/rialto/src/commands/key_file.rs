@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rialto_client::relay::{Key, WebhookSecret};
 
+use super::keep;
 use super::trouble::Trouble;
 
 /// The longest file that is read.
@@ -51,6 +52,16 @@ impl KeyFile {
                 Trouble::usage(format!("{shown} has no key on its first line"), make)
             }),
         }
+    }
+
+    /// Writes the key to a file, in the place of what was there.
+    pub fn replace(&self, path: &Path) -> io::Result<()> {
+        keep::file(path, &self.text())
+    }
+
+    /// Writes the key to a new file; `false` if there is one already.
+    pub fn keep_new(&self, path: &Path) -> io::Result<bool> {
+        keep::new_file(path, &self.text())
     }
 
     fn read(text: &str) -> Option<Self> {

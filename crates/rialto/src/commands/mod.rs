@@ -1,31 +1,60 @@
 //! The command line: one file per verb.
 
 mod access;
+mod acting;
 mod agent;
 mod audit;
 mod bench;
 mod completions;
 mod config;
+mod context;
 mod convert;
 mod demo;
 mod demo_agents;
 mod dev;
+mod doctor;
+mod init;
 mod job;
+mod keep;
 mod key;
 mod key_file;
+mod length;
+mod listen;
 mod msg;
+mod newcomer;
 mod notes;
 mod openapi;
+mod rep;
 mod say;
 mod serve;
+mod table;
 mod trouble;
+mod uri;
+mod views;
 mod wallet;
+mod watch;
+mod webhook;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 use crate::exit::Exit;
+use trouble::Trouble;
+
+/// What people come for, before the list of everything.
+const EXAMPLES: &str = "Examples:
+  rialto demo                     ten agents, five protocols, one paid job
+  rialto dev                      a throw-away hub with two agents to try
+  rialto init agent --lang python
+  rialto agent run                that agent, at work for the hub
+  rialto agent run --skill echo --price 0 --exec cat
+  rialto job post --skill echo --input '{\"n\":1}' --budget 0 --wait
+  rialto serve --data ./data      a hub to keep
+  rialto doctor                   what is in the way, if something is";
+
+/// The same for every command.
+const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 auth, 5 conflict, 6 rate-limited, 7 unreachable, 8 timed out";
 
 /// What was typed.
 #[derive(Parser)]
@@ -33,7 +62,8 @@ use crate::exit::Exit;
     name = "rialto",
     version,
     about = "The bridge and the market for AI agents",
-    after_help = "Examples:\n  rialto demo                     ten agents, five protocols, one paid job\n  rialto dev                      a throw-away hub with two agents to try\n  rialto serve --data ./data      a hub to keep\n  rialto agent register alice --key-out alice.key\n  rialto msg send --key-file alice.key --to bob 'Hello!'\n  rialto config show --origin     every setting and where it comes from\n  rialto audit --data ./data      recount every promise that can be recounted\n\nExit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 auth, 5 conflict, 6 rate-limited, 7 unreachable, 8 timed out"
+    before_help = EXAMPLES,
+    after_help = EXIT_CODES
 )]
 pub struct Line {
     #[command(subcommand)]
@@ -50,18 +80,30 @@ enum Verb {
     Demo(demo::Args),
     /// Show or check the configuration
     Config(config::Args),
+    /// Begin an agent of your own
+    Init(init::Args),
     /// Register agents and find them
     Agent(agent::Args),
     /// Send, hear and look up messages
     Msg(msg::Args),
-    /// See how a job looked to each side
+    /// Have work done, do it, and see what became of it
     Job(job::Args),
+    /// Bring your notices to a program on this machine
+    Listen(listen::Args),
+    /// Look after the hub's calls to your endpoint
+    Webhook(webhook::Args),
+    /// Choose the hub that is meant, and keep your key for it
+    Context(context::Args),
     /// Show a request of one protocol as an agent of another would get it, without a hub
     Convert(convert::Args),
     /// Make agora keys, and sign and check envelopes with them
     Key(key::Args),
-    /// Look after accounts
+    /// Look after your account, and pay from it
     Wallet(wallet::Args),
+    /// See what finished jobs say about an agent
+    Rep(rep::Args),
+    /// Find out what is in the way of the other commands
+    Doctor(doctor::Args),
     /// Recount every promise of a stopped or running hub's data directory
     Audit(audit::Args),
     /// Measure the hub against a bare echo in one run
@@ -79,18 +121,38 @@ pub fn run(line: Line) -> ExitCode {
         Verb::Dev(args) => dev::run(args),
         Verb::Demo(args) => demo::run(&args),
         Verb::Config(args) => config::run(args),
+        Verb::Init(args) => init::run(&args),
         Verb::Agent(args) => agent::run(&args),
         Verb::Msg(args) => msg::run(&args),
         Verb::Job(args) => job::run(&args),
+        Verb::Listen(args) => listen::run(&args),
+        Verb::Webhook(args) => webhook::run(&args),
+        Verb::Context(args) => context::run(&args),
         Verb::Convert(args) => convert::run(&args),
         Verb::Key(args) => key::run(&args),
         Verb::Wallet(args) => wallet::run(&args),
+        Verb::Rep(args) => rep::run(&args),
+        Verb::Doctor(args) => doctor::run(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Bench(args) => bench::run(args),
         Verb::Openapi => openapi::run(),
         Verb::Completions(args) => completions::run(&args),
     };
     exit.into()
+}
+
+/// Answers a line that was not understood, or that asked for help. Programs that want JSON get it.
+pub fn misread(error: &clap::Error) -> ExitCode {
+    let wants_json = std::env::args_os().any(|argument| argument == "--json");
+    if !wants_json || !error.use_stderr() {
+        error.exit();
+    }
+    let text = error.render().to_string();
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let message = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let rest = lines.filter(|line| !line.starts_with("For more information"));
+    let next = rest.collect::<Vec<_>>().join("; ");
+    Trouble::usage(message, next).tell(true).into()
 }
 
 /// Says what went wrong, where a person looks for it.
@@ -129,8 +191,51 @@ mod tests {
             "rialto msg send --to bob --from a@b --culture en --context c --conversation c --turn 1 --stream --idempotency-key k --key-file f -",
             "rialto msg tail --explicit-ack --from-start --count 3 --json",
             "rialto msg history --since 2026-03-20T10:00:00Z --after 0 --limit 5",
+            "rialto msg --hub-context work send --to bob Hello!",
             "rialto wallet balance acme --key-file f --json",
+            "rialto wallet balance",
+            "rialto wallet grant acme 100.00",
+            "rialto wallet transfer --to globex 0.10",
+            "rialto wallet transfer 0.10 --to globex --job f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --id 0e37df36-f698-41e6-8a1c-0d2f6e2c7a10 --json",
+            "rialto wallet ledger --limit 5",
+            "rialto wallet ledger --all --json",
+            "rialto wallet verify",
+            "rialto rep show",
+            "rialto rep show alice@chorus --json",
+            "rialto rep explain 7",
+            "rialto doctor --context work --json",
+            "rialto agent register dora --protocol registry --skill sum=0.05 --skill max=0.02 --owner acme --endpoint http://d",
+            "rialto agent search",
+            "rialto agent search translate --skill s --max-price 0.10 --min-score 50 --online --limit 3 --json",
+            "rialto agent rm",
+            "rialto agent rm 7",
+            "rialto agent rekey --key-file f",
+            "rialto context add work --hub http://h --key-file f --json",
+            "rialto context use work",
+            "rialto context ls --json",
+            "rialto context show",
+            "rialto context show work",
+            "rialto context rm work --force",
             "rialto job trace f81d4fae --key-file f --hub http://h --json",
+            "rialto job post --skill sum --input {} --budget 0.10",
+            "rialto job post --skill sum --input - --budget 1 --to adder --wait --timeout 10m --json",
+            "rialto job post --skill sum --input @f --budget 1 --watch --id f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --select offers --callback http://h",
+            "rialto job ls --worked --state ended --limit 5",
+            "rialto job ls --asked --json",
+            "rialto job show f81d4fae",
+            "rialto job watch f81d4fae --timeout 10m --json",
+            "rialto job log f81d4fae",
+            "rialto job offers f81d4fae",
+            "rialto job accept f81d4fae --from adder",
+            "rialto job decline f81d4fae --reason busy --as shout",
+            "rialto job submit f81d4fae --output {}",
+            "rialto job submit f81d4fae --failed broken --as shout --json",
+            "rialto job cancel f81d4fae --reason enough",
+            "rialto webhook ls --limit 5 --json",
+            "rialto webhook test",
+            "rialto webhook resend 42",
+            "rialto listen --forward-to http://127.0.0.1:3000/hook --as shout --count 3",
+            "rialto listen --print --key-file f",
             "rialto convert --from registry --to agora --explain -",
             "rialto convert --from clara --to relay --json f",
             "rialto key new --out f --json",
@@ -155,8 +260,38 @@ mod tests {
             "rialto msg send --to bob --turn x Hello!",
             "rialto msg tail --count 0",
             "rialto msg history --limit 0",
+            "rialto wallet transfer 0.10",
+            "rialto wallet transfer --to globex 0.10 --id once",
+            "rialto wallet ledger --all --limit 5",
+            "rialto wallet ledger --limit 0",
+            "rialto rep",
+            "rialto agent register dora --protocol morse",
+            "rialto agent search --max-price cheap",
+            "rialto agent search --limit 0",
+            "rialto context",
+            "rialto context add work",
+            "rialto context use",
+            "rialto context rm",
             "rialto job",
             "rialto job trace",
+            "rialto job post --skill sum --input {}",
+            "rialto job post --skill sum --input {} --budget much",
+            "rialto job post --skill sum --input {} --budget 0.001",
+            "rialto job post --skill sum --input {} --budget 1 --id mine",
+            "rialto job post --skill sum --input {} --budget 1 --timeout soon",
+            "rialto job post --skill sum --input {} --budget 1 --select worst",
+            "rialto job post --skill sum --input {} --budget 1 --select best --to adder",
+            "rialto job ls --asked --worked",
+            "rialto job ls --state dead",
+            "rialto job ls --limit 0",
+            "rialto job accept f81d4fae",
+            "rialto job submit f81d4fae",
+            "rialto job submit f81d4fae --output {} --failed broken",
+            "rialto webhook resend",
+            "rialto webhook resend first",
+            "rialto listen",
+            "rialto listen --print --forward-to http://h",
+            "rialto listen --print --secret secret",
             "rialto convert --from registry",
             "rialto convert --from registry --to nowhere",
             "rialto key",

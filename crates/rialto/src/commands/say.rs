@@ -31,13 +31,17 @@ pub fn lines(text: &str) -> String {
 fn shown(text: &str, is_fine: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        let hidden = c.is_control() || is_direction(c);
-        match hidden && !is_fine(c) {
+        match is_hidden(c) && !is_fine(c) {
             true => write!(out, "{}", c.escape_default()).expect("memory can be written to"),
             false => out.push(c),
         }
     }
     out
+}
+
+/// Whether a character would do something to a terminal rather than stand on it.
+pub fn is_hidden(c: char) -> bool {
+    c.is_control() || is_direction(c)
 }
 
 /// Line and paragraph separators, and marks that turn the direction of what follows.

@@ -6,6 +6,13 @@ use serde_json::json;
 use super::say;
 use crate::exit::Exit;
 
+/// One id for two different things, in the words of each interface.
+const OTHER_CONTENT: [&str; 3] =
+    ["ERR_IDEMPOTENCY_CONFLICT", "IDEMPOTENCY_CONFLICT", "other_content"];
+
+/// Nobody does what was asked for.
+const NO_SUCH_SKILL: &str = "no_such_skill";
+
 /// Why a command did not do what was asked.
 #[derive(Debug)]
 pub struct Trouble {
@@ -21,6 +28,27 @@ impl Trouble {
     /// The line was typed wrong.
     pub fn usage(message: impl Into<String>, next: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, code: None, message: message.into(), next: Some(next.into()) }
+    }
+
+    /// It was tried, and did not work out.
+    pub fn failed(message: impl Into<String>, next: impl Into<String>) -> Self {
+        Self { exit: Exit::Failed, ..Self::usage(message, next) }
+    }
+
+    /// There is no such thing.
+    pub fn not_found(message: impl Into<String>, next: impl Into<String>) -> Self {
+        Self { exit: Exit::NotFound, ..Self::usage(message, next) }
+    }
+
+    /// Something else is in the way.
+    pub fn conflict(message: impl Into<String>, next: impl Into<String>) -> Self {
+        Self { exit: Exit::Conflict, ..Self::usage(message, next) }
+    }
+
+    /// A key is needed, and there is none.
+    pub fn no_key() -> Self {
+        let next = "give a key with --key-file or RIALTO_KEY, or keep one with `rialto context add NAME --hub URL --key-file FILE`";
+        Self { exit: Exit::Auth, ..Self::usage("no key is given", next) }
     }
 
     /// Tells it where it is looked for: one line for people, one document for programs.
@@ -57,8 +85,12 @@ impl From<CallError> for Trouble {
             return Self { exit, code: None, message, next };
         };
         // Exit codes go by HTTP status, where this conflict looks like a malformed request.
-        if code == "ERR_IDEMPOTENCY_CONFLICT" {
+        if OTHER_CONTENT.contains(&code.as_str()) {
             exit = Exit::Conflict;
+        }
+        // So does this, though nothing is wrong with the request.
+        if code == NO_SUCH_SKILL {
+            exit = Exit::NotFound;
         }
         let code = Some(code).filter(|code| !code.is_empty());
         Self { exit, code, message, next: next.or(hint) }
@@ -77,6 +109,16 @@ fn next(error: &CallError) -> Option<String> {
                 // agora has no keys to show; what was wrong with an envelope is for the hub to say.
                 (_, code) if code.starts_with("ERROR ") && retry_after.is_none() => return None,
                 (401, _) => "give a valid key with --key-file or RIALTO_KEY".to_owned(),
+                (402, "too_few_credits" | "TRANSFER_FAILED") => {
+                    "`rialto wallet balance` shows what there is to spend".to_owned()
+                }
+                (402, "budget_too_low") => {
+                    "raise --budget; `rialto agent search --skill NAME` shows prices".to_owned()
+                }
+                (_, NO_SUCH_SKILL) => {
+                    "`rialto agent search` shows who offers what; `rialto agent run` offers it"
+                        .to_owned()
+                }
                 // Why a key does not fit is for the hub to say.
                 (403, _) if hint.is_some() => return None,
                 (403, _) => "use the key of the agent or owner this belongs to".to_owned(),
@@ -121,6 +163,8 @@ mod tests {
             (404, "ERR_AGENT_NOT_FOUND", Exit::NotFound, "agent ls"),
             (409, "ERR_AGENT_ID_TAKEN", Exit::Conflict, "another name"),
             (422, "ERR_IDEMPOTENCY_CONFLICT", Exit::Conflict, ""),
+            (422, "other_content", Exit::Conflict, ""),
+            (402, "too_few_credits", Exit::Failed, "rialto wallet balance"),
             (429, "ERR_RATE_LIMITED", Exit::RateLimited, "in 7 s"),
         ] {
             let trouble = refused(status, code, None);

@@ -1,7 +1,11 @@
-//! `rialto agent`: register agents and find them, on any relay server.
+//! `rialto agent`: register agents, find them, and look after them.
 
 mod ls;
 mod register;
+mod rekey;
+mod rm;
+mod run;
+mod search;
 mod show;
 
 use clap::Subcommand;
@@ -13,7 +17,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent register alice --key-out alice.key\n  rialto agent ls --language fr --online\n  rialto agent show alice@chorus --json"
+    before_help = "Examples:\n  rialto agent run --skill summarize --price 0.05 --exec 'python3 handler.py'\n  rialto agent register alice --key-out alice.key\n  rialto agent search --skill count_words --max-price 0.10\n  rialto agent ls --language fr --online\n  rialto agent show alice@chorus --json"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -24,20 +28,32 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Put any program to work as an agent
+    Run(Box<run::Args>),
     /// Register an agent, or update one with its key
     Register(register::Args),
-    /// List the agents of a hub
+    /// List the agents of a relay server
     Ls(ls::Args),
+    /// Find agents of all protocols by what they do
+    Search(search::Args),
     /// Show one agent
     Show(show::Args),
+    /// Take your agent off the hub's lists
+    Rm(rm::Args),
+    /// Get a new key for your agent
+    Rekey(rekey::Args),
 }
 
 pub fn run(args: &Args) -> Exit {
     let access = &args.access;
     match &args.verb {
+        Verb::Run(args) => access.run(run::run(access, args)),
         Verb::Register(args) => access.run(register::run(access, args)),
         Verb::Ls(args) => access.run(ls::run(access, args)),
+        Verb::Search(args) => access.run(search::run(access, args)),
         Verb::Show(args) => access.run(show::run(access, args)),
+        Verb::Rm(args) => access.run(rm::run(access, args)),
+        Verb::Rekey(args) => access.run(rekey::run(access, args)),
     }
 }
 

@@ -1,32 +1,120 @@
 //! `rialto agent show`.
 
+use std::collections::BTreeMap;
+
+use rialto_client::relay::Record;
+use rialto_client::{CallError, Hub};
+use serde_json::value::RawValue;
+
 use super::super::access::Access;
-use super::super::say;
+use super::super::say::{self, one_line};
 use super::super::trouble::Trouble;
+use super::super::uri;
+use super::super::views::{Agent, get, read};
 use crate::exit::Exit;
+
+/// Where the names of relay servers' own agents belong.
+const RELAY: &str = "relay";
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent show alice\n  rialto agent show alice@chorus --json\n\nThe --json document is the agent's record as the hub gives it. Needs no key."
+    before_help = "Examples:\n  rialto agent show alice\n  rialto agent show alice@chorus --json\n  rialto agent show 7\n  rialto agent show registry:6f1c1f0e-4b0f-4c55-9a5e-1d2f3a4b5c6d\n\nAny name in any protocol will do; where several agents share one, write it as protocol:name.\nThe --json document is the agent's record as the hub gives it. Needs no key."
 )]
 pub struct Args {
-    /// The agent's id: NAME@HOST, or NAME for one at the hub's own host
+    /// The hub's number of the agent, or any of its names
     id: String,
 }
 
+/// What is known about an agent: by the hub, and by the relay where it is an agent of one.
+struct Found {
+    known: Option<(String, Agent)>,
+    record: Option<Record>,
+}
+
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
-    let keys = access.keys()?;
-    let agent = access.server(keys.as_ref()).await?.agent(&args.id).await?;
-    if access.json {
-        let _ = say::line(agent.raw().get());
-        return Ok(Exit::Ok);
-    }
-    let details =
-        [("registered", agent.registered_at.as_deref()), ("endpoint", agent.endpoint.as_deref())];
-    let mut text = super::told(&agent);
-    for (name, value) in details.into_iter().filter_map(|(name, value)| Some((name, value?))) {
-        text.push_str(&format!("\n{name} {}", say::one_line(value)));
-    }
-    let _ = say::line(&text);
+    let (hub, _) = access.caller()?;
+    let found = find(access, &hub, &args.id).await?;
+    let _ = match access.json {
+        true => say::line(&found.document()?),
+        false => say::line(&found.told()),
+    };
     Ok(Exit::Ok)
+}
+
+/// By any name first; a relay server may know more about its own, and need not be a hub at all.
+async fn find(access: &Access, hub: &Hub, id: &str) -> Result<Found, Trouble> {
+    let known = ask(hub, id).await?;
+    if known.as_ref().is_some_and(|(_, agent)| agent.protocol != RELAY) {
+        return Ok(Found { known, record: None });
+    }
+    let name = known.as_ref().and_then(|(_, agent)| agent.names.get(RELAY));
+    let keys = access.keys()?;
+    let record = access.server(keys.as_ref()).await?.agent(name.map_or(id, |name| name)).await?;
+    let known = match known {
+        Some(known) => Some(known),
+        None => ask(hub, &format!("{RELAY}:{}", record.agent_id)).await?,
+    };
+    Ok(Found { known, record: Some(record) })
+}
+
+async fn ask(hub: &Hub, id: &str) -> Result<Option<(String, Agent)>, CallError> {
+    match get(hub, &format!("/v1/agents/{}", uri::part(id))).await {
+        Ok(text) => read(&text).map(|agent| Some((text, agent))),
+        Err(CallError::Refused { status: 404, .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Found {
+    /// One document: what the relay says, and what else the hub knows.
+    fn document(&self) -> Result<String, CallError> {
+        let texts = self.known.iter().map(|(text, _)| text.as_str());
+        let records = self.record.iter().map(|record| record.raw().get());
+        let mut whole = BTreeMap::new();
+        for text in texts.chain(records) {
+            let members: BTreeMap<String, Box<RawValue>> = read(text)?;
+            whole.extend(members);
+        }
+        serde_json::to_string(&whole).map_err(|error| CallError::Unreadable(error.to_string()))
+    }
+
+    fn told(&self) -> String {
+        let mut lines = Vec::new();
+        if let Some(record) = &self.record {
+            let registered = record.registered_at.as_deref();
+            let details = [("registered", registered), ("endpoint", record.endpoint.as_deref())];
+            lines.push(super::told(record));
+            let details = details.into_iter().filter_map(|(name, value)| Some((name, value?)));
+            lines.extend(details.map(|(name, value)| format!("{name} {}", one_line(value))));
+        }
+        if let Some((_, agent)) = &self.known {
+            lines.extend(told(agent, self.record.is_none()));
+        }
+        lines.join("\n")
+    }
+}
+
+/// What the hub knows, with the first line only where no relay has told it already.
+fn told(agent: &Agent, alone: bool) -> Vec<String> {
+    let state = if agent.online { "online" } else { "offline" };
+    let mut lines = Vec::new();
+    if alone {
+        let (name, owner) = (one_line(&agent.name), one_line(&agent.owner));
+        lines.push(format!("{name}  {}  {state}  owner {owner}", agent.protocol));
+        lines.push(format!("registered {}", one_line(&agent.registered_at)));
+    }
+    lines.push(format!("number {}", agent.id));
+    lines.push(format!("score {} after {} jobs", agent.score.get(), agent.jobs_settled));
+    let names = agent.names.iter();
+    lines.extend(names.map(|(protocol, name)| format!("name {protocol}:{}", one_line(name))));
+    for skill in &agent.skills {
+        let about = if skill.description.is_empty() { "" } else { "  " };
+        let (name, price) = (one_line(&skill.name), skill.told_price());
+        lines.push(format!("skill {name}  {price}{about}{}", one_line(&skill.description)));
+        for (name, schema) in [("input", &skill.input_schema), ("output", &skill.output_schema)] {
+            let schema = schema.as_deref().map(RawValue::get).filter(|schema| *schema != "{}");
+            lines.extend(schema.map(|schema| format!("  {name} {}", one_line(schema))));
+        }
+    }
+    lines
 }

@@ -12,7 +12,9 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto msg send --key-file alice.key --to bob 'Hello!'\n  rialto msg tail --key-file bob.key\n  rialto msg history --key-file bob.key --limit 20 --json"
+    before_help = "Examples:\n  rialto msg send --key-file alice.key --to bob 'Hello!'\n  rialto msg tail --key-file bob.key\n  rialto msg history --key-file bob.key --limit 20 --json",
+    // Messages have a context of their own, which is not the hub's.
+    mut_arg("hub_context", |arg| arg.long("hub-context"))
 )]
 pub struct Args {
     #[command(subcommand)]

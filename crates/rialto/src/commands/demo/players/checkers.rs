@@ -2,7 +2,7 @@
 
 use rialto_client::CallError;
 use rialto_client::registry::{Agent, Skill, Work};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::sleep;
 
 use super::{WORK, Wings};
@@ -45,8 +45,7 @@ impl FactChecker {
             for job in agent.fetch(FETCH_SECONDS).await? {
                 tell.doing(self.who, "checks the facts");
                 sleep(WORK).await;
-                let id = job.get("job_id").and_then(Value::as_str).unwrap_or_default();
-                agent.report(id, &self.made(tell)).await?;
+                agent.report(&job, &self.made(tell)).await?;
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The command line, as a person or a script meets it: what it prints, and how it exits.
+//! Commands of whoever runs a hub: settings, grants, audits.
 
 use std::process::Command;
 
@@ -8,6 +8,9 @@ use crate::kit::{Process, operator_key, run};
 
 fn with_env(arguments: &[&str], env: &[(&str, &str)]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rialto"));
+    // Whoever runs the tests has contexts of their own.
+    let home = tempfile::TempDir::new().expect("a directory");
+    command.env("RIALTO_HOME", home.path());
     let output =
         command.args(arguments).envs(env.iter().copied()).output().expect("the binary runs");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();

@@ -1,70 +1,37 @@
-//! `rialto job`: what became of a job, and of every field of it on the way.
+//! `rialto job trace`: what became of a job, and of every field of it on the way.
 
-use std::fmt::Write as _;
-
-use clap::Subcommand;
-use rialto_client::{Hub, Method};
+use rialto_client::{CallError, Hub, Method};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::access::Access;
-use super::notes::{Row, table};
-use super::say::{self, one_line};
-use super::trouble::Trouble;
+use super::super::access::Access;
+use super::super::notes::{Row, table};
+use super::super::say::{self, one_line};
+use super::super::trouble::Trouble;
+use super::super::uri::part;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job trace f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --key-file alice.key\n  RIALTO_KEY=rk_… rialto job trace f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json"
+    before_help = "Examples:\n  rialto job trace f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --key-file alice.key\n  RIALTO_KEY=rk_… rialto job trace f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json\n\nNeeds the key of one of the two parties (of agora: its inbox token), or\nRIALTO_OPERATOR_KEY for everything but the content. The --json document is the hub's own."
 )]
 pub struct Args {
-    #[command(subcommand)]
-    verb: Verb,
-    #[command(flatten)]
-    access: Access,
+    /// The hub's id of the job (header Rialto-Job), or your own name for it
+    id: String,
 }
 
-#[derive(Subcommand)]
-enum Verb {
-    /// Show how a job looked to each side, and what became of every field between
-    #[command(
-        before_help = "Needs the key of one of the two parties (of agora: its inbox token), or\nRIALTO_OPERATOR_KEY for everything but the content. The --json document is the hub's own."
-    )]
-    Trace {
-        /// The hub's id of the job (header Rialto-Job), or your own name for it
-        id: String,
-    },
-}
-
-pub fn run(args: &Args) -> Exit {
-    let Verb::Trace { id } = &args.verb;
-    args.access.run(trace(&args.access, id))
-}
-
-async fn trace(access: &Access, id: &str) -> Result<Exit, Trouble> {
+pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let keys = access.keys_or(&["RIALTO_KEY", "RIALTO_OPERATOR_KEY"])?;
     let key = keys.as_ref().map_or("", |keys| keys.key.reveal());
     let hub = Hub::new(access.hub_url(keys.as_ref()))?.with_key(key);
-    let path = format!("/v1/jobs/{}/trace", in_path(id));
+    let path = format!("/v1/jobs/{}/trace", part(&args.id));
     let (_, answer) = hub.call_text(Method::GET, &path, None).await?;
     let shown = match access.json {
         true => answer,
-        false => told(&answer).map_err(rialto_client::CallError::Unreadable)?,
+        false => told(&answer).map_err(CallError::Unreadable)?,
     };
     let _ = say::line(&shown);
     Ok(Exit::Ok)
-}
-
-/// A name as one part of a path, whatever is in it.
-fn in_path(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            true => out.push(char::from(byte)),
-            false => write!(out, "%{byte:02X}").expect("memory can be written to"),
-        }
-    }
-    out
 }
 
 #[derive(Deserialize)]
@@ -174,11 +141,5 @@ mod tests {
         ] {
             assert!(told.lines().any(|one| one == line), "{line} is not in\n{told}");
         }
-    }
-
-    #[test]
-    fn names_of_any_kind_fit_into_a_path() {
-        assert_eq!(in_path("did:key:z/é"), "did%3Akey%3Az%2F%C3%A9");
-        assert_eq!(in_path("f81d-4_.~"), "f81d-4_.~");
     }
 }

@@ -1,0 +1,88 @@
+//! `rialto agent rekey`.
+
+use rialto_client::Method;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::super::access::{Access, Origin};
+use super::super::key_file::KeyFile;
+use super::super::say;
+use super::super::trouble::Trouble;
+use super::super::views::read;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto agent rekey\n  rialto agent rekey --key-file alice.key\n  RIALTO_KEY=rk_… rialto agent rekey     shows the new key, once\n\nAsks the hub for a new key and puts it where the old one was, in one step: the file has the old key\nor the new one, never neither. The old keys work for ten minutes more, so that running programs\ncan change over."
+)]
+pub struct Args {}
+
+#[derive(Deserialize)]
+struct Rotated {
+    key: String,
+    others_until: Option<String>,
+}
+
+pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
+    let (hub, keys) = access.me()?;
+    let origin = access.origin()?;
+    // Written over with itself: a key that cannot be kept must not be asked for.
+    keep(&origin, &keys)?;
+    let (_, text) = hub.call_text(Method::POST, "/v1/keys/rotate", None).await.map_err(lost)?;
+    let rotated: Rotated = read(&text)?;
+    let fresh = KeyFile { key: KeyFile::of(&rotated.key).key, ..keys };
+    let kept = keep(&origin, &fresh).map_err(|trouble| {
+        // Nobody will ever be able to show it again.
+        let next = Some(format!("keep the new key yourself: {}", rotated.key));
+        Trouble { next, ..trouble }
+    })?;
+    let until = rotated.others_until.as_deref().unwrap_or("now");
+    let _ = match (kept, access.json) {
+        (None, _) => say::line(&shown(access.json, &rotated)),
+        (Some(place), true) => {
+            let document = json!({"kept_in": place, "others_until": rotated.others_until});
+            say::line(&document.to_string())
+        }
+        (Some(place), false) => {
+            say::line(&format!("new key in {place}; the old one works until {until}"))
+        }
+    };
+    Ok(Exit::Ok)
+}
+
+/// Puts a key where the old one was, and says where; `None` where only its owner can.
+fn keep(origin: &Origin, keys: &KeyFile) -> Result<Option<String>, Trouble> {
+    match origin {
+        Origin::Variable => Ok(None),
+        Origin::Context(context) => {
+            context.keep_me(keys)?;
+            Ok(Some(format!("context {}", context.name())))
+        }
+        Origin::File(path) => {
+            let shown = path.display().to_string();
+            let failed = |error| {
+                let next = "make the file and its directory writable";
+                Trouble::failed(format!("cannot write {shown}: {error}"), next)
+            };
+            keys.replace(path).map_err(failed)?;
+            Ok(Some(shown))
+        }
+    }
+}
+
+fn shown(as_json: bool, rotated: &Rotated) -> String {
+    match as_json {
+        true => json!({"key": rotated.key, "others_until": rotated.others_until}).to_string(),
+        false => format!("key {}\nshown only now: keep it", say::one_line(&rotated.key)),
+    }
+}
+
+/// An answer that was lost may have been a key. The old one works long enough to ask again.
+fn lost(error: rialto_client::CallError) -> Trouble {
+    let again = error.may_pass_after().is_some();
+    let trouble = Trouble::from(error);
+    match again {
+        true => Trouble { next: Some("run it again within ten minutes".to_owned()), ..trouble },
+        false => trouble,
+    }
+}

@@ -1,0 +1,90 @@
+//! `rialto agent rm`.
+
+use rialto_client::Method;
+use serde_json::json;
+
+use super::super::access::{Access, Origin};
+use super::super::say::{self, one_line};
+use super::super::trouble::Trouble;
+use super::super::uri;
+use super::super::views::{Agent, Me};
+use crate::exit::Exit;
+
+/// The protocol by whose route any agent can leave.
+const REGISTRY: &str = "registry";
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto agent rm alice@chorus --key-file alice.key\n  rialto agent rm 7\n\nTakes the agent of your key off the hub's lists, for good: its names stay taken and its key stops\nworking. Say which one by any of its names, so that it is never the wrong one."
+)]
+pub struct Args {
+    /// The agent's number or any of its names
+    id: Option<String>,
+}
+
+pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+    let (hub, _) = access.me()?;
+    let origin = access.origin()?;
+    let agent = Me::ask(&hub).await?.agent;
+    meant(&agent, args.id.as_deref())?;
+    let name = agent.names.get(REGISTRY).map_or("", String::as_str);
+    let path = format!("/registry/agents/{}", uri::part(name));
+    hub.call_text(Method::DELETE, &path, None).await?;
+    // A key that works no more would only be in the way of the next one.
+    let forgotten = match &origin {
+        Origin::Context(context) => context.forget_me().map(|()| true)?,
+        Origin::File(_) | Origin::Variable => false,
+    };
+    let _ = match access.json {
+        true => {
+            let document =
+                json!({"removed": agent.id, "names": agent.names, "key_forgotten": forgotten});
+            say::line(&document.to_string())
+        }
+        false => say::line(&format!("{} (number {}) removed", one_line(&agent.name), agent.id)),
+    };
+    Ok(Exit::Ok)
+}
+
+/// Whether the agent of the key is the one that was named.
+fn meant(agent: &Agent, named: Option<&str>) -> Result<(), Trouble> {
+    let own = agent.names.get(&agent.protocol).map_or("", String::as_str);
+    let next = format!("`rialto agent rm {own}` removes it");
+    let Some(named) = named else {
+        let message = format!("your key is that of {}: say so by naming it", agent.name);
+        return Err(Trouble::usage(message, next));
+    };
+    let plain = agent.names.iter().any(|(protocol, name)| {
+        named == name || named.strip_prefix(protocol.as_str()) == Some(&format!(":{name}"))
+    });
+    match plain || named == agent.id.to_string() {
+        true => Ok(()),
+        false => {
+            let message = format!("your key is that of {}, not of {named}", agent.name);
+            Err(Trouble::conflict(
+                message,
+                format!("{next}; for others, give their key with --key-file"),
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_leaves_only_when_it_is_named() {
+        let text = r#"{"id":7,"name":"Alice","owner":"o","protocol":"relay","score":50.0,"jobs_settled":0,"online":true,
+            "registered_at":"t","skills":[],"names":{"relay":"alice@chorus","agora":"did:key:z"}}"#;
+        let agent: Agent = serde_json::from_str(text).expect("an agent");
+        for fine in ["7", "alice@chorus", "relay:alice@chorus", "did:key:z", "agora:did:key:z"] {
+            assert!(meant(&agent, Some(fine)).is_ok(), "{fine}");
+        }
+        for not in ["8", "alice", "Alice", "bob@chorus", "agora:alice@chorus", ""] {
+            assert!(meant(&agent, Some(not)).is_err(), "{not}");
+        }
+        let asked = meant(&agent, None).expect_err("it must be named");
+        assert!(asked.next.is_some_and(|next| next.contains("rialto agent rm alice@chorus")));
+    }
+}

@@ -1,0 +1,93 @@
+//! `agent.toml`: an agent with several skills.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::super::super::trouble::Trouble;
+
+/// What a file should look like, for whoever got it wrong.
+const EXAMPLE: &str = "write it like:\n\nname = \"writer\"\nconcurrency = 4\n\n[[skill]]\nname = \"summarize\"\nprice = \"0.05\"\nexec = \"python3 handler.py\"\n";
+
+/// The whole file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentFile {
+    pub name: Option<String>,
+    pub owner: Option<String>,
+    pub concurrency: Option<u16>,
+    pub skill: Vec<SkillEntry>,
+}
+
+/// One skill.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SkillEntry {
+    pub name: String,
+    /// Decimal text: a float is no amount.
+    pub price: String,
+    #[serde(default)]
+    pub about: String,
+    pub exec: Option<String>,
+    pub http: Option<String>,
+    #[serde(default)]
+    pub persistent: bool,
+    pub timeout: Option<String>,
+    /// JSON Schemas, as tables or as names of files.
+    pub input: Option<SchemaEntry>,
+    pub output: Option<SchemaEntry>,
+    pub offer: Option<OfferEntry>,
+}
+
+/// A schema, here or elsewhere.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum SchemaEntry {
+    File(String),
+    Here(toml::Table),
+}
+
+/// How the price of each job is found where one is asked for.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OfferEntry {
+    /// Added for every started KiB of input.
+    pub per_kib: String,
+}
+
+impl AgentFile {
+    pub fn load(path: &Path) -> Result<Self, Trouble> {
+        let shown = path.display();
+        let text = fs::read_to_string(path).map_err(|error| {
+            let message = format!("cannot read {shown}: {error}");
+            let next = "`rialto init agent --lang python` makes one, or name a skill with --skill, --price and --exec";
+            Trouble::usage(message, next)
+        })?;
+        let file: Self = toml::from_str(&text).map_err(|error| {
+            Trouble::usage(format!("{shown}: {}", error.to_string().trim_end()), EXAMPLE)
+        })?;
+        match file.skill.is_empty() {
+            true => Err(Trouble::usage(format!("{shown} has no skill"), EXAMPLE)),
+            false => Ok(file),
+        }
+    }
+}
+
+impl SchemaEntry {
+    /// The schema as JSON text; files are looked for beside the agent's own.
+    pub fn text(&self, beside: &Path) -> Result<String, Trouble> {
+        match self {
+            Self::Here(table) => Ok(serde_json::to_string(table).unwrap_or_default()),
+            Self::File(name) => read(&beside.join(name)),
+        }
+    }
+}
+
+/// The text of a file that was named.
+pub fn read(path: &Path) -> Result<String, Trouble> {
+    fs::read_to_string(path).map_err(|error| {
+        let message = format!("cannot read {}: {error}", path.display());
+        Trouble::usage(message, "name a file with a JSON Schema")
+    })
+}

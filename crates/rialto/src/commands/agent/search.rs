@@ -1,0 +1,160 @@
+//! `rialto agent search`.
+
+use rialto_client::CallError;
+use serde_json::value::RawValue;
+
+use super::super::access::Access;
+use super::super::say;
+use super::super::table::{Column, Table};
+use super::super::trouble::Trouble;
+use super::super::views::{Agent, Pages, millionths, read};
+use crate::exit::Exit;
+
+/// Parts of the hub's list that are looked through for one search.
+const PARTS_MAX: usize = 50;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto agent search\n  rialto agent search translate --online\n  rialto agent search --skill count_words --max-price 0.10 --min-score 50\n  rialto agent search --skill count_words --json | jq '.[0].id'\n\nFinds agents of all protocols. With --skill only those who could take a job now, the best first;\nprices are then those of that skill. The --json document is a list of agents as the hub shows\nthem. Needs no key."
+)]
+pub struct Args {
+    /// A text that stands in the agent's name or in that of a skill
+    query: Option<String>,
+    /// Only agents with this skill
+    #[arg(long, value_name = "SKILL")]
+    skill: Option<String>,
+    /// Only agents who ask at most this much
+    #[arg(long, value_name = "CREDITS", value_parser = decimal)]
+    max_price: Option<i64>,
+    /// Only agents with at least this score, of 100
+    #[arg(long, value_name = "SCORE", value_parser = decimal)]
+    min_score: Option<i64>,
+    /// Only agents who are online
+    #[arg(long)]
+    online: bool,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
+}
+
+/// A number that is compared exactly, in millionths.
+fn decimal(text: &str) -> Result<i64, String> {
+    millionths(text).ok_or_else(|| "write a number like 0.10".to_owned())
+}
+
+pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+    let (hub, _) = access.caller()?;
+    let values = vec![
+        ("q", args.query.clone()),
+        ("skill", args.skill.clone()),
+        ("online", args.online.then(|| "true".to_owned())),
+    ];
+    let pages = Pages::new(&hub, "/v1/agents", values);
+    let (found, whole) = search(pages, args).await?;
+    if access.json {
+        let texts: Vec<&str> = found.iter().map(|(text, _)| text.get()).collect();
+        let _ = say::line(&format!("[{}]", texts.join(",")));
+        return Ok(Exit::Ok);
+    }
+    if found.is_empty() {
+        eprintln!("nobody fits; `rialto agent search` without anything lists all");
+        return Ok(Exit::Ok);
+    }
+    print(found.iter().map(|(_, agent)| agent), args.skill.as_deref());
+    if !whole {
+        eprintln!("there may be more: raise --limit, or ask for less");
+    }
+    Ok(Exit::Ok)
+}
+
+/// Agents that fit, and whether that is all of them.
+async fn search(
+    mut pages: Pages<'_>,
+    args: &Args,
+) -> Result<(Vec<(Box<RawValue>, Agent)>, bool), CallError> {
+    let limit = usize::from(args.limit);
+    let mut found = Vec::new();
+    for _ in 0..PARTS_MAX {
+        let Some(items) = pages.more(limit).await? else { break };
+        for text in items {
+            let agent: Agent = read(text.get())?;
+            if !args.fits(&agent) {
+                continue;
+            }
+            if found.len() == limit {
+                return Ok((found, false));
+            }
+            found.push((text, agent));
+        }
+    }
+    Ok((found, !pages.has_more()))
+}
+
+impl Args {
+    /// What the hub does not judge.
+    fn fits(&self, agent: &Agent) -> bool {
+        let score = millionths(agent.score.get());
+        let good = self.min_score.is_none_or(|least| score.is_some_and(|score| score >= least));
+        good && self.max_price.is_none_or(|most| self.asks_at_most(agent, most))
+    }
+
+    fn asks_at_most(&self, agent: &Agent, most: i64) -> bool {
+        let wanted = |name: &str| self.skill.as_deref().is_none_or(|skill| skill == name);
+        // A price that is named for each job may be any.
+        let priced = agent.skills.iter().filter(|skill| wanted(&skill.name) && !skill.by_offer);
+        let mut prices = priced.filter_map(|skill| millionths(skill.price.get()));
+        prices.any(|price| price <= most)
+    }
+}
+
+fn print<'a>(agents: impl Iterator<Item = &'a Agent>, skill: Option<&str>) {
+    let mut table = Table::new([
+        Column::number("ID"),
+        Column::free("NAME"),
+        Column::text("PROTOCOL"),
+        Column::free("SKILLS"),
+        Column::number("SCORE"),
+        Column::number("JOBS"),
+        Column::text("STATE"),
+    ]);
+    for agent in agents {
+        let shown = agent.skills.iter().filter(|one| skill.is_none_or(|skill| skill == one.name));
+        let skills: Vec<String> =
+            shown.map(|skill| format!("{} {}", skill.name, skill.told_price())).collect();
+        table.row([
+            agent.id.to_string(),
+            agent.name.clone(),
+            agent.protocol.clone(),
+            skills.join(", "),
+            agent.score.get().to_owned(),
+            agent.jobs_settled.to_string(),
+            if agent.online { "online" } else { "offline" }.to_owned(),
+        ]);
+    }
+    table.print();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(max_price: Option<i64>, min_score: Option<i64>, skill: Option<&str>) -> Args {
+        let skill = skill.map(str::to_owned);
+        Args { query: None, skill, max_price, min_score, online: false, limit: 1 }
+    }
+
+    #[test]
+    fn prices_and_scores_are_compared_to_the_digit() {
+        let text = r#"{"id":7,"name":"a","owner":"o","protocol":"p","names":{},"score":50.000001,"jobs_settled":0,
+            "online":true,"registered_at":"t","skills":[
+            {"name":"sum","price":0.10,"description":""},{"name":"bid","price":0.00,"by_offer":true,"description":""}]}"#;
+        let agent: Agent = read(text).expect("an agent");
+        let cents = |text: &str| Some(decimal(text).expect("a number"));
+        assert!(args(cents("0.1"), cents("50.000001"), None).fits(&agent));
+        assert!(args(cents("0.1"), None, Some("sum")).fits(&agent));
+        assert!(!args(cents("0.099999"), None, None).fits(&agent));
+        assert!(!args(None, cents("50.000002"), None).fits(&agent));
+        assert!(!args(cents("9"), None, Some("bid")).fits(&agent), "it may ask for more");
+        assert!(decimal("-1").is_err() && decimal("cheap").is_err());
+    }
+}

@@ -1,0 +1,54 @@
+//! A hub's address: two texts that lead to one hub are one address.
+
+use reqwest::Url;
+
+use super::super::trouble::Trouble;
+
+/// Checks an address that is to be kept, and gives it without what does not matter.
+pub fn check(text: &str) -> Result<String, Trouble> {
+    let fine = |url: &Url| {
+        let plain = url.query().is_none() && url.fragment().is_none();
+        let open = url.username().is_empty() && url.password().is_none();
+        matches!(url.scheme(), "http" | "https") && url.has_host() && plain && open
+    };
+    match Url::parse(text).ok().filter(fine) {
+        Some(url) => Ok(url.as_str().trim_end_matches('/').to_owned()),
+        None => {
+            let message = format!("{text:?} is no address of a hub");
+            Err(Trouble::usage(message, "write it like http://127.0.0.1:7425"))
+        }
+    }
+}
+
+/// Whether both lead to one hub. What is no address leads nowhere.
+pub fn same(one: &str, other: &str) -> bool {
+    matches!((check(one), check(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// The host and port, and the path if there is one.
+pub fn without_scheme(text: &str) -> &str {
+    text.split_once("://").map_or(text, |(_, rest)| rest).trim_end_matches('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_hub_may_be_written_in_several_ways() {
+        assert!(same("http://Hub.example:80/", "HTTP://hub.example"));
+        assert!(same("http://h/a/", "http://h/a"));
+        for other in ["https://h", "http://h:81", "http://h/a", "http://h.", "h", ""] {
+            assert!(!same("http://h", other), "{other}");
+        }
+        assert!(!same("h", "h"), "nowhere is not one place");
+    }
+
+    #[test]
+    fn an_address_is_a_web_address_and_nothing_more() {
+        assert_eq!(check("http://h:7425/").expect("fine"), "http://h:7425");
+        for not in ["h:7425", "ftp://h", "http://", "http://a:b@h", "http://h?x", "http://h#x"] {
+            assert!(check(not).is_err(), "{not}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The command line's home directory: which contexts there are, and which is the current one.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::super::keep;
+use super::super::trouble::Trouble;
+use super::{Context, name};
+
+/// The file with the name of the current context.
+const CURRENT: &str = "current";
+/// The directory with one directory for each context.
+const CONTEXTS: &str = "contexts";
+
+/// Where contexts and their keys are kept.
+#[derive(Clone, Debug)]
+pub struct Home(PathBuf);
+
+impl Home {
+    /// `RIALTO_HOME`, or `rialto` in the user's directory for such things.
+    pub fn find() -> Option<Self> {
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        // By the rules for these directories a relative one is to be ignored.
+        let absolute = |name: &str| set(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let own = set("RIALTO_HOME").map(PathBuf::from);
+        let shared = || absolute("XDG_CONFIG_HOME").map(|path| path.join("rialto"));
+        let users = || absolute("HOME").map(|path| path.join(".config/rialto"));
+        own.or_else(shared).or_else(users).map(Self)
+    }
+
+    /// The same, where something is to be kept.
+    pub fn needed() -> Result<Self, Trouble> {
+        Self::find().ok_or_else(|| {
+            let message = "there is no home directory to keep this in";
+            Trouble::usage(message, "name one with RIALTO_HOME")
+        })
+    }
+
+    #[cfg(test)]
+    pub fn at(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Where a context is kept, if it is.
+    pub fn directory_of(&self, name: &str) -> PathBuf {
+        self.0.join(CONTEXTS).join(name)
+    }
+
+    /// The name of the current context, if one was chosen.
+    pub fn current(&self) -> Result<Option<String>, Trouble> {
+        let path = self.0.join(CURRENT);
+        let name = match fs::read_to_string(&path) {
+            Ok(text) => text.trim().to_owned(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(unreadable(&path, &error)),
+        };
+        match name::is_fine(&name) {
+            true => Ok(Some(name)),
+            false => {
+                let message = format!("{} names no context", path.display());
+                Err(Trouble::usage(message, "choose one with `rialto context use NAME`"))
+            }
+        }
+    }
+
+    /// Makes a context the current one.
+    pub fn choose(&self, name: &str) -> Result<(), Trouble> {
+        let path = self.0.join(CURRENT);
+        let kept = keep::directory(&self.0).and_then(|()| keep::file(&path, &format!("{name}\n")));
+        kept.map_err(|error| unwritable(&path, &error))
+    }
+
+    /// Makes a context the current one if there is none.
+    pub fn choose_first(&self, name: &str) -> Result<(), Trouble> {
+        match self.current()? {
+            Some(_) => Ok(()),
+            None => self.choose(name),
+        }
+    }
+
+    /// No context is the current one any more.
+    pub fn choose_none(&self) -> Result<(), Trouble> {
+        let path = self.0.join(CURRENT);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unwritable(&path, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Every context that is kept, by name.
+    pub fn contexts(&self) -> Result<Vec<Context>, Trouble> {
+        let mut names = entries(&self.0.join(CONTEXTS))?;
+        names.retain(|name| name::is_fine(name));
+        names.iter().filter_map(|name| Context::load(self, name).transpose()).collect()
+    }
+}
+
+/// What is in a directory, in order; nothing if it is not there.
+pub fn entries(path: &Path) -> Result<Vec<String>, Trouble> {
+    let found = match fs::read_dir(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unreadable(path, &error)),
+    };
+    let mut names: Vec<String> =
+        found.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+pub fn unreadable(path: &Path, error: &io::Error) -> Trouble {
+    let message = format!("cannot read {}: {error}", path.display());
+    Trouble::failed(message, "`rialto doctor` looks at the files of the command line")
+}
+
+pub fn unwritable(path: &Path, error: &io::Error) -> Trouble {
+    let message = format!("cannot write {}: {error}", path.display());
+    Trouble::failed(message, "make room there, or name another directory with RIALTO_HOME")
+}

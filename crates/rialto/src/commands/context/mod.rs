@@ -1,0 +1,234 @@
+//! Contexts: a hub, the caller's key there, and the agents that run from this machine.
+//!
+//! A key stays with its hub: a context gives its key only to whoever calls the context's own hub.
+
+pub mod address;
+pub mod home;
+mod name;
+mod verbs;
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+use std::{fs, io};
+
+use serde::{Deserialize, Serialize};
+
+use super::keep;
+use super::key_file::KeyFile;
+use super::trouble::Trouble;
+pub use home::Home;
+pub use verbs::{Args, run};
+
+/// Where a hub of one's own listens.
+pub const OWN_HUB: &str = "http://127.0.0.1:7425";
+/// The context there is when none was made.
+const DEFAULT: &str = "default";
+
+/// One context, kept or to be kept.
+#[derive(Clone, Debug)]
+pub struct Context {
+    name: String,
+    hub: String,
+    /// Its home, if there is one on this machine.
+    home: Option<Home>,
+}
+
+/// `context.toml`.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    hub: String,
+}
+
+impl Context {
+    /// The context that is named, or the current one, or the one there is without any.
+    pub fn current(explicit: Option<&str>) -> Result<Self, Trouble> {
+        Self::current_in(Home::find(), explicit)
+    }
+
+    fn current_in(home: Option<Home>, explicit: Option<&str>) -> Result<Self, Trouble> {
+        explicit.map_or(Ok(()), name::check)?;
+        let chosen = match (explicit, &home) {
+            (Some(name), _) => Some(name.to_owned()),
+            (None, Some(home)) => home.current()?,
+            (None, None) => None,
+        };
+        let name = chosen.unwrap_or_else(|| DEFAULT.to_owned());
+        let kept = home.as_ref().map(|home| Self::load(home, &name)).transpose()?.flatten();
+        match kept {
+            Some(kept) => Ok(kept),
+            None if name == DEFAULT => Ok(Self { name, hub: OWN_HUB.to_owned(), home }),
+            None => Err(unknown(&name)),
+        }
+    }
+
+    /// The context of a hub that has none by name: it is called like its host.
+    pub fn of_hub(hub: &str) -> Result<Self, Trouble> {
+        let (hub, home) = (address::check(hub)?, Home::find());
+        let name = name::of(address::without_scheme(&hub));
+        let kept = home.as_ref().map(|home| Self::load(home, &name)).transpose()?.flatten();
+        match kept {
+            Some(kept) if address::same(&kept.hub, &hub) => Ok(kept),
+            Some(kept) => {
+                let message = format!("context {name} is for {}, not for {hub}", kept.hub);
+                let next = format!("`rialto context add NAME --hub {hub}` makes one for it");
+                Err(Trouble::usage(message, next))
+            }
+            None => Ok(Self { name, hub, home }),
+        }
+    }
+
+    /// A context that is to be made.
+    fn new(home: &Home, name: &str, hub: &str) -> Result<Self, Trouble> {
+        name::check(name)?;
+        let hub = address::check(hub)?;
+        Ok(Self { name: name.to_owned(), hub, home: Some(home.clone()) })
+    }
+
+    /// A context that is kept.
+    fn load(home: &Home, name: &str) -> Result<Option<Self>, Trouble> {
+        let path = home.directory_of(name).join("context.toml");
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(home::unreadable(&path, &error)),
+        };
+        let written: Written = toml::from_str(&text).map_err(|_| {
+            let message = format!("{} does not say `hub = \"URL\"`", path.display());
+            Trouble::usage(message, format!("`rialto context add {name} --hub URL` writes it anew"))
+        })?;
+        Ok(Some(Self { hub: address::check(&written.hub)?, ..Self::new(home, name, OWN_HUB)? }))
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The hub's address.
+    pub fn hub(&self) -> &str {
+        &self.hub
+    }
+
+    /// The caller's own key, if one is kept.
+    pub fn me(&self) -> Result<Option<KeyFile>, Trouble> {
+        let Some(path) = self.me_path().filter(|path| path.exists()) else { return Ok(None) };
+        let me = KeyFile::load(&path)?;
+        match &me.hub {
+            Some(hub) if !address::same(hub, &self.hub) => {
+                let message =
+                    format!("context {} is for {}, its key for {hub}", self.name, self.hub);
+                let next = format!(
+                    "give the right one with `rialto context add {} --hub {} --key-file FILE`",
+                    self.name, self.hub
+                );
+                Err(Trouble::usage(message, next))
+            }
+            _ => Ok(Some(KeyFile { hub: Some(self.hub.clone()), ..me })),
+        }
+    }
+
+    /// Where the caller's own key is kept, whether or not there is one.
+    pub fn me_path(&self) -> Option<PathBuf> {
+        Some(self.directory()?.join("me.key"))
+    }
+
+    /// Keeps the caller's own key, in the place of the one before.
+    pub fn keep_me(&self, keys: &KeyFile) -> Result<(), Trouble> {
+        let path = self.made()?.join("me.key");
+        let keys = KeyFile { hub: Some(self.hub.clone()), ..keys.clone() };
+        keys.replace(&path).map_err(|error| home::unwritable(&path, &error))
+    }
+
+    /// Keeps it only if there is none yet; gives the one that is there then.
+    pub fn keep_first_me(&self, keys: &KeyFile) -> Result<KeyFile, Trouble> {
+        let path = self.made()?.join("me.key");
+        let keys = KeyFile { hub: Some(self.hub.clone()), ..keys.clone() };
+        match keys.keep_new(&path).map_err(|error| home::unwritable(&path, &error))? {
+            true => Ok(keys),
+            false => KeyFile::load(&path),
+        }
+    }
+
+    /// Sets the caller's own key aside, under a name that nobody looks for: the hub does not know it,
+    /// but one that does may come back.
+    pub fn set_me_aside(&self) -> Result<(), Trouble> {
+        let Some(path) = self.me_path() else { return Ok(()) };
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let aside = path.with_file_name(format!("me-until-{}.key", since.as_secs()));
+        fs::rename(&path, aside).map_err(|error| home::unwritable(&path, &error))
+    }
+
+    /// Forgets the caller's own key.
+    pub fn forget_me(&self) -> Result<(), Trouble> {
+        let Some(path) = self.me_path() else { return Ok(()) };
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(home::unwritable(&path, &error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Where an agent of this machine keeps its key and journal; made if need be.
+    pub fn agent_dir(&self, name: &str) -> Result<PathBuf, Trouble> {
+        name::check(name)?;
+        let path = self.made()?.join("agents").join(name);
+        keep::directory(&path).map_err(|error| home::unwritable(&path, &error))?;
+        Ok(path)
+    }
+
+    /// The names of the agents of this machine.
+    pub fn agents(&self) -> Result<Vec<String>, Trouble> {
+        let Some(directory) = self.directory() else { return Ok(Vec::new()) };
+        let mut names = home::entries(&directory.join("agents"))?;
+        names.retain(|name| name::is_fine(name));
+        Ok(names)
+    }
+
+    /// Where the key of an agent of this machine is kept, whether or not there is one.
+    pub fn agent_key_path(&self, name: &str) -> Result<Option<PathBuf>, Trouble> {
+        name::check(name)?;
+        Ok(self.directory().map(|directory| directory.join("agents").join(name).join("agent.key")))
+    }
+
+    /// Whether it is kept, rather than only to be.
+    pub fn is_kept(&self) -> bool {
+        self.directory().is_some_and(|directory| directory.join("context.toml").exists())
+    }
+
+    fn directory(&self) -> Option<PathBuf> {
+        self.home.as_ref().map(|home| home.directory_of(&self.name))
+    }
+
+    /// Makes it if it is not kept yet. A hub that was only named for a while does not become the
+    /// one that is meant from then on.
+    pub fn made(&self) -> Result<PathBuf, Trouble> {
+        let home = match &self.home {
+            Some(home) => home.clone(),
+            None => Home::needed()?,
+        };
+        let directory = home.directory_of(&self.name);
+        if !directory.join("context.toml").exists() {
+            self.write(&directory)?;
+            if self.name == DEFAULT {
+                home.choose_first(&self.name)?;
+            }
+        }
+        Ok(directory)
+    }
+
+    fn write(&self, directory: &Path) -> Result<(), Trouble> {
+        let path = directory.join("context.toml");
+        let text = toml::to_string(&Written { hub: self.hub.clone() }).unwrap_or_default();
+        let kept = keep::directory(directory).and_then(|()| keep::file(&path, &text));
+        kept.map_err(|error| home::unwritable(&path, &error))
+    }
+}
+
+fn unknown(name: &str) -> Trouble {
+    let next =
+        format!("`rialto context ls` lists all; `rialto context add {name} --hub URL` makes it");
+    Trouble::not_found(format!("there is no context {name}"), next)
+}
+
+#[cfg(test)]
+mod tests;

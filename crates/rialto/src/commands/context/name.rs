@@ -1,0 +1,52 @@
+//! Names of contexts and of the agents kept in them: they are names of directories as well.
+
+use super::super::trouble::Trouble;
+
+/// The longest name.
+const CHARACTERS_MAX: usize = 64;
+
+/// Whether a name can be one.
+pub fn is_fine(name: &str) -> bool {
+    let fits =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
+    (1..=CHARACTERS_MAX).contains(&name.len()) && name.bytes().all(fits)
+}
+
+/// The same, for a name that was typed.
+pub fn check(name: &str) -> Result<(), Trouble> {
+    match is_fine(name) {
+        true => Ok(()),
+        false => {
+            let message = format!("{name:?} is no name");
+            Err(Trouble::usage(message, "write 1 to 64 of a-z, 0-9, - and _"))
+        }
+    }
+}
+
+/// A name for what has another kind of name, such as a host.
+pub fn of(text: &str) -> String {
+    let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let plain = text.to_ascii_lowercase().replace(|c: char| !fine(c), "-");
+    match plain.trim_matches('-') {
+        "" => "hub".to_owned(),
+        plain => plain.chars().take(CHARACTERS_MAX).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_lead_out_of_their_directory() {
+        for fine in ["default", "a", "0", "my-hub_2", &"x".repeat(64)] {
+            assert!(is_fine(fine), "{fine}");
+        }
+        for not in ["", ".", "..", "a/b", "A", "ä", "a b", "a\n", &"x".repeat(65)] {
+            assert!(check(not).is_err(), "{not:?}");
+        }
+        assert_eq!(of("Hub.Example:7425"), "hub-example-7425");
+        assert_eq!(of("[::1]:7425"), "1--7425");
+        assert_eq!(of("[::]"), "hub");
+    }
+}

@@ -1,0 +1,23 @@
+//! `rialto context use`.
+
+use super::super::super::say;
+use super::super::super::trouble::Trouble;
+use super::super::{Context, Home};
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(before_help = "Examples:\n  rialto context use work")]
+pub struct Args {
+    /// The context's name
+    name: String,
+}
+
+pub fn run(json: bool, args: &Args) -> Result<Exit, Trouble> {
+    let context = Context::current(Some(&args.name))?;
+    Home::needed()?.choose(context.name())?;
+    let _ = match json {
+        true => say::line(&super::document(&context, true)?.to_string()),
+        false => say::line(&format!("{} at {} from now on", context.name(), context.hub())),
+    };
+    Ok(Exit::Ok)
+}

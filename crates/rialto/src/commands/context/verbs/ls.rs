@@ -1,0 +1,37 @@
+//! `rialto context ls`.
+
+use super::super::super::say;
+use super::super::super::table::{Column, Table};
+use super::super::super::trouble::Trouble;
+use super::super::{Context, Home};
+use crate::exit::Exit;
+
+pub fn run(json: bool) -> Result<Exit, Trouble> {
+    let home = Home::find();
+    let mut contexts = home.as_ref().map(Home::contexts).transpose()?.unwrap_or_default();
+    let chosen = home.as_ref().map(Home::current).transpose()?.flatten();
+    let current = chosen.unwrap_or_else(|| super::super::DEFAULT.to_owned());
+    if !contexts.iter().any(|one| one.name() == current) {
+        // One that is gone is not there; the one there always is, is.
+        contexts.extend(Context::current(Some(&current)).ok());
+    }
+    if json {
+        let all: Result<Vec<_>, Trouble> =
+            contexts.iter().map(|one| super::document(one, one.name() == current)).collect();
+        let _ = say::line(&serde_json::Value::from(all?).to_string());
+        return Ok(Exit::Ok);
+    }
+    let mut table = Table::new([
+        Column::text(""),
+        Column::text("NAME"),
+        Column::free("HUB"),
+        Column::text("KEY"),
+    ]);
+    for one in &contexts {
+        let mark = if one.name() == current { "*" } else { " " };
+        let key = if one.me()?.is_some() { "yes" } else { "none" };
+        table.row([mark, one.name(), one.hub(), key]);
+    }
+    table.print();
+    Ok(Exit::Ok)
+}

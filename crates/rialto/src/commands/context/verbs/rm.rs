@@ -1,0 +1,60 @@
+//! `rialto context rm`.
+
+use serde_json::json;
+
+use super::super::super::say;
+use super::super::super::trouble::Trouble;
+use super::super::{Context, Home, home, name, unknown};
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto context rm play\n  rialto context rm work --force     although it is the current one\n\nThe keys in it are gone for good; the agents they belong to stay registered at the hub."
+)]
+pub struct Args {
+    /// The context's name
+    name: String,
+    /// Also if it is the current one
+    #[arg(long)]
+    force: bool,
+}
+
+pub fn run(json: bool, args: &Args) -> Result<Exit, Trouble> {
+    name::check(&args.name)?;
+    let home = Home::needed()?;
+    let context = Context::load(&home, &args.name)?.ok_or_else(|| unknown(&args.name))?;
+    let is_current = home.current()?.as_deref() == Some(context.name());
+    let keys = keys(&context)?;
+    if is_current && !args.force {
+        let message = format!("{} is the current context, with {}", args.name, told(&keys));
+        let next = "choose another with `rialto context use NAME`, or give --force";
+        return Err(Trouble::conflict(message, next));
+    }
+    if is_current {
+        home.choose_none()?;
+    }
+    let path = home.directory_of(context.name());
+    std::fs::remove_dir_all(&path).map_err(|error| home::unwritable(&path, &error))?;
+    let _ = match json {
+        true => say::line(&json!({"removed": args.name, "keys": keys}).to_string()),
+        false => say::line(&format!("context {} removed, with {}", args.name, told(&keys))),
+    };
+    Ok(Exit::Ok)
+}
+
+/// Whose keys go with it.
+fn keys(context: &Context) -> Result<Vec<String>, Trouble> {
+    // A key file that cannot be read is a key file that goes as well.
+    let me = context.me_path().filter(|path| path.exists()).map(|_| {
+        let me = context.me().ok().flatten();
+        me.and_then(|me| me.agent_id).unwrap_or_else(|| "me".to_owned())
+    });
+    Ok(me.into_iter().chain(context.agents()?).collect())
+}
+
+fn told(keys: &[String]) -> String {
+    match keys {
+        [] => "no keys in it".to_owned(),
+        keys => format!("the keys of {}", say::one_line(&keys.join(", "))),
+    }
+}

@@ -1,0 +1,52 @@
+//! The agents that run from this machine: that the hub knows them, and sees them.
+
+use rialto_client::{CallError, Hub};
+
+use super::super::access::Access;
+use super::super::context::Context;
+use super::super::key_file::KeyFile;
+use super::super::trouble::Trouble;
+use super::super::views::Me;
+use super::check::Check;
+
+pub async fn checks(access: &Access, base: &str) -> Vec<Check> {
+    let found = access.context_at(Some(base)).and_then(|context| {
+        let names = context.agents()?;
+        Ok((context, names))
+    });
+    let (context, names) = match found {
+        Ok(found) => found,
+        Err(trouble) => return vec![Check::trouble("agents", trouble)],
+    };
+    let mut checks = Vec::new();
+    for name in names {
+        checks.push(match check(&context, &name).await {
+            Ok(check) => check,
+            Err(trouble) => Check::trouble("agent", trouble),
+        });
+    }
+    checks
+}
+
+async fn check(context: &Context, name: &str) -> Result<Check, Trouble> {
+    let Some(path) = context.agent_key_path(name)?.filter(|path| path.exists()) else {
+        let next = format!("`rialto agent run --name {name}` registers it");
+        return Ok(Check::warn("agent", format!("{name} has no key yet"), next));
+    };
+    let keys = KeyFile::load(&path)?;
+    let hub = Hub::new(context.hub())?.with_key(keys.key.reveal());
+    Ok(match Me::ask(&hub).await {
+        Ok(me) if me.agent.online => {
+            Check::ok("agent", format!("{name} is online (number {})", me.agent.id))
+        }
+        Ok(me) => {
+            let what = format!("{name} is offline (number {})", me.agent.id);
+            Check::warn("agent", what, "start it with `rialto agent run`")
+        }
+        Err(CallError::Refused { status: 401, .. }) => {
+            let next = format!("remove {} and run it anew", path.display());
+            Check::fail("agent", format!("the hub does not know the key of {name}"), next)
+        }
+        Err(error) => Check::trouble("agent", error),
+    })
+}

@@ -1,0 +1,57 @@
+//! `rialto doctor`: looks at everything a client command needs, and says what is in its way.
+
+mod agents;
+mod caller;
+mod check;
+mod files;
+mod reach;
+mod tools;
+
+use serde_json::json;
+
+use super::access::Access;
+use super::say;
+use super::trouble::Trouble;
+use crate::exit::Exit;
+use check::{Check, Verdict};
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto doctor\n  rialto doctor --context work\n  rialto doctor --json | jq -r '.checks[] | select(.verdict != \"ok\") | .what'\n\nLooks at the files of the command line, the hub, the clock, your key, inbox and credits, the agents\nof the context, and at what handlers are often written in. Changes nothing. Exits with 1 if\nanything will not work."
+)]
+pub struct Args {
+    #[command(flatten)]
+    access: Access,
+}
+
+pub fn run(args: &Args) -> Exit {
+    args.access.run(look(&args.access))
+}
+
+async fn look(access: &Access) -> Result<Exit, Trouble> {
+    let mut checks = files::checks(access);
+    checks.extend(at_the_hub(access).await);
+    checks.extend(tools::checks());
+    let fine = checks.iter().all(|check| check.verdict != Verdict::Fail);
+    if access.json {
+        let all: Vec<_> = checks.iter().map(Check::document).collect();
+        let _ = say::line(&json!({"ok": fine, "checks": all}).to_string());
+    } else {
+        let _ = checks.iter().try_for_each(|check| say::line(&check.told()));
+    }
+    Ok(if fine { Exit::Ok } else { Exit::Failed })
+}
+
+/// What can be asked of a hub, as long as it answers.
+async fn at_the_hub(access: &Access) -> Vec<Check> {
+    let (hub, keys) = match access.caller() {
+        Ok(caller) => caller,
+        Err(trouble) => return vec![Check::trouble("key", trouble)],
+    };
+    let mut checks = reach::checks(hub.base()).await;
+    if checks.iter().all(|check| check.verdict != Verdict::Fail) {
+        checks.extend(caller::checks(&hub, keys.is_some()).await);
+        checks.extend(agents::checks(access, hub.base()).await);
+    }
+    checks
+}

@@ -1,0 +1,121 @@
+//! The hub: that it is there, takes writes, and has the same time.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use reqwest::{Client, Response};
+use serde_json::Value;
+
+use super::check::Check;
+
+/// How long a healthy hub may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Differences that no program notices: the header has whole seconds, and answers travel.
+const SKEW_FINE: SignedDuration = SignedDuration::from_secs(5);
+/// From here on signed messages, which live for a minute, are refused now and then.
+const SKEW_MAX: SignedDuration = SignedDuration::from_secs(30);
+
+pub async fn checks(base: &str) -> Vec<Check> {
+    let client = Client::builder().timeout(PATIENCE).no_proxy().build();
+    let asked = match client {
+        Ok(client) => client.get(format!("{base}/livez")).send().await.map(|live| (client, live)),
+        Err(error) => Err(error),
+    };
+    let start = "start one with `rialto dev`, or choose another with --hub, RIALTO_HUB or `rialto context use`";
+    let (client, live) = match asked {
+        Ok(both) => both,
+        Err(error) => {
+            let what = format!("cannot reach {base}: {}", error.without_url());
+            return vec![Check::fail("hub", what, start)];
+        }
+    };
+    if !live.status().is_success() {
+        let what = format!("{base} answers, but not like a hub ({})", live.status());
+        return vec![Check::fail("hub", what, start)];
+    }
+    vec![hub(&client, base).await, clock(&live, Timestamp::now())]
+}
+
+/// Whether it takes writes, and what it is.
+async fn hub(client: &Client, base: &str) -> Check {
+    let version = version(client, base).await;
+    let told = version.as_ref().map_or(String::new(), |version| format!(", version {version}"));
+    match client.get(format!("{base}/readyz")).send().await {
+        Ok(ready) if ready.status().is_success() => {
+            let own = env!("CARGO_PKG_VERSION");
+            match version.filter(|version| version != own) {
+                None => Check::ok("hub", format!("{base}{told}")),
+                Some(_) => Check::warn(
+                    "hub",
+                    format!("{base}{told}; this command line has {own}"),
+                    "use the same version on both sides if something is not understood",
+                ),
+            }
+        }
+        Ok(_) => {
+            Check::fail("hub", format!("{base}{told} takes no writes"), "look at the hub's log")
+        }
+        Err(error) => {
+            let what = format!("{base}/readyz: {}", error.without_url());
+            Check::fail("hub", what, "look at the hub's log")
+        }
+    }
+}
+
+async fn version(client: &Client, base: &str) -> Option<String> {
+    let answer = client.get(format!("{base}/health")).send().await.ok()?;
+    let health: Value = serde_json::from_str(&answer.text().await.ok()?).ok()?;
+    health.pointer("/data/version").and_then(Value::as_str).map(str::to_owned)
+}
+
+/// How far this machine's clock is from the hub's.
+fn clock(answer: &Response, now: Timestamp) -> Check {
+    let header = answer.headers().get("date").and_then(|date| date.to_str().ok());
+    let there = header.and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
+    match there {
+        Some(there) => skew(now.duration_since(there.timestamp())),
+        None => {
+            Check::warn("clock", "the hub does not tell its time", "compare the clocks by hand")
+        }
+    }
+}
+
+fn skew(ahead: SignedDuration) -> Check {
+    let seconds = ahead.abs().as_secs();
+    let way = if ahead.is_negative() { "behind" } else { "ahead of" };
+    let what = format!("{seconds} s {way} the hub's");
+    let next = "set the clock, by NTP if you can";
+    match ahead.abs() {
+        fine if fine <= SKEW_FINE => Check::ok("clock", "as the hub's"),
+        some if some <= SKEW_MAX => Check::warn("clock", what, next),
+        _ => Check::fail("clock", what, next),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::Verdict;
+    use super::*;
+
+    #[test]
+    fn a_clock_may_be_off_by_little() {
+        for (seconds, verdict) in [
+            (0, Verdict::Ok),
+            (-5, Verdict::Ok),
+            (6, Verdict::Warn),
+            (-30, Verdict::Warn),
+            (31, Verdict::Fail),
+            (-3_600, Verdict::Fail),
+        ] {
+            let check = skew(SignedDuration::from_secs(seconds));
+            assert_eq!(check.verdict, verdict, "{seconds}");
+        }
+        assert!(skew(SignedDuration::from_secs(-60)).what.contains("60 s behind"));
+    }
+
+    #[test]
+    fn the_time_of_a_header_is_understood() {
+        let there = jiff::fmt::rfc2822::parse("Sun, 06 Nov 1994 08:49:37 GMT").expect("a date");
+        assert_eq!(there.timestamp().as_second(), 784_111_777);
+    }
+}

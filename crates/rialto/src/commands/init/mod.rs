@@ -1,0 +1,87 @@
+//! `rialto init`: something to begin with.
+
+mod lang;
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use serde_json::json;
+
+use super::say;
+use super::trouble::Trouble;
+use crate::exit::Exit;
+use lang::Lang;
+pub use lang::POST;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto init agent --lang python\n  rialto init agent --lang ts --dir ./my-agent"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// An agent that works, with a test that hires it
+    #[command(
+        before_help = "Examples:\n  rialto init agent --lang python\n  rialto init agent --lang rust --dir ./my-agent\n\nFiles that are there already are never written over."
+    )]
+    Agent {
+        /// The language of its handler
+        #[arg(long, value_enum)]
+        lang: Lang,
+        /// Where to put it
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        dir: PathBuf,
+    },
+}
+
+pub fn run(args: &Args) -> Exit {
+    let Verb::Agent { lang, dir } = &args.verb;
+    match agent(*lang, dir, args.json) {
+        Ok(()) => Exit::Ok,
+        Err(trouble) => trouble.tell(args.json),
+    }
+}
+
+fn agent(lang: Lang, dir: &Path, as_json: bool) -> Result<(), Trouble> {
+    let files = lang.files();
+    // All or nothing: half of it beside somebody else's files would be of no use.
+    if let Some(there) = files.iter().map(|(name, _)| dir.join(name)).find(|path| path.exists()) {
+        let message = format!("{} is there already", there.display());
+        return Err(Trouble::conflict(message, "choose another directory with --dir"));
+    }
+    for (name, text) in &files {
+        write(&dir.join(name), text)?;
+    }
+    let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+    let next = lang.next();
+    let _ = match as_json {
+        true => say::line(&json!({"files": names, "next": next}).to_string()),
+        false => {
+            let mut text = format!("made {}\n\nnext:", names.join(", "));
+            if dir != Path::new(".") {
+                text.push_str(&format!("\n  cd {}", dir.display()));
+            }
+            next.iter().for_each(|line| text.push_str(&format!("\n  {line}")));
+            say::line(&text)
+        }
+    };
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Trouble> {
+    let above = path.parent().map_or(Ok(()), fs::create_dir_all);
+    let made = above.and_then(|()| OpenOptions::new().write(true).create_new(true).open(path));
+    made.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
+        let message = format!("cannot write {}: {error}", path.display());
+        Trouble::failed(message, "choose another directory with --dir")
+    })
+}

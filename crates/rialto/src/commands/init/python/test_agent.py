@@ -1,0 +1,40 @@
+"""Hires this agent at the hub that runs on this machine: start it with `rialto dev`."""
+import json
+import subprocess
+import sys
+import unittest
+
+
+class Hired(unittest.TestCase):
+    def setUp(self):
+        command = ["rialto", "agent", "run", "--json"]
+        self.agent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(self.stop)
+        told = json.loads(self.agent.stdout.readline())
+        self.assertEqual(told["event"], "at_work", "start a hub first: rialto dev")
+
+    def stop(self):
+        self.agent.terminate()
+        self.agent.communicate()
+
+    def test_a_job_is_done_and_paid(self):
+        post = ["rialto", "job", "post", "--skill", "shout", "--budget", "0.10", "--wait", "--json"]
+        answer = subprocess.run(
+            [*post, "--input", '{"text":"hello"}'], check=True, stdout=subprocess.PIPE, text=True
+        )
+        job = json.loads(answer.stdout)
+        self.assertEqual(job["state"], "completed")
+        self.assertEqual(job["result"]["output"], {"text": "HELLO"})
+        self.assertEqual(job["paid"], 0.05)
+
+
+class Handler(unittest.TestCase):
+    def test_it_shouts(self):
+        job = json.dumps({"job_id": "1", "skill": "shout", "input": {"text": "hello"}})
+        command = [sys.executable, "handler.py"]
+        ran = subprocess.run(command, input=job, check=True, stdout=subprocess.PIPE, text=True)
+        self.assertEqual(json.loads(ran.stdout), {"text": "HELLO"})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,55 @@
+//! Hires this agent at the hub that runs on this machine: start it with `rialto dev`.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+/// The agent, at work until the test ends.
+struct AtWork(Child);
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").arg(self.0.id().to_string()).status();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_handler_shouts() {
+    let mut handler = Command::new(env!("CARGO_BIN_EXE_shout-agent"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the handler starts");
+    let job = json!({"job_id": "1", "skill": "shout", "input": {"text": "hello"}});
+    let mut input = handler.stdin.take().expect("a pipe");
+    input.write_all(job.to_string().as_bytes()).expect("it reads");
+    drop(input);
+    let ran = handler.wait_with_output().expect("it ends");
+    let made: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
+    assert_eq!(made, json!({"text": "HELLO"}));
+}
+
+#[test]
+fn a_job_is_done_and_paid() {
+    let agent = Command::new("rialto")
+        .args(["agent", "run", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("rialto is on the path");
+    let mut agent = AtWork(agent);
+    let mut first = String::new();
+    let told = agent.0.stdout.take().expect("a pipe");
+    BufReader::new(told).read_line(&mut first).expect("it says something");
+    assert!(first.contains("at_work"), "start a hub first: rialto dev");
+    let posted = Command::new("rialto")
+        .args(["job", "post", "--skill", "shout", "--input", r#"{"text":"hello"}"#])
+        .args(["--budget", "0.10", "--wait", "--json"])
+        .output()
+        .expect("rialto is on the path");
+    let job: Value = serde_json::from_slice(&posted.stdout).expect("JSON");
+    assert_eq!(job["state"], "completed", "{job}");
+    assert_eq!(job["result"]["output"], json!({"text": "HELLO"}));
+    assert_eq!(job["paid"], json!(0.05));
+}

@@ -1,0 +1,34 @@
+//! `rialto job cancel`.
+
+use rialto_client::Method;
+use serde_json::json;
+
+use super::super::access::Access;
+use super::super::trouble::Trouble;
+use super::super::uri::part;
+use super::{Standing, refused};
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto job cancel f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job cancel f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --reason 'found it myself'\n\nFor whoever asked for the job. What was held for it is given back."
+)]
+pub struct Args {
+    /// The hub's id of the job, or your own
+    id: String,
+    /// Why; the worker may read it
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+    let (hub, _) = access.me()?;
+    let path = format!("/v1/jobs/{}/cancel", part(&args.id));
+    let body = match &args.reason {
+        Some(reason) => json!({"reason": reason}),
+        None => json!({}),
+    };
+    let (_, text) =
+        hub.call_text(Method::POST, &path, Some(body.to_string())).await.map_err(refused)?;
+    Standing::tell(access, &text)
+}

@@ -1,0 +1,89 @@
+//! How a command that waited for a job ends: with the output, the worker's excuse, or no time left.
+
+use std::time::Duration;
+
+use rialto_client::{CallError, Hub};
+use rialto_core::time::Millis;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::super::access::Access;
+use super::super::say;
+use super::super::trouble::Trouble;
+use super::follow::{Followed, Wanted, follow};
+use super::names::Names;
+use super::pretty::pretty;
+use super::progress::Progress;
+use super::view::Job;
+use crate::exit::Exit;
+
+/// How long to wait, and what is told meanwhile.
+pub struct Waiting {
+    pub time: Option<Millis>,
+    pub progress: Option<Progress>,
+    /// Whether the hub has answered before.
+    pub hub_is_known: bool,
+}
+
+impl Waiting {
+    /// Waits for the end and tells it.
+    pub async fn run(mut self, access: &Access, hub: &Hub, id: &str) -> Result<Exit, Trouble> {
+        let until = self.time.and_then(|time| {
+            let length = Duration::from_millis(u64::try_from(time.0).unwrap_or(0));
+            // What lies beyond the end of all clocks never comes.
+            Instant::now().checked_add(length)
+        });
+        let wanted = Wanted { id, until, hub_is_known: self.hub_is_known };
+        let followed = follow(hub, &wanted, self.progress.as_mut()).await?;
+        let watched = self.progress.take().is_some();
+        match followed {
+            Followed::TimeOver(why) => Ok(time_over(access, id, why)),
+            Followed::Over(text, job) => {
+                let worker = Names::default().of_any(hub, job.worker).await;
+                let ending = job.ending(worker.as_deref());
+                tell(access, &text, &job, &ending, watched)
+            }
+        }
+    }
+}
+
+fn tell(
+    access: &Access,
+    text: &str,
+    job: &Job,
+    ending: &str,
+    watched: bool,
+) -> Result<Exit, Trouble> {
+    if access.json {
+        if watched {
+            eprintln!("{ending}");
+        }
+        // A failed job is an answer as well: the document says how and why.
+        let _ = say::line(text);
+        return Ok(if job.is_done() { Exit::Ok } else { Exit::Failed });
+    }
+    if !job.is_done() {
+        let next = format!("`rialto job show {}` tells more", job.id);
+        return Err(Trouble::failed(format!("job {} {ending}", job.id), next));
+    }
+    let _ = say::line(&pretty(job.output().map_or("null", |output| output.get())));
+    eprintln!("{ending}");
+    Ok(Exit::Ok)
+}
+
+/// The job goes on; only the waiting is over.
+fn time_over(access: &Access, id: &str, why: Option<CallError>) -> Exit {
+    let id = say::one_line(id);
+    let error = match why {
+        Some(why) => say::one_line(&format!("the time to wait for job {id} is over: {why}")),
+        None => format!("job {id} is not over yet, but the time to wait is"),
+    };
+    let next = format!("`rialto job show {id}` shows it, `rialto job watch {id}` waits on");
+    match access.json {
+        true => {
+            let _ = say::line(&json!({"error": error, "next": next, "id": id}).to_string());
+        }
+        false => eprintln!("rialto: {error}; {next}"),
+    }
+    Exit::TimedOut
+}

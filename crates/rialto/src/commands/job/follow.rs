@@ -1,0 +1,102 @@
+//! Following a job to its end, over whatever happens to the hub meanwhile.
+
+use std::future::Future;
+use std::time::Duration;
+
+use rialto_client::{CallError, Hub, Method, Retry};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::super::trouble::Trouble;
+use super::super::uri::part;
+use super::super::views::read;
+use super::progress::Progress;
+use super::view::Job;
+
+/// How long the hub is asked to wait for the end: so long when only the end matters,
+const WAIT_S: u64 = 30;
+/// and so long when it is told what happens before it.
+const LOOK_S: u64 = 1;
+/// A hub that answers at once although it was asked to wait is not asked again at once.
+const BREATH: Duration = Duration::from_millis(250);
+/// How often a hub is asked that never answered: it may be the wrong one.
+const TRIES_MAX: u32 = 4;
+/// How to come back to a hub that is gone for a while.
+const PATIENCE: Retry = Retry {
+    tries_max: u32::MAX,
+    first: Duration::from_millis(250),
+    longest: Duration::from_secs(10),
+};
+
+/// How the following ended.
+pub enum Followed {
+    /// The job is over: the hub's document, and what it says.
+    Over(String, Box<Job>),
+    /// The time is; and why the hub could not be asked last, if it could not.
+    TimeOver(Option<CallError>),
+}
+
+/// What is followed.
+pub struct Wanted<'a> {
+    pub id: &'a str,
+    pub until: Option<Instant>,
+    /// Whether the hub has answered before: then it will come back if it goes away.
+    pub hub_is_known: bool,
+}
+
+/// Asks until the job is over, or the time is. What cannot pass ends it at once.
+pub async fn follow(
+    hub: &Hub,
+    wanted: &Wanted<'_>,
+    mut progress: Option<&mut Progress>,
+) -> Result<Followed, Trouble> {
+    let wait = if progress.is_some() { LOOK_S } else { WAIT_S };
+    let path = format!("/v1/jobs/{}?wait={wait}", part(wanted.id));
+    let (until, mut known) = (wanted.until, wanted.hub_is_known);
+    let (mut failures, mut last) = (0, None);
+    loop {
+        let asked = Instant::now();
+        let Some(answer) = within(until, hub.call_text(Method::GET, &path, None)).await else {
+            return Ok(Followed::TimeOver(last));
+        };
+        let pause = match answer {
+            Ok((_, text)) => {
+                (failures, last, known) = (0, None, true);
+                let job: Job = read(&text)?;
+                if let Some(progress) = progress.as_deref_mut() {
+                    progress.saw(hub, &job).await;
+                }
+                if job.is_over() {
+                    return Ok(Followed::Over(text, Box::new(job)));
+                }
+                BREATH.saturating_sub(asked.elapsed())
+            }
+            Err(error) => {
+                failures += 1;
+                let pause = PATIENCE.pause_after(&error, failures);
+                let Some(pause) = pause.filter(|_| known || failures < TRIES_MAX) else {
+                    return Err(error.into());
+                };
+                missed(progress.as_deref_mut(), &error);
+                last = Some(error);
+                pause
+            }
+        };
+        if within(until, sleep(pause)).await.is_none() {
+            return Ok(Followed::TimeOver(last));
+        }
+    }
+}
+
+fn missed(progress: Option<&mut Progress>, error: &CallError) {
+    if let Some(progress) = progress {
+        progress.missed(error);
+    }
+}
+
+/// What comes before a moment.
+async fn within<T>(until: Option<Instant>, what: impl Future<Output = T>) -> Option<T> {
+    match until {
+        Some(until) => timeout_at(until, what).await.ok(),
+        None => Some(what.await),
+    }
+}

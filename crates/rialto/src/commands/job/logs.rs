@@ -1,0 +1,114 @@
+//! Logs of jobs that agents of this machine worked on: what a worker's program wrote to its
+//! standard error, kept by `rialto agent run` beside the agent's key.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use rialto_client::agent::record::LOG;
+use uuid::Uuid;
+
+use super::super::context::Home;
+use super::super::context::home::entries;
+use super::super::trouble::Trouble;
+
+/// Bytes of a log that are read at once.
+const PIECE_MAX: u64 = 64 << 10;
+/// A line that does not end is shown in pieces of this size.
+const LINE_MAX: usize = 8 << 10;
+
+/// The log of a job at one agent.
+#[derive(Debug)]
+pub struct Log {
+    pub agent: String,
+    pub path: PathBuf,
+    /// How far it was read.
+    at: u64,
+    /// The beginning of a line whose end is not written yet.
+    open: Vec<u8>,
+}
+
+/// Every log of a job, by its UUID, the oldest first. Other names of jobs are no names of
+/// directories.
+pub fn find(id: &str) -> Result<Vec<Log>, Trouble> {
+    let Some((home, id)) = Home::find().zip(id.parse::<Uuid>().ok()) else {
+        return Ok(Vec::new());
+    };
+    let mut found = Vec::new();
+    for context in home.contexts()? {
+        for agent in context.agents()? {
+            let Some(key) = context.agent_key_path(&agent)? else { continue };
+            for path in of_job(&key.with_file_name("jobs"), id)? {
+                let changed = path.metadata().and_then(|about| about.modified()).ok();
+                found.push((changed, Log { agent: agent.clone(), path, at: 0, open: Vec::new() }));
+            }
+        }
+    }
+    found.sort_by_key(|(changed, _)| *changed);
+    Ok(found.into_iter().map(|(_, log)| log).collect())
+}
+
+/// The logs of a job among those of an agent: it has one for each turn, in a directory that begins
+/// with the job's id.
+fn of_job(jobs: &Path, id: Uuid) -> Result<Vec<PathBuf>, Trouble> {
+    let id = id.as_hyphenated().to_string();
+    let is_its = |name: &String| name.split('.').next() == Some(id.as_str());
+    let logs = entries(jobs)?.into_iter().filter(is_its).map(|name| jobs.join(name).join(LOG));
+    Ok(logs.filter(|path| path.is_file()).collect())
+}
+
+impl Log {
+    /// The lines that were written since the last call.
+    pub fn new_lines(&mut self) -> io::Result<Vec<String>> {
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(self.at))?;
+        let mut bytes = Vec::new();
+        self.at += file.take(PIECE_MAX).read_to_end(&mut bytes)? as u64;
+        let mut lines = Vec::new();
+        for byte in bytes {
+            match byte {
+                b'\n' => lines.push(self.end_line()),
+                byte => self.open.push(byte),
+            }
+            if self.open.len() == LINE_MAX {
+                lines.push(self.end_line());
+            }
+        }
+        Ok(lines)
+    }
+
+    /// The last line, if nobody ended it.
+    pub fn last_line(&mut self) -> Option<String> {
+        (!self.open.is_empty()).then(|| self.end_line())
+    }
+
+    fn end_line(&mut self) -> String {
+        let bytes = std::mem::take(&mut self.open);
+        String::from_utf8_lossy(bytes.strip_suffix(b"\r").unwrap_or(&bytes)).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_log_is_read_line_by_line_as_it_grows() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("stderr");
+        let mut file = File::create(&path).expect("made");
+        let mut log = Log { agent: "a".to_owned(), path, at: 0, open: Vec::new() };
+        assert!(log.new_lines().expect("readable").is_empty());
+        file.write_all(b"one\r\ntw").expect("written");
+        assert_eq!(log.new_lines().expect("readable"), ["one"]);
+        file.write_all(b"o\nthr\xff").expect("written");
+        assert_eq!(log.new_lines().expect("readable"), ["two"]);
+        assert_eq!(log.last_line().as_deref(), Some("thr\u{fffd}"));
+        assert_eq!(log.last_line(), None);
+        file.write_all(&vec![b'x'; LINE_MAX + 1]).expect("written");
+        assert_eq!(log.new_lines().expect("readable").len(), 1);
+        assert_eq!(log.last_line().as_deref(), Some("x"));
+    }
+}

@@ -1,0 +1,80 @@
+//! `rialto job ls`.
+
+use serde_json::value::RawValue;
+
+use super::super::access::Access;
+use super::super::say;
+use super::super::table::{Column, Table};
+use super::super::trouble::Trouble;
+use super::super::views::{Pages, read};
+use super::names::Names;
+use super::view::Job;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto job ls\n  rialto job ls --worked --state ended --limit 5\n  rialto job ls --state live --json | jq -r '.[].id'\n\nOne line per job: id, state, skill, who is at the other end, credits, when it was opened. Those\nunder way come first, the oldest first; then those that are over, the newest first. The --json\ndocument is a list of jobs as the hub shows them."
+)]
+pub struct Args {
+    /// Jobs you asked for (what you get without either)
+    #[arg(long, conflicts_with = "worked")]
+    asked: bool,
+    /// Jobs you work on or worked on
+    #[arg(long)]
+    worked: bool,
+    /// Under way, over, or both
+    #[arg(long, value_name = "WHICH", value_parser = ["live", "ended", "all"], default_value = "all")]
+    state: String,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+}
+
+pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+    let (hub, _) = access.me()?;
+    let side = if args.worked { "worked" } else { "asked" };
+    let stages: &[&str] = match args.state.as_str() {
+        "live" => &["live"],
+        "ended" => &["ended"],
+        _ => &["live", "ended"],
+    };
+    let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
+    let mut jobs = Vec::new();
+    for stage in stages {
+        let which = vec![("side", Some(side.to_owned())), ("state", Some((*stage).to_owned()))];
+        let mut pages = Pages::new(&hub, "/v1/jobs", which);
+        while jobs.len() < limit {
+            match pages.more(limit - jobs.len()).await? {
+                Some(more) => jobs.extend(more),
+                None => break,
+            }
+        }
+    }
+    if access.json {
+        let texts: Vec<&str> = jobs.iter().map(|job| job.get()).collect();
+        let _ = say::line(&format!("[{}]", texts.join(",")));
+        return Ok(Exit::Ok);
+    }
+    let mut table = Table::new([
+        Column::text("ID"),
+        Column::text("STATE"),
+        Column::free("SKILL"),
+        Column::free(if args.worked { "FOR" } else { "BY" }),
+        Column::number("CREDITS"),
+        Column::text("OPENED"),
+    ]);
+    let mut names = Names::default();
+    for job in &jobs {
+        let job: Job = read(job.get())?;
+        let other = match args.worked {
+            true => names.of_any(&hub, job.requester).await.or(job.guest),
+            false => names.of_any(&hub, job.worker).await,
+        };
+        let credits = job.paid.or(job.price).or(job.budget);
+        let credits = credits.as_deref().map_or("", RawValue::get);
+        let other = other.unwrap_or_default();
+        table.row([&*job.id, &job.state, &job.skill, &other, credits, &job.opened_at]);
+    }
+    table.print();
+    Ok(Exit::Ok)
+}

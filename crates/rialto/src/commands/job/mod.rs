@@ -1,0 +1,115 @@
+//! `rialto job`: have work done, do it, and see what became of it.
+
+mod cancel;
+mod end;
+mod follow;
+mod given;
+mod log;
+mod logs;
+mod ls;
+mod names;
+mod offers;
+mod post;
+mod pretty;
+mod progress;
+mod show;
+mod trace;
+mod view;
+mod watch;
+mod work;
+
+use clap::Subcommand;
+use rialto_client::CallError;
+use serde::Deserialize;
+
+use super::access::Access;
+use super::say;
+use super::trouble::Trouble;
+use super::views::read;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto job post --skill shout --input '{\"text\":\"hello\"}' --budget 0.10 --wait\n  rialto job ls --state live\n  rialto job watch f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job submit f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --output '{\"text\":\"HELLO\"}' --as shout\n  rialto job trace f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --key-file alice.key"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+    #[command(flatten)]
+    access: Access,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Ask for work, and wait for it if you like
+    Post(post::Args),
+    /// List your jobs
+    Ls(ls::Args),
+    /// Show one job with its input and output
+    Show(show::Args),
+    /// Follow a job until it ends
+    Watch(watch::Args),
+    /// Print what a worker on this machine wrote about a job
+    Log(log::Args),
+    /// List the offers for a job
+    Offers(offers::Args),
+    /// Take an agent's offer
+    Accept(offers::AcceptArgs),
+    /// Hand a job back that was assigned to you
+    Decline(work::DeclineArgs),
+    /// Report what came of a job that was assigned to you
+    Submit(work::SubmitArgs),
+    /// Call off a job you asked for
+    Cancel(cancel::Args),
+    /// Show how a job looked to each side, and what became of every field between
+    Trace(trace::Args),
+}
+
+pub fn run(args: &Args) -> Exit {
+    let access = &args.access;
+    match &args.verb {
+        Verb::Post(args) => access.run(post::run(access, args)),
+        Verb::Ls(args) => access.run(ls::run(access, args)),
+        Verb::Show(args) => access.run(show::run(access, args)),
+        Verb::Watch(args) => access.run(watch::run(access, args)),
+        Verb::Log(args) => access.run(log::run(access, args)),
+        Verb::Offers(args) => access.run(offers::run(access, args)),
+        Verb::Accept(args) => access.run(offers::accept(access, args)),
+        Verb::Decline(args) => access.run(work::decline(access, args)),
+        Verb::Submit(args) => access.run(work::submit(access, args)),
+        Verb::Cancel(args) => access.run(cancel::run(access, args)),
+        Verb::Trace(args) => access.run(trace::run(access, args)),
+    }
+}
+
+/// Where a job stands after something was done to it.
+#[derive(Deserialize)]
+struct Standing {
+    id: String,
+    state: String,
+}
+
+impl Standing {
+    /// Tells the hub's answer: as it is, or the id and the state.
+    fn tell(access: &Access, answer: &str) -> Result<Exit, Trouble> {
+        let shown = match access.json {
+            true => answer.to_owned(),
+            false => {
+                let Self { id, state } = read(answer)?;
+                say::one_line(&format!("{id} {state}"))
+            }
+        };
+        let _ = say::line(&shown);
+        Ok(Exit::Ok)
+    }
+}
+
+/// What the hub refused to do to a job.
+fn refused(error: CallError) -> Trouble {
+    let trouble = Trouble::from(error);
+    // Exit codes go by HTTP status, where this conflict looks like a malformed request.
+    match trouble.code.as_deref() {
+        Some("other_content") => Trouble { exit: Exit::Conflict, ..trouble },
+        _ => trouble,
+    }
+}

@@ -1,0 +1,37 @@
+//! What agents are called, asked for once each.
+
+use std::collections::HashMap;
+
+use rialto_client::Hub;
+
+/// Agents that are looked up for one command; others are told by their number.
+const LOOKED_UP_MAX: usize = 50;
+
+/// Names that are known so far.
+#[derive(Debug, Default)]
+pub struct Names(HashMap<u64, String>);
+
+impl Names {
+    /// An agent's name, or its number with a mark if it has none here any more.
+    pub async fn of(&mut self, hub: &Hub, agent: u64) -> String {
+        if let Some(name) = self.0.get(&agent) {
+            return name.clone();
+        }
+        let number = format!("#{agent}");
+        if self.0.len() == LOOKED_UP_MAX {
+            return number;
+        }
+        let found = hub.get(&format!("/v1/agents/{agent}")).await.ok();
+        let name = found.as_ref().and_then(|found| found.get("name")?.as_str());
+        let name = name.filter(|name| !name.is_empty()).map_or(number, str::to_owned);
+        self.0.entry(agent).or_insert(name).clone()
+    }
+
+    /// The same for an agent there may not be.
+    pub async fn of_any(&mut self, hub: &Hub, agent: Option<u64>) -> Option<String> {
+        match agent {
+            Some(agent) => Some(self.of(hub, agent).await),
+            None => None,
+        }
+    }
+}

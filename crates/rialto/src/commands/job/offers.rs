@@ -1,0 +1,90 @@
+//! `rialto job offers` and `rialto job accept`.
+
+use rialto_client::Method;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::super::access::Access;
+use super::super::say;
+use super::super::table::{Column, Table};
+use super::super::trouble::Trouble;
+use super::super::uri::part;
+use super::super::views::{get, read};
+use super::{Standing, refused};
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto job offers f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job offers f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json | jq .offers[0].price\n\nWhoever asked sees all offers that may be seen, a worker its own. One line each: agent, name, price,\nuntil when it stands, and whether it was accepted. The --json document is the hub's own."
+)]
+pub struct Args {
+    /// The hub's id of the job, or your own
+    id: String,
+}
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto job accept f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --from adder\n  rialto job accept f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --from 7 --json\n\nTakes an agent's newest offer, and the job is assigned to it. For whoever asked for the job."
+)]
+pub struct AcceptArgs {
+    /// The hub's id of the job, or your own
+    id: String,
+    /// Whose offer: any name of the agent, or its number in `rialto job offers`
+    #[arg(long, value_name = "AGENT")]
+    from: String,
+}
+
+#[derive(Deserialize)]
+struct Offers {
+    offers: Vec<Offer>,
+}
+
+#[derive(Deserialize)]
+struct Offer {
+    agent: u64,
+    name: String,
+    price: Box<RawValue>,
+    valid_until: Option<String>,
+    accepted: bool,
+}
+
+pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+    let (hub, _) = access.me()?;
+    let path = format!("/v1/jobs/{}/offers", part(&args.id));
+    let text = get(&hub, &path).await?;
+    if access.json {
+        let _ = say::line(&text);
+        return Ok(Exit::Ok);
+    }
+    let Offers { offers } = read(&text)?;
+    let mut table = Table::new([
+        Column::number("AGENT"),
+        Column::free("NAME"),
+        Column::number("PRICE"),
+        Column::text("UNTIL"),
+        Column::text("ACCEPTED"),
+    ]);
+    for offer in offers {
+        let accepted = if offer.accepted { "yes" } else { "" };
+        table.row([
+            offer.agent.to_string(),
+            offer.name,
+            offer.price.get().to_owned(),
+            offer.valid_until.unwrap_or_default(),
+            accepted.to_owned(),
+        ]);
+    }
+    table.print();
+    Ok(Exit::Ok)
+}
+
+pub async fn accept(access: &Access, args: &AcceptArgs) -> Result<Exit, Trouble> {
+    let (hub, _) = access.me()?;
+    let path = format!("/v1/jobs/{}/accept", part(&args.id));
+    let agent =
+        args.from.parse::<u64>().map_or_else(|_| Value::from(args.from.as_str()), Value::from);
+    let body = json!({"agent": agent}).to_string();
+    let (_, text) = hub.call_text(Method::POST, &path, Some(body)).await.map_err(refused)?;
+    Standing::tell(access, &text)
+}

@@ -1,0 +1,132 @@
+//! `rialto job post`.
+
+use rialto_client::{CallError, Hub, Method, Retry};
+use rialto_core::money::Credits;
+use rialto_core::time::Millis;
+use rialto_engine::ids::{Ids, OsIds};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::super::access::Access;
+use super::super::length::length;
+use super::super::say;
+use super::super::trouble::Trouble;
+use super::super::views::read;
+use super::end::Waiting;
+use super::given;
+use super::progress::Progress;
+use super::view::Job;
+use crate::exit::Exit;
+
+/// Decimals of a budget.
+const DECIMALS: usize = 2;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto job post --skill shout --input '{\"text\":\"hello\"}' --budget 0.10 --wait\n  rialto job post --skill sum --input @numbers.json --budget 1 --to adder --watch\n  echo '{\"n\":3}' | rialto job post --skill square --input - --budget 0.05 --json\n\nWithout --wait it prints the job's id and state. With --wait the output goes to standard output and\none line about it to standard error. Whoever has no key yet is registered, and the key is kept in\nthe context. An answer that got lost is asked for again under the same id, so that the job is\nposted once; give --id to go on with that after the command gave up."
+)]
+pub struct Args {
+    /// What is to be done
+    #[arg(long, value_name = "NAME")]
+    skill: String,
+    /// What it is to be done with: JSON text, @FILE, or - for standard input
+    #[arg(long, value_name = "JSON")]
+    input: String,
+    /// What it may cost at most, like 0.10
+    #[arg(long, value_name = "CREDITS", value_parser = budget)]
+    budget: Credits,
+    /// Who is to do it: any name of an agent [default: the hub chooses]
+    #[arg(long, value_name = "AGENT")]
+    to: Option<String>,
+    /// Wait for the result and print it
+    #[arg(long)]
+    wait: bool,
+    /// Wait, and tell on standard error what happens
+    #[arg(long)]
+    watch: bool,
+    /// How long to wait
+    #[arg(long, value_name = "LENGTH", default_value = "60s", value_parser = length)]
+    timeout: Millis,
+    /// Your own id for the job, a UUID: posted again with the same one, it is posted once
+    #[arg(long, value_name = "UUID")]
+    id: Option<Uuid>,
+    /// How a worker is chosen; with `offers` you accept one of those that come in
+    #[arg(long, value_name = "HOW", value_parser = ["best", "cheapest", "offers"], conflicts_with = "to")]
+    select: Option<String>,
+    /// Where the hub posts the end of it
+    #[arg(long, value_name = "URL")]
+    callback: Option<String>,
+}
+
+/// A job as the hub takes it.
+#[derive(Serialize)]
+struct Order<'a> {
+    id: Uuid,
+    skill: &'a str,
+    input: &'a RawValue,
+    budget: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    select: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    callback: Option<&'a str>,
+}
+
+pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+    let input = given::json("--input", &args.input)?;
+    let id = args.id.unwrap_or_else(|| OsIds.uuid());
+    let order = order(args, id, &input).map_err(|error| Trouble::from(unreadable(error)))?;
+    let (hub, _) = access.me_or_register().await?;
+    let text = post(&hub, order).await.map_err(|error| lost(error, id))?;
+    let job: Job = read(&text)?;
+    if args.wait || args.watch {
+        let progress = args.watch.then(Progress::new);
+        let waiting = Waiting { time: Some(args.timeout), progress, hub_is_known: true };
+        return waiting.run(access, &hub, &job.id).await;
+    }
+    let _ = match access.json {
+        true => say::line(&text),
+        false => say::line(&say::one_line(&format!("{} {}", job.id, job.state))),
+    };
+    Ok(Exit::Ok)
+}
+
+fn order(args: &Args, id: Uuid, input: &RawValue) -> Result<String, serde_json::Error> {
+    serde_json::to_string(&Order {
+        id,
+        skill: &args.skill,
+        input,
+        budget: RawValue::from_string(args.budget.text(DECIMALS))?,
+        to: args.to.as_deref(),
+        select: args.select.as_deref(),
+        callback: args.callback.as_deref(),
+    })
+}
+
+/// Posts it once, however often it is sent: the id is the same every time.
+async fn post(hub: &Hub, order: String) -> Result<String, CallError> {
+    let send = async || hub.call_text(Method::POST, "/v1/jobs", Some(order.clone())).await;
+    Retry::default().call(send).await.map(|(_, text)| text)
+}
+
+/// Nobody knows whether the job was posted if the answer was lost.
+fn lost(error: CallError, id: Uuid) -> Trouble {
+    let may_be_there = error.may_pass_after().is_some();
+    let trouble = super::refused(error);
+    if !may_be_there {
+        return trouble;
+    }
+    let once = format!("the same line with --id {id} posts it once, whether or not it arrived");
+    let next = trouble.next.map_or(once.clone(), |next| format!("{next}; {once}"));
+    Trouble { next: Some(next), ..trouble }
+}
+
+fn budget(text: &str) -> Result<Credits, String> {
+    Credits::parse(text, DECIMALS).map_err(|why| format!("the budget {why}: write it like 0.10"))
+}
+
+fn unreadable(error: serde_json::Error) -> CallError {
+    CallError::Unreadable(error.to_string())
+}

@@ -1,0 +1,130 @@
+//! A job's way to its end, told as it goes.
+
+use rialto_client::{CallError, Hub};
+
+use super::super::say::one_line;
+use super::super::watch::Live;
+use super::logs::{self, Log};
+use super::names::Names;
+use super::view::Job;
+
+/// What is told of a job on its way.
+pub struct Progress {
+    live: Live,
+    names: Names,
+    /// What it had come to when it was last looked at.
+    steps: Vec<String>,
+    /// Why the hub could not be asked last, if it could not.
+    lost: Option<String>,
+    /// Logs on this machine, if those are told as well.
+    logs: Option<Vec<Log>>,
+}
+
+impl Progress {
+    /// Only what the hub says.
+    pub fn new() -> Self {
+        let (live, names) = (Live::new(), Names::default());
+        Self { live, names, steps: Vec::new(), lost: None, logs: None }
+    }
+
+    /// What its worker writes on this machine as well.
+    pub fn with_logs() -> Self {
+        Self { logs: Some(Vec::new()), ..Self::new() }
+    }
+
+    /// The job was looked at.
+    pub async fn saw(&mut self, hub: &Hub, job: &Job) {
+        let worker = self.names.of_any(hub, job.worker).await;
+        let steps = steps(job, worker.as_deref());
+        let back = self.lost.take().is_some();
+        let latest = steps.len() - 1;
+        for (at, step) in steps.iter().enumerate() {
+            // What stands there now is that nobody could be asked.
+            if !self.steps.contains(step) || back && at == latest {
+                self.live.now(step);
+            }
+        }
+        self.steps = steps;
+        self.read_logs(&job.id, job.is_over());
+    }
+
+    /// The hub could not be asked.
+    pub fn missed(&mut self, error: &CallError) {
+        let why = format!("{error}; asking again");
+        if self.lost.as_ref() != Some(&why) {
+            self.live.now(&why);
+            self.lost = Some(why);
+        }
+    }
+
+    /// Logs are an extra: one that cannot be read is one that is not there.
+    fn read_logs(&mut self, id: &str, is_over: bool) {
+        let Some(known) = &mut self.logs else { return };
+        for found in logs::find(id).unwrap_or_default() {
+            if known.iter().all(|log| log.path != found.path) {
+                known.push(found);
+            }
+        }
+        for log in known {
+            loop {
+                let mut lines = log.new_lines().unwrap_or_default();
+                let more = is_over && !lines.is_empty();
+                if is_over && !more {
+                    lines.extend(log.last_line());
+                }
+                for line in &lines {
+                    self.live.above(&format!("log: {}", one_line(line)));
+                }
+                if !more {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// What a job has come to, first things first. Its end is told by whoever waits for it.
+fn steps(job: &Job, worker: Option<&str>) -> Vec<String> {
+    let mut steps = vec!["opened".to_owned()];
+    if let Some(name) = worker.filter(|_| job.assigned_at.is_some()) {
+        steps.push(format!("assigned to {name}"));
+    }
+    match job.state.as_str() {
+        "queued" => steps.push("queued: no worker is free".to_owned()),
+        "negotiating" => steps.push("waiting for offers".to_owned()),
+        "deferred" => steps.push("put off by its worker".to_owned()),
+        "running" => steps.push("running".to_owned()),
+        _ => {}
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_has_come_to_what_its_state_and_worker_say() {
+        let job = |more: &str| -> Job {
+            let text = format!(
+                r#"{{"id":"j","skill":"sum","epoch":1,"opened_at":"2026-01-01T00:00:00Z",{more}}}"#
+            );
+            serde_json::from_str(&text).expect("a job")
+        };
+        let assigned = r#""assigned_at":"2026-01-01T00:00:00Z""#;
+        for (more, worker, wanted) in [
+            (r#""state":"open""#.to_owned(), None, &["opened"][..]),
+            (r#""state":"queued""#.to_owned(), None, &["opened", "queued: no worker is free"]),
+            (r#""state":"negotiating""#.to_owned(), None, &["opened", "waiting for offers"]),
+            (format!(r#""state":"assigned",{assigned}"#), Some("a"), &["opened", "assigned to a"]),
+            (
+                format!(r#""state":"running",{assigned}"#),
+                Some("a"),
+                &["opened", "assigned to a", "running"],
+            ),
+            (format!(r#""state":"completed",{assigned}"#), Some("a"), &["opened", "assigned to a"]),
+        ] {
+            assert_eq!(steps(&job(&more), worker), wanted, "{more}");
+        }
+    }
+}

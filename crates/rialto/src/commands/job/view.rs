@@ -1,0 +1,137 @@
+//! A job as the hub shows it, and in words.
+
+use rialto_protocols::kit::stamp;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::say::one_line;
+
+/// What the hub shows of a job to one of its parties. Amounts keep the digits they came with.
+#[derive(Debug, Deserialize)]
+pub struct Job {
+    pub id: String,
+    pub skill: String,
+    pub state: String,
+    /// Our number of the agent that asked.
+    pub requester: Option<u64>,
+    /// What a requester is called that is no agent.
+    pub guest: Option<String>,
+    /// Our number of the agent that works on it, or did last.
+    pub worker: Option<u64>,
+    pub epoch: u32,
+    pub budget: Option<Box<RawValue>>,
+    pub price: Option<Box<RawValue>>,
+    pub paid: Option<Box<RawValue>>,
+    pub cause: Option<String>,
+    pub opened_at: String,
+    pub assigned_at: Option<String>,
+    pub deadline: Option<String>,
+    pub ended_at: Option<String>,
+    pub input: Option<Box<RawValue>>,
+    pub result: Option<Outcome>,
+}
+
+/// What came of it.
+#[derive(Debug, Deserialize)]
+pub struct Outcome {
+    pub output: Option<Box<RawValue>>,
+    pub text: Option<String>,
+}
+
+impl Job {
+    /// Whether nothing will happen to it any more.
+    pub fn is_over(&self) -> bool {
+        self.ended_at.is_some()
+    }
+
+    /// Whether it was done.
+    pub fn is_done(&self) -> bool {
+        self.state == "completed"
+    }
+
+    /// What the worker made.
+    pub fn output(&self) -> Option<&RawValue> {
+        self.result.as_ref()?.output.as_deref()
+    }
+
+    /// How it ended, on one line; `worker` is the name of whoever had it last.
+    pub fn ending(&self, worker: Option<&str>) -> String {
+        let by = worker.map(|name| format!(" by {name}")).unwrap_or_default();
+        let text = self.result.as_ref().and_then(|result| result.text.as_deref());
+        let line = match self.is_done() {
+            true => {
+                let paid = self.paid.as_deref().map_or("nothing", RawValue::get);
+                format!("done{by}{}, paid {paid}", self.took())
+            }
+            false => {
+                let why = [text.map(str::to_owned), self.cause.as_deref().map(words)];
+                match why.into_iter().flatten().next() {
+                    Some(why) => format!("{}{by}: {why}", self.state),
+                    None => format!("{}{by}", self.state),
+                }
+            }
+        };
+        one_line(&line)
+    }
+
+    /// From the asking to the end.
+    fn took(&self) -> String {
+        let at = |text: &str| stamp::parse(text).ok();
+        let end = self.ended_at.as_deref().and_then(at);
+        match end.zip(at(&self.opened_at)) {
+            Some((end, start)) => {
+                let tenths = end.since(start).0.max(0).unsigned_abs().div_ceil(100);
+                format!(" in {}.{} s", tenths / 10, tenths % 10)
+            }
+            None => String::new(),
+        }
+    }
+}
+
+/// A cause in words, where the worker left none.
+fn words(cause: &str) -> String {
+    let known = match cause {
+        "no_such_skill" => "nobody has this skill",
+        "budget_too_low" => "nobody does it for this budget",
+        "offline" => "the worker is not there",
+        "timed_out" => "it was not done in time",
+        "worker_left" => "the worker left",
+        "cancelled" => "it was called off",
+        "nobody_left" => "nobody is left to do it",
+        "payment" => "it could not be paid",
+        "unusable" => "the result was unusable",
+        other => other,
+    };
+    known.replace('_', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(more: &str) -> Job {
+        let text = format!(
+            r#"{{"id":"j","protocol":"registry","foreign_id":"f","skill":"sum","requester":1,"worker":2,"epoch":1,
+            "opened_at":"2026-01-01T00:00:00.000Z","deadline":"2026-01-01T00:01:00.000Z",{more}}}"#
+        );
+        serde_json::from_str(&text).expect("a job")
+    }
+
+    #[test]
+    fn an_ending_is_told_on_one_line() {
+        let ended = r#""ended_at":"2026-01-01T00:00:00.350Z""#;
+        let done = job(&format!(
+            r#""state":"completed","paid":0.05,{ended},"result":{{"ok":true,"output":{{"n":0.50}}}}"#
+        ));
+        assert_eq!(done.ending(Some("shout")), "done by shout in 0.4 s, paid 0.05");
+        assert_eq!(done.output().expect("an output").get(), r#"{"n":0.50}"#);
+        let failed = job(&format!(
+            r#""state":"failed","cause":"execution",{ended},"result":{{"ok":false,"output":null,"text":"it\nbroke"}}"#
+        ));
+        assert_eq!(failed.ending(Some("shout")), "failed by shout: it\\nbroke");
+        let alone = job(&format!(r#""state":"expired","cause":"timed_out",{ended}"#));
+        assert_eq!(alone.ending(None), "expired: it was not done in time");
+        assert!(alone.is_over() && !alone.is_done());
+        assert!(!job(r#""state":"open""#).is_over());
+    }
+}

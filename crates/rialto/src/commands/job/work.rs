@@ -1,0 +1,107 @@
+//! `rialto job submit` and `rialto job decline`: the worker's side, by hand.
+
+use rialto_client::{CallError, Hub, Method, Retry};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::super::access::Access;
+use super::super::acting::Acting;
+use super::super::trouble::Trouble;
+use super::super::uri::part;
+use super::super::views::{get, read};
+use super::view::Job;
+use super::{Standing, given, refused};
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto job submit f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --output '{\"text\":\"HELLO\"}'\n  rialto job submit f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --output @out.json --as shout\n  rialto job submit f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --failed 'the input is empty'\n\nFor whoever the job is assigned to. Saying the same twice is saying it once."
+)]
+pub struct SubmitArgs {
+    /// The hub's id of the job
+    id: String,
+    /// What came of it: a JSON object as text, @FILE, or - for standard input
+    #[arg(
+        long,
+        value_name = "JSON",
+        required_unless_present = "failed",
+        conflicts_with = "failed"
+    )]
+    output: Option<String>,
+    /// Why nothing came of it; the requester reads it
+    #[arg(long, value_name = "MESSAGE")]
+    failed: Option<String>,
+    #[command(flatten)]
+    acting: Acting,
+}
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto job decline f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --reason 'too busy'\n  rialto job decline f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --as shout\n\nFor whoever the job is assigned to. It goes to somebody else if the hub chose the worker, and ends if\nthe requester did."
+)]
+pub struct DeclineArgs {
+    /// The hub's id of the job
+    id: String,
+    /// Why; the requester may read it
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    #[command(flatten)]
+    acting: Acting,
+}
+
+/// A worker's last word, about one turn of the job.
+#[derive(Serialize)]
+struct Word<'a> {
+    epoch: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ok: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+pub async fn submit(access: &Access, args: &SubmitArgs) -> Result<Exit, Trouble> {
+    let output = args.output.as_deref().map(|given| given::json("--output", given)).transpose()?;
+    let hub = args.acting.hub(access)?;
+    let epoch = turn(&hub, &args.id).await?;
+    let word = Word {
+        epoch,
+        ok: Some(output.is_some()),
+        output: output.as_deref(),
+        message: args.failed.as_deref(),
+        reason: None,
+    };
+    let path = format!("/v1/jobs/{}/result", part(&args.id));
+    // Safe to say again: it is about this turn, and the hub knows it when it hears it twice.
+    let text = say(&hub, &path, &word, Retry::default()).await?;
+    Standing::tell(access, &text)
+}
+
+pub async fn decline(access: &Access, args: &DeclineArgs) -> Result<Exit, Trouble> {
+    let hub = args.acting.hub(access)?;
+    let epoch = turn(&hub, &args.id).await?;
+    let reason = args.reason.as_deref();
+    let word = Word { epoch, ok: None, output: None, message: None, reason };
+    let path = format!("/v1/jobs/{}/decline", part(&args.id));
+    let once = Retry { tries_max: 1, ..Retry::default() };
+    let text = say(&hub, &path, &word, once).await?;
+    Standing::tell(access, &text)
+}
+
+/// Which turn of the job it is now, so that a late word is never taken for one about another turn.
+async fn turn(hub: &Hub, id: &str) -> Result<u32, Trouble> {
+    let path = format!("/v1/jobs/{}", part(id));
+    let job: Job = read(&get(hub, &path).await?)?;
+    Ok(job.epoch)
+}
+
+async fn say(hub: &Hub, path: &str, word: &Word<'_>, retry: Retry) -> Result<String, Trouble> {
+    let body = serde_json::to_string(word);
+    let body = body.map_err(|error| CallError::Unreadable(error.to_string()))?;
+    let send = async || hub.call_text(Method::POST, path, Some(body.clone())).await;
+    let (_, text) = retry.call(send).await.map_err(refused)?;
+    Ok(text)
+}

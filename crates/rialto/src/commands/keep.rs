@@ -1,0 +1,88 @@
+//! Keeping files: each is there whole or not at all, and for its owner alone.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use tempfile::NamedTempFile;
+
+/// Makes a directory, and those above it, that only its owner may enter.
+pub fn directory(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// Writes a file, or replaces it: whoever reads meanwhile has the old text or the new one.
+pub fn file(path: &Path, text: &str) -> io::Result<()> {
+    // A link keeps pointing where it points.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let (written, above) = written(&target, text)?;
+    written.persist(&target).map_err(|failed| failed.error)?;
+    settled(above)
+}
+
+/// Writes a file that must not be there yet; `false` if it is, and then it stays as it is.
+pub fn new_file(path: &Path, text: &str) -> io::Result<bool> {
+    let (written, above) = written(path, text)?;
+    match written.persist_noclobber(path) {
+        Ok(_) => settled(above).map(|()| true),
+        Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(failed) => Err(failed.error),
+    }
+}
+
+/// The text, safely on disk under a name that nobody looks for yet, and the directory it is in.
+fn written<'a>(path: &'a Path, text: &str) -> io::Result<(NamedTempFile, &'a Path)> {
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+    let above = above.unwrap_or(Path::new("."));
+    // Such files are made for their owner alone.
+    let mut temporary = NamedTempFile::new_in(above)?;
+    temporary.write_all(text.as_bytes())?;
+    temporary.as_file().sync_all()?;
+    Ok((temporary, above))
+}
+
+/// A name is safe once its directory is.
+fn settled(directory: &Path) -> io::Result<()> {
+    match cfg!(unix) {
+        true => File::open(directory)?.sync_all(),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_a_new_one_never_replaces() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("f");
+        file(&path, "one").expect("written");
+        file(&path, "two").expect("replaced");
+        assert!(!new_file(&path, "three").expect("it is there"));
+        assert_eq!(fs::read_to_string(&path).expect("text"), "two");
+        assert!(new_file(&dir.path().join("g"), "three").expect("written"));
+        assert_eq!(fs::read_dir(dir.path()).expect("a directory").count(), 2, "nothing is left");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_kept_is_its_owners_alone_and_links_stay() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().expect("a directory");
+        let (deep, link) = (dir.path().join("a/b"), dir.path().join("link"));
+        directory(&deep).expect("made");
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        assert_eq!(mode(&deep), 0o700);
+        file(&deep.join("key"), "one").expect("written");
+        assert_eq!(mode(&deep.join("key")), 0o600);
+        std::os::unix::fs::symlink(deep.join("key"), &link).expect("linked");
+        file(&link, "two").expect("replaced");
+        assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
+        assert_eq!(fs::read_to_string(deep.join("key")).expect("text"), "two");
+    }
+}

@@ -1,0 +1,55 @@
+//! A notice that is passed on, and the line about it.
+
+use rialto_client::Notice;
+use serde_json::{Value, json};
+
+use super::super::say::one_line;
+
+/// One notice, and what is told about it.
+pub struct Told {
+    pub position: u64,
+    pub kind: String,
+    /// JSON text as it came.
+    pub data: String,
+    at: String,
+    job: Option<String>,
+}
+
+impl From<Notice> for Told {
+    fn from(notice: Notice) -> Self {
+        let Notice { position, kind, data } = notice;
+        let members: Value = serde_json::from_str(&data).unwrap_or_default();
+        let text = |name: &str| members.get(name).and_then(Value::as_str).map(str::to_owned);
+        Self { position, kind, at: text("at").unwrap_or_default(), job: text("job"), data }
+    }
+}
+
+impl Told {
+    /// When, what, and how it was answered.
+    pub fn line(&self, status: u16, as_json: bool) -> String {
+        let Self { position, kind, at, job, .. } = self;
+        if as_json {
+            let document =
+                json!({"position": position, "kind": kind, "at": at, "job": job, "status": status});
+            return document.to_string();
+        }
+        let job = job.as_ref().map(|job| format!("  {job}")).unwrap_or_default();
+        one_line(&format!("{at}  {kind}  {status}{job}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notice_is_one_line_or_one_document() {
+        let data = r#"{"position":4,"kind":"ended","at":"2026-01-01T00:00:00Z","job":"j"}"#;
+        let notice = Notice { position: 4, kind: "ended".to_owned(), data: data.to_owned() };
+        let told = Told::from(notice);
+        assert_eq!(told.line(204, false), "2026-01-01T00:00:00Z  ended  204  j");
+        let document: Value = serde_json::from_str(&told.line(204, true)).expect("JSON");
+        assert_eq!((&document["position"], &document["status"]), (&json!(4), &json!(204)));
+        assert_eq!(told.data, data);
+    }
+}

@@ -1,0 +1,86 @@
+//! Whoever hires for the first time: an agent that only asks, under the name of the person.
+
+use rialto_client::{CallError, Hub};
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::key_file::KeyFile;
+use super::say::one_line;
+use super::trouble::Trouble;
+use super::uri;
+
+/// The longest part of a login name that is used.
+const NAME_MAX: usize = 32;
+
+/// Registers the caller, keeps the key, and says so where it is in nobody's way.
+pub async fn requester(hub: &Hub, context: &Context) -> Result<KeyFile, Trouble> {
+    // Before anything else: a key that cannot be kept must not be asked for.
+    context.made()?;
+    let name = login();
+    let owner = owner_of(&name)?;
+    let body = json!({"agent_name": name, "owner_id": owner, "skills": []});
+    let answer = hub.post("/registry/register", &body).await?;
+    let text = |member: &str| {
+        let found = answer.get(member).and_then(Value::as_str);
+        found.ok_or_else(|| CallError::Unreadable(format!("no {member}")))
+    };
+    let fresh =
+        KeyFile { agent_id: Some(text("agent_id")?.to_owned()), ..KeyFile::of(text("api_key")?) };
+    // Two first commands at once are one person: whoever kept a key first is that person.
+    let kept = context.keep_first_me(&fresh)?;
+    let id = one_line(kept.agent_id.as_deref().unwrap_or_default());
+    eprintln!(
+        "registered as {name} ({id}) at {}; key kept in context {}",
+        hub.base(),
+        context.name()
+    );
+    Ok(kept)
+}
+
+/// Whether the hub has never known the agent of a key that was kept for it: it was set up anew, as
+/// every `rialto dev` is. A key that was revoked belongs to an agent the hub knows.
+pub async fn is_unknown(hub: &Hub, keys: &KeyFile) -> Result<bool, Trouble> {
+    let (Err(CallError::Refused { status: 401, .. }), Some(id)) =
+        (hub.get("/v1/me").await, keys.agent_id.as_deref())
+    else {
+        return Ok(false);
+    };
+    match Hub::new(hub.base())?.get(&format!("/registry/agents/{}", uri::part(id))).await {
+        Ok(_) => Ok(false),
+        Err(CallError::Refused { status: 404, .. }) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The name of whoever is at the keyboard, as far as it can be one of an agent.
+fn login() -> String {
+    let set = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| std::env::var(name).ok());
+    plain(&set.unwrap_or_default())
+}
+
+fn plain(name: &str) -> String {
+    let fine = |c: &char| c.is_ascii_alphanumeric() || "-_".contains(*c);
+    let plain: String = name.chars().filter(fine).take(NAME_MAX).collect();
+    if plain.is_empty() { "me".to_owned() } else { plain }
+}
+
+/// The account of a newcomer: digits keep those of one name apart.
+pub fn owner_of(name: &str) -> Result<String, Trouble> {
+    let number = getrandom::u32().map_err(|error| {
+        Trouble::failed(format!("no randomness: {error}"), "name the account with --owner")
+    })?;
+    Ok(format!("{name}-{number:08x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_becomes_a_plain_name() {
+        assert_eq!(plain("alice"), "alice");
+        assert_eq!(plain("HOST\\al ice\n"), "HOSTalice");
+        assert_eq!(plain("яна"), "me");
+        assert_eq!(plain(&"x".repeat(99)).len(), NAME_MAX);
+    }
+}

@@ -1,0 +1,178 @@
+//! `rialto rep explain`: each formula with its numbers, and what comes out when one computes it.
+
+use rialto_client::CallError;
+use rialto_core::reputation::Score;
+use serde_json::json;
+
+use super::super::access::Access;
+use super::super::say::{self, one_line};
+use super::super::trouble::Trouble;
+use super::super::views::exactly;
+use super::facts::{self, Facts, Step, Stepwise, Windowed};
+use crate::exit::Exit;
+
+/// 1.0 in millionths.
+const ONE: i64 = 1_000_000;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto rep explain\n  rialto rep explain alice@chorus\n  rialto rep explain 7 --json\n\nShows the formula of each protocol with the agent's numbers in it, computed again on this machine.\nWhere the result is not what the hub shows, it is marked, and the command exits with 1."
+)]
+pub struct Args {
+    /// The agent's number or any of its names [default: your own]
+    agent: Option<String>,
+}
+
+/// A score and how it came about.
+struct Sum {
+    protocol: &'static str,
+    formula: String,
+    /// The formula with numbers in it; `None` where nothing was computed yet.
+    filled: Option<String>,
+    /// What comes out here, and what the hub shows, in millionths.
+    result: Option<i64>,
+    shown: Option<i64>,
+}
+
+pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+    let (_, facts) = facts::ask(access, args.agent.as_deref()).await?;
+    let sums = sums(&facts)?;
+    let _ = match access.json {
+        true => {
+            let sums: Vec<_> = sums.iter().map(Sum::document).collect();
+            say::line(&json!({"agent": facts.agent, "sums": sums}).to_string())
+        }
+        false => {
+            let lines: Vec<String> = sums.iter().map(Sum::told).collect();
+            say::line(&format!("agent {}\n{}", facts.agent, lines.join("\n")))
+        }
+    };
+    Ok(if sums.iter().all(Sum::agrees) { Exit::Ok } else { Exit::Failed })
+}
+
+fn sums(facts: &Facts) -> Result<[Sum; 2], CallError> {
+    Ok([stepwise(&facts.registry)?, windowed(&facts.openclaw)?])
+}
+
+/// The newest step, from the score before it.
+fn stepwise(facts: &Stepwise) -> Result<Sum, CallError> {
+    let shown = Some(exactly(&facts.score)?);
+    let Some(step) = &facts.last else {
+        let formula = "everybody starts at 50.0".to_owned();
+        // A step that lies too far back is not told, and then there is nothing to compute.
+        let fresh = facts.successes + facts.failures == 0;
+        let result = if fresh { Some(Score::START.millionths()) } else { shown };
+        return Ok(Sum { protocol: "registry", formula, filled: None, result, shown });
+    };
+    let Step { before, hirer, ok, after, formula } = step;
+    let (old, by) =
+        (Score::from_millionths(exactly(before)?), Score::from_millionths(exactly(hirer)?));
+    let result = if *ok { old.after_success(by) } else { old.after_failure() };
+    let filled = match ok {
+        true => format!("{} + 2.0 × {}/100", before.get(), hirer.get()),
+        false => format!("{} − 3.0 × 1.5", before.get()),
+    };
+    // Both the step and the score that follows from it must be what the hub shows.
+    let shown = shown.filter(|shown| exactly(after).is_ok_and(|after| after == *shown));
+    let formula = format!("{formula}, never below 0 or above 100");
+    Ok(Sum {
+        protocol: "registry",
+        formula,
+        filled: Some(filled),
+        result: Some(result.millionths()),
+        shown,
+    })
+}
+
+/// Shares of the newest jobs, weighed.
+fn windowed(facts: &Windowed) -> Result<Sum, CallError> {
+    let shown = facts.score.as_deref().map(exactly).transpose()?;
+    let Windowed { success_rate, on_time_completion_rate, average_response_time_ms, .. } = facts;
+    let rates = success_rate.as_deref().zip(on_time_completion_rate.as_deref());
+    let (filled, result) = match rates.zip(*average_response_time_ms) {
+        None => (None, None),
+        Some(((success, on_time), average)) => {
+            let scale = facts.response_scale_ms;
+            let result = weighed(exactly(success)?, exactly(on_time)?, average, scale);
+            let (success, on_time) = (success.get(), on_time.get());
+            let swift = format!("(1 − {average}/{scale})");
+            let filled = format!("0.6 × {success} + 0.3 × {on_time} + 0.1 × {swift}");
+            (Some(filled), Some(result))
+        }
+    };
+    Ok(Sum { protocol: "openclaw", formula: facts.formula.clone(), filled, result, shown })
+}
+
+/// The weighed sum in millionths, each step cut off there as the formula says.
+fn weighed(success: i64, on_time: i64, average_ms: i64, scale_ms: i64) -> i64 {
+    let slow = average_ms.saturating_mul(ONE) / scale_ms.max(1);
+    let swift = ONE.saturating_sub(slow).clamp(0, ONE);
+    (success * 6 + on_time * 3 + swift) / 10
+}
+
+impl Sum {
+    fn agrees(&self) -> bool {
+        self.result == self.shown
+    }
+
+    fn told(&self) -> String {
+        let score = |score: Option<i64>| score.map_or("none".to_owned(), decimal);
+        let filled = match &self.filled {
+            Some(filled) => format!("\n  {filled} = {}", score(self.result)),
+            None => format!("\n  no job has counted yet: {}", score(self.result)),
+        };
+        let verdict = match self.agrees() {
+            true => "  as the hub says".to_owned(),
+            false => format!("  DIFFERS: the hub says {}", score(self.shown)),
+        };
+        format!("{}\n  {}{}{verdict}", self.protocol, one_line(&self.formula), filled)
+    }
+
+    fn document(&self) -> serde_json::Value {
+        let number = |score: Option<i64>| score.map(decimal);
+        json!({
+            "protocol": self.protocol, "formula": self.formula, "filled": self.filled,
+            "computed": number(self.result), "hub": number(self.shown), "agrees": self.agrees(),
+        })
+    }
+}
+
+/// Millionths as a decimal number with at least one decimal.
+fn decimal(millionths: i64) -> String {
+    rialto_core::money::Credits::from_micros(millionths).text(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(last: &str, score: &str, recent: &str) -> Facts {
+        let done = u8::from(last != "null");
+        let text = format!(
+            r#"{{"agent":7,"registry":{{"score":{score},"successes":{done},"failures":0,"last":{last}}},
+            "openclaw":{{"score":{recent},"success_rate":1.0,"on_time_completion_rate":0.5,
+            "average_response_time_ms":5000,"response_scale_ms":10000,"counted":2,"formula":"weighed"}}}}"#
+        );
+        serde_json::from_str(&text).expect("facts")
+    }
+
+    #[test]
+    fn what_comes_out_is_compared_to_the_digit() {
+        let step = r#"{"before":50.0,"hirer":50.0,"ok":true,"after":51.0,"formula":"old + 2.0 × contractor/100"}"#;
+        let right = sums(&facts(step, "51.0", "0.8")).expect("numbers");
+        assert!(right.iter().all(Sum::agrees));
+        assert!(right[0].told().contains("50.0 + 2.0 × 50.0/100 = 51.0  as the hub says"));
+        assert!(right[1].told().contains("0.6 × 1.0 + 0.3 × 0.5 + 0.1 × (1 − 5000/10000) = 0.8"));
+        let wrong = sums(&facts(step, "51.1", "0.800001")).expect("numbers");
+        assert!(wrong.iter().all(|sum| !sum.agrees() && sum.told().contains("DIFFERS")));
+    }
+
+    #[test]
+    fn failures_and_beginnings_are_explained_too() {
+        let failed = r#"{"before":2.0,"hirer":50.0,"ok":false,"after":0.0,"formula":"old − 4.5"}"#;
+        let sums_of = |last: &str, score: &str| sums(&facts(last, score, "0.8")).expect("numbers");
+        assert!(sums_of(failed, "0.0")[0].agrees(), "never below zero");
+        assert!(sums_of("null", "50.0")[0].agrees());
+        assert!(!sums_of("null", "51.0")[0].agrees());
+    }
+}

@@ -1,0 +1,64 @@
+//! What the hub says about an agent's reputation: every number that is needed to recompute it.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::access::Access;
+use super::super::trouble::Trouble;
+use super::super::uri;
+use super::super::views::{Me, get, read};
+
+#[derive(Deserialize)]
+pub struct Facts {
+    pub agent: u64,
+    pub registry: Stepwise,
+    pub openclaw: Windowed,
+}
+
+/// A score that takes one step per finished job.
+#[derive(Deserialize)]
+pub struct Stepwise {
+    pub score: Box<RawValue>,
+    pub successes: u64,
+    pub failures: u64,
+    pub last: Option<Step>,
+}
+
+/// The newest step.
+#[derive(Deserialize)]
+pub struct Step {
+    pub before: Box<RawValue>,
+    /// The score of whoever hired, at that moment.
+    pub hirer: Box<RawValue>,
+    pub ok: bool,
+    pub after: Box<RawValue>,
+    pub formula: String,
+}
+
+/// A score over the newest jobs. Without any, it has no numbers.
+#[derive(Deserialize)]
+pub struct Windowed {
+    pub score: Option<Box<RawValue>>,
+    pub success_rate: Option<Box<RawValue>>,
+    pub on_time_completion_rate: Option<Box<RawValue>>,
+    pub average_response_time_ms: Option<i64>,
+    /// The time that is worth nothing any more.
+    pub response_scale_ms: i64,
+    pub counted: u64,
+    pub formula: String,
+}
+
+/// Asks about an agent, by default about whoever has the key; gives the document as well.
+pub async fn ask(access: &Access, agent: Option<&str>) -> Result<(String, Facts), Trouble> {
+    let (hub, name) = match agent {
+        Some(agent) => (access.caller()?.0, agent.to_owned()),
+        None => {
+            let (hub, _) = access.me()?;
+            let me = Me::ask(&hub).await?;
+            (hub, me.agent.id.to_string())
+        }
+    };
+    let text = get(&hub, &format!("/v1/agents/{}/reputation", uri::part(&name))).await?;
+    let facts = read(&text)?;
+    Ok((text, facts))
+}

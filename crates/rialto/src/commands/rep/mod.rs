@@ -1,0 +1,37 @@
+//! `rialto rep`: what finished jobs say about an agent, and how its scores come about.
+
+mod explain;
+mod facts;
+mod show;
+
+use clap::Subcommand;
+
+use super::access::Access;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto rep show\n  rialto rep show alice@chorus --json\n  rialto rep explain 7"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+    #[command(flatten)]
+    access: Access,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Show an agent's scores
+    Show(show::Args),
+    /// Show how they come about, recomputed here
+    Explain(explain::Args),
+}
+
+pub fn run(args: &Args) -> Exit {
+    let access = &args.access;
+    match &args.verb {
+        Verb::Show(args) => access.run(show::run(access, args)),
+        Verb::Explain(args) => access.run(explain::run(access, args)),
+    }
+}

@@ -1,0 +1,40 @@
+//! `rialto rep show`.
+
+use super::super::access::Access;
+use super::super::say;
+use super::super::trouble::Trouble;
+use super::facts::{self, Facts};
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto rep show\n  rialto rep show alice@chorus\n  rialto rep show 7 --json\n\nThe --json document is the hub's own. Needs no key where an agent is named."
+)]
+pub struct Args {
+    /// The agent's number or any of its names [default: your own]
+    agent: Option<String>,
+}
+
+pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+    let (text, facts) = facts::ask(access, args.agent.as_deref()).await?;
+    let _ = match access.json {
+        true => say::line(&text),
+        false => say::line(&told(&facts)),
+    };
+    Ok(Exit::Ok)
+}
+
+fn told(facts: &Facts) -> String {
+    let (stepwise, windowed) = (&facts.registry, &facts.openclaw);
+    let recent = match &windowed.score {
+        Some(score) => format!("{} of 1 over the newest {}", score.get(), windowed.counted),
+        None => "none before the first job".to_owned(),
+    };
+    format!(
+        "agent     {}\nregistry  {} of 100, {} done, {} failed\nopenclaw  {recent}",
+        facts.agent,
+        stepwise.score.get(),
+        stepwise.successes,
+        stepwise.failures,
+    )
+}

@@ -1,0 +1,129 @@
+//! What the hub's own API shows: agents, accounts, oneself. Amounts keep the digits they came with.
+
+use std::collections::BTreeMap;
+
+use rialto_client::{CallError, Hub, Method};
+use rialto_core::money::Credits;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::uri;
+
+/// Items the hub gives at once.
+const PAGE_MAX: usize = 200;
+
+/// An agent.
+#[derive(Deserialize)]
+pub struct Agent {
+    pub id: u64,
+    pub name: String,
+    pub owner: String,
+    pub protocol: String,
+    pub names: BTreeMap<String, String>,
+    pub skills: Vec<Skill>,
+    pub score: Box<RawValue>,
+    pub jobs_settled: u64,
+    pub online: bool,
+    pub registered_at: String,
+}
+
+/// One thing an agent does.
+#[derive(Deserialize)]
+pub struct Skill {
+    pub name: String,
+    pub price: Box<RawValue>,
+    #[serde(default)]
+    pub by_offer: bool,
+    pub description: String,
+    pub input_schema: Option<Box<RawValue>>,
+    pub output_schema: Option<Box<RawValue>>,
+}
+
+/// An owner's account.
+#[derive(Deserialize)]
+pub struct Account {
+    pub owner: String,
+    pub available: Box<RawValue>,
+    pub held: Box<RawValue>,
+}
+
+/// Whoever has the key that was shown.
+#[derive(Deserialize)]
+pub struct Me {
+    pub agent: Agent,
+    pub account: Account,
+}
+
+/// A part of a list.
+#[derive(Deserialize)]
+struct Page {
+    items: Vec<Box<RawValue>>,
+    next_cursor: Option<String>,
+}
+
+/// A list that is read part by part, each item as the text it came in.
+pub struct Pages<'a> {
+    hub: &'a Hub,
+    path: &'a str,
+    /// What every part is asked with.
+    values: Vec<(&'a str, Option<String>)>,
+    /// Where to go on; `None` at the end.
+    next: Option<Option<String>>,
+}
+
+impl Me {
+    pub async fn ask(hub: &Hub) -> Result<Self, CallError> {
+        read(&get(hub, "/v1/me").await?)
+    }
+}
+
+impl Skill {
+    /// The price in words.
+    pub fn told_price(&self) -> &str {
+        if self.by_offer { "by offer" } else { self.price.get() }
+    }
+}
+
+impl<'a> Pages<'a> {
+    pub fn new(hub: &'a Hub, path: &'a str, values: Vec<(&'a str, Option<String>)>) -> Self {
+        Self { hub, path, values, next: Some(None) }
+    }
+
+    /// Some more items, at most this many; `None` at the end of the list.
+    pub async fn more(&mut self, most: usize) -> Result<Option<Vec<Box<RawValue>>>, CallError> {
+        let Some(cursor) = self.next.take() else { return Ok(None) };
+        let own = [("limit", Some(most.clamp(1, PAGE_MAX).to_string())), ("cursor", cursor)];
+        let path = uri::with_query(self.path, self.values.iter().cloned().chain(own));
+        let page: Page = read(&get(self.hub, &path).await?)?;
+        self.next = page.next_cursor.map(Some);
+        Ok(Some(page.items))
+    }
+
+    /// Whether there is more.
+    pub fn has_more(&self) -> bool {
+        self.next.is_some()
+    }
+}
+
+/// The text at a path.
+pub async fn get(hub: &Hub, path: &str) -> Result<String, CallError> {
+    hub.call_text(Method::GET, path, None).await.map(|(_, text)| text)
+}
+
+/// What a text says.
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, CallError> {
+    serde_json::from_str(text).map_err(|error| CallError::Unreadable(error.to_string()))
+}
+
+/// A decimal number as it stands in a text, counted in millionths so that nothing is rounded.
+pub fn millionths(text: &str) -> Option<i64> {
+    // Credits are read by the same rules, which know neither signs nor more than six decimals.
+    Credits::parse(text, 6).ok().map(Credits::micros)
+}
+
+/// The same, for a number that must be one.
+pub fn exactly(number: &RawValue) -> Result<i64, CallError> {
+    let text = number.get();
+    millionths(text).ok_or_else(|| CallError::Unreadable(format!("{text} is no amount")))
+}

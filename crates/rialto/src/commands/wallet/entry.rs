@@ -1,0 +1,57 @@
+//! One line of the ledger, as the hub shows it.
+
+use rialto_client::CallError;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::views::exactly;
+
+#[derive(Deserialize)]
+pub struct Entry {
+    pub id: u64,
+    pub at: String,
+    pub kind: String,
+    pub from: Pocket,
+    pub to: Pocket,
+    pub amount: Box<RawValue>,
+    pub job: Option<String>,
+    pub transfer: Option<String>,
+}
+
+/// One of an owner's two pockets.
+#[derive(Deserialize)]
+pub struct Pocket {
+    pub owner: String,
+    pub held: bool,
+}
+
+impl Entry {
+    /// What the line does to a pocket, in millionths.
+    pub fn change(&self, owner: &str, held: bool) -> Result<i64, CallError> {
+        let amount = exactly(&self.amount)?;
+        let is = |pocket: &Pocket| pocket.owner == owner && pocket.held == held;
+        Ok(if is(&self.to) { amount } else { 0 } - if is(&self.from) { amount } else { 0 })
+    }
+}
+
+impl Pocket {
+    pub fn told(&self) -> String {
+        format!("{}{}", self.owner, if self.held { " (held)" } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_takes_from_one_pocket_what_it_gives_to_the_other() {
+        let text = r#"{"id":1,"at":"t","kind":"hold","from":{"owner":"a","held":false},
+            "to":{"owner":"a","held":true},"amount":0.10,"job":null,"transfer":null}"#;
+        let entry: Entry = serde_json::from_str(text).expect("a line");
+        let change = |owner: &str, held| entry.change(owner, held).expect("an amount");
+        assert_eq!((change("a", false), change("a", true)), (-100_000, 100_000));
+        assert_eq!((change("b", false), change("b", true)), (0, 0));
+        assert_eq!(entry.to.told(), "a (held)");
+    }
+}

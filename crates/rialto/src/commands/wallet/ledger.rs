@@ -1,0 +1,69 @@
+//! `rialto wallet ledger`.
+
+use rialto_client::CallError;
+use serde_json::value::RawValue;
+
+use super::super::access::Access;
+use super::super::say;
+use super::super::table::{Column, Table};
+use super::super::trouble::Trouble;
+use super::super::views::{Pages, read};
+use super::entry::Entry;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto wallet ledger\n  rialto wallet ledger --limit 5\n  rialto wallet ledger --all --json\n\nOne line per movement, newest first. Credits for a job are held first, then captured by whoever did\nit, and the rest released. The --json document is a list of lines as the hub shows them."
+)]
+pub struct Args {
+    /// How many lines at most
+    #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// All lines there are
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
+}
+
+pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+    let (hub, _) = access.me()?;
+    let limit = match args.all {
+        true => usize::MAX,
+        false => usize::try_from(args.limit).unwrap_or(usize::MAX),
+    };
+    let mut pages = Pages::new(&hub, "/v1/ledger", Vec::new());
+    let mut lines: Vec<Box<RawValue>> = Vec::new();
+    while lines.len() < limit
+        && let Some(more) = pages.more(limit - lines.len()).await?
+    {
+        lines.extend(more);
+    }
+    if access.json {
+        let texts: Vec<&str> = lines.iter().map(|line| line.get()).collect();
+        let _ = say::line(&format!("[{}]", texts.join(",")));
+        return Ok(Exit::Ok);
+    }
+    print(&lines)?;
+    if pages.has_more() {
+        eprintln!("there are more: --all shows them");
+    }
+    Ok(Exit::Ok)
+}
+
+fn print(lines: &[Box<RawValue>]) -> Result<(), CallError> {
+    let mut table = Table::new([
+        Column::text("AT"),
+        Column::text("KIND"),
+        Column::number("AMOUNT"),
+        Column::free("FROM"),
+        Column::free("TO"),
+        Column::text("FOR"),
+    ]);
+    for line in lines {
+        let entry: Entry = read(line.get())?;
+        let what = entry.job.or(entry.transfer).unwrap_or_default();
+        let (from, to) = (entry.from.told(), entry.to.told());
+        table.row([&entry.at, &entry.kind, entry.amount.get(), &from, &to, &what]);
+    }
+    table.print();
+    Ok(())
+}

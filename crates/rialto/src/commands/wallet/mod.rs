@@ -1,0 +1,49 @@
+//! `rialto wallet`: what an account holds, where it came from, and paying from it.
+
+mod balance;
+mod entry;
+mod grant;
+mod ledger;
+mod transfer;
+mod verify;
+
+use clap::Subcommand;
+
+use super::access::Access;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto wallet balance\n  rialto wallet transfer --to globex 0.10\n  rialto wallet ledger --limit 5\n  rialto wallet verify\n  RIALTO_OPERATOR_KEY=ro_… rialto wallet grant acme 100.00"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+    #[command(flatten)]
+    access: Access,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Show a balance: your own, or that of an owner
+    Balance(balance::Args),
+    /// Pay another owner
+    Transfer(transfer::Args),
+    /// List what came in and went out, newest first
+    Ledger(ledger::Args),
+    /// Recount your account from every line of it
+    Verify(verify::Args),
+    /// Give credits to an owner; needs RIALTO_OPERATOR_KEY
+    Grant(grant::Args),
+}
+
+pub fn run(args: &Args) -> Exit {
+    let access = &args.access;
+    match &args.verb {
+        Verb::Balance(args) => access.run(balance::run(access, args)),
+        Verb::Transfer(args) => access.run(transfer::run(access, args)),
+        Verb::Ledger(args) => access.run(ledger::run(access, args)),
+        Verb::Verify(args) => access.run(verify::run(access, args)),
+        Verb::Grant(args) => access.run(grant::run(access, args)),
+    }
+}

@@ -1,0 +1,123 @@
+//! `rialto wallet transfer`.
+
+use rialto_client::{CallError, Hub, Method, Retry};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::super::access::Access;
+use super::super::say::{self, one_line};
+use super::super::trouble::Trouble;
+use super::super::views::{Me, read};
+use super::grant::amount;
+use crate::exit::Exit;
+
+/// Decimals a payment may have.
+const DECIMALS: usize = 2;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto wallet transfer --to globex 0.10\n  rialto wallet transfer --to globex 0.10 --job f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto wallet transfer --to globex 0.10 --id 0e37df36-f698-41e6-8a1c-0d2f6e2c7a10     once more\n\nA transfer is done once for its id, however often it is sent. Without --id one is made and told\nbefore anything is sent, so that whatever happens then can be repeated with it."
+)]
+pub struct Args {
+    /// Credits, like 0.10
+    amount: String,
+    /// The owner who is paid, by the name in the ledger
+    #[arg(long, value_name = "OWNER")]
+    to: String,
+    /// The job this pays for; what its escrow has paid already is not paid again
+    #[arg(long, value_name = "ID")]
+    job: Option<Uuid>,
+    /// The id of the transfer
+    #[arg(long, value_name = "UUID")]
+    id: Option<Uuid>,
+}
+
+/// What came of it.
+#[derive(Deserialize)]
+struct Paid {
+    transfer: Order,
+    sender_balance: Box<RawValue>,
+    settlement: String,
+}
+
+#[derive(Deserialize)]
+struct Order {
+    to_owner: String,
+    amount: Box<RawValue>,
+}
+
+pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+    let amount = amount(&args.amount, DECIMALS)?;
+    let (hub, _) = access.me()?;
+    let from = Me::ask(&hub).await?.account.owner;
+    if from == args.to {
+        let message = format!("{from} is your own account");
+        return Err(Trouble::usage(message, "name somebody else with --to"));
+    }
+    let id = match args.id {
+        Some(id) => id,
+        None => made()?,
+    };
+    // Written by hand, so that the amount never passes through a float.
+    let job = args.job.map(|job| format!(r#","job_id":"{job}""#)).unwrap_or_default();
+    let body = format!(
+        r#"{{"transfer_id":"{id}","from_owner":{},"to_owner":{},"amount":{}{job}}}"#,
+        json!(from),
+        json!(args.to),
+        amount.text(DECIMALS),
+    );
+    let answer = pay(&hub, &body).await.map_err(|error| refused(error, id))?;
+    let _ = match access.json {
+        true => say::line(&answer),
+        false => say::line(&told(&answer, id)?),
+    };
+    Ok(Exit::Ok)
+}
+
+/// An id of a transfer that never was, told before it is used.
+fn made() -> Result<Uuid, Trouble> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Trouble::failed(format!("no randomness: {error}"), "give an id of your own with --id")
+    })?;
+    let id = uuid::Builder::from_random_bytes(bytes).into_uuid();
+    eprintln!("transfer {id}");
+    Ok(id)
+}
+
+/// Sends it until there is an answer: with its id it is done once.
+async fn pay(hub: &Hub, body: &str) -> Result<String, CallError> {
+    let send =
+        async || hub.call_text(Method::POST, "/registry/transfer", Some(body.to_owned())).await;
+    Retry::default().call(send).await.map(|(_, answer)| answer)
+}
+
+/// What to do next. Where nobody knows whether it was done, asking again is safe and tells.
+fn refused(error: CallError, id: Uuid) -> Trouble {
+    let unsure = error.may_pass_after().is_some();
+    let differs = matches!(error, CallError::Refused { status: 422, .. });
+    let trouble = Trouble::from(error);
+    if unsure {
+        let next = format!("it may have been done: repeat it with --id {id}, which pays once");
+        return Trouble { next: Some(next), ..trouble };
+    }
+    match differs {
+        true => Trouble::conflict(
+            trouble.message,
+            "an id is for one payment: leave --id out to make another, and check --job",
+        ),
+        false => trouble,
+    }
+}
+
+fn told(answer: &str, id: Uuid) -> Result<String, CallError> {
+    let Paid { transfer, sender_balance, settlement } = read(answer)?;
+    let (amount, to) = (transfer.amount.get(), one_line(&transfer.to_owner));
+    let how = match settlement.as_str() {
+        "escrow" => "the job's escrow has paid",
+        _ => "paid",
+    };
+    Ok(format!("{how} {amount} to {to}, {} left (transfer {id})", sender_balance.get()))
+}

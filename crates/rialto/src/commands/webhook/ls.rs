@@ -1,0 +1,67 @@
+//! `rialto webhook ls`.
+
+use serde::Deserialize;
+
+use super::super::access::Access;
+use super::super::say;
+use super::super::table::{Column, Table};
+use super::super::trouble::Trouble;
+use super::super::views::{Pages, read};
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto webhook ls\n  rialto webhook ls --json | jq '.[] | select(.state == \"given_up\") | .id'\n\nOne line per call that did not arrive yet, the oldest first: id, state, kind, tries, when it is tried\nnext, what went wrong, where to. What is no longer listed has arrived. The --json document is a list\nof calls as the hub shows them."
+)]
+pub struct Args {
+    /// How many at most
+    #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+}
+
+/// A call of the hub to one of the caller's addresses.
+#[derive(Deserialize)]
+struct Call {
+    id: u64,
+    state: String,
+    kind: String,
+    url: String,
+    tries: u32,
+    next_try: Option<String>,
+    error: Option<String>,
+}
+
+pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+    let (hub, _) = access.me()?;
+    let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
+    let mut pages = Pages::new(&hub, "/v1/webhooks", Vec::new());
+    let mut calls = Vec::new();
+    while calls.len() < limit {
+        match pages.more(limit - calls.len()).await? {
+            Some(more) => calls.extend(more),
+            None => break,
+        }
+    }
+    if access.json {
+        let texts: Vec<&str> = calls.iter().map(|call| call.get()).collect();
+        let _ = say::line(&format!("[{}]", texts.join(",")));
+        return Ok(Exit::Ok);
+    }
+    let mut table = Table::new([
+        Column::number("ID"),
+        Column::text("STATE"),
+        Column::text("KIND"),
+        Column::number("TRIES"),
+        Column::text("NEXT"),
+        Column::free("ERROR"),
+        Column::free("URL"),
+    ]);
+    for call in &calls {
+        let Call { id, state, kind, url, tries, next_try, error } = read(call.get())?;
+        let (id, tries) = (id.to_string(), tries.to_string());
+        let (next, error) = (next_try.unwrap_or_default(), error.unwrap_or_default());
+        table.row([id, state, kind, tries, next, error, url]);
+    }
+    table.print();
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,40 @@
+//! `rialto webhook`: how the hub's calls to an endpoint go, and sending them again.
+
+mod ls;
+mod resend;
+mod test;
+
+use clap::Subcommand;
+
+use super::access::Access;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto webhook test\n  rialto webhook ls\n  rialto webhook resend 42\n\nA hub calls the endpoint of an agent that has one. To try a program that the hub cannot reach, see\n`rialto listen`."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+    #[command(flatten)]
+    access: Access,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// List calls that are under way or were given up
+    Ls(ls::Args),
+    /// Have the hub call your endpoint now
+    Test(test::Args),
+    /// Have the hub make a call again now
+    Resend(resend::Args),
+}
+
+pub fn run(args: &Args) -> Exit {
+    let access = &args.access;
+    match &args.verb {
+        Verb::Ls(args) => access.run(ls::run(access, args)),
+        Verb::Test(args) => access.run(test::run(access, args)),
+        Verb::Resend(args) => access.run(resend::run(access, args)),
+    }
+}

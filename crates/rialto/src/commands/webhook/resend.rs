@@ -1,0 +1,28 @@
+//! `rialto webhook resend`.
+
+use rialto_client::Method;
+
+use super::super::access::Access;
+use super::super::say;
+use super::super::trouble::Trouble;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto webhook resend 42\n  rialto webhook resend 42 --json\n\nMakes a call due at once, whether it waits or was given up. `rialto webhook ls` shows what became of\nit; what is no longer listed has arrived. The --json document is the hub's own."
+)]
+pub struct Args {
+    /// The number in `rialto webhook ls`
+    id: u64,
+}
+
+pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+    let (hub, _) = access.me()?;
+    let path = format!("/v1/webhooks/{}/resend", args.id);
+    let (_, text) = hub.call_text(Method::POST, &path, Some("{}".to_owned())).await?;
+    let _ = match access.json {
+        true => say::line(&text),
+        false => say::line(&format!("{} is being sent again", args.id)),
+    };
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,42 @@
+//! `rialto webhook test`.
+
+use rialto_client::Method;
+use serde::Deserialize;
+
+use super::super::access::Access;
+use super::super::say;
+use super::super::trouble::Trouble;
+use super::super::views::read;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto webhook test\n  rialto webhook test --json | jq .status\n\nThe hub calls your endpoint once with a signed test body and tells how it was answered. Exits 1 if it\nwas not taken. The --json document is the hub's own."
+)]
+pub struct Args {}
+
+#[derive(Deserialize)]
+struct Tried {
+    delivered: bool,
+    status: Option<u16>,
+    why: Option<String>,
+}
+
+pub async fn run(access: &Access, _args: &Args) -> Result<Exit, Trouble> {
+    let (hub, _) = access.me()?;
+    let sent = hub.call_text(Method::POST, "/v1/webhooks/test", Some("{}".to_owned())).await;
+    let (_, text) = sent?;
+    let tried: Tried = read(&text)?;
+    let exit = if tried.delivered { Exit::Ok } else { Exit::Failed };
+    let status = tried.status.map(|status| format!("answered {status}"));
+    if access.json {
+        let _ = say::line(&text);
+    } else if tried.delivered {
+        let _ = say::line(&format!("delivered, {}", status.as_deref().unwrap_or("and taken")));
+    } else {
+        let why = tried.why.or(status).unwrap_or_else(|| "the hub does not say why".to_owned());
+        let next = "is your program running, and can the hub reach it? `rialto listen` brings notices to where it cannot";
+        return Err(Trouble::failed(format!("not delivered: {why}"), next));
+    }
+    Ok(exit)
+}

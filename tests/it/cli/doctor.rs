@@ -1,0 +1,85 @@
+//! `rialto doctor`: what is in the way, and what to do about it.
+
+use serde_json::Value;
+
+use super::kit::Cli;
+use crate::kit::{ClosedPort, TestHub};
+
+/// What became of one check.
+#[track_caller]
+fn verdict<'a>(report: &'a Value, check: &str) -> &'a str {
+    let checks = report["checks"].as_array().expect("a list");
+    let found = checks.iter().find(|one| one["check"] == check);
+    found
+        .and_then(|one| one["verdict"].as_str())
+        .unwrap_or_else(|| panic!("no {check} in {report}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_healthy_setting_is_found_healthy() {
+    let hub = TestHub::serve(&[]).await;
+    let agent = hub.orchestrator("acme").await;
+    let cli = Cli::at(&hub.url, &agent.key).await;
+    let report = cli.json(&["doctor"]).await;
+    assert_eq!(report["ok"], true, "{report}");
+    for check in ["home", "context", "hub", "clock", "key", "inbox"] {
+        assert_eq!(verdict(&report, check), "ok", "{check}");
+    }
+    assert_eq!(verdict(&report, "credits"), "warn", "nobody gave any");
+    hub.grant("acme", "1").await;
+    assert_eq!(verdict(&cli.json(&["doctor"]).await, "credits"), "ok");
+    let told = cli.run(&["doctor"]).await.ok().out;
+    assert!(
+        told.lines().any(|line| line.starts_with("ok    credits   1.00 available to acme")),
+        "{told}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_that_is_not_there_and_a_key_that_does_not_work_are_failures() {
+    let closed = ClosedPort::take();
+    let cli = Cli::new().with("RIALTO_HUB", &closed.url);
+    let ran = cli.run(&["doctor", "--json"]).await.expect(1);
+    assert_eq!(verdict(&ran.json(), "hub"), "fail");
+    assert!(cli.run(&["doctor"]).await.expect(1).out.contains("rialto dev"));
+    let hub = TestHub::serve(&[]).await;
+    let cli = Cli::at(&hub.url, "rk_wrong").await;
+    let ran = cli.run(&["doctor", "--json"]).await.expect(1);
+    assert_eq!((verdict(&ran.json(), "hub"), verdict(&ran.json(), "key")), ("ok", "fail"));
+    let without = Cli::new().with("RIALTO_HUB", &hub.url).json(&["doctor"]).await;
+    assert_eq!(verdict(&without, "key"), "warn", "one is made when it is needed");
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_others_can_read_is_a_failure() {
+    use std::os::unix::fs::PermissionsExt;
+    let hub = TestHub::serve(&[]).await;
+    let agent = hub.orchestrator("acme").await;
+    let cli = Cli::at(&hub.url, &agent.key).await;
+    for (part, mode) in [("contexts/here/me.key", 0o644), ("", 0o755)] {
+        let path = cli.home().join(part);
+        let before = std::fs::metadata(&path).expect("there").permissions();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).expect("changed");
+        let ran = cli.run(&["doctor"]).await.expect(1);
+        assert!(ran.out.contains("chmod"), "{ran:#?}");
+        std::fs::set_permissions(&path, before).expect("changed");
+    }
+    cli.run(&["doctor"]).await.ok();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_of_the_context_are_looked_at() {
+    let hub = TestHub::serve(&[]).await;
+    let agent = hub.agent("acme", "sum", "0.05", None).await;
+    let cli = Cli::at(&hub.url, &agent.key).await;
+    let directory = cli.home().join("contexts/here/agents/sum");
+    std::fs::create_dir_all(&directory).expect("made");
+    assert_eq!(verdict(&cli.json(&["doctor"]).await, "agent"), "warn", "it has no key yet");
+    std::fs::write(directory.join("agent.key"), "rk_wrong").expect("written");
+    let ran = cli.run(&["doctor", "--json"]).await.expect(1);
+    assert_eq!(verdict(&ran.json(), "agent"), "fail");
+    std::fs::write(directory.join("agent.key"), &agent.key).expect("written");
+    let report = cli.json(&["doctor"]).await;
+    assert_ne!(verdict(&report, "agent"), "fail", "{report}");
+}

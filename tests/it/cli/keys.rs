@@ -1,0 +1,80 @@
+//! A key that is changed, and an agent that leaves.
+
+use super::kit::{Cli, Stage};
+use crate::kit::TestHub;
+
+/// The key on the first line of a file.
+fn key_in(path: &str) -> String {
+    let text = std::fs::read_to_string(path).expect("a key file");
+    text.lines().next().expect("a line").to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_key_takes_the_place_of_the_old_one_in_its_file() {
+    let hub = TestHub::serve(&[]).await;
+    let agent = hub.orchestrator("acme").await;
+    let cli = Cli::new();
+    let file =
+        cli.file("a.key", &format!("{}\nagent_id {}\nhub {}\n", agent.key, agent.id, hub.url));
+    let ran = cli.run(&["agent", "rekey", "--key-file", &file]).await.ok();
+    let fresh = key_in(&file);
+    assert_ne!(fresh, agent.key);
+    assert!(!ran.out.contains(&fresh), "it is in the file and nowhere else: {ran:#?}");
+    let text = std::fs::read_to_string(&file).expect("a key file");
+    assert!(text.contains(&format!("agent_id {}\n", agent.id)), "{text}");
+    cli.run(&["wallet", "balance", "--key-file", &file]).await.ok();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_key_is_kept_in_the_context_or_shown_once() {
+    let hub = TestHub::serve(&[]).await;
+    let agent = hub.orchestrator("acme").await;
+    let cli = Cli::at(&hub.url, &agent.key).await;
+    let kept = cli.json(&["agent", "rekey"]).await;
+    assert_eq!(kept["kept_in"], "context here");
+    let path = cli.home().join("contexts/here/me.key").display().to_string();
+    let fresh = key_in(&path);
+    assert_ne!(fresh, agent.key);
+    cli.run(&["wallet", "balance"]).await.ok();
+    let cli = cli.with("RIALTO_KEY", &fresh);
+    let shown = cli.json(&["agent", "rekey"]).await;
+    let last = shown["key"].as_str().expect("only its owner can keep it").to_owned();
+    assert_eq!(key_in(&path), fresh, "the context's own was not meant");
+    cli.with("RIALTO_KEY", &last).run(&["wallet", "balance"]).await.ok();
+}
+
+/// Whoever changes keys where nothing can be written must still have a key afterwards. Nobody can
+/// make files next to this one, and its text could be a key.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_cannot_be_kept_is_not_asked_for() {
+    let stage = Stage::start(&[("/v1/keys/rotate", r#"{"key":"rk_new"}"#)]).await;
+    let line = ["agent", "rekey", "--hub", &stage.url, "--key-file", "/proc/sys/kernel/ostype"];
+    Cli::new().run(&line).await.failed(1, &["cannot write", "make the file"]);
+    assert!(stage.heard().is_empty(), "{:?}", stage.heard());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_leaves_only_when_it_is_named() {
+    let hub = TestHub::serve(&[]).await;
+    let agent = hub.orchestrator("acme").await;
+    let cli = Cli::at(&hub.url, &agent.key).await;
+    let next = format!("rialto agent rm {}", agent.id);
+    cli.run(&["agent", "rm"]).await.failed(2, &[&next]);
+    cli.run(&["agent", "rm", "somebody"]).await.failed(5, &["not of somebody", &next]);
+    cli.run(&["wallet", "balance"]).await.ok();
+    cli.run(&["agent", "rm", &agent.id]).await.ok();
+    hub.get("/v1/me", Some(&agent.key)).await.expect(401);
+    cli.run(&["wallet", "balance"]).await.failed(4, &["no key is given"]);
+}
+
+/// One route takes agents of every protocol off the lists.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_of_the_relay_leaves_as_well() {
+    let hub = TestHub::serve(&[]).await;
+    let cli = Cli::new().with("RIALTO_HUB", &hub.url);
+    let key = cli.path("alice.key");
+    cli.run(&["agent", "register", "alice", "--key-out", &key]).await.ok();
+    cli.run(&["agent", "rm", "alice@chorus", "--key-file", &key]).await.ok();
+    cli.run(&["agent", "show", "alice@chorus"]).await.expect(3);
+}

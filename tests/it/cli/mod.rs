@@ -1,0 +1,12 @@
+//! The command line, as a person or a script meets it: what it prints, and how it exits.
+
+mod agents;
+mod anew;
+mod basics;
+mod contexts;
+mod doctor;
+mod hiding;
+mod keys;
+mod kit;
+mod reputation;
+mod wallet;

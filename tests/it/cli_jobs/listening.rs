@@ -1,0 +1,146 @@
+//! `rialto listen`: notices brought to a program, each once, in order, and signed.
+
+use rialto_client::relay::WebhookSecret;
+use rialto_core::time::Timestamp;
+use serde_json::{Value, json};
+
+use super::door::Door;
+use super::kit::{Desk, Ran, command, finished};
+use crate::kit::{Agent, Behaviour, Got, Worker, eventually};
+
+fn taken() -> Behaviour {
+    Behaviour::Say(204, String::new())
+}
+
+fn header(got: &Got, name: &str) -> String {
+    got.headers.get(name).and_then(|value| value.to_str().ok()).expect(name).to_owned()
+}
+
+/// How far an agent has acknowledged its inbox.
+async fn acked(desk: &Desk, agent: &Agent) -> Value {
+    desk.get("/v1/me", Some(&agent.key)).await.expect(200).at("/inbox/acked")
+}
+
+/// The notices of an agent as the hub has them.
+async fn inbox(desk: &Desk, agent: &Agent) -> Vec<Value> {
+    let page = desk.get("/v1/inbox?after=0", Some(&agent.key)).await.expect(200);
+    page.at("/items").as_array().expect("a list").clone()
+}
+
+/// Starts to listen for an agent through whatever is at a URL.
+fn listening(desk: &Desk, hub: &str, agent: &Agent, line: &[&str]) -> tokio::task::JoinHandle<Ran> {
+    let mut command = command(desk.home.path(), hub, &[&["listen"], line].concat());
+    command.env("RIALTO_KEY", &agent.key);
+    tokio::spawn(finished(command, ""))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn notices_are_brought_in_order_signed_and_then_acknowledged() {
+    let desk = Desk::start().await;
+    let shop = desk.agent("shop", "shout", "0.05", None).await;
+    let jobs = [desk.posted("shout", &[]).await, desk.posted("shout", &[]).await];
+    let hook = Worker::start(taken()).await;
+    let url = format!("{}/hook", hook.url);
+    let line = ["--forward-to", url.as_str(), "--count", "2"];
+    let ran = listening(&desk, &desk.url, &shop, &line).await.expect("no panic").ok();
+    let told: Vec<Vec<&str>> = ran.out.lines().map(|line| line.split("  ").collect()).collect();
+    assert_eq!(told.len(), 2, "{ran:#?}");
+    let secret = ran.err.split_whitespace().find(|word| word.starts_with("whsec_"));
+    let secret = secret.and_then(WebhookSecret::read).expect("the secret is told");
+    let (got, notices) = (hook.got(), inbox(&desk, &shop).await);
+    for (at, job) in jobs.iter().enumerate() {
+        let notice = &notices[at];
+        assert_eq!(&got[at].json(), notice, "the body is the notice");
+        assert_eq!((&notice["kind"], &notice["job"]), (&json!("assigned"), &json!(job)));
+        let when = notice["at"].as_str().expect("a time");
+        assert_eq!(told[at], [when, "assigned", "204", job]);
+        let seconds: i64 = header(&got[at], "webhook-timestamp").parse().expect("seconds");
+        let now = Timestamp(seconds * 1_000);
+        secret.verify(&got[at].headers, got[at].body.as_bytes(), now).expect("it is signed");
+        assert_eq!(
+            (got[at].path.as_str(), header(&got[at], "content-type").as_str()),
+            ("/hook", "application/json")
+        );
+    }
+    assert_ne!(header(&got[0], "webhook-id"), header(&got[1], "webhook-id"));
+    assert_eq!(acked(&desk, &shop).await, json!(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_taken_comes_again_under_the_same_id_and_is_not_acknowledged() {
+    let desk = Desk::start().await;
+    let shop = desk.agent("shop", "shout", "0.05", None).await;
+    desk.posted("shout", &[]).await;
+    desk.posted("shout", &[]).await;
+    let hook = Worker::start(Behaviour::Say(500, "no".to_owned())).await;
+    let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let line = ["--forward-to", &hook.url, "--count", "1", "--json", "--secret", secret];
+    let listening = listening(&desk, &desk.url, &shop, &line);
+    let got = hook.heard(2).await;
+    assert_eq!(acked(&desk, &shop).await, json!(0));
+    hook.behave(taken());
+    let ran = listening.await.expect("no panic").ok();
+    assert_eq!(
+        (ran.json()["position"].clone(), ran.json()["status"].clone()),
+        (json!(1), json!(204))
+    );
+    assert!(ran.err.contains("answered 500; again in") && ran.err.contains(secret), "{ran:#?}");
+    assert_eq!(header(&got[0], "webhook-id"), header(&got[1], "webhook-id"));
+    assert!(hook.got().iter().all(|got| got.json()["position"] == 1), "the second one waits");
+    assert_eq!(acked(&desk, &shop).await, json!(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_or_repeated_when_the_hub_or_the_command_starts_again() {
+    let desk = Desk::start().await;
+    let shop = desk.agent("shop", "shout", "0.05", None).await;
+    let hook = Worker::start(taken()).await;
+    let door = Door::to(&desk.url).await;
+    let line = ["--forward-to", hook.url.as_str(), "--count", "2"];
+    let waiting = listening(&desk, &door.url, &shop, &line);
+    desk.posted("shout", &[]).await;
+    hook.heard(1).await;
+    eventually(async || acked(&desk, &shop).await == json!(1)).await;
+    door.close();
+    let Desk { hub, home, boss } = desk;
+    let hub = hub.restart(rialto_hub::config::Posture::Serve, &[]).await;
+    let desk = Desk { hub, home, boss };
+    desk.posted("shout", &[]).await;
+    desk.posted("shout", &[]).await;
+    door.open_to(&desk.url);
+    waiting.await.expect("no panic").ok();
+    let line = ["--forward-to", hook.url.as_str(), "--count", "1"];
+    listening(&desk, &desk.url, &shop, &line).await.expect("no panic").ok();
+    let positions: Vec<Value> =
+        hook.got().iter().map(|got| got.json()["position"].clone()).collect();
+    assert_eq!(positions, [1, 2, 3]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn printed_notices_are_documents_and_stay_unacknowledged() {
+    let desk = Desk::start().await;
+    let shop = desk.agent("shop", "shout", "0.05", None).await;
+    desk.keep("shout", &shop);
+    desk.posted("shout", &[]).await;
+    for _ in 0..2 {
+        let mut command = desk.command(&["listen", "--print", "--count", "1", "--as", "shout"]);
+        command.env("RIALTO_HUB", &desk.url);
+        let ran = finished(command, "").await.ok();
+        assert_eq!(ran.json(), inbox(&desk, &shop).await[0]);
+        assert_eq!(acked(&desk, &shop).await, json!(0));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_kind_of_no_has_its_exit_code() {
+    let desk = Desk::start().await;
+    desk.run(&["listen", "--forward-to", "here"]).await.failed(2, "--forward-to http://");
+    desk.run(&["listen", "--print", "--as", "nobody"]).await.failed(3, "has no agent nobody");
+    let mut stranger = desk.command(&["listen", "--print", "--json"]);
+    stranger.env("RIALTO_KEY", "rk_wrong");
+    let ran = finished(stranger, "").await.expect(4);
+    assert!(ran.json()["error"].is_string(), "{ran:#?}");
+    let nobody = crate::kit::ClosedPort::take();
+    let ran = listening(&desk, &nobody.url, &desk.boss, &["--print"]).await.expect("no panic");
+    ran.failed(7, "cannot reach");
+}

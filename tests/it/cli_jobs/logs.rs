@@ -1,0 +1,56 @@
+//! What a worker's program wrote on this machine: `rialto job log`, and beside what is watched.
+
+use serde_json::json;
+
+use super::kit::{Desk, command, finished};
+use crate::runtime::kit::Place;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_on_this_machine_is_printed_and_cannot_take_over_the_terminal() {
+    let desk = Desk::start().await;
+    let worker = desk.agent("shop", "shout", "0.05", None).await;
+    desk.keep("shout", &worker);
+    let id = desk.posted("shout", &[]).await;
+    let missing = desk.run(&["job", "log", &id]).await.failed(3, "no log of job");
+    assert!(missing.err.contains("rialto agent run"), "{missing:#?}");
+    std::fs::write(desk.log_of("shout", &id), "one\n\x1b[2Jtwo").expect("written");
+    let ran = desk.run(&["job", "log", &id]).await.ok();
+    assert_eq!(ran.out, "one\n\\u{1b}[2Jtwo\n");
+    let document = desk.run(&["job", "log", &id, "--json"]).await.ok().json();
+    assert_eq!(document["logs"][0]["agent"], "shout");
+    assert_eq!(document["logs"][0]["text"], "one\n\u{1b}[2Jtwo\n");
+    let elsewhere = desk.run(&["job", "log", "../../../../etc", "--json"]).await.expect(3);
+    assert!(elsewhere.json()["next"].is_string(), "{elsewhere:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_watches_reads_along() {
+    let desk = Desk::start().await;
+    let worker = desk.agent("shop", "shout", "0.05", None).await;
+    desk.keep("shout", &worker);
+    let id = desk.posted("shout", &[]).await;
+    std::fs::write(desk.log_of("shout", &id), "reading\nthinking \x07\nunfinished")
+        .expect("written");
+    desk.work(&worker, &id, json!({"text": "HELLO"})).await;
+    let ran = desk.run(&["job", "watch", &id]).await.ok();
+    let logged: Vec<&str> = ran.err.lines().filter(|line| line.starts_with("log: ")).collect();
+    assert_eq!(logged, ["log: reading", "log: thinking \\u{7}", "log: unfinished"], "{ran:#?}");
+    assert_eq!(ran.json(), json!({"text": "HELLO"}), "the log is not in the output");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_running_agent_logs_is_found_under_the_id_of_the_job() {
+    let desk = Desk::start().await;
+    let place = Place::new();
+    let program = "echo thinking hard >&2; echo '{\"text\":\"HELLO\"}'";
+    let flags = ["--skill", "shout", "--price", "0.05", "--exec", program];
+    let _runtime = place.at_work(&desk.hub, "said", &flags).await;
+    let id = desk.posted("shout", &["--wait"]).await;
+    let home = place.path("home");
+    for (verb, told) in [("log", "thinking hard\n"), ("watch", "log: thinking hard\n")] {
+        let mut command = command(&home, &desk.url, &["job", verb, &id]);
+        command.env("RIALTO_KEY", &desk.boss.key);
+        let ran = finished(command, "").await.ok();
+        assert!([&ran.out, &ran.err].iter().any(|said| said.contains(told)), "{ran:#?}");
+    }
+}

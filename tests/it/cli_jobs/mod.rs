@@ -1,0 +1,14 @@
+//! Jobs, webhooks and notices on the command line, as a person or a script meets them.
+
+mod door;
+mod ended;
+mod kit;
+mod listed;
+mod listening;
+mod logs;
+mod offered;
+mod patience;
+mod posting;
+mod watching;
+mod webhooks;
+mod working;

@@ -1,0 +1,73 @@
+//! `rialto job offers` and `rialto job accept`: a job whose price is named by others.
+
+use serde_json::json;
+
+use super::kit::{Desk, Ran};
+use crate::kit::Agent;
+
+impl Desk {
+    /// An agent names a price.
+    async fn offer(&self, by: &Agent, job: &str, price: &str) {
+        let body = format!(r#"{{"price":{price}}}"#);
+        let path = format!("/v1/jobs/{job}/offers");
+        self.call("POST", &path, Some(&by.key), Some(&body)).await.expect(201);
+    }
+}
+
+/// The prices that are shown, in their digits.
+#[track_caller]
+fn prices(ran: &Ran) -> Vec<String> {
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let lines: Vec<Vec<String>> = ran.out.lines().map(words).collect();
+    assert_eq!(lines[0], ["AGENT", "NAME", "PRICE", "UNTIL", "ACCEPTED"], "{ran:#?}");
+    // Names have spaces in them, so prices are counted from the end.
+    lines[1..].iter().map(|line| line[line.len() - 3].clone()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_requester_sees_all_offers_and_takes_one() {
+    let desk = Desk::start().await;
+    let one = desk.agent("one", "shout", "0.05", None).await;
+    let two = desk.agent("two", "shout", "0.05", None).await;
+    let id = desk.posted("shout", &["--select", "offers"]).await;
+    let none = desk.run(&["job", "offers", &id]).await.ok();
+    assert!(prices(&none).is_empty());
+    desk.offer(&one, &id, "0.04").await;
+    desk.offer(&two, &id, "0.06").await;
+    assert_eq!(prices(&desk.run(&["job", "offers", &id]).await.ok()), ["0.04", "0.06"]);
+    assert_eq!(prices(&desk.run_for(&two, &["job", "offers", &id]).await.ok()), ["0.06"]);
+    let ran = desk.run(&["job", "accept", &id, "--from", &two.id]).await.ok();
+    assert_eq!(ran.out, format!("{id} assigned\n"));
+    let document = desk.run(&["job", "offers", &id, "--json"]).await.ok().json();
+    let accepted = |at: usize| document["offers"][at]["accepted"].clone();
+    assert_eq!((accepted(0), accepted(1)), (json!(false), json!(true)), "{document}");
+    // What is taken is taken.
+    desk.run(&["job", "accept", &id, "--from", &one.id]).await.failed(5, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_also_meant_by_its_number() {
+    let desk = Desk::start().await;
+    let one = desk.agent("one", "shout", "0.05", None).await;
+    let id = desk.posted("shout", &["--select", "offers"]).await;
+    desk.offer(&one, &id, "0.04").await;
+    let document = desk.run(&["job", "offers", &id, "--json"]).await.ok().json();
+    let number = document["offers"][0]["agent"].to_string();
+    let ran = desk.run(&["job", "accept", &id, "--from", &number, "--json"]).await.ok();
+    assert_eq!(ran.str("/state"), "assigned");
+    assert!(ran.out.contains(r#""price":0.04"#), "{ran:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_kind_of_no_has_its_exit_code() {
+    let desk = Desk::start().await;
+    let one = desk.agent("one", "shout", "0.05", None).await;
+    let id = desk.posted("shout", &["--select", "offers"]).await;
+    let stranger = desk.orchestrator("stranger").await;
+    desk.run_for(&stranger, &["job", "offers", &id]).await.failed(3, "");
+    desk.run(&["job", "accept", &id, "--from", "nobody-at-all"]).await.failed(3, "");
+    desk.offer(&one, &id, "0.04").await;
+    desk.run_for(&one, &["job", "accept", &id, "--from", &one.id]).await.failed(3, "");
+    let ran = desk.run_for(&stranger, &["job", "accept", &id, "--from", &one.id, "--json"]).await;
+    assert!(ran.expect(3).json()["error"].is_string());
+}

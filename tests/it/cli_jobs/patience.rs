@@ -1,0 +1,48 @@
+//! Lost answers and hubs that go away: a job is posted once, and waited for.
+
+use serde_json::json;
+
+use super::door::Door;
+use super::kit::{Desk, command, finished};
+use crate::kit::{TestHub, eventually};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_whose_answer_got_lost_is_posted_once() {
+    let desk = Desk::start().await;
+    desk.agent("shop", "shout", "0.05", None).await;
+    let door = Door::to(&desk.url).await;
+    door.lose_an_answer(&desk.url);
+    let line = ["job", "post", "--skill", "shout", "--input", "{}", "--budget", "0.10", "--json"];
+    let mut command = command(desk.home.path(), &door.url, &line);
+    command.env("RIALTO_KEY", &desk.boss.key);
+    let ran = finished(command, "").await.ok();
+    assert!(door.lost_it(), "it was sent twice");
+    let jobs = desk.get("/v1/jobs", Some(&desk.boss.key)).await.expect(200);
+    assert_eq!(jobs.at("/items").as_array().map(Vec::len), Some(1), "{}", jobs.text);
+    assert_eq!(jobs.str("/items/0/id"), ran.str("/id"));
+    assert_eq!(desk.balance("boss").await.1, "0.10");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_is_waited_for_over_a_restart_of_the_hub() {
+    let desk = Desk::start().await;
+    let worker = desk.agent("shop", "shout", "0.05", None).await;
+    let door = Door::to(&desk.url).await;
+    let line = ["job", "post", "--skill", "shout", "--input", "{}", "--budget", "0.10", "--wait"];
+    let mut command = command(desk.home.path(), &door.url, &line);
+    command.env("RIALTO_KEY", &desk.boss.key);
+    let waiting = tokio::spawn(finished(command, ""));
+    let in_hand = async || desk.get("/v1/work", Some(&worker.key)).await.at("/jobs");
+    eventually(async || in_hand().await != json!([])).await;
+    let id = in_hand().await[0]["id"].as_str().expect("an id").to_owned();
+    door.close();
+    let Desk { hub, home, .. } = desk;
+    let hub: TestHub = hub.restart(rialto_hub::config::Posture::Serve, &[]).await;
+    let body = json!({"ok": true, "output": {"text": "HELLO"}});
+    let path = format!("/v1/jobs/{id}/result");
+    hub.post(&path, Some(&worker.key), &body).await.expect(200);
+    door.open_to(&hub.url);
+    let ran = waiting.await.expect("no panic").ok();
+    assert_eq!(ran.json(), json!({"text": "HELLO"}));
+    drop(home);
+}

@@ -1,0 +1,61 @@
+//! `rialto webhook`: the hub's calls to an endpoint.
+
+use serde_json::json;
+
+use super::kit::{Desk, finished};
+use crate::kit::{Behaviour, Worker, eventually};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_is_tried_once_and_its_answer_told() {
+    let desk = Desk::start().await;
+    let hook = Worker::start(Behaviour::Say(204, String::new())).await;
+    let shop = desk.agent("shop", "shout", "0.05", Some(&hook.url)).await;
+    let ran = desk.run_for(&shop, &["webhook", "test"]).await.ok();
+    assert_eq!(ran.out, "delivered, answered 204\n");
+    assert!(hook.got()[0].headers.contains_key("webhook-signature"), "it was signed");
+    let ran = desk.run_for(&shop, &["webhook", "test", "--json"]).await.ok();
+    assert_eq!(ran.json(), json!({"delivered": true, "status": 204}));
+    hook.behave(Behaviour::Say(500, "no".to_owned()));
+    desk.run_for(&shop, &["webhook", "test"]).await.failed(1, "HTTP 500");
+    let ran = desk.run_for(&shop, &["webhook", "test", "--json"]).await.expect(1);
+    assert_eq!(ran.json()["delivered"], json!(false));
+    assert_eq!(hook.got().len(), 4, "no retries");
+    let ran = desk.run(&["webhook", "test"]).await.failed(5, "no endpoint");
+    assert!(ran.err.contains("register"), "{ran:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_did_not_arrive_is_listed_and_sent_again() {
+    let desk = Desk::start().await;
+    let shop = desk.agent("shop", "shout", "0.05", None).await;
+    let hook = Worker::start(Behaviour::Say(500, "no".to_owned())).await;
+    let back = format!("{}/back", hook.url);
+    let id = desk.posted("shout", &["--callback", &back]).await;
+    assert_eq!(desk.run(&["webhook", "ls", "--json"]).await.ok().json(), json!([]));
+    desk.work(&shop, &id, json!({})).await;
+    let tries = async || {
+        let listed = desk.get("/v1/webhooks", Some(&desk.boss.key)).await.json();
+        listed["items"][0]["tries"].as_u64().is_some_and(|tries| tries > 0)
+    };
+    eventually(tries).await;
+    let listed = desk.run(&["webhook", "ls", "--json"]).await.ok().json();
+    let number = listed[0]["id"].to_string();
+    assert_eq!((&listed[0]["url"], &listed[0]["job"]), (&json!(back), &json!(id)));
+    let table = desk.run(&["webhook", "ls"]).await.ok().out;
+    let row = table.lines().nth(1).expect("a row");
+    for part in [number.as_str(), "ended", "500", &back] {
+        assert!(row.contains(part), "{part} is not in {table}");
+    }
+    // Others have nothing there.
+    desk.run_for(&shop, &["webhook", "resend", &number]).await.failed(3, "");
+    hook.behave(Behaviour::Say(204, String::new()));
+    let ran = desk.run(&["webhook", "resend", &number]).await.ok();
+    assert_eq!(ran.out, format!("{number} is being sent again\n"));
+    let arrived =
+        async || desk.get("/v1/webhooks", Some(&desk.boss.key)).await.at("/items") == json!([]);
+    eventually(arrived).await;
+    desk.run(&["webhook", "resend", &number, "--json"]).await.expect(3).str("/error");
+    let mut stranger = desk.command(&["webhook", "ls", "--json"]);
+    stranger.env("RIALTO_KEY", "rk_wrong");
+    finished(stranger, "").await.expect(4).str("/error");
+}

@@ -1,0 +1,5 @@
+//! Agents that are called at their own address: by a hub, and by each other.
+
+mod called;
+mod registry;
+mod stand;

@@ -1,0 +1,6 @@
+//! `rialto agent run`: any program as an agent, over the real binary.
+
+mod basics;
+pub mod kit;
+mod kills;
+mod quickstart;
