@@ -34,9 +34,10 @@ impl Retry {
     }
 
     /// Makes a call until it works, fails for good, or was made often enough.
-    pub async fn call<T>(
+    pub async fn call<T, W: Future<Output = Result<T, CallError>>>(
         &self,
-        mut call: impl AsyncFnMut() -> Result<T, CallError>,
+        // No `AsyncFnMut`: whether its future may go to another thread cannot be told from outside.
+        mut call: impl FnMut() -> W,
     ) -> Result<T, CallError> {
         let mut tries = 0;
         loop {

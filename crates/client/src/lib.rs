@@ -11,7 +11,10 @@ mod clock;
 mod endpoint;
 mod events;
 mod fresh;
+mod hire;
+mod keep;
 mod key;
+mod key_file;
 mod line;
 pub mod openclaw;
 pub mod registry;
@@ -21,7 +24,11 @@ mod signature;
 #[cfg(test)]
 mod testing;
 
+pub use agent::{Agent, AgentError};
 pub use call::{CallError, Hub};
 pub use events::{Events, Notice};
+pub use hire::{Job, Wanted};
+pub use key::Key;
+pub use key_file::KeyFile;
 pub use reqwest::Method;
 pub use retry::Retry;

@@ -146,3 +146,9 @@ fn an_input_costs_what_the_rule_says() {
     assert_eq!(skill.price_of("{}"), cent("0.06"));
     assert_eq!(skill.price_of(&"x".repeat(1025)), cent("0.07"));
 }
+
+#[test]
+fn an_agent_may_run_as_a_task() {
+    fn is_send(_: impl Send) {}
+    is_send(super::Agent::named("a").run(std::future::pending()));
+}

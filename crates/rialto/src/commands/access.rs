@@ -11,7 +11,7 @@ use rialto_client::Hub;
 use rialto_client::relay::Server;
 
 use super::context::{Context, OWN_HUB, address};
-use super::key_file::KeyFile;
+use super::key_file::{self, KeyFile};
 use super::newcomer;
 use super::trouble::Trouble;
 use super::{complain, runtime};
@@ -60,7 +60,7 @@ impl Access {
     /// of the context.
     pub fn keys_or(&self, variables: &[&str]) -> Result<Option<KeyFile>, Trouble> {
         let given = match &self.key_file {
-            Some(path) => Some(KeyFile::load(path)?),
+            Some(path) => Some(key_file::load(path)?),
             None => variables.iter().find_map(|name| set(name)).map(|key| KeyFile::of(key.trim())),
         };
         match given {

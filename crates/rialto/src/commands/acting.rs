@@ -4,7 +4,7 @@ use rialto_client::Hub;
 use rialto_client::relay::WebhookSecret;
 
 use super::access::Access;
-use super::key_file::KeyFile;
+use super::key_file::{self, KeyFile};
 use super::trouble::Trouble;
 
 /// For whom a command acts.
@@ -34,7 +34,7 @@ impl Acting {
             let message = format!("context {} has no agent {name}", context.name());
             return Err(Trouble::not_found(message, known(&context.agents()?)));
         };
-        let keys = KeyFile::load(&path)?;
+        let keys = key_file::load(&path)?;
         Ok((Hub::new(context.hub())?.with_key(keys.key.reveal()), keys))
     }
 }

@@ -24,7 +24,9 @@ pub(crate) struct Bench {
 
 /// Somebody at work; the seat is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Seat(#[allow(dead_code)] OwnedSemaphorePermit);
+pub(crate) struct Seat {
+    _at_work: OwnedSemaphorePermit,
+}
 
 /// Somebody who works, or will as soon as there is a seat.
 #[derive(Debug)]
@@ -53,7 +55,8 @@ impl Bench {
 
     /// A seat, if one is free now.
     pub(crate) fn seat(&self) -> Option<Seat> {
-        Arc::clone(&self.seats).try_acquire_owned().ok().map(Seat)
+        let at_work = Arc::clone(&self.seats).try_acquire_owned().ok()?;
+        Some(Seat { _at_work: at_work })
     }
 
     /// A place among those who wait for a seat, unless too many do.
@@ -84,7 +87,8 @@ impl Bench {
 impl Place {
     /// The seat, as soon as there is one; `None` if there never will be.
     pub(crate) async fn seat(&self) -> Option<Seat> {
-        Arc::clone(&self.seats).acquire_owned().await.ok().map(Seat)
+        let at_work = Arc::clone(&self.seats).acquire_owned().await.ok()?;
+        Some(Seat { _at_work: at_work })
     }
 }
 

@@ -10,6 +10,31 @@ pub type Tell = Arc<dyn Fn(Told) + Send + Sync>;
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
+    /// The agent is registered and at work.
+    AtWork {
+        /// Its name.
+        agent: String,
+        /// Its id.
+        agent_id: String,
+        /// Who gets what it earns.
+        owner: String,
+        /// The hub's address.
+        hub: String,
+    },
+    /// The agent answers peers.
+    ServesPeers {
+        /// Its name.
+        agent: String,
+        /// Where.
+        url: String,
+    },
+    /// There is no hub yet, and it is waited for. This is told at every look.
+    Waiting {
+        /// Where it should be.
+        hub: String,
+    },
+    /// The hub does not know the agent any more; it registers again.
+    Forgotten,
     /// Work came.
     Took {
         /// The job.

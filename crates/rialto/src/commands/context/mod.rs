@@ -14,7 +14,7 @@ use std::{fs, io};
 use serde::{Deserialize, Serialize};
 
 use super::keep;
-use super::key_file::KeyFile;
+use super::key_file::{self, KeyFile};
 use super::trouble::Trouble;
 pub use home::Home;
 pub use verbs::{Args, run};
@@ -111,7 +111,7 @@ impl Context {
     /// The caller's own key, if one is kept.
     pub fn me(&self) -> Result<Option<KeyFile>, Trouble> {
         let Some(path) = self.me_path().filter(|path| path.exists()) else { return Ok(None) };
-        let me = KeyFile::load(&path)?;
+        let me = key_file::load(&path)?;
         match &me.hub {
             Some(hub) if !address::same(hub, &self.hub) => {
                 let message =
@@ -142,9 +142,9 @@ impl Context {
     pub fn keep_first_me(&self, keys: &KeyFile) -> Result<KeyFile, Trouble> {
         let path = self.made()?.join("me.key");
         let keys = KeyFile { hub: Some(self.hub.clone()), ..keys.clone() };
-        match keys.keep_new(&path).map_err(|error| home::unwritable(&path, &error))? {
+        match keep::new_file(&path, &keys.text()).map_err(|error| home::unwritable(&path, &error))? {
             true => Ok(keys),
-            false => KeyFile::load(&path),
+            false => key_file::load(&path),
         }
     }
 

@@ -4,7 +4,7 @@ use rialto_client::{CallError, Hub};
 
 use super::super::access::Access;
 use super::super::context::Context;
-use super::super::key_file::KeyFile;
+use super::super::key_file;
 use super::super::trouble::Trouble;
 use super::super::views::Me;
 use super::check::Check;
@@ -33,7 +33,7 @@ async fn check(context: &Context, name: &str) -> Result<Check, Trouble> {
         let next = format!("`rialto agent run --name {name}` registers it");
         return Ok(Check::warn("agent", format!("{name} has no key yet"), next));
     };
-    let keys = KeyFile::load(&path)?;
+    let keys = key_file::load(&path)?;
     let hub = Hub::new(context.hub())?.with_key(keys.key.reveal());
     Ok(match Me::ask(&hub).await {
         Ok(me) if me.agent.online => {

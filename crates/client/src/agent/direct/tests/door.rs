@@ -1,4 +1,5 @@
 use serde_json::json;
+use tokio::net::TcpStream;
 
 use super::{Stand, Works};
 use crate::agent::direct::{Identity, serve};
@@ -45,14 +46,16 @@ async fn an_agent_whose_skills_cannot_be_announced_is_not_served() {
 async fn what_runs_at_the_end_may_finish() {
     let stand = Stand::with(Works::all).await;
     let body = json!({"skill_name": "held", "input_data": {}, "budget": 0});
-    let reply = async { stand.post("/jobs", &body).await };
-    let (works, begun) = (stand.works.clone(), stand.begun(1));
     let ending = async {
-        begun.await;
-        works.gate.add_permits(1);
+        stand.begun(1).await;
+        stand.stop.notify_one();
+        // Nobody new is let in, and who is inside is served.
+        while TcpStream::connect(stand.url.trim_start_matches("http://")).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        stand.works.gate.add_permits(1);
     };
-    let (reply, ()) = tokio::join!(reply, ending);
+    let (reply, ()) = tokio::join!(stand.post("/jobs", &body), ending);
     assert_eq!(reply.status, 200);
-    stand.stop.send(()).expect("it runs");
     stand.served.await.expect("no panic").expect("it ended well");
 }

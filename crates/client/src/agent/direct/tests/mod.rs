@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 
 use super::Identity;
@@ -29,7 +29,7 @@ struct Stand {
     url: String,
     works: Works,
     identity: Identity,
-    stop: oneshot::Sender<()>,
+    stop: Arc<Notify>,
     served: JoinHandle<Result<(), CallError>>,
 }
 
@@ -121,10 +121,10 @@ impl Stand {
         let shop = setup(&works).room(Room(2)).open();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let (stop, stopped) = oneshot::channel();
-        let served = tokio::spawn(super::serve(listener, shop, identity(), async {
-            let _ = stopped.await;
-        }));
+        let stop = Arc::<Notify>::default();
+        let stopped = Arc::clone(&stop);
+        let stopped = async move { stopped.notified().await };
+        let served = tokio::spawn(super::serve(listener, shop, identity(), stopped));
         Self { url, works, identity: identity(), stop, served }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rialto_client::agent::program::{Exec, Log, Persistent, Web};
 use rialto_client::agent::record::Records;
-use rialto_client::agent::{BadSkill, Room, Skill, Workshop};
+use rialto_client::agent::{Agent, BadSkill, Room, Skill};
 use rialto_core::time::Millis;
 
 use super::super::super::length::length;
@@ -21,7 +21,7 @@ const FILE: &str = "agent.toml";
 /// What the agent does, and how.
 pub struct Plan {
     pub name: String,
-    pub owner: Option<String>,
+    owner: Option<String>,
     room: Room,
     skills: Vec<(Skill, Program)>,
     /// Where programs are run.
@@ -97,25 +97,28 @@ impl Plan {
         })
     }
 
-    /// The workshop, with programs that keep their files in `records`.
-    pub fn open(&self, records: &Records, teller: &Arc<Teller>) -> Result<Workshop, Trouble> {
+    /// The agent of this name that does all of it, with programs that keep their files in `records`.
+    pub fn agent(&self, name: &str, records: &Records, teller: &Arc<Teller>) -> Agent {
         let teller = Arc::clone(teller);
         let log: Log = Arc::new(move |job, line| teller.log(job, line));
-        let mut shop = Workshop::setup().room(self.room);
+        let mut agent = Agent::named(name).room(self.room);
+        if let Some(owner) = &self.owner {
+            agent = agent.owner(owner);
+        }
         for (skill, program) in &self.skills {
             let (skill, log) = (skill.clone(), Arc::clone(&log));
-            shop = match program {
+            agent = match program {
                 Program::Exec(command) => {
                     let exec = Exec::new(command, records.clone(), log).within(&self.place);
-                    shop.skill(skill, exec)
+                    agent.skill(skill, exec)
                 }
                 Program::Persistent(command) => {
-                    shop.skill(skill, Persistent::new(command, log).within(&self.place))
+                    agent.skill(skill, Persistent::new(command, log).within(&self.place))
                 }
-                Program::Web(web) => shop.skill(skill, web.clone()),
+                Program::Web(web) => agent.skill(skill, web.clone()),
             };
         }
-        Ok(shop.open())
+        agent
     }
 }
 

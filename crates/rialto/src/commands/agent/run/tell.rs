@@ -2,13 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rialto_client::Hub;
 use rialto_client::agent::Outcome;
 use rialto_client::agent::post::Told;
 use serde_json::{Value, json};
 
 use super::super::super::say;
-use super::seat::Enrolled;
 
 /// Tells what happens.
 pub struct Teller {
@@ -22,36 +20,6 @@ impl Teller {
         Self { as_json, troubled: AtomicBool::new(false) }
     }
 
-    /// The agent is at work for a hub.
-    pub fn is_at_work(&self, name: &str, hub: &Hub, enrolled: &Enrolled) {
-        self.troubled.store(false, Ordering::Relaxed);
-        let Enrolled { agent_id, owner, .. } = enrolled;
-        let event = json!({"event": "at_work", "agent": name, "agent_id": agent_id, "owner": owner, "hub": hub.base()});
-        let text = format!("{name} is at work at {} as {agent_id}; earnings go to {owner}", hub.base());
-        self.say(event, &text);
-    }
-
-    /// The agent answers peers.
-    pub fn serves_peers(&self, name: &str, url: &str) {
-        let event = json!({"event": "serves_peers", "agent": name, "url": url});
-        self.say(event, &format!("{name} answers peers at {url}/jobs, /receive, /openclaw and /agora"));
-    }
-
-    /// There is no hub yet.
-    pub fn waits_for(&self, hub: &Hub) {
-        if !self.troubled.swap(true, Ordering::Relaxed) {
-            let event = json!({"event": "waiting", "hub": hub.base()});
-            let text = format!("waiting for {}; `rialto dev` starts a hub to try", hub.base());
-            self.say(event, &text);
-        }
-    }
-
-    /// The hub does not know the key any more.
-    pub fn was_forgotten(&self) {
-        let event = json!({"event": "forgotten"});
-        self.say(event, "the hub does not know this agent's key; registering again");
-    }
-
     /// A line of a job's log.
     pub fn log(&self, job: &str, line: &str) {
         if self.as_json {
@@ -61,9 +29,30 @@ impl Teller {
         eprintln!("[{}] {}", say::one_line(&short), say::one_line(line));
     }
 
-    /// Whatever else happens.
+    /// Whatever happens around its jobs and its hub.
     pub fn tell(&self, told: &Told) {
         match told {
+            Told::AtWork { agent, agent_id, owner, hub } => {
+                self.troubled.store(false, Ordering::Relaxed);
+                let event = json!({"event": "at_work", "agent": agent, "agent_id": agent_id, "owner": owner, "hub": hub});
+                let text = format!("{agent} is at work at {hub} as {agent_id}; earnings go to {owner}");
+                self.say(event, &text);
+            }
+            Told::ServesPeers { agent, url } => {
+                let event = json!({"event": "serves_peers", "agent": agent, "url": url});
+                let text = format!("{agent} answers peers at {url}/jobs, /receive, /openclaw and /agora");
+                self.say(event, &text);
+            }
+            Told::Waiting { hub } => {
+                if !self.troubled.swap(true, Ordering::Relaxed) {
+                    let event = json!({"event": "waiting", "hub": hub});
+                    self.say(event, &format!("waiting for {hub}; `rialto dev` starts a hub to try"));
+                }
+            }
+            Told::Forgotten => {
+                let event = json!({"event": "forgotten"});
+                self.say(event, "the hub does not know this agent's key; registering again");
+            }
             Told::Trouble { what, why } => {
                 if !self.troubled.swap(true, Ordering::Relaxed) {
                     let event = json!({"event": "trouble", "what": what, "why": why});

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::super::super::key_file::KeyFile;
+use super::super::super::key_file::{self, KeyFile};
 use super::super::super::say;
 use super::super::super::trouble::Trouble;
 use super::super::{Context, Home, address};
@@ -26,7 +26,7 @@ pub struct Args {
 pub fn run(json: bool, args: &Args) -> Result<Exit, Trouble> {
     let home = Home::needed()?;
     let context = Context::new(&home, &args.name, &args.hub)?;
-    let keys = args.key_file.as_deref().map(KeyFile::load).transpose()?;
+    let keys = args.key_file.as_deref().map(key_file::load).transpose()?;
     fits(&home, &context, keys.as_ref())?;
     context.write(&home.directory_of(context.name()))?;
     home.choose_first(context.name())?;

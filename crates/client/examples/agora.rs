@@ -1,0 +1,76 @@
+//! agora: two keys make a deal. One says what it does and names a price, the other takes the offer.
+//!
+//! ```console
+//! cargo run -p rialto-client --example agora -- http://127.0.0.1:7425
+//! ```
+
+use std::error::Error;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rialto_client::agora::{
+    Agent, Broken, Credits, Handler, Identity, Job, Listen, Negotiation, Order, Outcome, Profile,
+    Progress, Seed, Server, Skill, Terms, Workplace,
+};
+
+const RESOURCE: &str = "agora:weather:v1";
+/// What it costs, and what is paid at most.
+const PRICE: Credits = Credits::from_micros(1_250_000);
+const BUDGET: Credits = Credits::from_micros(2_000_000);
+
+struct Forecaster;
+
+impl Handler for Forecaster {
+    async fn terms(&self, _: &Job) -> Terms {
+        let (ttl, eta) = (Duration::from_secs(60), Duration::from_secs(1));
+        Terms::Offer { cost: PRICE, ttl, eta }
+    }
+
+    async fn work(&self, _: Job, _: Progress) -> Result<String, Broken> {
+        Ok(r#"{"sky":"clear"}"#.to_owned())
+    }
+}
+
+/// Somebody new, who has said HELLO.
+async fn join(hub: &Server, name: &str, skills: Vec<Skill>) -> Result<Agent, Box<dyn Error>> {
+    let agent = Agent::new(Identity::new(&Seed::random()?), hub.clone());
+    let profile =
+        Profile { name: Some(name.to_owned()), skills: Some(skills), ..Profile::default() };
+    agent.hello(&profile, true).await?;
+    Ok(agent)
+}
+
+/// Sends an order, gathers offers, takes the cheapest and waits for the work. Every envelope is
+/// signed and has one effect, however often it is sent.
+async fn ask(agent: &Agent, order: &Order) -> Result<String, Box<dyn Error>> {
+    let mut inbox = agent.inbox(Listen::default()).await?;
+    let how = Negotiation::default().collect(Duration::from_secs(10)).enough(1);
+    match agent.negotiate(&mut inbox, order, how).await? {
+        Outcome::Done(work) => Ok(work.data),
+        other => Err(format!("no deal: {other:?}").into()),
+    }
+}
+
+/// Lets one make a deal with the other.
+pub async fn run(hub: &str) -> Result<String, Box<dyn Error>> {
+    let hub = Server::discover(hub).await?;
+    let forecaster = join(&hub, "Forecaster", vec![Skill::new(RESOURCE)]).await?;
+    let asker = join(&hub, "Asker", Vec::new()).await?;
+    let order = Order::new(RESOURCE, r#"{"city":"Venice"}"#).budget(BUDGET);
+    let order = order.timeout(Duration::from_secs(60));
+    tokio::select! {
+        done = ask(&asker, &order) => done,
+        ended = forecaster.serve(Workplace::default(), Arc::new(Forecaster), pending()) => {
+            Err(format!("the forecaster ended: {ended:?}").into())
+        }
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let hub = std::env::args().nth(1).or_else(|| std::env::var("RIALTO_HUB").ok());
+    let hub = hub.ok_or("name a hub, such as http://127.0.0.1:7425")?;
+    println!("{}", run(&hub).await?);
+    Ok(())
+}

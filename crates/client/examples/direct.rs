@@ -1,0 +1,79 @@
+//! Two agents, and no hub: one writes headlines and has the other shout them.
+//!
+//! Each answers every protocol that has an endpoint of its own. Here the first is asked in agora, and
+//! asks the second in registry.
+//!
+//! ```console
+//! cargo run -p rialto-client --example direct
+//! ```
+
+use std::error::Error;
+use std::future::pending;
+use std::path::Path;
+use std::time::Duration;
+
+use rialto_client::agent::Skill;
+use rialto_client::agora::{self, Identity, Seed};
+use rialto_client::registry::direct::Peer;
+use rialto_client::registry::{Credits, Order, Outcome};
+use rialto_client::{Agent, CallError};
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
+
+#[derive(Serialize, Deserialize)]
+struct Text {
+    text: String,
+}
+
+/// What the second agent does.
+async fn shout(input: Text) -> Result<Text, String> {
+    Ok(Text { text: input.text.to_uppercase() })
+}
+
+/// What the first agent does: it hires the second at its own address.
+async fn headline(input: Text, shouter: String) -> Result<Text, Box<dyn Error + Send + Sync>> {
+    let about = serde_json::to_string(&Text { text: format!("{} is here", input.text) })?;
+    let order = Order::new("shout", about).budget(Credits::parse("0.05", 2)?);
+    match Peer::new(&shouter)?.hire(&order.draw_up()?).await?.outcome {
+        Outcome::Done(output) => Ok(serde_json::from_str(&output)?),
+        other => Err(format!("nobody shouts: {other:?}").into()),
+    }
+}
+
+/// Asks the first agent for a headline.
+async fn ask(url: &str) -> Result<String, CallError> {
+    let me = Identity::new(&Seed::random()?);
+    let order = agora::Order::new("agora:headline:v1", r#"{"text":"spring"}"#);
+    let order = order.timeout(Duration::from_secs(30));
+    match agora::direct::request(url, me, &order, |_| true).await? {
+        agora::Outcome::Done(work) => Ok(work.data),
+        other => Err(CallError::Unreadable(format!("{other:?}"))),
+    }
+}
+
+/// Lets both work until the headline is there. Their keys and records go into `state`.
+pub async fn run(state: &Path) -> Result<String, Box<dyn Error>> {
+    let listeners =
+        (TcpListener::bind("127.0.0.1:0").await?, TcpListener::bind("127.0.0.1:0").await?);
+    let first = format!("http://{}", listeners.0.local_addr()?);
+    let second = format!("http://{}", listeners.1.local_addr()?);
+    let writer = Agent::named("Writer")
+        .on(Skill::new("headline", "0")?, move |input| headline(input, second.clone()))
+        .state(state.join("writer"))
+        .direct(listeners.0);
+    let shouter = Agent::named("Shouter")
+        .on(Skill::new("shout", "0.05")?, shout)
+        .state(state.join("shouter"))
+        .direct(listeners.1);
+    tokio::select! {
+        asked = ask(&first) => Ok(asked?),
+        ended = writer.run(pending()) => Err(format!("the writer ended: {ended:?}").into()),
+        ended = shouter.run(pending()) => Err(format!("the shouter ended: {ended:?}").into()),
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    println!("{}", run(Path::new(".rialto")).await?);
+    Ok(())
+}

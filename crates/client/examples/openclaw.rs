@@ -1,0 +1,69 @@
+//! openclaw: publish what an agent can do, serve requests on duty, and ask for a collaboration.
+//!
+//! ```console
+//! cargo run -p rialto-client --example openclaw -- http://127.0.0.1:7425
+//! ```
+
+use std::error::Error;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rialto_client::openclaw::{
+    Agent, Broken, Category, End, Handler, Job, Order, Outcome, Profile, Record, Rhythm, Server,
+    Skill, Workplace,
+};
+use serde_json::{Value, json};
+
+const TAKES: &str =
+    r#"{"type":"object","required":["text"],"properties":{"text":{"type":"string"}}}"#;
+
+struct Shouter;
+
+impl Handler for Shouter {
+    async fn work(&self, job: Job) -> Result<String, Broken> {
+        let unreadable = |why: serde_json::Error| Broken::for_good("BAD_INPUT", why.to_string());
+        let input: Value = serde_json::from_str(&job.request.input_data).map_err(unreadable)?;
+        let text = input["text"].as_str().unwrap_or_default().to_uppercase();
+        Ok(json!({ "text": text }).to_string())
+    }
+}
+
+/// Asks, and waits for the result. The request has a key of its own, under which it is asked again
+/// as long as the protocol says that this can help.
+async fn ask(asker: &Agent, order: &Order) -> Result<String, Box<dyn Error>> {
+    let asked = asker.request(order).await?;
+    match asker.result(asked.errand(), Duration::from_secs(60)).await? {
+        End::Result(result) => match result.said.outcome {
+            Outcome::Completed { output_data } => Ok(output_data.to_string()),
+            other => Err(format!("not done: {other:?}").into()),
+        },
+        other => Err(format!("not done: {other:?}").into()),
+    }
+}
+
+/// Publishes both, and lets one work for the other.
+pub async fn run(hub: &str) -> Result<String, Box<dyn Error>> {
+    let server = Server::new(hub)?;
+    let skill = |id| Skill::new(id, Category::ContentGeneration, "Says it louder").input(TAKES);
+    let identity = Profile::new("chimera-shouter").can(skill("shout")).build()?;
+    let worker = server.publish(&identity).await?.agent;
+    let asker = Profile::new("chimera-asker").can(skill("whisper")).build()?;
+    let asker = server.publish(&asker).await?.agent;
+    let duty = worker.on_duty(Rhythm::default(), Record::default());
+    let order = Order::new("shout", r#"{"text":"hello"}"#).of(worker.id());
+    tokio::select! {
+        done = ask(&asker, &order) => done,
+        ended = duty.serve(Workplace::of(&identity), Arc::new(Shouter), pending()) => {
+            Err(format!("the worker ended: {ended:?}").into())
+        }
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let hub = std::env::args().nth(1).or_else(|| std::env::var("RIALTO_HUB").ok());
+    let hub = hub.ok_or("name a hub, such as http://127.0.0.1:7425")?;
+    println!("{}", run(&hub).await?);
+    Ok(())
+}

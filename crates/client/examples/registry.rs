@@ -1,0 +1,53 @@
+//! registry: register two agents, find one, hire it, and have it paid.
+//!
+//! ```console
+//! cargo run -p rialto-client --example registry -- http://127.0.0.1:7425
+//! ```
+
+use std::error::Error;
+use std::time::Duration;
+
+use rialto_client::registry::{
+    Agent, Credits, Offer, Order, Outcome, Registered, Registration, Search, Server, Work,
+};
+use serde_json::{Value, json};
+
+/// Fetches its work, does it, and reports.
+async fn work(worker: &Registered) -> Result<(), Box<dyn Error>> {
+    let agent = Agent::new(&worker.server, worker.agent_id);
+    for job in agent.fetch(30).await? {
+        let input: Value = serde_json::from_str(job.input_data.get())?;
+        let text = input["text"].as_str().unwrap_or_default().to_uppercase();
+        let accepted = agent.report(&job, &Work::Done(json!({ "text": text }))).await?;
+        println!("the worker was paid {}", accepted.paid.text(2));
+    }
+    Ok(())
+}
+
+/// Everything from the first registration to the result.
+pub async fn run(hub: &str) -> Result<String, Box<dyn Error>> {
+    let (hub, price) = (Server::new(hub)?, Credits::parse("0.05", 2)?);
+    let offer = Offer::new("shout", price).about("Says it louder").takes(r#"{"text":"string"}"#);
+    let worker = hub.register(&Registration::new("Shouter", "shouters").sells(offer)).await?;
+    let editor = hub.register(&Registration::new("Editor", "editors")).await?;
+    let found = editor.server.discover(&Search::new("shout")).await?;
+    println!("{} can shout", found.agents.len());
+    let order = Order::new("shout", r#"{"text":"hello"}"#).budget(price).of(worker.agent_id);
+    let job = order.draw_up()?;
+    // The job has its id now: sent again after a lost answer, it is still one job.
+    let hired = editor.server.hire(&job, Duration::from_secs(60));
+    let (standing, worked) = tokio::join!(hired, work(&worker));
+    worked?;
+    match standing?.outcome {
+        Outcome::Done(output) => Ok(output),
+        other => Err(format!("not done: {other:?}").into()),
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let hub = std::env::args().nth(1).or_else(|| std::env::var("RIALTO_HUB").ok());
+    let hub = hub.ok_or("name a hub, such as http://127.0.0.1:7425")?;
+    println!("{}", run(&hub).await?);
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! relay: two agents write to each other. One listens to its inbox and answers, over a line that may
+//! break as often as it likes.
+//!
+//! ```console
+//! cargo run -p rialto-client --example relay -- http://127.0.0.1:7425
+//! ```
+
+use std::error::Error;
+
+use rialto_client::CallError;
+use rialto_client::relay::{Announcement, Draft, Inbox, Listen, Message, Order, Server};
+
+/// An agent with its key, and its inbox.
+struct Writer {
+    server: Server,
+    address: String,
+    inbox: Inbox,
+}
+
+impl Writer {
+    async fn join(server: &Server, name: &str) -> Result<Self, CallError> {
+        // Names are taken once; the number makes this one new at every run.
+        let name = format!("{name}-{}", std::process::id());
+        let card = Announcement::new(name, "en", &["en".to_owned()]);
+        let registered = server.register(&card).await?;
+        let server = server.with_key(registered.api_key);
+        let inbox = server.inbox(Listen::default()).await?;
+        Ok(Self { server, address: registered.agent_id, inbox })
+    }
+
+    /// Says something in a conversation. The client makes up an idempotency key: tried again, it is
+    /// still one message.
+    async fn say(&self, to: &str, turn: u64, text: &str) -> Result<(), CallError> {
+        let mut draft = Draft::new(&self.address, "en", text);
+        draft.conversation_id = Some("greetings".to_owned());
+        draft.turn_number = Some(turn);
+        let letter = draft.seal()?;
+        let order = Order { receiver_id: to, letter: &letter, idempotency_key: None };
+        self.server.send(&order).await.map(drop)
+    }
+
+    async fn hear(&mut self) -> Result<Message, Box<dyn Error>> {
+        Ok(self.inbox.next().await.ok_or("the inbox was closed")??)
+    }
+}
+
+/// One says something, the other says it louder.
+pub async fn run(hub: &str) -> Result<String, Box<dyn Error>> {
+    let server = Server::discover(hub).await?;
+    let mut alice = Writer::join(&server, "alice").await?;
+    let mut bob = Writer::join(&server, "bob").await?;
+    alice.say(&bob.address, 1, "hello").await?;
+    let heard = bob.hear().await?;
+    bob.say(&heard.sender_id, 2, &heard.contents.original_text.to_uppercase()).await?;
+    Ok(alice.hear().await?.contents.original_text)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let hub = std::env::args().nth(1).or_else(|| std::env::var("RIALTO_HUB").ok());
+    let hub = hub.ok_or("name a hub, such as http://127.0.0.1:7425")?;
+    println!("{}", run(&hub).await?);
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! Enrolment: an agent becomes known to its hub as who it was before, or as somebody new.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::sleep;
+
+use super::post::{Entry, Tell, Told, enrol};
+use super::seat::Seat;
+use super::trouble::AgentError;
+use super::workshop::Workshop;
+use crate::call::{CallError, Hub};
+use crate::key_file::KeyFile;
+
+/// How often a hub that is not there yet is looked for.
+const LOOK: Duration = Duration::from_millis(500);
+/// The longest part of a name that becomes part of an owner's.
+const NAME_MAX: usize = 40;
+
+/// An agent that wants to be known to a hub.
+pub(super) struct Enrolment<'a> {
+    pub(super) hub: &'a Hub,
+    pub(super) seat: &'a Seat,
+    pub(super) name: &'a str,
+    /// Who gets what it earns, if that was said.
+    pub(super) owner: Option<&'a str>,
+    pub(super) shop: &'a Workshop,
+    pub(super) tell: &'a Tell,
+}
+
+/// An agent that is known.
+pub(super) struct Known {
+    pub(super) agent_id: String,
+    pub(super) key: String,
+    pub(super) owner: String,
+}
+
+impl Enrolment<'_> {
+    /// Registers the agent, or what has changed of it, and keeps its key. A hub that is not there
+    /// yet is waited for.
+    pub(super) async fn done(&self) -> Result<Known, AgentError> {
+        loop {
+            match self.once().await {
+                Err(AgentError::Call(
+                    CallError::Unreachable { .. } | CallError::TimedOut { .. },
+                )) => {
+                    (self.tell)(Told::Waiting { hub: self.hub.base().to_owned() });
+                    sleep(LOOK).await;
+                }
+                Ok(known) => return self.keep(known),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn once(&self) -> Result<Known, AgentError> {
+        let keys = match self.seat.lent_key() {
+            Some(lent) => Some(self.named(KeyFile::of(lent.reveal())).await?),
+            None => self.seat.own_key()?,
+        };
+        let id = keys.as_ref().and_then(|keys| keys.agent_id.as_deref());
+        let listed = match id {
+            Some(id) => self.owner_of(id).await?,
+            None => None,
+        };
+        let said = self.owner.map(str::to_owned);
+        let owner = match said.or_else(|| listed.clone()).or_else(|| self.seat.owner()) {
+            Some(owner) => owner,
+            None => new_owner(self.name)?,
+        };
+        let entry = Entry { name: self.name, owner: &owner, id };
+        let with_key = keys.as_ref().map(|keys| self.hub.with_key(keys.key.reveal()));
+        let done = match with_key {
+            None => enrol(self.hub, &entry, self.shop).await,
+            Some(with_key) => match enrol(&with_key, &entry, self.shop).await {
+                // A hub that was set up anew: it never knew the agent.
+                Err(CallError::Refused { status: 401, .. }) if listed.is_none() => {
+                    enrol(self.hub, &entry, self.shop).await
+                }
+                done => done,
+            },
+        }?;
+        Ok(Known { agent_id: done.agent_id, key: done.api_key, owner })
+    }
+
+    /// Whose key was lent, as the hub calls it.
+    async fn named(&self, lent: KeyFile) -> Result<KeyFile, CallError> {
+        let me = self.hub.with_key(lent.key.reveal()).get("/v1/me").await?;
+        let id = me.pointer("/agent/names/registry").and_then(Value::as_str).map(str::to_owned);
+        Ok(KeyFile { agent_id: id, ..lent })
+    }
+
+    /// The owner of an agent that the hub lists.
+    async fn owner_of(&self, id: &str) -> Result<Option<String>, CallError> {
+        match self.hub.get(&format!("/registry/agents/{id}")).await {
+            Ok(agent) => Ok(agent.get("owner_id").and_then(Value::as_str).map(str::to_owned)),
+            Err(CallError::Refused { status: 404, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn keep(&self, known: Known) -> Result<Known, AgentError> {
+        let keys = KeyFile {
+            agent_id: Some(known.agent_id.clone()),
+            hub: Some(self.hub.base().to_owned()),
+            ..KeyFile::of(&known.key)
+        };
+        self.seat.keep_key(&keys)?;
+        self.seat.keep_owner(&known.owner)?;
+        Ok(known)
+    }
+}
+
+/// An account of the agent's own: digits keep those of one name apart.
+fn new_owner(name: &str) -> Result<String, CallError> {
+    let number = getrandom::u32()
+        .map_err(|error| CallError::Unreadable(format!("no randomness: {error}")))?;
+    Ok(format!("{}-{number:08x}", plain(name)))
+}
+
+/// A name with nothing in it that a directory or an owner could not be called: small letters,
+/// digits, `_` and `-`. What has none of those is `agent`.
+pub fn plain(name: &str) -> String {
+    let small = name.to_lowercase();
+    let kept = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    let plain: String = small.chars().map(kept).take(NAME_MAX).collect();
+    let plain = plain.trim_matches('-');
+    if plain.is_empty() { "agent".to_owned() } else { plain.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_plain() {
+        for (name, wanted) in
+            [("Shout It!", "shout-it"), ("a_b-1", "a_b-1"), ("../..", "agent"), ("", "agent")]
+        {
+            assert_eq!(plain(name), wanted);
+        }
+        assert_eq!(plain(&"x".repeat(99)).len(), NAME_MAX);
+        assert!(new_owner("A b").expect("randomness").starts_with("a-b-"));
+    }
+}

@@ -1,0 +1,171 @@
+//! The seat of an agent on this machine: a directory with its key, what it signs with and the records
+//! of its work, and that nobody else sits there.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::record::Records;
+use super::trouble::AgentError;
+use crate::agora::Seed;
+use crate::keep;
+use crate::key::Key;
+use crate::key_file::KeyFile;
+
+const LOCK: &str = "lock";
+const KEY: &str = "agent.key";
+const SEED: &str = "agora.key";
+const OWNER: &str = "owner";
+const JOBS: &str = "jobs";
+
+/// Where an agent sits, for as long as this lives.
+#[derive(Debug)]
+pub struct Seat {
+    directory: PathBuf,
+    proof: Proof,
+    /// Whoever is killed leaves it.
+    _lock: File,
+}
+
+/// What proves who the agent is.
+#[derive(Debug)]
+enum Proof {
+    /// A key of its own, made when there is none.
+    Own(PathBuf),
+    /// A key that somebody else keeps.
+    Lent(Key),
+}
+
+impl Seat {
+    /// Takes the seat in a directory, which is made if need be; [`AgentError::Taken`] if somebody
+    /// sits there.
+    pub fn take(directory: impl Into<PathBuf>) -> Result<Self, AgentError> {
+        let directory = directory.into();
+        keep::directory(&directory).map_err(|error| unwritable(&directory, error))?;
+        let path = directory.join(LOCK);
+        let file = OpenOptions::new().create(true).append(true).open(&path);
+        let lock = file.map_err(|error| unwritable(&path, error))?;
+        match lock.try_lock() {
+            Ok(()) => {
+                let proof = Proof::Own(directory.join(KEY));
+                Ok(Self { directory, proof, _lock: lock })
+            }
+            Err(TryLockError::WouldBlock) => Err(AgentError::Taken { directory }),
+            Err(TryLockError::Error(error)) => Err(unwritable(&path, error)),
+        }
+    }
+
+    /// The same with its key in this file. It may not be there yet: then it is written when the
+    /// agent is registered.
+    pub fn key_from(mut self, path: impl Into<PathBuf>) -> Self {
+        self.proof = Proof::Own(path.into());
+        self
+    }
+
+    /// The same with a key that is kept elsewhere.
+    pub fn lent(mut self, key: Key) -> Self {
+        self.proof = Proof::Lent(key);
+        self
+    }
+
+    /// Its directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The records of its work.
+    pub fn records(&self) -> Result<Records, AgentError> {
+        let path = self.directory.join(JOBS);
+        Records::at(&path).map_err(|error| unwritable(&path, error))
+    }
+
+    /// What it signs with, made when it is first needed.
+    pub fn seed(&self) -> Result<Seed, AgentError> {
+        let path = self.directory.join(SEED);
+        if let Some(seed) = std::fs::read_to_string(&path).ok().and_then(|text| Seed::read(&text)) {
+            return Ok(seed);
+        }
+        let seed = Seed::random()?;
+        keep(&path, &format!("{}\n", seed.reveal()))?;
+        Ok(seed)
+    }
+
+    /// The key that was lent.
+    pub(super) fn lent_key(&self) -> Option<&Key> {
+        match &self.proof {
+            Proof::Own(_) => None,
+            Proof::Lent(key) => Some(key),
+        }
+    }
+
+    /// The key that is kept here, with whose it is.
+    pub(super) fn own_key(&self) -> Result<Option<KeyFile>, AgentError> {
+        let Proof::Own(path) = &self.proof else { return Ok(None) };
+        match KeyFile::load(path) {
+            Ok(keys) => Ok(Some(keys)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(AgentError::Key { path: path.clone(), error }),
+        }
+    }
+
+    /// Keeps a key, unless somebody else does.
+    pub(super) fn keep_key(&self, keys: &KeyFile) -> Result<(), AgentError> {
+        match &self.proof {
+            Proof::Own(path) => keep(path, &keys.text()),
+            Proof::Lent(_) => Ok(()),
+        }
+    }
+
+    /// The owner the agent had here before.
+    pub(super) fn owner(&self) -> Option<String> {
+        let text = std::fs::read_to_string(self.directory.join(OWNER)).ok()?;
+        Some(text.trim().to_owned()).filter(|owner| !owner.is_empty())
+    }
+
+    /// Keeps who gets what it earns.
+    pub(super) fn keep_owner(&self, owner: &str) -> Result<(), AgentError> {
+        keep(&self.directory.join(OWNER), &format!("{owner}\n"))
+    }
+}
+
+fn keep(path: &Path, text: &str) -> Result<(), AgentError> {
+    keep::file(path, text).map_err(|error| unwritable(path, error))
+}
+
+fn unwritable(path: &Path, error: io::Error) -> AgentError {
+    AgentError::State { path: path.to_owned(), error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_sits_at_a_time_and_finds_everything_again() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let place = dir.path().join("shout");
+        let seat = Seat::take(&place).expect("free");
+        assert!(matches!(Seat::take(&place), Err(AgentError::Taken { .. })));
+        assert_eq!((seat.own_key().expect("no key"), seat.owner()), (None, None));
+        let (seed, keys) = (seat.seed().expect("a seed"), KeyFile::of("rk_1"));
+        seat.keep_key(&keys).expect("kept");
+        seat.keep_owner("acme").expect("kept");
+        drop(seat);
+        let again = Seat::take(&place).expect("free");
+        assert_eq!(again.seed().expect("a seed"), seed);
+        assert_eq!(again.own_key().expect("a key"), Some(keys));
+        assert_eq!(again.owner().as_deref(), Some("acme"));
+    }
+
+    #[test]
+    fn a_key_that_was_lent_is_not_kept_and_one_that_cannot_be_read_is_not_replaced() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let lent = Seat::take(dir.path().join("a")).expect("free").lent(Key::new("rk_1"));
+        lent.keep_key(&KeyFile::of("rk_1")).expect("nothing to do");
+        assert!(!lent.directory().join(KEY).exists());
+        let path = dir.path().join("b.key");
+        std::fs::write(&path, "two words").expect("written");
+        let seat = Seat::take(dir.path().join("b")).expect("free").key_from(&path);
+        assert!(matches!(seat.own_key(), Err(AgentError::Key { .. })));
+    }
+}

@@ -1,0 +1,257 @@
+//! The whole agent: what it can do, where it sits, and whom it works for.
+
+use std::fmt::Display;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::net::TcpListener;
+
+use super::direct::{self, Identity};
+use super::enrolment::{Enrolment, plain};
+use super::handler::Handler;
+use super::post::{Post, Tell, Told};
+use super::record::Records;
+use super::seat::Seat;
+use super::skill::Skill;
+use super::trouble::AgentError;
+use super::typed::typed;
+use super::workshop::{Room, Setup, Workshop};
+use crate::call::{CallError, Hub};
+
+/// Where agents sit that do not say where.
+const STATE: &str = ".rialto";
+
+/// An agent: skills with handlers, at work for a hub, for peers, or for both.
+///
+/// ```no_run
+/// use rialto_client::Agent;
+/// use rialto_client::agent::{Skill, told_to_stop};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Text {
+///     text: String,
+/// }
+///
+/// async fn shout(input: Text) -> Result<Text, String> {
+///     match input.text.is_empty() {
+///         true => Err("there is nothing to shout".to_owned()),
+///         false => Ok(Text { text: input.text.to_uppercase() }),
+///     }
+/// }
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// Agent::named("shout")
+///     .on(Skill::new("shout", "0.05")?, shout)
+///     .at_hub("http://127.0.0.1:7425")
+///     .run(told_to_stop())
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// - It registers by itself, and keeps its id and key in its state directory: started again, it is
+///   the same agent. A hub that is not there yet is waited for. A hub that was set up anew gets the
+///   agent again; one that knows it and refuses its key is an error.
+/// - Every job is written down before it is begun and its outcome before the hub is told, so the
+///   program may be killed at any moment. Only one program can sit in a state directory.
+/// - When `stop` comes, it finishes what it can within seconds, hands the rest back, and goes off
+///   the lists.
+pub struct Agent {
+    name: String,
+    owner: Option<String>,
+    shop: Setup,
+    place: Place,
+    key: Option<PathBuf>,
+    hub: Option<String>,
+    listener: Option<TcpListener>,
+    tell: Tell,
+}
+
+/// Where an agent sits.
+enum Place {
+    At(PathBuf),
+    Taken(Seat),
+}
+
+impl Agent {
+    /// An agent of this name that can do nothing yet.
+    pub fn named(name: impl Into<String>) -> Self {
+        let name = name.into();
+        let place = Place::At(PathBuf::from(STATE).join(plain(&name)));
+        Self {
+            name,
+            owner: None,
+            shop: Workshop::setup(),
+            place,
+            key: None,
+            hub: None,
+            listener: None,
+            tell: Arc::new(|_| {}),
+        }
+    }
+
+    /// The same with one more skill, and who does it.
+    pub fn skill(mut self, skill: Skill, handler: impl Handler) -> Self {
+        self.shop = self.shop.skill(skill, handler);
+        self
+    }
+
+    /// The same with one more skill, and a function of one's own types that does it: see
+    /// [`typed`](super::typed).
+    pub fn on<T, U, E, W, F>(self, skill: Skill, work: F) -> Self
+    where
+        T: DeserializeOwned + 'static,
+        U: Serialize + 'static,
+        E: Display + 'static,
+        W: Future<Output = Result<U, E>> + Send + 'static,
+        F: Fn(T) -> W + Send + Sync + 'static,
+    {
+        self.skill(skill, typed(work))
+    }
+
+    /// The same with room for so many jobs at a time; the others wait.
+    pub fn room(mut self, room: Room) -> Self {
+        self.shop = self.shop.room(room);
+        self
+    }
+
+    /// The same, earning for this owner. Without, for whom it earned before, or an account of its
+    /// own.
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.owner = Some(owner.into());
+        self
+    }
+
+    /// The same with its state in this directory: `.rialto/NAME` below the working directory without.
+    pub fn state(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.place = Place::At(directory.into());
+        self
+    }
+
+    /// The same in a seat that was taken already, for handlers that need its records.
+    pub fn seat(mut self, seat: Seat) -> Self {
+        self.place = Place::Taken(seat);
+        self
+    }
+
+    /// The same with its key in this file, which is written if it is not there: see
+    /// [`KeyFile`](crate::KeyFile).
+    pub fn key_from(mut self, path: impl Into<PathBuf>) -> Self {
+        self.key = Some(path.into());
+        self
+    }
+
+    /// The same at work for the hub at a URL.
+    pub fn at_hub(mut self, url: impl Into<String>) -> Self {
+        self.hub = Some(url.into());
+        self
+    }
+
+    /// The same for peers that come to this listener: see [`direct`](super::direct).
+    pub fn direct(mut self, listener: TcpListener) -> Self {
+        self.listener = Some(listener);
+        self
+    }
+
+    /// The same, and this is told what happens. It must not block.
+    pub fn tell(mut self, tell: impl Fn(Told) + Send + Sync + 'static) -> Self {
+        self.tell = Arc::new(tell);
+        self
+    }
+
+    /// Works until `stop`. An error is the end of all of it: what was begun and not finished is
+    /// gone on with at the next start.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), AgentError> {
+        let hub = self.hub.as_deref().map(Hub::new).transpose()?;
+        if hub.is_none() && self.listener.is_none() {
+            return Err(AgentError::Nowhere);
+        }
+        let seat = match self.place {
+            Place::At(directory) => Seat::take(directory)?,
+            Place::Taken(seat) => seat,
+        };
+        let seat = match self.key {
+            Some(path) => seat.key_from(path),
+            None => seat,
+        };
+        let records = seat.records()?;
+        let shop = self.shop.open();
+        let stop = stop.shared();
+        let (name, tell, owner) = (self.name.as_str(), &self.tell, self.owner.as_deref());
+        let for_peers = async {
+            match self.listener {
+                Some(listener) => serve(listener, name, &seat, &shop, tell, stop.clone()).await,
+                None => Ok(()),
+            }
+        };
+        let for_hub = async {
+            let Some(hub) = &hub else { return Ok(()) };
+            let enrolment = Enrolment { hub, seat: &seat, name, owner, shop: &shop, tell };
+            work(&enrolment, &records, stop.clone()).await
+        };
+        tokio::try_join!(for_peers, for_hub).map(|_| ())
+    }
+}
+
+/// Answers peers until `stop`.
+async fn serve(
+    listener: TcpListener,
+    name: &str,
+    seat: &Seat,
+    shop: &Workshop,
+    tell: &Tell,
+    stop: impl Future<Output = ()>,
+) -> Result<(), AgentError> {
+    let identity = Identity::new(name, &seat.seed()?);
+    if let Ok(address) = listener.local_addr() {
+        tell(Told::ServesPeers { agent: name.to_owned(), url: format!("http://{address}") });
+    }
+    direct::serve(listener, shop.clone(), identity, stop).await?;
+    Ok(())
+}
+
+/// Works for the hub until `stop`.
+async fn work(
+    enrolment: &Enrolment<'_>,
+    records: &Records,
+    stop: impl Future<Output = ()> + Clone,
+) -> Result<(), AgentError> {
+    let Enrolment { hub, name, shop, tell, .. } = enrolment;
+    loop {
+        let known = tokio::select! {
+            () = stop.clone() => return Ok(()),
+            known = enrolment.done() => known?,
+        };
+        let with_key = hub.with_key(&known.key);
+        tell(Told::AtWork {
+            agent: (*name).to_owned(),
+            agent_id: known.agent_id,
+            owner: known.owner,
+            hub: hub.base().to_owned(),
+        });
+        let post = Post::new(with_key, (*shop).clone(), records.clone(), Arc::clone(tell));
+        match post.work(stop.clone()).await {
+            Ok(()) => return Ok(()),
+            // A hub that was set up anew does not know the key. It is asked once whether it ever
+            // knew the agent; if it did, the key is really no good.
+            Err(CallError::Refused { status: 401, .. }) => tell(Told::Forgotten),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { name, hub, listener, .. } = self;
+        f.debug_struct("Agent")
+            .field("name", name)
+            .field("hub", hub)
+            .field("listener", listener)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,180 @@
+//! Having work done by whoever can do it, whichever protocol it speaks: the hub's own API for jobs.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use rialto_core::money::Credits;
+use rialto_protocols::kit::write;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::call::{CallError, Hub};
+use crate::fresh;
+use crate::retry::Retry;
+
+/// Decimals of a budget.
+const DECIMALS: usize = 2;
+/// The longest the hub is asked to wait at once, in seconds.
+const WAIT_MAX: u64 = 30;
+/// States that nothing comes after.
+const ENDED: [&str; 4] = ["completed", "failed", "expired", "cancelled"];
+
+/// Work that is wanted: one job, however often it is sent.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    id: Uuid,
+    skill: String,
+    input: Box<RawValue>,
+    budget: Credits,
+    to: Option<String>,
+    cheapest: bool,
+}
+
+/// A job as it stands.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Job {
+    /// What it is called.
+    pub id: String,
+    /// How it stands: `completed`, `failed`, `expired` and `cancelled` are the end.
+    pub state: String,
+    result: Option<Made>,
+    paid: Option<Box<RawValue>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Made {
+    output: Option<Box<RawValue>>,
+    text: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Wire<'a> {
+    id: Uuid,
+    skill: &'a str,
+    input: &'a RawValue,
+    budget: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    select: Option<&'static str>,
+}
+
+impl Wanted {
+    /// Work of a kind, with its input, for at most so much: decimal text such as `0.10`.
+    pub fn new(skill: &str, input: &impl Serialize, budget: &str) -> Result<Self, CallError> {
+        let wrong = |why: String| CallError::invalid(why, None);
+        let budget = Credits::parse(budget, DECIMALS);
+        Ok(Self {
+            id: fresh::id()?,
+            skill: skill.to_owned(),
+            input: serde_json::value::to_raw_value(input)
+                .map_err(|why| wrong(format!("the input cannot be written: {why}")))?,
+            budget: budget.map_err(|why| wrong(format!("the budget {why}: write it like 0.10")))?,
+            to: None,
+            cheapest: false,
+        })
+    }
+
+    /// The same under an id of your own. Without, all of them differ.
+    pub fn id(mut self, id: Uuid) -> Self {
+        self.id = id;
+        self
+    }
+
+    /// The same of one agent, by any of its names. Without, the hub picks one.
+    pub fn of(mut self, agent: impl Into<String>) -> Self {
+        self.to = Some(agent.into());
+        self
+    }
+
+    /// The same of whoever takes least, rather than of whoever is best.
+    pub fn of_the_cheapest(mut self) -> Self {
+        self.cheapest = true;
+        self
+    }
+
+    fn body(&self) -> Result<String, CallError> {
+        let wire = Wire {
+            id: self.id,
+            skill: &self.skill,
+            input: &self.input,
+            budget: write::amount(self.budget, DECIMALS),
+            to: self.to.as_deref(),
+            select: self.cheapest.then_some("cheapest"),
+        };
+        serde_json::to_string(&wire).map_err(|why| CallError::invalid(why.to_string(), None))
+    }
+}
+
+impl Job {
+    /// Whether nothing comes after this.
+    pub fn has_ended(&self) -> bool {
+        ENDED.contains(&self.state.as_str())
+    }
+
+    /// The output as a type of one's own; why there is none otherwise. The worker's text of a
+    /// failure stands in it.
+    pub fn output<T: DeserializeOwned>(&self) -> Result<T, CallError> {
+        let output = self.result.as_ref().and_then(|made| made.output.as_deref());
+        match output {
+            Some(output) if self.state == "completed" => serde_json::from_str(output.get())
+                .map_err(|why| CallError::Unreadable(format!("the output: {why}"))),
+            _ => {
+                let why = self.why().unwrap_or("there is no output");
+                Err(CallError::Unreadable(format!("the job is {}: {why}", self.state)))
+            }
+        }
+    }
+
+    /// What was said of a job that was not done.
+    pub fn why(&self) -> Option<&str> {
+        self.result.as_ref().and_then(|made| made.text.as_deref())
+    }
+
+    /// What was paid for it, in decimal text.
+    pub fn paid(&self) -> &str {
+        self.paid.as_deref().map_or("0.00", RawValue::get)
+    }
+}
+
+impl Hub {
+    /// Posts a job, with the key of whoever pays. It is one job however often its answer is lost and
+    /// it is sent again.
+    pub async fn post_job(&self, wanted: &Wanted) -> Result<Job, CallError> {
+        let body = wanted.body()?;
+        let send = async || self.call_text(Method::POST, "/v1/jobs", Some(body.clone())).await;
+        let (_, text) = Retry::default().call(send).await?;
+        read(&text)
+    }
+
+    /// The same, and waits for its end; after `within` it is told as it stands.
+    pub async fn hire(&self, wanted: &Wanted, within: Duration) -> Result<Job, CallError> {
+        let until = Instant::now() + within;
+        let mut job = self.post_job(wanted).await?;
+        while !job.has_ended() && Instant::now() < until {
+            // Whole seconds: the last look may come a little late, but never without a wait.
+            let wait = (until - Instant::now()).as_secs().saturating_add(1).min(WAIT_MAX);
+            job = self.look(&job.id, wait).await?;
+        }
+        Ok(job)
+    }
+
+    /// How a job stands, for its two parties.
+    pub async fn job(&self, id: &str) -> Result<Job, CallError> {
+        self.look(id, 0).await
+    }
+
+    async fn look(&self, id: &str, wait: u64) -> Result<Job, CallError> {
+        let path = format!("/v1/jobs/{id}?wait={wait}");
+        let look = async || self.call_text(Method::GET, &path, None).await;
+        let (_, text) = Retry::default().call(look).await?;
+        read(&text)
+    }
+}
+
+fn read(text: &str) -> Result<Job, CallError> {
+    serde_json::from_str(text).map_err(|why| CallError::Unreadable(why.to_string()))
+}

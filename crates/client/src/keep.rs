@@ -1,0 +1,81 @@
+//! Keeping small files: each is there whole or not at all, and for its owner alone.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Makes a directory, and those above it, that only its owner may enter.
+pub(crate) fn directory(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path)
+}
+
+/// Writes a file, or replaces it: whoever reads meanwhile has the old text or the new one.
+pub(crate) fn file(path: &Path, text: &str) -> io::Result<()> {
+    // A link keeps pointing where it points.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let above = target.parent().filter(|above| !above.as_os_str().is_empty());
+    let above = above.unwrap_or(Path::new("."));
+    let name = target.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+    // Two programs that write at once do not write into the same file.
+    let new = above.join(format!(".{}.{}.new", name.to_string_lossy(), std::process::id()));
+    let written = fill(&new, text).and_then(|()| fs::rename(&new, &target));
+    if written.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    written?;
+    settled(above)
+}
+
+fn fill(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+/// A name is safe once its directory is.
+fn settled(directory: &Path) -> io::Result<()> {
+    match cfg!(unix) {
+        true => File::open(directory)?.sync_all(),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_is_left_beside_it() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("f");
+        file(&path, "one").expect("written");
+        file(&path, "two").expect("replaced");
+        assert_eq!(fs::read_to_string(&path).expect("text"), "two");
+        assert!(file(&dir.path().join("none/f"), "three").is_err());
+        assert_eq!(fs::read_dir(dir.path()).expect("a directory").count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_kept_is_its_owners_alone_and_links_stay() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().expect("a directory");
+        let (deep, link) = (dir.path().join("a/b"), dir.path().join("link"));
+        directory(&deep).expect("made");
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        assert_eq!(mode(&deep), 0o700);
+        file(&deep.join("key"), "one").expect("written");
+        assert_eq!(mode(&deep.join("key")), 0o600);
+        std::os::unix::fs::symlink(deep.join("key"), &link).expect("linked");
+        file(&link, "two").expect("replaced");
+        assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
+        assert_eq!(fs::read_to_string(deep.join("key")).expect("text"), "two");
+    }
+}

@@ -1,0 +1,112 @@
+//! Key files: an agent's key on the first line, and on the lines after it what belongs to it.
+//!
+//! The key stands alone on its line, so that `head -n 1` is all another program needs. A file with
+//! nothing but a key is a key file as well. `rialto` writes and reads the same files.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::keep;
+use crate::key::Key;
+use crate::signature::WebhookSecret;
+
+/// The longest file that is read.
+const BYTES_MAX: u64 = 64 << 10;
+
+/// What a key file holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyFile {
+    /// The key.
+    pub key: Key,
+    /// Whose key it is.
+    pub agent_id: Option<String>,
+    /// The server it is for.
+    pub hub: Option<String>,
+    /// What that server signs its calls with.
+    pub webhook_secret: Option<WebhookSecret>,
+}
+
+impl KeyFile {
+    /// A key of which nothing else is known.
+    pub fn of(key: &str) -> Self {
+        Self { key: Key::new(key), agent_id: None, hub: None, webhook_secret: None }
+    }
+
+    /// Reads a file; `InvalidData` if there is no key on its first line.
+    pub fn load(path: &Path) -> io::Result<Self> {
+        let mut text = String::new();
+        File::open(path)?.take(BYTES_MAX).read_to_string(&mut text)?;
+        let none = || io::Error::new(io::ErrorKind::InvalidData, "no key on its first line");
+        Self::read(&text).ok_or_else(none)
+    }
+
+    /// Writes the key to a file that only its owner may read, in the place of what was there.
+    pub fn replace(&self, path: &Path) -> io::Result<()> {
+        keep::file(path, &self.text())
+    }
+
+    /// Reads the text of a file; `None` if there is no key on its first line.
+    pub fn read(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        let key = lines.next()?.trim();
+        if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return None;
+        }
+        let mut file = Self::of(key);
+        for (name, value) in lines.filter_map(|line| line.trim().split_once(' ')) {
+            match name {
+                "agent_id" => file.agent_id = Some(value.to_owned()),
+                "hub" => file.hub = Some(value.to_owned()),
+                "webhook_secret" => file.webhook_secret = WebhookSecret::read(value),
+                // For readers to come.
+                _ => {}
+            }
+        }
+        Some(file)
+    }
+
+    /// The text of the file, with the key in it.
+    pub fn text(&self) -> String {
+        let secret = self.webhook_secret.as_ref().map(WebhookSecret::reveal);
+        let mut text = format!("{}\n", self.key.reveal());
+        for (name, value) in
+            [("agent_id", &self.agent_id), ("hub", &self.hub), ("webhook_secret", &secret)]
+        {
+            if let Some(value) = value {
+                text.push_str(&format!("{name} {value}\n"));
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let secret = WebhookSecret::read("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+        let keys = KeyFile {
+            key: Key::new("ca_1"),
+            agent_id: Some("你的agent@chorus".to_owned()),
+            hub: Some("http://127.0.0.1:7425".to_owned()),
+            webhook_secret: secret,
+        };
+        assert!(keys.text().starts_with("ca_1\nagent_id 你的agent@chorus\nhub http://"));
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("a.key");
+        keys.replace(&path).expect("written");
+        assert_eq!(KeyFile::load(&path).expect("a key"), keys);
+    }
+
+    #[test]
+    fn a_key_alone_is_a_key_file() {
+        assert_eq!(KeyFile::read("ca_1"), Some(KeyFile::of("ca_1")));
+        assert_eq!(KeyFile::read(" ca_1 \r\nfuture things\n\n"), Some(KeyFile::of("ca_1")));
+        for none in ["", "\n", "\nca_1", "two words", "ключ"] {
+            assert_eq!(KeyFile::read(none), None, "{none:?}");
+        }
+    }
+}
