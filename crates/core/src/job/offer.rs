@@ -155,7 +155,7 @@ pub fn make(
         return Err(Refusal::BudgetTooLow { price });
     }
     if has_offered_enough(&job, by) {
-        return Err(Refusal::AtCapacity);
+        return Err(Refusal::TooManyOffers { max: OFFERS_PER_AGENT_MAX });
     }
     let (at, valid_until) = (draft.now, draft.now.plus(valid_for));
     job.offers.push(Offer { by, name: name.to_owned(), price, eta: None, at, valid_until });

@@ -4,6 +4,7 @@ use super::{Entry, Hash, Kind};
 use crate::alias::Digest;
 use crate::answer::Answer;
 use crate::command::{Command, OpenJob, Pay};
+use crate::event::Event;
 use crate::id::JobId;
 use crate::job::{Selection, State};
 use crate::money::Credits;
@@ -327,4 +328,19 @@ fn a_changed_line_breaks_the_chain() {
     }
     entries.remove(1);
     assert!(!whole(&entries), "a removed line is missed");
+}
+
+#[test]
+fn history_tells_of_every_credit_that_came_or_went() {
+    let mut scene = Scene::default();
+    scene.grant("o1", "5");
+    scene
+        .run(Command::Burn { name: "o1".to_owned(), amount: credits("2") })
+        .expect("there is that much");
+    let owner = scene.owner("o1").id;
+    let told: Vec<Event> =
+        scene.store.rows.lines.iter().flat_map(|line| line.events.clone()).collect();
+    let granted = Event::Granted { owner, amount: credits("5"), welcome: false };
+    assert!(told.contains(&granted), "{told:?}");
+    assert!(told.contains(&Event::Burned { owner, amount: credits("2") }), "{told:?}");
 }

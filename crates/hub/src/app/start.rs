@@ -210,6 +210,8 @@ fn floor(
         body_limit: config.http.body_limit.bytes(),
         settings: Settings { registry: settings::registry(config) },
         running: face::once::Running::default(),
+        waits: Default::default(),
+        trying: Default::default(),
     }))
 }
 

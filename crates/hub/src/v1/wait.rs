@@ -1,11 +1,16 @@
 //! Waiting: whoever asks may be answered once there is something to tell.
 
+use std::collections::BTreeMap;
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rialto_core::id::AgentId;
-use rialto_engine::Engine;
+use rialto_protocols::face::Floor;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
+
+use super::codes;
+use super::problem::Problem;
 
 /// The longest an answer may be waited for, in seconds.
 const WAIT_MAX: i64 = 30;
@@ -16,25 +21,65 @@ pub fn wanted(query: &Query) -> Result<Duration, Malformed> {
     Ok(Duration::from_secs(seconds.unsigned_abs()))
 }
 
+/// How many answers one agent may wait for at the same time: each is an open connection.
+const WAITS_MAX: u32 = 64;
+
+/// One answer that is waited for.
+struct Waits<'a> {
+    floor: &'a Floor,
+    agent: AgentId,
+}
+
+impl<'a> Waits<'a> {
+    fn begin(floor: &'a Floor, agent: AgentId) -> Result<Self, Problem> {
+        let mut all = lock(floor);
+        let count = all.entry(agent).or_default();
+        if *count >= WAITS_MAX {
+            let text = format!("the agent waits for {WAITS_MAX} answers already");
+            return Err(Problem::new(&codes::RATE_LIMITED, text).retry_after(1));
+        }
+        *count += 1;
+        Ok(Self { floor, agent })
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        let mut all = lock(self.floor);
+        match all.get_mut(&self.agent) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(all.remove(&self.agent)),
+        }
+    }
+}
+
+fn lock(floor: &Floor) -> MutexGuard<'_, BTreeMap<AgentId, u32>> {
+    floor.waits.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Looks again with all news of an agent until there is what it looks for, at most this long.
 pub async fn until<T>(
-    engine: &Engine,
+    floor: &Floor,
     agent: AgentId,
     at_most: Duration,
     look: impl Fn() -> Option<T>,
-) -> Option<T> {
+) -> Result<Option<T>, Problem> {
+    if at_most.is_zero() {
+        return Ok(look());
+    }
+    let _waits = Waits::begin(floor, agent)?;
     let until = tokio::time::Instant::now() + at_most;
     loop {
-        let news = engine.news_of(agent);
+        let news = floor.engine.news_of(agent);
         let told = news.notified();
         tokio::pin!(told);
         // From here on nothing can be missed, so looking comes after it.
         told.as_mut().enable();
         if let Some(found) = look() {
-            return Some(found);
+            return Ok(Some(found));
         }
         if tokio::time::timeout_at(until, told).await.is_err() {
-            return None;
+            return Ok(None);
         }
     }
 }

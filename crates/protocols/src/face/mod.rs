@@ -14,9 +14,10 @@ pub mod sent;
 pub mod stopping;
 
 use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::http::HeaderMap;
@@ -54,6 +55,10 @@ pub struct Ground {
     pub writes: Arc<dyn Writes>,
     /// Requests with an idempotency key that are running now.
     pub running: once::Running,
+    /// How many answers each agent waits for.
+    pub waits: Mutex<BTreeMap<AgentId, u32>>,
+    /// Agents whose endpoint is being tried.
+    pub trying: Mutex<BTreeSet<AgentId>>,
 }
 
 impl Floor {

@@ -93,8 +93,12 @@ impl<'a> Address<'a> {
             let lower = !shown.bytes().any(|byte| byte.is_ascii_uppercase());
             (!lower).then(|| shown.to_ascii_lowercase())
         } else {
-            let name = canonical_name(name)?;
-            Some(name + "@" + &host.to_ascii_lowercase())
+            let whole = canonical_name(name)? + "@" + &host.to_ascii_lowercase();
+            // The same for the whole address: what identifies an agent can be typed.
+            if whole.chars().count() > ADDRESS_MAX {
+                return Err(BadAddress::TooLong);
+            }
+            Some(whole)
         };
         // Most names are canonical as they come, whatever way that was found out.
         let canonical = canonical.filter(|canonical| *canonical != shown);

@@ -120,6 +120,8 @@ mod tests {
             body_limit: 1 << 20,
             settings: Default::default(),
             running: Default::default(),
+            waits: Default::default(),
+            trying: Default::default(),
         })
     }
 

@@ -87,7 +87,7 @@ fn offers_of_one_bidder_are_limited() {
     for price in ["40", "39", "38", "37"] {
         assert_eq!(bid(&mut scene, job, a, price), Ok(()));
     }
-    assert_eq!(bid(&mut scene, job, a, "36"), Err(Refusal::AtCapacity));
+    assert_eq!(bid(&mut scene, job, a, "36"), Err(Refusal::TooManyOffers { max: 4 }));
     scene.wait(WINDOW);
     assert_eq!(scene.job(job).assignment.unwrap().price, credits("37"));
 }

@@ -45,10 +45,18 @@ pub async fn show(
         }
         Who::Agent(agent) => {
             let job = match offers::invited(&floor, agent, &id).await? {
+                // Nobody who was only asked for a price may wait for what comes of it.
                 Some(job) => job,
-                None => party(&floor, agent, &id).await?,
+                None => {
+                    let job = party(&floor, agent, &id).await?;
+                    let job = ended(&floor, agent, job, at_most).await?;
+                    // While it waited, the job may have gone to somebody else.
+                    match job.asked_by(agent) || job.worker() == Some(agent) {
+                        true => job,
+                        false => return Err(Problem::not_found()),
+                    }
+                }
             };
-            let job = ended(&floor, agent, job, at_most).await?;
             JobView::whole(&job, eyes(&job, agent))
         }
     };
@@ -66,7 +74,7 @@ async fn ended(
         return Ok(job);
     }
     let is_over = || floor.engine.look(|world| is_over(world.job(job.id))).then_some(());
-    wait::until(&floor.engine, party, at_most, is_over).await;
+    wait::until(floor, party, at_most, is_over).await?;
     now(floor, job.id).await
 }
 

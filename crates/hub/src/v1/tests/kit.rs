@@ -85,6 +85,8 @@ impl Hub {
             body_limit: 1 << 20,
             settings: Settings::default(),
             running: Default::default(),
+            waits: Default::default(),
+            trying: Default::default(),
         });
         let key = Key::make(Kind::Operator, [9; 20]);
         let (holder, hash) = (Holder::Operator, key.hash());

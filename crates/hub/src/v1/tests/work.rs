@@ -4,6 +4,8 @@ use rialto_core::command::{Command, JobRef};
 use rialto_core::job::{Policy, Selection};
 use rialto_core::time::Millis;
 
+use serde_json::json;
+
 use super::kit::{Agent, Hub, nothing};
 
 async fn scene() -> (Hub, Agent, Agent) {
@@ -53,9 +55,10 @@ async fn a_poll_ends_with_a_job_it_does_not_know() {
     let known = hub.open(&client, "sum", "0.50").await;
     let path = format!("/v1/work?wait=30&known={}", known.uuid);
     let (got, fresh) = tokio::join!(hub.get(&path, &worker.key), hub.open(&client, "sum", "0.50"));
-    assert_eq!(ids(&got), [known.uuid.to_string(), fresh.uuid.to_string()]);
+    assert_eq!(ids(&got), [fresh.uuid.to_string()]);
+    assert_eq!((&got.body["gone"], &got.body["more"]), (&json!([]), &json!(false)));
     // And at once, if it is there already.
-    assert_eq!(ids(&hub.get(&path, &worker.key).await).len(), 2);
+    assert_eq!(ids(&hub.get(&path, &worker.key).await).len(), 1);
 }
 
 #[tokio::test]
@@ -67,28 +70,53 @@ async fn a_poll_ends_when_something_is_taken_away() {
     let requeue = Command::Requeue { job: JobRef::Id(lost.id) };
     let (got, requeued) = tokio::join!(hub.get(&path, &worker.key), hub.engine.run(requeue));
     requeued.expect("taken away");
-    assert_eq!(ids(&got), [kept.uuid.to_string()]);
-    assert_eq!(ids(&hub.get(&path, &worker.key).await), [kept.uuid.to_string()]);
+    assert!(ids(&got).is_empty());
+    assert_eq!(got.body["gone"], json!([lost.uuid]));
+    assert_eq!(hub.get(&path, &worker.key).await.body["gone"], json!([lost.uuid]));
 }
 
 #[tokio::test]
-async fn what_is_beyond_the_list_is_no_news() {
+async fn a_list_that_was_cut_says_so_and_loses_nothing_that_is_known() {
     let (hub, client, worker) = scene().await;
     let first = hub.open(&client, "sum", "0.50").await;
     let second = hub.open(&client, "sum", "0.50").await;
-    let path = format!("/v1/work?wait=30&limit=1&known={}", first.uuid);
-    let requeue = Command::Requeue { job: JobRef::Id(first.id) };
-    let (got, requeued) = tokio::join!(hub.get(&path, &worker.key), hub.engine.run(requeue));
-    requeued.expect("taken away");
-    // An answer before that would have had the first one.
-    assert_eq!(ids(&got), [second.uuid.to_string()]);
+    let third = hub.open(&client, "sum", "0.50").await;
+    let path = format!("/v1/work?limit=1&known={}.1", third.uuid);
+    let got = hub.get(&path, &worker.key).await;
+    assert_eq!(ids(&got), [first.uuid.to_string()]);
+    assert_eq!((&got.body["gone"], &got.body["more"]), (&json!([]), &json!(true)));
+    let path = format!("/v1/work?limit=0&known={}.1,{}.2", first.uuid, second.uuid);
+    let got = hub.get(&path, &worker.key).await;
+    assert!(ids(&got).is_empty());
+    // Another turn of a job is another thing to know.
+    assert_eq!((&got.body["gone"], &got.body["more"]), (&json!([second.uuid]), &json!(true)));
+}
+
+#[tokio::test]
+async fn an_agent_waits_for_so_many_answers_at_a_time() {
+    let (hub, _, worker) = scene().await;
+    let hub = std::sync::Arc::new(hub);
+    let wait = || {
+        let (hub, key) = (hub.clone(), worker.key.clone());
+        tokio::spawn(async move { hub.get("/v1/work?wait=30", &key).await.status })
+    };
+    let waiting: Vec<_> = (0..64).map(|_| wait()).collect();
+    loop {
+        let got = hub.get("/v1/work?wait=1", &worker.key).await;
+        if got.status == 429 {
+            break;
+        }
+    }
+    // Whoever does not wait is answered, and so is everybody else.
+    assert_eq!(hub.get("/v1/work", &worker.key).await.status, 200);
+    waiting.iter().for_each(|one| one.abort());
 }
 
 #[tokio::test]
 async fn a_poll_that_makes_no_sense_is_told_so() {
     let (hub, _, worker) = scene().await;
     let many = vec![nothing().to_string(); 201].join(",");
-    for query in ["wait=31", "limit=51", "limit=0", "known=17", &format!("known={many}")] {
+    for query in ["wait=31", "limit=51", "known=17", "known=17.x", &format!("known={many}")] {
         hub.get(&format!("/v1/work?{query}"), &worker.key).await.is_problem(400, "malformed");
     }
 }

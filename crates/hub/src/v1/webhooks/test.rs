@@ -1,6 +1,9 @@
 //! `POST /v1/webhooks/test`: one signed call to the caller's endpoint, now and never again.
 
+use std::sync::PoisonError;
+
 use axum::extract::State;
+use rialto_core::id::AgentId;
 use rialto_engine::delivery::egress::{Answer, SendError};
 use rialto_engine::delivery::{ANSWER_MAX, Letter, post};
 use rialto_protocols::face::Floor;
@@ -49,6 +52,30 @@ impl Tried {
     }
 }
 
+/// One try. An agent has one at a time: a receiver that hangs must not take the room of others.
+struct Trying<'a> {
+    floor: &'a Floor,
+    agent: AgentId,
+}
+
+impl<'a> Trying<'a> {
+    fn begin(floor: &'a Floor, agent: AgentId) -> Result<Self, Problem> {
+        match floor.trying.lock().unwrap_or_else(PoisonError::into_inner).insert(agent) {
+            true => Ok(Self { floor, agent }),
+            false => {
+                let text = "a test of this agent's endpoint is under way";
+                Err(Problem::new(&codes::RATE_LIMITED, text).retry_after(5))
+            }
+        }
+    }
+}
+
+impl Drop for Trying<'_> {
+    fn drop(&mut self) {
+        self.floor.trying.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.agent);
+    }
+}
+
 /// Sends it, signed like everything else that is sent there.
 pub async fn send(State(floor): State<Floor>, by: AsAgent) -> Answered {
     let endpoint =
@@ -66,6 +93,7 @@ pub async fn send(State(floor): State<Floor>, by: AsAgent) -> Answered {
         headers: Vec::new(),
         answer_max: ANSWER_MAX,
     };
+    let _trying = Trying::begin(&floor, by.id)?;
     let answer = post(&floor.engine, &floor.egress, Some(by.id), letter).await;
     Ok(ok(&Tried::of(answer)))
 }

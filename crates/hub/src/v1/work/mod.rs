@@ -28,39 +28,68 @@ const LISTED_MAX: i64 = 50;
 /// Jobs a worker may say it has.
 const KNOWN_MAX: usize = 200;
 
+/// A turn of a job, as a worker names it: without a number any turn is meant.
+type Turn = (Uuid, Option<u32>);
+
 #[derive(Serialize)]
 struct Work {
+    /// What the caller has and did not name.
     jobs: Vec<WorkView>,
+    /// What it named and does not have any more.
+    gone: Vec<Uuid>,
+    /// There is more of the first than was listed.
+    more: bool,
     /// What time it is here, since deadlines are told by this clock.
     now: String,
 }
 
-/// `GET /v1/work`: all the caller is to do, oldest first. With `wait` the answer comes once there is
-/// something on the list that is not among `known`, or something of `known` is the caller's no more.
+/// What is new to a worker.
+struct News {
+    fresh: Vec<Arc<Job>>,
+    gone: Vec<Uuid>,
+    more: bool,
+}
+
+/// `GET /v1/work`: what the caller is to do beyond what it says it knows, oldest first, and what of
+/// that it has lost. With `wait` the answer comes once there is either.
 pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
     let query = page::query(raw.as_deref())?;
     let at_most = wait::wanted(&query)?;
-    let limit = query.integer("limit", 1..=LISTED_MAX)?.unwrap_or(LISTED_MAX) as usize;
+    let limit = query.integer("limit", 0..=LISTED_MAX)?.unwrap_or(LISTED_MAX) as usize;
     let known = known(&query)?;
     floor.engine.seen(by.id);
-    let changed = || floor.engine.look(|world| is_news(world, by.id, &known, limit)).then_some(());
-    wait::until(&floor.engine, by.id, at_most, changed).await;
-    let jobs = hand_over(&floor, by.id, limit).await?;
+    let look = || floor.engine.look(|world| news(world, by.id, &known, limit));
+    let changed = || {
+        let news = look();
+        (!news.fresh.is_empty() || !news.gone.is_empty()).then_some(())
+    };
+    wait::until(&floor, by.id, at_most, changed).await?;
+    let News { fresh, gone, more } = look();
+    let jobs = hand_over(&floor, by.id, fresh).await?;
     let shown = |world: &World| jobs.iter().filter_map(|job| WorkView::of(world, job)).collect();
-    Ok(ok(&Work { jobs: floor.engine.look(shown), now: time(floor.engine.now()) }))
+    let now = time(floor.engine.now());
+    Ok(ok(&Work { jobs: floor.engine.look(shown), gone, more, now }))
 }
 
-/// `?known=`: the jobs the caller has already, by the hub's ids.
-fn known(query: &Query) -> Result<HashSet<Uuid>, Malformed> {
+/// `?known=`: the jobs the caller has already, by the hub's ids, each with its turn behind a dot.
+fn known(query: &Query) -> Result<HashSet<Turn>, Malformed> {
     let fail = |message: String| Malformed { field: "?known".to_owned(), message };
     let given = query.text("known").filter(|text| !text.is_empty());
-    let ids: Vec<&str> = given.map(|text| text.split(',').collect()).unwrap_or_default();
-    if ids.len() > KNOWN_MAX {
+    let turns: Vec<&str> = given.map(|text| text.split(',').collect()).unwrap_or_default();
+    if turns.len() > KNOWN_MAX {
         return Err(fail(format!("known names more than {KNOWN_MAX} jobs")));
     }
-    let read = |id: &str| id.parse::<uuid::fmt::Hyphenated>().map(Uuid::from);
-    let ids: Result<HashSet<Uuid>, _> = ids.into_iter().map(read).collect();
-    ids.map_err(|_| fail("known must be UUIDs with commas between them".to_owned()))
+    let turns: Option<HashSet<Turn>> = turns.into_iter().map(turn).collect();
+    turns.ok_or_else(|| fail("known must be UUIDs with commas between them".to_owned()))
+}
+
+fn turn(text: &str) -> Option<Turn> {
+    let (id, epoch) = match text.split_once('.') {
+        Some((id, epoch)) => (id, Some(epoch.parse().ok()?)),
+        None => (text, None),
+    };
+    let id = id.parse::<uuid::fmt::Hyphenated>().ok()?;
+    Some((id.into(), epoch))
 }
 
 /// What an agent has now and may report about, oldest first.
@@ -69,19 +98,30 @@ fn in_hand(world: &World, agent: AgentId) -> impl Iterator<Item = &Arc<Job>> {
     world.work_of(agent).filter(held)
 }
 
-/// Whether the list says something new. What is beyond its end is no news: it would be said again
-/// and again without ever being told.
-fn is_news(world: &World, agent: AgentId, known: &HashSet<Uuid>, limit: usize) -> bool {
-    let fresh = in_hand(world, agent).take(limit).any(|job| !known.contains(&job.uuid));
-    fresh || in_hand(world, agent).filter(|job| known.contains(&job.uuid)).count() < known.len()
+fn news(world: &World, agent: AgentId, known: &HashSet<Turn>, limit: usize) -> News {
+    let is_known = |job: &Job| {
+        known.contains(&(job.uuid, Some(job.epoch))) || known.contains(&(job.uuid, None))
+    };
+    let mut fresh: Vec<Arc<Job>> =
+        in_hand(world, agent).filter(|job| !is_known(job)).take(limit + 1).cloned().collect();
+    let more = fresh.len() > limit;
+    fresh.truncate(limit);
+    let has = |(id, epoch): &&Turn| {
+        let same = |job: &Arc<Job>| job.uuid == *id && epoch.is_none_or(|epoch| epoch == job.epoch);
+        in_hand(world, agent).any(same)
+    };
+    let gone = known.iter().filter(|turn| !has(turn)).map(|(id, _)| *id).collect();
+    News { fresh, gone, more }
 }
 
-/// The oldest jobs in the agent's hands; those it has not seen are marked as handed over first.
-async fn hand_over(floor: &Floor, agent: AgentId, limit: usize) -> Result<Vec<Arc<Job>>, Problem> {
-    let jobs: Vec<Arc<Job>> =
-        floor.engine.look(|world| in_hand(world, agent).take(limit).cloned().collect());
-    let fresh = |job: &Arc<Job>| job.assignment.is_some_and(|turn| !turn.handed_over);
-    if !jobs.iter().any(fresh) {
+/// These jobs, marked as handed over where that is new.
+async fn hand_over(
+    floor: &Floor,
+    agent: AgentId,
+    jobs: Vec<Arc<Job>>,
+) -> Result<Vec<Arc<Job>>, Problem> {
+    let unseen = |job: &Arc<Job>| job.assignment.is_some_and(|turn| !turn.handed_over);
+    if !jobs.iter().any(unseen) {
         return Ok(jobs);
     }
     let jobs = jobs.iter().map(|job| job.id).collect();

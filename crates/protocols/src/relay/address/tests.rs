@@ -32,6 +32,15 @@ fn an_address_is_shown_as_it_was_typed() {
     assert_eq!((short.shown(), short.canonical()), ("Alice@Hub", "alice@hub"));
 }
 
+/// `İ` folds to two characters, and at the edge that is one too many.
+#[test]
+fn an_address_that_folding_makes_too_long_is_refused() {
+    let at = |host: usize| format!("aİ@{}", "h".repeat(host));
+    let longest = read(&at(ADDRESS_MAX - 4)).expect("128 characters in its canonical form");
+    assert_eq!(read(&longest), Ok(longest.clone()));
+    assert_eq!(read(&at(ADDRESS_MAX - 3)), Err(BadAddress::TooLong));
+}
+
 #[test]
 fn plain_addresses_are_borrowed() {
     for text in ["alice@chorus", "my-agent.2_x@chorus.example", "你的agent名@chorus"] {
