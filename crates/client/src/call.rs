@@ -15,9 +15,13 @@ pub enum CallError {
     /// The hub answered, and the answer is no.
     #[error("{message}{}", told_by(*status, code))]
     Refused {
+        /// The HTTP status; 400 for what was not even sent.
         status: u16,
+        /// The hub's own code; empty for what was not even sent.
         code: String,
+        /// The same for people.
         message: String,
+        /// Whether the hub says that the same may succeed later.
         retryable: bool,
         /// What the hub says to do about it.
         hint: Option<String>,
@@ -26,10 +30,18 @@ pub enum CallError {
     },
     /// The hub could not be reached.
     #[error("cannot reach {url}: {error}")]
-    Unreachable { url: String, error: reqwest::Error },
+    Unreachable {
+        /// What was called.
+        url: String,
+        /// Why.
+        error: reqwest::Error,
+    },
     /// The hub did not answer in time.
     #[error("{url} did not answer in time")]
-    TimedOut { url: String },
+    TimedOut {
+        /// What was called.
+        url: String,
+    },
     /// The answer was not what was expected.
     #[error("the hub's answer makes no sense: {0}")]
     Unreadable(String),

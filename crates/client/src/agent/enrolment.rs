@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::post::{Entry, Tell, Told, enrol};
+use super::post::{Enrolled, Entry, Tell, Told, enrol, may_pass, pause};
 use super::seat::Seat;
 use super::trouble::AgentError;
 use super::workshop::Workshop;
@@ -41,11 +41,9 @@ impl Enrolment<'_> {
     pub(super) async fn done(&self) -> Result<Known, AgentError> {
         loop {
             match self.once().await {
-                Err(AgentError::Call(
-                    CallError::Unreachable { .. } | CallError::TimedOut { .. },
-                )) => {
+                Err(AgentError::Call(error)) if may_pass(&error) => {
                     (self.tell)(Told::Waiting { hub: self.hub.base().to_owned() });
-                    sleep(LOOK).await;
+                    sleep(pause(&error, 1).max(LOOK)).await;
                 }
                 Ok(known) => return self.keep(known),
                 Err(error) => return Err(error),
@@ -73,14 +71,33 @@ impl Enrolment<'_> {
         let done = match with_key {
             None => enrol(self.hub, &entry, self.shop).await,
             Some(with_key) => match enrol(&with_key, &entry, self.shop).await {
-                // A hub that was set up anew: it never knew the agent.
-                Err(CallError::Refused { status: 401, .. }) if listed.is_none() => {
-                    enrol(self.hub, &entry, self.shop).await
+                Err(CallError::Refused { status: 401, .. }) => {
+                    match self.known_before(&entry).await? {
+                        Some(done) => Ok(done),
+                        // A hub that was set up anew: it never knew the agent. A key of which nobody
+                        // says whose it is may be anything, and is not replaced.
+                        None if listed.is_none() && id.is_some() => {
+                            enrol(self.hub, &entry, self.shop).await
+                        }
+                        None => Err(refused()),
+                    }
                 }
                 done => done,
             },
         }?;
         Ok(Known { agent_id: done.agent_id, key: done.api_key, owner })
+    }
+
+    /// Tries the keys that were set aside when another hub was at this address for a while.
+    async fn known_before(&self, entry: &Entry<'_>) -> Result<Option<Enrolled>, CallError> {
+        for keys in self.seat.keys_before() {
+            let entry = Entry { id: keys.agent_id.as_deref(), ..entry.clone() };
+            match enrol(&self.hub.with_key(keys.key.reveal()), &entry, self.shop).await {
+                Err(CallError::Refused { status: 401 | 409, .. }) => {}
+                done => return done.map(Some),
+            }
+        }
+        Ok(None)
     }
 
     /// Whose key was lent, as the hub calls it.
@@ -108,6 +125,18 @@ impl Enrolment<'_> {
         self.seat.keep_key(&keys)?;
         self.seat.keep_owner(&known.owner)?;
         Ok(known)
+    }
+}
+
+/// What is said of a key that its hub does not take.
+fn refused() -> CallError {
+    CallError::Refused {
+        status: 401,
+        code: "unauthorized".to_owned(),
+        message: "the hub knows the agent and does not take its key".to_owned(),
+        retryable: false,
+        hint: None,
+        retry_after: None,
     }
 }
 

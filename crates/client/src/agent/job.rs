@@ -14,7 +14,8 @@ use serde_json::value::RawValue;
 pub struct Job {
     /// What it is called; the same for every try at it.
     pub id: String,
-    /// Which turn of this job it is: the same job may come back after it was handed on.
+    /// Which turn of this job it is, counted from 1: the same job may come back after it was handed
+    /// on. Jobs of peers have no turns: 0.
     pub turn: u32,
     /// Which skill is wanted.
     pub skill: String,

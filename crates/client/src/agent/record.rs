@@ -14,9 +14,12 @@ use sha2::{Digest, Sha256};
 
 use super::job::Job;
 use super::outcome::Outcome;
+use crate::keep;
 
 /// What a handler wrote about its work.
 pub const LOG: &str = "stderr";
+/// Where the logs of what is over are, beside the directory of what is not.
+pub const LOGS: &str = "logs";
 const JOB: &str = "job";
 const OUTCOME: &str = "outcome";
 /// How long the directory of a finished job is kept.
@@ -54,7 +57,7 @@ impl Records {
     /// Records in a directory, which is made if need be.
     pub fn at(directory: impl Into<PathBuf>) -> io::Result<Self> {
         let directory = directory.into();
-        private(&directory)?;
+        keep::directory(&directory)?;
         Ok(Self(directory))
     }
 
@@ -62,7 +65,7 @@ impl Records {
     /// different records, so that nobody gets what was made for somebody else.
     pub fn of(&self, job: &Job) -> io::Result<Record> {
         let record = Record(self.0.join(name(job)));
-        private(&record.0)?;
+        keep::directory(&record.0)?;
         if !record.0.join(JOB).exists() {
             let turn = Turn { id: job.id.clone(), turn: job.turn };
             write(&record.0, JOB, serde_json::to_string(&turn)?.as_bytes())?;
@@ -85,7 +88,8 @@ impl Records {
 
     /// Removes what was closed, or not touched, long ago.
     pub fn prune(&self, now: SystemTime) -> io::Result<()> {
-        for entry in fs::read_dir(&self.0)? {
+        let logs = fs::read_dir(self.0.with_file_name(LOGS));
+        for entry in fs::read_dir(&self.0)?.chain(logs.into_iter().flatten()) {
             let entry = entry?;
             let touched = entry.metadata().and_then(|about| about.modified())?;
             if now.duration_since(touched).is_ok_and(|age| age > KEPT) {
@@ -113,7 +117,8 @@ impl Record {
         write(&self.0, OUTCOME, serde_json::to_string(ended)?.as_bytes())
     }
 
-    /// Whoever asked has what came of it: everything goes but the log.
+    /// Whoever asked has what came of it: everything goes but the log, and that goes elsewhere, so
+    /// that finding what is open takes no longer the more was done.
     pub fn close(&self) -> io::Result<()> {
         // First what makes it a record: one that is half removed must not be taken for a new job.
         remove(&self.0.join(JOB))?;
@@ -123,7 +128,14 @@ impl Record {
                 remove(&entry.path())?;
             }
         }
-        Ok(())
+        let (Some(jobs), Some(name)) = (self.0.parent(), self.0.file_name()) else { return Ok(()) };
+        let logs = jobs.with_file_name(LOGS);
+        keep::directory(&logs)?;
+        match fs::rename(&self.0, logs.join(name)) {
+            // A turn that was looked at again after its end has its log there already.
+            Err(_) => fs::remove_dir_all(&self.0),
+            moved => moved,
+        }
     }
 }
 
@@ -157,12 +169,4 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
-}
-
-/// Makes a directory that only its owner can look into.
-fn private(directory: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(directory)
 }

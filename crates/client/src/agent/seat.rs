@@ -4,6 +4,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::record::Records;
 use super::trouble::AgentError;
@@ -14,6 +15,8 @@ use crate::key_file::KeyFile;
 
 const LOCK: &str = "lock";
 const KEY: &str = "agent.key";
+/// How the names of keys begin that were replaced.
+const BEFORE: &str = "agent-until-";
 const SEED: &str = "agora.key";
 const OWNER: &str = "owner";
 const JOBS: &str = "jobs";
@@ -111,9 +114,35 @@ impl Seat {
     /// Keeps a key, unless somebody else does.
     pub(super) fn keep_key(&self, keys: &KeyFile) -> Result<(), AgentError> {
         match &self.proof {
-            Proof::Own(path) => keep(path, &keys.text()),
+            Proof::Own(path) => {
+                self.set_aside(path, keys)?;
+                keep(path, &keys.text())
+            }
             Proof::Lent(_) => Ok(()),
         }
+    }
+
+    /// Sets another key aside before it is replaced: the hub it was for may come back.
+    fn set_aside(&self, path: &Path, keys: &KeyFile) -> Result<(), AgentError> {
+        let before = match KeyFile::load(path) {
+            Ok(before) if before.key != keys.key => before,
+            _ => return Ok(()),
+        };
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let aside = self.directory.join(format!("{BEFORE}{}.key", since.as_nanos()));
+        keep(&aside, &before.text())
+    }
+
+    /// Keys the agent had here before, the newest first.
+    pub(super) fn keys_before(&self) -> Vec<KeyFile> {
+        let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let is_one = |name: &str| name.starts_with(BEFORE);
+        let mut names: Vec<PathBuf> = entries
+            .filter(|entry| entry.file_name().to_str().is_some_and(is_one))
+            .map(|entry| entry.path())
+            .collect();
+        names.sort();
+        names.iter().rev().filter_map(|path| KeyFile::load(path).ok()).collect()
     }
 
     /// The owner the agent had here before.

@@ -142,7 +142,8 @@ fn outputs_become_objects() {
 #[test]
 fn an_input_costs_what_the_rule_says() {
     let cent = |text| Credits::parse(text, 2).expect("an amount");
-    let skill = Skill::new("read", "0.05").and_then(|skill| skill.per_kib("0.01")).expect("a skill");
+    let skill =
+        Skill::new("read", "0.05").and_then(|skill| skill.per_kib("0.01")).expect("a skill");
     assert_eq!(skill.price_of("{}"), cent("0.06"));
     assert_eq!(skill.price_of(&"x".repeat(1025)), cent("0.07"));
 }

@@ -12,14 +12,19 @@ use super::outcome::Outcome;
 
 /// A function from an input to an output, or why there is none, as a [`Handler`].
 ///
-/// The job's input is read as `T`: what cannot be is [`Outcome::Unfit`], and nobody is blamed for
-/// it. `U` is written as the output; what is no object is put into one as `result`. An error is
+/// The job's input, which is a JSON object, is read as `T`: what cannot be is [`Outcome::Unfit`], and
+/// nobody is blamed for it. `U` is written as the output; what is no object is put into one as `result`. An error is
 /// [`Outcome::Failed`] with its text, which the requester reads.
 ///
 /// ```
 /// use rialto_client::agent::typed;
 ///
-/// let half = typed(async |number: u32| match number % 2 {
+/// #[derive(serde::Deserialize)]
+/// struct Input {
+///     number: u32,
+/// }
+///
+/// let half = typed(async |Input { number }| match number % 2 {
 ///     0 => Ok(number / 2),
 ///     _ => Err("it is odd"),
 /// });

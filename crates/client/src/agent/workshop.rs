@@ -121,6 +121,11 @@ impl Workshop {
         self.0.room.available_permits() == 0
     }
 
+    /// Begins nothing any more: what waits for room is declined.
+    pub fn close(&self) {
+        self.0.room.close();
+    }
+
     /// The skill of a name.
     pub fn skill(&self, name: &str) -> Option<&Skill> {
         self.skills().find(|skill| skill.name == name)

@@ -12,42 +12,96 @@ use rialto_protocols::kit::ijson;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
     /// Somebody is here.
-    Hello { nonce: Option<String>, name: Option<String> },
+    Hello {
+        /// What a WELCOME to it repeats.
+        nonce: Option<String>,
+        /// What it is called.
+        name: Option<String>,
+    },
     /// A HELLO was heard.
-    Welcome { nonce: Option<String>, hello_id: Option<String>, hello_sender: Option<String> },
+    Welcome {
+        /// That of the HELLO.
+        nonce: Option<String>,
+        /// The id of the HELLO.
+        hello_id: Option<String>,
+        /// Who said it.
+        hello_sender: Option<String>,
+    },
     /// How an agent is doing, if it said so in one of the five words.
-    Doing { mood: Option<Mood> },
+    Doing {
+        /// The word.
+        mood: Option<Mood>,
+    },
     /// What became of a message: `accepted`, `received`, `offer_closed`.
     Notice {
+        /// The word for it.
         status: String,
+        /// The message.
         message_id: Option<String>,
+        /// The REQUEST it belongs to.
         request_id: Option<String>,
+        /// How that one stands.
         state: Option<State>,
     },
     /// Work is wanted. `has_budget` tells a budget without a maximum from none.
     Request {
+        /// What kind of work.
         resource: String,
+        /// The input.
         params: String,
+        /// Whether anything is paid.
         has_budget: bool,
+        /// The most that is paid.
         max: Option<Credits>,
+        /// In what.
         currency: Option<String>,
+        /// How long it may take.
         timeout: Option<Millis>,
     },
     /// Terms.
-    Offer { request_id: String, cost: Credits, ttl: Millis, eta: Millis },
+    Offer {
+        /// The REQUEST.
+        request_id: String,
+        /// What it would cost.
+        cost: Credits,
+        /// How long the offer stands.
+        ttl: Millis,
+        /// How long the work would take.
+        eta: Millis,
+    },
     /// Terms taken.
-    Accept { offer_id: String, payment_proof: Option<String> },
+    Accept {
+        /// The OFFER.
+        offer_id: String,
+        /// Proof of a payment made elsewhere.
+        payment_proof: Option<String>,
+    },
     /// Work done, or a part of it.
-    Result { request_id: String, status: Status, data: String },
+    Result {
+        /// The REQUEST.
+        request_id: String,
+        /// Whether this is all of it.
+        status: Status,
+        /// The work.
+        data: String,
+    },
     /// Work not done. `number` is the code as it came, which may be none of the eight.
     Error {
+        /// What it means.
         code: Code,
+        /// The code as it came.
         number: i64,
+        /// The same for people.
         message: String,
+        /// The REQUEST it is about.
         request_id: Option<String>,
+        /// The message it is about.
         message_id: Option<String>,
+        /// Whether the same may succeed later.
         retryable: Option<bool>,
+        /// When.
         retry_after_seconds: Option<u64>,
+        /// What to do about it.
         hint: Option<String>,
     },
 }

@@ -114,7 +114,7 @@ impl Server {
             let mut url = self.at(&self.paths.discover)?;
             let more = cursor.as_deref().map(|cursor| ("cursor", cursor));
             ask_for(&mut url, filter.pairs().into_iter().chain(more));
-            let answer = Answer::ask(self.line.request(Method::GET, url)?).await?;
+            let answer = self.get(url).await?;
             for raw in answer.value::<Vec<Box<RawValue>>>()? {
                 agents.push(Record::read(raw)?);
             }
@@ -128,21 +128,22 @@ impl Server {
 
     /// One agent.
     pub async fn agent(&self, agent_id: &str) -> Result<Record, CallError> {
-        let request = self.line.request(Method::GET, self.agent_url(agent_id)?)?;
-        Record::read(Answer::ask(request).await?.data)
+        Record::read(self.get(self.agent_url(agent_id)?).await?.data)
     }
 
     /// Acknowledges every message up to a position.
     pub async fn ack(&self, up_to: u64) -> Result<Acked, CallError> {
         let body = json!({"up_to": up_to}).to_string();
-        self.post(&self.paths.ack, body).await?.value()
+        // However often this arrives, it moves the inbox once.
+        let told = self.retry.call(async || self.post(&self.paths.ack, body.clone()).await);
+        told.await?.value()
     }
 
     /// Messages of the past, oldest first.
     pub async fn history(&self, span: &Span) -> Result<Vec<Past>, CallError> {
         let mut url = self.at(&self.paths.history)?;
         ask_for(&mut url, span.pairs().iter().map(|(name, value)| (*name, value.as_str())));
-        let answer = Answer::ask(self.line.request(Method::GET, url)?).await?;
+        let answer = self.get(url).await?;
         answer.value::<Vec<Box<RawValue>>>()?.into_iter().map(Past::read).collect()
     }
 
@@ -163,6 +164,12 @@ impl Server {
     pub(super) fn at(&self, path: &str) -> Result<Url, CallError> {
         let wrong = |_| CallError::Unreadable(format!("{path:?} is no path"));
         self.base.join(path).map_err(wrong)
+    }
+
+    /// Looks something up, again if that can help.
+    async fn get(&self, url: Url) -> Result<Answer, CallError> {
+        let look = async || Answer::ask(self.line.request(Method::GET, url.clone())?).await;
+        self.retry.call(look).await
     }
 
     async fn post(&self, path: &str, body: String) -> Result<Answer, CallError> {

@@ -143,8 +143,12 @@ impl Access {
         let keys = match (keys, self.origin()?) {
             (None, _) => newcomer::requester(&hub, &context).await?,
             (Some(keys), Origin::Context(_)) if newcomer::is_unknown(&hub, &keys).await? => {
-                context.set_me_aside()?;
-                newcomer::requester(&Hub::new(hub.base())?, &context).await?
+                context.set_me_aside(&keys)?;
+                match context.me()? {
+                    // Another command was faster.
+                    Some(keys) => keys,
+                    None => newcomer::requester(&Hub::new(hub.base())?, &context).await?,
+                }
             }
             (Some(keys), _) => keys,
         };

@@ -39,6 +39,13 @@ impl Acting {
     }
 }
 
+/// What the hub calls an agent: one of this machine is known by the name it runs under.
+pub fn called(access: &Access, name: &str) -> Result<String, Trouble> {
+    let key = access.context()?.agent_key_path(name).unwrap_or_default();
+    let keys = key.filter(|path| path.exists()).map(|path| key_file::load(&path)).transpose()?;
+    Ok(keys.and_then(|keys| keys.agent_id).unwrap_or_else(|| name.to_owned()))
+}
+
 fn known(agents: &[String]) -> String {
     match agents {
         [] => "`rialto agent run` makes one".to_owned(),

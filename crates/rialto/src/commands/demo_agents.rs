@@ -1,30 +1,45 @@
-//! Two agents that live in the dev hub's process and work like any others: over HTTP, by polling.
+//! Two agents that live in the dev hub's process and work like any others: over HTTP, with keys of
+//! their own. They keep these with the hub's data, so that a hub that is started again finds them.
 
-use rialto_client::registry::{Agent, Skill, Work};
-use rialto_client::{CallError, Hub};
+use std::future::pending;
+use std::path::Path;
+
+use rialto_client::Agent;
+use rialto_client::agent::{BadSkill, Job, Outcome, Skill};
 use serde_json::{Value, json};
 
 /// Registers both and works until the hub stops.
-pub async fn work(hub_url: String) {
-    if let Err(error) = both(&hub_url).await {
+pub async fn work(hub_url: String, data: impl AsRef<Path>) {
+    let (counter, echo) = match both(&hub_url, data.as_ref()) {
+        Ok(both) => both,
+        Err(error) => return tracing::error!(%error, "the demo agents have no skills"),
+    };
+    if let Err(error) = tokio::try_join!(counter.run(pending()), echo.run(pending())) {
         tracing::debug!(%error, "the demo agents stopped");
     }
 }
 
-async fn both(hub_url: &str) -> Result<(), CallError> {
-    let hub = Hub::new(hub_url)?;
-    let counting =
-        Skill { name: "count_words", about: "Counts the words of a text", price: "0.05" };
-    let echoing = Skill { name: "echo", about: "Gives back what it is given", price: "0" };
-    let counter = Agent::register(&hub, "word-counter", "rialto-demo-counter", &[counting]).await?;
-    let echo = Agent::register(&hub, "echo", "rialto-demo-echo", &[echoing]).await?;
-    tokio::try_join!(counter.work(count_words), echo.work(|_, input| Work::Done(input.clone())))?;
-    Ok(())
+fn both(hub_url: &str, data: &Path) -> Result<(Agent, Agent), BadSkill> {
+    let seat = |name: &str| data.join("demo-agents").join(name);
+    let counting = Skill::new("count_words", "0.05")?.about("Counts the words of a text");
+    let echoing = Skill::new("echo", "0")?.about("Gives back what it is given");
+    let counter = Agent::named("word-counter")
+        .owner("rialto-demo-counter")
+        .skill(counting, count_words)
+        .state(seat("word-counter"))
+        .at_hub(hub_url);
+    let echo = Agent::named("echo")
+        .owner("rialto-demo-echo")
+        .skill(echoing, |job: Job| async { Outcome::Done(job.input) })
+        .state(seat("echo"))
+        .at_hub(hub_url);
+    Ok((counter, echo))
 }
 
-fn count_words(_skill: &str, input: &Value) -> Work {
+async fn count_words(job: Job) -> Outcome {
+    let input: Value = job.input().unwrap_or_default();
     match input.get("text").and_then(Value::as_str) {
-        Some(text) => Work::Done(json!({"words": text.split_whitespace().count()})),
-        None => Work::Failed("input_data needs a text: {\"text\":\"one two three\"}".to_owned()),
+        Some(text) => Outcome::done(&json!({"words": text.split_whitespace().count()})),
+        None => Outcome::Failed("it needs a text: {\"text\":\"one two three\"}".to_owned()),
     }
 }

@@ -71,6 +71,6 @@ pub fn run(args: Args) -> Exit {
         println!("  rialto init agent --lang python");
         println!("  rialto agent run");
         println!("  {}", init::POST);
-        tokio::spawn(demo_agents::work(format!("http://{address}")));
+        tokio::spawn(demo_agents::work(format!("http://{address}"), data.clone()));
     })
 }

@@ -5,10 +5,10 @@
 //!
 //! | path | protocol | who asks there |
 //! |---|---|---|
-//! | `POST /jobs`, `GET /jobs/{id}` | registry | [`registry::direct::Peer`](crate::registry::direct::Peer) |
-//! | `POST /receive` | relay | [`relay::direct::Peer`](crate::relay::direct::Peer) |
-//! | `/openclaw`, `/openclaw/…` | openclaw | [`openclaw::direct::Peer`](crate::openclaw::direct::Peer) |
-//! | `/agora`, `/agora/…` | agora | [`agora::direct::Peer`](crate::agora::direct::Peer) |
+//! | `POST /jobs`, `GET /jobs/{id}` | registry | [`registry::direct::Peer`] |
+//! | `POST /receive` | relay | [`relay::direct::Peer`] |
+//! | `/openclaw`, `/openclaw/…` | openclaw | [`openclaw::direct::Peer`] |
+//! | `/agora`, `/agora/…` | agora | [`agora::direct::Peer`] |
 //! | `GET /` | none | anybody: who this is, and where it is asked |
 //!
 //! clara has no place here: its agents are never called, they read a board and answer on it.

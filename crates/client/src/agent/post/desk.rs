@@ -1,6 +1,6 @@
 //! The desk: which jobs are in hand, and what becomes of each.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::time::{Instant, SystemTime};
 
@@ -25,8 +25,10 @@ pub(super) struct Desk {
     clerk: Clerk,
     turns: JoinSet<Turn>,
     running: BTreeMap<String, (u32, AbortHandle)>,
-    ended: VecDeque<(String, u32)>,
+    ended: VecDeque<Turn>,
     known: InHand,
+    /// What an earlier run of this program left behind has been looked at.
+    settled: bool,
 }
 
 /// Who takes a turn from its beginning to its end.
@@ -53,6 +55,7 @@ impl Desk {
             running: BTreeMap::new(),
             ended: VecDeque::new(),
             known,
+            settled: false,
         }
     }
 
@@ -68,24 +71,41 @@ impl Desk {
         }
     }
 
-    /// Takes in what the hub says is in our hands.
+    /// Takes in what the hub says is new in our hands, and what is there no more.
     pub(super) fn hear(&mut self, work: Work) {
+        let (gone, more) = (work.gone.clone(), work.more);
+        self.let_go(&gone);
         let jobs = work.read();
-        let named: BTreeSet<(String, u32)> =
-            jobs.iter().map(|job| (job.id.clone(), job.turn)).collect();
-        self.let_go(|id, turn| !named.contains(&(id.to_owned(), turn)));
+        self.end_orphans(&jobs, more);
         for job in jobs {
-            let key = (job.id.clone(), job.turn);
-            if self.running.contains_key(&job.id) || self.ended.contains(&key) {
+            let turn = Turn { id: job.id.clone(), turn: job.turn };
+            if self.running.contains_key(&job.id) || self.ended.contains(&turn) {
                 continue;
             }
             (self.clerk.tell)(Told::Took { job: job.id.clone(), skill: job.skill.clone() });
-            let turn = Turn { id: job.id.clone(), turn: job.turn };
             let clerk = self.clerk.clone();
             self.spawn(turn, async move { clerk.take(job).await });
         }
-        let in_hand = named.into_iter().map(|(id, _)| id).collect();
-        self.known.set(in_hand);
+    }
+
+    /// Ends, once, what an earlier run of this program began and the hub has given to others since.
+    fn end_orphans(&mut self, jobs: &[Job], more: bool) {
+        // What was not listed may still be ours.
+        if std::mem::replace(&mut self.settled, true) || more {
+            return;
+        }
+        for (turn, record) in self.clerk.records.open_ones().unwrap_or_default() {
+            let named = jobs.iter().any(|job| job.id == turn.id && job.turn == turn.turn);
+            // The first turn is 1: what has none was asked for by a peer, and the hub cannot know it.
+            if turn.turn > 0 && !named && !self.running.contains_key(&turn.id) {
+                let work = async move {
+                    if program::end(record.path()).await.is_ok() {
+                        close(&record);
+                    }
+                };
+                self.spawn(turn, work);
+            }
+        }
     }
 
     /// Waits until a turn has ended; nothing if none is left.
@@ -95,9 +115,13 @@ impl Desk {
             if self.running.get(&turn.id).is_some_and(|(number, _)| *number == turn.turn) {
                 self.running.remove(&turn.id);
             }
-            self.ended.push_back((turn.id, turn.turn));
+            self.known.remove(&turn);
+            self.ended.push_back(turn);
             if self.ended.len() > REMEMBERED {
                 self.ended.pop_front();
+                // Logs of long ago go now and then, not only at the next start.
+                let _ = self.clerk.records.prune(SystemTime::now());
+                self.ended.truncate(REMEMBERED / 2);
             }
         }
         Some(())
@@ -119,24 +143,23 @@ impl Desk {
     }
 
     /// Breaks off what was taken away from us.
-    fn let_go(&mut self, is_gone: impl Fn(&str, u32) -> bool) {
-        let gone = |(id, (turn, _)): &(&String, &(u32, AbortHandle))| is_gone(id, *turn);
-        let gone: Vec<String> =
-            self.running.iter().filter(gone).map(|(id, _)| id.clone()).collect();
+    fn let_go(&mut self, gone: &[String]) {
         for id in gone {
-            let Some((turn, task)) = self.running.remove(&id) else { continue };
+            let Some((turn, task)) = self.running.get(id) else { continue };
+            let turn = Turn { id: id.clone(), turn: *turn };
             // One whose outcome is on its way, or has arrived, ends by itself.
-            let Some((record, None)) = self.look_up(&Turn { id: id.clone(), turn }) else {
-                continue;
-            };
+            let Some((record, None)) = self.look_up(&turn) else { continue };
             task.abort();
             close(&record);
-            (self.clerk.tell)(Told::CalledOff { job: id });
+            self.running.remove(id);
+            self.known.remove(&turn);
+            (self.clerk.tell)(Told::CalledOff { job: id.clone() });
         }
     }
 
     fn spawn(&mut self, turn: Turn, work: impl Future<Output = ()> + Send + 'static) {
         let (id, number) = (turn.id.clone(), turn.turn);
+        self.known.add(turn.clone());
         let task = self.turns.spawn(async move {
             work.await;
             turn
@@ -179,25 +202,29 @@ impl Clerk {
     /// The record of a job. What still runs of an earlier turn is ended first: its outcome would
     /// be refused.
     async fn begin(&self, job: &Job) -> io::Result<Record> {
+        let own = self.records.of(job)?;
         for (turn, record) in self.records.open_ones()? {
-            if turn.id == job.id && turn.turn != job.turn {
+            // A record of this turn with another name is of a job that was told differently then.
+            if turn.id == job.id && record != own {
                 program::end(record.path()).await?;
                 record.close()?;
             }
         }
-        self.records.of(job)
+        Ok(own)
     }
 
     /// Tells the hub what came of a turn; then nothing of it is left to do.
     async fn tell(self, turn: Turn, record: &Record, ended: Ended) {
         let job = turn.id.clone();
         let told = match report::report(&self.hub, &turn, &ended).await {
-            Ok(paid) => Told::Ended { job, outcome: ended.outcome, paid },
-            Err(error @ CallError::Refused { .. }) => {
+            Ok((outcome, paid)) => Told::Ended { job, outcome, paid },
+            // It was taken away, or told before in other words.
+            Err(error @ CallError::Refused { status: 400 | 404 | 409 | 413 | 422, .. }) => {
                 Told::Refused { job, why: error.to_string() }
             }
+            // It is kept: the key may work again after the next start.
             Err(error) => {
-                let what = "the hub did not understand an outcome";
+                let what = "the hub did not take an outcome";
                 (self.tell)(Told::Trouble { what, why: error.to_string() });
                 return;
             }

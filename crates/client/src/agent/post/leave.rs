@@ -1,6 +1,5 @@
 //! Coming and going: on the lists while there is somebody to work, and off them at the end.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use reqwest::Method;
@@ -11,11 +10,13 @@ use super::desk::{self, Desk};
 use super::report::{self, may_pass, pause};
 use super::wire::{self, InHand};
 use crate::agent::outcome::Outcome;
+use crate::agent::program;
 use crate::agent::record::{Ended, Turn};
+use crate::agent::workshop::Workshop;
 use crate::call::{CallError, Hub};
 
 /// How long what runs may go on after the end.
-const FINISH: Duration = Duration::from_millis(2_500);
+const FINISH: Duration = Duration::from_millis(1_500);
 /// How long all of leaving may take.
 const LEAVE: Duration = Duration::from_millis(4_500);
 
@@ -35,23 +36,37 @@ pub(super) async fn come(hub: &Hub) -> Result<(), CallError> {
 
 /// Takes no more work, finishes what can be finished soon, hands the rest back, and goes off the
 /// lists. A hub that cannot be reached finds out by itself.
-pub(super) async fn leave(hub: &Hub, mut desk: Desk) {
+pub(super) async fn leave(hub: &Hub, shop: &Workshop, mut desk: Desk) {
     let until = Instant::now() + LEAVE;
     let _ = timeout_at(until, async {
         // First of all: whoever is handed back must not come back at once.
         let _ = stand(hub, "offline").await;
+        // What waits for room is not begun any more.
+        shop.close();
         let _ = timeout(FINISH, async { while desk.turn_ended().await.is_some() {} }).await;
-        let mut left: BTreeSet<Turn> = desk.drop_all().into_iter().collect();
-        if let Ok(work) = wire::work(hub, &InHand::default(), 0).await {
-            let more = work.jobs.iter().map(|job| Turn { id: job.id.clone(), turn: job.epoch });
-            left.extend(more);
+        for turn in desk.drop_all() {
+            hand_back(hub, &desk, &turn).await;
         }
-        for turn in &left {
-            hand_back(hub, &desk, turn).await;
+        // While anything is in hand, leaving would let it fail: being offline is enough then.
+        if all_handed_back(hub, &desk).await {
+            let _ = off(hub).await;
         }
-        let _ = off(hub).await;
+        program::all_ended().await;
     })
     .await;
+}
+
+/// Hands back what the hub has given us meanwhile, as much as there is; whether nothing is left.
+async fn all_handed_back(hub: &Hub, desk: &Desk) -> bool {
+    while let Ok(work) = wire::work(hub, &InHand::default(), 0).await {
+        if work.jobs.is_empty() {
+            return true;
+        }
+        for job in &work.jobs {
+            hand_back(hub, desk, &Turn { id: job.id.clone(), turn: job.epoch }).await;
+        }
+    }
+    false
 }
 
 /// Tells what came of a turn, or that nothing will.

@@ -25,6 +25,7 @@ use crate::call::{CallError, Hub};
 use crate::retry::{Retry, random};
 use desk::Desk;
 pub use enrol::{Enrolled, Entry, enrol};
+pub(super) use report::{may_pass, pause};
 pub use told::{Tell, Told};
 use wire::{InHand, Work};
 
@@ -58,8 +59,13 @@ impl Post {
         let (hub, tell) = (self.hub.clone(), self.tell.clone());
         leave::come(&hub).await?;
         let known = InHand::default();
-        let mut desk =
-            Desk::new(hub.clone(), self.workshop.clone(), self.records, known.clone(), tell.clone());
+        let mut desk = Desk::new(
+            hub.clone(),
+            self.workshop.clone(),
+            self.records,
+            known.clone(),
+            tell.clone(),
+        );
         desk.recover();
         let mut prices = pin!(offers::name_prices(&hub, &self.workshop, &tell).fuse());
         let mut asking = Box::pin(ask(&hub, &known, &tell));
@@ -78,7 +84,10 @@ impl Post {
                 },
             }
         };
-        leave::leave(&hub, desk).await;
+        // A hub that does not know the agent any more has nothing to be told.
+        if ended.is_ok() {
+            leave::leave(&hub, &self.workshop, desk).await;
+        }
         ended
     }
 }
@@ -88,10 +97,10 @@ async fn ask(hub: &Hub, known: &InHand, tell: &Tell) -> Result<Work, CallError> 
     let mut failures = 0;
     loop {
         match wire::work(hub, known, WAIT).await {
-            Err(error) if report::may_pass(&error) => {
+            Err(error) if may_pass(&error) => {
                 failures += 1;
                 tell(Told::Trouble { what: "cannot ask for work", why: error.to_string() });
-                sleep(report::pause(&error, failures)).await;
+                sleep(pause(&error, failures)).await;
             }
             answer => {
                 if failures > 0 && answer.is_ok() {

@@ -78,8 +78,8 @@ async fn name_price(hub: &Hub, shop: &Workshop, notice: &Notice, tell: &Tell) {
 async fn offered(hub: &Hub, shop: &Workshop, job: &str) -> Result<Option<String>, CallError> {
     let path = format!("/v1/jobs/{job}");
     let (_, text) = hub.call_text(Method::GET, &path, None).await?;
-    let wanted: Wanted<'_> = serde_json::from_str(&text)
-        .map_err(|error| CallError::Unreadable(error.to_string()))?;
+    let wanted: Wanted<'_> =
+        serde_json::from_str(&text).map_err(|error| CallError::Unreadable(error.to_string()))?;
     let input = wanted.input.get();
     let Ok(skill) = shop.fits(&wanted.skill, input) else { return Ok(None) };
     let price = skill.price_of(input);

@@ -37,20 +37,22 @@ struct Paid {
     paid: Option<Box<RawValue>>,
 }
 
-/// Tells the hub, again and again if need be; what it paid, in decimal text.
+/// Tells the hub, again and again if need be: what it was told in the end, and what it paid, in
+/// decimal text.
 pub(super) async fn report(
     hub: &Hub,
     turn: &Turn,
     ended: &Ended,
-) -> Result<Option<String>, CallError> {
+) -> Result<(Outcome, Option<String>), CallError> {
     let told = persist(hub, turn, ended).await;
     match (&ended.outcome, told) {
         // Who waits for it is better told that there is nothing than not told.
         (Outcome::Done(_), Err(CallError::Refused { status: 400 | 413 | 422, message, .. })) => {
             let outcome = Outcome::Failed(format!("the output cannot be delivered: {message}"));
-            persist(hub, turn, &Ended { outcome, ..ended.clone() }).await
+            let ended = Ended { outcome, ..ended.clone() };
+            persist(hub, turn, &ended).await.map(|paid| (ended.outcome, paid))
         }
-        (_, told) => told,
+        (outcome, told) => told.map(|paid| (outcome.clone(), paid)),
     }
 }
 
@@ -106,7 +108,7 @@ fn unwritable(error: serde_json::Error) -> CallError {
 }
 
 /// Whether it may go better the next time.
-pub(super) fn may_pass(error: &CallError) -> bool {
+pub(in crate::agent) fn may_pass(error: &CallError) -> bool {
     match error {
         CallError::Unreachable { .. } | CallError::TimedOut { .. } => true,
         CallError::Refused { status, retryable, .. } => {
@@ -117,7 +119,7 @@ pub(super) fn may_pass(error: &CallError) -> bool {
 }
 
 /// How long to wait before the next try: as long as the hub says, or longer each time.
-pub(super) fn pause(error: &CallError, failures: u32) -> Duration {
+pub(in crate::agent) fn pause(error: &CallError, failures: u32) -> Duration {
     match error {
         CallError::Refused { retry_after: Some(after), .. } => *after,
         _ => backoff(failures),

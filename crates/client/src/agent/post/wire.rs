@@ -12,35 +12,54 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::agent::job::Job;
+use crate::agent::record::Turn;
 use crate::call::{CallError, Hub};
 use crate::clock;
 
 /// Decimals an amount may have.
 const DECIMALS: usize = 6;
 
-/// Jobs the hub need not tell us of again.
+/// Turns in hand at a time; the hub keeps the rest, and may give it to others.
+const HELD_MAX: usize = 150;
+/// Turns the hub lists at once.
+pub(super) const LISTED_MAX: usize = 50;
+
+/// Turns the hub need not tell us of again.
 #[derive(Clone, Debug, Default)]
-pub(super) struct InHand(Arc<Mutex<BTreeSet<String>>>);
+pub(super) struct InHand(Arc<Mutex<BTreeSet<Turn>>>);
 
 impl InHand {
-    pub(super) fn set(&self, ids: BTreeSet<String>) {
-        *self.lock() = ids;
+    pub(super) fn add(&self, turn: Turn) {
+        self.lock().insert(turn);
     }
 
-    fn listed(&self) -> String {
-        let ids: Vec<String> = self.lock().iter().cloned().collect();
-        ids.join(",")
+    pub(super) fn remove(&self, turn: &Turn) {
+        self.lock().remove(turn);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
+    /// How many more there is room for, and what there is.
+    fn listed(&self) -> (usize, String) {
+        let held = self.lock();
+        let names: Vec<String> =
+            held.iter().map(|turn| format!("{}.{}", turn.id, turn.turn)).collect();
+        (HELD_MAX.saturating_sub(held.len()).min(LISTED_MAX), names.join(","))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<Turn>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Everything that is in our hands.
+/// What is new about what is in our hands.
 #[derive(Debug, Deserialize)]
 pub(super) struct Work {
     pub(super) jobs: Vec<Item>,
+    /// What was taken away.
+    #[serde(default)]
+    pub(super) gone: Vec<String>,
+    /// There are more jobs than were listed.
+    #[serde(default)]
+    pub(super) more: bool,
     /// What time it is at the hub.
     #[serde(default)]
     now: Option<String>,
@@ -87,7 +106,8 @@ impl Item {
 
 /// Asks for work, waiting for news of it.
 pub(super) async fn work(hub: &Hub, known: &InHand, wait: u32) -> Result<Work, CallError> {
-    let path = format!("/v1/work?wait={wait}&known={}", known.listed());
+    let (limit, known) = known.listed();
+    let path = format!("/v1/work?wait={wait}&limit={limit}&known={known}");
     let (_, text) = hub.call_text(Method::GET, &path, None).await?;
     serde_json::from_str(&text).map_err(|error| CallError::Unreadable(error.to_string()))
 }

@@ -1,12 +1,18 @@
 //! A group of processes that is ended together: asked first, and then not asked.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 /// How long a program that was asked to end has for it.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
+
+/// How often one that was asked is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+/// Groups that were asked to end and are being waited for.
+static ENDING: AtomicUsize = AtomicUsize::new(0);
 
 /// A running program and everything it started, until it is released.
 #[derive(Debug)]
@@ -47,11 +53,23 @@ impl Drop for Group {
         if let Some(pid) = self.0.take() {
             let group = Self(Some(pid));
             group.ask();
+            ENDING.fetch_add(1, Ordering::SeqCst);
             thread::spawn(move || {
-                thread::sleep(GRACE);
+                let until = Instant::now() + GRACE;
+                while Instant::now() < until && test_kill_process_group(pid).is_ok() {
+                    thread::sleep(LOOK);
+                }
                 group.end();
                 group.release();
+                ENDING.fetch_sub(1, Ordering::SeqCst);
             });
         }
+    }
+}
+
+/// Waits until everything that was given up has ended: whoever ends before would leave it running.
+pub(in crate::agent) async fn all_ended() {
+    while ENDING.load(Ordering::SeqCst) > 0 {
+        tokio::time::sleep(LOOK).await;
     }
 }

@@ -13,7 +13,10 @@ mod web;
 
 pub use exec::Exec;
 pub(super) use exec::end;
+pub(super) use group::all_ended;
 pub use persistent::Persistent;
+#[cfg(feature = "testkit")]
+pub use persistent::told;
 pub use tail::Log;
 pub use web::Web;
 

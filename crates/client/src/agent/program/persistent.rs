@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 use super::group::Group;
@@ -22,6 +22,11 @@ use crate::agent::handler::Handler;
 use crate::agent::job::Job;
 use crate::agent::outcome::Outcome;
 use crate::agent::workshop::over;
+
+/// The longest line that is read: an output of the longest kind, and room for what stands around it.
+const LINE_MAX: u64 = 4 * OUTPUT_MAX as u64;
+/// The longest line of a log; what goes on is a line of its own.
+const LOG_LINE_MAX: u64 = 8 << 10;
 
 /// Jobs that wait for their line.
 type Waiting = Arc<Mutex<HashMap<String, oneshot::Sender<Outcome>>>>;
@@ -35,7 +40,8 @@ pub struct Persistent {
 }
 
 struct Running {
-    stdin: ChildStdin,
+    /// Lines for the program: written by a task of its own, so that none is ever half written.
+    lines: mpsc::UnboundedSender<String>,
     waiting: Waiting,
     /// Ends the program when it is dropped.
     _group: Group,
@@ -73,11 +79,8 @@ impl Persistent {
         let Some(program) = running.as_mut() else { return Err(std::io::ErrorKind::Other.into()) };
         let (sender, receiver) = oneshot::channel();
         lock(&program.waiting).insert(job.id.clone(), sender);
-        let line = format!("{}\n", job.document());
-        if let Err(error) = program.stdin.write_all(line.as_bytes()).await {
-            *running = None;
-            return Err(error);
-        }
+        // One whose writer has gone has ended; whoever waits is told so.
+        let _ = program.lines.send(format!("{}\n", job.document()));
         Ok(receiver)
     }
 
@@ -92,19 +95,27 @@ impl Persistent {
             .process_group(0)
             .spawn()?;
         let group = Group::of(child.id().unwrap_or_default());
-        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(std::io::ErrorKind::Other.into());
         };
         let waiting = Waiting::default();
+        let (lines, unwritten) = mpsc::unbounded_channel();
+        tokio::spawn(write(stdin, unwritten));
         tokio::spawn(log(stderr, self.log.clone()));
         tokio::spawn(listen(stdout, child, Arc::clone(&waiting)));
-        Ok(Running { stdin, waiting, _group: group })
+        Ok(Running { lines, waiting, _group: group })
     }
 
     /// Ends the program: whoever has not answered in time may never answer again.
     async fn end(&self) {
-        *self.running.lock().await = None;
+        if let Some(program) = self.running.lock().await.take() {
+            // What else it had in hand is not to blame, and may be done elsewhere.
+            for (_, waits) in lock(&program.waiting).drain() {
+                let _ = waits.send(Outcome::Declined("the program had to be restarted".to_owned()));
+            }
+        }
     }
 }
 
@@ -133,7 +144,11 @@ impl Handler for Persistent {
 async fn listen(stdout: impl AsyncRead + Unpin, mut child: Child, waiting: Waiting) {
     let mut lines = BufReader::new(stdout);
     let mut line = Vec::new();
-    while let Ok(1..) = lines.read_until(b'\n', &mut line).await {
+    while let Ok(1..) = (&mut lines).take(LINE_MAX).read_until(b'\n', &mut line).await {
+        // A line without an end would fill the memory; who writes one is not listened to any more.
+        if line.len() as u64 == LINE_MAX && !line.ends_with(b"\n") {
+            break;
+        }
         if let Some((job, outcome)) = told(&line)
             && let Some(waits) = lock(&waiting).remove(&job)
         {
@@ -142,12 +157,14 @@ async fn listen(stdout: impl AsyncRead + Unpin, mut child: Child, waiting: Waiti
         }
         line.clear();
     }
+    drop(lines);
     lock(&waiting).clear();
     drop(waiting);
     let _ = child.wait().await;
 }
 
-fn told(line: &[u8]) -> Option<(String, Outcome)> {
+/// What a line says about which job, if it is a line about one.
+pub fn told(line: &[u8]) -> Option<(String, Outcome)> {
     let text = std::str::from_utf8(line).ok()?;
     let line: Line<'_> = serde_json::from_str(text).ok()?;
     let short = |text: String| text.chars().take(REASON_MAX).collect();
@@ -162,10 +179,21 @@ fn told(line: &[u8]) -> Option<(String, Outcome)> {
     Some((line.job_id, outcome))
 }
 
+/// Writes the lines one after the other, whole.
+async fn write(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<String>) {
+    while let Some(line) = lines.recv().await {
+        if stdin.write_all(line.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
 async fn log(stderr: impl AsyncRead + Unpin, log: Log) {
-    let mut lines = BufReader::new(stderr).lines();
-    while let Ok(Some(line)) = lines.next_line().await {
-        log("", &line);
+    let mut lines = BufReader::new(stderr);
+    let mut line = Vec::new();
+    while let Ok(1..) = (&mut lines).take(LOG_LINE_MAX).read_until(b'\n', &mut line).await {
+        log("", String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']));
+        line.clear();
     }
 }
 

@@ -157,3 +157,27 @@ read d; exit 1"#;
     let outcomes = [a.await.expect("no panic"), b.await.expect("no panic")];
     assert!(outcomes.iter().any(Outcome::is_done), "{outcomes:?}");
 }
+
+#[tokio::test]
+async fn a_line_without_an_end_does_not_fill_the_memory() {
+    let stays = Persistent::new("read job; yes no-line-ever-ends | tr -d '\\n'", quiet());
+    assert_eq!(stays.work(job("a", "{}")).await, failed("the program ended at this"));
+}
+
+#[tokio::test]
+async fn a_log_that_is_no_text_does_not_stop_the_work() {
+    let script = r#"
+printf '\377\376 not text\n' >&2
+read job
+i=0; while [ $i -lt 40 ]; do printf '%04096d\n' 0 >&2; i=$((i + 1)); done
+echo '{"job_id":"a","output":{"n":1}}'"#;
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let log: Log = {
+        let heard = Arc::clone(&heard);
+        Arc::new(move |_, line| heard.lock().expect("a list").push(line.to_owned()))
+    };
+    let stays = Persistent::new(script, log);
+    assert_eq!(stays.work(job("a", "{}")).await, Outcome::Done(r#"{"n":1}"#.to_owned()));
+    let first = heard.lock().expect("a list").first().cloned();
+    assert_eq!(first.as_deref(), Some("\u{fffd}\u{fffd} not text"));
+}

@@ -83,7 +83,7 @@ impl Handler for Hands {
         let cost = skill.price_of(&job.params);
         let job = agent::Job {
             id: job.request_id,
-            turn: 1,
+            turn: 0,
             skill: skill.name.clone(),
             input: job.params,
             requester: job.requester.did(),

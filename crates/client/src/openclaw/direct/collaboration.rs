@@ -46,7 +46,7 @@ impl Collaboration {
         let said = &self.request.said;
         Job {
             id: self.id.to_string(),
-            turn: 1,
+            turn: 0,
             skill: said.capability_id.clone(),
             input: said.input_data.to_string(),
             requester: said.requester_agent_id.to_string(),

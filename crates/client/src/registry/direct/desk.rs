@@ -101,7 +101,7 @@ impl Desk {
         let desk = Arc::clone(self);
         let job = Job {
             id: paper.names.job_id.to_string(),
-            turn: 1,
+            turn: 0,
             skill: post.skill_name,
             input: post.input_data,
             requester: post.orchestrator_id.unwrap_or_else(|| NOBODY.to_owned()),

@@ -147,7 +147,7 @@ impl Desk {
         let id = fresh::id().map_err(|error| cannot(&error.to_string()))?;
         let job = Job {
             id: received.trace_id.clone().unwrap_or_else(|| id.to_string()),
-            turn: 1,
+            turn: 0,
             skill: skill.name.clone(),
             input,
             requester: received.sender_id.clone(),

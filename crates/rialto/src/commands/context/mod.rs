@@ -7,6 +7,7 @@ pub mod home;
 mod name;
 mod verbs;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, io};
@@ -142,7 +143,9 @@ impl Context {
     pub fn keep_first_me(&self, keys: &KeyFile) -> Result<KeyFile, Trouble> {
         let path = self.made()?.join("me.key");
         let keys = KeyFile { hub: Some(self.hub.clone()), ..keys.clone() };
-        match keep::new_file(&path, &keys.text()).map_err(|error| home::unwritable(&path, &error))? {
+        match keep::new_file(&path, &keys.text())
+            .map_err(|error| home::unwritable(&path, &error))?
+        {
             true => Ok(keys),
             false => key_file::load(&path),
         }
@@ -150,11 +153,18 @@ impl Context {
 
     /// Sets the caller's own key aside, under a name that nobody looks for: the hub does not know it,
     /// but one that does may come back.
-    pub fn set_me_aside(&self) -> Result<(), Trouble> {
+    pub fn set_me_aside(&self, refused: &KeyFile) -> Result<(), Trouble> {
         let Some(path) = self.me_path() else { return Ok(()) };
+        let unwritable = |error: io::Error| home::unwritable(&path, &error);
+        // Of several commands that find out at once, one does it.
+        let lock = File::create(path.with_file_name("me.lock")).map_err(unwritable)?;
+        lock.lock().map_err(unwritable)?;
+        if self.me()?.is_none_or(|me| me.key != refused.key) {
+            return Ok(());
+        }
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let aside = path.with_file_name(format!("me-until-{}.key", since.as_secs()));
-        fs::rename(&path, aside).map_err(|error| home::unwritable(&path, &error))
+        let aside = path.with_file_name(format!("me-until-{}.key", since.as_nanos()));
+        fs::rename(&path, aside).map_err(unwritable)
     }
 
     /// Forgets the caller's own key.

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use rialto_client::agent::record::LOG;
+use rialto_client::agent::record::{LOG, LOGS};
 use uuid::Uuid;
 
 use super::super::context::Home;
@@ -28,6 +28,9 @@ pub struct Log {
     open: Vec<u8>,
 }
 
+/// The directory with what is not over yet.
+const JOBS: &str = "jobs";
+
 /// Every log of a job, by its UUID, the oldest first. Other names of jobs are no names of
 /// directories.
 pub fn find(id: &str) -> Result<Vec<Log>, Trouble> {
@@ -38,7 +41,9 @@ pub fn find(id: &str) -> Result<Vec<Log>, Trouble> {
     for context in home.contexts()? {
         for agent in context.agents()? {
             let Some(key) = context.agent_key_path(&agent)? else { continue };
-            for path in of_job(&key.with_file_name("jobs"), id)? {
+            // What runs is in the one, what is over in the other.
+            let [jobs, logs] = [JOBS, LOGS].map(|name| of_job(&key.with_file_name(name), id));
+            for path in jobs?.into_iter().chain(logs?) {
                 let changed = path.metadata().and_then(|about| about.modified()).ok();
                 found.push((changed, Log { agent: agent.clone(), path, at: 0, open: Vec::new() }));
             }
@@ -57,10 +62,22 @@ fn of_job(jobs: &Path, id: Uuid) -> Result<Vec<PathBuf>, Trouble> {
     Ok(logs.filter(|path| path.is_file()).collect())
 }
 
+/// Where the log of a job is once that is over.
+fn moved(path: &Path) -> PathBuf {
+    let mut parts = path.iter().rev();
+    let (Some(log), Some(job)) = (parts.next(), parts.next()) else { return path.to_owned() };
+    let jobs = path.ancestors().nth(2).unwrap_or(path);
+    jobs.with_file_name(LOGS).join(job).join(log)
+}
+
 impl Log {
     /// The lines that were written since the last call.
     pub fn new_lines(&mut self) -> io::Result<Vec<String>> {
-        let mut file = File::open(&self.path)?;
+        let mut file = match File::open(&self.path) {
+            // It has moved: the job is over.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => File::open(moved(&self.path))?,
+            file => file?,
+        };
         file.seek(SeekFrom::Start(self.at))?;
         let mut bytes = Vec::new();
         self.at += file.take(PIECE_MAX).read_to_end(&mut bytes)? as u64;

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::super::access::Access;
+use super::super::acting::called;
 use super::super::say;
 use super::super::table::{Column, Table};
 use super::super::trouble::Trouble;
@@ -82,8 +83,8 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
 pub async fn accept(access: &Access, args: &AcceptArgs) -> Result<Exit, Trouble> {
     let (hub, _) = access.me()?;
     let path = format!("/v1/jobs/{}/accept", part(&args.id));
-    let agent =
-        args.from.parse::<u64>().map_or_else(|_| Value::from(args.from.as_str()), Value::from);
+    let from = called(access, &args.from)?;
+    let agent = from.parse::<u64>().map_or_else(|_| Value::from(from.as_str()), Value::from);
     let body = json!({"agent": agent}).to_string();
     let (_, text) = hub.call_text(Method::POST, &path, Some(body)).await.map_err(refused)?;
     Standing::tell(access, &text)

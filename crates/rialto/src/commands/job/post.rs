@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::super::access::Access;
+use super::super::acting::called;
 use super::super::length::length;
 use super::super::say;
 use super::super::trouble::Trouble;
@@ -77,7 +78,9 @@ struct Order<'a> {
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let input = given::json("--input", &args.input)?;
     let id = args.id.unwrap_or_else(|| OsIds.uuid());
-    let order = order(args, id, &input).map_err(|error| Trouble::from(unreadable(error)))?;
+    let to = args.to.as_deref().map(|name| called(access, name)).transpose()?;
+    let order =
+        order(args, id, &input, to.as_deref()).map_err(|error| Trouble::from(unreadable(error)))?;
     let (hub, _) = access.me_or_register().await?;
     let text = post(&hub, order).await.map_err(|error| lost(error, id))?;
     let job: Job = read(&text)?;
@@ -93,13 +96,18 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     Ok(Exit::Ok)
 }
 
-fn order(args: &Args, id: Uuid, input: &RawValue) -> Result<String, serde_json::Error> {
+fn order(
+    args: &Args,
+    id: Uuid,
+    input: &RawValue,
+    to: Option<&str>,
+) -> Result<String, serde_json::Error> {
     serde_json::to_string(&Order {
         id,
         skill: &args.skill,
         input,
         budget: RawValue::from_string(args.budget.text(DECIMALS))?,
-        to: args.to.as_deref(),
+        to,
         select: args.select.as_deref(),
         callback: args.callback.as_deref(),
     })

@@ -9,7 +9,7 @@ use super::super::super::length::length;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent run --skill summarize --price 0.05 --exec 'python3 handler.py'\n  rialto agent run --skill echo --price 0 --exec cat --concurrency 8 --timeout 10s\n  rialto agent run --skill translate --price 0.10 --http http://127.0.0.1:9000/work\n  rialto agent run                        several skills, from ./agent.toml\n  rialto agent run --skill echo --price 0 --exec cat --direct 127.0.0.1:8010     no hub\n\nThe program gets one JSON object on its standard input: job_id, skill, input, requester, budget,\ndeadline. What it writes to its standard output is the result, as JSON. Exit status 0: done; 75:\nsomebody else should do it; anything else: failed. {\"error\":\"why\"} on the output is told to the\nrequester. What it writes to its standard error is the job's log, on this machine: `rialto job log`."
+    before_help = "Examples:\n  rialto agent run --skill summarize --price 0.05 --exec 'python3 handler.py'\n  rialto agent run --skill echo --price 0 --exec cat --concurrency 8 --timeout 10s\n  rialto agent run --skill translate --price 0.10 --http http://127.0.0.1:9000/work\n  rialto agent run                        several skills, from ./agent.toml\n  rialto agent run --skill echo --price 0 --exec cat --direct 127.0.0.1:8010     no hub\n\nThe program gets one JSON object on its standard input: job_id, skill, input, requester, budget,\ndeadline. What it writes to its standard output is the result, as JSON. Exit status 0: done; 75:\nsomebody else should do it; anything else: failed. With another status than 0,\n{\"error\":\"why\"} on the output is told to the requester. What it writes to its standard error is the job's log, on this machine: `rialto job log`."
 )]
 pub struct Args {
     /// What the agent does
@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, requires = "exec")]
     pub persistent: bool,
     /// The longest a job may take; then the program is asked to end, and then ended
-    #[arg(long, value_name = "TIME", value_parser = length)]
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub timeout: Option<Millis>,
     /// Jobs at a time; the others wait
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -54,4 +54,12 @@ pub struct Args {
     /// Answer peers of the other protocols here, without a hub unless --hub is given
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub direct: Option<SocketAddr>,
+}
+
+/// A length of time in which something can be done.
+fn some_time(text: &str) -> Result<Millis, String> {
+    match length(text)? {
+        Millis(0) => Err("must be above zero, like 30s".to_owned()),
+        time => Ok(time),
+    }
 }

@@ -33,7 +33,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     }
     // Peers need no hub, so with them there is one only if it was named.
     if args.direct.is_none() || access.hub.is_some() {
-        agent = agent.at_hub(access.hub_url(None));
+        agent = agent.at_hub(seat::hub(access)?);
     }
     let agent = agent.tell(move |told| teller.tell(&told));
     agent.run(stop.wait()).await.map_err(seat::trouble)?;

@@ -65,10 +65,8 @@ impl Plan {
         };
         let name = args.skill.clone().unwrap_or_default();
         let price = args.price.as_deref().unwrap_or_default();
-        let schemas = (
-            schema(&args.input_schema).transpose()?,
-            schema(&args.output_schema).transpose()?,
-        );
+        let schemas =
+            (schema(&args.input_schema).transpose()?, schema(&args.output_schema).transpose()?);
         let mut skill = skill(&name, price, schemas)?;
         skill.about = args.about.clone().unwrap_or_default();
         let program = program(args.exec.as_deref(), args.http.as_deref(), args.persistent, &name)?;

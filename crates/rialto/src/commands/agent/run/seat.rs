@@ -6,7 +6,7 @@ use rialto_client::agent::{AgentError, Seat, plain};
 use rialto_core::alias::Digest;
 
 use super::super::super::access::{Access, Origin};
-use super::super::super::context::{Context, home};
+use super::super::super::context::{Context, address, home};
 use super::super::super::key_file::{self, KeyFile};
 use super::super::super::trouble::Trouble;
 use super::flags::Args;
@@ -41,6 +41,22 @@ pub fn take(access: &Access, args: &Args, plan: &Plan) -> Result<(String, Seat),
     Err(taken(&plan.name, &context))
 }
 
+/// The hub to work for. A key goes to the hub it is for, and to no other.
+pub fn hub(access: &Access) -> Result<String, Trouble> {
+    let kept = match &access.key_file {
+        Some(path) if path.exists() => Some(key_file::load(path)?),
+        _ => None,
+    };
+    let chosen = access.hub_url(kept.as_ref()).to_owned();
+    match kept.and_then(|keys| keys.hub) {
+        Some(own) if !address::same(&own, &chosen) => {
+            let message = format!("the key file is for {own}, not for {chosen}");
+            Err(Trouble::conflict(message, "name another file with --key-file, or the key's hub"))
+        }
+        _ => Ok(chosen),
+    }
+}
+
 /// Why an agent does not run, in the words of the command line.
 pub fn trouble(error: AgentError) -> Trouble {
     match error {
@@ -60,6 +76,8 @@ fn place(name: &str, key_file: Option<&Path>, lent: Option<&KeyFile>) -> String 
             std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
         }
         (None, Some(lent)) => lent.key.reveal().to_owned(),
+        // Two names that look alike as directories are two agents all the same.
+        (None, None) if plain(name) != name => name.to_owned(),
         (None, None) => return plain(name),
     };
     let digest = Digest::of(&[b"seat", apart.as_bytes()]);

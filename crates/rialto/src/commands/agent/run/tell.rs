@@ -35,18 +35,23 @@ impl Teller {
             Told::AtWork { agent, agent_id, owner, hub } => {
                 self.troubled.store(false, Ordering::Relaxed);
                 let event = json!({"event": "at_work", "agent": agent, "agent_id": agent_id, "owner": owner, "hub": hub});
-                let text = format!("{agent} is at work at {hub} as {agent_id}; earnings go to {owner}");
+                let text =
+                    format!("{agent} is at work at {hub} as {agent_id}; earnings go to {owner}");
                 self.say(event, &text);
             }
             Told::ServesPeers { agent, url } => {
                 let event = json!({"event": "serves_peers", "agent": agent, "url": url});
-                let text = format!("{agent} answers peers at {url}/jobs, /receive, /openclaw and /agora");
+                let text =
+                    format!("{agent} answers peers at {url}/jobs, /receive, /openclaw and /agora");
                 self.say(event, &text);
             }
             Told::Waiting { hub } => {
                 if !self.troubled.swap(true, Ordering::Relaxed) {
                     let event = json!({"event": "waiting", "hub": hub});
-                    self.say(event, &format!("waiting for {hub}; `rialto dev` starts a hub to try"));
+                    self.say(
+                        event,
+                        &format!("waiting for {hub}; `rialto dev` starts a hub to try"),
+                    );
                 }
             }
             Told::Forgotten => {
@@ -89,7 +94,8 @@ impl Teller {
             Outcome::Declined(why) => ("declined", Some(why)),
             Outcome::Unfit(why) => ("unfit", Some(why)),
         };
-        let event = json!({"event": "ended", "job": job, "outcome": state, "why": why, "paid": paid});
+        let event =
+            json!({"event": "ended", "job": job, "outcome": state, "why": why, "paid": paid});
         let rest = match (why, paid) {
             (Some(why), _) => format!(": {why}"),
             (None, Some(paid)) => format!(", paid {paid}"),
