@@ -3,6 +3,7 @@
 //! A route without a row fails the suite, and so does a row without a route. What is refused must
 //! change nothing; what is public must change nothing either.
 
+mod actions;
 mod claws;
 mod scene;
 mod table;

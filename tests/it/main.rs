@@ -2,6 +2,7 @@
 
 mod agora;
 mod authority;
+mod canary;
 mod clara;
 mod cli;
 mod cli_jobs;
@@ -9,7 +10,10 @@ mod crash;
 mod crossing;
 mod demo;
 mod direct;
+#[cfg(target_os = "linux")]
+mod hostile;
 mod kit;
+mod library;
 mod openclaw;
 mod races;
 mod readme;
@@ -17,4 +21,5 @@ mod registry;
 mod relay;
 mod runtime;
 mod smoke;
+mod ssrf;
 mod trace;

@@ -5,8 +5,7 @@ use tempfile::TempDir;
 use super::kit::Cli;
 use crate::kit::{Process, eventually};
 
-const POST: [&str; 8] =
-    ["job", "post", "--skill", "echo", "--input", "{}", "--budget", "0"];
+const POST: [&str; 8] = ["job", "post", "--skill", "echo", "--input", "{}", "--budget", "0"];
 
 /// A new hub, once somebody is there to be hired.
 async fn dev(address: &str) -> (Process, TempDir) {

@@ -9,4 +9,5 @@ mod hiding;
 mod keys;
 mod kit;
 mod reputation;
+mod spoilt;
 mod wallet;

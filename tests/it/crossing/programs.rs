@@ -59,13 +59,7 @@ impl Worker for Program {
         panic!("{BY_ITSELF}")
     }
 
-    fn say<'a>(
-        &'a self,
-        _: &'a TestHub,
-        _: &'a Given,
-        _: Saying,
-        _: &'a str,
-    ) -> Doing<'a, Sent> {
+    fn say<'a>(&'a self, _: &'a TestHub, _: &'a Given, _: Saying, _: &'a str) -> Doing<'a, Sent> {
         panic!("{BY_ITSELF}")
     }
 

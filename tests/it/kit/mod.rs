@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unused_imports)]
 
+mod aloud;
 mod clock;
 mod closed;
 mod eventually;
@@ -11,8 +12,10 @@ mod refused;
 mod reply;
 mod snapshot;
 mod together;
+mod walk;
 mod worker;
 
+pub use aloud::say_aloud;
 pub use clock::MovedClock;
 pub use closed::ClosedPort;
 pub use eventually::eventually;
@@ -22,4 +25,5 @@ pub use refused::{assert_later, assert_malformed, assert_refused, repaired};
 pub use reply::Reply;
 pub use snapshot::{Snapshot, counted, snapshot};
 pub use together::together;
+pub use walk::walk;
 pub use worker::{Behaviour, Got, Worker};

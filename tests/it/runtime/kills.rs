@@ -45,7 +45,8 @@ impl Boss {
     async fn hired(url: &str) -> Self {
         let http = Client::builder().no_proxy().build().expect("a client");
         let body = json!({"agent_name": "boss", "owner_id": "boss", "skills": []});
-        let answer = http.post(format!("{url}/registry/register")).body(body.to_string()).send().await;
+        let answer =
+            http.post(format!("{url}/registry/register")).body(body.to_string()).send().await;
         let answer = value(answer.expect("an answer")).await;
         let key = answer["api_key"].as_str().expect("a key").to_owned();
         let grant = json!({"owner": "boss", "amount": 1000});

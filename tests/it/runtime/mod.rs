@@ -1,6 +1,7 @@
 //! `rialto agent run`: any program as an agent, over the real binary.
 
 mod basics;
-pub mod kit;
+mod found;
 mod kills;
+pub mod kit;
 mod quickstart;

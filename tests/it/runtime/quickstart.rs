@@ -110,7 +110,8 @@ fn four_commands_as_printed_lead_from_an_empty_folder_to_a_paid_job() {
 #[test]
 fn nothing_is_written_over() {
     let place = empty_folder();
-    let init = || shell(&place, "rialto init agent --lang sh --json", None).output().expect("it runs");
+    let init =
+        || shell(&place, "rialto init agent --lang sh --json", None).output().expect("it runs");
     assert!(init().status.success());
     std::fs::write(place.path("folder/handler.sh"), "mine").expect("written");
     let again = init();

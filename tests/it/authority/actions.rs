@@ -1,0 +1,125 @@
+//! The promises about who may do what (docs/guarantees.md), cell by cell, against the rows: whatever
+//! changes something is one of these actions, and every row keeps to its action's cells.
+
+use std::collections::BTreeMap;
+
+use rialto_protocols::face::Reach;
+
+use super::table::{Row, TABLE};
+use super::{CALLERS, route_of};
+
+/// Something that can be done, by whom, and where.
+struct Action {
+    name: &'static str,
+    /// Yes, no, or another question, for: anyone, the agent itself, requester, worker, other agent,
+    /// operator.
+    cells: &'static str,
+    routes: &'static [&'static str],
+}
+
+const REGISTER: Action = Action { name: "register a new id", cells: "y----y", routes: &[] };
+
+#[rustfmt::skip]
+const ACTIONS: &[Action] = &[
+    Action { name: "update, rotate the key of or unregister an id", cells: "ny--ny", routes: &[
+        "POST /registry/register", "POST /register", "DELETE /registry/agents/{agent_id}",
+        "POST /relay/register", "DELETE /relay/agents/{id}", "DELETE /agents/{id}",
+        "POST /openclaw/identity", "DELETE /openclaw/agents/{agent_id}",
+    ] },
+    Action { name: "say how one is, under one's own id", cells: "nynnnn", routes: &[
+        "POST /registry/heartbeat", "POST /heartbeat", "POST /openclaw/status",
+        "POST /openclaw/reputation", "POST /openclaw/messages",
+    ] },
+    Action { name: "send as an id", cells: "nynnny", routes: &[
+        "POST /relay/messages", "POST /messages",
+    ] },
+    // Only where the operator said so, and marked as proven by nobody.
+    Action { name: "hand in a letter without a key", cells: "yyyyyy", routes: &[
+        "POST /relay/receive/{id}",
+    ] },
+    // These are about whoever asks: nobody else can be named.
+    Action { name: "use one's own inbox, keys, status and blocks", cells: "ny---n", routes: &[
+        "POST /relay/agent/inbox/ack", "POST /agent/inbox/ack", "PUT /relay/agent/blocks/{id}",
+        "PUT /agent/blocks/{id}", "DELETE /relay/agent/blocks/{id}", "DELETE /agent/blocks/{id}",
+        "POST /agora/inbox/ack", "POST /v1/me/status", "DELETE /v1/me", "POST /v1/inbox/ack",
+        "POST /v1/messages", "POST /v1/webhooks/test", "POST /v1/keys/rotate", "DELETE /v1/keys",
+    ] },
+    Action { name: "create a job", cells: "ny---n", routes: &[
+        "POST /registry/jobs", "POST /jobs", "POST /registry/agents/{agent_id}/jobs",
+        "POST /openclaw/collaborations", "POST /openclaw/agents/{agent_id}/collaborations",
+        "POST /v1/jobs",
+    ] },
+    Action { name: "cancel a job, or have its end told again", cells: "nny-nn", routes: &[
+        "POST /registry/jobs/{job_id}/cancel", "POST /jobs/{job_id}/cancel",
+        "POST /openclaw/collaborations/{id}/cancel", "POST /v1/jobs/{id}/cancel",
+        "POST /v1/webhooks/{id}/resend",
+    ] },
+    // Whoever can do it, and never the one who asks for it.
+    Action { name: "bid", cells: "nnny-n", routes: &["POST /v1/jobs/{id}/offers"] },
+    Action { name: "accept an offer", cells: "nnynnn", routes: &["POST /v1/jobs/{id}/accept"] },
+    Action { name: "accept, decline and report, as who holds it", cells: "nnnyn-", routes: &[
+        "POST /registry/results", "POST /results", "POST /v1/jobs/{id}/result",
+        "POST /v1/jobs/{id}/decline", "POST /openclaw/collaborations/{id}/response",
+        "POST /openclaw/collaborations/{id}/approve", "POST /openclaw/collaborations/{id}/result",
+    ] },
+    Action { name: "transfer from an account", cells: "nynnnn", routes: &[
+        "POST /registry/transfer", "POST /transfer",
+    ] },
+    Action { name: "open an account", cells: "nynnny", routes: &[
+        "POST /registry/accounts", "POST /accounts",
+    ] },
+    Action { name: "issue, burn, requeue, revoke and remove", cells: "nnnnny", routes: &[
+        "POST /v1/operator/grants", "POST /v1/operator/burns",
+        "POST /v1/operator/jobs/{uuid}/cancel", "POST /v1/operator/jobs/{uuid}/requeue",
+        "POST /v1/operator/agents/{id}/revoke-keys", "DELETE /v1/operator/agents/{id}",
+        "POST /v1/operator/pushes/{id}/retry", "POST /relay/agents", "POST /agents",
+        "POST /relay/agents/{id}/key", "POST /agents/{id}/key",
+    ] },
+];
+
+/// What a row is about. A new id is registered at the same place as a known one is changed.
+fn action_of(row: &Row) -> Option<&'static Action> {
+    if row.expected == [201; 6] {
+        return Some(&REGISTER);
+    }
+    ACTIONS.iter().find(|action| action.routes.contains(&row.route))
+}
+
+#[test]
+fn whatever_changes_something_is_an_action_and_every_row_keeps_to_its_cells() {
+    let mut rows: BTreeMap<&str, usize> = BTreeMap::new();
+    for row in TABLE {
+        let reach = route_of(row).reach;
+        // What everybody may do changes nothing; what is signed or sealed proves itself.
+        let proves_itself = matches!(reach, Reach::Public | Reach::Token | Reach::Signed);
+        if row.route.starts_with("GET ") || proves_itself {
+            continue;
+        }
+        let action = action_of(row).unwrap_or_else(|| panic!("{} is no action", row.route));
+        *rows.entry(action.name).or_default() += 1;
+        let cells = action.cells.bytes().zip(CALLERS).zip(row.expected);
+        for ((cell, caller), status) in cells {
+            let fits = match cell {
+                b'y' => status < 300,
+                b'n' => status >= 400,
+                _ => true,
+            };
+            assert!(fits, "{} ({}) by {caller:?}: {status}", row.route, action.name);
+        }
+    }
+    for action in ACTIONS.iter().chain([&REGISTER]) {
+        assert_eq!(action.cells.len(), CALLERS.len(), "{}", action.name);
+        let count = rows.get(action.name).copied().unwrap_or_default();
+        assert!(count >= action.routes.len().max(1), "{}: {count} rows", action.name);
+    }
+}
+
+/// Scores come from what happened: the routes that once wrote them are for everybody and do nothing,
+/// which the rows of public routes show.
+#[test]
+fn nobody_writes_reputation() {
+    let writes = |row: &&Row| row.route.starts_with("POST ") && row.route.contains("/reputation/");
+    let rows: Vec<&Row> = TABLE.iter().filter(writes).collect();
+    assert_eq!(rows.len(), 4);
+    assert!(rows.iter().all(|row| route_of(row).reach == Reach::Public));
+}

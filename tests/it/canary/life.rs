@@ -1,0 +1,285 @@
+//! A life in all protocols, of which everybody but the parties must learn nothing.
+
+use std::collections::BTreeMap;
+
+use rialto_protocols::agora::Kind;
+use rialto_protocols::kit::ed25519::PublicKey;
+use serde_json::{Value, json};
+
+use super::caught::Canaries;
+use super::process::Watched;
+use crate::agora::kit::{Key, Said};
+use crate::clara::kit::Wallet;
+use crate::kit::{Behaviour, Reply, Worker, eventually};
+use crate::openclaw::kit::{fresh_id, identity, with};
+
+/// What was said and issued, and what its things are called.
+pub struct Life {
+    pub canaries: Canaries,
+    /// What a part of a path can stand for.
+    pub names: BTreeMap<&'static str, Vec<String>>,
+    endpoint: Worker,
+}
+
+/// Somebody with a key.
+struct Holder {
+    id: String,
+    key: String,
+}
+
+impl Watched {
+    pub async fn post(&self, path: &str, key: Option<&str>, body: &Value) -> Reply {
+        let mut request = self.http.post(format!("{}{path}", self.url)).body(body.to_string());
+        if let Some(key) = key {
+            request = request.bearer_auth(key);
+        }
+        Reply::of(request.send().await.expect("an answer")).await
+    }
+
+    pub async fn get(&self, path: &str, key: Option<&str>) -> Reply {
+        let mut request = self.http.get(format!("{}{path}", self.url));
+        if let Some(key) = key {
+            request = request.bearer_auth(key);
+        }
+        Reply::of(request.send().await.expect("an answer")).await
+    }
+
+    async fn grant(&self, owner: &str) {
+        let body = json!({"owner": owner, "amount": 50});
+        self.post("/v1/operator/grants", Some(&self.operator), &body).await.expect(201);
+    }
+}
+
+impl Life {
+    pub async fn live(hub: &Watched) -> Self {
+        let mut canaries = Canaries::default();
+        canaries.secret("the operator's key", &hub.operator);
+        let output = canaries.payload("called-output");
+        let endpoint = Worker::start(Behaviour::Succeed(json!({ "said": output }), "0")).await;
+        let mut life = Self { canaries, names: BTreeMap::new(), endpoint };
+        let (requester, worker) = life.registry(hub).await;
+        life.our_own(hub, &requester, &worker).await;
+        life.relay(hub).await;
+        life.openclaw(hub).await;
+        life.agora(hub).await;
+        life.clara(hub, &requester).await;
+        life
+    }
+
+    fn note(&mut self, part: &'static str, name: impl Into<String>) {
+        self.names.entry(part).or_default().push(name.into());
+    }
+
+    /// Notes all an answer hands out.
+    fn issued(&mut self, what: &str, reply: &Reply) {
+        for name in ["api_key", "webhook_secret", "inbox_token", "key"] {
+            for within in ["", "/data", "/payload"] {
+                let found = reply.json().pointer(&format!("{within}/{name}")).cloned();
+                if let Some(text) = found.as_ref().and_then(Value::as_str) {
+                    self.canaries.secret(&format!("{name} of {what}"), text);
+                }
+            }
+        }
+    }
+
+    async fn registered(&mut self, hub: &Watched, what: &str, more: Value) -> Holder {
+        let body = with(&json!({"agent_name": what, "owner_id": what, "skills": []}), more);
+        let reply = hub.post("/registry/register", None, &body).await.expect(201);
+        self.issued(what, &reply);
+        self.note("agent", reply.str("/agent_id"));
+        self.note("owner", what);
+        Holder { id: reply.str("/agent_id"), key: reply.str("/api_key") }
+    }
+
+    async fn registry(&mut self, hub: &Watched) -> (Holder, Holder) {
+        let url = self.endpoint.url.clone();
+        let requester = self.registered(hub, "requester", json!({})).await;
+        let skills = json!({"skills": [{"skill_name": "work", "cost_per_call": 0}]});
+        let worker = self.registered(hub, "worker", skills).await;
+        // Where an agent is called is public in this protocol.
+        let called = json!({"api_endpoint": format!("{url}/work"),
+            "skills": [{"skill_name": "called", "cost_per_call": 0}]});
+        let called = self.registered(hub, "called", called).await;
+        hub.grant("requester").await;
+        for (of, skill) in [(&worker, "work"), (&worker, "work"), (&called, "called")] {
+            let callback = format!("{url}/{}?t=1", self.canaries.payload("callback"));
+            let input = self.canaries.payload("input");
+            let job = json!({"orchestrator_id": requester.id, "skill_name": skill, "budget": 0,
+                "input_data": {"text": input}, "callback_url": callback});
+            let path = format!("/registry/agents/{}/jobs", of.id);
+            let reply = hub.post(&path, Some(&requester.key), &job).await;
+            assert!(reply.status < 300, "{}", reply.text);
+            self.note("job", reply.str("/job_id"));
+            self.note("job", reply.header("rialto-job").expect("our id"));
+        }
+        let path = format!("/registry/agents/{}/jobs", worker.id);
+        let work = hub.get(&path, Some(&worker.key)).await.expect(200);
+        for (at, job) in work.at("/jobs").as_array().expect("a list").iter().enumerate() {
+            let url = job["callback_url"].as_str().expect("a URL");
+            self.canaries.secret("a callback token", url.rsplit('/').next().expect("a token"));
+            let text = self.canaries.payload("outcome");
+            let done = json!({"status": "SUCCESS", "output_data": {"text": text}});
+            let failed = json!({"status": "FAILURE", "error_message": text});
+            let said = if at == 0 { done } else { failed };
+            let body = with(&json!({"job_id": job["job_id"], "execution_cost": 0}), said);
+            hub.post("/registry/results", Some(&worker.key), &body).await.expect(200);
+        }
+        let again = json!({"agent_id": worker.id, "agent_name": "worker", "owner_id": "worker",
+            "rotate_key": true, "skills": [{"skill_name": "work", "cost_per_call": 0}]});
+        let rotated = hub.post("/registry/register", Some(&worker.key), &again).await.expect(200);
+        self.issued("worker, rotated", &rotated);
+        (requester, Holder { id: worker.id, key: rotated.str("/api_key") })
+    }
+
+    async fn our_own(&mut self, hub: &Watched, requester: &Holder, worker: &Holder) {
+        let rotated = hub.post("/v1/keys/rotate", Some(&worker.key), &json!({})).await.expect(200);
+        self.issued("worker, rotated by v1", &rotated);
+        let (input, output) =
+            (self.canaries.payload("v1-input"), self.canaries.payload("v1-output"));
+        let callback = format!("{}/{}", self.endpoint.url, self.canaries.payload("v1-callback"));
+        let job = json!({"to": worker.id, "skill": "work", "budget": 0, "input": {"text": input},
+            "callback": callback});
+        let job = hub.post("/v1/jobs", Some(&requester.key), &job).await.expect(201).str("/id");
+        let done = json!({"ok": true, "output": {"text": output}});
+        let path = format!("/v1/jobs/{job}/result");
+        hub.post(&path, Some(&worker.key), &done).await.expect(200);
+        self.note("job", job);
+        let wanted = self.canaries.payload("v1-wanted");
+        let open =
+            json!({"skill": "work", "budget": 0, "select": "offers", "input": {"t": wanted}});
+        let open = hub.post("/v1/jobs", Some(&requester.key), &open).await.expect(201).str("/id");
+        let offer = json!({"price": 0});
+        hub.post(&format!("/v1/jobs/{open}/offers"), Some(&worker.key), &offer).await.expect(201);
+        self.note("job", open);
+        let text = self.canaries.payload("v1-message");
+        let message = json!({"to": worker.id, "body": {"text": text}});
+        hub.post("/v1/messages", Some(&requester.key), &message).await.expect(200);
+    }
+
+    async fn relay(&mut self, hub: &Watched) {
+        let endpoint = format!("{}/relay", self.endpoint.url);
+        let mut join = async |name: &str, more: Value| {
+            let body = with(&json!({"agent_id": name}), more);
+            let reply = hub.post("/relay/register", None, &body).await.expect(201);
+            self.issued(name, &reply);
+            self.note("agent", reply.str("/data/agent_id"));
+            Holder { id: reply.str("/data/agent_id"), key: reply.str("/data/api_key") }
+        };
+        let ann = join("ann", json!({})).await;
+        let bob = join("bob", json!({})).await;
+        let cid = join("cid", json!({ "endpoint": endpoint })).await;
+        for (from, to) in [(&ann, &bob), (&bob, &ann), (&ann, &cid)] {
+            let text = self.canaries.payload("letter");
+            let envelope = json!({"chorus_version": "0.4", "sender_id": from.id,
+                "original_text": text, "sender_culture": "en"});
+            let body = json!({"receiver_id": to.id, "envelope": envelope});
+            let sent = hub.post("/relay/messages", Some(&from.key), &body).await;
+            assert!(sent.status < 300, "{}", sent.text);
+            self.note("trace", sent.str("/data/trace_id"));
+        }
+    }
+
+    async fn openclaw(&mut self, hub: &Watched) {
+        let now = crate::agora::kit::now();
+        let stamp = rialto_protocols::kit::stamp::millis(now);
+        let mut both = Vec::new();
+        for name in ["claw-asker", "claw-worker"] {
+            let endpoint = format!("{}/claw", self.endpoint.url);
+            let body = with(&identity(name, now), json!({ "endpoint": endpoint }));
+            let reply = hub.post("/openclaw/identity", None, &body).await.expect(201);
+            self.issued(name, &reply);
+            self.note("agent", reply.str("/agent_id"));
+            both.push(Holder { id: reply.str("/agent_id"), key: reply.str("/api_key") });
+        }
+        let (asker, worker) = (&both[0], &both[1]);
+        let (input, output) = (self.canaries.payload("asked"), self.canaries.payload("answered"));
+        let request = json!({"request_id": fresh_id(), "requester_agent_id": asker.id,
+            "responder_agent_id": worker.id, "capability_id": "sum",
+            "input_data": {"a": 0.5, "text": input}, "correlation_id": fresh_id(),
+            "timestamp": stamp});
+        let path = "/openclaw/collaborations";
+        let reply = hub.post(path, Some(&asker.key), &request).await.expect(200);
+        let id = reply.str("/collaboration_id");
+        let result = json!({"collaboration_id": id, "request_id": request["request_id"],
+            "responder_agent_id": worker.id, "result_status": "completed",
+            "output_data": {"r": output}, "correlation_id": request["correlation_id"],
+            "timestamp": stamp});
+        let path = format!("/openclaw/collaborations/{id}/result");
+        hub.post(&path, Some(&worker.key), &result).await.expect(200);
+        self.note("job", id);
+    }
+
+    async fn agora(&mut self, hub: &Watched) {
+        let own = hub.get("/agora", None).await.expect(200).str("/hub");
+        let own = PublicKey::parse(&own).expect("a key");
+        let tell = async |said: &Said| {
+            let body: Value = serde_json::from_str(&said.text).expect("JSON");
+            let reply = hub.post("/agora/envelopes", None, &body).await;
+            assert!(reply.status < 300, "{}", reply.text);
+            reply
+        };
+        let (alice, bob) = (Key::of(1), Key::of(2));
+        let endpoint = format!("{}/agora", self.endpoint.url);
+        let profile = json!({"inbox": true, "capabilities": ["agora:search:v1"],
+            "endpoint": endpoint});
+        for (who, profile) in [(&alice, json!({"inbox": true})), (&bob, profile)] {
+            let welcome = tell(&who.sign_for(Kind::Hello, &profile, Some(own))).await;
+            self.issued(who.did(), &welcome);
+            self.note("agent", who.did());
+        }
+        let (params, data) = (self.canaries.payload("params"), self.canaries.payload("data"));
+        let request = alice.request("agora:search:v1", json!({"params": {"q": params}}));
+        tell(&request).await;
+        let result = json!({"request_id": request.id, "status": "success", "data": {"n": data}});
+        tell(&bob.sign(Kind::Result, &result)).await;
+        self.note("job", &request.id);
+    }
+
+    /// The market is public by its own rules, but not what others have its agents do.
+    async fn clara(&mut self, hub: &Watched, requester: &Holder) {
+        let (wallet, asker) = (Wallet::of(1), Wallet::of(2));
+        let say = async |by: &Wallet, tags: &[(&str, &str)], data: &str| {
+            let all = [&[("Protocol", "C.L.A.R.A.")], tags].concat();
+            let request = hub.http.post(format!("{}/clara/mu", hub.url));
+            let sent = request.body(by.item(&all, data.as_bytes())).send().await;
+            Reply::of(sent.expect("an answer")).await.expect(202).str("/id")
+        };
+        let profile = [
+            ("Action", "Register-Agent-Profile"),
+            ("RedStone-Agent-Topic", "tweet"),
+            ("RedStone-Agent-Fee", "1"),
+            ("RedStone-Agent-Id", "A"),
+        ];
+        say(&wallet, &profile, "{}").await;
+        self.note("agent", "A");
+        hub.grant(&format!("clara:{}", asker.address())).await;
+        let task = [
+            ("Action", "Register-Task"),
+            ("RedStone-Agent-Topic", "tweet"),
+            ("RedStone-Agent-Reward", "1"),
+            ("RedStone-Agent-Matching", "cheapest"),
+        ];
+        let task = say(&asker, &task, r#"{"say":"this is public"}"#).await;
+        let about =
+            [("Action", "Send-Result"), ("RedStone-Agent-Id", "A"), ("RedStone-Task-Id", &task)];
+        let done = say(&wallet, &about, r#"{"said":"this too"}"#).await;
+        let (input, output) =
+            (self.canaries.payload("to-market"), self.canaries.payload("of-market"));
+        let job = json!({"to": "clara:A", "skill": "clara.tweet", "budget": 1,
+            "input": {"text": input}});
+        let job = hub.post("/v1/jobs", Some(&requester.key), &job).await.expect(201).str("/id");
+        let load = [("Action", "Load-Next-Assigned-Task"), ("RedStone-Agent-Id", "A")];
+        say(&wallet, &load, "").await;
+        let about =
+            [("Action", "Send-Result"), ("RedStone-Agent-Id", "A"), ("RedStone-Task-Id", &job)];
+        let delivered = say(&wallet, &about, &json!({ "text": output }).to_string()).await;
+        let path = format!("/v1/jobs/{job}");
+        eventually(async || hub.get(&path, Some(&requester.key)).await.text.contains(&output))
+            .await;
+        // What its question for work was called only the agent knows, and with that its answer.
+        for message in [task, done, delivered] {
+            self.note("message", message);
+        }
+        self.note("job", job);
+    }
+}

@@ -1,0 +1,183 @@
+//! Strangers ask for everything there is, by every name it has.
+
+use rialto_hub::app::listed;
+use rialto_protocols::agora::Kind;
+use rialto_protocols::kit::ed25519::PublicKey;
+use serde_json::{Value, json};
+
+use super::life::Life;
+use super::process::Watched;
+use crate::agora::kit::Key;
+use crate::openclaw::kit::identity;
+
+/// What a market shows to whoever asks.
+const SHOWN: [&str; 5] =
+    ["List-Agents", "Tasks-Queue", "Dashboard-Data", "Load-Next-Assigned-Task", "Dispatch-Tasks"];
+
+/// Makes every request there is as every kind of stranger; gives how many answers that were.
+pub async fn ask_everything(hub: &Watched, life: &Life) -> usize {
+    let keys = keys(hub).await;
+    let everything = life.canaries.everything();
+    let mut answers = 0;
+    for route in listed() {
+        // These do something to the stranger itself that would end its visit.
+        let ends = route.method == "DELETE" && ["/v1/me", "/v1/keys"].contains(&&*route.path);
+        if ends || route.path.ends_with("/ws") || route.path.ends_with("/keys/rotate") {
+            continue;
+        }
+        for path in filled(&route.path, life) {
+            for key in &keys {
+                for (query, body) in variants(route.method, &path) {
+                    let place = format!("{} {path}{query} {body}", route.method);
+                    let url = format!("{}{path}{query}", hub.url);
+                    let method = reqwest::Method::from_bytes(route.method.as_bytes());
+                    let mut request = hub.http.request(method.expect("a method"), url);
+                    if let Some(key) = key {
+                        request = request.bearer_auth(key);
+                    }
+                    if !body.is_null() {
+                        request = request.body(body.to_string());
+                    }
+                    let answer = request.header("last-event-id", "0").send().await;
+                    let bytes = begun(answer.expect("an answer")).await;
+                    everything.assert_not_in(&place, &bytes);
+                    answers += 1;
+                }
+            }
+        }
+    }
+    answers + lies(hub, life).await + operator(hub, life).await
+}
+
+/// Whoever runs the hub looks at everything that can be looked at: that a message or a job is there,
+/// and nothing of what it says.
+async fn operator(hub: &Watched, life: &Life) -> usize {
+    let everything = life.canaries.everything();
+    let mut answers = 0;
+    for route in listed().into_iter().filter(|route| route.method == "GET") {
+        if route.path.ends_with("/ws") {
+            continue;
+        }
+        for path in filled(&route.path, life) {
+            for (query, _) in variants("GET", &path) {
+                let url = format!("{}{path}{query}", hub.url);
+                let asked = hub.http.get(url).bearer_auth(&hub.operator).send().await;
+                let bytes = begun(asked.expect("an answer")).await;
+                everything.assert_not_in(&format!("{path}{query} by the operator"), &bytes);
+                answers += 1;
+            }
+        }
+    }
+    answers
+}
+
+/// Nobody, and somebody of every protocol who has nothing to do with any of it.
+async fn keys(hub: &Watched) -> Vec<Option<String>> {
+    let registry = json!({"agent_name": "stranger", "owner_id": "stranger", "skills": []});
+    let registry = hub.post("/registry/register", None, &registry).await.expect(201);
+    let relay = hub.post("/relay/register", None, &json!({"agent_id": "stranger"})).await;
+    let claw = identity("stranger", crate::agora::kit::now());
+    let claw = hub.post("/openclaw/identity", None, &claw).await.expect(201);
+    let own = hub.get("/agora", None).await.expect(200).str("/hub");
+    let own = PublicKey::parse(&own).expect("a key");
+    let hello = Key::of(77).sign_for(Kind::Hello, &json!({"inbox": true}), Some(own)).json();
+    let agora = hub.post("/agora/envelopes", None, &hello).await.expect(200);
+    vec![
+        None,
+        Some(registry.str("/api_key")),
+        Some(relay.expect(201).str("/data/api_key")),
+        Some(claw.str("/api_key")),
+        Some(agora.str("/payload/inbox_token")),
+    ]
+}
+
+/// A path with everything its open parts can stand for.
+fn filled(template: &str, life: &Life) -> Vec<String> {
+    let mut paths = vec![String::new()];
+    for part in template.split('/').skip(1) {
+        let names = match part {
+            "{job_id}" | "{uuid}" => &life.names["job"],
+            "{agent_id}" => &life.names["agent"],
+            "{owner_id}" | "{name}" => &life.names["owner"],
+            "{trace_id}" => &life.names["trace"],
+            "{message}" => &life.names["message"],
+            "{id}" if template.contains("/agent") || template.contains("/receive") => {
+                &life.names["agent"]
+            }
+            "{id}" if template.contains("/jobs/") || template.contains("/requests/") => {
+                &life.names["job"]
+            }
+            "{id}" if template.contains("/collaborations/") => &life.names["job"],
+            "{id}" | "{token}" => &(1..=9).map(|n| n.to_string()).collect(),
+            "{process}" => &vec![rialto_protocols::clara::PROCESS.to_owned()],
+            open => {
+                assert!(!open.starts_with('{'), "nothing in this life is called {open}");
+                &vec![open.to_owned()]
+            }
+        };
+        let longer = |path: &String| names.iter().map(|name| format!("{path}/{name}")).collect();
+        paths = paths.iter().flat_map::<Vec<String>, _>(longer).collect();
+    }
+    paths
+}
+
+/// The ways to ask at a path.
+fn variants(method: &str, path: &str) -> Vec<(&'static str, Value)> {
+    const PROCESS: &str = "?process-id=CS5biQW6v2PsT3HM19P_f8Fj8UGYnFFNF8O6sfZ1jLc";
+    if path.contains("/dry-run") {
+        let tags = |action: &str| {
+            json!([{"name": "Action", "value": action},
+            {"name": "RedStone-Agent-Id", "value": "A"}])
+        };
+        let run = |action: &&str| (PROCESS, json!({"Owner": "1234", "Tags": tags(action)}));
+        return SHOWN.iter().map(run).collect();
+    }
+    match method {
+        "GET" if path.contains("/clara/") => vec![(PROCESS, Value::Null), ("", Value::Null)],
+        "GET" => vec![
+            ("", Value::Null),
+            ("?limit=200&after=0&skill=work&owner_id=requester", Value::Null),
+        ],
+        "DELETE" => vec![("", Value::Null)],
+        _ => vec![("", json!({})), ("", json!({"skill": "work", "job_id": 1}))],
+    }
+}
+
+/// An answer; of one without end, its beginning.
+async fn begun(mut answer: reqwest::Response) -> Vec<u8> {
+    let head = format!("{:?}", answer.headers());
+    let kind = answer.headers().get("content-type").map(|kind| kind.as_bytes().to_vec());
+    let endless = kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"));
+    let mut bytes = head.into_bytes();
+    while let Ok(Some(chunk)) = answer.chunk().await {
+        bytes.extend_from_slice(&chunk);
+        if endless {
+            break;
+        }
+    }
+    bytes
+}
+
+/// Keys that are not quite right, and right ones where none belongs: no answer repeats them. That no
+/// log does is seen when the logs are searched.
+async fn lies(hub: &Watched, life: &Life) -> usize {
+    let everything = life.canaries.everything();
+    let mut answers = 0;
+    for (_, secret) in &life.canaries.secrets {
+        let mut wrong = secret.clone();
+        wrong.pop();
+        for reply in [
+            hub.get("/v1/me", Some(&wrong)).await,
+            hub.get(&format!("/v1/jobs?key={secret}"), None).await,
+            hub.get(&format!("/registry/agents/{secret}"), None).await,
+            hub.get(&format!("/nowhere/{secret}"), None).await,
+            hub.post("/relay/messages", Some(&wrong), &json!({})).await,
+            hub.post("/registry/register", None, &json!({ "agent_name": 1, "key": secret })).await,
+        ] {
+            assert!(reply.status >= 400, "{}", reply.text);
+            everything.assert_not_in("an error", reply.text.as_bytes());
+            answers += 1;
+        }
+    }
+    answers
+}

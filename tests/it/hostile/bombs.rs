@@ -1,0 +1,106 @@
+//! Bodies that are small to send and large to read (T44).
+
+use super::bystander::Bystander;
+use super::house::House;
+use crate::kit::Reply;
+
+/// Places that read JSON, and whether they want to know who sends it.
+const DOORS: [(&str, bool); 9] = [
+    ("/registry/register", false),
+    ("/registry/discover", false),
+    ("/registry/jobs", true),
+    ("/relay/register", false),
+    ("/relay/messages", true),
+    ("/openclaw/identity", false),
+    ("/openclaw/collaborations", true),
+    ("/agora/envelopes", false),
+    ("/v1/jobs", true),
+];
+
+/// Just below what is read at all.
+const LARGE: usize = 1_000_000;
+
+fn bombs() -> Vec<(&'static str, String)> {
+    let members = |count: usize, name: fn(usize) -> String| {
+        let all: Vec<String> = (0..count).map(|n| format!("\"{}\":0", name(n))).collect();
+        format!("{{{}}}", all.join(","))
+    };
+    let within = |inner: String| format!(r#"{{"agent_name":"x","owner_id":"x","skills":{inner}}}"#);
+    vec![
+        ("deep lists", "[".repeat(LARGE)),
+        ("deep closed lists", within("[".repeat(100_000) + &"]".repeat(100_000))),
+        ("deep objects", r#"{"a":"#.repeat(LARGE / 5)),
+        ("sixty-five levels", within("[".repeat(65) + &"]".repeat(65))),
+        ("many members", members(100_000, |n| format!("m{n}"))),
+        ("one member many times", members(100_000, |_| "a".to_owned())),
+        ("many empty lists", within(format!("[{}[]]", "[],".repeat(300_000)))),
+        ("many numbers", within(format!("[{}0]", "0,".repeat(450_000)))),
+        ("a long name", format!("{{\"{}\":0}}", "k".repeat(LARGE - 10))),
+        ("a long number", within("9".repeat(LARGE - 100))),
+        ("a long fraction", within(format!("0.{}", "3".repeat(LARGE - 100)))),
+        ("a huge exponent", within("1e999999999999".to_owned())),
+        ("a long escaped text", within(format!("\"{}\"", "\\u0041".repeat(LARGE / 7)))),
+        ("half a surrogate", within("\"\\ud800\"".to_owned())),
+        ("no end", within("\"".to_owned() + &"x".repeat(LARGE - 100))),
+        ("white space", " ".repeat(LARGE)),
+        ("two values", "{} {}".to_owned()),
+        ("a byte order mark", "\u{feff}{}".to_owned()),
+    ]
+}
+
+async fn sent(
+    house: &House,
+    door: (&str, bool),
+    key: &str,
+    body: impl Into<reqwest::Body>,
+) -> Reply {
+    let mut request = house.http.post(format!("{}{}", house.url, door.0)).body(body);
+    // A refused body is not read to its end, so the connection is good for nothing else.
+    request = request.header("connection", "close");
+    if door.1 {
+        request = request.bearer_auth(key);
+    }
+    Reply::of(request.send().await.expect("an answer")).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_bomb_is_refused_at_every_door_and_leaves_nothing_behind() {
+    let house = House::open(&[]);
+    let bystander = Bystander::arrive(&house).await;
+    let ada = house.join("ada").await;
+    let before = house.memory();
+    for door in DOORS {
+        for (what, bomb) in bombs() {
+            let reply = sent(&house, door, &ada.key, bomb).await;
+            let fine = [400, 404, 413, 422].contains(&reply.status);
+            assert!(fine, "{what} at {}: {} {}", door.0, reply.status, reply.text);
+        }
+        let large = sent(&house, door, &ada.key, " ".repeat(4 << 20)).await;
+        assert_eq!(large.status, 413, "{}: {}", door.0, large.text);
+    }
+    house.assert_within(before, 96 << 20, "JSON bombs");
+    bystander.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_packed_is_unpacked() {
+    let house = House::open(&[]);
+    let ada = house.join("ada").await;
+    let before = house.memory();
+    for door in DOORS {
+        for coding in
+            ["gzip", "x-gzip", "deflate", "br", "zstd", "gzip, identity", "identity, gzip"]
+        {
+            let mut request = house.http.post(format!("{}{}", house.url, door.0));
+            request = request.header("content-encoding", coding).header("connection", "close");
+            if door.1 {
+                request = request.bearer_auth(&ada.key);
+            }
+            // The head of a gzip file, and then anything.
+            let body = [&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3][..], &[0xff; 1_000]].concat();
+            let reply = Reply::of(request.body(body).send().await.expect("an answer")).await;
+            assert_eq!(reply.status, 415, "{coding} at {}: {}", door.0, reply.text);
+        }
+    }
+    house.assert_within(before, 32 << 20, "packed bodies");
+}

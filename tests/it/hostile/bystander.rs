@@ -1,0 +1,70 @@
+//! Somebody who has nothing to do with any of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+
+use super::house::House;
+use crate::kit::Reply;
+use crate::relay::kit::Peer;
+
+/// Writes to a friend, reads the directory and asks for its health, one after the other, until it is
+/// told that it is enough.
+pub struct Bystander {
+    rounds: Arc<AtomicUsize>,
+    enough: Arc<AtomicBool>,
+    going: tokio::task::JoinHandle<()>,
+}
+
+impl Bystander {
+    pub async fn arrive(house: &House) -> Self {
+        let (own, friend) = (house.join("bystander").await, house.join("friend").await);
+        let (rounds, enough) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+        let (url, count, stop) = (house.url.clone(), Arc::clone(&rounds), Arc::clone(&enough));
+        let going = tokio::spawn(async move {
+            // With connections of its own.
+            let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+            while !stop.load(Ordering::SeqCst) {
+                round(&http, &url, &own, &friend).await;
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        Self { rounds, enough, going }
+    }
+
+    /// It has got everything done so far, and gets some more done from now on.
+    pub async fn assert_well(&self) {
+        let before = self.rounds.load(Ordering::SeqCst);
+        let more = || self.rounds.load(Ordering::SeqCst) > before + 1;
+        crate::kit::eventually(async || more() || self.going.is_finished()).await;
+        assert!(more(), "the bystander was harmed");
+    }
+
+    /// It goes, and nothing has gone wrong for it.
+    pub async fn leave(self) {
+        self.assert_well().await;
+        self.enough.store(true, Ordering::SeqCst);
+        self.going.await.expect("nothing went wrong");
+    }
+}
+
+async fn round(http: &reqwest::Client, url: &str, own: &Peer, friend: &Peer) {
+    let post = async |path: &str, key: &str, body: Value| {
+        let sent = http.post(format!("{url}{path}")).bearer_auth(key).body(body.to_string());
+        Reply::of(sent.send().await.expect("an answer")).await.expect(200)
+    };
+    let get = async |path: &str, key: &str| {
+        let asked = http.get(format!("{url}{path}")).bearer_auth(key);
+        Reply::of(asked.send().await.expect("an answer")).await.expect(200)
+    };
+    let letter = json!({"to": friend.id, "body": {"text": "all well?"}});
+    let position = post("/v1/messages", &own.key, letter).await.at("/position");
+    let before = position.as_u64().expect("a number") - 1;
+    let read = get(&format!("/v1/inbox?after={before}"), &friend.key).await;
+    assert!(read.text.contains("all well?"), "{}", read.text);
+    // What is read may be forgotten, so that this inbox is never full.
+    post("/v1/inbox/ack", &friend.key, json!({ "up_to": position })).await;
+    get("/health", &own.key).await;
+    get("/registry/skills", &own.key).await;
+}

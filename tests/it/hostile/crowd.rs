@@ -1,0 +1,122 @@
+//! Thousands of open inboxes: most of them idle, many of them never read.
+
+use std::net::SocketAddr;
+
+use futures_util::{StreamExt, stream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+use super::bystander::Bystander;
+use super::house::{House, as_many_as};
+use crate::relay::kit::Peer;
+
+const IDLE: usize = 5_000;
+const STALLED: usize = 1_000;
+/// Agents the idle streams belong to.
+const AGENTS: usize = 100;
+/// What one idle stream may take of a hub that was built without optimising.
+const IDLE_BYTES: u64 = 40 << 10;
+/// What one stalled reader may keep in memory (T45).
+const STALLED_BYTES: u64 = 256 << 10;
+/// Connections being opened at once.
+const AT_ONCE: usize = 64;
+/// Agents that do not read, and what waits for each: more than the system takes for them.
+const SLEEPERS: usize = 25;
+const LETTERS: usize = 8;
+const LETTER_CHARS: usize = 60_000;
+
+/// Opens an inbox on a bare connection and reads its beginning, and no more than that.
+async fn open(address: SocketAddr, key: &str, buffer: Option<u32>) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    if let Some(bytes) = buffer {
+        socket.set_recv_buffer_size(bytes).expect("a small buffer");
+    }
+    let mut stream = socket.connect(address).await.expect("a connection");
+    let head = format!(
+        "GET /relay/agent/inbox HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.expect("it is sent");
+    let mut begun = [0; 12];
+    stream.read_exact(&mut begun).await.expect("an answer");
+    assert_eq!(&begun, b"HTTP/1.1 200", "it is opened");
+    stream
+}
+
+async fn everybody(house: &House, count: usize) -> Vec<Peer> {
+    let names = (0..count).map(|n| format!("crowd{n}"));
+    let joined = stream::iter(names).map(async |name| house.join(&name).await);
+    joined.buffered(AT_ONCE).collect().await
+}
+
+async fn open_all(house: &House, of: &[Peer], count: usize, buffer: Option<u32>) -> Vec<TcpStream> {
+    let keys = of.iter().map(|peer| peer.key.as_str()).cycle().take(count);
+    let opened = stream::iter(keys).map(|key| open(house.address, key, buffer));
+    opened.buffer_unordered(AT_ONCE).collect().await
+}
+
+/// Reads on until this text has come.
+async fn hears(stream: &mut TcpStream, text: &str) {
+    let (mut all, mut part) = (Vec::new(), [0; 4_096]);
+    while !String::from_utf8_lossy(&all).contains(text) {
+        let length = stream.read(&mut part).await.expect("it goes on");
+        assert!(length > 0, "the stream ended without {text}");
+        all.extend_from_slice(&part[..length]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn thousands_of_idle_streams_cost_little_and_each_still_gets_its_messages() {
+    let house = House::open(&[]);
+    let bystander = Bystander::arrive(&house).await;
+    let crowd = everybody(&house, AGENTS).await;
+    let count = as_many_as(IDLE);
+    let before = house.memory();
+    let mut streams = open_all(&house, &crowd, count, None).await;
+    bystander.assert_well().await;
+    house.assert_within(before, count as u64 * IDLE_BYTES, &format!("{count} idle streams"));
+    // Every stream of every agent hears what is written to it.
+    let sender = house.join("sender").await;
+    for (n, peer) in crowd.iter().enumerate() {
+        house.say(&sender, peer, &format!("hello number {n}.")).await.expect(200);
+    }
+    let mut heard = 0;
+    // Streams were opened in turns, but may have come in any order: each hears one of the texts.
+    for stream in streams.iter_mut().step_by(17) {
+        hears(stream, "hello number ").await;
+        heard += 1;
+    }
+    assert_eq!(heard, count.div_ceil(17));
+    drop(streams);
+    bystander.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_readers_that_never_read_take_a_bounded_amount_and_slow_nobody() {
+    let house = House::open(&[]);
+    let bystander = Bystander::arrive(&house).await;
+    let crowd = everybody(&house, SLEEPERS).await;
+    let sender = house.join("sender").await;
+    let text = "x".repeat(LETTER_CHARS);
+    let letters = crowd.iter().flat_map(|peer| (0..LETTERS).map(move |_| peer));
+    let (house_ref, sender_ref, text) = (&house, &sender, &text);
+    let sent = stream::iter(letters).map(async |peer| {
+        house_ref.say(sender_ref, peer, text).await.expect(202);
+    });
+    sent.buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
+    let count = as_many_as(STALLED);
+    let before = house.memory();
+    let stalled = open_all(&house, &crowd, count, Some(4_096)).await;
+    bystander.assert_well().await;
+    // New letters reach those who do read, while all the others are stuck.
+    let reader = house.join("reader").await;
+    let mut reads = open(house.address, &reader.key, None).await;
+    for n in 0..20 {
+        let text = format!("message {n}.");
+        house.say(&sender, &reader, &text).await.expect(200);
+        hears(&mut reads, &text).await;
+    }
+    let allowance = count as u64 * STALLED_BYTES;
+    house.assert_within(before, allowance, &format!("{count} stalled readers"));
+    drop(stalled);
+    bystander.leave().await;
+}

@@ -1,0 +1,139 @@
+//! Too much of what is allowed: messages, registrations, offers (T47, T50).
+
+use futures_util::future::join_all;
+use rialto_protocols::agora::{Composer, Kind};
+use rialto_protocols::kit::ed25519::SecretKey;
+use serde_json::json;
+
+use super::bystander::Bystander;
+use super::house::House;
+use crate::agora::kit::Key;
+use crate::kit::Reply;
+use crate::openclaw::kit::identity;
+
+/// Says when to come back, in a header that everybody understands.
+#[track_caller]
+fn assert_later(reply: &Reply) {
+    assert_eq!(reply.status, 429, "{}", reply.text);
+    let seconds: u64 =
+        reply.header("retry-after").and_then(|text| text.parse().ok()).expect("a number");
+    assert!(seconds > 0, "{}", reply.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flooded_inbox_stops_its_sender_and_nobody_else() {
+    const ROOM: usize = 50;
+    let house = House::open(&[("limits.inbox_pending", "50")]);
+    let bystander = Bystander::arrive(&house).await;
+    let before = house.memory();
+    let (flood, victim) = (house.join("flood").await, house.join("victim").await);
+    let said = join_all((0..300).map(|n| {
+        let text = format!("no. {n}");
+        let (house, flood, victim) = (&house, &flood, &victim);
+        async move { house.say(flood, victim, &text).await }
+    }))
+    .await;
+    let taken = said.iter().filter(|reply| reply.status == 202).count();
+    assert_eq!(taken, ROOM, "as many as there is room for, and none is dropped in silence");
+    said.iter().filter(|reply| reply.status != 202).for_each(assert_later);
+    // The victim can write, and others can be written to, also by the one who floods.
+    let other = house.join("other").await;
+    house.say(&victim, &other, "help").await.expect(202);
+    house.say(&flood, &other, "hello").await.expect(202);
+    let page = house.get("/relay/agent/messages?limit=200", Some(&victim.key)).await.expect(200);
+    assert_eq!(page.at("/data").as_array().map_or(0, Vec::len).min(ROOM), ROOM, "{}", page.text);
+    // Once it has read, there is room again.
+    let read = json!({"up_to": ROOM});
+    house.post("/relay/agent/inbox/ack", Some(&victim.key), &read).await.expect(200);
+    house.say(&flood, &victim, "one more").await.expect(202);
+    house.assert_within(before, 64 << 20, "a flooded inbox");
+    bystander.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn registration_spam_is_told_when_to_come_back_at_every_door() {
+    const A_MINUTE: &str = "20";
+    let house = House::open(&[("limits.registrations_per_minute", A_MINUTE)]);
+    let bystander = Bystander::arrive(&house).await;
+    let (ada, bob) = (house.join("ada").await, house.join("bob").await);
+    let before = house.memory();
+    let register = async |n: usize| {
+        let now = crate::agora::kit::now();
+        match n % 4 {
+            0 => {
+                let body = json!({"agent_name": "spam", "owner_id": format!("o{n}"), "skills": []});
+                house.post("/registry/register", None, &body).await
+            }
+            1 => house.post("/relay/register", None, &json!({"agent_id": format!("s{n}")})).await,
+            2 => house.post("/openclaw/identity", None, &identity("spam", now)).await,
+            _ => {
+                let mut seed = [3; 32];
+                seed[..8].copy_from_slice(&n.to_be_bytes());
+                let key = Key { composer: Composer::new(SecretKey::from_seed(&seed)) };
+                let hello = key.sign(Kind::Hello, &json!({"name": "spam"})).json();
+                house.post("/agora/envelopes", None, &hello).await
+            }
+        }
+    };
+    let mut refused = [0; 4];
+    for n in 0..400 {
+        let reply = register(n).await;
+        match reply.status {
+            200 | 201 => {}
+            _ => {
+                assert_later(&reply);
+                refused[n % 4] += 1;
+            }
+        }
+    }
+    let taken: usize = 400 - refused.iter().sum::<usize>();
+    assert!(taken < 100, "{taken} of 400 were taken");
+    assert!(refused.iter().all(|count| *count > 50), "every door says no: {refused:?}");
+    // Who is known goes on as before.
+    house.say(&ada, &bob, "still here").await.expect(202);
+    house.assert_within(before, 64 << 20, "registration spam");
+    bystander.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_offers_is_bounded_and_one_of_them_can_be_taken() {
+    /// How often one agent may name a price for one job.
+    const EACH: usize = 4;
+    let house = House::open(&[]);
+    let bystander = Bystander::arrive(&house).await;
+    let requester = house.agent("requester", "asks", None).await;
+    let workers = join_all((0..40).map(|n| {
+        let (house, owner) = (&house, format!("w{n}"));
+        async move { house.agent(&owner, "work", None).await }
+    }))
+    .await;
+    let before = house.memory();
+    let wanted = json!({"skill": "work", "budget": 0, "select": "offers"});
+    let job = house.post("/v1/jobs", Some(&requester.key), &wanted).await.expect(201).str("/id");
+    let path = format!("/v1/jobs/{job}/offers");
+    let (mut taken, mut refused) = (0, 0);
+    for _ in 0..25 {
+        let offers = workers.iter().map(|worker| {
+            let (house, path) = (&house, &path);
+            async move { house.post(path, Some(&worker.key), &json!({"price": 0})).await }
+        });
+        for reply in join_all(offers).await {
+            if reply.status == 201 {
+                taken += 1;
+                continue;
+            }
+            // Waiting is no use, and the agent is not the one who is busy.
+            assert_eq!(reply.status, 422, "{}", reply.text);
+            assert_eq!(reply.str("/code"), "refused", "{}", reply.text);
+            assert_eq!(reply.at("/retryable"), false, "{}", reply.text);
+            refused += 1;
+        }
+    }
+    assert_eq!((taken, refused), (EACH * workers.len(), (25 - EACH) * workers.len()));
+    // The requester is told of all that were taken, and takes one.
+    let taken = json!({"agent": workers[0].id});
+    let path = format!("/v1/jobs/{job}/accept");
+    house.post(&path, Some(&requester.key), &taken).await.expect(200);
+    house.assert_within(before, 64 << 20, "a flood of offers");
+    bystander.leave().await;
+}

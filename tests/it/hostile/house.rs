@@ -1,0 +1,152 @@
+//! A hub in a process of its own, with as many file handles as it may have.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::kit::Reply;
+use crate::relay::kit::Peer;
+
+/// Handles this process keeps for everything that is not a connection of a crowd.
+const SPARE: usize = 300;
+
+/// The hub; it is killed when dropped.
+pub struct House {
+    pub url: String,
+    pub address: SocketAddr,
+    pub http: reqwest::Client,
+    child: Child,
+    _data: TempDir,
+}
+
+impl House {
+    /// A hub with these settings besides those every crowd needs.
+    pub fn open(settings: &[(&str, &str)]) -> Self {
+        let data = TempDir::new().expect("a directory");
+        let crowd = [
+            ("http.max_connections", "100000"),
+            ("http.max_connections_per_address", "100000"),
+            ("egress.allow", "127.0.0.0/8"),
+            ("limits.writes_per_minute", "0"),
+            ("limits.registrations_per_minute", "0"),
+        ];
+        let all = crowd.iter().chain(settings);
+        let set = all.flat_map(|(key, value)| ["--set".to_owned(), format!("{key}={value}")]);
+        let mut child = Command::new("sh")
+            .args(["-c", r#"ulimit -n "$(ulimit -Hn)"; exec "$@""#, "sh"])
+            .arg(env!("CARGO_BIN_EXE_rialto"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+            .arg(data.path())
+            .args(set)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let url = lines.find_map(|line| {
+            let line = line.expect("text");
+            line.split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned)
+        });
+        let url = url.expect("the hub greets before it ends");
+        std::thread::spawn(move || lines.for_each(drop));
+        let address = url.trim_start_matches("http://").parse().expect("an address");
+        let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+        Self { url, address, http, child, _data: data }
+    }
+
+    /// The memory it has in use, in bytes.
+    pub fn memory(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).expect("it is alive");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
+        let kibibytes: u64 = line.trim().trim_end_matches("kB").trim().parse().expect("a number");
+        kibibytes * 1_024
+    }
+
+    /// It has not grown by more than this since it had so much.
+    #[track_caller]
+    pub fn assert_within(&self, before: u64, allowance: u64, what: &str) {
+        let grown = self.memory().saturating_sub(before);
+        assert!(grown <= allowance, "{what}: {grown} bytes more, and {allowance} are allowed");
+        println!("{what}: {} KiB more (at most {})", grown >> 10, allowance >> 10);
+    }
+
+    pub async fn post(&self, path: &str, key: Option<&str>, body: &Value) -> Reply {
+        let mut request = self.http.post(format!("{}{path}", self.url)).body(body.to_string());
+        if let Some(key) = key {
+            request = request.bearer_auth(key);
+        }
+        Reply::of(request.send().await.expect("an answer")).await
+    }
+
+    pub async fn get(&self, path: &str, key: Option<&str>) -> Reply {
+        let mut request = self.http.get(format!("{}{path}", self.url));
+        if let Some(key) = key {
+            request = request.bearer_auth(key);
+        }
+        Reply::of(request.send().await.expect("an answer")).await
+    }
+
+    /// An agent with an address.
+    pub async fn join(&self, name: &str) -> Peer {
+        let reply = self.post("/relay/register", None, &json!({"agent_id": name})).await;
+        let reply = reply.expect(201);
+        Peer { id: reply.str("/data/agent_id"), key: reply.str("/data/api_key") }
+    }
+
+    pub async fn say(&self, from: &Peer, to: &Peer, text: &str) -> Reply {
+        let body = crate::relay::kit::message(&from.id, &to.id, text);
+        self.post("/relay/messages", Some(&from.key), &body).await
+    }
+
+    /// An agent of the registry with one skill that costs nothing; no endpoint means that it polls.
+    pub async fn agent(&self, owner: &str, skill: &str, endpoint: Option<&str>) -> Peer {
+        let mut body = json!({"agent_name": owner, "owner_id": owner,
+            "skills": [{"skill_name": skill, "cost_per_call": 0}]});
+        if let Some(endpoint) = endpoint {
+            body["api_endpoint"] = endpoint.into();
+        }
+        let reply = self.post("/registry/register", None, &body).await.expect(201);
+        Peer { id: reply.str("/agent_id"), key: reply.str("/api_key") }
+    }
+
+    /// Sends these bytes and reads whatever comes until the hub closes.
+    pub async fn raw(&self, bytes: &[u8]) -> String {
+        let mut stream = TcpStream::connect(self.address).await.expect("it listens");
+        // The hub need not read all of it.
+        let _ = stream.write_all(bytes).await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How many of so many connections this process and the hub can have, which is told aloud if it is
+/// fewer than wanted. `RIALTO_TEST_CROWD` multiplies what is wanted.
+pub fn as_many_as(wanted: usize) -> usize {
+    let more = std::env::var("RIALTO_TEST_CROWD").ok().and_then(|text| text.parse().ok());
+    let wanted = wanted * more.unwrap_or(1_usize);
+    let limits = std::fs::read_to_string("/proc/self/limits").expect("the system's limits");
+    let files = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let soft = files.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    let room = soft.map_or(wanted, |soft: usize| soft.saturating_sub(SPARE));
+    if room < wanted {
+        crate::kit::say_aloud(&format!(
+            "hostile: only {room} of {wanted} connections: raise the limit with `ulimit -n {}`",
+            wanted + SPARE
+        ));
+    }
+    room.min(wanted)
+}

@@ -1,0 +1,117 @@
+//! Everybody waits for news at once (G7, G20).
+
+use futures_util::future::join_all;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::bystander::Bystander;
+use super::house::{House, as_many_as};
+use crate::relay::kit::Peer;
+
+const WAITING: usize = 1_000;
+/// Whom they belong to.
+const PARTIES: usize = 20;
+/// Answers that one agent may wait for at once.
+const EACH_MAX: usize = 64;
+/// What one of them may take of a hub that was built without optimising.
+const WAITING_BYTES: u64 = 64 << 10;
+
+/// Asks and does not wait for the answer.
+async fn ask(house: &House, path: &str, key: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(house.address).await.expect("it listens");
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {key}\r\nconnection: close\r\n\r\n",
+        house.address
+    );
+    stream.write_all(head.as_bytes()).await.expect("it is sent");
+    stream
+}
+
+/// Reads an answer to its end.
+async fn read(mut stream: TcpStream) -> String {
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    answer
+}
+
+/// Somebody who asked, who works on it, and who has nothing to do.
+struct Party {
+    requester: Peer,
+    worker: Peer,
+    idle: Peer,
+    job: String,
+}
+
+impl Party {
+    async fn meet(house: &House, number: usize) -> Self {
+        let requester = house.agent(&format!("requester{number}"), "asks", None).await;
+        let worker = house.agent(&format!("worker{number}"), "work", None).await;
+        let idle = house.agent(&format!("idle{number}"), "nothing", None).await;
+        let wanted = json!({"skill": "work", "budget": 0, "to": worker.id});
+        let job = house.post("/v1/jobs", Some(&requester.key), &wanted).await.expect(201);
+        Self { requester, worker, idle, job: job.str("/id") }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_who_wait_for_work_or_results_hold_nobody_up_and_are_all_told() {
+    let house = House::open(&[]);
+    let bystander = Bystander::arrive(&house).await;
+    let each = (as_many_as(WAITING) / PARTIES / 2).min(EACH_MAX);
+    let parties = join_all((0..PARTIES).map(|number| Party::meet(&house, number))).await;
+    let before = house.memory();
+    let (mut for_work, mut for_result) = (Vec::new(), Vec::new());
+    // Half of them wait for work that does not come, the others for the end of a job.
+    for party in &parties {
+        let path = format!("/v1/jobs/{}?wait=30", party.job);
+        for _ in 0..each {
+            for_work.push(ask(&house, "/v1/work?wait=30", &party.idle.key).await);
+            for_result.push(ask(&house, &path, &party.requester.key).await);
+        }
+    }
+    bystander.assert_well().await;
+    let count = for_work.len() + for_result.len();
+    house.assert_within(before, count as u64 * WAITING_BYTES, &format!("{count} who wait"));
+    for party in &parties {
+        let done = json!({"ok": true, "output": {"text": "it is done"}});
+        let path = format!("/v1/jobs/{}/result", party.job);
+        house.post(&path, Some(&party.worker.key), &done).await.expect(200);
+    }
+    for answer in join_all(for_result.into_iter().map(read)).await {
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(answer.contains("it is done"), "{answer}");
+    }
+    // Whoever goes away is waited for no longer, and the next one is served as ever.
+    drop(for_work);
+    let Party { requester, idle, .. } = &parties[0];
+    let wanted = json!({"skill": "nothing", "budget": 0, "to": idle.id});
+    house.post("/v1/jobs", Some(&requester.key), &wanted).await.expect(201);
+    let work = house.get("/v1/work", Some(&idle.key)).await.expect(200);
+    assert!(work.text.contains("nothing"), "{}", work.text);
+    bystander.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_agent_waits_for_so_many_answers_and_is_told_when_it_asks_for_more() {
+    const TOO_MANY: usize = 2 * EACH_MAX;
+    let house = House::open(&[]);
+    let party = Party::meet(&house, 1).await;
+    let (told, mut answers) = tokio::sync::mpsc::unbounded_channel();
+    for _ in 0..TOO_MANY {
+        let (stream, told) = (ask(&house, "/v1/work?wait=30", &party.idle.key).await, told.clone());
+        tokio::spawn(async move { told.send(read(stream).await) });
+    }
+    for _ in EACH_MAX..TOO_MANY {
+        let refused = answers.recv().await.expect("an answer");
+        assert!(refused.starts_with("HTTP/1.1 429"), "{refused}");
+        assert!(refused.contains("retry-after: "), "{refused}");
+    }
+    // Those who were there first still wait, and are told once there is something to tell.
+    let wanted = json!({"skill": "nothing", "budget": 0, "to": party.idle.id});
+    house.post("/v1/jobs", Some(&party.requester.key), &wanted).await.expect(201);
+    for _ in 0..EACH_MAX {
+        let told = answers.recv().await.expect("an answer");
+        assert!(told.starts_with("HTTP/1.1 200") && told.contains("nothing"), "{told}");
+    }
+}

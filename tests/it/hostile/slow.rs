@@ -1,0 +1,83 @@
+//! Requests that never come to an end, and connections on which nothing happens (T43).
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::bystander::Bystander;
+use super::house::House;
+
+/// Of each kind at once.
+const CLIENTS: usize = 200;
+/// For a hub that loses its patience soon.
+pub const TIMEOUTS: [(&str, &str); 3] = [
+    ("http.header_timeout", "700ms"),
+    ("http.body_timeout", "700ms"),
+    ("http.idle_timeout", "700ms"),
+];
+/// Between two bytes of somebody slow.
+const DRIP: Duration = Duration::from_millis(50);
+
+/// Writes what it has byte by byte for ever, and gives what it was answered in the end.
+async fn drip(house: &House, begin: &str, rest: &str) -> String {
+    let mut stream = TcpStream::connect(house.address).await.expect("it listens");
+    stream.write_all(begin.as_bytes()).await.expect("it is sent");
+    let (mut reads, mut writes) = stream.split();
+    let mut answer = Vec::new();
+    let dripping = async {
+        for byte in rest.bytes().cycle() {
+            tokio::time::sleep(DRIP).await;
+            if writes.write_all(&[byte]).await.is_err() {
+                // Closed: what was answered is still there to be read.
+                std::future::pending::<()>().await;
+            }
+        }
+    };
+    tokio::select! {
+        () = dripping => {}
+        _ = reads.read_to_end(&mut answer) => {}
+    }
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_slow_is_told_so_or_shown_out_and_nobody_else_notices() {
+    let house = House::open(&TIMEOUTS);
+    let bystander = Bystander::arrive(&house).await;
+    let before = house.memory();
+    let host = format!("host: {}\r\n", house.address);
+    let head = format!("POST /registry/register HTTP/1.1\r\n{host}");
+    let heads = (0..CLIENTS).map(|_| drip(&house, "POST /registry/regis", "ter HTTP/1.1 x"));
+    let fields = (0..CLIENTS).map(|_| drip(&house, &head, "x-slow: yes\r\nx-more"));
+    let bodies = format!("{head}content-length: 100000\r\n\r\n{{");
+    let bodies = (0..CLIENTS).map(|_| drip(&house, &bodies, " "));
+    let chunks = format!("{head}transfer-encoding: chunked\r\n\r\n");
+    let chunks = (0..CLIENTS).map(|_| drip(&house, &chunks, "1\r\n \r\n"));
+    let silent = (0..CLIENTS).map(|_| drip_nothing(&house));
+    let (heads, fields, bodies, chunks, silent) = tokio::join!(
+        join_all(heads),
+        join_all(fields),
+        join_all(bodies),
+        join_all(chunks),
+        join_all(silent)
+    );
+    for answer in heads.iter().chain(&fields).chain(&silent) {
+        let fine = answer.is_empty() || answer.starts_with("HTTP/1.1 408");
+        assert!(fine, "{answer}");
+    }
+    for answer in bodies.iter().chain(&chunks) {
+        assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    }
+    house.assert_within(before, 64 << 20, &format!("{} slow clients", 5 * CLIENTS));
+    bystander.leave().await;
+}
+
+/// Connects and waits to be shown out.
+async fn drip_nothing(house: &House) -> String {
+    let mut stream = TcpStream::connect(house.address).await.expect("it listens");
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}

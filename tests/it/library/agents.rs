@@ -1,0 +1,197 @@
+//! `rialto_client::Agent`: it registers, works, is found again, and leaves.
+
+use std::sync::{Arc, Mutex};
+
+use rialto_client::agent::post::Told;
+use rialto_client::agent::{Job, Outcome, Room, Skill};
+use rialto_client::registry::direct::Peer;
+use rialto_client::registry::{self, Credits, Order};
+use rialto_client::{Agent, AgentError, Hub, KeyFile, Wanted};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::kit::{ClosedPort, TestHub, eventually};
+
+/// An agent that runs, and what it told.
+pub struct Running {
+    told: Arc<Mutex<Vec<Told>>>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Result<(), AgentError>>,
+}
+
+impl Running {
+    pub fn start(agent: Agent) -> Self {
+        let told: Arc<Mutex<Vec<Told>>> = Arc::default();
+        let heard = Arc::clone(&told);
+        let agent = agent.tell(move |told| heard.lock().expect("sound").push(told));
+        let (stop, stopped) = oneshot::channel();
+        let stopped = async move {
+            let _ = stopped.await;
+        };
+        Self { told, stop, task: tokio::spawn(agent.run(stopped)) }
+    }
+
+    /// Whether it told something of this name.
+    pub fn said(&self, name: &str) -> bool {
+        self.told().iter().any(|told| format!("{told:?}").starts_with(name))
+    }
+
+    fn told(&self) -> Vec<Told> {
+        self.told.lock().expect("sound").clone()
+    }
+
+    /// The id it has at its hub, once it is at work.
+    async fn id(&self) -> String {
+        eventually(async || self.said("AtWork")).await;
+        let id = |told| match told {
+            Told::AtWork { agent_id, .. } => Some(agent_id),
+            _ => None,
+        };
+        self.told().into_iter().rev().find_map(id).expect("it is at work")
+    }
+
+    pub async fn stop(self) -> Result<(), AgentError> {
+        let _ = self.stop.send(());
+        self.task.await.expect("no panic")
+    }
+
+    /// Breaks it off where it is, as a crash does.
+    async fn crash(self) {
+        self.task.abort();
+        let _ = self.task.await;
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Terms {
+    terms: Vec<i64>,
+}
+
+fn adder() -> Agent {
+    let add = |input: Terms| async move {
+        input.terms.into_iter().try_fold(0_i64, i64::checked_add).ok_or("that is too much")
+    };
+    Agent::named("Adder").on(Skill::new("add", "0.05").expect("a skill"), add)
+}
+
+/// A hub, and somebody at it who can pay.
+async fn hub_and_boss() -> (TestHub, Hub) {
+    let hub = TestHub::serve(&[]).await;
+    let boss = hub.orchestrator("boss").await;
+    hub.grant("boss", "10.00").await;
+    let boss = Hub::new(&hub.url).expect("a hub").with_key(&boss.key);
+    (hub, boss)
+}
+
+async fn add(boss: &Hub, terms: &Value) -> rialto_client::Job {
+    hire(boss, &json!({ "terms": terms })).await
+}
+
+async fn hire(boss: &Hub, input: &Value) -> rialto_client::Job {
+    let wanted = Wanted::new("add", input, "0.10").expect("an order");
+    boss.hire(&wanted, std::time::Duration::from_secs(60)).await.expect("an answer")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_of_ones_own_types_is_an_agent() {
+    let ((hub, boss), state) = (hub_and_boss().await, TempDir::new().expect("a directory"));
+    let agent = adder().at_hub(&hub.url).state(state.path()).owner("adders");
+    let running = Running::start(agent);
+    running.id().await;
+    let job = add(&boss, &json!([1, 2, 3])).await;
+    assert_eq!(job.output::<Value>().expect("a sum"), json!({"result": 6}));
+    assert_eq!(hub.balance("adders").await.0, "0.05");
+    let job = add(&boss, &json!([i64::MAX, 1])).await;
+    assert_eq!((job.state.as_str(), job.why()), ("failed", Some("that is too much")));
+    let job = add(&boss, &json!(["one"])).await;
+    let why = job.why().expect("a reason");
+    assert!(why.starts_with("the input does not fit: invalid type"), "{why}");
+    running.stop().await.expect("it leaves");
+    let found = hub.get("/registry/discover?skill=add", None).await.expect(200).json();
+    assert_eq!(found["total"], 0, "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_the_same_after_a_crash_and_sits_alone() {
+    let ((hub, boss), state) = (hub_and_boss().await, TempDir::new().expect("a directory"));
+    let agent = || adder().at_hub(&hub.url).state(state.path());
+    let running = Running::start(agent());
+    let id = running.id().await;
+    let second = agent().run(std::future::pending()).await;
+    assert!(matches!(second, Err(AgentError::Taken { .. })), "{second:?}");
+    running.crash().await;
+    let keys = KeyFile::load(&state.path().join("agent.key")).expect("a key file");
+    assert_eq!((keys.agent_id, keys.hub), (Some(id.clone()), Some(hub.url.clone())));
+    let again = Running::start(agent());
+    assert_eq!(again.id().await, id);
+    assert_eq!(add(&boss, &json!([1])).await.state, "completed");
+    again.stop().await.expect("it leaves");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_that_is_not_there_is_waited_for_and_one_set_up_anew_gets_the_agent_again() {
+    let state = TempDir::new().expect("a directory");
+    let key = state.path().join("adder.key");
+    let agent = |url: &str| adder().at_hub(url).state(state.path().join("seat")).key_from(&key);
+    let closed = ClosedPort::take();
+    let waiting = Running::start(agent(&closed.url));
+    eventually(async || waiting.said("Waiting")).await;
+    waiting.stop().await.expect("nothing to leave");
+    let (first, _) = hub_and_boss().await;
+    let running = Running::start(agent(&first.url));
+    running.id().await;
+    running.crash().await;
+    first.stop().await;
+    let (second, boss) = hub_and_boss().await;
+    let running = Running::start(agent(&second.url));
+    running.id().await;
+    assert_eq!(add(&boss, &json!([2, 2])).await.state, "completed");
+    running.stop().await.expect("it leaves");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_the_hub_does_not_take_is_an_error_and_stays_as_it_was() {
+    let ((hub, _), state) = (hub_and_boss().await, TempDir::new().expect("a directory"));
+    let running = Running::start(adder().at_hub(&hub.url).state(state.path()));
+    running.id().await;
+    running.crash().await;
+    let path = state.path().join("agent.key");
+    let kept = KeyFile::load(&path).expect("a key file");
+    let wrong = KeyFile { agent_id: kept.agent_id, ..KeyFile::of("rk_wrong") };
+    wrong.replace(&path).expect("written");
+    let ended = adder().at_hub(&hub.url).state(state.path()).run(std::future::pending()).await;
+    assert!(matches!(ended, Err(AgentError::Call(_))), "{ended:?}");
+    assert_eq!(KeyFile::load(&path).expect("a key file"), wrong);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_agent_works_for_a_hub_and_for_peers_with_the_same_hands() {
+    let ((hub, boss), state) = (hub_and_boss().await, TempDir::new().expect("a directory"));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let echo = |job: Job| async move { Outcome::Done(format!(r#"{{"got":{}}}"#, job.input)) };
+    let agent = Agent::named("Echo")
+        .skill(Skill::new("add", "0.05").expect("a skill"), echo)
+        .room(Room(1))
+        .state(state.path())
+        .at_hub(&hub.url)
+        .direct(listener);
+    let running = Running::start(agent);
+    running.id().await;
+    assert!(running.said("ServesPeers"));
+    let order = Order::new("add", "{}").budget(Credits::parse("0.05", 2).expect("an amount"));
+    let peer = Peer::new(&url).expect("a URL");
+    let standing = peer.hire(&order.draw_up().expect("a job")).await.expect("an answer");
+    assert_eq!(standing.outcome, registry::Outcome::Done(r#"{"got":{}}"#.to_owned()));
+    let job = hire(&boss, &json!({"n": 1})).await;
+    assert_eq!(job.output::<Value>().expect("an output"), json!({"got": {"n": 1}}));
+    running.stop().await.expect("it leaves");
+}
+
+#[tokio::test]
+async fn an_agent_without_anybody_to_work_for_says_so() {
+    let ended = adder().run(std::future::pending()).await;
+    assert!(matches!(ended, Err(AgentError::Nowhere)), "{ended:?}");
+}

@@ -1,0 +1,5 @@
+//! `rialto-client` as a program of somebody's own uses it.
+
+mod agents;
+mod examples;
+mod recipes;

@@ -1,0 +1,18 @@
+//! The recipes, run as printed.
+
+use crate::kit::walk;
+
+#[test]
+fn an_agent_is_made_as_its_recipe_says() {
+    assert!(walk(include_str!("../../../docs/recipes/agent.md")) >= 6);
+}
+
+#[test]
+fn work_is_had_done_as_its_recipe_says() {
+    assert!(walk(include_str!("../../../docs/recipes/hiring.md")) >= 5);
+}
+
+#[test]
+fn programs_are_told_as_their_recipe_says() {
+    assert!(walk(include_str!("../../../docs/recipes/webhooks.md")) >= 2);
+}

@@ -1,0 +1,256 @@
+//! Every field of every protocol that takes a URL, and what makes the hub call it.
+
+use rialto_protocols::agora::{Composer, Kind};
+use rialto_protocols::kit::ed25519::SecretKey;
+use serde_json::{Value, json};
+
+use crate::agora::kit::Key;
+use crate::clara::kit::Wallet;
+use crate::kit::{Agent, Reply};
+use crate::openclaw::kit::{Hub, Node, fresh_id, identity, with};
+use crate::relay::kit::{Peer, message, registration};
+
+/// A place for a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Field {
+    ApiEndpoint,
+    CallbackUrl,
+    Callback,
+    RelayEndpoint,
+    RelayEndpointByOperator,
+    ClawEndpoint,
+    ClawEndpointInMessage,
+    AgoraEndpoint,
+    // These may hold URLs and are never called.
+    SchemaReference,
+    ClawSchemaReference,
+    CardMember,
+    ClaraTag,
+}
+
+use Field::{
+    AgoraEndpoint, ApiEndpoint, Callback, CallbackUrl, CardMember, ClaraTag, ClawEndpoint,
+    ClawEndpointInMessage, ClawSchemaReference, RelayEndpoint, RelayEndpointByOperator,
+    SchemaReference,
+};
+
+/// Those the hub calls.
+pub const CALLED: [Field; 8] = [
+    ApiEndpoint,
+    CallbackUrl,
+    Callback,
+    RelayEndpoint,
+    RelayEndpointByOperator,
+    ClawEndpoint,
+    ClawEndpointInMessage,
+    AgoraEndpoint,
+];
+
+/// Those it does not.
+pub const KEPT: [Field; 4] = [SchemaReference, ClawSchemaReference, CardMember, ClaraTag];
+
+/// Files of the hub that let a URL in, each with how many places in it do: whoever adds one has to
+/// add a field here.
+pub const CHECKED: &[(&str, usize)] = &[
+    ("crates/hub/src/v1/jobs/ask.rs", 1),
+    ("crates/protocols/src/agora/intake.rs", 1),
+    ("crates/protocols/src/openclaw/routes/identity.rs", 1),
+    ("crates/protocols/src/registry/routes/agents.rs", 1),
+    ("crates/protocols/src/registry/routes/jobs.rs", 1),
+    ("crates/protocols/src/relay/routes/agents.rs", 1),
+];
+
+/// A hub with somebody of every protocol to make it call others.
+pub struct Bench {
+    pub hub: Hub,
+    asker: Agent,
+    worker: Agent,
+    sender: Peer,
+    node: Node,
+}
+
+impl Bench {
+    /// A hub that may call these networks besides the public ones.
+    pub async fn set(allow: &str) -> Self {
+        let flags = [
+            ("egress.allow", allow),
+            ("registry.sync_wait", "1ms"),
+            ("egress.timeout", "10s"),
+            ("egress.connect_timeout", "4s"),
+        ];
+        let hub = Hub::serve(&flags).await;
+        let asker = hub.orchestrator("asker").await;
+        let worker = hub.agent("worker", "free", "0", None).await;
+        let (sender, node) = (hub.join("sender").await, hub.node("asker").await);
+        Self { hub, asker, worker, sender, node }
+    }
+
+    /// Puts a URL into a field and, if it is taken, does what makes the hub call it. What came of
+    /// the first is the answer.
+    pub async fn give(&self, field: Field, url: &str) -> u16 {
+        let (hub, asker) = (&self.hub, &self.asker);
+        match field {
+            ApiEndpoint => {
+                let body = json!({"agent_name": "probe", "owner_id": fresh_id(), "api_endpoint": url,
+                    "skills": [{"skill_name": "probed", "cost_per_call": 0}]});
+                self.enrol_and_hire(&body).await
+            }
+            SchemaReference => {
+                let schema = json!({"$ref": url, "properties": {"text": {"$ref": url}}});
+                let skill = json!({"skill_name": "probed", "cost_per_call": 0,
+                    "input_schema": schema, "output_schema": schema});
+                let body =
+                    json!({"agent_name": "probe", "owner_id": fresh_id(), "skills": [skill]});
+                self.enrol_and_hire(&body).await
+            }
+            CallbackUrl => {
+                let body = json!({"orchestrator_id": asker.id, "skill_name": "free",
+                    "input_data": {}, "budget": 0, "callback_url": url});
+                let path = format!("/registry/agents/{}/jobs", self.worker.id);
+                let reply = hub.post(&path, Some(&asker.key), &body).await;
+                if reply.status < 300 {
+                    hub.0.report(&self.worker, &reply.str("/job_id"), "SUCCESS", "0").await;
+                }
+                reply.status
+            }
+            Callback => {
+                let body = json!({"to": self.worker.id, "skill": "free", "budget": 0,
+                    "callback": url});
+                let reply = hub.post("/v1/jobs", Some(&asker.key), &body).await;
+                if reply.status < 300 {
+                    let path = format!("/v1/jobs/{}/result", reply.str("/id"));
+                    let done = json!({"ok": true, "output": {}});
+                    hub.post(&path, Some(&self.worker.key), &done).await.expect(200);
+                }
+                reply.status
+            }
+            RelayEndpoint => {
+                let body = self.addressed(json!({"endpoint": url}));
+                self.write_to(hub.post("/relay/register", None, &body).await).await
+            }
+            RelayEndpointByOperator => {
+                let body = self.addressed(json!({"endpoint": url}));
+                self.write_to(hub.post("/relay/agents", Some(&hub.operator), &body).await).await
+            }
+            CardMember => {
+                let card = json!({"card_version": "0.3", "user_culture": "en",
+                    "supported_languages": ["en"], "url": url, "endpoint": url,
+                    "provider": {"url": url}, "iconUrl": url});
+                let body = self.addressed(json!({"agent_card": card}));
+                self.write_to(hub.post("/relay/register", None, &body).await).await
+            }
+            ClawEndpoint => {
+                let body = with(&identity("probe", hub.now()), json!({"endpoint": url}));
+                self.ask_of(&body, hub.post("/openclaw/identity", None, &body).await).await
+            }
+            ClawEndpointInMessage => {
+                let mut body = with(&identity("probe", hub.now()), json!({"endpoint": url}));
+                body["message_type"] = "identity".into();
+                self.ask_of(&body, hub.post("/openclaw/messages", None, &body).await).await
+            }
+            ClawSchemaReference => {
+                let mut body = identity("probe", hub.now());
+                body["capabilities"]["input_schemas"]["sum"] = json!({"$ref": url});
+                body["capabilities"]["output_schemas"]["sum"] = json!({"$ref": url});
+                self.ask_of(&body, hub.post("/openclaw/identity", None, &body).await).await
+            }
+            AgoraEndpoint => self.speak(url).await,
+            ClaraTag => {
+                let tags = [
+                    ("Action", "Register-Agent-Profile"),
+                    ("RedStone-Agent-Topic", "tweet"),
+                    ("RedStone-Agent-Fee", "1"),
+                    ("RedStone-Agent-Endpoint", url),
+                ];
+                let item = Wallet::of(9).item(&tags, url.as_bytes());
+                let sent = hub.http.post(format!("{}/clara/mu", hub.url)).body(item).send().await;
+                sent.expect("an answer").status().as_u16()
+            }
+        }
+    }
+
+    async fn enrol_and_hire(&self, body: &Value) -> u16 {
+        let reply = self.hub.post("/registry/register", None, body).await;
+        if reply.status < 300 {
+            let job = json!({"orchestrator_id": self.asker.id, "skill_name": "probed",
+                "input_data": {"text": "x"}, "budget": 0});
+            let path = format!("/registry/agents/{}/jobs", reply.str("/agent_id"));
+            self.hub.post(&path, Some(&self.asker.key), &job).await;
+            let key = reply.str("/api_key");
+            self.hub.post("/v1/webhooks/test", Some(&key), &json!({})).await;
+        }
+        reply.status
+    }
+
+    fn addressed(&self, more: Value) -> Value {
+        with(&registration(&format!("p{}", fresh_id())), more)
+    }
+
+    async fn write_to(&self, registered: Reply) -> u16 {
+        if registered.status < 300 {
+            let id = registered.str("/data/agent_id");
+            let text = message(&self.sender.id, &id, "hello");
+            self.hub.post("/relay/messages", Some(&self.sender.key), &text).await;
+        }
+        registered.status
+    }
+
+    async fn ask_of(&self, identity: &Value, published: Reply) -> u16 {
+        if published.status < 300 {
+            let of = identity["agent_id"].clone();
+            let request = self.hub.request(&self.node, json!({"responder_agent_id": of}));
+            self.hub.ask(&self.node, &request).await;
+        }
+        published.status
+    }
+
+    /// Somebody new says where it is called, and is written to.
+    async fn speak(&self, url: &str) -> u16 {
+        let key = |text: &str| {
+            let mut seed = [7; 32];
+            let bytes = text.as_bytes();
+            seed[..bytes.len().min(32)].copy_from_slice(&bytes[bytes.len().saturating_sub(32)..]);
+            Key { composer: Composer::new(SecretKey::from_seed(&seed)) }
+        };
+        let (new, other) = (key(&fresh_id()), key("somebody else"));
+        let hello = new.sign(Kind::Hello, &json!({"endpoint": url}));
+        let post =
+            async |text: &str| self.hub.call("POST", "/agora/envelopes", None, Some(text)).await;
+        let reply = post(&hello.text).await;
+        if reply.status < 300 {
+            let note = other.sign_for(Kind::Hello, &json!({"x": 1}), Some(new.public()));
+            post(&note.text).await;
+        }
+        reply.status
+    }
+}
+
+/// A list of places that let URLs in is only as good as it is complete.
+#[test]
+fn every_place_that_lets_a_url_in_is_one_of_these_fields() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut found = Vec::new();
+    let mut folders: Vec<_> = ["hub", "protocols"]
+        .iter()
+        .map(|name| root.join("crates").join(name).join("src"))
+        .collect();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("text");
+            let count = text.matches("egress.check(").count();
+            if count > 0 {
+                let path = path.strip_prefix(&root).expect("below the root");
+                found.push((path.display().to_string().replace('\\', "/"), count));
+            }
+        }
+    }
+    found.sort();
+    let known: Vec<(String, usize)> =
+        CHECKED.iter().map(|(path, count)| ((*path).to_owned(), *count)).collect();
+    assert_eq!(found, known, "whoever lets a URL in adds a field, so that it is tried as well");
+}
