@@ -5,6 +5,7 @@
 //! arranges, counts and sums up. No dependencies, so that a fresh clone waits for nothing here.
 
 mod borders;
+mod mutants;
 mod needs;
 mod steps;
 mod tally;
@@ -23,7 +24,10 @@ Runs the steps in this order, all of them unless some are named:
   tests     unit, integration and documentation tests
   docs      the documentation builds without a warning
 
-The last line is always `N passed, N failed, N skipped`.";
+The last line is always `N passed, N failed, N skipped`.
+
+Longer runs, each with a usage of its own:
+  cargo xtask mutants   do the tests notice mistakes in the rules?";
 
 /// Exit code for a command line that makes no sense, as in the hub's own commands.
 const USAGE_ERROR: u8 = 2;
@@ -32,6 +36,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.split_first() {
         Some((chore, named)) if chore == "test" => test(named),
+        Some((chore, words)) if chore == "mutants" => mutants::run(words),
         Some((help, _)) if ["help", "--help", "-h"].contains(&help.as_str()) => {
             println!("{USAGE}");
             ExitCode::SUCCESS

@@ -1,0 +1,113 @@
+//! `cargo xtask mutants`: do the tests notice when a rule is wrong?
+//!
+//! One small mistake at a time is put into a copy of the tree, and the tests of that area are run. A
+//! mistake that does not compile says nothing; one that no test notices is named.
+
+mod area;
+mod change;
+mod copy;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use area::Area;
+use change::Change;
+use copy::{Copied, Verdict};
+
+/// The share of mistakes that must be noticed, in percent.
+const GOAL: usize = 95;
+
+pub const USAGE: &str = "\
+usage: cargo xtask mutants [--area NAME] [--sample N] [--seed S]
+
+Puts one mistake at a time into a copy of the tree and runs the tests of that area:
+  ledger        how credits move
+  jobs          what may happen to a job
+  idempotency   what comes twice has one effect
+  authority     who may do what
+
+All areas and all mistakes unless told otherwise; --sample takes N of each area by the seed.";
+
+/// What was asked for.
+struct Wish {
+    area: Option<String>,
+    sample: Option<usize>,
+    seed: u64,
+}
+
+pub fn run(words: &[String]) -> ExitCode {
+    let wish = match read(words) {
+        Ok(wish) => wish,
+        Err(about) => {
+            eprintln!("xtask: {about}\n\n{USAGE}");
+            return ExitCode::from(crate::USAGE_ERROR);
+        }
+    };
+    let copied = match Copied::make() {
+        Ok(copied) => copied,
+        Err(error) => {
+            eprintln!("xtask: cannot copy the tree: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut good = true;
+    for area in Area::ALL {
+        if wish.area.as_deref().is_none_or(|name| name == area.name()) {
+            good &= check(area, &copied, &wish);
+        }
+    }
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn read(words: &[String]) -> Result<Wish, String> {
+    let mut wish = Wish { area: None, sample: None, seed: 1 };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
+        let number = || value.parse::<u64>().map_err(|_| format!("{value} is no number"));
+        match word.as_str() {
+            "--area" if Area::ALL.iter().any(|area| area.name() == value) => {
+                wish.area = Some(value.clone());
+            }
+            "--area" => return Err(format!("there is no area called `{value}`")),
+            "--sample" => wish.sample = Some(number()? as usize),
+            "--seed" => wish.seed = number()?,
+            other => return Err(format!("what is {other}?")),
+        }
+    }
+    Ok(wish)
+}
+
+/// Tries the mistakes of one area; whether enough were noticed.
+fn check(area: Area, copied: &Copied, wish: &Wish) -> bool {
+    let mut changes: Vec<Change> = area.files().iter().flat_map(|file| change::of(file)).collect();
+    let all = changes.len();
+    shuffle(&mut changes, wish.seed);
+    changes.truncate(wish.sample.unwrap_or(all));
+    println!("{}: {} of {all} mistakes, seed {}", area.name(), changes.len(), wish.seed);
+    let (mut caught, mut missed, mut unviable) = (0, Vec::new(), 0);
+    for change in &changes {
+        let began = Instant::now();
+        let verdict = copied.try_out(change, area);
+        println!("  {verdict:<8} {change} ({} s)", began.elapsed().as_secs());
+        match verdict {
+            Verdict::Caught => caught += 1,
+            Verdict::Missed => missed.push(change),
+            Verdict::Unviable => unviable += 1,
+        }
+    }
+    let told = caught + missed.len();
+    println!("{}: {caught} of {told} noticed, {unviable} do not compile", area.name());
+    missed.iter().for_each(|change| println!("  not noticed: {change}"));
+    caught * 100 >= told * GOAL
+}
+
+/// The same order for the same seed.
+fn shuffle<T>(items: &mut [T], seed: u64) {
+    let mut state = seed;
+    for at in (1..items.len()).rev() {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        items.swap(at, ((state >> 33) as usize) % (at + 1));
+    }
+}
