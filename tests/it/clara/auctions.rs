@@ -98,6 +98,10 @@ async fn the_lowest_offer_wins_among_equals_who_registered_first_and_the_last_an
         result.messages[1..3].iter().map(|one| one.tag("Agent-Id").expect("an id")).collect();
     lost.sort_unstable();
     assert_eq!(lost, ["A", "C"]);
+    // Who waits for news in the public results finds the same there.
+    let public = hub.results("").await.edges.into_iter().flat_map(|edge| edge.node.messages);
+    let public: Vec<_> = public.filter(|one| one.tag("TaskId") == Some(&*id)).collect();
+    assert_eq!(public[public.len() - 3..], result.messages[..3]);
     assert_eq!(hub.listed("B").await["tasks"]["inbox"][&id]["reward"], "30");
     hub.deliver(&b, "B", &id).await;
     assert_eq!(hub.purse(&requester).await, purse("70", "0"));

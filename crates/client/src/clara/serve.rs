@@ -101,12 +101,13 @@ struct Desk<H> {
 impl<H: Handler> Desk<H> {
     /// Looks for queries and the next task, if there may be any.
     async fn look(&mut self, sweep: Duration) -> Result<(), CallError> {
-        let due = self.swept.is_none_or(|swept| swept.elapsed() >= sweep);
+        // If any of this fails, it is done again at the next look: news that was read is not lost.
+        let swept = self.swept.take();
+        let due = swept.is_none_or(|swept| swept.elapsed() >= sweep);
         if !self.watch.has_news(&NEWS).await? && !due {
+            self.swept = swept;
             return Ok(());
         }
-        // If any of this fails, it is done again at the next look.
-        self.swept = None;
         let (account, agent_id) = (self.turn.account.clone(), self.turn.agent_id.clone());
         for _ in 0..QUERIES_MAX {
             let Some(asked) = account.next_query(&agent_id).await? else { break };

@@ -48,8 +48,9 @@ pub(super) fn order(
     let apart = closes && closed(draft, market).next().is_some();
     let (own, others) = if apart { (Vec::new(), notices) } else { (notices, Vec::new()) };
     let posting = write(draft, scribe, Some((id, outcome)), own);
-    if apart {
-        by_itself(draft, market, scribe, others);
+    if apart && let Some(public) = draft.world.market.clone() {
+        // Everybody reads how it ended, which the bidder's own scribe would keep to the bidder.
+        by_itself(draft, market, &*public.scribe, others);
     }
     posting
 }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::fault::Fault;
 use super::paging::{Cursor, Mark, Paging, Sort};
-use super::result::{Evaluated, Sent};
+use super::result::Evaluated;
 use super::{ID, result};
 use crate::face::Floor;
 use crate::kit::ijson::{self, Json, Kind};
@@ -85,21 +85,17 @@ fn has_failed(outcome: &str, task_id: &str) -> bool {
     })
 }
 
-/// What came of an auction and who was asked, as one result. The auction may have ended with
-/// somebody's last word on it: what was replied to that is not part of the outcome.
+/// What came of an auction and who was asked, as one result. The step that ended it may have told
+/// more, of other tasks.
 fn joined(task_id: &str, outcome: &str, asked: &str) -> String {
     let said = Evaluated::read(outcome.as_bytes()).map(|said| said.messages).unwrap_or_default();
     let outcome = ijson::read(outcome.as_bytes()).ok();
     let asked = ijson::read(asked.as_bytes()).ok();
     let told = outcome.iter().flat_map(messages).zip(&said);
-    let told = told.filter(|(_, sent)| is_outcome(sent, task_id)).map(|(message, _)| message);
+    let told = told.filter(|(_, sent)| sent.tag("TaskId") == Some(task_id));
+    let told = told.map(|(message, _)| message);
     let all: Vec<&str> = told.chain(asked.iter().flat_map(messages)).map(Json::raw).collect();
     result::sent(&all)
-}
-
-fn is_outcome(sent: &Sent, task_id: &str) -> bool {
-    let reply = matches!(sent.tag("Action"), Some("Offer-Received" | "Task-Declined"));
-    !reply && sent.tag("TaskId") == Some(task_id)
 }
 
 fn messages<'j, 'b>(result: &'j Json<'b>) -> &'j [Json<'b>] {
