@@ -21,6 +21,8 @@ pub enum Need {
     Node,
     /// What installs them.
     Npm,
+    /// What the agent that `rialto init` writes in it runs on.
+    Python,
 }
 
 impl Need {
@@ -28,7 +30,7 @@ impl Need {
         match step {
             Step::Fmt => &[Self::Rustfmt],
             Step::Clippy => &[Self::Clippy],
-            Step::Tests => &[Self::Node, Self::Npm],
+            Step::Tests => &[Self::Node, Self::Npm, Self::Python],
             Step::Borders | Step::Docs => &[],
         }
     }
@@ -38,11 +40,12 @@ impl Need {
             Self::Rustfmt | Self::Clippy => cargo(),
             Self::Node => Command::new("node"),
             Self::Npm => Command::new("npm"),
+            Self::Python => Command::new("python3"),
         };
         match self {
             Self::Rustfmt => command.arg("fmt"),
             Self::Clippy => command.arg("clippy"),
-            Self::Node | Self::Npm => &mut command,
+            Self::Node | Self::Npm | Self::Python => &mut command,
         }
         .arg("--version")
         .stdout(Stdio::null())
@@ -60,6 +63,9 @@ impl Need {
             }
             Self::Npm => {
                 "npm is missing; it installs the foreign clients and comes with Node.js, see https://nodejs.org"
+            }
+            Self::Python => {
+                "python3 is missing; the test of the agent `rialto init` writes in it needs Python 3.9 or later, see https://www.python.org"
             }
         }
     }
