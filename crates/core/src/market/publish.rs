@@ -48,9 +48,11 @@ pub(super) fn order(
     let apart = closes && closed(draft, market).next().is_some();
     let (own, others) = if apart { (Vec::new(), notices) } else { (notices, Vec::new()) };
     let posting = write(draft, scribe, Some((id, outcome)), own);
-    if apart && let Some(public) = draft.world.market.clone() {
+    if apart {
         // Everybody reads how it ended, which the bidder's own scribe would keep to the bidder.
-        by_itself(draft, market, &*public.scribe, others);
+        let public = draft.world.market.clone();
+        let scribe = public.as_ref().map_or(scribe, |public| &*public.scribe);
+        by_itself(draft, market, scribe, others);
     }
     posting
 }
