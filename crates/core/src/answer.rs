@@ -11,7 +11,7 @@ use crate::money::Credits;
 use crate::owner::Owner;
 
 /// What came of a command.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It is done and there is nothing to tell.
     Done,

@@ -26,7 +26,7 @@ use crate::reputation::Outcome;
 use crate::time::Timestamp;
 
 /// A batch of changes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     pub agents: BTreeMap<AgentId, Arc<Agent>>,
     pub desks: BTreeMap<AgentId, Arc<Desk>>,

@@ -109,9 +109,11 @@ impl<'w> Draft<'w> {
         self.jobs.get(&id).or_else(|| self.world.job(id).map(|job| &**job))
     }
 
-    /// Agents this command wrote, which the world's index does not show yet.
+    /// Agents the world's index does not show yet: those this command wrote, and those it may have
+    /// brought back by writing down that they are there.
     pub fn written(&self) -> impl Iterator<Item = &Agent> {
-        self.agents.values()
+        let back = self.desks.keys().filter(|id| !self.wrote(**id) && !self.world.shows(**id));
+        self.agents.values().chain(back.filter_map(|id| self.agent(*id)))
     }
 
     /// Whether this command wrote that agent, so that what the index says of it is old.

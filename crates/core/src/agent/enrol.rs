@@ -27,9 +27,10 @@ pub fn enrol(draft: &mut Draft<'_>, order: Enrol) -> Result<Answer, Refusal> {
         Some(id) => (update(draft, &order, id)?, false),
         None => (create(draft, &order)?, true),
     };
-    presence::seen(draft, id);
-    if let Some(told) = order.condition {
-        said::hear(draft, id, told)?;
+    // Whoever comes to say that it is away must not be given work before it has said so.
+    match order.condition {
+        Some(told) => said::hear(draft, id, told)?,
+        None => presence::seen(draft, id),
     }
     if let Some(hash) = order.key.filter(|_| new || order.rotate) {
         issue_key(draft, Holder::Agent(id), hash, !new);
@@ -149,6 +150,12 @@ pub fn amend(draft: &mut Draft<'_>, id: AgentId, profile: Profile) -> Result<(),
         agent.endpoint = Some(endpoint);
         agent.liveness = Liveness::Reached;
     }
+    // Before it is seen: what waits for somebody is given at the price that is asked now.
+    let changed = agent != old;
+    if changed {
+        draft.put_agent(agent);
+        draft.event(Event::AgentUpdated { agent: id });
+    }
     let mut returns = false;
     if let Some(stance) = profile.stance {
         let presence = &mut draft.desk_mut(id).presence;
@@ -157,11 +164,6 @@ pub fn amend(draft: &mut Draft<'_>, id: AgentId, profile: Profile) -> Result<(),
         returns = stance.is_open() && !before.is_open();
     }
     presence::seen(draft, id);
-    let changed = agent != old;
-    if changed {
-        draft.put_agent(agent);
-        draft.event(Event::AgentUpdated { agent: id });
-    }
     if returns {
         respond::welcome_back(draft, id)?;
     }

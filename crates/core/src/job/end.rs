@@ -87,7 +87,9 @@ pub fn withdraw(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> 
     release(draft, &mut job, None)?;
     job.state = State::Withdrawn;
     job.ended_at = Some(draft.now);
-    draft.claim(claim::job(job.origin, &job.foreign), Target::Free);
+    if job.has_its_own_name() {
+        draft.claim(claim::job(job.origin, &job.foreign), Target::Free);
+    }
     let (state, paid) = (State::Withdrawn, Credits::ZERO);
     draft.event(Event::JobEnded { job: job.id, state, cause: None, paid });
     draft.put_job(job.clone());

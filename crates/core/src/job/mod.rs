@@ -325,6 +325,12 @@ impl Job {
         self.assignment.map(|turn| turn.worker)
     }
 
+    /// Whether its name can be given back. That of a broadcast's copy cannot: the others go on under
+    /// names made of the same.
+    pub fn has_its_own_name(&self) -> bool {
+        !matches!(self.selection, Selection::Broadcast | Selection::Everybody)
+    }
+
     /// The next moment something must happen by itself; `None` for a finished job.
     pub fn due(&self) -> Option<Timestamp> {
         let own = match self.state {

@@ -29,9 +29,20 @@ use crate::world::World;
 use finding::discovery_is_a_sorted_scan;
 pub use finding::{merit, scan};
 
+/// The protocol in which payments name the jobs they are for.
+#[derive(Clone, Copy)]
+pub struct Till(pub Protocol);
+
+impl Default for Till {
+    fn default() -> Self {
+        Self(HOME)
+    }
+}
+
 /// Books kept from the rows alone.
 #[derive(Clone, Default)]
 pub struct Laws {
+    pub till: Till,
     pockets: BTreeMap<Pocket, i64>,
     newest_entry: BTreeMap<OwnerId, EntryId>,
     last_entry: EntryId,
@@ -56,6 +67,8 @@ pub struct Laws {
     terms: terms::Kept,
     work: work::Work,
     published: publishing::Published,
+    /// When it was last looked whether everybody is found.
+    looked_at: Option<Timestamp>,
 }
 
 /// What one job moved, in millionths.
@@ -67,6 +80,11 @@ struct Deal {
 }
 
 impl Laws {
+    /// The hub was started anew from its rows. Only what was begun and is over may be forgotten.
+    pub fn started_again(&mut self) {
+        self.terms.started_again(&self.jobs);
+    }
+
     /// Panics when a command has broken a law.
     pub fn check(&mut self, changes: &Changes, world: &World, now: Timestamp) {
         for entry in &changes.entries {
@@ -98,11 +116,29 @@ impl Laws {
             assert_eq!(first, kept, "owner and seniority are for ever");
             self.skills.extend(agent.skills.iter().map(|skill| skill.name.clone()));
         }
-        self.money(world);
-        self.live_jobs(world);
-        self.desks(world);
-        for skill in &self.skills {
-            discovery_is_a_sorted_scan(world, skill, now);
+        self.whole(changes, world, now);
+    }
+
+    /// The world as a whole. It changes by rows alone, so what looks at rows of which none was written
+    /// would say the same as before.
+    fn whole(&mut self, changes: &Changes, world: &World, now: Timestamp) {
+        let money = !(changes.owners.is_empty() && changes.entries.is_empty());
+        let people = !(changes.agents.is_empty() && changes.desks.is_empty());
+        if money || !changes.jobs.is_empty() {
+            self.money(world);
+        }
+        if !(changes.jobs.is_empty() && changes.agents.is_empty()) {
+            self.live_jobs(world);
+        }
+        if people || !changes.mailboxes.is_empty() {
+            self.desks(world);
+        }
+        // Who is found also changes by time alone.
+        if people || self.looked_at != Some(now) {
+            self.looked_at = Some(now);
+            for skill in &self.skills {
+                discovery_is_a_sorted_scan(world, skill, now);
+            }
         }
     }
 
@@ -179,7 +215,7 @@ impl Laws {
         assert!(self.transfer_names.insert(transfer.foreign.clone()), "{transfer:?}");
         let Some(job) = &transfer.job else { return };
         assert!(self.settled.insert((transfer.from, job.clone())), "settled twice: {transfer:?}");
-        let name = (HOME, job.clone());
+        let name = (self.till.0, job.clone());
         let ran = self.job_names.get(&name).and_then(|id| self.jobs.get(id));
         let ran = ran.filter(|job| job.state != State::Withdrawn);
         assert_eq!(ran.is_some(), transfer.settled_by_hold);
@@ -225,7 +261,8 @@ impl Laws {
             let may = !started || job.policy.cancel_any_time;
             assert!(job.state != State::Cancelled || may, "called off after it was begun");
         } else {
-            let elsewhere = job.origin == HOME && self.hired_elsewhere.contains(&job.foreign);
+            let elsewhere =
+                job.origin == self.till.0 && self.hired_elsewhere.contains(&job.foreign);
             assert!(!elsewhere, "paid for elsewhere");
             let known = self.job_names.insert((job.origin, job.foreign.clone()), job.id);
             let known = known.and_then(|id| self.jobs.get(&id));

@@ -53,7 +53,7 @@ pub struct Scene {
     pub store: Store,
     /// Off only in scenes so large that checking them all the time would take minutes.
     pub watched: bool,
-    laws: Laws,
+    pub laws: Laws,
     made: u64,
 }
 
@@ -73,6 +73,11 @@ impl Scene {
 
     /// Runs one command the way a lane does: load, decide, apply, send the visitors home.
     pub fn run(&mut self, command: Command) -> Result<Answer, Refusal> {
+        self.decided(command).map(|(_, answer)| answer)
+    }
+
+    /// The same, with what it changed.
+    pub fn decided(&mut self, command: Command) -> Result<(Changes, Answer), Refusal> {
         for _ in 0..LOAD_ROUNDS {
             for need in needs(&self.world, &command) {
                 self.store.bring(&mut self.world, need);
@@ -88,7 +93,7 @@ impl Scene {
             assert!(changes.is_empty(), "what was posted before has no second effect");
         }
         self.apply(&changes);
-        Ok(answer)
+        Ok((changes, answer))
     }
 
     fn apply(&mut self, changes: &Changes) {

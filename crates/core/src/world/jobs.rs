@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::World;
 use super::quick::QuickMap;
 use crate::alias::Protocol;
+use crate::changes::Changes;
 use crate::command::Timer;
+use crate::event::Event;
 use crate::id::{AgentId, JobId};
 use crate::job::fit::MINUTE;
 use crate::job::{Job, Requester, State};
@@ -123,6 +125,18 @@ impl World {
         // More than the limit can never matter.
         while begun.len() > limit as usize {
             begun.pop_front();
+        }
+    }
+
+    /// Takes over who has begun what from a world that saw these changes one by one: of two turns that
+    /// one job had in a batch, only the later is left in its row.
+    pub fn begun_as_in(&mut self, other: &Self, changes: &Changes) {
+        for event in changes.lines.iter().flat_map(|line| &line.events) {
+            let Event::JobAssigned { worker, .. } = event else { continue };
+            match other.begun.get(worker) {
+                Some(begun) => drop(self.begun.insert(*worker, begun.clone())),
+                None => drop(self.begun.remove(worker)),
+            }
         }
     }
 

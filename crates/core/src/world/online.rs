@@ -33,6 +33,11 @@ impl World {
         online_until(agent, desk, self.rules.presence_ttl).is_some_and(|until| now <= until)
     }
 
+    /// Whether the agent is among those who are found, as of the last sweep.
+    pub fn shows(&self, agent: AgentId) -> bool {
+        self.online.shown.contains_key(&agent)
+    }
+
     /// How many agents are online, as of the last sweep.
     pub fn online_count(&self) -> usize {
         self.online.shown.len()

@@ -205,3 +205,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn whoever_comes_back_to_say_that_it_is_away_is_given_nothing() {
+    let (mut scene, ada) = poller();
+    let client = scene.client("client", "rich", "1.00");
+    scene.wait(seconds(100));
+    let order = scene.ask(client, "sum", "0");
+    let policy = crate::job::Policy { queue_unmatched: true, ..order.policy };
+    let job = scene.open(OpenJob { policy, ..order });
+    assert_eq!(job.state, State::Queued);
+    let condition = Some(told(Stance::Error, scene.now, "away"));
+    let order = enrolment("ada", "acme", &[("sum", "0")]);
+    scene.enrol(Enrol { liveness: Liveness::Polls, condition, ..order }).unwrap();
+    assert_eq!(scene.state(job.id), State::Queued);
+    scene.wait(seconds(1));
+    let now = scene.now;
+    say(&mut scene, ada, told(Stance::Idle, now, "back"));
+    assert_eq!(scene.job(job.id).worker(), Some(ada), "{:?}", scene.job(job.id));
+}

@@ -1,9 +1,9 @@
 use super::{PATIENT, market};
-use crate::command::OpenJob;
+use crate::command::{Command, JobRef, OpenJob};
 use crate::id::{AgentId, JobId};
 use crate::job::{Policy, Selection, State};
 use crate::refusal::Refusal;
-use crate::testkit::{Scene, credits, enrolment, jobs_in};
+use crate::testkit::{Scene, credits, enrolment, jobs_in, reached};
 use crate::time::Millis;
 
 /// Opens `count` jobs one after the other and says who got each.
@@ -184,7 +184,7 @@ fn a_broadcast_is_one_job_for_each_at_its_own_price() {
     let b = scene.worker("b", "o2", &[("sum", "50")]);
     scene.worker("c", "o3", &[("sum", "80")]);
     let order = OpenJob { selection: Selection::Broadcast, ..scene.ask(client, "sum", "50") };
-    let command = crate::command::Command::OpenJob(Box::new(order.clone()));
+    let command = Command::OpenJob(Box::new(order.clone()));
     let jobs = jobs_in(scene.run(command.clone()).unwrap());
     let workers: Vec<_> = jobs.iter().map(|job| job.worker().unwrap()).collect();
     assert_eq!(workers, [a, b]);
@@ -207,10 +207,28 @@ fn a_declined_copy_of_a_broadcast_is_nobody_elses() {
     let policy = Policy { next_when_declined: true, ..Policy::default() };
     let selection = Selection::Broadcast;
     let order = OpenJob { selection, policy, ..scene.ask(client, "sum", "1") };
-    let command = crate::command::Command::OpenJob(Box::new(order));
+    let command = Command::OpenJob(Box::new(order));
     let jobs = jobs_in(scene.run(command).unwrap());
     assert_eq!(scene.decline(jobs[0].id).state, State::Failed);
     assert_eq!(scene.world.live_jobs().count(), 1);
+}
+
+#[test]
+fn a_broadcast_whose_first_copy_was_taken_back_does_not_lose_the_others_to_a_second() {
+    let (mut scene, client) = market();
+    scene.enrol(reached("a", "o1", &[("sum", "1")])).unwrap();
+    let b = scene.enrol(reached("b", "o2", &[("sum", "1")])).unwrap();
+    let order = OpenJob { selection: Selection::Broadcast, ..scene.ask(client, "sum", "1") };
+    let command = |order: &OpenJob| Command::OpenJob(Box::new(order.clone()));
+    let jobs = jobs_in(scene.run(command(&order)).unwrap());
+    assert_eq!(scene.unreachable(jobs[0].id).state, State::Withdrawn);
+    let content = crate::alias::Digest::of(&[b"something else"]);
+    let second = OpenJob { uuid: uuid::Uuid::from_u128(99), content, ..order };
+    let refused = scene.run(command(&second)).unwrap_err();
+    assert_eq!(refused, Refusal::SameIdOtherContent);
+    let job = JobRef::Foreign { origin: jobs[1].origin, id: jobs[1].foreign.clone() };
+    scene.run(Command::Start { job, by: b }).expect("it is still called so");
+    assert_eq!(scene.state(jobs[1].id), State::Running);
 }
 
 #[test]

@@ -44,13 +44,14 @@ impl Asking {
         if let Target::Heard { .. } = target {
             assert!(self.heard.insert(digest), "a signed id was used twice");
         }
-        let may_follow = match self.claims.insert(digest, target) {
+        let before = self.claims.insert(digest, target);
+        let may_follow = match before {
             None | Some(Target::Free) => target != Target::Free && target != Target::Several,
             Some(Target::Job(_)) => matches!(target, Target::Free | Target::Several),
             Some(Target::Offer { .. } | Target::Several) => target == Target::Several,
             Some(_) => false,
         };
-        assert!(may_follow, "an id came to stand for {target:?}");
+        assert!(may_follow, "an id of {before:?} came to stand for {target:?}");
     }
 
     /// At most one worker, who was asked; never more set aside than was agreed.

@@ -56,7 +56,7 @@ impl Published {
             counted(jobs.get(&job.id).map(|old| &**old), job, posts);
         }
         self.count(jobs, changes, world, market);
-        self.tallies(world, market);
+        self.tallies(changes, world, market);
         self.before = world.next;
     }
 
@@ -191,7 +191,11 @@ impl Published {
     }
 
     /// Agents of the market have their tally; others have one of what they did there.
-    fn tallies(&self, world: &World, market: Option<Protocol>) {
+    fn tallies(&self, changes: &Changes, world: &World, market: Option<Protocol>) {
+        // A tally is part of a desk, and everything that is counted is a job's.
+        if changes.desks.is_empty() && changes.jobs.is_empty() {
+            return;
+        }
         for agent in world.agents() {
             let desk = world.desk(agent.id).expect("every agent has a desk");
             if market.is_none() {

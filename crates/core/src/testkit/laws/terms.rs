@@ -19,6 +19,18 @@ pub struct Kept {
 }
 
 impl Kept {
+    /// Who limits what it begins in a minute is known to have begun what it still has.
+    pub fn started_again(&mut self, jobs: &BTreeMap<JobId, Arc<Job>>) {
+        self.begun.clear();
+        for job in jobs.values().filter(|job| !job.state.is_final()) {
+            if let Some(turn) = job.assignment
+                && self.terms[&turn.worker].per_minute.is_some()
+            {
+                self.begun.entry(turn.worker).or_default().push(turn.since);
+            }
+        }
+    }
+
     pub fn check(
         &mut self,
         before: &BTreeMap<JobId, Arc<Job>>,

@@ -36,8 +36,11 @@ impl Work {
             paid_for(job);
             assert!(job.flaw.is_none() || job.assignment.is_none(), "flawed, and given: {job:?}");
         }
-        self.hands(before, changes, world);
-        self.windows(world);
+        // It is told of jobs and of stances, and nothing else moves either.
+        if !(changes.jobs.is_empty() && changes.desks.is_empty() && changes.lines.is_empty()) {
+            self.hands(before, changes, world);
+        }
+        self.windows(changes, world);
     }
 
     fn outcome(&mut self, outcome: &Outcome) {
@@ -49,14 +52,14 @@ impl Work {
         }
     }
 
-    /// Each desk shows the newest counted outcomes, and no other.
-    fn windows(&self, world: &World) {
-        for agent in world.agents() {
-            let all = self.counted.get(&agent.id).map_or(&[][..], Vec::as_slice);
-            let desk = world.desk(agent.id).expect("every agent has a desk");
-            let shown: Vec<Seen> = desk.window.newest().collect();
-            let newest: Vec<Seen> = all.iter().rev().take(SHOWN).copied().collect();
-            assert_eq!(shown, newest, "the window of {} is the fold of its outcomes", agent.id);
+    /// Each desk shows the newest counted outcomes, and no other; it changes when it is written.
+    fn windows(&self, changes: &Changes, world: &World) {
+        let judged = changes.outcomes.iter().map(|outcome| outcome.subject);
+        for agent in changes.desks.keys().copied().chain(judged) {
+            let all = self.counted.get(&agent).map_or(&[][..], Vec::as_slice);
+            let desk = world.desk(agent).expect("every agent has a desk");
+            let newest = all.iter().rev().take(SHOWN).copied();
+            assert!(desk.window.newest().eq(newest), "the window of {agent} is not the fold");
         }
     }
 
