@@ -16,6 +16,8 @@ pub mod store;
 #[cfg(any(test, feature = "testkit"))]
 pub mod testkit;
 
+#[cfg(any(test, feature = "testkit"))]
+pub use run::Hand;
 pub use run::{
     Engine, Failure, Idempotency, Listener, Ran, Setup, Started, Watched, WatchedNews, Watcher,
 };

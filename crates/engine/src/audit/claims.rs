@@ -88,7 +88,8 @@ impl Claims {
         let own = self.leads_to(db, claim::job_uuid(job.uuid))? == Some(Target::Job(id));
         self.check.holds(own, || format!("the public id of job {id} does not lead to it"));
         let named = self.leads_to(db, claim::job(job.origin, &job.foreign))?;
-        let (led, taken_back) = (named == Some(Target::Job(id)), job.state == State::Withdrawn);
+        let led = named == Some(Target::Job(id));
+        let taken_back = job.state == State::Withdrawn && job.has_its_own_name();
         self.check.holds(led != taken_back, || match taken_back {
             true => format!("job {id} was taken back, and its id still leads to it"),
             false => format!("the requester's id of job {id} leads to {named:?}"),

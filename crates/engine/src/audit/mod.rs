@@ -22,7 +22,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde::Serialize;
 
 use crate::store::StoreError;
-use crate::store::sqlite::{FILE, schema, trouble};
+use crate::store::sqlite::{FILE, log_is_sound, schema, trouble};
 use rows::Rows;
 
 /// Breaches told in full; the rest is only counted.
@@ -79,6 +79,7 @@ pub fn audit(dir: &Path) -> Result<Report, StoreError> {
     if !path.exists() {
         return Err(StoreError::Missing(dir.display().to_string()));
     }
+    log_is_sound(dir)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(&path, flags).map_err(trouble)?;
     // Everything is read at one moment, whatever a hub does meanwhile.

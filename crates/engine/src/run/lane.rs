@@ -59,32 +59,41 @@ impl Lane {
     pub fn work(mut self) {
         let mut idle = true;
         while let Some(first) = self.wait(idle) {
-            let mut batch = Batch::default();
-            let now = self.inner.clock.now();
-            batch.signs = std::mem::take(&mut *self.inner.signs.lock()).into_iter().collect();
-            note(&mut self.world, &batch.signs, now);
-            self.fire_timers(&mut batch, now);
-            self.take_presented(&mut batch, now);
-            self.take(&mut batch, first, now);
-            for _ in 1..BATCH {
-                if batch.stop {
-                    break;
-                }
-                let Ok(errand) = self.queue.try_recv() else { break };
-                self.take(&mut batch, errand, now);
-            }
-            batch.forgotten = self.world.stale_memories(now).take(FORGOTTEN_A_BATCH).collect();
-            let stop = batch.stop;
-            idle = batch.replies.is_empty();
-            if !self.finish(batch, now) {
-                return;
-            }
-            if stop {
-                // What can wait should not wait for the next start.
-                while matches!(self.store.tend(), Ok(true)) {}
-                return;
+            match self.turn(first) {
+                Some(quiet) => idle = quiet,
+                None => return,
             }
         }
+    }
+
+    /// One batch of what is queued: whether nobody waited for it, or `None` when it was the last.
+    pub fn turn(&mut self, first: Errand) -> Option<bool> {
+        let mut batch = Batch::default();
+        let now = self.inner.clock.now();
+        batch.signs = std::mem::take(&mut *self.inner.signs.lock()).into_iter().collect();
+        note(&mut self.world, &batch.signs, now);
+        self.fire_timers(&mut batch, now);
+        self.take_presented(&mut batch, now);
+        self.take(&mut batch, first, now);
+        for _ in 1..BATCH {
+            if batch.stop {
+                break;
+            }
+            let Ok(errand) = self.queue.try_recv() else { break };
+            self.take(&mut batch, errand, now);
+        }
+        batch.forgotten = self.world.stale_memories(now).take(FORGOTTEN_A_BATCH).collect();
+        let stop = batch.stop;
+        let quiet = batch.replies.is_empty();
+        if !self.finish(batch, now) {
+            return None;
+        }
+        if stop {
+            // What can wait should not wait for the next start.
+            while matches!(self.store.tend(), Ok(true)) {}
+            return None;
+        }
+        Some(quiet)
     }
 
     /// The next errand; while there is none for a while, the store may tend itself.
@@ -125,7 +134,7 @@ impl Lane {
                 tracing::error!(?timer, %failure, "a timer was refused");
                 self.timers.put_off(timer, now);
             }
-            self.accept(batch, changes);
+            batch.changes.absorb(changes);
         }
     }
 
@@ -146,7 +155,7 @@ impl Lane {
         for (agent, up_to) in batch.presented.clone() {
             // Of an agent that has left in the meantime it does not matter.
             let (changes, _) = self.decide(Command::Present { agent, up_to }, None, now);
-            self.accept(batch, changes);
+            batch.changes.absorb(changes);
         }
     }
 
@@ -157,18 +166,14 @@ impl Lane {
             Errand::Run(ask) => {
                 let Ask { command, once, reply } = *ask;
                 let (changes, done) = self.decide(command, once, now);
-                self.accept(batch, changes);
+                batch.changes.absorb(changes);
                 batch.replies.push((reply, done));
             }
         }
     }
 
-    fn accept(&mut self, batch: &mut Batch, changes: Changes) {
-        self.world.apply(&changes);
-        batch.changes.absorb(changes);
-    }
-
-    /// Loads, decides, and adds the record that makes a repeat harmless.
+    /// Loads, decides, and adds the record that makes a repeat harmless. Every change is made to the
+    /// world once: a job that has ended and is put there twice looks like one more that was begun.
     fn decide(
         &mut self,
         command: Command,
@@ -194,13 +199,14 @@ impl Lane {
                 (Changes::default(), receipt, Err(Failure::Refused(refusal)))
             }
         };
+        self.world.apply(&changes);
         // A refusal that waiting can cure is not written down: the repeat is meant to succeed.
         let curable = matches!(&receipt, Receipt::Refused(refusal) if refusal.may_pass());
         if let Some(Idempotency { scope, request }) = once.filter(|_| !curable) {
             // The record is decided after the effect, as a command of its own would be.
-            self.world.apply(&changes);
             let note = Command::Remember { scope, request, kept: Kept::Done(receipt) };
             if let Ok((noted, _)) = rialto_core::decide(&self.world, note, now) {
+                self.world.apply(&noted);
                 changes.absorb(noted);
             }
         }
@@ -309,6 +315,7 @@ impl Lane {
             let mut world = self.inner.world.write();
             note(&mut world, &batch.signs, now);
             world.settle(&batch.changes);
+            world.begun_as_in(&self.world, &batch.changes);
             world.forget(&batch.forgotten);
             world.dismiss();
             world.sweep(now);

@@ -3,6 +3,8 @@
 //! `Engine` is the handle everybody holds. Behind it one lane owns the store and the working copy
 //! of the world; readers look at the published copy, which is always what is committed.
 
+#[cfg(any(test, feature = "testkit"))]
+mod hand;
 mod history;
 mod inbox;
 mod jobs;
@@ -35,6 +37,8 @@ use crate::clock::Clock;
 use crate::ids::Ids;
 use crate::secret::HubSecret;
 use crate::store::{Key, Page, Reader, Row, StoreError};
+#[cfg(any(test, feature = "testkit"))]
+pub use hand::Hand;
 pub use history::{Cursor, Side};
 use inbox::Marks;
 pub use live::Listener;

@@ -6,9 +6,10 @@ use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 
 use parking_lot::{Mutex, RwLock};
-use rialto_core::id::EntryId;
+use rialto_core::id::{EntryId, JobId, NoticeId, OutcomeId, PostingId, TransferId};
 use rialto_core::ledger::Hash;
 use rialto_core::market::Market;
+use rialto_core::time::Timestamp;
 use rialto_core::world::{Rules, World};
 use tokio::sync::{mpsc, watch};
 
@@ -46,42 +47,52 @@ pub struct Started {
 impl Engine {
     /// Reads the store and starts the lane. Needs a tokio runtime for its timer.
     pub fn start(setup: Setup) -> Result<Started, StoreError> {
-        let Setup { mut store, rules, clock, ids, secret, market } = setup;
-        let mut world = World::new(rules);
-        world.market = market;
-        world.apply(&store.rebuild()?);
-        books_agree(&world, &mut *store)?;
-        // A wall clock that was set back must not make the past happen again.
-        clock.lift(world.next.at);
-        world.sweep(clock.now());
-        let readers: Result<Vec<_>, _> = (0..READERS).map(|_| store.reader()).collect();
-        let inner = Arc::new(Inner {
-            world: RwLock::new(world.clone()),
-            readers: Readers::new(readers?),
-            wake: Wake::default(),
-            live: Live::default(),
-            watchers: Default::default(),
-            marks: Mutex::default(),
-            presented: Mutex::default(),
-            signs: Mutex::default(),
-            untidy: AtomicBool::new(false),
-            clock,
-            ids,
-            secret,
-            broken: watch::Sender::new(None),
-            stopping: AtomicBool::new(false),
-        });
-        let timers = Timers::default();
-        let (sender, queue) = mpsc::channel(QUEUE);
-        let (next_due, due) = watch::channel(timers.next(&world));
-        let lane = Lane { world, store, queue, inner: inner.clone(), next_due, timers };
+        let (engine, lane, due) = assemble(setup)?;
         let lane = std::thread::Builder::new()
             .name("lane".to_owned())
             .spawn(move || run(lane))
             .map_err(|error| StoreError::Broken(error.to_string()))?;
-        tokio::spawn(keep_time(sender.downgrade(), Arc::downgrade(&inner), due));
-        Ok(Started { engine: Engine { inner, lane: sender }, lane })
+        tokio::spawn(keep_time(engine.lane.downgrade(), Arc::downgrade(&engine.inner), due));
+        Ok(Started { engine, lane })
     }
+}
+
+/// The handle, its lane, and when that lane must look again by itself.
+type Parts = (Engine, Lane, watch::Receiver<Option<Timestamp>>);
+
+/// Reads the store; nothing moves yet.
+pub(crate) fn assemble(setup: Setup) -> Result<Parts, StoreError> {
+    let Setup { mut store, rules, clock, ids, secret, market } = setup;
+    let mut world = World::new(rules);
+    world.market = market;
+    world.apply(&store.rebuild()?);
+    books_agree(&world, &mut *store)?;
+    nothing_is_cut_off(&world, &mut *store)?;
+    // A wall clock that was set back must not make the past happen again.
+    clock.lift(world.next.at);
+    world.sweep(clock.now());
+    let readers: Result<Vec<_>, _> = (0..READERS).map(|_| store.reader()).collect();
+    let inner = Arc::new(Inner {
+        world: RwLock::new(world.clone()),
+        readers: Readers::new(readers?),
+        wake: Wake::default(),
+        live: Live::default(),
+        watchers: Default::default(),
+        marks: Mutex::default(),
+        presented: Mutex::default(),
+        signs: Mutex::default(),
+        untidy: AtomicBool::new(false),
+        clock,
+        ids,
+        secret,
+        broken: watch::Sender::new(None),
+        stopping: AtomicBool::new(false),
+    });
+    let timers = Timers::default();
+    let (sender, queue) = mpsc::channel(QUEUE);
+    let (next_due, due) = watch::channel(timers.next(&world));
+    let lane = Lane { world, store, queue, inner: inner.clone(), next_due, timers };
+    Ok((Engine { inner, lane: sender }, lane, due))
 }
 
 /// The rules are guarded one by one; a panic anywhere else is our own mistake and ends the hub.
@@ -108,6 +119,25 @@ fn books_agree(world: &World, store: &mut dyn Store) -> Result<(), StoreError> {
     let sum: i128 = pockets.map(|credits| i128::from(credits.micros())).sum();
     if sum != 0 {
         return Err(StoreError::Corrupt(format!("all balances together are {sum}, not zero")));
+    }
+    Ok(())
+}
+
+/// Rows that are not at hand are looked up when they are needed, and one that is not found is one that
+/// never was. So at least the newest of each table must be where it belongs.
+fn nothing_is_cut_off(world: &World, store: &mut dyn Store) -> Result<(), StoreError> {
+    let next = &world.next;
+    let newest = [
+        (next.job.0, Key::Job(JobId(next.job.0.saturating_sub(1)))),
+        (next.transfer.0, Key::Transfer(TransferId(next.transfer.0.saturating_sub(1)))),
+        (next.notice.0, Key::Notice(NoticeId(next.notice.0.saturating_sub(1)))),
+        (next.outcome.0, Key::Outcome(OutcomeId(next.outcome.0.saturating_sub(1)))),
+        (next.posting.0, Key::Posting(PostingId(next.posting.0.saturating_sub(1)))),
+    ];
+    for (_, key) in newest.into_iter().filter(|(next, _)| *next > 1) {
+        if store.load(key)?.is_none() {
+            return Err(StoreError::Corrupt(format!("{key:?} is missing")));
+        }
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 mod batches;
 mod faults;
 mod history;
+mod minutes;
 mod money;
 mod once;
 mod posting;

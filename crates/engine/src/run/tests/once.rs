@@ -137,3 +137,18 @@ async fn after_a_day_it_is_forgotten_and_the_store_too() {
     let kept = SqliteStore::open(dir.path()).expect("free").rebuild().expect("readable").memories;
     assert_eq!(kept.len(), 1, "{kept:?}");
 }
+
+#[tokio::test]
+async fn work_reported_under_a_key_is_not_counted_as_begun_twice() {
+    let hub = Hub::in_memory();
+    let ada = hub.enrol(enrol("ada", "ada", &[])).await;
+    let mut busy = enrol("bob", "bob", &[("sum", "1")]);
+    busy.terms.per_minute = Some(2);
+    let bob = hub.enrol(busy).await;
+    let first = hub.open(hub.ask(1, ada, "sum", "1")).await;
+    let done = crate::scene::report(first, bob, true, "1");
+    once(&hub, done, key("result", "b")).await.expect("it is its turn");
+    // It takes two jobs a minute, and has begun one.
+    hub.open(hub.ask(2, ada, "sum", "1")).await;
+    hub.stop().await;
+}

@@ -81,6 +81,25 @@ async fn a_lease_runs_out_by_itself_also_after_a_restart() {
 }
 
 #[tokio::test]
+async fn a_wall_clock_set_back_while_the_hub_was_down_ends_nothing_early_and_nothing_late() {
+    let dir = tempfile::tempdir().expect("a directory can be made");
+    let clock = StandingClock::at(DAWN);
+    let hub = Hub::on_disk(dir.path(), &clock);
+    let ada = hub.enrol(enrol("ada", "ada", &[])).await;
+    hub.enrol(enrol("bob", "bob", &[("sum", "1")])).await;
+    clock.advance(Millis::hours(1));
+    let job = hub.open(hub.ask(1, ada, "sum", "2")).await;
+    hub.stop().await;
+
+    let hub = Hub::on_disk(dir.path(), &StandingClock::at(DAWN));
+    assert_eq!(hub.engine.now(), DAWN.plus(Millis::hours(1)), "time goes on from the last commit");
+    assert!(hub.engine.look(|world| world.job(job).is_some()));
+    hub.after(LEASE, |engine| engine.look(|world| world.job(job).is_none())).await;
+    assert_eq!(hub.purse("ada"), ("10.00".to_owned(), "0.00".to_owned()));
+    hub.stop().await;
+}
+
+#[tokio::test]
 async fn a_sign_of_life_does_not_undo_what_was_found_out_after_it() {
     let (store, probe) = Probed::over(MemoryStore::default());
     let hub = Hub::over(store, StandingClock::at(DAWN));

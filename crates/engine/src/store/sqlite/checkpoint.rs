@@ -15,7 +15,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use rusqlite::Connection;
 
-use super::{BUSY, trouble};
+use super::{BUSY, LEAVE_THE_LOG, trouble};
 use crate::store::StoreError;
 
 /// How long the log may become.
@@ -81,6 +81,8 @@ impl Checkpointer {
         let db = Connection::open(path).map_err(trouble)?;
         db.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;")
             .map_err(trouble)?;
+        // Closing is for the lane's own connection to do well.
+        db.set_db_config(LEAVE_THE_LOG, true).map_err(trouble)?;
         let shared = Arc::new(Shared::default());
         let counted = shared.clone();
         let count = move |_: &mut rusqlite::hooks::Wal, pages: i32| {
@@ -139,6 +141,15 @@ impl Checkpointer {
         Ok(())
     }
 
+    /// Ends the thread; false if it has failed.
+    pub fn stop(&mut self) -> bool {
+        self.nudge = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        !self.shared.has_failed.load(Ordering::Acquire)
+    }
+
     /// After a commit: a long log is for the thread to copy.
     pub fn committed(&self) {
         let long = self.shared.pages.load(Ordering::Acquire) >= self.limits.pages;
@@ -192,9 +203,6 @@ fn copy(db: &Connection, mode: &str) -> Result<Copied, StoreError> {
 
 impl Drop for Checkpointer {
     fn drop(&mut self) {
-        self.nudge = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.stop();
     }
 }

@@ -201,7 +201,7 @@ pub fn read(row: &rusqlite::Row<'_>) -> Result<Claim, StoreError> {
     Ok(Claim { id, digest, target })
 }
 
-fn guard(id: ClaimId, digest: Digest, target: &[u8]) -> u32 {
+pub(super) fn guard(id: ClaimId, digest: Digest, target: &[u8]) -> u32 {
     let mut hash = crc32fast::Hasher::new();
     hash.update(&key(id.0).to_be_bytes());
     hash.update(&digest.0);

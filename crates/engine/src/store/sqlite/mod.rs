@@ -5,15 +5,20 @@
 
 mod checkpoint;
 pub(crate) mod claims;
+mod durable;
 mod filter;
+mod log;
 pub(crate) mod mailboxes;
 pub(crate) mod notices;
 pub(crate) mod recall;
+#[cfg(feature = "testkit")]
+pub mod reread;
 pub(crate) mod row;
 pub(crate) mod schema;
 mod sieve;
 #[cfg(test)]
 mod tests;
+mod whole;
 mod write;
 
 use std::fs::{File, OpenOptions};
@@ -24,6 +29,7 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use rialto_core::changes::Changes;
 use rialto_core::id::AnswerId;
+use rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE as LEAVE_THE_LOG;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{Key, Page, Reader, Row, Store, StoreError};
@@ -68,6 +74,8 @@ pub struct SqliteStore {
     tail: Arc<RwLock<Tail>>,
     behind: Behind,
     checkpointer: Checkpointer,
+    /// Something went wrong, and nobody knows what is on disk.
+    failed: bool,
     _lock: File,
 }
 
@@ -79,19 +87,24 @@ impl SqliteStore {
 
     fn open_limited(dir: &Path, limits: Limits) -> Result<Self, StoreError> {
         let lock = lock(dir)?;
+        log::check(dir)?;
         let path = dir.join(FILE);
         let mut db = Connection::open(&path).map_err(trouble)?;
         db.busy_timeout(BUSY).map_err(trouble)?;
+        // Until it is closed in good order; see `drop`.
+        db.set_db_config(LEAVE_THE_LOG, true).map_err(trouble)?;
         schema::recognise(&db)?;
-        durable(&db, limits)?;
+        durable::set(&db, limits)?;
         db.set_prepared_statement_cache_capacity(128);
         schema::migrate(&db)?;
-        on_disk(dir)?;
+        whole::check(&db)?;
+        durable::keep_names(dir)?;
         let tail = Arc::new(RwLock::new(Tail::load(&db)?));
         let checkpointer = Checkpointer::start(&path, &mut db, limits)?;
         let behind = Behind::default();
         let sieving = Sieving::start(reading(&path)?, tail.clone(), checkpointer.gate())?;
-        Ok(Self { _sieving: sieving, db, path, tail, behind, checkpointer, _lock: lock })
+        let failed = false;
+        Ok(Self { _sieving: sieving, db, path, tail, behind, checkpointer, failed, _lock: lock })
     }
 
     /// Runs a statement that is always the same, and parsed only once.
@@ -102,6 +115,15 @@ impl SqliteStore {
 
     /// Runs one transaction: all of it or nothing.
     fn at_once<R>(
+        &mut self,
+        work: impl FnOnce(&Self) -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        let done = self.transaction(work);
+        self.failed |= matches!(&done, Err(error) if !matches!(error, StoreError::Full));
+        done
+    }
+
+    fn transaction<R>(
         &mut self,
         work: impl FnOnce(&Self) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
@@ -119,27 +141,13 @@ impl SqliteStore {
     }
 }
 
-/// Sets what durability rests on, and looks whether it took.
-fn durable(db: &Connection, limits: Limits) -> Result<(), StoreError> {
-    let mode: String =
-        db.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(trouble)?;
-    // An error while switching silently leaves the old mode, and with it another durability.
-    if mode != "wal" {
-        return Err(StoreError::Broken(format!("journal mode is {mode}, not wal")));
+impl Drop for SqliteStore {
+    /// Closing in good order moves the log into the file. After an error nothing is touched any
+    /// more: to sync again what could not be synced may succeed, and would prove nothing.
+    fn drop(&mut self) {
+        let fine = self.checkpointer.stop() && !self.failed;
+        let _ = self.db.set_db_config(LEAVE_THE_LOG, !fine);
     }
-    // A log that once had to be longer is cut back to what it may be.
-    let kept = limits.pages_max * PAGE;
-    db.execute_batch(&format!(
-        "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
-         PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = {kept};
-         PRAGMA temp_store = MEMORY; PRAGMA cache_size = {CACHE_KIB};"
-    ))
-    .map_err(trouble)?;
-    let level: i64 = db.query_row("PRAGMA synchronous", [], |row| row.get(0)).map_err(trouble)?;
-    if level != 2 {
-        return Err(StoreError::Broken(format!("synchronous is {level}, not full")));
-    }
-    Ok(())
 }
 
 /// A connection that only reads.
@@ -150,16 +158,13 @@ fn reading(path: &Path) -> Result<Connection, StoreError> {
     Ok(db)
 }
 
-/// The names of new files are data too: without this a power cut can lose the whole directory.
-fn on_disk(dir: &Path) -> Result<(), StoreError> {
-    let parent = dir.canonicalize().map_err(broken)?;
-    for dir in std::iter::once(dir).chain(parent.parent()) {
-        // Not every file system lets a directory be opened or synced; those keep names by themselves.
-        if let Ok(names) = File::open(dir) {
-            let _ = names.sync_all();
-        }
+/// Refuses a damaged log, unless a hub is just writing it; that hub has looked already.
+pub(crate) fn log_is_sound(dir: &Path) -> Result<(), StoreError> {
+    let lock = File::open(dir.join(LOCK));
+    match lock.as_ref().map(File::try_lock_shared) {
+        Ok(Err(_)) => Ok(()),
+        Ok(Ok(())) | Err(_) => log::check(dir),
     }
-    Ok(())
 }
 
 fn lock(dir: &Path) -> Result<File, StoreError> {

@@ -105,7 +105,7 @@ fn unnamed(id: i64) -> Option<NoticeId> {
     (id != 0).then_some(NoticeId(id.unsigned_abs()))
 }
 
-fn checksum(numbers: [i64; 7], words: &str, body: &str) -> u32 {
+pub(super) fn checksum(numbers: [i64; 7], words: &str, body: &str) -> u32 {
     let mut bytes = [0_u8; 56];
     for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
         place.copy_from_slice(&number.to_be_bytes());

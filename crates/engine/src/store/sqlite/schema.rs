@@ -77,3 +77,10 @@ pub fn migrate(db: &Connection) -> Result<(), StoreError> {
     }
     Ok(())
 }
+
+/// An empty store in memory, with all its tables.
+pub fn made() -> Result<Connection, StoreError> {
+    let db = Connection::open_in_memory().map_err(super::trouble)?;
+    migrate(&db)?;
+    Ok(db)
+}

@@ -1,0 +1,59 @@
+//! Agents that limit what they begin in a minute, and what shares a batch with it.
+
+use rialto_core::command::JobRef;
+
+use super::*;
+use crate::run::Hand;
+use crate::scene::{enrol, grant};
+use crate::secret::HubSecret;
+use crate::testkit::SeededIds;
+
+/// Runs these in one batch.
+async fn batch(
+    engine: &Engine,
+    lane: &mut Hand,
+    commands: Vec<Command>,
+) -> Vec<Result<Answer, Failure>> {
+    let run = |command| {
+        let engine = engine.clone();
+        tokio::spawn(async move { engine.run(command).await })
+    };
+    let running: Vec<_> = commands.into_iter().map(run).collect();
+    // Everybody gets as far as the lane, which does not move by itself.
+    tokio::task::yield_now().await;
+    lane.turn();
+    let mut answers = Vec::new();
+    for one in running {
+        answers.push(one.await.expect("nothing panics"));
+    }
+    answers
+}
+
+#[tokio::test]
+async fn what_was_begun_and_taken_back_in_one_batch_still_counts_after_a_full_disk() {
+    let (store, probe) = Probed::over(MemoryStore::default());
+    let rules = Rules { welcome_grant: credits("10"), ..Rules::default() };
+    let (clock, ids) = (StandingClock::at(DAWN), SeededIds::new(1));
+    let secret = HubSecret::from_bytes([7; 32]);
+    let setup = crate::run::Setup { store, rules, clock, ids, secret, market: None };
+    let (engine, mut lane) = Hand::start(setup).expect("an empty store can be read");
+    let mut busy = enrol("bob", "bob", &[("sum", "1")]);
+    busy.terms.per_minute = Some(1);
+    let people = [enrol("ada", "ada", &[]), busy];
+    let people = people.into_iter().map(|one| Command::Enrol(Box::new(one))).collect();
+    let came = batch(&engine, &mut lane, people).await;
+    let ada = agent_in(came[0].as_ref().expect("a new name is free"));
+    let mut first = open(1, ada, "sum", "1", DAWN);
+    first.policy.queue_unmatched = true;
+    first.policy.next_when_declined = true;
+    let back = JobRef::Foreign { origin: first.origin, id: first.foreign.clone() };
+    let both = vec![Command::OpenJob(Box::new(first)), Command::Requeue { job: back }];
+    assert!(batch(&engine, &mut lane, both).await.iter().all(Result::is_ok));
+    probe.fail_with(StoreError::Full);
+    let full = batch(&engine, &mut lane, vec![grant("ada", "1")]).await;
+    assert!(matches!(full[0], Err(Failure::Full)));
+    let second = Command::OpenJob(Box::new(open(2, ada, "sum", "1", DAWN)));
+    let refused = batch(&engine, &mut lane, vec![second]).await;
+    let too_fast = rialto_core::refusal::Refusal::TooFast;
+    assert!(matches!(&refused[0], Err(Failure::Refused(why)) if *why == too_fast), "{refused:?}");
+}

@@ -1,0 +1,40 @@
+//! The file, before anything is served from it: is it what was written?
+//!
+//! Rows have checksums, but what leads to them has none. A damaged table or tree can hide a row, and
+//! whoever asks for it would be told that it never was.
+
+use std::collections::BTreeMap;
+
+use rusqlite::Connection;
+
+use super::{PAGE, schema, trouble};
+use crate::store::StoreError;
+
+/// Pages that are looked through at every start: 64 MiB, a few tenths of a second. A larger file is
+/// for `rialto audit` to look through.
+const PAGES_MAX: i64 = (64 << 20) / PAGE as i64;
+
+/// Refuses a file with damaged tables or trees.
+pub fn check(db: &Connection) -> Result<(), StoreError> {
+    if tables(db)? != tables(&schema::made()?)? {
+        return Err(StoreError::Corrupt("the tables are not those that were made".to_owned()));
+    }
+    let pages: i64 = db.query_row("PRAGMA page_count", [], |row| row.get(0)).map_err(trouble)?;
+    if pages > PAGES_MAX {
+        return Ok(());
+    }
+    let found: String =
+        db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(trouble)?;
+    if found != "ok" {
+        return Err(StoreError::Corrupt(found));
+    }
+    Ok(())
+}
+
+/// How each table was made.
+fn tables(db: &Connection) -> Result<BTreeMap<String, String>, StoreError> {
+    let sql = "SELECT type || ' ' || name || ' ' || tbl_name, ifnull(sql, '') FROM sqlite_schema";
+    let mut statement = db.prepare(sql).map_err(trouble)?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(trouble)?;
+    rows.map(|row| row.map_err(trouble)).collect()
+}
