@@ -96,13 +96,18 @@ impl<W: Wording> Feed<W> {
         self.after
     }
 
+    /// Whether this stream has come to its end, whatever there is still to tell.
+    pub fn is_over(&self) -> bool {
+        self.stopping.is_now() || !self.wording.may_read(&self.floor, self.agent)
+    }
+
     /// The next bytes; `None` ends the stream. Dropped half-way, it has given nothing out.
     pub async fn next(&mut self) -> Option<Bytes> {
         if !std::mem::replace(&mut self.greeted, true) {
             return Some(self.wording.hello(&self.floor, self.agent, self.after));
         }
         loop {
-            if self.stopping.is_now() || !self.wording.may_read(&self.floor, self.agent) {
+            if self.is_over() {
                 return None;
             }
             if Instant::now() >= self.ping_at {

@@ -132,6 +132,10 @@ impl Stream {
             tokio::pin!(rung);
             // From here on nothing can be missed, so looking comes after it.
             rung.as_mut().enable();
+            // Who may no longer read is given no more work either.
+            if self.inbox.is_over() {
+                return None;
+            }
             self.hand_over().await;
             if let Some(bytes) = self.bulletins().await {
                 return Some(bytes);

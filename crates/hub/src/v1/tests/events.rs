@@ -224,6 +224,24 @@ async fn large_events_go_out_in_bounded_pieces() {
 }
 
 #[tokio::test]
+async fn many_events_go_out_a_few_at_a_time() {
+    let hub = Hub::start().await;
+    let ada = hub.enrol("ada", "acme", None).await;
+    for _ in 0..150 {
+        hub.say(&ada, &ada, "\"hi\"").await;
+    }
+    let mut stream = Stream::open(&hub, "/v1/events", &ada.key, None).await;
+    let mut pieces = Vec::new();
+    while pieces.iter().sum::<usize>() < 150 {
+        let piece = timeout(SOON, stream.body.next()).await.expect("in time").expect("more");
+        let text = String::from_utf8(piece.expect("bytes").to_vec()).expect("text");
+        pieces.push(text.matches("id: ").count());
+    }
+    assert!(pieces.iter().all(|events| *events <= 64), "{pieces:?}");
+    assert!(pieces.iter().filter(|events| **events > 0).count() >= 3, "{pieces:?}");
+}
+
+#[tokio::test]
 async fn nonsense_to_resume_from_is_refused() {
     let hub = Hub::start().await;
     let ada = hub.enrol("ada", "acme", None).await;
