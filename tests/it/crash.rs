@@ -17,9 +17,12 @@ use crate::kit::{Process, operator_key, run};
 use book::Book;
 use clients::Cast;
 
-const ROUNDS: usize = 50;
+/// How many rounds there are when nobody says otherwise.
+const ROUNDS_USUALLY: usize = 200;
+/// How many rounds there are.
+const ROUNDS: &str = "RIALTO_CRASH_ROUNDS";
 /// The load of a round, in milliseconds: at least and at most.
-const LOAD_MS: (u64, u64) = (20, 320);
+const LOAD_MS: (u64, u64) = (3, 60);
 /// Set it to see a failed run again.
 pub const SEED: &str = "RIALTO_CRASH_SEED";
 
@@ -30,6 +33,12 @@ pub fn start(data: &Path) -> Process {
 
 /// The same where one was before.
 pub fn start_at(data: &Path, address: &str) -> Process {
+    let key = operator_key();
+    Process::at(address, "serve", data, &flags(), &[("RIALTO_OPERATOR_KEY", &key)])
+}
+
+/// No limits on writing, and nothing that happens by itself while a test is running.
+pub fn flags() -> Vec<&'static str> {
     let set = [
         "limits.registrations_per_minute=0",
         "limits.writes_per_minute=0",
@@ -37,9 +46,7 @@ pub fn start_at(data: &Path, address: &str) -> Process {
         "jobs.lease=24h",
         "egress.allow=127.0.0.0/8",
     ];
-    let more: Vec<&str> = set.iter().flat_map(|one| ["--set", one]).collect();
-    let key = operator_key();
-    Process::at(address, "serve", data, &more, &[("RIALTO_OPERATOR_KEY", &key)])
+    set.iter().flat_map(|one| ["--set", one]).collect()
 }
 
 pub fn assert_audit_is_clean(data: &Path) {
@@ -61,12 +68,16 @@ impl Dice {
 }
 
 pub fn seed() -> u64 {
-    let given = std::env::var(SEED).ok().and_then(|text| text.parse().ok());
-    given.unwrap_or_else(|| OsIds.uuid().as_u64_pair().0)
+    number(SEED).unwrap_or_else(|| OsIds.uuid().as_u64_pair().0)
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} must be a number, not {text}")))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_kills_under_load_lose_nothing_and_double_nothing() {
+async fn kills_under_load_lose_nothing_and_double_nothing() {
     let seed = seed();
     println!("{SEED}={seed}");
     let mut dice = Dice(seed);
@@ -74,8 +85,9 @@ async fn fifty_kills_under_load_lose_nothing_and_double_nothing() {
     let mut hub = start(data.path());
     let cast = Cast::assemble(&hub.url).await;
     let book = std::sync::Arc::new(Book::default());
+    let rounds = number(ROUNDS).map_or(ROUNDS_USUALLY, |rounds| rounds as usize);
     let mut acknowledged = 0;
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let load = clients::load(&hub.url, &cast, &book, dice.roll(u64::MAX));
         // The moment of the kill is the experiment, so here time is what is meant.
         let (least, most) = LOAD_MS;
@@ -90,6 +102,6 @@ async fn fifty_kills_under_load_lose_nothing_and_double_nothing() {
     }
     hub.kill();
     assert_audit_is_clean(data.path());
-    println!("{acknowledged} acknowledged operations over {ROUNDS} kills");
-    assert!(acknowledged > 10 * ROUNDS, "hardly any load: {acknowledged}");
+    println!("{acknowledged} acknowledged operations over {rounds} kills");
+    assert!(acknowledged > 5 * rounds, "hardly any load: {acknowledged}");
 }

@@ -11,6 +11,8 @@ mod crossing;
 mod demo;
 mod direct;
 #[cfg(target_os = "linux")]
+mod faults;
+#[cfg(target_os = "linux")]
 mod hostile;
 mod kit;
 mod library;

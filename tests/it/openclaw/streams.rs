@@ -186,3 +186,22 @@ async fn two_streams_of_one_agent_both_hear_everything() {
     }
     hub.0.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn revoking_its_keys_ends_a_nodes_streams_and_no_others() {
+    let hub = Hub::serve(&[]).await;
+    let (asker, worker) = cast(&hub).await;
+    let node = hub.node("node").await;
+    let own = [hub.stream(&node, "").await, hub.stream(&node, "").await];
+    let mut hears = hub.stream(&asker, "").await;
+    hub.0.call("DELETE", "/v1/keys", Some(&node.key), None).await.expect(200);
+    for stream in own {
+        // Long before the next ping.
+        let rest = tokio::time::timeout(std::time::Duration::from_secs(10), stream.rest()).await;
+        assert!(rest.is_ok(), "it goes on");
+    }
+    assert_error(&hub.0.get(STREAM, Some(&node.key)).await, 401, "UNAUTHORIZED");
+    let id = whole(&hub, &asker, &worker).await;
+    assert_eq!(ids(&next(&mut hears, 1).await), [id.as_str()]);
+    hub.0.stop().await;
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::kit::{assert_bad, assert_rejected, state, with};
+use super::kit::{assert_bad, assert_rejected, envelope, state, with};
 use crate::kit::{Behaviour, TestHub, Worker};
 
 const RECEIVE: &str = include_str!("../../../crates/protocols/src/relay/fixtures/receive.json");
@@ -176,6 +176,26 @@ async fn an_envelope_is_relayed_byte_for_byte_with_all_it_has() {
     assert!(got[0].body.contains(STRANGE), "{}", got[0].body);
     let history = hub.get("/agent/messages", Some(&bob.key)).await.expect(200);
     assert!(history.text.contains(STRANGE), "{}", history.text);
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_that_differ_in_case_only_are_other_members() {
+    let hub = TestHub::serve(&[]).await;
+    let (ada, bob, eve) = (hub.join("ada").await, hub.join("bob").await, hub.join("eve").await);
+    let mut inbox = hub.inbox(&bob).await;
+    let said = envelope(&ada.id, "hi");
+    for (member, value) in
+        [("Sender_Id", &*eve.id), ("SENDER_ID", &eve.id), ("Original_Text", "no")]
+    {
+        let said = with(&said, &format!("/{member}"), Some(json!(value)));
+        hub.mail(&ada, &bob, &said).await.expect(200);
+        let event = inbox.message().await;
+        assert_eq!((&event.data["sender_id"], event.said()), (&json!(ada.id), "hi"), "{member}");
+        assert_eq!(event.data["envelope"][member], value);
+    }
+    let renamed = with(&with(&said, "/sender_id", None), "/Sender_Id", Some(json!(ada.id)));
+    assert_bad(&hub.mail(&ada, &bob, &renamed).await, "/envelope/sender_id");
     hub.stop().await;
 }
 

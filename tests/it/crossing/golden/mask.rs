@@ -49,7 +49,7 @@ impl Mask {
         let hex = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
         let kind = match word.len() {
             36 if word.split('-').map(str::len).eq([8, 4, 4, 4, 12]) => "id",
-            43 if word.bytes().any(|b| b.is_ascii_digit()) => "id",
+            43 if word.bytes().any(|b| b.is_ascii_uppercase()) => "id",
             64 if hex(word) => return "‹hash›".to_owned(),
             _ if word.starts_with("z6Mk") => "key",
             48 if word.bytes().any(|b| b.is_ascii_uppercase()) => return "‹token›".to_owned(),

@@ -1,0 +1,80 @@
+//! Killed, or without power, at every boundary of the script: what was acknowledged is there once,
+//! what was not is there whole or not at all, and saying it again has one effect (G1, G2, T51).
+
+use super::disk::{Deed, Fault, Room};
+use super::hub::{Caller, Hub, Request, audit, wait_for, was_killed};
+use super::points::{Point, chosen, try_each};
+use super::reference::reference;
+use super::scene::scene;
+use super::script::{Progress, Step, play, script};
+use super::view::View;
+
+#[test]
+fn a_kill_at_any_boundary_loses_nothing_and_halves_nothing() {
+    everywhere(&[Deed::Before, Deed::After, Deed::Torn], 110);
+}
+
+#[test]
+fn a_power_cut_at_any_boundary_loses_nothing_and_halves_nothing() {
+    everywhere(&[Deed::Cut, Deed::Mess], 80);
+}
+
+fn everywhere(deeds: &[Deed], usually: usize) {
+    let points = chosen(&reference().boundaries, deeds, usually);
+    try_each(&points, |point| wait_for(strike(point)));
+}
+
+/// One run with its fault, and what is left of it.
+async fn strike(point: &Point) {
+    let (caller, script) = (Caller::new(), script(scene()));
+    let room = Room::with(&scene().data());
+    let hub = Hub::start(&room, &Fault::at(point.deed, point.boundary.number));
+    let progress = match &hub.url {
+        Some(url) => play(&caller, url, &script).await,
+        None => Progress::default(),
+    };
+    assert!(progress.refused.is_none(), "a hub that dies refuses nothing: {progress:?}");
+    let (status, complaint) = match progress.steps() == script.len() {
+        // The boundary is one of stopping, or this run has fewer than the one that was counted.
+        true => hub.stop(),
+        false => hub.ended(),
+    };
+    let struck = room.boundaries().iter().any(|boundary| boundary.failed);
+    assert_eq!(struck, was_killed(status), "{status} {complaint}");
+    assert!(struck || progress.steps() == script.len(), "{progress:?}");
+    recovered(&room, &caller, &script, &progress).await;
+}
+
+/// A hub without faults over the same data shows what was acknowledged, and perhaps the next step.
+pub async fn recovered(room: &Room, caller: &Caller, script: &[Step], progress: &Progress) {
+    let done = progress.steps();
+    assert_audited(room);
+    let hub = Hub::start(room, &Fault::none());
+    let views = &reference().views;
+    let found = View::of(caller, hub.url(), scene()).await;
+    let whole = views.get(done + 1).filter(|next| **next == found).is_some();
+    assert!(whole || found == views[done], "after {done}: {}", found.unlike(&views[done]));
+    for key in progress.keys() {
+        let (status, text) =
+            caller.send(hub.url(), &Request::get("/v1/me", Some(&key))).await.expect("an answer");
+        assert_eq!(status, 200, "a key that was given does not work: {text}");
+    }
+    // Said again: the last that was acknowledged, and, twice, the first that was not.
+    if let Some(last) = script[..done].last() {
+        last.repeat(caller, hub.url()).await;
+    }
+    if let Some(next) = script.get(done) {
+        next.repeat(caller, hub.url()).await;
+        next.repeat(caller, hub.url()).await;
+    }
+    let next = &views[(done + 1).min(script.len())];
+    let found = View::of(caller, hub.url(), scene()).await;
+    assert!(&found == next, "after {done} and a repeat: {}", found.unlike(next));
+    hub.kill();
+    assert_audited(room);
+}
+
+fn assert_audited(room: &Room) {
+    let (code, said) = audit(&room.data());
+    assert_eq!(code, 0, "{said}");
+}

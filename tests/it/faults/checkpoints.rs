@@ -1,0 +1,104 @@
+//! Moving the log into the file goes wrong behind everybody's back: it ends the hub, or waits for
+//! room, and nothing is lost either way (G21, T52).
+
+use serde_json::json;
+
+use super::disk::{Deed, Fault, Room};
+use super::errors::assert_complained;
+use super::hub::{Caller, Hub, Request, audit, wait_for};
+use super::scene::scene;
+use crate::relay::kit::turn;
+
+/// The file itself, and neither its log nor its index.
+const FILE: &str = "rialto.db";
+/// Letters of a message, which make the log grow by as many bytes at least.
+const LONG: usize = 48 * 1024;
+/// More messages than the log has room for.
+const MANY: u64 = 2_000;
+
+/// Writes long messages until something happens, and counts those that were taken.
+async fn write_until(
+    caller: &Caller,
+    hub: &Hub,
+    taken: &mut u64,
+    happens: impl Fn(&Option<u16>) -> bool,
+) {
+    let (alice, bob) = (&scene().alice, &scene().bob);
+    for n in *taken..*taken + MANY {
+        // Few words in each conversation, or the hub would take them for a loop.
+        let words = turn(&alice.id, &"a".repeat(LONG), &n.to_string(), 1);
+        let body = json!({"receiver_id": bob.id, "envelope": words});
+        let request = Request::post("/relay/messages", Some(&alice.key), &body);
+        let told = caller.send(hub.url(), &request).await.map(|(status, _)| status);
+        *taken += u64::from(told.is_some_and(|status| (200..300).contains(&status)));
+        if happens(&told) {
+            return;
+        }
+    }
+    panic!("nothing happened in {MANY} messages");
+}
+
+/// How many messages are there.
+async fn arrived(caller: &Caller, url: &str) -> u64 {
+    let me = caller.must(url, &Request::get("/v1/me", Some(&scene().bob.key))).await;
+    me["inbox"]["head"].as_u64().expect("a number")
+}
+
+async fn a_failed_checkpoint_ends_the_hub(class: &str) {
+    let (caller, room) = (Caller::new(), Room::with(&scene().data()));
+    let fault = Fault::at(Deed::Eio, 1).lasting().only(class).on(FILE);
+    let hub = Hub::start(&room, &fault);
+    let mut taken = 0;
+    write_until(&caller, &hub, &mut taken, |told| match told {
+        Some(status) => *status >= 300,
+        None => true,
+    })
+    .await;
+    let (status, complaint) = hub.ended();
+    assert_complained(status, &complaint);
+    assert!(room.boundaries().iter().any(|one| one.failed && one.name == FILE));
+    assert_eq!(audit(&room.data()).0, 0);
+    let hub = Hub::start(&room, &Fault::none());
+    let found = arrived(&caller, hub.url()).await;
+    assert!((taken..=taken + 1).contains(&found), "{taken} taken, {found} found");
+}
+
+#[test]
+fn a_checkpoint_that_cannot_be_synced_ends_the_hub_and_loses_nothing() {
+    wait_for(a_failed_checkpoint_ends_the_hub("sync"));
+}
+
+#[test]
+fn a_checkpoint_that_cannot_be_written_ends_the_hub_and_loses_nothing() {
+    wait_for(a_failed_checkpoint_ends_the_hub("write"));
+}
+
+#[test]
+fn a_checkpoint_without_room_waits_for_it_and_holds_nobody_up() {
+    wait_for(async {
+        let (caller, room) = (Caller::new(), Room::with(&scene().data()));
+        let fault = Fault::switched(Deed::Enospc, &room).only("write").on(FILE);
+        let hub = Hub::start(&room, &fault);
+        room.switch_on();
+        let mut taken = 0;
+        let tried = |fails: bool| {
+            room.boundaries().iter().any(|one| one.name == FILE && one.failed == fails)
+        };
+        write_until(&caller, &hub, &mut taken, |told| {
+            assert!(matches!(told, Some(200..300)), "{told:?}");
+            tried(true)
+        })
+        .await;
+        assert!(!tried(false), "nothing was copied");
+        room.switch_off();
+        write_until(&caller, &hub, &mut taken, |told| {
+            assert!(matches!(told, Some(200..300)), "{told:?}");
+            tried(false)
+        })
+        .await;
+        assert_eq!(arrived(&caller, hub.url()).await, taken);
+        let (status, complaint) = hub.stop();
+        assert!(status.success(), "{complaint}");
+        assert_eq!(audit(&room.data()).0, 0);
+    });
+}

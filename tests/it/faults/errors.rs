@@ -1,0 +1,75 @@
+//! EIO: nothing is acknowledged from then on, the hub ends by itself and says so, and what was
+//! acknowledged before is there (G21, T52).
+
+use std::process::ExitStatus;
+
+use super::boundaries::recovered;
+use super::disk::{Boundary, Deed, Fault, Room};
+use super::hub::{Caller, Hub, wait_for};
+use super::points::{Point, chosen, try_each};
+use super::reference::reference;
+use super::scene::scene;
+use super::script::{Progress, play, script};
+
+#[test]
+fn a_disk_that_fails_once_anywhere_ends_the_hub_and_loses_nothing() {
+    let while_it_runs = &reference().boundaries[..reference().while_it_runs];
+    // SQLite passes over an error when it syncs a directory; the hub does so itself, and does not.
+    let own = while_it_runs.iter().filter(|boundary| boundary.name != ".");
+    let points = chosen(&own.cloned().collect::<Vec<_>>(), &[Deed::Eio], 60);
+    try_each(&points, |point| wait_for(fail(point)));
+}
+
+async fn fail(point: &Point) {
+    let (caller, script) = (Caller::new(), script(scene()));
+    let room = Room::with(&scene().data());
+    let hub = Hub::start(&room, &Fault::at(Deed::Eio, point.boundary.number));
+    let mut progress = Progress::default();
+    if let Some(url) = &hub.url {
+        progress = play(&caller, url, &script).await;
+        if let Some((status, text)) = &progress.refused {
+            assert_eq!(*status, 503, "{text}");
+        }
+        // The disk works again, but nobody can know what it has.
+        if let Some(next) = script.get(progress.steps()) {
+            let told = next.say(&caller, url).await;
+            assert!(told.is_none_or(|(status, _)| status >= 500), "{} was taken", next.name);
+        }
+    }
+    let struck = || room.boundaries().iter().any(|boundary| boundary.failed);
+    if struck() {
+        let (status, complaint) = hub.ended();
+        assert_complained(status, &complaint);
+        assert_not_retried(&room.boundaries());
+    } else {
+        // What is written behind is written when there is time: this run has fewer boundaries than
+        // the one that was counted, or this is one of those of stopping.
+        assert_eq!(progress.steps(), script.len(), "{progress:?}");
+        hub.stop();
+    }
+    recovered(&room, &caller, &script, &progress).await;
+}
+
+/// It has ended by itself, in a way that scripts notice, and has said why.
+pub fn assert_complained(status: ExitStatus, complaint: &str) {
+    assert_eq!(status.code(), Some(1), "{complaint}");
+    assert!(!complaint.is_empty());
+}
+
+/// A sync that failed is not tried again: the second would succeed, and prove nothing.
+fn assert_not_retried(boundaries: &[Boundary]) {
+    let at = boundaries.iter().position(|boundary| boundary.failed).expect("it failed");
+    let (failed, after) = (&boundaries[at], &boundaries[at + 1..]);
+    let again = after.iter().any(|one| one.kind == "sync" && one.name == failed.name);
+    assert!(failed.kind != "sync" || !again, "{after:?}");
+}
+
+#[test]
+fn a_directory_that_cannot_be_synced_keeps_the_hub_from_starting() {
+    let room = Room::with(&scene().data());
+    let fault = Fault::at(Deed::Eio, 1).lasting().only("sync").on("/data");
+    let hub = Hub::start(&room, &fault);
+    assert_eq!(hub.url, None);
+    let (status, complaint) = hub.ended();
+    assert_complained(status, &complaint);
+}

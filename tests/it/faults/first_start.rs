@@ -1,0 +1,104 @@
+//! The very first start, when the data directory, its secret and its tables are being made: whatever
+//! goes wrong, the next start finds nothing or something whole (G1, G2).
+
+use std::sync::OnceLock;
+
+use serde_json::json;
+
+use super::disk::{Boundary, Deed, Fault, Room};
+use super::errors::assert_complained;
+use super::hub::{Caller, Hub, Request, audit, wait_for, was_killed};
+use super::points::{Point, chosen, try_each};
+use crate::kit::operator_key;
+
+/// The secret, in the data directory.
+const SECRET: &str = "hub.key";
+
+/// Every change a first start makes.
+fn boundaries() -> &'static [Boundary] {
+    static BOUNDARIES: OnceLock<Vec<Boundary>> = OnceLock::new();
+    BOUNDARIES.get_or_init(|| {
+        let room = Room::empty();
+        let hub = Hub::first(&room, &Fault::none());
+        assert!(hub.url.is_some());
+        let boundaries = room.boundaries();
+        hub.kill();
+        // The secret is first written under a name that is different every time.
+        let named = boundaries.into_iter().map(|one| match one.name.starts_with(SECRET) {
+            true => Boundary { name: SECRET.to_owned(), ..one },
+            false => one,
+        });
+        named.collect()
+    })
+}
+
+#[test]
+fn a_first_start_that_is_cut_short_anywhere_leaves_nothing_in_the_way_of_the_second() {
+    let deeds = [Deed::Before, Deed::After, Deed::Torn, Deed::Cut, Deed::Mess];
+    try_each(&chosen(boundaries(), &deeds, 60), |point| wait_for(cut_short(point)));
+}
+
+async fn cut_short(point: &Point) {
+    let room = Room::empty();
+    let hub = Hub::first(&room, &Fault::at(point.deed, point.boundary.number));
+    // It may have come as far as to greet; a hub that greets has all it needs.
+    let secret = hub.url.as_ref().map(|_| secret(&room));
+    if !room.boundaries().iter().any(|boundary| boundary.failed) {
+        return hub.kill();
+    }
+    let (status, complaint) = hub.ended();
+    assert!(was_killed(status), "{status} {complaint}");
+    second_start(&room, secret).await;
+}
+
+#[test]
+fn a_first_start_on_a_disk_that_fails_ends_and_leaves_nothing_in_the_way_of_the_second() {
+    let own: Vec<_> = boundaries().iter().filter(|one| one.name != ".").cloned().collect();
+    let points = chosen(&own, &[Deed::Eio, Deed::Enospc], 30);
+    try_each(&points, |point| wait_for(refused(point)));
+}
+
+async fn refused(point: &Point) {
+    let room = Room::empty();
+    let hub = Hub::first(&room, &Fault::at(point.deed, point.boundary.number));
+    if !room.boundaries().iter().any(|boundary| boundary.failed) {
+        return hub.kill();
+    }
+    let secret = hub.url.as_ref().map(|_| secret(&room));
+    let (status, complaint) = hub.ended();
+    assert_complained(status, &complaint);
+    second_start(&room, secret).await;
+}
+
+/// SQLite names the new mode before it is on disk; a hub that took its word would go on without a log.
+#[test]
+fn a_failed_switch_to_the_log_keeps_the_hub_from_starting() {
+    let switching = |one: &&Boundary| ["rialto.db", "rialto.db-journal"].contains(&&*one.name);
+    let switching: Vec<_> = boundaries().iter().filter(switching).cloned().collect();
+    assert!(switching.len() > 4, "{switching:?}");
+    let points = switching.into_iter().map(|boundary| Point { deed: Deed::Eio, boundary });
+    try_each(&points.collect::<Vec<_>>(), |point| wait_for(refused(point)));
+}
+
+fn secret(room: &Room) -> Vec<u8> {
+    std::fs::read(room.data().join(SECRET)).expect("a secret")
+}
+
+/// The second start works, with the operator's own key, and so does the third, with the same secret.
+async fn second_start(room: &Room, first: Option<Vec<u8>>) {
+    let caller = Caller::new();
+    let hub = Hub::start(room, &Fault::none());
+    let made = secret(room);
+    assert_eq!(made.len(), 32);
+    assert!(first.is_none_or(|first| first == made), "the secret has changed");
+    let operator = operator_key();
+    let grant = json!({"owner": "somebody", "amount": 1});
+    caller.must(hub.url(), &Request::post("/v1/operator/grants", Some(&operator), &grant)).await;
+    hub.kill();
+    let (code, said) = audit(&room.data());
+    assert_eq!(code, 0, "{said}");
+    let hub = Hub::start(room, &Fault::none());
+    assert_eq!(secret(room), made);
+    let account = Request::get("/v1/accounts/somebody", Some(&operator));
+    assert_eq!(caller.must(hub.url(), &account).await["available"], 1.0);
+}

@@ -1,0 +1,79 @@
+//! A disk without room: writes get 507 and change nothing, reads are right, and when there is room
+//! again everything goes on (G21, T52).
+
+use super::boundaries::recovered;
+use super::disk::{Deed, Fault, Room};
+use super::errors::assert_complained;
+use super::hub::{Caller, Hub, audit, wait_for};
+use super::points::{Point, chosen, try_each};
+use super::reference::reference;
+use super::scene::scene;
+use super::script::{Progress, play, script};
+use super::view::View;
+
+#[test]
+fn a_disk_that_is_full_for_one_write_costs_one_answer_and_nothing_else() {
+    let while_it_runs = &reference().boundaries[..reference().while_it_runs];
+    let own = while_it_runs.iter().filter(|boundary| boundary.name != ".");
+    let own: Vec<_> = own.cloned().collect();
+    let points = chosen(&own, &[Deed::Enospc, Deed::Short], 60);
+    try_each(&points, |point| wait_for(fill(point)));
+}
+
+async fn fill(point: &Point) {
+    let (caller, script) = (Caller::new(), script(scene()));
+    let room = Room::with(&scene().data());
+    let hub = Hub::start(&room, &Fault::at(point.deed, point.boundary.number));
+    let Some(url) = hub.url.clone() else {
+        let (status, complaint) = hub.ended();
+        assert_complained(status, &complaint);
+        return recovered(&room, &caller, &script, &Progress::default()).await;
+    };
+    let progress = play(&caller, &url, &script).await;
+    let failed = room.boundaries().into_iter().find(|boundary| boundary.failed);
+    if failed.is_some_and(|boundary| boundary.kind == "sync") {
+        // What a sync has left behind is not known, whatever the reason.
+        let (status, complaint) = hub.ended();
+        assert_complained(status, &complaint);
+        return recovered(&room, &caller, &script, &progress).await;
+    }
+    let (done, views) = (progress.steps(), &reference().views);
+    if let Some((status, text)) = &progress.refused {
+        assert_eq!(*status, 507, "{text}");
+        let shown = View::of(&caller, &url, scene()).await;
+        assert!(shown == views[done], "after {done}: {}", shown.unlike(&views[done]));
+        let rest = play(&caller, &url, &script[done..]).await;
+        assert_eq!(done + rest.steps(), script.len(), "{:?}", rest.refused);
+    }
+    let (shown, last) = (View::of(&caller, &url, scene()).await, &views[script.len()]);
+    assert!(shown == *last, "{}", shown.unlike(last));
+    let (status, complaint) = hub.stop();
+    assert!(status.success(), "{complaint}");
+    let (code, said) = audit(&room.data());
+    assert_eq!(code, 0, "{said}");
+}
+
+#[test]
+fn while_there_is_no_room_every_read_is_right_and_no_write_is_taken() {
+    wait_for(async {
+        let (caller, script) = (Caller::new(), script(scene()));
+        let room = Room::with(&scene().data());
+        let hub = Hub::start(&room, &Fault::switched(Deed::Enospc, &room).only("write"));
+        let (url, views) = (hub.url(), &reference().views);
+        for (done, step) in script.iter().enumerate() {
+            room.switch_on();
+            for _ in 0..2 {
+                let (status, text) = step.say(&caller, url).await.expect("an answer");
+                assert_eq!(status, 507, "{}: {text}", step.name);
+            }
+            let shown = View::of(&caller, url, scene()).await;
+            assert!(shown == views[done], "{}: {}", step.name, shown.unlike(&views[done]));
+            room.switch_off();
+            let (status, text) = step.say(&caller, url).await.expect("an answer");
+            assert!((200..300).contains(&status), "{}: {status} {text}", step.name);
+        }
+        let (shown, last) = (View::of(&caller, url, scene()).await, &views[script.len()]);
+        assert!(shown == *last, "{}", shown.unlike(last));
+        assert!(hub.stop().0.success());
+    });
+}

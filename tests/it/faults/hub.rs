@@ -1,0 +1,181 @@
+//! The hub over such a disk, and how it is called.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::disk::{Fault, Room};
+use crate::crash::flags;
+use crate::kit::operator_key;
+
+/// Nothing takes so long unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A hub process that may end by itself at any moment.
+pub struct Hub {
+    child: Child,
+    /// Where it listens, if it came so far.
+    pub url: Option<String>,
+    complaint: Option<JoinHandle<String>>,
+}
+
+impl Hub {
+    pub fn start(room: &Room, fault: &Fault) -> Self {
+        let key = operator_key();
+        Self::spawn(room, fault, &[("RIALTO_OPERATOR_KEY", &key)])
+    }
+
+    /// A hub that is given no operator key and has to make one.
+    pub fn first(room: &Room, fault: &Fault) -> Self {
+        Self::spawn(room, fault, &[])
+    }
+
+    fn spawn(room: &Room, fault: &Fault, env: &[(&str, &str)]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_rialto"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+            .arg(room.data())
+            .args(flags())
+            .env_remove("RIALTO_OPERATOR_KEY")
+            .envs(env.iter().copied())
+            .envs(fault.env(room))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        // Read on, or the hub would block on a full pipe.
+        let mut errors = child.stderr.take().expect("a pipe");
+        let complaint = std::thread::spawn(move || {
+            let mut text = Vec::new();
+            let _ = errors.read_to_end(&mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let greeting = lines.next().and_then(Result::ok).unwrap_or_default();
+        let url = greeting.split_whitespace().find(|word| word.starts_with("http://"));
+        let url = url.map(str::to_owned);
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, url, complaint: Some(complaint) }
+    }
+
+    /// Waits until it has ended by itself: how, and what it complained of.
+    pub fn ended(mut self) -> (ExitStatus, String) {
+        let until = std::time::Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("it can be waited for") {
+                break status;
+            }
+            assert!(std::time::Instant::now() < until, "the hub does not end");
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        let complaint = self.complaint.take().expect("asked once").join().expect("no panic");
+        (status, complaint)
+    }
+
+    /// SIGTERM, and wait until it has ended.
+    pub fn stop(self) -> (ExitStatus, String) {
+        let id = self.child.id().to_string();
+        // It may have ended by itself already.
+        Command::new("kill").args(["-TERM", &id]).output().expect("kill can be run");
+        self.ended()
+    }
+
+    /// SIGKILL, and wait until it is gone.
+    pub fn kill(mut self) {
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it ends");
+    }
+
+    #[track_caller]
+    pub fn url(&self) -> &str {
+        self.url.as_deref().expect("the hub has started")
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Whether the process was killed, by itself or by us.
+pub fn was_killed(status: ExitStatus) -> bool {
+    std::os::unix::process::ExitStatusExt::signal(&status) == Some(9)
+}
+
+/// One whole request.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub method: &'static str,
+    pub path: String,
+    pub key: Option<String>,
+    /// `Idempotency-Key`
+    pub once: Option<String>,
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    pub fn get(path: impl Into<String>, key: Option<&str>) -> Self {
+        let (path, key) = (path.into(), key.map(str::to_owned));
+        Self { method: "GET", path, key, once: None, body: Vec::new() }
+    }
+
+    pub fn post(path: impl Into<String>, key: Option<&str>, body: &Value) -> Self {
+        let body = body.to_string().into_bytes();
+        Self { method: "POST", body, ..Self::get(path, key) }
+    }
+}
+
+/// A whole answer; anything less is none.
+pub type Told = Option<(u16, String)>;
+
+/// One caller, wherever the hub is.
+pub struct Caller(reqwest::Client);
+
+impl Caller {
+    pub fn new() -> Self {
+        let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build();
+        Self(http.expect("a client"))
+    }
+
+    pub async fn send(&self, url: &str, request: &Request) -> Told {
+        let method = reqwest::Method::from_bytes(request.method.as_bytes()).expect("a method");
+        let mut call = self.0.request(method, format!("{url}{}", request.path));
+        if let Some(key) = &request.key {
+            call = call.bearer_auth(key);
+        }
+        if let Some(once) = &request.once {
+            call = call.header("idempotency-key", once);
+        }
+        if !request.body.is_empty() {
+            call = call.body(request.body.clone());
+        }
+        let answer = call.send().await.ok()?;
+        let status = answer.status().as_u16();
+        Some((status, answer.text().await.ok()?))
+    }
+
+    /// Sends what a hub without faults must take.
+    pub async fn must(&self, url: &str, request: &Request) -> Value {
+        let (status, text) = self.send(url, request).await.expect("an answer");
+        assert!((200..300).contains(&status), "{}: {status} {text}", request.path);
+        serde_json::from_str(&text).expect("JSON")
+    }
+}
+
+/// Runs something that waits, on this thread.
+pub fn wait_for<R>(work: impl Future<Output = R>) -> R {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(work)
+}
+
+/// What `rialto audit` makes of some data: its exit code, and all it says.
+pub fn audit(data: &Path) -> (i32, String) {
+    let (code, said, trouble) =
+        crate::kit::run(&["audit", "--data", data.to_str().expect("a path")]);
+    (code, said + &trouble)
+}

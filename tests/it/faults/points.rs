@@ -1,0 +1,104 @@
+//! Which boundaries are tried: all of them, or some of every sort, the same for the same seed.
+
+use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::disk::{Boundary, Deed};
+use crate::crash::{Dice, SEED, seed};
+
+/// How many points are tried: a number, or `all`.
+pub const POINTS: &str = "RIALTO_FAULT_POINTS";
+/// Points tried at the same time.
+const AT_ONCE: usize = 3;
+
+/// One fault at one boundary.
+#[derive(Clone, Debug)]
+pub struct Point {
+    pub deed: Deed,
+    pub boundary: Boundary,
+}
+
+/// The points to try of those that there are; so many, if nobody says otherwise.
+pub fn chosen(boundaries: &[Boundary], deeds: &[Deed], usually: usize) -> Vec<Point> {
+    let wanted = match std::env::var(POINTS) {
+        Ok(all) if all == "all" => usize::MAX,
+        Ok(number) => number.parse().expect("a number, or all"),
+        Err(_) => usually,
+    };
+    let seed = seed();
+    println!("{SEED}={seed}");
+    let (all, there) = (every(boundaries, deeds), boundaries.len());
+    let points = some(all, wanted, seed);
+    println!("{deeds:?}: {} points, {there} boundaries", points.len());
+    points
+}
+
+/// Every fault at every boundary where it means something of its own.
+fn every(boundaries: &[Boundary], deeds: &[Deed]) -> Vec<Point> {
+    let mut all = Vec::new();
+    for boundary in boundaries {
+        for deed in deeds {
+            let writes = boundary.kind == "write";
+            if writes || !matches!(deed, Deed::Torn | Deed::Short) {
+                all.push(Point { deed: *deed, boundary: boundary.clone() });
+            }
+        }
+    }
+    all
+}
+
+/// Takes some: of every sort (fault, call, file) in turn, and within a sort by chance.
+fn some(all: Vec<Point>, wanted: usize, seed: u64) -> Vec<Point> {
+    let mut sorts = std::collections::BTreeMap::<String, Vec<Point>>::new();
+    for point in all {
+        let Boundary { kind, name, .. } = &point.boundary;
+        sorts.entry(format!("{:?} {kind} {name}", point.deed)).or_default().push(point);
+    }
+    let (mut dice, mut taken) = (Dice(seed), Vec::new());
+    while taken.len() < wanted && sorts.values().any(|left| !left.is_empty()) {
+        for left in sorts.values_mut().filter(|left| !left.is_empty()) {
+            let which = dice.roll(left.len() as u64) as usize;
+            taken.push(left.swap_remove(which));
+        }
+    }
+    taken.truncate(wanted);
+    taken
+}
+
+/// Tries each point, a few at a time, and then says which of them have failed.
+pub fn try_each<P: Debug + Sync>(points: &[P], attempt: impl Fn(&P) + Sync) {
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let tried = AssertUnwindSafe(|| attempt(point));
+            if catch_unwind(tried).is_err() {
+                failed.lock().expect("no panic").push(point);
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(work))));
+    let failed = failed.into_inner().expect("no panic");
+    assert!(failed.is_empty(), "{} of {} failed: {failed:#?}", failed.len(), points.len());
+}
+
+#[test]
+fn a_choice_has_something_of_every_sort_and_is_the_same_again() {
+    let boundary = |number: u64| Boundary {
+        number,
+        kind: if number.is_multiple_of(10) { "sync" } else { "write" }.to_owned(),
+        name: "f".to_owned(),
+        failed: false,
+    };
+    let boundaries: Vec<_> = (1..=100).map(boundary).collect();
+    let all = every(&boundaries, &[Deed::Before, Deed::Torn]);
+    assert_eq!(all.len(), 190, "a sync cannot be torn");
+    let numbers = |seed| -> Vec<u64> {
+        some(all.clone(), 30, seed).iter().map(|point| point.boundary.number).collect()
+    };
+    assert_eq!(numbers(1), numbers(1));
+    assert_ne!(numbers(1), numbers(2));
+    let syncs = some(all.clone(), 30, 1);
+    assert_eq!(syncs.iter().filter(|point| point.boundary.kind == "sync").count(), 10);
+}
