@@ -131,6 +131,26 @@ tokio-util v0.7.0
     }
 
     #[test]
+    fn no_package_of_ours_has_unsafe_code_or_a_build_script() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let read = |folder: &str| std::fs::read_to_string(root.join(folder).join("Cargo.toml"));
+        let workspace = read("").expect("a manifest");
+        assert!(workspace.contains("unsafe_code = \"forbid\""));
+        let members = workspace.split_once("members = [").expect("members").1;
+        let members = members.split_once(']').expect("an end").0;
+        let mut folders: Vec<&str> =
+            members.split(',').map(|one| one.trim().trim_matches('"')).collect();
+        folders.retain(|one| !one.is_empty());
+        assert!(folders.len() > 6, "{folders:?}");
+        for folder in folders {
+            let manifest = read(folder).unwrap_or_else(|error| panic!("{folder}: {error}"));
+            assert!(manifest.contains("[lints]\nworkspace = true"), "{folder}");
+            assert!(!manifest.contains("\nbuild = "), "{folder}");
+            assert!(!root.join(folder).join("build.rs").exists(), "{folder}");
+        }
+    }
+
+    #[test]
     fn a_trespasser_is_known_by_its_whole_name() {
         let reached = read_tree(TREE);
         assert_eq!(trespassers(&reached, &["tokio", "rand"]), Vec::<&str>::new());

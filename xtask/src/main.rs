@@ -1,10 +1,13 @@
 //! The project's own chores, started with `cargo xtask`.
 //!
-//! There is one so far, `test`: everything a change must pass, in one command, with nothing else to
-//! install by hand than the Rust toolchain. It leaves compiling and testing to cargo and only
-//! arranges, counts and sums up. No dependencies, so that a fresh clone waits for nothing here.
+//! `test` is everything a change must pass, in one command, with nothing else to install by hand than
+//! the Rust toolchain. `sim` lives through as many simulated hubs as somebody has time for. They leave
+//! compiling and testing to cargo and only arrange, count and sum up. No dependencies, so that a fresh
+//! clone waits for nothing here.
 
 mod borders;
+mod crash;
+mod fuzz;
 mod mutants;
 mod needs;
 mod steps;
@@ -16,18 +19,27 @@ use steps::Step;
 
 const USAGE: &str = "\
 usage: cargo xtask test [STEP…]
+       cargo xtask sim [--ops N] [--seed S] [--threads T] [--life SEED]
 
-Runs the steps in this order, all of them unless some are named:
+`sim` runs the simulation of tests/sim with optimisation on: N operations from seed S, or the one life
+of a seed that went wrong.
+
+`test` runs the steps in this order, all of them unless some are named:
   fmt       the code is formatted
   borders   every crate depends only on what the design lets it
   clippy    no lint fires, in code, tests or benches
   tests     unit, integration and documentation tests
+  sim       five million simulated operations, every law after each
   docs      the documentation builds without a warning
 
 The last line is always `N passed, N failed, N skipped`.
 
 Longer runs, each with a usage of its own:
-  cargo xtask mutants   do the tests notice mistakes in the rules?";
+  cargo xtask crash     kills, power cuts and disk errors at every place, and rotten bytes
+  cargo xtask fuzz      does any input break a parser?
+  cargo xtask mutants   do the tests notice mistakes in the rules?
+  cargo xtask hostile   crowds N times as large, hostile URLs and canaries, with optimisation on
+                        (`cargo xtask hostile N`, 3 unless it is said; `ulimit -n` is its ceiling)";
 
 /// Exit code for a command line that makes no sense, as in the hub's own commands.
 const USAGE_ERROR: u8 = 2;
@@ -36,7 +48,11 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.split_first() {
         Some((chore, named)) if chore == "test" => test(named),
+        Some((chore, words)) if chore == "crash" => crash::run(words),
+        Some((chore, words)) if chore == "fuzz" => fuzz::run(words),
         Some((chore, words)) if chore == "mutants" => mutants::run(words),
+        Some((chore, options)) if chore == "sim" => sim(options),
+        Some((chore, times)) if chore == "hostile" => hostile(times),
         Some((help, _)) if ["help", "--help", "-h"].contains(&help.as_str()) => {
             println!("{USAGE}");
             ExitCode::SUCCESS
@@ -65,6 +81,32 @@ fn test(named: &[String]) -> ExitCode {
     let summary = steps::run_all(&chosen);
     print!("{summary}");
     if summary.failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn sim(options: &[String]) -> ExitCode {
+    let mut command = steps::cargo();
+    command.args(["run", "--release", "--quiet", "--package", "rialto-sim", "--"]).args(options);
+    match command.status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => complain(&format!("could not start {command:?}: {error}")),
+    }
+}
+
+/// The tests about people who mean harm, with larger crowds than `test` has time for.
+fn hostile(times: &[String]) -> ExitCode {
+    let times = times.first().map_or("3", String::as_str);
+    if times.parse::<u32>().is_err() {
+        return complain(&format!("hostile takes how many times as large, not `{times}`"));
+    }
+    let mut command = steps::cargo();
+    command.args(["test", "--release", "--package", "rialto", "--test", "it", "--"]);
+    command.args(["hostile::", "ssrf::", "canary::", "--nocapture", "--test-threads=1"]);
+    match command.env("RIALTO_TEST_CROWD", times).status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => complain(&format!("could not start {command:?}: {error}")),
+    }
 }
 
 fn complain(about: &str) -> ExitCode {

@@ -31,7 +31,7 @@ impl Need {
             Step::Fmt => &[Self::Rustfmt],
             Step::Clippy => &[Self::Clippy],
             Step::Tests => &[Self::Node, Self::Npm, Self::Python],
-            Step::Borders | Step::Docs => &[],
+            Step::Borders | Step::Sim | Step::Docs => &[],
         }
     }
 

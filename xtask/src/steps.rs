@@ -21,6 +21,8 @@ pub enum Step {
     Clippy,
     /// All tests.
     Tests,
+    /// Millions of simulated operations.
+    Sim,
     /// The documentation builds.
     Docs,
 }
@@ -38,7 +40,8 @@ pub struct Summary(Vec<Verdict>);
 
 impl Step {
     /// The quick ones come first, so that a slip is told early.
-    pub const ALL: [Self; 5] = [Self::Fmt, Self::Borders, Self::Clippy, Self::Tests, Self::Docs];
+    pub const ALL: [Self; 6] =
+        [Self::Fmt, Self::Borders, Self::Clippy, Self::Tests, Self::Sim, Self::Docs];
 
     /// What it is called on the command line.
     pub fn name(self) -> &'static str {
@@ -47,6 +50,7 @@ impl Step {
             Self::Borders => "borders",
             Self::Clippy => "clippy",
             Self::Tests => "tests",
+            Self::Sim => "sim",
             Self::Docs => "docs",
         }
     }
@@ -76,6 +80,7 @@ impl Step {
                 &mut io::stdout(),
                 &mut tally,
             ),
+            Self::Sim => counts(&mut simulation(), &mut io::stdout(), &mut tally),
             Self::Docs => succeeds(
                 cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-Dwarnings"),
             ),
@@ -92,6 +97,20 @@ pub fn run_all(steps: &[Step]) -> Summary {
 /// The cargo that started us, so that the toolchain stays the same.
 pub fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// The simulation's own test, with as many operations as are promised for every run. Only what it spends
+/// its time in is optimised: that is compiled once more, and everything else is there already.
+fn simulation() -> Command {
+    let mut command = cargo();
+    command.args(["test", "--workspace", "--test", "sim"]).env("RIALTO_SIM_OPS", "5000000");
+    for package in ["rialto-core", "rialto-engine", "rialto-sim"] {
+        for set in ["opt-level=3", "debug-assertions=false", "overflow-checks=false"] {
+            command.args(["--config", &format!("profile.dev.package.{package}.{set}")]);
+        }
+    }
+    command.args(["--", "--nocapture"]);
+    command
 }
 
 /// Lets twice as many tests run at once as there are cores: many of them wait for a timer, a disk or

@@ -1,0 +1,77 @@
+//! Signed envelopes: read or refused, proven in any order of members, and never with a changed word.
+
+use rialto_core::time::{Millis, Timestamp};
+use rialto_protocols::agora::inbox::{Ack, Messages};
+use rialto_protocols::agora::payload::{Accept, Hello, Offer, Output, Payload, Request, Welcome};
+use rialto_protocols::agora::receipt::{self, Receipt};
+use rialto_protocols::agora::{Envelope, Failure, Kind, envelope, prove};
+use rialto_protocols::kit::ijson::{self, Json};
+
+use super::jcs::mirrored;
+use super::text;
+
+/// Checks envelopes, what is in them, and what proves them.
+pub fn agora(bytes: &[u8]) {
+    if let Some(text) = text(bytes) {
+        if let Some(receipt) = receipt::from_header(text) {
+            assert_eq!(receipt::from_header(&receipt::to_header(&receipt)), Some(receipt));
+        }
+        let _ = serde_json::from_str::<Messages<'_>>(text).map(|page| page.next_after);
+    }
+    let Ok(json) = envelope::parse(bytes) else { return };
+    let _ = Ack::read(&json);
+    payloads(&json);
+    let Ok(envelope) = Envelope::read(&json) else { return };
+    assert_eq!(envelope.raw(), json.raw());
+    let payload = Payload::read(&envelope);
+    assert!(!matches!(payload, Ok(Payload::Open)) || is_open(envelope.kind));
+    proven(&json, &envelope);
+}
+
+fn is_open(kind: Kind) -> bool {
+    matches!(kind, Kind::Hello | Kind::Welcome | Kind::Status)
+}
+
+fn proven(json: &Json<'_>, envelope: &Envelope<'_>) {
+    let always = Millis(i64::MAX);
+    let Ok(proof) = prove(envelope, envelope.timestamp, always) else { return };
+    assert_eq!(proof.key, envelope.sender);
+    let other = mirrored(json);
+    let other = ijson::read(other.as_bytes()).expect("members in another order");
+    let other = Envelope::read(&other).expect("members in another order");
+    assert_eq!(prove(&other, other.timestamp, always).ok(), Some(proof));
+    // Signing again is refused: a word more in the id, and nobody has signed it.
+    let changed = json.raw().replacen("\"id\":\"", "\"id\":\"x", 1);
+    let Ok(changed) = ijson::read(changed.as_bytes()) else { return };
+    if let Ok(changed) = Envelope::read(&changed)
+        && changed.id != envelope.id
+    {
+        assert!(prove(&changed, changed.timestamp, always).is_err(), "a changed id is proven");
+    }
+    let _ = Receipt::of(envelope, &proof, Timestamp(0)).write();
+}
+
+/// Every payload that is read is read again alike when we write it.
+fn payloads(json: &Json<'_>) {
+    again(json, Request::read, Request::write);
+    again(json, Offer::read, Offer::write);
+    again(json, Accept::read, Accept::write);
+    again(json, Output::read, Output::write);
+    again(json, Hello::read, Hello::write);
+    again(json, Welcome::read, Welcome::write);
+    if let Some(receipt) = Receipt::read(json) {
+        let written = receipt.write();
+        let written = ijson::read(written.as_bytes()).expect("JSON");
+        assert_eq!(Receipt::read(&written), Some(receipt));
+    }
+}
+
+fn again<'j, T>(
+    json: &'j Json<'j>,
+    read: impl Fn(&'j Json<'j>) -> Result<T, Failure>,
+    write: impl Fn(&T) -> String,
+) {
+    let Ok(said) = read(json) else { return };
+    let written = write(&said);
+    ijson::read(written.as_bytes()).expect("what we write is JSON");
+}

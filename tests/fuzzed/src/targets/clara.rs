@@ -1,0 +1,74 @@
+//! Orders to the market, signed or as a dry-run, and its records as clients read them.
+
+use rialto_protocols::clara::record::{self, Agent, Done, Query, Task};
+use rialto_protocols::clara::result::{Evaluated, Page};
+use rialto_protocols::clara::{Dialect, Message, Order, Topics, message};
+use rialto_protocols::kit::ans104::{Id, Item};
+use rialto_protocols::kit::ijson;
+
+use super::text;
+
+/// Checks what a signed item orders.
+pub fn clara_item(bytes: &[u8]) {
+    let Ok(item) = Item::read(bytes) else { return };
+    if let Ok(message) = Message::of(&item) {
+        assert!(message.signed);
+        ordered(&message);
+    }
+}
+
+/// Checks what a dry-run orders.
+pub fn clara_order(bytes: &[u8]) {
+    let Ok(json) = message::parse(bytes) else { return };
+    if let Ok(message) = Message::dry_run(&json, Id([7; 32])) {
+        assert!(!message.signed && message.item.is_none());
+        ordered(&message);
+    }
+}
+
+fn ordered(message: &Message<'_>) {
+    for hidden in ["From", "Owner", "From-Process"] {
+        assert_eq!(message.tag(hidden), None, "{hidden} is for the hub to say");
+    }
+    let topics = Topics::with(["chess"]);
+    for dialect in [Dialect::Spec, Dialect::Deployed] {
+        match Order::read(message, &topics, dialect) {
+            Ok(Order::RegisterTask(task)) => {
+                assert!(ijson::read(message.data.as_bytes()).is_ok(), "{task:?} has no input");
+            }
+            Ok(_) => {}
+            Err(fault) => assert!(!fault.to_string().is_empty()),
+        }
+    }
+}
+
+/// Checks the readers of results and records.
+pub fn clara_record(bytes: &[u8]) {
+    if let Ok(result) = Evaluated::read(bytes) {
+        for sent in &result.messages {
+            let first = sent.tags.iter().find(|pair| pair.name == "Action");
+            assert_eq!(sent.tag("Action"), first.map(|pair| &*pair.value));
+        }
+    }
+    let _ = Page::read(bytes);
+    let Some(text) = text(bytes) else { return };
+    // What one member holds is kept as it came, so only strict JSON is sure to come back alike.
+    if ijson::read(bytes).is_err() {
+        let _ = record::read::<Vec<Agent<'_>>>(text);
+        return;
+    }
+    if let Ok(agent) = record::read::<Agent<'_>>(text) {
+        let written = agent.write();
+        let again: Agent<'_> = record::read(&written).expect("an agent of ours");
+        assert_eq!((&again.id, again.fee, &again.topic), (&agent.id, agent.fee, &agent.topic));
+    }
+    if let Ok(task) = record::read::<Task<'_>>(text) {
+        assert_eq!(record::read::<Task<'_>>(&task.write()).expect("a task of ours"), task);
+    }
+    if let Ok(done) = record::read::<Done<'_>>(text) {
+        assert_eq!(record::read::<Done<'_>>(&done.write()).expect("a result of ours"), done);
+    }
+    if let Ok(query) = record::read::<Query<'_>>(text) {
+        assert_eq!(record::read::<Query<'_>>(&query.write()).expect("a query of ours"), query);
+    }
+}

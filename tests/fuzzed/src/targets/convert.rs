@@ -1,0 +1,34 @@
+//! Requests of one protocol as agents of all others get them.
+//!
+//! The first byte says whose request it is.
+
+use std::collections::HashSet;
+
+use rialto_core::time::Timestamp;
+use rialto_protocols::ALL;
+use rialto_protocols::face::fidelity::{Fate, convert as converted};
+use rialto_protocols::kit::ijson;
+
+/// Checks the conversion between all protocols.
+pub fn convert(bytes: &[u8]) {
+    let Some((which, request)) = bytes.split_first() else { return };
+    let from = ALL[usize::from(*which) % ALL.len()].id();
+    for to in ALL.iter().map(|face| face.id()) {
+        let done = match converted(from, to, request, Timestamp(1_770_000_000_000)) {
+            Ok(done) => done,
+            Err(why) => {
+                assert!(!why.is_empty(), "a refusal without a reason");
+                return;
+            }
+        };
+        if from != to {
+            let given = ijson::read(done.given.payload.as_bytes());
+            assert!(given.is_ok(), "{from} to {to} is no JSON: {given:?}");
+        }
+        let own = done.notes.iter().filter(|note| note.fate != Fate::Defaulted);
+        let mut once = HashSet::new();
+        for note in own {
+            assert!(once.insert(&note.field.name), "{} is told of twice", note.field.name);
+        }
+    }
+}

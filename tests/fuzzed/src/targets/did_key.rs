@@ -1,0 +1,30 @@
+//! Keys as text: one did per key, and no two texts of it.
+
+use rialto_client::agora::Seed;
+use rialto_protocols::kit::ed25519::{PublicKey, Verifier};
+
+use super::text;
+
+/// Checks did:key and the other two ways to write a key, and seeds.
+pub fn did_key(bytes: &[u8]) {
+    let Some(text) = text(bytes) else { return };
+    if let Ok(key) = PublicKey::parse(text) {
+        let did = key.did();
+        assert_eq!(PublicKey::parse(&did), Ok(key), "its own did is not read");
+        assert_eq!(did, independent(key.as_bytes()), "others write it otherwise");
+        if let Ok(verifier) = Verifier::of(key) {
+            assert_eq!(verifier.key(), key, "the point has a second encoding");
+        }
+        if text.starts_with("did:") {
+            assert_eq!(did, text, "a second did for the same key");
+        }
+    }
+    if let Some(seed) = Seed::read(text) {
+        assert!(Seed::read(&seed.reveal()).is_some_and(|again| again == seed));
+    }
+}
+
+fn independent(key: &[u8; 32]) -> String {
+    let bytes: Vec<u8> = [0xed, 0x01].iter().chain(key).copied().collect();
+    format!("did:key:z{}", bs58::encode(bytes).into_string())
+}

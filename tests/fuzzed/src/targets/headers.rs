@@ -1,0 +1,54 @@
+//! What a request's headers say about it: who is asked for, from where, as part of what.
+
+use std::sync::OnceLock;
+
+use http::{HeaderMap, HeaderValue};
+use rialto_engine::keys;
+use rialto_hub::config::{Loaded, Posture};
+use rialto_hub::edge::{Hosts, IdSource, RequestId, TraceParent};
+
+/// Checks the readers of single headers.
+pub fn headers(bytes: &[u8]) {
+    let Ok(value) = HeaderValue::from_bytes(bytes) else { return };
+    let mut headers = HeaderMap::new();
+    headers.insert("traceparent", value.clone());
+    headers.insert("x-request-id", value.clone());
+    if let Some(trace) = TraceParent::of(&headers) {
+        assert!(trace.trace_id != 0 && trace.parent_id != 0, "a trace that is none");
+    }
+    let source: IdSource = std::sync::Arc::new(|| "made".to_owned());
+    let id = RequestId::of(&headers, &source);
+    assert!(id.as_str().bytes().all(|byte| byte.is_ascii_graphic()), "{id} would hurt a log");
+    let Ok(text) = value.to_str() else { return };
+    if let Some(key) = keys::bearer(text) {
+        assert!(!key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic()));
+    }
+    if hosts().answers_to(text) {
+        let name = text.rsplit_once(':').map_or(text, |(name, _)| name).to_ascii_lowercase();
+        assert!(is_ours(&name) || is_ours(&text.to_ascii_lowercase()), "{text} is not ours");
+    }
+    if hosts().is_home(text, "127.0.0.1:7425") {
+        assert!(text.contains("://"), "{text} is no origin");
+    }
+}
+
+fn is_ours(name: &str) -> bool {
+    let name = name.trim_end_matches('.');
+    let inside = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let six = inside.and_then(|ip| ip.parse::<std::net::Ipv6Addr>().ok());
+    let four = name.parse::<std::net::Ipv4Addr>();
+    name == "localhost"
+        || six.is_some_and(|ip| ip.is_loopback())
+        || four.is_ok_and(|ip| ip.is_loopback())
+}
+
+/// The names of a hub on loopback that was told of no others.
+fn hosts() -> &'static Hosts {
+    static HOSTS: OnceLock<Hosts> = OnceLock::new();
+    HOSTS.get_or_init(|| {
+        let flags = [("http.listen", "127.0.0.1:7425".to_owned())];
+        let loaded = Loaded::load(Posture::Serve, None, std::iter::empty(), &flags);
+        let config = loaded.expect("the defaults are good").config;
+        Hosts::new(&config.http, config.http.listen)
+    })
+}

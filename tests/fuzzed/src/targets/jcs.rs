@@ -1,0 +1,78 @@
+//! Canonical JSON: one text per value, whoever writes it and in whatever order it came.
+
+use rialto_protocols::kit::ijson::{self, Json, Kind};
+use rialto_protocols::kit::jcs;
+use serde_json::Value;
+
+/// Checks the canonical form.
+pub fn jcs(bytes: &[u8]) {
+    let Ok(json) = ijson::read(bytes) else { return };
+    let canonical = jcs::canonical(&json);
+    if let Err(bad) = &canonical {
+        assert!(bad.to_string().len() < 70 * 70, "the refusal is too long");
+    }
+    let mirrored = mirrored(&json);
+    let other = ijson::read(mirrored.as_bytes()).expect("members in another order");
+    match (canonical, jcs::canonical(&other)) {
+        (Ok(one), Ok(other)) => {
+            assert_eq!(one, other, "the order of members shows");
+            // What it says stays the same; numbers from 2^53 on are the one thing not read again.
+            if let Ok(Ok(again)) = ijson::read(one.as_bytes()).map(|json| jcs::canonical(&json)) {
+                assert_eq!(again, one, "it is not its own canonical form");
+            }
+            second_opinion(bytes, &one);
+        }
+        (Err(_), Err(_)) => {}
+        (one, other) => panic!("the order of members matters: {one:?} and {other:?}"),
+    }
+}
+
+/// The text with the members of every object the other way round.
+pub fn mirrored(json: &Json<'_>) -> String {
+    match json.kind() {
+        Kind::List(items) => {
+            let items: Vec<String> = items.iter().map(mirrored).collect();
+            format!("[{}]", items.join(","))
+        }
+        Kind::Object(members) => {
+            let one = |(name, value): &(_, Json<'_>)| {
+                let mut text = String::new();
+                let name: &std::borrow::Cow<'_, str> = name;
+                jcs::string(&mut text, name);
+                format!("{text}:{}", mirrored(value))
+            };
+            let members: Vec<String> = members.iter().rev().map(one).collect();
+            format!("{{{}}}", members.join(","))
+        }
+        _ => json.raw().to_owned(),
+    }
+}
+
+/// What the canonicaliser of serde's values makes of it, where serde reads it exactly.
+fn second_opinion(bytes: &[u8], ours: &str) {
+    let Ok(mut value) = serde_json::from_slice::<Value>(bytes) else { return };
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let exact = ijson::read(text.as_bytes()).is_ok_and(|json| settle(&mut value, &json));
+    if exact {
+        let theirs = serde_json_canonicalizer::to_string(&value).expect("a value has a form");
+        assert_eq!(theirs, ours);
+    }
+}
+
+/// Gives every number the double that the standard library reads, since serde's own reader may be
+/// off by the last bit. False when the two trees do not fit.
+fn settle(value: &mut Value, json: &Json<'_>) -> bool {
+    match (value, json.kind()) {
+        (value @ Value::Number(_), Kind::Number(digits)) => {
+            let number = digits.parse().ok().and_then(serde_json::Number::from_f64);
+            number.map(|number| *value = Value::Number(number)).is_some()
+        }
+        (Value::Array(values), Kind::List(items)) => {
+            values.iter_mut().zip(items).all(|(value, json)| settle(value, json))
+        }
+        (Value::Object(values), Kind::Object(members)) => members.iter().all(|(name, json)| {
+            values.get_mut(name.as_ref()).is_some_and(|value| settle(value, json))
+        }),
+        _ => true,
+    }
+}

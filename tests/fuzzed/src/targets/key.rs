@@ -1,0 +1,32 @@
+//! Keys, secrets and the files they are kept in.
+
+use rialto_client::KeyFile;
+use rialto_client::clara::Wallet;
+use rialto_engine::delivery::signature::WebhookSecret;
+use rialto_engine::keys::{Key, bearer};
+
+use super::text;
+
+/// Checks everything that reads a key.
+pub fn key(bytes: &[u8]) {
+    let Some(text) = text(bytes) else { return };
+    if let Some(key) = Key::read(text) {
+        assert_eq!(key.expose(), text);
+        assert!(text.starts_with(key.kind().prefix()));
+        assert!(!key.to_string().contains(&text[8..]), "printing gives it away");
+        for at in 0..text.len() {
+            let mut other = text.as_bytes().to_vec();
+            other[at] ^= 1;
+            let other = String::from_utf8_lossy(&other);
+            assert!(Key::read(&other).is_none(), "{other} is a key as well");
+        }
+    }
+    assert!(bearer(text).is_none_or(|key| text.contains(key)));
+    if let Some(secret) = WebhookSecret::read(text) {
+        assert_eq!(secret.text(), text, "a secret with two texts");
+    }
+    if let Some(file) = KeyFile::read(text) {
+        assert_eq!(KeyFile::read(&file.text()), Some(file));
+    }
+    let _ = Wallet::read(text);
+}

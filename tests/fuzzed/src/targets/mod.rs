@@ -1,0 +1,133 @@
+//! One file per parser.
+
+mod agora;
+mod ans104;
+mod base64url;
+mod clara;
+mod convert;
+mod did_key;
+mod egress_url;
+mod headers;
+mod http;
+mod ijson;
+mod jcs;
+mod key;
+mod money;
+mod openclaw;
+mod program;
+mod query;
+mod registry;
+mod relay;
+mod schema;
+mod settings;
+mod sse;
+mod stamp;
+mod stored_row;
+mod webhook;
+
+use crate::target::{Cost, Target};
+
+pub use agora::agora;
+pub use ans104::ans104;
+pub use base64url::base64url;
+pub use clara::{clara_item, clara_order, clara_record};
+pub use convert::convert;
+pub use did_key::did_key;
+pub use egress_url::egress_url;
+pub use headers::headers;
+pub use http::http;
+pub use ijson::ijson;
+pub use jcs::jcs;
+pub use key::key;
+pub use money::money;
+pub use openclaw::openclaw;
+pub use program::program;
+pub use query::query;
+pub use registry::registry;
+pub use relay::{relay, relay_address};
+pub use schema::schema;
+pub use settings::settings;
+pub use sse::sse;
+pub use stamp::stamp;
+pub use stored_row::stored_row;
+pub use webhook::webhook;
+
+/// Every target.
+pub const ALL: &[Target] = &[
+    Target { name: "agora", check: agora, words: words::AGORA, cost: Cost::PLAIN.share(25) },
+    Target {
+        name: "ans104",
+        check: ans104,
+        words: words::ANS104,
+        cost: Cost::PLAIN.times(4).share(25),
+    },
+    Target { name: "base64url", check: base64url, words: words::BASE64, cost: Cost::PLAIN },
+    Target { name: "clara_item", check: clara_item, words: words::CLARA, cost: Cost::PLAIN },
+    Target { name: "clara_order", check: clara_order, words: words::CLARA, cost: Cost::PLAIN },
+    Target { name: "clara_record", check: clara_record, words: words::CLARA, cost: Cost::PLAIN },
+    Target {
+        name: "convert",
+        check: convert,
+        words: words::WIRES,
+        cost: Cost::PLAIN.times(4).share(25),
+    },
+    Target { name: "did_key", check: did_key, words: words::KEYS, cost: Cost::PLAIN },
+    Target { name: "egress_url", check: egress_url, words: words::URLS, cost: Cost::PLAIN },
+    Target { name: "headers", check: headers, words: words::HEADERS, cost: Cost::PLAIN },
+    Target { name: "http", check: http, words: words::HTTP, cost: Cost::PLAIN.times(4).share(5) },
+    Target { name: "ijson", check: ijson, words: words::JSON, cost: Cost::PLAIN },
+    Target { name: "jcs", check: jcs, words: words::JSON, cost: Cost::PLAIN.share(50) },
+    Target { name: "key", check: key, words: words::KEYS, cost: Cost::PLAIN },
+    Target { name: "money", check: money, words: words::NUMBERS, cost: Cost::PLAIN },
+    Target {
+        name: "openclaw",
+        check: openclaw,
+        words: words::OPENCLAW,
+        cost: Cost::PLAIN.times(4).share(25),
+    },
+    Target { name: "program", check: program, words: words::PROGRAM, cost: Cost::PLAIN },
+    Target { name: "query", check: query, words: words::QUERY, cost: Cost::PLAIN },
+    Target {
+        name: "registry",
+        check: registry,
+        words: words::REGISTRY,
+        cost: Cost::PLAIN.share(50),
+    },
+    Target { name: "relay", check: relay, words: words::RELAY, cost: Cost::PLAIN.share(50) },
+    Target {
+        name: "relay_address",
+        check: relay_address,
+        words: words::ADDRESS,
+        cost: Cost::PLAIN,
+    },
+    Target { name: "schema", check: schema, words: words::SCHEMA, cost: Cost::SCHEMA },
+    Target {
+        name: "settings",
+        check: settings,
+        words: words::SETTINGS,
+        cost: Cost::PLAIN.times(4).share(10),
+    },
+    Target { name: "sse", check: sse, words: words::SSE, cost: Cost::PLAIN.share(25) },
+    Target { name: "stamp", check: stamp, words: words::STAMP, cost: Cost::PLAIN },
+    Target {
+        name: "stored_row",
+        check: stored_row,
+        words: words::ROWS,
+        cost: Cost::PLAIN.share(50),
+    },
+    Target { name: "webhook", check: webhook, words: words::WEBHOOK, cost: Cost::PLAIN },
+];
+
+mod words;
+
+/// The bytes as text, if they are.
+fn text(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok()
+}
+
+/// What stands before the first line that is only `=`, and what stands behind it.
+fn halves(bytes: &[u8]) -> (&[u8], &[u8]) {
+    const MARK: &[u8] = b"\n=\n";
+    let at = bytes.windows(MARK.len()).position(|window| window == MARK);
+    at.map_or((bytes, &[]), |at| (&bytes[..at], &bytes[at + MARK.len()..]))
+}

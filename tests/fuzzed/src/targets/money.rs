@@ -1,0 +1,56 @@
+//! Amounts: exact or refused, inside their bounds, and the same after every writing.
+
+use rialto_core::money::Credits;
+use rialto_protocols::clara::price;
+use rialto_protocols::openclaw::Score;
+
+use super::text;
+
+/// Checks every reader of amounts and scores.
+pub fn money(bytes: &[u8]) {
+    let Some(text) = text(bytes) else { return };
+    for decimals in 0..=7 {
+        if let Ok(credits) = Credits::parse(text, decimals) {
+            amount(credits, decimals);
+            if let Some(exact) = exact(text) {
+                assert_eq!(i128::from(credits.micros()), exact, "{text} is something else");
+            }
+        }
+    }
+    if let Some(credits) = price::whole(text) {
+        assert_eq!(price::text(credits), text);
+    }
+    if let Some(credits) = price::read(text) {
+        assert_eq!(price::fee_of(credits), credits, "a price is not its own fee");
+    }
+    if let Some(score) = Score::parse(text) {
+        assert!(score <= Score::ONE);
+        assert_eq!(Score::parse(&score.text()), Some(score));
+    }
+}
+
+fn amount(credits: Credits, decimals: usize) {
+    assert!(Credits::ZERO <= credits && credits <= Credits::MAX, "{credits:?} is out of bounds");
+    for shown in 0..=6 {
+        assert_eq!(Credits::parse(&credits.text(shown), 6), Ok(credits));
+    }
+    assert_eq!(credits.floor(decimals), credits, "finer than was allowed");
+    for coarse in 0..=6 {
+        let (floor, ceil) =
+            (credits.floor(coarse), credits.ceil(coarse).expect("far from the end"));
+        assert!(floor <= credits && credits <= ceil);
+    }
+}
+
+/// The number in millionths by plain arithmetic, where that is possible.
+fn exact(text: &str) -> Option<i128> {
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
+    let shift = exponent.parse::<i32>().ok()? - i32::try_from(fraction.len()).ok()? + 6;
+    let power = 10_i128.checked_pow(shift.unsigned_abs())?;
+    match shift >= 0 {
+        true => digits.checked_mul(power),
+        false => (digits % power == 0).then_some(digits / power),
+    }
+}

@@ -1,0 +1,48 @@
+//! The six messages: refused with every reason, or read, written and read again alike.
+
+use rialto_core::time::Timestamp;
+use rialto_protocols::kit::ijson;
+use rialto_protocols::openclaw::message::{Failed, Rejection};
+use rialto_protocols::openclaw::orders::{Approve, Cancel};
+use rialto_protocols::openclaw::{Any, Failure};
+use uuid::Uuid;
+
+use super::text;
+
+/// Checks all readers of openclaw on the same body.
+pub fn openclaw(bytes: &[u8]) {
+    match Any::read(bytes) {
+        Err(failure) => refused(&failure),
+        Ok(any) => {
+            let (raw, written) = texts(&any);
+            assert_eq!(raw, ijson::read(bytes).expect("it was read").raw());
+            // Written by us, it has our version and nothing we do not know.
+            let again = Any::read(written.as_bytes())
+                .unwrap_or_else(|failure| panic!("{written} is refused: {failure:?}"));
+            assert_eq!(texts(&again).1, written, "it says something else when written again");
+        }
+    }
+    let _ = (Approve::read(bytes), Cancel::read(bytes));
+    let Some(text) = text(bytes) else { return };
+    if let Some(reason) = Rejection::read(text) {
+        assert_eq!(Rejection::read(&reason.write()), Some(reason));
+    }
+    let _ = Failed::read(text);
+}
+
+/// The text as it came, and as we write it.
+fn texts(any: &Any) -> (&str, String) {
+    match any {
+        Any::Identity(message) => (&message.raw, message.said.write()),
+        Any::Status(message) => (&message.raw, message.said.write()),
+        Any::Reputation(message) => (&message.raw, message.said.write()),
+        Any::Request(message) => (&message.raw, message.said.write()),
+        Any::Response(message) => (&message.raw, message.said.write()),
+        Any::Result(message) => (&message.raw, message.said.write()),
+    }
+}
+
+fn refused(failure: &Failure) {
+    let answer = failure.write(Uuid::nil(), Timestamp(0));
+    assert!(ijson::read(answer.as_bytes()).is_ok(), "the refusal is no JSON: {answer}");
+}

@@ -1,0 +1,77 @@
+//! Envelopes, alone and inside A2A messages, and everything else relay reads.
+
+use rialto_protocols::kit::ijson::{self, Json};
+use rialto_protocols::relay::discovery::Server;
+use rialto_protocols::relay::register::{By, Register};
+use rialto_protocols::relay::reply::Reply;
+use rialto_protocols::relay::send::Send;
+use rialto_protocols::relay::wish::Wish;
+use rialto_protocols::relay::{Address, Card, Envelope, Format, a2a, culture, receive, spoken};
+
+use super::text;
+
+const HOST: &str = "hub.example";
+
+/// Checks all readers of relay on the same body.
+pub fn relay(bytes: &[u8]) {
+    if let Some(reply) = Reply::read(bytes) {
+        assert_eq!(Reply::read(reply.raw().as_bytes()), Some(reply.clone()));
+    }
+    let Ok(json) = ijson::read(bytes) else { return };
+    if let Ok(envelope) = Envelope::read(&json, "") {
+        assert_eq!(envelope.raw(), json.raw(), "an envelope is passed on as it came");
+        wrapped(&json);
+    }
+    if let Ok(send) = Send::read(&json, HOST) {
+        assert!(json.raw().contains(send.envelope.raw()));
+        addressed(&send.receiver);
+        addressed(&send.envelope.sender);
+    }
+    for by in [By::Itself, By::Operator] {
+        if let Ok(register) = Register::read(&json, by, HOST) {
+            addressed(&register.address);
+            if let Some(card) = &register.card {
+                culture::check(card.culture()).expect("a card's culture is one");
+            }
+        }
+    }
+    let _ = (Card::read(&json, ""), Wish::read(&json), receive::read(&json), Server::read(&json));
+    let _ = spoken::text_of(json.raw());
+}
+
+/// Whatever paper is put around an envelope comes off again without a trace.
+fn wrapped(envelope: &Json<'_>) {
+    for format in [None, Some(Format::A2a10), Some(Format::A2a03)] {
+        let mut out = Vec::new();
+        a2a::write(&mut out, envelope.raw(), format, "m\"\n1");
+        // Paper makes it deeper and larger; at the very edge it does not fit any more.
+        let Ok(json) = ijson::read(&out) else { continue };
+        let found = a2a::unwrap(&json, "").expect("our own paper");
+        assert_eq!(found.envelope.raw(), envelope.raw());
+        let body = receive::write(envelope.raw(), format, "t1");
+        if let Ok(json) = ijson::read(&body) {
+            let read = receive::read(&json).expect("our own delivery");
+            assert_eq!(read.raw(), envelope.raw());
+        }
+    }
+}
+
+/// Checks the reader of addresses.
+pub fn relay_address(bytes: &[u8]) {
+    let Some(text) = text(bytes) else { return };
+    if let Ok(address) = Address::read(text, HOST) {
+        addressed(&address);
+        assert!(Address::read_full(text).is_ok() == text.contains('@'));
+    }
+    let _ = culture::check(text);
+}
+
+fn addressed(address: &Address<'_>) {
+    let canonical = Address::read_full(address.canonical()).expect("a canonical address");
+    assert_eq!(canonical.canonical(), address.canonical(), "the canonical form moves on");
+    let shown = Address::read_full(address.shown()).expect("an address as it is shown");
+    assert_eq!(shown.canonical(), address.canonical(), "it is somebody else when typed again");
+    let whole = format!("{}@{}", address.name(), address.host());
+    assert_eq!(Address::read_full(&whole).expect("its two parts").canonical(), address.canonical());
+    assert_eq!(canonical.skeleton(), address.skeleton(), "it looks otherwise when typed again");
+}

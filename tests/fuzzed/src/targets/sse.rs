@@ -1,0 +1,63 @@
+//! Event streams: the same events however the bytes arrive, never more held than allowed, and no
+//! event whose content ends it early.
+
+use rialto_protocols::kit::sse::{self, Event, Parser};
+use rialto_protocols::relay::stream::Word;
+
+const MAX: usize = 8 << 10;
+/// How many events of an input are written again.
+const EVENTS_MAX: usize = 16;
+
+/// Checks the reader of streams against itself and the writer.
+pub fn sse(bytes: &[u8]) {
+    let whole = read([bytes]);
+    let half = bytes.len() / 2;
+    let pieces = read([&bytes[..half], &bytes[half..]]);
+    assert_eq!(whole, pieces, "it matters where the bytes were cut");
+    let single = read(bytes.chunks(1 + bytes.len() / 256));
+    assert_eq!(whole, single, "it matters that the bytes came in small pieces");
+    for event in whole.0.iter().take(EVENTS_MAX) {
+        written(event);
+        if let Some(word) = Word::read(event) {
+            said(&word);
+        }
+    }
+}
+
+/// The events, whether all were taken, the last id and the wait that was asked for.
+type Read = (Vec<Event>, bool, Option<String>, Option<u64>);
+
+fn read<'b>(pieces: impl IntoIterator<Item = &'b [u8]>) -> Read {
+    let (mut parser, mut events) = (Parser::new(MAX), Vec::new());
+    let taken = pieces.into_iter().all(|piece| parser.push(piece, &mut events).is_ok());
+    (events, taken, parser.last_id().map(str::to_owned), parser.retry_ms())
+}
+
+fn written(event: &Event) {
+    let mut out = Vec::new();
+    sse::write(&mut out, event.id.as_deref(), &event.event, &event.data);
+    let (mut parser, mut events) = (Parser::new(usize::MAX), Vec::new());
+    parser.push(&out, &mut events).expect("there is no limit");
+    // The one thing a name cannot keep is a NUL, which the writer leaves out.
+    let plain = Event { event: event.event.replace('\0', ""), ..event.clone() };
+    let plain = Event {
+        event: if plain.event.is_empty() { "message".into() } else { plain.event },
+        ..plain
+    };
+    assert_eq!(events, [plain]);
+}
+
+fn said(word: &Word) {
+    let mut out = Vec::new();
+    word.write(&mut out);
+    let (mut parser, mut events) = (Parser::new(usize::MAX), Vec::new());
+    parser.push(&out, &mut events).expect("there is no limit");
+    assert_eq!(events.len(), 1, "one word is one event");
+    let again = Word::read(&events[0]).expect("a word of ours");
+    let same = match (&again, word) {
+        // The envelope inside is put on one line.
+        (Word::Done { full_text: one, .. }, Word::Done { full_text: other, .. }) => one == other,
+        (one, other) => one == other,
+    };
+    assert!(same, "{again:?} is not {word:?}");
+}

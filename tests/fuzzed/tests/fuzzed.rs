@@ -1,0 +1,62 @@
+//! Every target over its kept inputs and some thousand more made of them.
+
+use std::fs;
+use std::path::Path;
+
+use rialto_fuzzed::ALL;
+use rialto_fuzzed::drive::{Corpus, Plan, folder, run};
+
+/// Inputs made for each target, before its share. Millions are for `cargo xtask fuzz`.
+const INPUTS: u64 = 20_000;
+/// The same in every run: what passes here passes everywhere.
+const SEED: u64 = 20_260_211;
+/// What is kept stays small enough to be read and cloned.
+const FILE_MAX: usize = 4 << 10;
+const ALL_MAX: usize = 500 << 10;
+
+fn holds(name: &str) {
+    let target = ALL.iter().find(|target| target.name == name).expect("a target");
+    if let Err(broken) = run(target, Plan { inputs: INPUTS, seed: SEED }) {
+        panic!("{broken}");
+    }
+}
+
+macro_rules! every_target {
+    ($($name:ident)+) => {
+        $(#[test] fn $name() { holds(stringify!($name)); })+
+        const TESTED: &[&str] = &[$(stringify!($name)),+];
+    };
+}
+
+every_target! {
+    agora ans104 base64url clara_item clara_order clara_record convert did_key egress_url headers http
+    ijson jcs key money openclaw program query registry relay relay_address schema settings sse stamp
+    stored_row webhook
+}
+
+#[test]
+fn every_target_is_tested_here_and_wrapped_for_libfuzzer() {
+    let names: Vec<&str> = ALL.iter().map(|target| target.name).collect();
+    assert_eq!(names, TESTED);
+    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+    let manifest = fs::read_to_string(fuzz.join("Cargo.toml")).expect("a manifest");
+    for name in names {
+        let wrapper = fs::read_to_string(fuzz.join(format!("fuzz_targets/{name}.rs")));
+        let wrapper = wrapper.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(wrapper.contains(&format!("targets::{name}(")), "{name} wraps something else");
+        assert!(manifest.contains(&format!("name = \"{name}\"")), "{name} is not in the manifest");
+    }
+}
+
+#[test]
+fn what_is_kept_is_small() {
+    let mut all = 0;
+    for target in ALL {
+        for (name, bytes) in Corpus::of(target.name).expect("kept inputs").0 {
+            assert!(bytes.len() <= FILE_MAX, "{}/{name} has {} bytes", target.name, bytes.len());
+            all += bytes.len();
+        }
+        assert!(folder(target.name).is_dir());
+    }
+    assert!(all <= ALL_MAX, "all of it has {all} bytes");
+}

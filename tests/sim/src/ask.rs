@@ -1,0 +1,110 @@
+//! Asks: one command on its way to the hub, and what whoever gave it hears.
+
+use rialto_core::answer::Answer;
+use rialto_core::command::Command;
+use rialto_core::memory::Receipt;
+use rialto_core::refusal::Refusal;
+use rialto_core::{market, signed};
+use rialto_engine::{Failure, Idempotency, Ran};
+use uuid::Uuid;
+
+use crate::dice::Dice;
+
+/// One command, and what makes a repeat of it recognisable.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    pub command: Command,
+    pub once: Option<Idempotency>,
+}
+
+impl Ask {
+    /// Whether asking once more must have no second effect.
+    pub fn is_repeatable(&self) -> bool {
+        let known_again = match &self.command {
+            Command::OpenJob(_) | Command::Signed(_) | Command::Post(_) => true,
+            Command::Pay(order) => order.named,
+            Command::Send(order) => order.turn.is_some(),
+            Command::Report(_) | Command::Ack { .. } => true,
+            _ => false,
+        };
+        known_again || self.once.is_some()
+    }
+
+    /// The same once more: a repeat has the caller's ids, and the hub's own are fresh.
+    pub fn again(mut self, dice: &mut Dice) -> Self {
+        let fresh = Uuid::from_u128(u128::from(dice.any()) << 64 | u128::from(dice.any()));
+        match &mut self.command {
+            Command::OpenJob(order) => order.uuid = fresh,
+            Command::Signed(order) => {
+                if let signed::Deed::Ask(ask) = &mut order.deed {
+                    ask.uuid = fresh;
+                }
+            }
+            Command::Post(order) => {
+                if let market::Deed::Open(opening) = &mut order.deed {
+                    opening.order.uuid = fresh;
+                }
+            }
+            _ => {}
+        }
+        self
+    }
+}
+
+impl From<Command> for Ask {
+    fn from(command: Command) -> Self {
+        Self { command, once: None }
+    }
+}
+
+/// What the model says must be answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Due {
+    Now(Answer),
+    Before(Receipt),
+    Refused(Refusal),
+    StillRunning,
+}
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    Answered {
+        answer: Answer,
+        replayed: bool,
+    },
+    Refused(Refusal),
+    /// The first request is answered, and its answer is written down for whoever asks again.
+    StillRunning,
+    /// There was no room: nothing has happened.
+    Full,
+    /// Nobody knows.
+    Lost,
+}
+
+impl Outcome {
+    pub fn of(ran: Result<Ran, Failure>) -> Self {
+        match ran {
+            Ok(Ran { answer, replayed }) => Self::Answered { answer, replayed },
+            Err(Failure::Refused(refusal)) => Self::Refused(refusal),
+            Err(Failure::StillRunning) => Self::StillRunning,
+            Err(Failure::Full) => Self::Full,
+            Err(Failure::Down) => Self::Lost,
+            Err(Failure::Fault) => panic!("a rule panicked"),
+        }
+    }
+
+    /// Whether it is what it should be.
+    pub fn is(&self, due: &Due) -> bool {
+        match (self, due) {
+            (Self::Answered { answer, replayed: false }, Due::Now(expected)) => answer == expected,
+            (Self::Answered { answer, replayed: true }, Due::Before(receipt)) => {
+                answer.receipt() == *receipt
+            }
+            (Self::Refused(refusal), Due::Before(Receipt::Refused(first))) => refusal == first,
+            (Self::Refused(refusal), Due::Refused(expected)) => refusal == expected,
+            (Self::StillRunning, Due::StillRunning) => true,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! A life that went wrong: told again with fewer and fewer steps, until few enough are left to read.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Once};
+
+use tokio::runtime::Runtime;
+
+use crate::dice::mix;
+use crate::life::Life;
+use crate::run::runtime;
+
+/// Lives told again at most while looking for a shorter one.
+const TRIES_MAX: usize = 600;
+/// Steps told at most.
+const TOLD_MAX: usize = 30;
+
+/// What went wrong, and the shortest way there that was found.
+#[derive(Clone, Debug)]
+pub struct Failed {
+    pub seed: u64,
+    pub why: String,
+    /// How many steps it took at first, and which are left.
+    pub steps: u64,
+    pub left: Vec<u64>,
+    pub told: Vec<String>,
+}
+
+thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+    static SAID: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// What a panic said, instead of unwinding any further; nothing is printed.
+pub fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| match QUIET.get() {
+            true => SAID.with_borrow_mut(|said| *said = info.to_string()),
+            false => usual(info),
+        }));
+    });
+    let before = QUIET.replace(true);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    QUIET.set(before);
+    done.map_err(|_| SAID.take())
+}
+
+impl Failed {
+    /// Looks for the shortest way to the same end.
+    pub fn found(seed: u64, steps: u64, audited: bool, why: String) -> Self {
+        let runtime = runtime();
+        let place = place_of(&why);
+        // The books are only recounted where nothing else shows what went wrong.
+        let all: Vec<u64> = (1..=steps).collect();
+        let audited = audited && again(seed, &all, false, &runtime, None).is_ok();
+        let fails = |left: &[u64]| {
+            let said = again(seed, left, audited, &runtime, None).err();
+            said.is_some_and(|said| place_of(&said) == place)
+        };
+        let left = shortest(all, fails);
+        let mut told = Vec::new();
+        let why = again(seed, &left, audited, &runtime, Some(&mut told)).err().unwrap_or(why);
+        Self { seed, why, steps, left, told }
+    }
+}
+
+/// Lives some of the steps of a life.
+fn again(
+    seed: u64,
+    steps: &[u64],
+    audited: bool,
+    runtime: &Arc<Runtime>,
+    told: Option<&mut Vec<String>>,
+) -> Result<(), String> {
+    let mut heard = Vec::new();
+    let listens = told.is_some();
+    let lived = caught(|| {
+        let mut life = Life::begin(seed, runtime.clone());
+        life.told = listens.then(Vec::new);
+        let lived = catch_unwind(AssertUnwindSafe(|| {
+            steps.iter().for_each(|step| life.step(mix(seed, *step)));
+            life.end_well(audited);
+        }));
+        heard = life.told.take().unwrap_or_default();
+        if let Err(panic) = lived {
+            std::panic::resume_unwind(panic);
+        }
+    });
+    if let Some(told) = told {
+        *told = heard;
+    }
+    lived
+}
+
+/// The line a panic came from: the same mistake, whatever the numbers in its words.
+fn place_of(said: &str) -> String {
+    said.lines().next().unwrap_or_default().to_owned()
+}
+
+/// Leaves out as many as it can, larger pieces first.
+fn shortest(mut left: Vec<u64>, fails: impl Fn(&[u64]) -> bool) -> Vec<u64> {
+    let (mut piece, mut tries) = (left.len().div_ceil(2), 0);
+    while piece > 0 && tries < TRIES_MAX {
+        let mut at = 0;
+        while at < left.len() && tries < TRIES_MAX {
+            let without: Vec<u64> =
+                left[..at].iter().chain(left.iter().skip(at + piece)).copied().collect();
+            tries += 1;
+            match fails(&without) {
+                true => left = without,
+                false => at += piece,
+            }
+        }
+        piece = if piece == 1 { 0 } else { piece.div_ceil(2) };
+    }
+    left
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "VIOLATION in the life of seed {}", self.seed)?;
+        writeln!(f, "{}", self.why)?;
+        let (left, steps) = (self.left.len(), self.steps);
+        writeln!(f, "{left} of {steps} steps are enough; the last of what they do:")?;
+        let skipped = self.told.len().saturating_sub(TOLD_MAX);
+        for line in &self.told[skipped..] {
+            writeln!(f, "  {line}")?;
+        }
+        writeln!(f, "again: cargo xtask sim --life {}", self.seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_told_with_the_steps_it_needs_and_no_other() {
+        let needs = |left: &[u64]| [3, 41, 42].iter().all(|one| left.contains(one));
+        assert_eq!(shortest((1..=200).collect(), needs), [3, 41, 42]);
+        assert_eq!(shortest((1..=7).collect(), |_| true), Vec::<u64>::new());
+    }
+
+    #[test]
+    fn a_panic_is_caught_with_its_place_and_its_words() {
+        let said = caught(|| panic!("as planned")).unwrap_err();
+        assert!(said.contains("failure.rs") && said.contains("as planned"), "{said}");
+        assert_eq!(caught(|| 5), Ok(5));
+    }
+}

@@ -1,0 +1,238 @@
+//! The hub under test: the real engine with its lane moved by hand, beside the model it must follow.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use rialto_core::changes::Changes;
+use rialto_core::id::AgentId;
+use rialto_core::notice::Notice;
+use rialto_core::time::{Millis, Timestamp};
+use rialto_core::world::{Rules, World};
+use rialto_engine::clock::Clock;
+use rialto_engine::secret::HubSecret;
+use rialto_engine::testkit::{SeededIds, StandingClock};
+use rialto_engine::{Engine, Failure, Hand, Ran, Setup};
+use tokio::runtime::Runtime;
+
+use crate::ask::{Ask, Due, Outcome};
+use crate::model::{Expected, Model, market};
+use crate::store::{Fault, SimStore, Written};
+use crate::view;
+
+/// How a batch ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Well,
+    /// There is no room.
+    Full,
+    /// The store fails, before or after it has written; the hub stops.
+    Broken {
+        written: bool,
+    },
+    /// The hub dies once it has written, before anybody hears of it.
+    Unheard,
+}
+
+impl End {
+    /// What the store does to it.
+    fn fault(self) -> Fault {
+        match self {
+            Self::Well | Self::Unheard => Fault::None,
+            Self::Full => Fault::Full,
+            Self::Broken { written: false } => Fault::LostBefore,
+            Self::Broken { written: true } => Fault::LostAfter,
+        }
+    }
+
+    /// Whether nothing of it may ever be seen.
+    fn loses_all(self) -> bool {
+        matches!(self, Self::Full | Self::Broken { written: false })
+    }
+}
+
+/// What came of a batch.
+pub struct Ended {
+    pub outcomes: Vec<Outcome>,
+    /// What was written, by the model and by the engine alike.
+    pub changes: Option<Changes>,
+    /// Commands that were decided, and those of them that were timers or what readers were handed.
+    pub decided: u64,
+    pub fired: u64,
+    pub handed: u64,
+    pub crashed: bool,
+}
+
+type Running = Pin<Box<dyn Future<Output = Result<Ran, Failure>>>>;
+
+/// The engine, its lane, its store and its clock, and the model beside them.
+pub struct Hub {
+    pub model: Model,
+    pub engine: Engine,
+    lane: Hand,
+    store: SimStore,
+    clock: Arc<StandingClock>,
+    runtime: Arc<Runtime>,
+    rules: Rules,
+    turns: u64,
+}
+
+/// Every so many batches everything is compared, and not only what was written.
+const ALL_LOOKED_AT: u64 = 16;
+
+impl Hub {
+    pub fn new(rules: Rules, dawn: Timestamp, runtime: Arc<Runtime>) -> Self {
+        let (store, clock) = (SimStore::default(), StandingClock::at(dawn));
+        let (engine, lane) = start(&store, &clock, rules);
+        Self {
+            model: Model::new(rules, dawn),
+            engine,
+            lane,
+            store,
+            clock,
+            runtime,
+            rules,
+            turns: 0,
+        }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub fn world(&self) -> &World {
+        &self.model.scene.world
+    }
+
+    /// The rows, for whoever looks for one by itself.
+    pub fn store(&mut self) -> &mut SimStore {
+        &mut self.store
+    }
+
+    /// Lets time pass.
+    pub fn wait(&mut self, span: Millis) {
+        self.clock.advance(span);
+    }
+
+    /// Notes a sign of life, which is written down by nobody.
+    pub fn seen(&mut self, agent: AgentId) {
+        self.engine.seen(agent);
+        self.model.seen(agent, self.now());
+    }
+
+    /// Notes how far somebody's inbox has been handed over.
+    pub fn presented(&mut self, agent: AgentId, up_to: u64) {
+        self.engine.presented(agent, up_to);
+        self.model.presented(agent, up_to);
+    }
+
+    /// The store writes down what it has put off.
+    pub fn tend(&mut self) {
+        self.store.catch_up();
+    }
+
+    /// What an agent's reader is given after a position.
+    pub fn inbox(&self, agent: AgentId, after: u64, limit: usize) -> Vec<Notice> {
+        let read = self.engine.notices_of(agent, after, limit);
+        self.runtime.block_on(read).expect("what is written can be read")
+    }
+
+    /// Runs these as one batch, however it ends.
+    pub fn turn(&mut self, asks: &[Ask], end: End) -> Ended {
+        let now = self.now();
+        let running: Vec<Running> = asks.iter().map(|ask| self.send(ask)).collect();
+        self.store.arm(end.fault());
+        let goes_on = self.lane.turn();
+        let (written, fired) = self.store.outcome();
+        // A batch that changes nothing is never written, so nothing can go wrong with it.
+        let end = if fired || end == End::Unheard { end } else { End::Well };
+        assert_eq!(
+            goes_on,
+            !matches!(end, End::Broken { .. }),
+            "only a broken store ends the lane"
+        );
+        let heard = |one| Outcome::of(self.runtime.block_on(one));
+        let outcomes: Vec<Outcome> = match end {
+            End::Unheard => asks.iter().map(|_| Outcome::Lost).collect(),
+            _ => running.into_iter().map(heard).collect(),
+        };
+        let expected = match end.loses_all() {
+            true => self.model.nothing(now),
+            false => self.model.batch(asks, now),
+        };
+        is_written(written.as_ref(), &expected, end);
+        for (at, outcome) in outcomes.iter().enumerate() {
+            is_heard(outcome, expected.due.get(at), end);
+        }
+        let crashed = matches!(end, End::Broken { .. } | End::Unheard);
+        if !crashed {
+            self.is_shown(&expected.changes);
+        }
+        let decided = expected.decided();
+        let Expected { changes, fired, handed, .. } = expected;
+        let changes = written.map(|_| changes);
+        Ended { outcomes, changes, decided, fired, handed, crashed }
+    }
+
+    /// What readers see is what is committed.
+    fn is_shown(&mut self, changes: &Changes) {
+        self.turns += 1;
+        let (model, all) = (&self.model.scene.world, self.turns.is_multiple_of(ALL_LOOKED_AT));
+        self.engine.look(|shown| match all {
+            true => view::is_what_is_committed(shown, model),
+            false => view::has_what_was_committed(shown, model, changes),
+        });
+    }
+
+    fn send(&self, ask: &Ask) -> Running {
+        let (engine, Ask { command, once }) = (self.engine.clone(), ask.clone());
+        let mut running: Running = Box::pin(async move { engine.run_once(command, once).await });
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(running.as_mut().poll(&mut context).is_pending(), "answered before it was asked");
+        running
+    }
+
+    /// The hub dies and is started again, with the wall clock wherever it is then.
+    pub fn restart(&mut self, wall: Timestamp) {
+        self.clock = StandingClock::at(wall);
+        let (engine, lane) = start(&self.store, &self.clock, self.rules);
+        (self.engine, self.lane) = (engine, lane);
+        assert!(self.now() >= self.model.scene.world.next.at, "the past happens again");
+        let rows = self.store.reopened().expect("it was just started from them");
+        let before = self.model.reborn(&rows, self.now());
+        view::is_remembered(&before, &self.model.scene.world);
+        self.engine.look(|shown| view::is_what_is_committed(shown, &self.model.scene.world));
+    }
+}
+
+/// What is written is what was decided, all of it or nothing.
+fn is_written(written: Option<&Written>, expected: &Expected, end: End) {
+    let Some(written) = written else {
+        let nothing = expected.changes == Changes::default() && expected.forgotten.is_empty();
+        assert!(nothing, "decided and never written");
+        return;
+    };
+    assert!(!end.loses_all(), "written, and said not to be");
+    let differs = written.differs(&expected.changes, &expected.forgotten).join("\n");
+    assert!(differs.is_empty(), "what is written is not what was decided\n{differs}");
+}
+
+/// Nobody hears of what is not written, and everybody of what is.
+fn is_heard(outcome: &Outcome, due: Option<&Due>, end: End) {
+    match (end, outcome, due) {
+        (End::Full, Outcome::Full, _) => {}
+        (End::Broken { .. } | End::Unheard, Outcome::Lost, _) => {}
+        (End::Well, outcome, Some(due)) => {
+            assert!(outcome.is(due), "answered {outcome:?}, expected {due:?}");
+        }
+        (end, outcome, _) => panic!("{end:?}, and yet {outcome:?}"),
+    }
+}
+
+fn start(store: &SimStore, clock: &Arc<StandingClock>, rules: Rules) -> (Engine, Hand) {
+    let (store, clock) = (Box::new(store.clone()), clock.clone());
+    let (ids, secret) = (SeededIds::new(1), HubSecret::from_bytes([7; 32]));
+    let setup = Setup { store, rules, clock, ids, secret, market: Some(market()) };
+    Hand::start(setup).expect("what was written can be started from")
+}

@@ -1,0 +1,49 @@
+//! `cargo xtask sim`: as many lives as somebody has time for.
+
+use std::process::ExitCode;
+
+use rialto_sim::failure::Failed;
+use rialto_sim::run::{Plan, one, run};
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut plan = Plan { seed: 1, ops: 5_000_000, threads: cores };
+    let mut life = None;
+    for pair in words.chunks(2) {
+        let [name, value] = pair else { return usage(&format!("{} needs a number", pair[0])) };
+        let Ok(number) = value.parse::<u64>() else {
+            return usage(&format!("{value} is no number"));
+        };
+        match name.as_str() {
+            "--ops" => plan.ops = number,
+            "--seed" => plan.seed = number,
+            "--threads" => plan.threads = number as usize,
+            "--life" => life = Some(number),
+            other => return usage(&format!("there is no option {other}")),
+        }
+    }
+    match life {
+        Some(seed) => told(one(seed)),
+        None => {
+            let report = run(plan);
+            println!("{report}\n{}", report.census);
+            told(report.failed)
+        }
+    }
+}
+
+fn told(failed: Option<Failed>) -> ExitCode {
+    match failed {
+        Some(failed) => {
+            println!("{failed}");
+            ExitCode::FAILURE
+        }
+        None => ExitCode::SUCCESS,
+    }
+}
+
+fn usage(why: &str) -> ExitCode {
+    eprintln!("{why}\nusage: cargo xtask sim [--ops N] [--seed S] [--threads T] [--life SEED]");
+    ExitCode::from(2)
+}

@@ -1,0 +1,180 @@
+//! The model: what the hub must do, one command after the other, without any engine.
+//!
+//! It is the core's own test scene, so every command is held against all laws on the way. What the
+//! engine answers, commits and shows is compared with it, whatever shared a batch and whatever crashed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rialto_core::changes::Changes;
+use rialto_core::command::{Command, Timer};
+use rialto_core::id::{AgentId, AnswerId};
+use rialto_core::market::Market;
+use rialto_core::memory::{Kept, Receipt};
+use rialto_core::refusal::Refusal;
+use rialto_core::testkit::Scene;
+use rialto_core::testkit::laws::Till;
+use rialto_core::testkit::market::Teller;
+use rialto_core::time::{Millis, Timestamp};
+use rialto_core::world::{Rules, World};
+
+use crate::ask::{Ask, Due};
+use crate::cast::{CLARA, REGISTRY};
+use crate::rights;
+
+/// Timers fired in one batch, written a second time.
+const TIMERS_A_BATCH: usize = 256;
+/// How long timers wait after a full disk, written a second time.
+const PAUSE: Millis = Millis::seconds(1);
+/// Answers forgotten in one batch, written a second time.
+const FORGOTTEN_A_BATCH: usize = 2_048;
+/// Signs of life so close together are one, written a second time.
+const SIGNS_TOGETHER: Millis = Millis(100);
+
+/// What must come of one batch.
+#[derive(Default)]
+pub struct Expected {
+    pub changes: Changes,
+    pub forgotten: Vec<AnswerId>,
+    pub due: Vec<Due>,
+    /// Commands that nobody asked for: timers, and what readers were handed.
+    pub fired: u64,
+    pub handed: u64,
+}
+
+impl Expected {
+    /// Commands that were decided.
+    pub fn decided(&self) -> u64 {
+        self.fired + self.handed + self.due.len() as u64
+    }
+}
+
+/// What the hub must do.
+pub struct Model {
+    pub scene: Scene,
+    signs: BTreeMap<AgentId, Timestamp>,
+    presented: BTreeMap<AgentId, u64>,
+    paused_until: Option<Timestamp>,
+}
+
+/// The market of every simulated hub.
+pub fn market() -> Arc<Market> {
+    Arc::new(Market { protocol: CLARA, scribe: Arc::new(Teller) })
+}
+
+impl Model {
+    pub fn new(rules: Rules, now: Timestamp) -> Self {
+        let mut scene = Scene::with_market(rules, CLARA);
+        scene.laws.till = Till(REGISTRY);
+        scene.now = now;
+        let (signs, presented) = (BTreeMap::new(), BTreeMap::new());
+        Self { scene, signs, presented, paused_until: None }
+    }
+
+    /// Somebody was seen.
+    pub fn seen(&mut self, agent: AgentId, now: Timestamp) {
+        let world = &self.scene.world;
+        let presence = world.desk(agent).map(|desk| desk.presence);
+        let known = presence.filter(|one| !one.unreachable && world.is_online(agent, now));
+        if known.is_none_or(|one| now.since(one.seen) >= SIGNS_TOGETHER) {
+            self.signs.insert(agent, now);
+        }
+    }
+
+    /// Somebody who reads for an agent was handed its inbox so far.
+    pub fn presented(&mut self, agent: AgentId, up_to: u64) {
+        if self.scene.world.mailbox(agent).presented < up_to {
+            let known = self.presented.entry(agent).or_default();
+            *known = up_to.max(*known);
+        }
+    }
+
+    /// What the lane takes in before anything else.
+    fn begin(&mut self, now: Timestamp) {
+        self.scene.now = now;
+        for (agent, at) in std::mem::take(&mut self.signs) {
+            self.scene.world.seen(agent, at);
+        }
+        self.scene.world.sweep(now);
+    }
+
+    /// A batch that could not be written: only time has passed.
+    pub fn nothing(&mut self, now: Timestamp) -> Expected {
+        self.begin(now);
+        self.paused_until = Some(now.plus(PAUSE));
+        Expected::default()
+    }
+
+    /// What must come of a batch that is written.
+    pub fn batch(&mut self, asks: &[Ask], now: Timestamp) -> Expected {
+        self.begin(now);
+        let mut expected = Expected::default();
+        if self.paused_until.is_none_or(|until| now >= until) {
+            self.paused_until = None;
+            let due: Vec<Timer> = self.scene.world.due(now).take(TIMERS_A_BATCH).collect();
+            for timer in due {
+                let fired = self.scene.decided(Command::Tick(timer));
+                expected.changes.absorb(fired.expect("timers are never refused").0);
+                expected.fired += 1;
+            }
+        }
+        for (agent, up_to) in std::mem::take(&mut self.presented) {
+            if let Ok((changes, _)) = self.scene.decided(Command::Present { agent, up_to }) {
+                expected.changes.absorb(changes);
+            }
+            expected.handed += 1;
+        }
+        for ask in asks {
+            let due = self.one(ask, now, &mut expected);
+            expected.due.push(due);
+        }
+        let stale = self.scene.world.stale_memories(now);
+        expected.forgotten = stale.take(FORGOTTEN_A_BATCH).collect();
+        self.scene.world.forget(&expected.forgotten);
+        self.scene.world.sweep(now);
+        expected
+    }
+
+    fn one(&mut self, ask: &Ask, now: Timestamp, expected: &mut Expected) -> Due {
+        let known = ask.once.and_then(|once| self.scene.world.memory(once.scope, now).cloned());
+        if let (Some(memory), Some(once)) = (known, ask.once) {
+            return match &memory.kept {
+                _ if memory.request != once.request => Due::Refused(Refusal::SameIdOtherContent),
+                Kept::Done(receipt) => Due::Before(receipt.clone()),
+                Kept::Answer { .. } => Due::StillRunning,
+            };
+        }
+        let against = rights::against(&self.scene, &ask.command);
+        let (receipt, due) = match self.scene.decided(ask.command.clone()) {
+            Ok((changes, answer)) => {
+                let wrong = against.filter(|_| rights::is_granted(&changes, &answer));
+                assert!(wrong.is_none(), "granted, and yet: {wrong:?}");
+                expected.changes.absorb(changes);
+                (answer.receipt(), Due::Now(answer))
+            }
+            Err(refusal) => (Receipt::Refused(refusal.clone()), Due::Refused(refusal)),
+        };
+        let curable = matches!(&due, Due::Refused(refusal) if refusal.may_pass());
+        if let Some(once) = ask.once.filter(|_| !curable) {
+            let (scope, request) = (once.scope, once.request);
+            let note = Command::Remember { scope, request, kept: Kept::Done(receipt) };
+            let noted = self.scene.decided(note).expect("notes are never refused");
+            expected.changes.absorb(noted.0);
+        }
+        due
+    }
+
+    /// The hub was started again from these rows. The world it had before.
+    pub fn reborn(&mut self, rows: &Changes, now: Timestamp) -> World {
+        let mut world = World::new(self.scene.world.rules);
+        world.market = Some(market());
+        world.apply(rows);
+        world.dismiss();
+        world.sweep(now);
+        self.signs.clear();
+        self.presented.clear();
+        (self.paused_until, self.scene.now) = (None, now);
+        self.scene.laws.started_again();
+        std::mem::replace(&mut self.scene.world, world)
+    }
+}

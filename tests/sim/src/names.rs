@@ -1,0 +1,133 @@
+//! Names of commands and refusals, for the table of what a run has seen. Matches are exhaustive, so a new
+//! one cannot go unseen.
+
+use rialto_core::command::Command;
+use rialto_core::market;
+use rialto_core::refusal::Refusal;
+use rialto_core::signed;
+
+macro_rules! table {
+    ($(#[$doc:meta])* $all:ident, $name:ident($type:ty) { $($pattern:pat => $text:literal,)+ }) => {
+        $(#[$doc])*
+        pub const $all: &[&str] = &[$($text),+];
+
+        pub fn $name(of: &$type) -> &'static str {
+            match of {
+                $($pattern => $text,)+
+            }
+        }
+    };
+}
+
+table!(
+    /// Every command there is, and every deed that is signed or posted.
+    COMMANDS, command(Command) {
+        Command::Enrol(_) => "Enrol",
+        Command::Remove { .. } => "Remove",
+        Command::IssueKey { .. } => "IssueKey",
+        Command::RevokeKeys { .. } => "RevokeKeys",
+        Command::Beat { .. } => "Beat",
+        Command::Return { .. } => "Return",
+        Command::OpenAccount { .. } => "OpenAccount",
+        Command::Grant { .. } => "Grant",
+        Command::Burn { .. } => "Burn",
+        Command::Pay(_) => "Pay",
+        Command::OpenJob(_) => "OpenJob",
+        Command::Offer { .. } => "Offer",
+        Command::AcceptOffer { .. } => "AcceptOffer",
+        Command::Start { .. } => "Start",
+        Command::Report(_) => "Report",
+        Command::Respond { .. } => "Respond",
+        Command::Approve { .. } => "Approve",
+        Command::Stand { .. } => "Stand",
+        Command::Boast { .. } => "Boast",
+        Command::Decline { .. } => "Decline",
+        Command::Defer { .. } => "Defer",
+        Command::HandOver { .. } => "HandOver",
+        Command::MarkPending { .. } => "MarkPending",
+        Command::Unreachable { .. } => "Unreachable",
+        Command::Cancel { .. } => "Cancel",
+        Command::Requeue { .. } => "Requeue",
+        Command::Signed(_) => "Signed",
+        Command::Post(_) => "Post",
+        Command::Name { .. } => "Name",
+        Command::Send(_) => "Send",
+        Command::Ack { .. } => "Ack",
+        Command::Present { .. } => "Present",
+        Command::Block { .. } => "Block",
+        Command::PushAgain { .. } => "PushAgain",
+        Command::PushDone { .. } => "PushDone",
+        Command::Remember { .. } => "Remember",
+        Command::Tick(_) => "Tick",
+    }
+);
+
+table!(
+    /// Everything that is signed.
+    SIGNED, signed(signed::Deed) {
+        signed::Deed::Ask(_) => "signed Ask",
+        signed::Deed::Offer(_) => "signed Offer",
+        signed::Deed::Accept(_) => "signed Accept",
+        signed::Deed::Result(_) => "signed Result",
+        signed::Deed::Fail(_) => "signed Fail",
+        signed::Deed::Write { .. } => "signed Write",
+        signed::Deed::Introduce(_) => "signed Introduce",
+        signed::Deed::Nothing => "signed Nothing",
+    }
+);
+
+table!(
+    /// Everything that is posted.
+    POSTED, posted(market::Deed) {
+        market::Deed::Enrol(_) => "posted Enrol",
+        market::Deed::Open(_) => "posted Open",
+        market::Deed::Report(_) => "posted Report",
+        market::Deed::Decline { .. } => "posted Decline",
+        market::Deed::Offer { .. } => "posted Offer",
+        market::Deed::Read { .. } => "posted Read",
+        market::Deed::Dispatch => "posted Dispatch",
+        market::Deed::Nothing => "posted Nothing",
+    }
+);
+
+table!(
+    /// Every way to be told no.
+    REFUSALS, refusal(Refusal) {
+        Refusal::NotAuthenticated => "NotAuthenticated",
+        Refusal::IdentityDiffers => "IdentityDiffers",
+        Refusal::IdTaken => "IdTaken",
+        Refusal::NotYours => "NotYours",
+        Refusal::NoSuchAgent => "NoSuchAgent",
+        Refusal::NoSuchSkill => "NoSuchSkill",
+        Refusal::BudgetTooLow { .. } => "BudgetTooLow",
+        Refusal::TooFewCredits => "TooFewCredits",
+        Refusal::Offline => "Offline",
+        Refusal::AtCapacity => "AtCapacity",
+        Refusal::TooFast => "TooFast",
+        Refusal::TooManyOpen => "TooManyOpen",
+        Refusal::OutOfOrder => "OutOfOrder",
+        Refusal::GuestCannotPay => "GuestCannotPay",
+        Refusal::Unfit { .. } => "Unfit",
+        Refusal::DeadlineTooSoon => "DeadlineTooSoon",
+        Refusal::WrongState { .. } => "WrongState",
+        Refusal::OtherTurn { .. } => "OtherTurn",
+        Refusal::OfferExpired => "OfferExpired",
+        Refusal::TooManyOffers { .. } => "TooManyOffers",
+        Refusal::Ambiguous => "Ambiguous",
+        Refusal::WrongParty => "WrongParty",
+        Refusal::OtherCurrency => "OtherCurrency",
+        Refusal::SameIdOtherContent => "SameIdOtherContent",
+        Refusal::NoSuchOwner { .. } => "NoSuchOwner",
+        Refusal::PaysItself => "PaysItself",
+        Refusal::NothingToMove => "NothingToMove",
+        Refusal::NotWhatWasPaid { .. } => "NotWhatWasPaid",
+        Refusal::JobNotPaid { .. } => "JobNotPaid",
+        Refusal::AlreadySettled { .. } => "AlreadySettled",
+        Refusal::InboxFull => "InboxFull",
+        Refusal::Blocked => "Blocked",
+        Refusal::TooManyBlocked { .. } => "TooManyBlocked",
+        Refusal::BridgeLoop { .. } => "BridgeLoop",
+        Refusal::TooManyAgents { .. } => "TooManyAgents",
+        Refusal::Overflow => "Overflow",
+    }
+);

@@ -1,0 +1,196 @@
+//! As agents of `agora` ask: signed envelopes, by whoever holds a key.
+
+use rialto_core::agent::Liveness;
+use rialto_core::agent::presence::Stance;
+use rialto_core::command::{Command, Enrol, Unfit};
+use rialto_core::grain::Grain;
+use rialto_core::id::AgentId;
+use rialto_core::job::{Cause, Job, Requester, Selection};
+use rialto_core::money::Credits;
+use rialto_core::signed::{
+    Ask, Deed, GiveResult, GiveUp, MakeOffer, Named, Profile, Signed, TakeOffer, Whom,
+};
+use rialto_core::testkit::Scene;
+use rialto_core::time::Millis;
+use uuid::Uuid;
+
+use super::enrolment;
+use crate::cast::{AGORA, SKILLS, amount, digest, native, price, requester, some_job, somebody};
+use crate::dice::Dice;
+
+/// What is signed, by who could mean it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Ask,
+    Offer,
+    Accept,
+    Result { last: bool },
+    Fail,
+    Refuse,
+    Write,
+    Introduce,
+    Nothing,
+}
+
+pub fn next(dice: &mut Dice, scene: &Scene) -> Option<Command> {
+    let kind = match dice.roll(46) {
+        0..=13 => Kind::Ask,
+        14..=22 => Kind::Offer,
+        23..=28 => Kind::Accept,
+        29..=33 => Kind::Result { last: true },
+        34..=36 => Kind::Result { last: false },
+        37 | 38 => Kind::Fail,
+        39 | 40 => Kind::Refuse,
+        41 => Kind::Write,
+        42..=44 => Kind::Introduce,
+        _ => Kind::Nothing,
+    };
+    let asked = |job: &Job| matches!(job.selection, Selection::Asked { .. });
+    let job = some_job(dice, scene, asked);
+    let speaker = speaker(dice, scene, kind, job.as_deref());
+    let deed = deed(dice, scene, kind, job.as_deref());
+    Some(signed(dice, scene, speaker, deed))
+}
+
+/// The first words of somebody who works.
+pub fn hello(dice: &mut Dice, scene: &Scene, n: u64) -> Command {
+    let profile = Profile { stance: Some(Stance::Idle), ..profile(dice) };
+    signed(dice, scene, native(AGORA, n), Deed::Introduce(Box::new(profile)))
+}
+
+fn signed(dice: &mut Dice, scene: &Scene, native: String, deed: Deed) -> Command {
+    let asks = matches!(deed, Deed::Ask(_));
+    let (id, content) = match dice.roll(10) {
+        0 => (format!("e-{}", dice.roll(4)), digest(dice.roll(2))),
+        // Requesters who do not know each other like the same ids.
+        1 | 2 if asks => (format!("e-{}", dice.roll(3)), digest(dice.any())),
+        _ => (format!("e-{:016x}", dice.any()), digest(dice.any())),
+    };
+    let known = scene.world.agent_named(AGORA, &native).is_some();
+    let newcomer = (!known).then(|| {
+        let order = enrolment(dice, AGORA, 0);
+        let owner = if dice.chance(15) { "owner-0".to_owned() } else { format!("agora:{native}") };
+        let (aliases, liveness) = (Vec::new(), Liveness::Polls);
+        let (skills, key, name) = (Vec::new(), None, native.clone());
+        let native = native.clone();
+        let order = Enrol { native, owner, name, aliases, liveness, skills, key, ..order };
+        Box::new(order)
+    });
+    let body = "signed words".to_owned();
+    Command::Signed(Box::new(Signed { home: AGORA, native, newcomer, id, content, body, deed }))
+}
+
+/// Who could mean it, or somebody else.
+fn speaker(dice: &mut Dice, scene: &Scene, kind: Kind, job: Option<&Job>) -> String {
+    let anybody = native(AGORA, dice.any());
+    if dice.chance(10) {
+        // Also under a name that the hub gave to somebody.
+        return if dice.chance(15) { "agora-of-relay-1".to_owned() } else { anybody };
+    }
+    let signs = |agent: &AgentId| scene.world.agent(*agent).is_some_and(|one| one.home == AGORA);
+    let (by_requester, at) = (dice.chance(50), dice.any());
+    let asked = |job: &Job| {
+        let able: Vec<AgentId> = job.asked.iter().copied().filter(signs).collect();
+        let one = (!able.is_empty()).then(|| able[(at % able.len() as u64) as usize]);
+        one.or(job.worker())
+    };
+    let party = job.and_then(|job| match kind {
+        Kind::Offer | Kind::Refuse => asked(job),
+        Kind::Accept => requester(job),
+        Kind::Fail if by_requester => requester(job),
+        Kind::Result { .. } | Kind::Fail => job.worker().or_else(|| asked(job)),
+        _ => None,
+    });
+    let named = party.filter(signs).and_then(|agent| scene.world.name_of(agent, AGORA));
+    named.map_or(anybody, str::to_owned)
+}
+
+/// What its parties call a job: the requester's id, or the hub's own for one from elsewhere.
+fn called(scene: &Scene, job: &Job) -> String {
+    let native = requester(job).and_then(|agent| scene.world.agent(agent));
+    let own = native.and_then(|one| job.foreign.strip_prefix(&one.native)?.strip_prefix('/'));
+    own.map_or_else(|| job.uuid.to_string(), str::to_owned)
+}
+
+fn deed(dice: &mut Dice, scene: &Scene, kind: Kind, job: Option<&Job>) -> Deed {
+    let id = job.filter(|_| dice.chance(92)).map(|job| called(scene, job));
+    let id = id.unwrap_or_else(|| format!("e-{}", dice.roll(4)));
+    let with = dice.chance(25).then(|| other(dice, scene, kind, job));
+    let request = Named { id, with };
+    let output = "{}".to_owned();
+    match kind {
+        Kind::Ask => Deed::Ask(Box::new(question(dice, scene))),
+        Kind::Offer => {
+            let valid_for = Millis::seconds(dice.of([0, 5, 600, 600]));
+            let price =
+                if dice.chance(10) { Credits::from_micros(40_000_000) } else { price(dice) };
+            Deed::Offer(MakeOffer { request, price, valid_for, eta: Millis(1) })
+        }
+        Kind::Accept => {
+            let offers = job.map(|job| &job.offers[..]).unwrap_or_default();
+            let name = dice.pick(offers).map(|offer| offer.name.clone());
+            let offer = Named { id: name.unwrap_or(request.id), with };
+            Deed::Accept(TakeOffer { offer, payment_proof: None })
+        }
+        Kind::Result { last } => Deed::Result(GiveResult { request, output, last }),
+        Kind::Fail | Kind::Refuse => {
+            let causes = [Cause::Execution, Cause::TimedOut, Cause::BudgetTooLow, Cause::Offline];
+            let (cause, text) = (dice.of(causes), "no".to_owned());
+            Deed::Fail(GiveUp { request, cause, refused: kind == Kind::Refuse, text })
+        }
+        Kind::Write => Deed::Write { to: somebody(dice, scene) },
+        Kind::Introduce => Deed::Introduce(Box::new(profile(dice))),
+        Kind::Nothing => Deed::Nothing,
+    }
+}
+
+/// Mostly the other party of a job, and sometimes anybody, also nobody.
+fn other(dice: &mut Dice, scene: &Scene, kind: Kind, job: Option<&Job>) -> AgentId {
+    match job.map(|job| &job.requester) {
+        Some(Requester::Agent(agent)) if kind != Kind::Accept && dice.chance(60) => *agent,
+        _ => somebody(dice, scene),
+    }
+}
+
+fn question(dice: &mut Dice, scene: &Scene) -> Ask {
+    let to = match dice.roll(8) {
+        0 => Whom::Best { max: 6 },
+        1 => Whom::Best { max: 1 },
+        2 | 3 => Whom::Agent(somebody(dice, scene)),
+        _ => Whom::Agent(crate::cast::somebody_of(dice, scene, AGORA)),
+    };
+    let unfit = match dice.chance(6) {
+        true => vec![Unfit { agent: somebody(dice, scene), why: "it takes text".to_owned() }],
+        false => Vec::new(),
+    };
+    Ask {
+        uuid: Uuid::from_u128(u128::from(dice.any()) << 64 | u128::from(dice.any())),
+        skill: dice.of(SKILLS).to_owned(),
+        input: "{}".to_owned(),
+        to,
+        budget: dice.chance(66).then(|| amount(dice)),
+        grain: Grain::FINE,
+        unfit,
+        other_currency: dice.chance(2),
+        timeout: Millis(dice.within_seconds(1_000)),
+        meta: "{}".to_owned(),
+    }
+}
+
+fn profile(dice: &mut Dice) -> Profile {
+    let mut skills = Vec::new();
+    for name in SKILLS {
+        if dice.chance(75) {
+            let mut skill = rialto_core::testkit::skill(name, "0");
+            (skill.price, skill.by_offer) = (price(dice), dice.chance(20));
+            skills.push(skill);
+        }
+    }
+    let stances = [Stance::Idle, Stance::Idle, Stance::Busy, Stance::Error, Stance::Maintenance];
+    Profile {
+        name: dice.chance(30).then(|| "somebody".to_owned()),
+        skills: dice.chance(75).then_some(skills),
+        endpoint: dice.chance(12).then(|| "https://key.example".to_owned()),
+        stance: dice.chance(40).then(|| dice.of(stances)),
+    }
+}

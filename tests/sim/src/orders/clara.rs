@@ -1,0 +1,122 @@
+//! As agents of `clara` ask: signed items posted to a market that publishes every step.
+
+use std::sync::Arc;
+
+use rialto_core::agent::Liveness;
+use rialto_core::command::{Actor, Command, Enrol, JobRef, Unfit};
+use rialto_core::grain::Grain;
+use rialto_core::id::AgentId;
+use rialto_core::job::{Job, Policy, Requester, Selection, State};
+use rialto_core::market::{Deed, Opening, Post};
+use rialto_core::money::Credits;
+use rialto_core::testkit::Scene;
+use rialto_core::testkit::market::Teller;
+use rialto_core::time::{Millis, Timestamp};
+
+use super::{enrolment, whom, wish, work};
+use crate::cast::{CLARA, some_job, somebody, somebody_of};
+use crate::dice::Dice;
+
+/// This market knows whole credits only, and nothing for less than one.
+const GRAIN: Grain = Grain { decimals: 0, least: WHOLE };
+const WHOLE: Credits = Credits::from_micros(1_000_000);
+
+fn whole(dice: &mut Dice) -> Credits {
+    Credits::from_micros(dice.of([1, 1, 2, 5]) * WHOLE.micros())
+}
+
+pub fn enrol(dice: &mut Dice, n: u64) -> Enrol {
+    let mut order = enrolment(dice, CLARA, n);
+    order.skills.iter_mut().for_each(|skill| skill.price = whole(dice));
+    Enrol { actor: Actor::Owner, liveness: Liveness::Always, key: None, rotate: false, ..order }
+}
+
+pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
+    let deed = match dice.roll(24) {
+        0 | 1 => {
+            let n = dice.any();
+            Deed::Enrol(Box::new(enrol(dice, n)))
+        }
+        2..=9 => open(dice, scene, now),
+        10..=13 => Deed::Report(Box::new(work::word(dice, scene, ours)?)),
+        14 | 15 => {
+            let job = some_job(dice, scene, ours)?;
+            Deed::Decline { by: concerned(dice, scene, &job), job: JobRef::Id(job.id) }
+        }
+        16..=20 => {
+            let job = some_job(dice, scene, auction)?;
+            let price = whole(dice);
+            Deed::Offer { by: concerned(dice, scene, &job), job: JobRef::Id(job.id), price }
+        }
+        21 => Deed::Read { agent: somebody_of(dice, scene, CLARA), up_to: dice.roll(30) },
+        22 => Deed::Dispatch,
+        _ => Deed::Nothing,
+    };
+    let id = match dice.chance(10) {
+        true => format!("item-{}", dice.roll(6)),
+        false => format!("item-{:016x}", dice.any()),
+    };
+    let order = Post { market: CLARA, id, deed, scribe: Arc::new(Teller) };
+    Some(Command::Post(Box::new(order)))
+}
+
+fn open(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Deed {
+    let mut order = wish(dice, scene, CLARA, now);
+    (order.grain, order.budget) = (GRAIN, whole(dice));
+    order.selection = match dice.roll(10) {
+        0 | 1 => Selection::Direct(whom(dice, scene, CLARA)),
+        2 => Selection::Broadcast,
+        3 => Selection::Everybody,
+        4 => Selection::Cheapest,
+        5 => Selection::LeastOccupied,
+        6..=8 => Selection::Auction { closes: now.plus(Millis(dice.within_seconds(60))) },
+        _ => Selection::RoundRobin,
+    };
+    let named = matches!(order.selection, Selection::Direct(_));
+    let all = matches!(order.selection, Selection::Broadcast | Selection::Everybody);
+    let goes_on = !named && !all;
+    order.policy = Policy {
+        next_when_declined: goes_on,
+        next_when_failed: goes_on,
+        queue_unmatched: goes_on && dice.chance(70),
+        queue_later: goes_on,
+        absent_too: named,
+        unpaid: dice.chance(35),
+        ..Policy::default()
+    };
+    if !named && dice.chance(30) {
+        order.also.push("dig".to_owned());
+    }
+    if dice.chance(8) {
+        let agent = somebody(dice, scene);
+        order.unfit.push(Unfit { agent, why: "it takes a list".to_owned() });
+    }
+    let newcomer = dice.chance(12).then(|| {
+        let n = dice.any();
+        let stranger = enrolment(dice, CLARA, 0);
+        let native = format!("wallet-{}", n % 4);
+        order.requester = Requester::Guest(native.clone());
+        let aliases = Vec::new();
+        let (actor, liveness) = (Actor::Owner, Liveness::Always);
+        let owner = native.clone();
+        Enrol { actor, native, owner, aliases, liveness, skills: Vec::new(), key: None, ..stranger }
+    });
+    Deed::Open(Box::new(Opening { order, newcomer }))
+}
+
+fn ours(job: &Job) -> bool {
+    job.origin == CLARA && job.assignment.is_some()
+}
+
+fn auction(job: &Job) -> bool {
+    matches!(job.selection, Selection::Auction { .. }) && job.state == State::Negotiating
+}
+
+/// Mostly whoever has the job or was asked for it.
+fn concerned(dice: &mut Dice, scene: &Scene, job: &Job) -> AgentId {
+    match job.worker() {
+        Some(worker) if dice.chance(85) => worker,
+        None if dice.chance(85) => dice.pick(&job.asked).copied().unwrap_or_default(),
+        _ => somebody(dice, scene),
+    }
+}

@@ -1,0 +1,135 @@
+//! Orders: what anybody may ask of a hub, as each protocol really asks it.
+//!
+//! Every choice comes from the dice of one step and what is there when it is taken, so a step keeps its
+//! meaning when others are left out.
+
+pub mod agora;
+mod clara;
+mod money;
+mod openclaw;
+mod people;
+mod registry;
+mod relay;
+mod talk;
+mod work;
+
+use rialto_core::alias::Protocol;
+use rialto_core::command::{Command, Enrol, OpenJob};
+use rialto_core::grain::Grain;
+use rialto_core::id::AgentId;
+use rialto_core::job::{PRIORITY, Policy, Requester, Selection};
+use rialto_core::testkit::Scene;
+use rialto_core::time::{Millis, Timestamp};
+use uuid::Uuid;
+
+use crate::ask::Ask;
+use crate::cast::{SKILLS, amount, digest, price, somebody};
+use crate::dice::Dice;
+
+pub use people::opening;
+
+/// What somebody asks for next.
+pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Ask> {
+    let command = match dice.roll(100) {
+        0..10 => people::next(dice, scene, now),
+        10..16 => money::next(dice, scene),
+        16..26 => talk::next(dice, scene),
+        26..34 => registry::next(dice, scene, now),
+        34..38 => relay::next(dice, scene, now),
+        38..44 => openclaw::next(dice, scene, now),
+        44..56 => Some(clara::next(dice, scene, now)?),
+        56..72 => agora::next(dice, scene),
+        _ => work::next(dice, scene, now),
+    };
+    let mut ask = Ask::from(command?);
+    if dice.chance(25) {
+        ask.once = Some(talk::once(dice));
+    }
+    Some(ask)
+}
+
+/// Work that is wanted of anybody, with everything filled in that is the same everywhere.
+fn wish(dice: &mut Dice, scene: &Scene, origin: Protocol, now: Timestamp) -> OpenJob {
+    let made = dice.any();
+    let requester = match dice.chance(6) {
+        true => Requester::Guest("somebody".to_owned()),
+        false => Requester::Agent(somebody(dice, scene)),
+    };
+    // Ids out of a small pool are used twice, with the same content or with another.
+    let (foreign, content) = match dice.chance(12) {
+        true => (format!("shared-{}", dice.roll(6)), digest(dice.roll(2))),
+        false => (format!("job-{made:016x}"), digest(made)),
+    };
+    OpenJob {
+        uuid: Uuid::from_u128(u128::from(made) << 64 | u128::from(dice.any())),
+        origin,
+        foreign,
+        content,
+        requester,
+        skill: dice.of(SKILLS).to_owned(),
+        also: Vec::new(),
+        input: "{}".to_owned(),
+        budget: amount(dice),
+        grain: Grain::FINE,
+        selection: Selection::BestReputation,
+        unfit: Vec::new(),
+        policy: Policy::default(),
+        deadline: now.plus(Millis(dice.within_seconds(3_000))),
+        lease: Millis(20_000 + dice.within_seconds(200)),
+        promised: None,
+        priority: PRIORITY,
+        callback: None,
+        flaw: None,
+        meta: "{}".to_owned(),
+        hops: if dice.chance(2) { 9 } else { 0 },
+    }
+}
+
+/// The agent it is for, by the name it is asked under: mostly one of the protocol's own.
+fn whom(dice: &mut Dice, scene: &Scene, home: Protocol) -> AgentId {
+    match dice.chance(60) {
+        true => crate::cast::somebody_of(dice, scene, home),
+        false => somebody(dice, scene),
+    }
+}
+
+/// A registration with everything filled in that is the same everywhere.
+fn enrolment(dice: &mut Dice, home: Protocol, n: u64) -> Enrol {
+    use crate::cast::{SPOKEN, native, owner_of};
+    let native = native(home, n);
+    let elsewhere = SPOKEN.into_iter().filter(|protocol| *protocol != home);
+    let mut skills = Vec::new();
+    for (at, name) in SKILLS.into_iter().enumerate() {
+        if dice.chance(if at == 0 { 85 } else { 50 }) {
+            let mut skill = rialto_core::testkit::skill(name, "0");
+            skill.price = price(dice);
+            skills.push(skill);
+        }
+    }
+    Enrol {
+        actor: rialto_core::command::Actor::Open,
+        home,
+        aliases: elsewhere.map(|protocol| (protocol, format!("{protocol}-of-{native}"))).collect(),
+        owner: owner_of(home, n),
+        name: native.clone(),
+        native,
+        endpoint: None,
+        liveness: rialto_core::agent::Liveness::Polls,
+        skills,
+        terms: Default::default(),
+        condition: None,
+        card: "{}".to_owned(),
+        key: Some(key(dice)),
+        rotate: dice.chance(15),
+    }
+}
+
+fn key(dice: &mut Dice) -> [u8; 32] {
+    let mut hash = [0; 32];
+    hash[..8].copy_from_slice(&dice.any().to_be_bytes());
+    hash
+}
+
+fn opened(order: OpenJob) -> Option<Command> {
+    Some(Command::OpenJob(Box::new(order)))
+}

@@ -1,0 +1,92 @@
+//! Coming, changing, leaving, and being seen.
+
+use rialto_core::agent::key::Holder;
+use rialto_core::command::{Actor, Command, Enrol};
+use rialto_core::id::AgentId;
+use rialto_core::testkit::Scene;
+use rialto_core::time::Timestamp;
+
+use super::{agora, clara, key, openclaw, registry, relay};
+use crate::cast::{AGORA, CLARA, LATER, OF_EACH, OPENCLAW, REGISTRY, RELAY, SPOKEN, somebody};
+use crate::dice::Dice;
+
+/// Everybody's first words, one order each.
+pub fn opening(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Vec<Command> {
+    let mut all = Vec::new();
+    for n in 0..OF_EACH {
+        for home in SPOKEN {
+            all.push(match home {
+                AGORA => agora::hello(dice, scene, n),
+                _ => Command::Enrol(Box::new(enrol(dice, home, n, now))),
+            });
+        }
+    }
+    for n in 0..3 {
+        let amount = rialto_core::money::Credits::from_micros(40_000_000);
+        all.push(Command::Grant { name: format!("owner-{n}"), amount });
+    }
+    all
+}
+
+fn enrol(dice: &mut Dice, home: rialto_core::alias::Protocol, n: u64, now: Timestamp) -> Enrol {
+    match home {
+        RELAY => relay::enrol(dice, n),
+        OPENCLAW => openclaw::enrol(dice, n, now),
+        CLARA => clara::enrol(dice, n),
+        _ => registry::enrol(dice, n),
+    }
+}
+
+pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
+    let agent = somebody(dice, scene);
+    Some(match dice.roll(30) {
+        0..=9 => again(dice, scene, now),
+        10 | 11 => Command::Remove { agent, by_operator: dice.chance(50) },
+        12..=14 => keys(dice, scene, agent)?,
+        15..=17 => Command::Beat { agent },
+        18..=20 => Command::Return { agent },
+        21..=26 => Command::Stand { agent, told: openclaw::condition(dice, now, false) },
+        27 | 28 => Command::Boast { agent, words: format!("{}", dice.roll(9)).into() },
+        _ => {
+            let name = format!("later-{}", dice.roll(6));
+            Command::Name { agent, aliases: vec![(LATER, name), (LATER, "other".to_owned())] }
+        }
+    })
+}
+
+/// Keys are given to those who are known, and taken from them: whoever asks has proven that.
+fn keys(dice: &mut Dice, scene: &Scene, agent: AgentId) -> Option<Command> {
+    scene.world.agent(agent)?;
+    Some(match dice.roll(3) {
+        0 => Command::RevokeKeys { agent },
+        _ => Command::IssueKey {
+            holder: if dice.chance(15) { Holder::Operator } else { Holder::Agent(agent) },
+            hash: key(dice),
+            retire_others: dice.chance(50),
+        },
+    })
+}
+
+/// Somebody registers, mostly once more, by those who may and those who may not.
+fn again(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Command {
+    let home = dice.of([REGISTRY, RELAY, OPENCLAW, CLARA]);
+    let n = dice.any();
+    let mut order = enrol(dice, home, n, now);
+    let own = scene.world.agent_named(home, &order.native).unwrap_or_default();
+    order.actor = match dice.roll(10) {
+        0 => Actor::Nobody,
+        1 => Actor::Agent(somebody(dice, scene)),
+        2 => Actor::Operator,
+        3 | 4 => Actor::Owner,
+        5 | 6 => Actor::Open,
+        _ => Actor::Agent(own),
+    };
+    if dice.chance(6) {
+        order.owner = dice.of(["owner-0", "somebody else", "hub:issuance"]).to_owned();
+    }
+    if dice.chance(4) {
+        order.native = format!("crowd-{}", dice.roll(9));
+        order.aliases.clear();
+    }
+    Command::Enrol(Box::new(order))
+}

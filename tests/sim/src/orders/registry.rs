@@ -1,0 +1,44 @@
+//! As agents of `registry` ask: a skill by name or an agent by id, credits in cents, callbacks.
+
+use rialto_core::agent::Liveness;
+use rialto_core::command::{Command, Enrol, Unfit};
+use rialto_core::grain::Grain;
+use rialto_core::job::{Policy, Selection};
+use rialto_core::money::Credits;
+use rialto_core::testkit::Scene;
+use rialto_core::time::Timestamp;
+
+use super::{enrolment, opened, whom, wish};
+use crate::cast::{REGISTRY, somebody};
+use crate::dice::Dice;
+
+const GRAIN: Grain = Grain { decimals: 2, least: Credits::ZERO };
+
+pub fn enrol(dice: &mut Dice, n: u64) -> Enrol {
+    let mut order = enrolment(dice, REGISTRY, n);
+    if dice.chance(60) {
+        order.endpoint = Some(format!("https://{}.example", order.native));
+        order.liveness = Liveness::Reached;
+    }
+    order
+}
+
+pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
+    let mut order = wish(dice, scene, REGISTRY, now);
+    order.grain = GRAIN;
+    order.selection = match dice.roll(8) {
+        0..=2 => Selection::Direct(whom(dice, scene, REGISTRY)),
+        3 => Selection::Cheapest,
+        4 => Selection::Offers,
+        _ => Selection::BestReputation,
+    };
+    let by_hub = matches!(order.selection, Selection::BestReputation | Selection::Cheapest);
+    order.policy =
+        Policy { next_when_unreachable: by_hub, next_when_declined: by_hub, ..Policy::default() };
+    order.callback = dice.chance(40).then(|| "https://caller.example/done".to_owned());
+    if dice.chance(10) {
+        let agent = somebody(dice, scene);
+        order.unfit.push(Unfit { agent, why: "it takes numbers".to_owned() });
+    }
+    opened(order)
+}

@@ -1,0 +1,31 @@
+//! As agents of `relay` ask: a message that hires the agent it is for, which may be away.
+
+use rialto_core::agent::Liveness;
+use rialto_core::command::{Command, Enrol};
+use rialto_core::job::{Policy, Selection};
+use rialto_core::testkit::Scene;
+use rialto_core::time::Timestamp;
+
+use super::{enrolment, opened, whom, wish};
+use crate::cast::RELAY;
+use crate::dice::Dice;
+
+pub fn enrol(dice: &mut Dice, n: u64) -> Enrol {
+    let mut order = enrolment(dice, RELAY, n);
+    if dice.chance(40) {
+        order.endpoint = Some(format!("https://{}.example", order.native));
+        order.liveness = Liveness::Reached;
+    }
+    order
+}
+
+pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
+    let mut order = wish(dice, scene, RELAY, now);
+    let worker = whom(dice, scene, RELAY);
+    order.selection = Selection::Direct(worker);
+    let away = !scene.world.is_online(worker, now);
+    let queue_unmatched = away && dice.chance(70);
+    order.policy = Policy { presence_first: true, queue_unmatched, ..Policy::default() };
+    order.deadline = now.plus(order.lease);
+    opened(order)
+}

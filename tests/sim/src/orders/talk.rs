@@ -1,0 +1,59 @@
+//! Messages between agents, and answers that are kept for whoever asks again.
+
+use rialto_core::alias::Digest;
+use rialto_core::command::{Command, SendMessage, Turn};
+use rialto_core::memory::Kept;
+use rialto_core::testkit::Scene;
+use rialto_core::time::Millis;
+use rialto_engine::Idempotency;
+
+use crate::cast::{SPOKEN, digest, somebody};
+use crate::dice::Dice;
+
+/// Keys that callers use; few, so that some are used again for something else.
+const SCOPES: u64 = 2_000;
+
+pub fn next(dice: &mut Dice, scene: &Scene) -> Option<Command> {
+    Some(match dice.roll(20) {
+        0 => {
+            let (agent, whom) = (somebody(dice, scene), somebody(dice, scene));
+            Command::Block { agent, whom, blocked: dice.chance(60) }
+        }
+        1 => {
+            let once = once(dice);
+            let kept = Kept::Answer { status: 200, body: "{}".to_owned() };
+            Command::Remember { scope: once.scope, request: once.request, kept }
+        }
+        _ => Command::Send(Box::new(letter(dice, scene))),
+    })
+}
+
+/// What makes a request repeatable.
+pub fn once(dice: &mut Dice) -> Idempotency {
+    let key = dice.roll(SCOPES);
+    let scope = Digest::of(&[b"scope", &key.to_be_bytes()]);
+    Idempotency { scope, request: digest(dice.roll(2)) }
+}
+
+fn letter(dice: &mut Dice, scene: &Scene) -> SendMessage {
+    let (from, to) = (somebody(dice, scene), somebody(dice, scene));
+    let made = dice.any();
+    let turn = dice.chance(60).then(|| {
+        // Mostly a turn of its own; sometimes one that was taken, with the same words or others.
+        let (conversation, number, content) = match dice.chance(25) {
+            true => ("talk".to_owned(), dice.roll(4), digest(dice.roll(2))),
+            false => (format!("{made:x}"), dice.roll(9), digest(made)),
+        };
+        Turn { conversation, number, content }
+    });
+    SendMessage {
+        from: (!dice.chance(5)).then_some(from),
+        to,
+        words: dice.of(SPOKEN),
+        body: format!("{made:016x}"),
+        url: dice.chance(30).then(|| "https://elsewhere.example/in".to_owned()),
+        first_try: Millis(if dice.chance(50) { 0 } else { 10_000 }),
+        turn,
+        by_operator: dice.chance(8),
+    }
+}

@@ -1,0 +1,193 @@
+//! What is said about jobs that are there: by their workers, their requesters and the operator, in
+//! time and too late, truly and not.
+
+use rialto_core::command::{Approver, Canceller, Command, JobRef, ReportWork, Response, Timer};
+use rialto_core::id::AgentId;
+use rialto_core::job::{Cause, Job, Requester, Selection, State};
+use rialto_core::money::Credits;
+use rialto_core::testkit::Scene;
+use rialto_core::time::{Millis, Timestamp};
+use uuid::Uuid;
+
+use crate::cast::{amount, digest, price, requester, some_job, somebody};
+use crate::dice::Dice;
+
+pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
+    match dice.roll(60) {
+        0..=17 => Some(Command::Report(Box::new(word(dice, scene, in_hand)?))),
+        18..=23 => answer(dice, scene, now),
+        24..=38 => by_worker(dice, scene, now),
+        39..=47 => by_requester(dice, scene),
+        48..=50 => approve(dice, scene),
+        _ => by_hub(dice, scene),
+    }
+}
+
+/// A worker's final word, or somebody else's.
+pub fn word(dice: &mut Dice, scene: &Scene, kind: impl Fn(&Job) -> bool) -> Option<ReportWork> {
+    let job = some_job(dice, scene, kind)?;
+    let by = worker(dice, scene, &job)?;
+    let ok = dice.chance(70);
+    let causes = [None, Some(Cause::Execution), Some(Cause::NoSuchSkill), Some(Cause::Unusable)];
+    let cost = match dice.roll(20) {
+        0 => Credits::from_micros(-1),
+        1 | 2 => Credits::MAX,
+        _ => amount(dice),
+    };
+    Some(ReportWork {
+        epoch: epoch(dice, &job),
+        job: name(dice, &job),
+        by,
+        ok,
+        output: Some("{}".to_owned()),
+        cost,
+        took: Millis(dice.within_seconds(5)),
+        cause: dice.of(causes).filter(|_| !ok),
+        text: None,
+        words: dice.chance(30).then(|| "{}".to_owned()),
+        // The same word twice, or a second opinion.
+        content: digest(job.id.0 << 8 | dice.roll(2)),
+    })
+}
+
+fn in_hand(job: &Job) -> bool {
+    matches!(job.state, State::Assigned | State::Running)
+}
+
+/// Whoever has it mostly, and somebody who does not sometimes.
+fn worker(dice: &mut Dice, scene: &Scene, job: &Job) -> Option<AgentId> {
+    match dice.chance(10) {
+        true => Some(somebody(dice, scene)),
+        false => job.worker(),
+    }
+}
+
+/// The turn it is about, if whoever says it knows; sometimes an old one.
+fn epoch(dice: &mut Dice, job: &Job) -> Option<u32> {
+    match dice.roll(10) {
+        0 => Some(job.epoch.saturating_sub(1)),
+        1..=4 => Some(job.epoch),
+        _ => None,
+    }
+}
+
+/// A job by one of its names: the hub's two, its requester's, and its worker's if there is one.
+fn name(dice: &mut Dice, job: &Job) -> JobRef {
+    match dice.roll(3) {
+        0 => job.called.map_or(JobRef::Id(job.id), JobRef::Uuid),
+        1 => JobRef::Uuid(job.uuid),
+        _ => JobRef::Foreign { origin: job.origin, id: job.foreign.clone() },
+    }
+}
+
+/// Whether an agent that answers for itself takes what it was given.
+fn answer(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
+    let unanswered = |job: &Job| job.state == State::Assigned && job.accepted_at.is_none();
+    let job = some_job(dice, scene, unanswered)?;
+    let by = worker(dice, scene, &job)?;
+    let at = now.plus(Millis(dice.within_seconds(90)));
+    let said = match dice.roll(5) {
+        0..=2 => Response::Accept {
+            ready_at: dice.chance(40).then_some(at),
+            called: dice.chance(40).then(|| called(dice, scene)),
+        },
+        3 => Response::Refuse {
+            cause: dice.of([Cause::Policy, Cause::Execution]),
+            text: "no".to_owned(),
+            words: dice.chance(50).then(|| "{}".to_owned()),
+        },
+        _ => Response::Defer { until: at },
+    };
+    Some(Command::Respond { job: name(dice, &job), by, said })
+}
+
+/// A name out of a small pool, or that of another job.
+fn called(dice: &mut Dice, scene: &Scene) -> Uuid {
+    let own = Uuid::from_u128(0xCA11_ED00 + u128::from(dice.roll(64)));
+    match dice.chance(15) {
+        true => some_job(dice, scene, |_| true).map_or(own, |job| job.uuid),
+        false => own,
+    }
+}
+
+fn by_worker(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
+    let kind = dice.roll(15);
+    if kind < 4 {
+        let offers = |job: &Job| job.state == State::Negotiating && job.selection.is_by_offers();
+        let job = some_job(dice, scene, offers)?;
+        let by = match dice.chance(80) {
+            true => dice.pick(&job.asked).copied()?,
+            false => somebody(dice, scene),
+        };
+        let valid_for = if dice.chance(15) { Millis(0) } else { Millis::minutes(10) };
+        return Some(Command::Offer { job: name(dice, &job), by, price: price(dice), valid_for });
+    }
+    let job = some_job(dice, scene, in_hand)?;
+    let by = worker(dice, scene, &job)?;
+    Some(match kind {
+        4..=6 => Command::Start { job: name(dice, &job), by },
+        7..=9 => {
+            let (epoch, reason) = (epoch(dice, &job), dice.chance(30).then(|| "busy".to_owned()));
+            Command::Decline { job: name(dice, &job), by, epoch, reason }
+        }
+        10 | 11 => {
+            let until = now.plus(Millis(dice.within_seconds(120)));
+            Command::Defer { job: name(dice, &job), by, until }
+        }
+        _ => {
+            let mut jobs: Vec<_> = scene.world.work_of(by).map(|job| job.id).collect();
+            jobs.push(job.id);
+            Command::HandOver { agent: by, jobs }
+        }
+    })
+}
+
+fn by_requester(dice: &mut Dice, scene: &Scene) -> Option<Command> {
+    if dice.chance(50) {
+        let offered = |job: &Job| job.selection == Selection::Offers && !job.offers.is_empty();
+        let job = some_job(dice, scene, offered)?;
+        let by = match dice.chance(85) {
+            true => requester(&job)?,
+            false => somebody(dice, scene),
+        };
+        let from = match dice.pick(&job.offers) {
+            Some(offer) if dice.chance(90) => offer.by,
+            _ => somebody(dice, scene),
+        };
+        return Some(Command::AcceptOffer { job: name(dice, &job), by, from });
+    }
+    let job = some_job(dice, scene, |_| true)?;
+    let by = match (dice.roll(6), &job.requester, job.for_whom()) {
+        (0, ..) => Canceller::Agent(somebody(dice, scene)),
+        (1, _, Some(worker)) => Canceller::Agent(worker),
+        (2, ..) => Canceller::Operator,
+        (3, ..) | (_, Requester::Guest(_), _) => Canceller::Guest,
+        (_, Requester::Agent(agent), _) => Canceller::Agent(*agent),
+    };
+    let reason = dice.chance(30).then(|| "because".to_owned());
+    Some(Command::Cancel { job: name(dice, &job), by, reason })
+}
+
+fn approve(dice: &mut Dice, scene: &Scene) -> Option<Command> {
+    let job = some_job(dice, scene, |job| job.waits_for.is_some())?;
+    let by = match dice.roll(6) {
+        0 => Approver::Agent(somebody(dice, scene)),
+        1 | 2 => Approver::Operator,
+        _ => Approver::Agent(job.for_whom()?),
+    };
+    Some(Command::Approve { job: name(dice, &job), by, yes: dice.chance(75) })
+}
+
+/// What the hub itself finds out, at the right time and too late.
+fn by_hub(dice: &mut Dice, scene: &Scene) -> Option<Command> {
+    let job = some_job(dice, scene, in_hand)?;
+    Some(match dice.roll(10) {
+        0..=3 => {
+            let epoch = job.epoch.saturating_sub(u32::from(dice.chance(15)));
+            Command::Unreachable { job: job.id, epoch }
+        }
+        4..=6 => Command::MarkPending { job: job.id },
+        7 | 8 => Command::Requeue { job: name(dice, &job) },
+        _ => Command::Tick(Timer::Job(job.id)),
+    })
+}

@@ -1,0 +1,79 @@
+//! The end of a life: everything comes to rest, nothing is missing, and the books can be recounted.
+
+use rialto_core::command::{Command, PushEnd};
+use rialto_core::time::Millis;
+use rialto_engine::audit::audit;
+use rialto_engine::store::sqlite::SqliteStore;
+use rialto_engine::store::{Key, Row, Store};
+
+use crate::ask::Ask;
+use crate::hub::{End, Hub};
+use crate::log::Log;
+
+/// More moments than any hub has left when nobody does anything any more.
+const MOMENTS_MAX: usize = 20_000;
+
+/// Every job comes to its end by itself, and what was set aside goes where it belongs.
+pub fn comes_to_rest(hub: &mut Hub, log: &mut Log) {
+    hub.wait(Millis::seconds(2));
+    for _ in 0..MOMENTS_MAX {
+        let Some(at) = hub.world().next_timer() else { break };
+        hub.wait(at.since(hub.now()));
+        log.ended(&hub.turn(&[], End::Well));
+    }
+    assert_eq!(hub.world().live_jobs().count(), 0, "a job never ends");
+    let held: i64 = hub.world().owners().map(|owner| owner.held.micros()).sum();
+    assert_eq!(held, 0, "something is set aside for nobody");
+    let mut pushes: Vec<_> = hub.world().pushes().map(|push| push.notice).collect();
+    pushes.sort_unstable();
+    let over = |notice| Ask::from(Command::PushDone { notice, ended: PushEnd::Over });
+    let asks: Vec<Ask> = pushes.into_iter().map(over).collect();
+    log.ended(&hub.turn(&asks, End::Well));
+    assert_eq!(hub.world().pushes().count(), 0, "a push that is over stays");
+}
+
+/// Every row that was ever written is in the store, as it was written last.
+pub fn everything_is_kept(hub: &mut Hub) {
+    let rows = hub.model.scene.store.rows.clone();
+    let store = hub.store();
+    for job in rows.jobs.values() {
+        assert!(matches!(store.load(Key::Job(job.id)), Ok(Some(Row::Job(kept))) if kept == *job));
+    }
+    for entry in &rows.entries {
+        let kept = store.load(Key::Entry(entry.id));
+        assert!(matches!(kept, Ok(Some(Row::Entry(kept))) if kept == *entry));
+    }
+    for transfer in &rows.transfers {
+        let kept = store.load(Key::Transfer(transfer.id));
+        assert!(matches!(kept, Ok(Some(Row::Transfer(kept))) if kept == *transfer));
+    }
+    for notice in &rows.notices {
+        let kept = store.load(Key::Notice(notice.id));
+        assert!(matches!(kept, Ok(Some(Row::Notice(kept))) if kept == **notice));
+    }
+    for outcome in &rows.outcomes {
+        let kept = store.load(Key::Outcome(outcome.id));
+        assert!(matches!(kept, Ok(Some(Row::Outcome(kept))) if kept == *outcome));
+    }
+    for posting in &rows.postings {
+        let kept = store.load(Key::Posting(posting.id));
+        assert!(matches!(kept, Ok(Some(Row::Posting(kept))) if kept == *posting));
+    }
+    for claim in &rows.claims {
+        let newest = hub.model.scene.store.claim(claim.digest);
+        let kept = hub.store().load(Key::Claim(claim.digest));
+        assert!(matches!(kept, Ok(Some(Row::Claim(kept))) if Some(kept) == newest));
+    }
+}
+
+/// The whole life, written to a real file, is recounted without a breach.
+pub fn audit_is_clean(hub: &Hub) {
+    let dir = tempfile::tempdir().expect("a directory can be made");
+    let mut store = SqliteStore::open(dir.path()).expect("nobody else has it open");
+    store.commit(&hub.model.scene.store.rows, &[]).expect("there is room");
+    while matches!(store.tend(), Ok(true)) {}
+    drop(store);
+    let report = audit(dir.path()).expect("the file can be read");
+    let breaches: Vec<_> = report.checks.iter().flat_map(|check| &check.breaches).collect();
+    assert!(report.is_clean(), "{breaches:?}");
+}

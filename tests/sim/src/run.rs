@@ -1,0 +1,129 @@
+//! Many lives: on several threads, with the same outcome on any number of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::dice::mix;
+use crate::failure::{self, Failed};
+use crate::life::Life;
+use crate::log::{Census, Hash, Log};
+
+/// Commands decided in one life, at least, and as a rule.
+pub const A_LIFE: u64 = 500;
+const AS_A_RULE: u64 = 520;
+/// Every so many lives the books are recounted from a file.
+const AUDITED: u64 = 64;
+
+/// What to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    pub seed: u64,
+    /// Commands to decide.
+    pub ops: u64,
+    pub threads: usize,
+}
+
+/// What came of it.
+pub struct Report {
+    pub plan: Plan,
+    pub lives: u64,
+    pub decided: u64,
+    /// Over everything that was asked, answered and written.
+    pub hash: u64,
+    pub census: Census,
+    pub took: Duration,
+    pub failed: Option<Failed>,
+}
+
+/// The seed of one life of a run.
+pub fn seed_of(run: u64, life: u64) -> u64 {
+    mix(run, life)
+}
+
+/// Lives them all, or until one goes wrong.
+pub fn run(plan: Plan) -> Report {
+    let started = Instant::now();
+    let lives = plan.ops.div_ceil(AS_A_RULE);
+    let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let logs = Mutex::new(vec![Log::default(); lives as usize]);
+    let failed = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..plan.threads.max(1) {
+            scope.spawn(|| {
+                let runtime = runtime();
+                loop {
+                    let life = next.fetch_add(1, Ordering::Relaxed);
+                    if life >= lives || stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let seed = seed_of(plan.seed, life);
+                    match whole(seed, life.is_multiple_of(AUDITED), &runtime) {
+                        Ok(log) => logs.lock()[life as usize] = log,
+                        Err(why) => {
+                            stop.store(true, Ordering::Relaxed);
+                            failed.lock().get_or_insert(why);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let (mut census, mut hash, mut decided) = (Census::default(), Hash::default(), 0);
+    for log in logs.into_inner() {
+        census.absorb(&log.census);
+        hash.number(log.hash.value());
+        decided += log.decided;
+    }
+    let (hash, took) = (hash.value(), started.elapsed());
+    Report { plan, lives, decided, hash, census, took, failed: failed.into_inner() }
+}
+
+/// A runtime for reads beside the lane; the lane itself is moved by hand.
+pub fn runtime() -> Arc<Runtime> {
+    let built = Builder::new_current_thread().max_blocking_threads(1).build();
+    Arc::new(built.expect("a runtime can be made"))
+}
+
+/// One life by its own seed; what went wrong in it.
+pub fn one(seed: u64) -> Option<Failed> {
+    whole(seed, true, &runtime()).err()
+}
+
+/// One life from beginning to end.
+fn whole(seed: u64, audited: bool, runtime: &Arc<Runtime>) -> Result<Log, Failed> {
+    let mut steps = 0;
+    let lived = failure::caught(|| {
+        let mut life = Life::begin(seed, runtime.clone());
+        while life.log.decided < A_LIFE {
+            steps += 1;
+            life.step(mix(seed, steps));
+        }
+        life.end_well(audited);
+        life.log
+    });
+    lived.map_err(|why| Failed::found(seed, steps, audited, why))
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { plan, lives, decided, hash, took, .. } = self;
+        let a_second = *decided as f64 / took.as_secs_f64();
+        writeln!(
+            f,
+            "seed {}: {decided} operations in {lives} lives on {} threads, {:.1} s, {:.0} a second",
+            plan.seed,
+            plan.threads,
+            took.as_secs_f64(),
+            a_second
+        )?;
+        writeln!(f, "log hash {hash:016x}")?;
+        match &self.failed {
+            Some(failed) => write!(f, "{failed}"),
+            None => writeln!(f, "no violation"),
+        }
+    }
+}

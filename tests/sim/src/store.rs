@@ -1,0 +1,215 @@
+//! A store that can crash before or after it has written, run out of room, and lag like the real one.
+//!
+//! Rows live in the memory store and survive the engine. Mailboxes are written behind, as the store on
+//! disk does: a start catches up from the notices, and forgets what was only ever handed over.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rialto_core::changes::Changes;
+use rialto_core::id::{AgentId, AnswerId};
+use rialto_core::message::mailbox::Mailbox;
+use rialto_core::notice::{News, Notice};
+use rialto_engine::store::memory::MemoryStore;
+use rialto_engine::store::{Key, Reader, Row, Store, StoreError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// What becomes of the next commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fault {
+    #[default]
+    None,
+    /// There is no room; nothing is written.
+    Full,
+    /// It fails, and nothing is written.
+    LostBefore,
+    /// It is written, and yet fails.
+    LostAfter,
+}
+
+/// What one commit wrote.
+#[derive(Clone)]
+pub struct Written {
+    pub batch: Changes,
+    pub forgotten: Vec<AnswerId>,
+}
+
+impl Written {
+    /// Where it is not what was decided, in words.
+    pub fn differs(&self, batch: &Changes, forgotten: &[AnswerId]) -> Vec<String> {
+        let mut all = Vec::new();
+        macro_rules! compare {
+            ($($field:ident),+) => {$(
+                if self.batch.$field != batch.$field {
+                    let (is, should) = (&self.batch.$field, &batch.$field);
+                    let field = stringify!($field);
+                    all.push(format!("{field}: written {is:?}, decided {should:?}"));
+                }
+            )+};
+        }
+        compare!(agents, desks, mailboxes, settled, owners, jobs, keys, turns, pushes, memories);
+        compare!(aliases, claims, entries, transfers, notices, arrivals, outcomes, lines, postings);
+        compare!(next);
+        if self.forgotten != forgotten {
+            all.push(format!("forgotten {:?}, not {forgotten:?}", self.forgotten));
+        }
+        all
+    }
+}
+
+/// What is shared between the engine's store and whoever watches it.
+#[derive(Default)]
+struct Desk {
+    fault: Fault,
+    fired: bool,
+    written: Option<Written>,
+    behind: Behind,
+    /// What the last start was given.
+    reopened: Option<Changes>,
+    starts: u64,
+}
+
+/// Every so many starts each row is read back from its text.
+const REREAD: u64 = 4;
+
+/// Mailboxes as they stand on disk, and the notices that came since.
+#[derive(Default)]
+struct Behind {
+    table: BTreeMap<AgentId, Mailbox>,
+    current: BTreeMap<AgentId, Mailbox>,
+    since: Vec<Arc<Notice>>,
+}
+
+/// The store and the hand that shakes it.
+#[derive(Clone, Default)]
+pub struct SimStore {
+    rows: MemoryStore,
+    desk: Arc<Mutex<Desk>>,
+}
+
+impl SimStore {
+    /// What the next commit will come to.
+    pub fn arm(&self, fault: Fault) {
+        let mut desk = self.desk.lock();
+        (desk.fault, desk.fired, desk.written) = (fault, false, None);
+    }
+
+    /// What the last commit wrote, and whether the fault has struck.
+    pub fn outcome(&self) -> (Option<Written>, bool) {
+        let mut desk = self.desk.lock();
+        desk.fault = Fault::None;
+        (desk.written.take(), desk.fired)
+    }
+
+    /// The mailboxes are written down, as when the lane is idle.
+    pub fn catch_up(&self) {
+        self.desk.lock().behind.catch_up();
+    }
+
+    /// What the last start was given.
+    pub fn reopened(&self) -> Option<Changes> {
+        self.desk.lock().reopened.take()
+    }
+
+    /// Everything a start reads, now and then with each row read back from its text.
+    fn at_hand(&mut self) -> Changes {
+        let mut rows = self.rows.rebuild().expect("maps can be read");
+        let mut desk = self.desk.lock();
+        rows.mailboxes = desk.behind.reopened();
+        desk.starts += 1;
+        if desk.starts.is_multiple_of(REREAD) {
+            Self::reread(&mut rows);
+        }
+        desk.reopened = Some(rows.clone());
+        rows
+    }
+
+    fn reread(rows: &mut Changes) {
+        rows.agents.values_mut().for_each(reread);
+        rows.desks.values_mut().for_each(reread);
+        rows.owners.values_mut().for_each(reread);
+        rows.jobs.values_mut().for_each(reread);
+        rows.keys.values_mut().for_each(reread);
+        rows.turns.values_mut().for_each(reread);
+        rows.memories.values_mut().for_each(reread);
+        rows.pushes.values_mut().flatten().for_each(reread);
+    }
+}
+
+impl Behind {
+    fn keep(&mut self, batch: &Changes) {
+        self.current.extend(batch.mailboxes.iter().map(|(id, one)| (*id, *one)));
+        self.since.extend(batch.notices.iter().cloned());
+        for id in &batch.settled {
+            if let Some(mailbox) = batch.mailboxes.get(id) {
+                self.table.insert(*id, *mailbox);
+            }
+        }
+    }
+
+    fn catch_up(&mut self) {
+        self.table.clone_from(&self.current);
+        self.since.clear();
+    }
+
+    /// The table, caught up from the notices; what the table lacks of the rest is gone.
+    fn reopened(&mut self) -> BTreeMap<AgentId, Mailbox> {
+        for notice in &self.since {
+            if let Some(to) = notice.to {
+                self.table.entry(to).or_insert_with(|| Mailbox::new(to)).receive(notice);
+            }
+            if let News::Message { from: Some(from), .. } = notice.news {
+                self.table.entry(from).or_insert_with(|| Mailbox::new(from)).wrote(notice.id);
+            }
+        }
+        self.since.clear();
+        self.current.clone_from(&self.table);
+        self.table.clone()
+    }
+}
+
+fn reread<R: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(row: &mut Arc<R>) {
+    let text = serde_json::to_string(&**row).expect("rows can be written");
+    let read: R = serde_json::from_str(&text).expect("what was written can be read");
+    assert_eq!(read, **row, "a row changed on its way through the store");
+    *row = Arc::new(read);
+}
+
+impl Store for SimStore {
+    fn rebuild(&mut self) -> Result<Changes, StoreError> {
+        Ok(self.at_hand())
+    }
+
+    fn commit(&mut self, batch: &Changes, forgotten: &[AnswerId]) -> Result<(), StoreError> {
+        let mut desk = self.desk.lock();
+        assert!(desk.written.is_none(), "a batch is committed once");
+        let fault = std::mem::take(&mut desk.fault);
+        desk.fired = fault != Fault::None;
+        if fault == Fault::Full {
+            return Err(StoreError::Full);
+        }
+        let broken = || Err(StoreError::Broken("as planned".to_owned()));
+        if fault == Fault::LostBefore {
+            return broken();
+        }
+        self.rows.commit(batch, forgotten)?;
+        desk.behind.keep(batch);
+        desk.written = Some(Written { batch: batch.clone(), forgotten: forgotten.to_vec() });
+        if fault == Fault::LostAfter { broken() } else { Ok(()) }
+    }
+
+    fn load(&mut self, key: Key) -> Result<Option<Row>, StoreError> {
+        Store::load(&mut self.rows, key)
+    }
+
+    fn tend(&mut self) -> Result<bool, StoreError> {
+        self.catch_up();
+        Ok(false)
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
+        self.rows.reader()
+    }
+}

@@ -1,0 +1,94 @@
+//! `cargo xtask fuzz`: the parsers, fed with more than a test run has time for.
+//!
+//! Two fuzzers feed the same checks. Our own driver needs nothing but this workspace and goes through
+//! all targets. libFuzzer follows the compiler's coverage: `guided` builds `fuzz/` for it with flags
+//! that the stable compiler takes, which is `cargo fuzz run --sanitizer none` without that tool.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use crate::steps::cargo;
+
+const USAGE: &str = "\
+usage: cargo xtask fuzz [--target NAME] [--inputs N] [--seed S]
+       cargo xtask fuzz guided NAME [OPTION…]
+       cargo xtask fuzz check
+
+The first runs our own driver over all targets of tests/fuzzed, or those named: N inputs each, from
+seed S. What breaks is made small, shown, and kept in fuzz/artifacts.
+`guided` runs libFuzzer on one target, with its own options, such as -max_total_time=600.
+`check` only compiles the targets of fuzz/ for libFuzzer, from packages that are here already.";
+
+/// What libFuzzer needs to see where an input goes, all of it known to the stable compiler.
+const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
+
+/// Runs what the words after `fuzz` ask for.
+pub fn run(words: &[String]) -> ExitCode {
+    match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["help" | "--help" | "-h", ..] => {
+            println!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        ["check"] => done(libfuzzer("check").arg("--offline")),
+        ["guided", target, options @ ..] => guided(target, options),
+        ["guided"] => {
+            eprintln!("xtask: which target?\n\n{USAGE}");
+            ExitCode::from(crate::USAGE_ERROR)
+        }
+        options => done(
+            cargo()
+                .args(["run", "--profile", "fuzz", "--quiet", "--package", "rialto-fuzzed", "--"])
+                .args(options),
+        ),
+    }
+}
+
+/// New inputs go where git does not look; the kept ones are only read.
+fn guided(target: &str, options: &[&str]) -> ExitCode {
+    let [found, artifacts] = ["found", "artifacts"].map(|name| folder().join(name).join(target));
+    for made in [&found, &artifacts] {
+        if let Err(error) = std::fs::create_dir_all(made) {
+            eprintln!("xtask: cannot make {}: {error}", made.display());
+            return ExitCode::FAILURE;
+        }
+    }
+    let mut command = libfuzzer("run");
+    // Named, so that build scripts and macros, which run on this machine too, stay as they are.
+    command.args(["--release", "--target", &host(), "--bin", target, "--"]);
+    command.env("RUSTFLAGS", COVERAGE);
+    command.arg(found).arg(folder().join("corpus").join(target));
+    command.arg(format!("-artifact_prefix={}/", artifacts.display()));
+    done(command.args(options))
+}
+
+/// A cargo command for the workspace of libFuzzer's targets.
+fn libfuzzer(verb: &str) -> Command {
+    let mut command = cargo();
+    command.arg(verb).arg("--manifest-path").arg(folder().join("Cargo.toml"));
+    command
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fuzz")
+}
+
+/// The platform this machine compiles for by itself.
+fn host() -> String {
+    let said = Command::new("rustc").arg("-vV").output().map(|output| output.stdout);
+    let said = String::from_utf8_lossy(&said.unwrap_or_default()).into_owned();
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    host.unwrap_or("x86_64-unknown-linux-gnu").to_owned()
+}
+
+fn done(command: &mut Command) -> ExitCode {
+    match command.status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: could not start {command:?}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
