@@ -1,6 +1,7 @@
 //! Agents that limit what they begin in a minute, and what shares a batch with it.
 
 use rialto_core::command::JobRef;
+use rialto_core::job::Selection;
 
 use super::*;
 use crate::run::Hand;
@@ -42,7 +43,7 @@ async fn what_was_begun_and_taken_back_in_one_batch_still_counts_after_a_full_di
     let people = [enrol("ada", "ada", &[]), busy];
     let people = people.into_iter().map(|one| Command::Enrol(Box::new(one))).collect();
     let came = batch(&engine, &mut lane, people).await;
-    let ada = agent_in(came[0].as_ref().expect("a new name is free"));
+    let [ada, bob] = [0, 1].map(|at| agent_in(came[at].as_ref().expect("a new name is free")));
     let mut first = open(1, ada, "sum", "1", DAWN);
     first.policy.queue_unmatched = true;
     first.policy.next_when_declined = true;
@@ -52,8 +53,10 @@ async fn what_was_begun_and_taken_back_in_one_batch_still_counts_after_a_full_di
     probe.fail_with(StoreError::Full);
     let full = batch(&engine, &mut lane, vec![grant("ada", "1")]).await;
     assert!(matches!(full[0], Err(Failure::Full)));
-    let second = Command::OpenJob(Box::new(open(2, ada, "sum", "1", DAWN)));
-    let refused = batch(&engine, &mut lane, vec![second]).await;
+    // Named, so that it is told why.
+    let mut second = open(2, ada, "sum", "1", DAWN);
+    second.selection = Selection::Direct(bob);
+    let refused = batch(&engine, &mut lane, vec![Command::OpenJob(Box::new(second))]).await;
     let too_fast = rialto_core::refusal::Refusal::TooFast;
     assert!(matches!(&refused[0], Err(Failure::Refused(why)) if *why == too_fast), "{refused:?}");
 }
