@@ -12,6 +12,7 @@ mod mutants;
 mod needs;
 mod steps;
 mod tally;
+mod watch;
 
 use std::process::ExitCode;
 

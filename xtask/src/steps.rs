@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::borders;
 use crate::tally::Tally;
+use crate::watch::{PATIENCE, Watch};
 
 /// One part of the whole check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,12 +76,12 @@ impl Step {
                 "-D",
                 "warnings",
             ])),
-            Self::Tests => counts(
-                at_once(cargo().args(["test", "--workspace", "--no-fail-fast"])),
-                &mut io::stdout(),
-                &mut tally,
-            ),
-            Self::Sim => counts(&mut simulation(), &mut io::stdout(), &mut tally),
+            Self::Tests => {
+                let mut tests = cargo();
+                at_once(tests.args(["test", "--workspace", "--no-fail-fast"]));
+                built_and_counted(&tests, &[], &mut tally)
+            }
+            Self::Sim => built_and_counted(&simulation(), &["--", "--nocapture"], &mut tally),
             Self::Docs => succeeds(
                 cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-Dwarnings"),
             ),
@@ -109,7 +110,6 @@ fn simulation() -> Command {
             command.args(["--config", &format!("profile.dev.package.{package}.{set}")]);
         }
     }
-    command.args(["--", "--nocapture"]);
     command
 }
 
@@ -134,6 +134,19 @@ fn succeeds(command: &mut Command) -> bool {
     }
 }
 
+/// Builds the tests, which may take as long as it takes, and runs them under the watch.
+fn built_and_counted(tests: &Command, flags: &[&str], tally: &mut Tally) -> bool {
+    let again = || {
+        let mut command = Command::new(tests.get_program());
+        command.args(tests.get_args());
+        tests.get_envs().for_each(|(name, value)| {
+            command.env(name, value.unwrap_or_default());
+        });
+        command
+    };
+    succeeds(again().arg("--no-run")) && counts(again().args(flags), &mut io::stdout(), tally)
+}
+
 /// Runs `command`, passing its output through line by line and counting the tests it reports.
 fn counts(command: &mut Command, out: &mut impl Write, tally: &mut Tally) -> bool {
     match stream(command, out, tally) {
@@ -147,6 +160,7 @@ fn counts(command: &mut Command, out: &mut impl Write, tally: &mut Tally) -> boo
 
 fn stream(command: &mut Command, out: &mut impl Write, tally: &mut Tally) -> io::Result<bool> {
     let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let watch = Watch::over(child.id(), PATIENCE);
     if let Some(stdout) = child.stdout.take() {
         let mut lines = BufReader::new(stdout);
         let mut line = Vec::new();
@@ -154,7 +168,9 @@ fn stream(command: &mut Command, out: &mut impl Write, tally: &mut Tally) -> io:
         while lines.read_until(b'\n', &mut line)? > 0 {
             out.write_all(&line)?;
             out.flush()?;
-            if let Some(counted) = Tally::read(&String::from_utf8_lossy(&line)) {
+            let text = String::from_utf8_lossy(&line);
+            watch.heard(&text);
+            if let Some(counted) = Tally::read(&text) {
                 *tally += counted;
             }
             line.clear();
