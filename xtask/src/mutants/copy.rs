@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -13,7 +14,7 @@ use super::change::Change;
 use crate::steps::cargo;
 
 /// How long a run of tests may take.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_secs(900);
 /// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -42,9 +43,10 @@ impl fmt::Display for Verdict {
 }
 
 impl Copied {
-    /// Copies every file that git knows or would take.
-    pub fn make() -> io::Result<Self> {
-        let root = PathBuf::from("target").join("mutants");
+    /// Copies every file that git knows or would take. Each area has a copy of its own, so that two
+    /// of them can be looked at side by side.
+    pub fn make(area: Area) -> io::Result<Self> {
+        let root = PathBuf::from("target").join("mutants").join(area.name());
         let (tree, target) = (root.join("tree"), root.join("target"));
         if tree.exists() {
             fs::remove_dir_all(&tree)?;
@@ -80,24 +82,41 @@ impl Copied {
         verdict
     }
 
-    fn tested(&self, area: Area) -> Verdict {
-        if !self.cargo(area, &["--no-run"]) {
-            return Verdict::Unviable;
-        }
-        if self.cargo(area, &[]) { Verdict::Missed } else { Verdict::Caught }
+    /// Whether the tests pass as long as there is no mistake: if not, they cannot tell one.
+    pub fn is_sound(&self, area: Area) -> bool {
+        area.tests().iter().all(|line| self.cargo(line, false))
     }
 
-    fn cargo(&self, area: Area, more: &[&str]) -> bool {
-        cargo()
-            .arg("test")
-            .args(area.tests())
-            .args(more)
+    fn tested(&self, area: Area) -> Verdict {
+        for line in area.tests() {
+            // Tests of a crate that does not depend on the changed one compile all the same.
+            if !self.cargo(line, true) {
+                return Verdict::Unviable;
+            }
+            if !self.cargo(line, false) {
+                return Verdict::Caught;
+            }
+        }
+        Verdict::Missed
+    }
+
+    /// Builds what a line of tests needs, or runs it too.
+    fn cargo(&self, line: &str, build_only: bool) -> bool {
+        let (what, which) = line.split_once(" -- ").unwrap_or((line, ""));
+        let mut command = cargo();
+        command.arg("test").args(what.split_whitespace());
+        match build_only {
+            true => command.arg("--no-run"),
+            false => command.arg("--").args(which.split_whitespace()),
+        };
+        command
             .current_dir(&self.tree)
             .env("CARGO_TARGET_DIR", &self.target)
             .env("CARGO_PROFILE_DEV_DEBUG", "0")
             .env("RUST_BACKTRACE", "0")
             .stdout(Stdio::null())
             .stderr(Stdio::null())
+            .process_group(0)
             .spawn()
             .is_ok_and(succeeds)
     }
@@ -113,8 +132,9 @@ fn succeeds(mut run: Child) -> bool {
             Err(_) => break,
         }
     }
-    // The tests are a group of their own below cargo; without it they end by themselves.
-    let _ = run.kill();
+    // The whole group: a test that goes round in circles would slow down all that come after it.
+    let group = format!("-{}", run.id());
+    let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
     let _ = run.wait();
     false
 }
