@@ -4,6 +4,7 @@
 //! says. They never ask the rules they check.
 
 mod asking;
+mod books;
 mod finding;
 mod publishing;
 mod terms;
@@ -19,10 +20,9 @@ use crate::changes::Changes;
 use crate::event::Event;
 use crate::id::*;
 use crate::job::{Cause, Job, Requester, Selection, State};
-use crate::ledger::{Entry, Hash, Kind, Pocket, Transfer};
+use crate::ledger::Transfer;
 use crate::money::Credits;
 use crate::notice::{News, Notice};
-use crate::owner::Owner;
 use crate::reputation::{Outcome, Score, Standing};
 use crate::time::Timestamp;
 use crate::world::World;
@@ -43,11 +43,7 @@ impl Default for Till {
 #[derive(Clone, Default)]
 pub struct Laws {
     pub till: Till,
-    pockets: BTreeMap<Pocket, i64>,
-    newest_entry: BTreeMap<OwnerId, EntryId>,
-    last_entry: EntryId,
-    chain: Hash,
-    deals: BTreeMap<JobId, Deal>,
+    books: books::Books,
     jobs: BTreeMap<JobId, Arc<Job>>,
     standings: BTreeMap<AgentId, Standing>,
     last_outcome: BTreeMap<AgentId, OutcomeId>,
@@ -71,14 +67,6 @@ pub struct Laws {
     looked_at: Option<Timestamp>,
 }
 
-/// What one job moved, in millionths.
-#[derive(Clone, Copy, Debug, Default)]
-struct Deal {
-    held: i64,
-    captured: i64,
-    released: i64,
-}
-
 impl Laws {
     /// The hub was started anew from its rows. Only what was begun and is over may be forgotten.
     pub fn started_again(&mut self) {
@@ -87,9 +75,7 @@ impl Laws {
 
     /// Panics when a command has broken a law.
     pub fn check(&mut self, changes: &Changes, world: &World, now: Timestamp) {
-        for entry in &changes.entries {
-            self.entry(entry);
-        }
+        self.books.check(changes, world);
         self.asking.check(changes, world);
         self.terms.check(&self.jobs, changes, world, now);
         self.work.check(&self.jobs, changes, world);
@@ -125,7 +111,7 @@ impl Laws {
         let money = !(changes.owners.is_empty() && changes.entries.is_empty());
         let people = !(changes.agents.is_empty() && changes.desks.is_empty());
         if money || !changes.jobs.is_empty() {
-            self.money(world);
+            self.books.balance(world);
         }
         if !(changes.jobs.is_empty() && changes.agents.is_empty()) {
             self.live_jobs(world);
@@ -138,33 +124,6 @@ impl Laws {
             self.looked_at = Some(now);
             for skill in &self.skills {
                 discovery_is_a_sorted_scan(world, skill, now);
-            }
-        }
-    }
-
-    /// The chain holds, and each line names the one before it of either side.
-    fn entry(&mut self, entry: &Entry) {
-        assert!(entry.amount > Credits::ZERO, "every line moves something");
-        assert_eq!(entry.id, self.last_entry.next(), "lines have no gap");
-        assert_eq!(entry.hash, entry.chained(self.chain), "the chain verifies");
-        (self.last_entry, self.chain) = (entry.id, entry.hash);
-        let issued = [entry.from.owner, entry.to.owner].contains(&Owner::ISSUANCE);
-        let may = matches!(entry.kind, Kind::Grant | Kind::Burn);
-        assert_eq!(issued, may, "credits come from grants alone");
-        let before = |owner| self.newest_entry.get(&owner).copied();
-        assert_eq!(entry.before_from, before(entry.from.owner));
-        assert_eq!(entry.before_to, before(entry.to.owner));
-        self.newest_entry.insert(entry.from.owner, entry.id);
-        self.newest_entry.insert(entry.to.owner, entry.id);
-        *self.pockets.entry(entry.from).or_default() -= entry.amount.micros();
-        *self.pockets.entry(entry.to).or_default() += entry.amount.micros();
-        if let Some(job) = entry.job {
-            let deal = self.deals.entry(job).or_default();
-            match entry.kind {
-                Kind::Hold => deal.held += entry.amount.micros(),
-                Kind::Capture => deal.captured += entry.amount.micros(),
-                Kind::Release => deal.released += entry.amount.micros(),
-                other => panic!("a job never causes a {other:?}"),
             }
         }
     }
@@ -242,7 +201,7 @@ impl Laws {
         }
     }
 
-    /// States follow the table, terminal jobs rest, epochs grow, and holds resolve once.
+    /// States follow the table, terminal jobs rest, and epochs grow.
     fn job(&mut self, job: &Arc<Job>) {
         if let Some(old) = self.jobs.get(&job.id) {
             assert!(!old.state.is_final(), "a finished job changed: {old:?} to {job:?}");
@@ -268,16 +227,7 @@ impl Laws {
             let known = known.and_then(|id| self.jobs.get(&id));
             assert!(known.is_none_or(|known| known.state == State::Withdrawn), "one id, two jobs");
         }
-        let deal = self.deals.get(&job.id).copied().unwrap_or_default();
-        assert_eq!(deal.held - deal.captured - deal.released, job.held.micros());
-        assert!(job.held <= job.purse(), "no more is set aside than was offered");
         if job.state.is_final() {
-            let paid = job.report.as_ref().map_or(0, |report| report.paid.micros());
-            assert_eq!(job.held, Credits::ZERO, "no hold outlives its job");
-            assert_eq!(deal.captured, paid, "what was captured is what was reported paid");
-            assert!(paid == 0 || job.state == State::Completed, "only success is paid");
-            let price = job.assignment.map_or(0, |turn| turn.price.micros());
-            assert!(paid <= price, "never more than the agreed price");
             assert!(job.ended_at.is_some());
             let judged = job.worker().is_some_and(|worker| self.judged.contains(&(job.id, worker)));
             let settled = matches!(job.state, State::Completed | State::Failed | State::Expired);
@@ -331,30 +281,6 @@ impl Laws {
         assert_eq!(notice.position, last.map_or(0, |(head, _)| head) + 1, "no gap in an inbox");
         assert_eq!(notice.before, last.map(|(_, id)| id));
         self.inboxes.insert(agent, (notice.position, notice.id));
-    }
-
-    /// No credit is lost or made, nobody is overdrawn, and holds belong to live jobs.
-    fn money(&self, world: &World) {
-        let mut held: BTreeMap<OwnerId, i64> = BTreeMap::new();
-        for job in world.live_jobs() {
-            if let Some(payer) = job.payer {
-                *held.entry(payer).or_default() += job.held.micros();
-            }
-        }
-        let mut sum = 0_i128;
-        for owner in world.owners() {
-            let pocket = |pocket| self.pockets.get(&pocket).copied().unwrap_or(0);
-            assert_eq!(owner.available.micros(), pocket(Pocket::open(owner.id)), "{}", owner.name);
-            assert_eq!(owner.held.micros(), pocket(Pocket::held(owner.id)), "{}", owner.name);
-            assert_eq!(owner.held.micros(), held.get(&owner.id).copied().unwrap_or(0));
-            assert_eq!(owner.newest, self.newest_entry.get(&owner.id).copied());
-            sum += i128::from(owner.available.micros()) + i128::from(owner.held.micros());
-            let overdrawn = owner.available < Credits::ZERO || owner.held < Credits::ZERO;
-            assert!(!overdrawn || owner.id == Owner::ISSUANCE, "{} is overdrawn", owner.name);
-        }
-        assert_eq!(sum, 0, "the sum over all pockets is zero");
-        assert_eq!(world.next.chain, self.chain);
-        assert_eq!(world.next.entry, self.last_entry.next());
     }
 
     /// Every live job has a due time and at most one worker, and the indexes say the same.

@@ -181,14 +181,15 @@ impl Walk {
         };
         let payer = entry.from.owner;
         let (open, held) = (Pocket::open(payer), Pocket::held(payer));
-        let none = Moved::default();
+        let none = Moved { payer: Some(row::key(payer.0)), ..Moved::default() };
         let (right, moved) = match entry.kind {
             Kind::Hold => {
                 let moved = Moved { held: amount, holds: 1, ..none };
                 (entry.from == open && entry.to == held, moved)
             }
             Kind::Capture => {
-                let moved = Moved { captured: amount, ..none };
+                let payee = Some(row::key(entry.to.owner.0));
+                let moved = Moved { captured: amount, payee, ..none };
                 (entry.from == held && !entry.to.held, moved)
             }
             _ => {

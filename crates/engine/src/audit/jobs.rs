@@ -103,11 +103,20 @@ impl Walk<'_> {
         self.money(job)
     }
 
-    /// Set aside once, never more than offered; captured what was reported; the rest given back.
+    /// Set aside once, by its payer and never more than offered; captured what was reported, for whoever
+    /// did it; the rest given back.
     fn money(&mut self, job: &Job) -> Result<(), StoreError> {
         self.holds.rows += 1;
         let (id, moved) = (job.id, self.money.take(job.id.0)?);
         let left = moved.held - moved.captured - moved.released;
+        let payer = job.payer.map(|owner| row::key(owner.0));
+        self.holds.holds(moved.payer.is_none() || moved.payer == payer, || {
+            format!("what job {id} moved was not of its payer, who is {payer:?}")
+        });
+        let worker = job.assignment.map(|turn| row::key(turn.owner.0));
+        self.holds.holds(moved.payee.is_none() || moved.payee == worker, || {
+            format!("job {id} paid {:?}, and was done for {worker:?}", moved.payee)
+        });
         if asked::is(job) {
             asked::money(&mut self.holds, job, moved);
         } else {

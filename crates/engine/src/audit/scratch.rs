@@ -13,7 +13,13 @@ pub struct Moved {
     pub released: i64,
     /// How many times something was set aside.
     pub holds: i64,
+    /// Whose pocket it went through, and who was paid; `SEVERAL` where that was not always the same.
+    pub payer: Option<i64>,
+    pub payee: Option<i64>,
 }
+
+/// No owner has this number.
+const SEVERAL: i64 = -1;
 
 /// Paper for one kind of note each.
 pub struct Scratch(Connection);
@@ -26,7 +32,7 @@ impl Scratch {
         db.execute_batch(
             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN;
              CREATE TABLE moved (job INTEGER PRIMARY KEY, held INTEGER, captured INTEGER,
-                                 released INTEGER, holds INTEGER);
+                                 released INTEGER, holds INTEGER, payer INTEGER, payee INTEGER);
              CREATE TABLE seen (a INTEGER, b INTEGER, PRIMARY KEY (a, b)) WITHOUT ROWID;
              CREATE TABLE replaced (digest BLOB, claim INTEGER, target TEXT,
                                     PRIMARY KEY (digest, claim)) WITHOUT ROWID;",
@@ -41,20 +47,23 @@ impl Scratch {
         let mut statement = self
             .0
             .prepare_cached(
-                "INSERT INTO moved VALUES (?1, ?2, ?3, ?4, ?5)
+                "INSERT INTO moved VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
                  ON CONFLICT (job) DO UPDATE SET held = held + ?2, captured = captured + ?3,
-                                                 released = released + ?4, holds = holds + ?5",
+                     released = released + ?4, holds = holds + ?5,
+                     payer = iif(coalesce(payer <> ?6, 0), ?8, coalesce(payer, ?6)),
+                     payee = iif(coalesce(payee <> ?7, 0), ?8, coalesce(payee, ?7))",
             )
             .map_err(trouble)?;
-        let Moved { held, captured, released, holds } = more;
-        let row = params![job as i64, held, captured, released, holds];
+        let Moved { held, captured, released, holds, payer, payee } = more;
+        let row = params![job as i64, held, captured, released, holds, payer, payee, SEVERAL];
         statement.execute(row).map_err(trouble)?;
         Ok(())
     }
 
     /// What a job moved. Taken off the paper, so that what stays is what nobody asked for.
     pub fn take(&self, job: u64) -> Result<Moved, StoreError> {
-        let sql = "DELETE FROM moved WHERE job = ?1 RETURNING held, captured, released, holds";
+        let sql = "DELETE FROM moved WHERE job = ?1
+                   RETURNING held, captured, released, holds, payer, payee";
         let mut statement = self.0.prepare_cached(sql).map_err(trouble)?;
         let mut rows = statement.query([job as i64]).map_err(trouble)?;
         let mut moved = Moved::default();
@@ -64,6 +73,8 @@ impl Scratch {
                 captured: row.get(1).map_err(trouble)?,
                 released: row.get(2).map_err(trouble)?,
                 holds: row.get(3).map_err(trouble)?,
+                payer: row.get(4).map_err(trouble)?,
+                payee: row.get(5).map_err(trouble)?,
             };
         }
         Ok(moved)

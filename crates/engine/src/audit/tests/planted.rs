@@ -119,6 +119,29 @@ fn holds() {
     plant("holds", "more reported than captured", |db| {
         rewrite(db, "archive", number(db, PAID), |job| add(job, "/report/paid", 1));
     });
+    let paid = |db: &Connection, kind: &str| {
+        let sql = format!(
+            "SELECT min(id) FROM entries WHERE kind = '{kind}' AND body ->> 'job' = ({PAID})"
+        );
+        number(db, &sql)
+    };
+    plant("holds", "paid to somebody who did not do it", |db| {
+        rewrite(db, "entries", paid(db, "capture"), |line| add(line, "/to/owner", 1));
+    });
+    plant("holds", "paid back to whoever asked", |db| {
+        rewrite(db, "entries", paid(db, "capture"), |line| {
+            line["to"]["owner"] = line["from"]["owner"].clone();
+        });
+    });
+    plant("holds", "set aside by somebody who did not ask", |db| {
+        rewrite(db, "entries", paid(db, "hold"), |line| {
+            add(line, "/from/owner", 1);
+            add(line, "/to/owner", 1);
+        });
+    });
+    plant("holds", "the work of somebody else", |db| {
+        rewrite(db, "archive", number(db, PAID), |job| add(job, "/assignment/owner", 1));
+    });
     plant("holds", "a live job that forgets its hold", |db| {
         rewrite(db, "jobs", number(db, LIVE), |job| job["held"] = 0.into());
     });

@@ -1,0 +1,159 @@
+//! The laws of money: what every line moves, from whom to whom, and what it adds up to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::changes::Changes;
+use crate::id::{EntryId, JobId, OwnerId};
+use crate::job::{Job, Requester, State};
+use crate::ledger::{Entry, Hash, Kind, Pocket, Transfer};
+use crate::money::Credits;
+use crate::owner::Owner;
+use crate::world::World;
+
+/// Books kept from the lines alone.
+#[derive(Clone, Default)]
+pub struct Books {
+    pockets: BTreeMap<Pocket, i64>,
+    newest: BTreeMap<OwnerId, EntryId>,
+    last: EntryId,
+    chain: Hash,
+    deals: BTreeMap<JobId, Deal>,
+}
+
+/// What one job moved, in millionths, and between whom.
+#[derive(Clone, Debug, Default)]
+struct Deal {
+    held: i64,
+    captured: i64,
+    released: i64,
+    /// Whose money was set aside, given back or paid.
+    payers: BTreeSet<OwnerId>,
+    /// Where what was paid went.
+    payees: BTreeSet<Pocket>,
+}
+
+impl Books {
+    pub fn check(&mut self, changes: &Changes, world: &World) {
+        for entry in &changes.entries {
+            self.entry(entry);
+            let known = entry.job.is_none_or(|job| changes.jobs.contains_key(&job));
+            assert!(known, "money moved for a job that did not: {entry:?}");
+        }
+        ordered(changes);
+        for job in changes.jobs.values() {
+            self.job(job, world);
+        }
+    }
+
+    /// The chain holds, and each line names the one before it of either side.
+    fn entry(&mut self, entry: &Entry) {
+        assert!(entry.amount > Credits::ZERO, "every line moves something");
+        assert_eq!(entry.id, self.last.next(), "lines have no gap");
+        assert_eq!(entry.hash, entry.chained(self.chain), "the chain verifies");
+        (self.last, self.chain) = (entry.id, entry.hash);
+        let issued = [entry.from.owner, entry.to.owner].contains(&Owner::ISSUANCE);
+        let may = matches!(entry.kind, Kind::Grant | Kind::Burn);
+        assert_eq!(issued, may, "credits come from grants alone");
+        let before = |owner| self.newest.get(&owner).copied();
+        assert_eq!(entry.before_from, before(entry.from.owner));
+        assert_eq!(entry.before_to, before(entry.to.owner));
+        self.newest.insert(entry.from.owner, entry.id);
+        self.newest.insert(entry.to.owner, entry.id);
+        *self.pockets.entry(entry.from).or_default() -= entry.amount.micros();
+        *self.pockets.entry(entry.to).or_default() += entry.amount.micros();
+        if let Some(job) = entry.job {
+            self.deals.entry(job).or_default().moved(entry);
+        }
+    }
+
+    /// A hold resolves once; its own payer sets it aside, and whoever did the work is paid.
+    fn job(&self, job: &Job, world: &World) {
+        let none = Deal::default();
+        let deal = self.deals.get(&job.id).unwrap_or(&none);
+        let owner = |agent| world.agent(agent).map(|agent| agent.owner);
+        let asks = match job.requester {
+            Requester::Agent(agent) => owner(agent),
+            Requester::Guest(_) => None,
+        };
+        assert_eq!(job.payer, asks, "whoever asks pays: {job:?}");
+        let own = deal.payers.iter().all(|payer| job.payer == Some(*payer));
+        assert!(own, "the money of {:?} was moved for {job:?}", deal.payers);
+        assert_eq!(deal.held - deal.captured - deal.released, job.held.micros());
+        assert!(job.held <= job.purse(), "no more is set aside than was offered");
+        if !job.state.is_final() {
+            assert!(deal.payees.is_empty(), "paid before its end: {job:?}");
+            return;
+        }
+        let worker = job.assignment.and_then(|turn| owner(turn.worker)).map(Pocket::open);
+        let earned = deal.payees.iter().all(|payee| worker == Some(*payee));
+        assert!(earned, "{:?} were paid for {job:?}", deal.payees);
+        let paid = job.report.as_ref().map_or(0, |report| report.paid.micros());
+        assert_eq!(job.held, Credits::ZERO, "no hold outlives its job");
+        assert_eq!(deal.captured, paid, "what was captured is what was reported paid");
+        assert!(paid == 0 || job.state == State::Completed, "only success is paid");
+        let price = job.assignment.map_or(0, |turn| turn.price.micros());
+        assert!(paid <= price, "never more than the agreed price");
+    }
+
+    /// No credit is lost or made, nobody is overdrawn, and holds belong to live jobs.
+    pub fn balance(&self, world: &World) {
+        let mut held: BTreeMap<OwnerId, i64> = BTreeMap::new();
+        for job in world.live_jobs() {
+            if let Some(payer) = job.payer {
+                *held.entry(payer).or_default() += job.held.micros();
+            }
+        }
+        let mut sum = 0_i128;
+        for owner in world.owners() {
+            let pocket = |pocket| self.pockets.get(&pocket).copied().unwrap_or(0);
+            assert_eq!(owner.available.micros(), pocket(Pocket::open(owner.id)), "{}", owner.name);
+            assert_eq!(owner.held.micros(), pocket(Pocket::held(owner.id)), "{}", owner.name);
+            assert_eq!(owner.held.micros(), held.get(&owner.id).copied().unwrap_or(0));
+            assert_eq!(owner.newest, self.newest.get(&owner.id).copied());
+            sum += i128::from(owner.available.micros()) + i128::from(owner.held.micros());
+            let overdrawn = owner.available < Credits::ZERO || owner.held < Credits::ZERO;
+            assert!(!overdrawn || owner.id == Owner::ISSUANCE, "{} is overdrawn", owner.name);
+        }
+        assert_eq!(sum, 0, "the sum over all pockets is zero");
+        assert_eq!(world.next.chain, self.chain);
+        assert_eq!(world.next.entry, self.last.next());
+    }
+}
+
+impl Deal {
+    /// Everything a job moves goes through the held pocket of whoever pays.
+    fn moved(&mut self, entry: &Entry) {
+        let (payer, amount) = (entry.from.owner, entry.amount.micros());
+        let (open, held) = (Pocket::open(payer), Pocket::held(payer));
+        self.payers.insert(payer);
+        match entry.kind {
+            Kind::Hold => {
+                assert_eq!((entry.from, entry.to), (open, held), "set aside elsewhere");
+                self.held += amount;
+            }
+            Kind::Capture => {
+                assert_eq!(entry.from, held, "paid with what was not set aside");
+                self.payees.insert(entry.to);
+                self.captured += amount;
+            }
+            Kind::Release => {
+                assert_eq!((entry.from, entry.to), (held, open), "given back to somebody else");
+                self.released += amount;
+            }
+            other => panic!("a job never causes a {other:?}"),
+        }
+    }
+}
+
+/// What was ordered is moved once, between those who were named, unless a hold had paid it.
+fn ordered(changes: &Changes) {
+    let lines = changes.entries.iter().filter(|entry| entry.kind == Kind::Transfer);
+    let moved: Vec<_> = lines.map(|one| (one.transfer, one.from, one.to, one.amount)).collect();
+    let orders = changes.transfers.iter().filter(|order| !order.settled_by_hold);
+    let line = |order: &Arc<Transfer>| {
+        let (from, to) = (Pocket::open(order.from), Pocket::open(order.to));
+        (Some(order.id), from, to, order.amount)
+    };
+    assert_eq!(moved, orders.map(line).collect::<Vec<_>>(), "what was ordered is what moved");
+}
