@@ -120,7 +120,7 @@ fn take_back(draft: &mut Draft<'_>, job: Job, text: String) -> Result<Job, Refus
 
 fn refuse(draft: &mut Draft<'_>, mut job: Job, by: AgentId, order: GiveUp) -> Result<Job, Refusal> {
     if !was_asked(&job) {
-        return give_back(draft, job, order);
+        return give_back(draft, job, by, order);
     }
     let GiveUp { mut cause, refused, text, .. } = order;
     match job.state {
@@ -144,15 +144,22 @@ fn refuse(draft: &mut Draft<'_>, mut job: Job, by: AgentId, order: GiveUp) -> Re
 }
 
 /// A job of another protocol was given without asking, and its own policy says what comes next.
-fn give_back(draft: &mut Draft<'_>, mut job: Job, order: GiveUp) -> Result<Job, Refusal> {
+fn give_back(
+    draft: &mut Draft<'_>,
+    mut job: Job,
+    by: AgentId,
+    order: GiveUp,
+) -> Result<Job, Refusal> {
     let GiveUp { cause, refused, text, .. } = order;
-    if !matches!(job.state, State::Assigned | State::Running) {
+    // Whoever lost an auction can still name the job, and has no say in it.
+    let holds = job.worker() == Some(by);
+    if !holds || !matches!(job.state, State::Assigned | State::Running) {
         return Err(Refusal::WrongState { is: job.state });
     }
-    if let Some(worker) = job.worker().filter(|_| refused) {
-        draft.event(Event::JobDeclined { job: job.id, worker });
-        job.declined.push(worker);
-        tally::declined(draft, worker, &job);
+    if refused {
+        draft.event(Event::JobDeclined { job: job.id, worker: by });
+        job.declined.push(by);
+        tally::declined(draft, by, &job);
     }
     ended(match job.policy {
         policy if refused && policy.next_when_declined => work::pass_on(draft, job)?,

@@ -9,7 +9,7 @@ use crate::money::Credits;
 use crate::notice::News;
 use crate::refusal::Refusal;
 use crate::signed::Profile;
-use crate::testkit::voices::{offer, result};
+use crate::testkit::voices::{failure, offer, refusal, result};
 use crate::testkit::{Scene, credits, skill};
 use crate::time::Millis;
 
@@ -235,6 +235,25 @@ fn in_an_auction_somebody_who_names_its_prices_is_asked_and_may_close_it() {
     assert_eq!((turn.worker, turn.price), (pat, credits("7")));
     scene.sign("pat", "r", result(&uuid)).unwrap();
     assert_eq!(scene.purse("pat").0, "7.00");
+}
+
+#[test]
+fn who_lost_an_auction_cannot_give_up_the_job_of_who_won_it() {
+    let (mut scene, client, pat) = haggler();
+    let own = scene.worker("own", "own", &[("sum", "1")]);
+    let job = auction(&mut scene, client, "50");
+    let uuid = scene.job(job).uuid.to_string();
+    let (price, valid_for) = (credits("1"), Millis::hours(1));
+    scene.run(Command::Offer { job: JobRef::Id(job), by: own, price, valid_for }).unwrap();
+    scene.sign("pat", "o", offer(&uuid, "6")).unwrap();
+    assert_eq!(scene.job(job).worker(), Some(own));
+    assert!(scene.job(job).asked.contains(&pat), "so it can still name the job");
+    let before = scene.job(job);
+    let wrong = Err(Refusal::WrongState { is: State::Assigned });
+    assert_eq!(scene.sign("pat", "f", failure(&uuid)), wrong.clone());
+    assert_eq!(scene.sign("pat", "n", refusal(&uuid)), wrong);
+    assert_eq!(scene.job(job), before);
+    assert_eq!(scene.desk(own).standing.failures, 0, "nobody else speaks for who has it");
 }
 
 #[test]
