@@ -1,20 +1,115 @@
-//! Rights: who may say what about a job, told a second time and without the rules themselves.
+//! Rights: who may say what about a job or an agent, told a second time and without the rules themselves.
 //!
 //! The laws look at rows, which do not tell who gave the order. Here each order is looked at before it
-//! is decided; one that nobody may give must not be granted.
+//! is decided; what nobody may order must not be granted, and what is granted must be what was ordered.
+
+mod people;
+mod signed;
 
 use std::sync::Arc;
 
+use rialto_core::agent::key::Holder;
 use rialto_core::answer::Answer;
 use rialto_core::changes::Changes;
 use rialto_core::command::{Approver, Canceller, Command, JobRef, ReportWork};
-use rialto_core::id::AgentId;
-use rialto_core::job::{Job, Requester, Selection};
-use rialto_core::market::Deed;
+use rialto_core::id::{AgentId, JobId};
+use rialto_core::job::{Job, Requester, Selection, State};
+use rialto_core::market::{Deed, Post};
 use rialto_core::testkit::Scene;
 
-/// Why an order must not be granted, as things stand before it is decided.
-pub fn against(scene: &Scene, command: &Command) -> Option<&'static str> {
+/// How far an order may go, as things stand before it is decided. What is left out is not limited.
+#[derive(Debug, Default)]
+pub struct Right {
+    /// Why it must not be granted at all.
+    against: Option<&'static str>,
+    /// Which jobs it may be about.
+    about: Option<Vec<JobId>>,
+    /// Which jobs it may hand over.
+    hands: Option<Vec<JobId>>,
+    /// For whom it may open jobs, and the first of them.
+    asks: Option<(Requester, JobId)>,
+    /// Whose registration and keys it may change.
+    agent: Option<AgentId>,
+}
+
+impl Right {
+    /// Whatever an order may do, as things stand before it is decided.
+    pub fn of(scene: &Scene, command: &Command) -> Self {
+        let next = scene.world.next.job;
+        match command {
+            Command::Signed(order) => signed::right(scene, order),
+            Command::Enrol(order) => people::enrol(scene, order),
+            Command::Post(order) => posted(scene, order),
+            Command::OpenJob(order) => {
+                Self { asks: Some((order.requester.clone(), next)), ..Self::default() }
+            }
+            Command::HandOver { agent, jobs } => {
+                let has = |id: &&JobId| is_in_hand_of(scene, **id, *agent);
+                Self { hands: Some(jobs.iter().filter(has).copied().collect()), ..Self::default() }
+            }
+            Command::Block { agent, .. } => Self { agent: Some(*agent), ..Self::default() },
+            _ => against(scene, command).into(),
+        }
+    }
+
+    /// Panics when an order was granted that nobody may give, or did more than was ordered.
+    pub fn is_kept(&self, scene: &Scene, changes: &Changes, answer: &Answer) {
+        if !is_granted(changes, answer) {
+            return;
+        }
+        assert!(self.against.is_none(), "granted, and yet: {:?}", self.against);
+        if let (Some(about), Answer::Heard { job: Some(job), .. }) = (&self.about, answer) {
+            assert!(about.contains(job), "{job} is not one of {about:?}, which were meant");
+        }
+        if let (Some(hands), Answer::Jobs(jobs)) = (&self.hands, answer) {
+            let shown = jobs.iter().all(|job| hands.contains(&job.id));
+            assert!(shown, "work of somebody else was handed over: {jobs:?}");
+        }
+        if let Some((requester, first)) = &self.asks {
+            let opened = changes.jobs.range(first..);
+            for (_, job) in opened {
+                assert_eq!(job.requester, *requester, "asked in the name of somebody else");
+            }
+        }
+        if let Some(agent) = self.agent {
+            let own = changes.agents.keys().all(|one| *one == agent);
+            assert!(own, "only {agent} was meant: {:?}", changes.agents);
+            let own = changes.keys.values().all(|key| key.holder == Holder::Agent(agent));
+            assert!(own, "only keys of {agent} were meant: {:?}", changes.keys);
+            let known = scene.world.agent(agent).is_some();
+            assert!(known || changes.agents.is_empty(), "{agent} is not who it would be");
+        }
+    }
+}
+
+impl From<Option<&'static str>> for Right {
+    fn from(against: Option<&'static str>) -> Self {
+        Self { against, ..Self::default() }
+    }
+}
+
+fn posted(scene: &Scene, order: &Post) -> Right {
+    match &order.deed {
+        Deed::Enrol(order) => people::enrol(scene, order),
+        Deed::Open(opening) => {
+            let newcomer = opening.newcomer.as_ref();
+            let comes = newcomer.map(|order| people::comes(scene, order)).unwrap_or_default();
+            let requester = comes.agent.map(Requester::Agent);
+            let requester = requester.unwrap_or_else(|| opening.order.requester.clone());
+            Right { asks: Some((requester, scene.world.next.job)), ..comes }
+        }
+        Deed::Report(said) => report(scene, said).into(),
+        Deed::Offer { job, by, .. } => offer(scene, job, *by).into(),
+        Deed::Decline { job, by } => {
+            let concerned = |job: &Job| job.worker() == Some(*by) || job.asked.contains(by);
+            let other = found(scene, job).filter(|job| !concerned(job));
+            other.map(|_| "declined by somebody who was never asked").into()
+        }
+        Deed::Read { .. } | Deed::Dispatch | Deed::Nothing => Right::default(),
+    }
+}
+
+fn against(scene: &Scene, command: &Command) -> Option<&'static str> {
     match command {
         Command::Report(said) => report(scene, said),
         Command::Start { job, by } | Command::Respond { job, by, .. } => worker(scene, job, *by),
@@ -28,36 +123,42 @@ pub fn against(scene: &Scene, command: &Command) -> Option<&'static str> {
             .filter(|job| job.for_whom() != Some(*by))
             .map(|_| "agreed to by somebody it is not for"),
         Command::Cancel { job, by, .. } => cancel(scene, job, *by),
-        Command::Post(order) => match &order.deed {
-            Deed::Report(said) => report(scene, said),
-            Deed::Offer { job, by, .. } => offer(scene, job, *by),
-            Deed::Decline { job, by } => {
-                let concerned = |job: &Job| job.worker() == Some(*by) || job.asked.contains(by);
-                let other = found(scene, job).filter(|job| !concerned(job));
-                other.map(|_| "declined by somebody who was never asked")
-            }
-            _ => None,
-        },
+        Command::Send(order) => {
+            let blocks = |from| scene.world.agent(order.to).is_some_and(|to| to.blocks(from));
+            order.from.filter(|from| blocks(*from)).map(|_| "written to somebody who will not hear")
+        }
         _ => None,
     }
 }
 
 /// Whether an order was granted: not refused, and not an answer told again.
-pub fn is_granted(changes: &Changes, answer: &Answer) -> bool {
+fn is_granted(changes: &Changes, answer: &Answer) -> bool {
     match answer {
         // What is posted is always answered; what it did is in the rows.
-        Answer::Posted { .. } => !changes.jobs.is_empty(),
-        Answer::Job { repeated: true, .. } => false,
+        Answer::Posted { .. } => !(changes.jobs.is_empty() && changes.agents.is_empty()),
+        Answer::Job { repeated, .. } | Answer::Heard { repeated, .. } => !repeated,
         _ => true,
     }
 }
 
 fn found(scene: &Scene, wanted: &JobRef) -> Option<Arc<Job>> {
-    match wanted {
-        JobRef::Id(id) => scene.store.rows.jobs.get(id).cloned(),
-        JobRef::Uuid(uuid) => scene.world.job_by_uuid(*uuid).cloned(),
-        JobRef::Foreign { origin, id } => scene.world.job_by_name(*origin, id).cloned(),
-    }
+    let jobs = &scene.store.rows.jobs;
+    // The newest, since the name of one that was taken back may be used again.
+    let mut newest = jobs.values().rev();
+    let found = match wanted {
+        JobRef::Id(id) => jobs.get(id),
+        JobRef::Uuid(uuid) => newest.find(|job| job.uuid == *uuid || job.called == Some(*uuid)),
+        JobRef::Foreign { origin, id } => {
+            newest.find(|job| job.origin == *origin && job.foreign == *id)
+        }
+    };
+    found.cloned()
+}
+
+fn is_in_hand_of(scene: &Scene, id: JobId, agent: AgentId) -> bool {
+    let held = |job: &Arc<Job>| matches!(job.state, State::Assigned | State::Running);
+    let job = scene.store.rows.jobs.get(&id).filter(|job| held(job));
+    job.is_some_and(|job| job.worker() == Some(agent))
 }
 
 fn report(scene: &Scene, said: &ReportWork) -> Option<&'static str> {

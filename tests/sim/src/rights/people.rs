@@ -1,0 +1,63 @@
+//! Who may register whom: oneself, one's owner's, and nobody under a name that is taken.
+
+use rialto_core::agent::Agent;
+use rialto_core::command::{Actor, Enrol};
+use rialto_core::id::{AgentId, OwnerId};
+use rialto_core::owner::Owner;
+use rialto_core::testkit::Scene;
+
+use super::Right;
+
+/// Whoever registers, or changes a registration.
+pub fn enrol(scene: &Scene, order: &Enrol) -> Right {
+    let known = scene.world.agent_named(order.home, &order.native);
+    let Some(agent) = known.and_then(|id| scene.world.agent(id)) else {
+        return comes(scene, order);
+    };
+    let id = agent.id;
+    Right { against: changed(scene, order, agent), agent: Some(id), ..Right::default() }
+}
+
+/// Somebody comes for the first time, or was faster than it knew.
+pub fn comes(scene: &Scene, order: &Enrol) -> Right {
+    match scene.world.agent_named(order.home, &order.native) {
+        Some(known) => Right { agent: Some(known), ..Right::default() },
+        None => {
+            let (against, agent) = (fresh(scene, order), Some(scene.world.next.agent));
+            Right { against, agent, ..Right::default() }
+        }
+    }
+}
+
+fn changed(scene: &Scene, order: &Enrol, old: &Agent) -> Option<&'static str> {
+    if old.home != order.home || old.native != order.native {
+        return Some("registered under a name that the hub gave to somebody");
+    }
+    let owner = scene.store.rows.owners.get(&old.owner);
+    if owner.is_none_or(|owner| owner.name != order.owner) {
+        return Some("taken over by another owner");
+    }
+    let may = match order.actor {
+        Actor::Nobody => false,
+        Actor::Agent(by) => by == old.id || old.active && is_of(scene, by, old.owner),
+        Actor::Operator | Actor::Owner | Actor::Open => true,
+    };
+    (!may).then_some("changed by somebody who may not")
+}
+
+fn fresh(scene: &Scene, order: &Enrol) -> Option<&'static str> {
+    let owners = scene.store.rows.owners.values();
+    let owner = owners.map(|owner| &**owner).find(|owner| owner.name == order.owner)?;
+    let may = match order.actor {
+        _ if owner.id == Owner::ISSUANCE => false,
+        Actor::Nobody => false,
+        Actor::Agent(by) => is_of(scene, by, owner.id),
+        Actor::Operator | Actor::Owner | Actor::Open => true,
+    };
+    (!may).then_some("added to an owner by somebody who may not")
+}
+
+fn is_of(scene: &Scene, agent: AgentId, owner: OwnerId) -> bool {
+    let row = scene.store.rows.agents.get(&agent);
+    row.is_some_and(|agent| agent.active && agent.owner == owner)
+}

@@ -1,0 +1,120 @@
+//! Who may sign what: jobs are looked for among all there ever were, by what their parties call them.
+
+use rialto_core::agent::Agent;
+use rialto_core::id::JobId;
+use rialto_core::job::{Job, Requester, State};
+use rialto_core::signed::{Deed, GiveUp, Named, Signed, TakeOffer};
+use rialto_core::testkit::Scene;
+
+use super::{Right, people};
+
+/// What a signed order may come to.
+pub fn right(scene: &Scene, order: &Signed) -> Right {
+    let known = scene.world.agent_named(order.home, &order.native);
+    let Some(signer) = known.and_then(|id| scene.world.agent(id)) else {
+        let Some(newcomer) = &order.newcomer else { return Some("signed by nobody").into() };
+        return first_words(scene, order, people::comes(scene, newcomer));
+    };
+    let right = Right { agent: Some(signer.id), ..Right::default() };
+    if signer.home != order.home || signer.native != order.native {
+        return Some("signed with a name that the hub gave to somebody").into();
+    }
+    if !signer.active && !matches!(order.deed, Deed::Introduce(_)) {
+        return Some("signed by somebody who has left").into();
+    }
+    let next = scene.world.next.job;
+    match &order.deed {
+        Deed::Ask(_) => {
+            let asks = Some((Requester::Agent(signer.id), next));
+            Right { about: Some(vec![next]), asks, ..right }
+        }
+        Deed::Write { to } => {
+            let blocks = scene.world.agent(*to).is_some_and(|to| to.blocks(signer.id));
+            Right { against: blocks.then_some("written to somebody who will not hear"), ..right }
+        }
+        Deed::Introduce(_) | Deed::Nothing => Right { about: Some(Vec::new()), ..right },
+        deed => {
+            let about = meant(scene, signer, deed);
+            let against = about.is_empty().then_some("signed by somebody it is not for");
+            Right { against, about: Some(about), ..right }
+        }
+    }
+}
+
+/// Nobody knows whoever comes, so it has nothing to answer.
+fn first_words(scene: &Scene, order: &Signed, comes: Right) -> Right {
+    let next = scene.world.next.job;
+    match &order.deed {
+        Deed::Ask(_) => {
+            let asks = comes.agent.map(|agent| (Requester::Agent(agent), next));
+            Right { about: Some(vec![next]), asks, ..comes }
+        }
+        Deed::Write { .. } | Deed::Introduce(_) | Deed::Nothing => comes,
+        _ => Some("answered by somebody who was never asked").into(),
+    }
+}
+
+/// The jobs it can be about.
+fn meant(scene: &Scene, signer: &Agent, deed: &Deed) -> Vec<JobId> {
+    let jobs = scene.store.rows.jobs.values();
+    let live = jobs.filter(|job| !job.state.is_final() && scene.now < job.deadline);
+    let may = |job: &&std::sync::Arc<Job>| match deed {
+        Deed::Offer(order) => is_asked(job, signer) && is(scene, job, signer, &order.request),
+        Deed::Accept(order) => job.asked_by(signer.id) && has_offer(job, order),
+        Deed::Result(order) => does(job, signer) && is(scene, job, signer, &order.request),
+        Deed::Fail(order) => gives_up(scene, job, signer, order),
+        Deed::Ask(_) | Deed::Write { .. } | Deed::Introduce(_) | Deed::Nothing => false,
+    };
+    live.filter(may).map(|job| job.id).collect()
+}
+
+fn is_asked(job: &Job, signer: &Agent) -> bool {
+    let asked = job.asked.contains(&signer.id) || job.worker() == Some(signer.id);
+    asked && !job.asked_by(signer.id)
+}
+
+/// Whoever has it, or was asked alone and may begin at once.
+fn does(job: &Job, signer: &Agent) -> bool {
+    match job.state {
+        State::Assigned | State::Running => job.worker() == Some(signer.id),
+        State::Open => job.asked == [signer.id] && job.declined.is_empty(),
+        _ => false,
+    }
+}
+
+fn has_offer(job: &Job, order: &TakeOffer) -> bool {
+    let Named { id, with } = &order.offer;
+    let named = job.offers.iter().filter(|offer| offer.name == *id);
+    let mut standing = named.filter(|offer| with.is_none_or(|with| offer.by == with));
+    job.state == State::Negotiating && standing.any(|offer| job.asked.contains(&offer.by))
+}
+
+/// The requester before anybody works; whoever was asked, or has it.
+fn gives_up(scene: &Scene, job: &Job, signer: &Agent, order: &GiveUp) -> bool {
+    let Named { id, with } = &order.request;
+    let waits = matches!(job.state, State::Open | State::Negotiating);
+    if job.asked_by(signer.id) {
+        let other = with.is_none_or(|with| {
+            let said_no = job.declined.contains(&with);
+            said_no || job.asked.contains(&with) || job.worker() == Some(with)
+        });
+        return waits && other && is_named(job, signer, id);
+    }
+    let may = does(job, signer) || waits && job.asked.contains(&signer.id);
+    may && is(scene, job, signer, &order.request)
+}
+
+/// Whether that is what somebody asked calls it: the requester's own id, or the hub's for a job that
+/// came from elsewhere.
+fn is(scene: &Scene, job: &Job, signer: &Agent, wanted: &Named) -> bool {
+    let with = wanted.with.is_none_or(|with| job.asked_by(with));
+    let elsewhere = job.origin != signer.home && job.uuid.to_string() == wanted.id;
+    let Requester::Agent(requester) = job.requester else { return with && elsewhere };
+    let named = scene.world.agent(requester).is_some_and(|one| is_named(job, one, &wanted.id));
+    with && (named || elsewhere)
+}
+
+fn is_named(job: &Job, requester: &Agent, id: &str) -> bool {
+    let own = job.foreign.strip_prefix(&requester.native);
+    job.origin == requester.home && own.and_then(|own| own.strip_prefix('/')) == Some(id)
+}
