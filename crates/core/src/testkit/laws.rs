@@ -5,7 +5,9 @@
 
 mod asking;
 mod books;
+mod endings;
 mod finding;
+mod leases;
 mod publishing;
 mod terms;
 mod work;
@@ -80,6 +82,8 @@ impl Laws {
         self.terms.check(&self.jobs, changes, world, now);
         self.work.check(&self.jobs, changes, world);
         self.published.check(&self.jobs, changes, world);
+        leases::check(&self.jobs, changes, world, now);
+        endings::check(changes, world);
         for outcome in &changes.outcomes {
             self.outcome(outcome, changes, world);
         }

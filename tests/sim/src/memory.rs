@@ -1,0 +1,47 @@
+//! Memory: what was answered under which key, kept beside the hub and without asking it.
+
+use std::collections::BTreeMap;
+
+use rialto_core::alias::Digest;
+use rialto_core::memory::Kept;
+use rialto_core::refusal::Refusal;
+use rialto_core::time::{Millis, Timestamp};
+use rialto_engine::Idempotency;
+
+use crate::ask::Due;
+
+/// How long an answer is kept, written a second time.
+const KEPT_FOR: Millis = Millis::hours(24);
+
+/// Everything that was ever answered under a key.
+#[derive(Default)]
+pub struct Memory(BTreeMap<Digest, First>);
+
+/// The first request with a key, and what came of it.
+struct First {
+    request: Digest,
+    kept: Kept,
+    at: Timestamp,
+}
+
+impl Memory {
+    /// What a repeat must be told; `None` for whoever is first.
+    pub fn due(&self, once: Idempotency, now: Timestamp) -> Option<Due> {
+        let first = self.known(once.scope, now)?;
+        Some(match &first.kept {
+            _ if first.request != once.request => Due::Refused(Refusal::SameIdOtherContent),
+            Kept::Done(receipt) => Due::Before(receipt.clone()),
+            Kept::Answer { .. } => Due::StillRunning,
+        })
+    }
+
+    /// Keeps an answer, from the first word about it on.
+    pub fn keep(&mut self, scope: Digest, request: Digest, kept: Kept, now: Timestamp) {
+        let at = self.known(scope, now).map_or(now, |first| first.at);
+        self.0.insert(scope, First { request, kept, at });
+    }
+
+    fn known(&self, scope: Digest, now: Timestamp) -> Option<&First> {
+        self.0.get(&scope).filter(|first| now < first.at.plus(KEPT_FOR))
+    }
+}
