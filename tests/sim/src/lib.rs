@@ -13,6 +13,8 @@ pub mod failure;
 pub mod hub;
 pub mod life;
 pub mod log;
+pub mod mail;
+pub mod memory;
 pub mod model;
 pub mod names;
 pub mod net;

@@ -107,7 +107,9 @@ impl Life {
         if self.hub.world().agent(agent).is_none() {
             return;
         }
-        self.net.read(dice, &mut self.hub, agent);
+        if self.net.read(dice, &mut self.hub, agent) {
+            self.log.census.count("~heard at once");
+        }
         self.tell(|| format!("{agent} reads"));
         // Whoever reads is there; finding out what waits for it is an order of its own.
         if self.hub.world().queue().next().is_none() {
@@ -147,7 +149,11 @@ impl Life {
         let span = match (dice.roll(10), next) {
             (0..=4, Some(next)) => Millis(next.0 + dice.of([-1, 0, 0, 1])),
             (5..=8, _) | (_, None) => Millis(dice.within_seconds(120)),
-            _ => Millis(dice.within_seconds(7_200)),
+            _ => {
+                // Now and then so long that what was answered may be forgotten.
+                let most = dice.of([7_200, 7_200, 100_000]);
+                Millis(dice.within_seconds(most))
+            }
         };
         self.hub.wait(Millis(span.0.max(0)));
         self.turn(&[], End::Well);

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rialto_core::answer::Answer;
 use rialto_core::changes::Changes;
 use rialto_core::command::{Command, Timer};
 use rialto_core::id::{AgentId, AnswerId};
@@ -20,6 +21,8 @@ use rialto_core::world::{Rules, World};
 
 use crate::ask::{Ask, Due};
 use crate::cast::{CLARA, REGISTRY};
+use crate::mail::Mail;
+use crate::memory::Memory;
 use crate::rights::Right;
 
 /// Timers fired in one batch, written a second time.
@@ -55,6 +58,8 @@ pub struct Model {
     signs: BTreeMap<AgentId, Timestamp>,
     presented: BTreeMap<AgentId, u64>,
     paused_until: Option<Timestamp>,
+    mail: Mail,
+    memory: Memory,
 }
 
 /// The market of every simulated hub.
@@ -68,7 +73,8 @@ impl Model {
         scene.laws.till = Till(REGISTRY);
         scene.now = now;
         let (signs, presented) = (BTreeMap::new(), BTreeMap::new());
-        Self { scene, signs, presented, paused_until: None }
+        let (mail, memory) = (Mail::default(), Memory::default());
+        Self { scene, signs, presented, paused_until: None, mail, memory }
     }
 
     /// Somebody was seen.
@@ -113,13 +119,15 @@ impl Model {
             self.paused_until = None;
             let due: Vec<Timer> = self.scene.world.due(now).take(TIMERS_A_BATCH).collect();
             for timer in due {
-                let fired = self.scene.decided(Command::Tick(timer));
+                let fired = self.decided(Command::Tick(timer));
                 expected.changes.absorb(fired.expect("timers are never refused").0);
+                let still = self.scene.world.due(now).any(|due| due == timer);
+                assert!(!still, "{timer:?} was due, and nothing came of it");
                 expected.fired += 1;
             }
         }
         for (agent, up_to) in std::mem::take(&mut self.presented) {
-            if let Ok((changes, _)) = self.scene.decided(Command::Present { agent, up_to }) {
+            if let Ok((changes, _)) = self.decided(Command::Present { agent, up_to }) {
                 expected.changes.absorb(changes);
             }
             expected.handed += 1;
@@ -135,17 +143,22 @@ impl Model {
         expected
     }
 
+    /// Decides one command, and holds it against what is kept beside the hub.
+    fn decided(&mut self, command: Command) -> Result<(Changes, Answer), Refusal> {
+        let decided = self.scene.decided(command.clone());
+        self.mail.check(&command, &decided, &self.scene);
+        if let (Command::Remember { scope, request, kept }, Ok(_)) = (command, &decided) {
+            self.memory.keep(scope, request, kept, self.scene.now);
+        }
+        decided
+    }
+
     fn one(&mut self, ask: &Ask, now: Timestamp, expected: &mut Expected) -> Due {
-        let known = ask.once.and_then(|once| self.scene.world.memory(once.scope, now).cloned());
-        if let (Some(memory), Some(once)) = (known, ask.once) {
-            return match &memory.kept {
-                _ if memory.request != once.request => Due::Refused(Refusal::SameIdOtherContent),
-                Kept::Done(receipt) => Due::Before(receipt.clone()),
-                Kept::Answer { .. } => Due::StillRunning,
-            };
+        if let Some(due) = ask.once.and_then(|once| self.memory.due(once, now)) {
+            return due;
         }
         let right = Right::of(&self.scene, &ask.command);
-        let (receipt, due) = match self.scene.decided(ask.command.clone()) {
+        let (receipt, due) = match self.decided(ask.command.clone()) {
             Ok((changes, answer)) => {
                 right.is_kept(&self.scene, &changes, &answer);
                 expected.changes.absorb(changes);
@@ -157,7 +170,7 @@ impl Model {
         if let Some(once) = ask.once.filter(|_| !curable) {
             let (scope, request) = (once.scope, once.request);
             let note = Command::Remember { scope, request, kept: Kept::Done(receipt) };
-            let noted = self.scene.decided(note).expect("notes are never refused");
+            let noted = self.decided(note).expect("notes are never refused");
             expected.changes.absorb(noted.0);
         }
         due
@@ -174,6 +187,7 @@ impl Model {
         self.presented.clear();
         (self.paused_until, self.scene.now) = (None, now);
         self.scene.laws.started_again();
+        self.mail.started_again(&world);
         std::mem::replace(&mut self.scene.world, world)
     }
 }

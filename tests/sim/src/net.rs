@@ -11,6 +11,7 @@ use rialto_core::command::{Command, PushEnd};
 use rialto_core::id::{AgentId, NoticeId};
 use rialto_core::notice::{News, Notice, Push};
 use rialto_core::time::Timestamp;
+use rialto_engine::Listener;
 use rialto_engine::delivery::retry;
 
 use crate::dice::Dice;
@@ -26,6 +27,8 @@ pub struct Net {
     /// Attempts whose end nobody has told the hub yet.
     attempts: Vec<Push>,
     pub receivers: BTreeMap<AgentId, Receiver>,
+    /// Who has an open connection, and hears of what is new without asking the store.
+    listeners: BTreeMap<AgentId, Listener>,
     /// Messages somebody was told are sent, by whom they are for.
     promised: BTreeMap<NoticeId, AgentId>,
     /// What was told where, so that two attempts can be compared.
@@ -60,8 +63,9 @@ impl Receiver {
 }
 
 impl Net {
-    /// Somebody reads: what it is given goes on its way.
-    pub fn read(&mut self, dice: &mut Dice, hub: &mut Hub, agent: AgentId) {
+    /// Somebody reads: what it is given goes on its way. Whether it heard of all that at once.
+    pub fn read(&mut self, dice: &mut Dice, hub: &mut Hub, agent: AgentId) -> bool {
+        self.connects(dice, hub, agent);
         let receiver = self.receivers.entry(agent).or_default();
         // After a new connection it begins where it was acknowledged, else where it has got to.
         let after = if dice.chance(20) { receiver.acked } else { receiver.whole };
@@ -69,6 +73,12 @@ impl Net {
         let page = hub.inbox(agent, after, limit);
         let head = hub.world().mailbox(agent).head;
         is_the_next(&page, after, limit, head);
+        let heard = self.listeners.get(&agent).and_then(|listener| listener.after(after));
+        if let Some(heard) = &heard {
+            let heard: Vec<Notice> = heard.iter().map(|notice| Notice::clone(notice)).collect();
+            is_the_next(&heard, after, usize::MAX, head);
+            assert_eq!(heard[..page.len()], page, "heard of one thing, and read another");
+        }
         if let Some(last) = page.last()
             && dice.chance(40)
         {
@@ -80,6 +90,18 @@ impl Net {
         }
         while self.under_way.len() > UNDER_WAY_MAX {
             self.under_way.swap_remove(dice.roll(UNDER_WAY_MAX as u64) as usize);
+        }
+        heard.is_some()
+    }
+
+    /// Connections come and go.
+    fn connects(&mut self, dice: &mut Dice, hub: &Hub, agent: AgentId) {
+        match self.listeners.contains_key(&agent) {
+            true if dice.chance(10) => drop(self.listeners.remove(&agent)),
+            false if dice.chance(60) => {
+                self.listeners.insert(agent, hub.engine.listen(agent));
+            }
+            _ => {}
         }
     }
 
@@ -146,6 +168,7 @@ impl Net {
     /// The hub has died: whatever it was about to be told is lost with it.
     pub fn cut(&mut self) {
         self.attempts.clear();
+        self.listeners.clear();
     }
 
     /// What a sender was told: from now on the message must come.

@@ -89,6 +89,8 @@ fn speaker(dice: &mut Dice, scene: &Scene, kind: Kind, job: Option<&Job>) -> Str
     }
     let signs = |agent: &AgentId| scene.world.agent(*agent).is_some_and(|one| one.home == AGORA);
     let (by_requester, at) = (dice.chance(50), dice.any());
+    // Whoever was asked can name the job, also once somebody else has it.
+    let by_other = dice.chance(12);
     let asked = |job: &Job| {
         let able: Vec<AgentId> = job.asked.iter().copied().filter(signs).collect();
         let one = (!able.is_empty()).then(|| able[(at % able.len() as u64) as usize]);
@@ -98,6 +100,7 @@ fn speaker(dice: &mut Dice, scene: &Scene, kind: Kind, job: Option<&Job>) -> Str
         Kind::Offer | Kind::Refuse => asked(job),
         Kind::Accept => requester(job),
         Kind::Fail if by_requester => requester(job),
+        Kind::Result { .. } | Kind::Fail if by_other => asked(job),
         Kind::Result { .. } | Kind::Fail => job.worker().or_else(|| asked(job)),
         _ => None,
     });

@@ -7,7 +7,7 @@ use rialto_core::testkit::Scene;
 use rialto_core::time::Millis;
 use rialto_engine::Idempotency;
 
-use crate::cast::{SPOKEN, digest, somebody};
+use crate::cast::{RELAY, SPOKEN, digest, somebody, somebody_of};
 use crate::dice::Dice;
 
 /// Keys that callers use; few, so that some are used again for something else.
@@ -36,16 +36,21 @@ pub fn once(dice: &mut Dice) -> Idempotency {
 }
 
 fn letter(dice: &mut Dice, scene: &Scene) -> SendMessage {
-    let (from, to) = (somebody(dice, scene), somebody(dice, scene));
     let made = dice.any();
-    let turn = dice.chance(60).then(|| {
-        // Mostly a turn of its own; sometimes one that was taken, with the same words or others.
-        let (conversation, number, content) = match dice.chance(25) {
-            true => ("talk".to_owned(), dice.roll(4), digest(dice.roll(2))),
-            false => (format!("{made:x}"), dice.roll(9), digest(made)),
-        };
-        Turn { conversation, number, content }
-    });
+    // Mostly a turn of its own; sometimes one of few, which was taken, with the same words or others.
+    let (from, to, turn) = match dice.roll(100) {
+        0..20 => {
+            let [from, to] = [(); 2].map(|()| somebody_of(dice, scene, RELAY));
+            let (number, content) = (dice.roll(3), digest(dice.roll(2)));
+            (from, to, Some(Turn { conversation: "talk".to_owned(), number, content }))
+        }
+        roll => {
+            let (from, to) = (somebody(dice, scene), somebody(dice, scene));
+            let (conversation, number) = (format!("{made:x}"), dice.roll(9));
+            let turn = Turn { conversation, number, content: digest(made) };
+            (from, to, Some(turn).filter(|_| roll < 60))
+        }
+    };
     SendMessage {
         from: (!dice.chance(5)).then_some(from),
         to,
