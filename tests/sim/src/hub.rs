@@ -3,7 +3,8 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use rialto_core::changes::Changes;
 use rialto_core::id::AgentId;
@@ -15,6 +16,7 @@ use rialto_engine::secret::HubSecret;
 use rialto_engine::testkit::{SeededIds, StandingClock};
 use rialto_engine::{Engine, Failure, Hand, Ran, Setup};
 use tokio::runtime::Runtime;
+use tokio::time::timeout;
 
 use crate::ask::{Ask, Due, Outcome};
 use crate::model::{Expected, Model, market};
@@ -80,6 +82,8 @@ pub struct Hub {
 
 /// Every so many batches everything is compared, and not only what was written.
 const ALL_LOOKED_AT: u64 = 16;
+/// Longer than any machine takes to read one row from memory.
+const READ_WITHIN: Duration = Duration::from_secs(60);
 
 impl Hub {
     pub fn new(rules: Rules, dawn: Timestamp, runtime: Arc<Runtime>) -> Self {
@@ -152,10 +156,9 @@ impl Hub {
             !matches!(end, End::Broken { .. }),
             "only a broken store ends the lane"
         );
-        let heard = |one| Outcome::of(self.runtime.block_on(one));
         let outcomes: Vec<Outcome> = match end {
             End::Unheard => asks.iter().map(|_| Outcome::Lost).collect(),
-            _ => running.into_iter().map(heard).collect(),
+            _ => running.into_iter().zip(asks).map(|(one, ask)| self.answered(one, ask)).collect(),
         };
         let expected = match end.loses_all() {
             true => self.model.nothing(now),
@@ -173,6 +176,19 @@ impl Hub {
         let Expected { changes, fired, handed, .. } = expected;
         let changes = written.map(|_| changes);
         Ended { outcomes, changes, decided, fired, handed, crashed }
+    }
+
+    /// What came back. The lane has taken its turn, so whoever it forgot would wait for ever; only who
+    /// is told something again may still have to read it.
+    fn answered(&self, mut running: Running, ask: &Ask) -> Outcome {
+        let _inside = self.runtime.enter();
+        let mut context = Context::from_waker(Waker::noop());
+        if let Poll::Ready(ran) = running.as_mut().poll(&mut context) {
+            return Outcome::of(ran);
+        }
+        assert!(ask.once.is_some(), "nobody was told what came of {ask:?}");
+        let read = self.runtime.block_on(async { timeout(READ_WITHIN, running).await });
+        Outcome::of(read.unwrap_or_else(|_| panic!("nobody was told again of {ask:?}")))
     }
 
     /// What readers see is what is committed.

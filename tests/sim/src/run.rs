@@ -84,7 +84,7 @@ pub fn run(plan: Plan) -> Report {
 
 /// A runtime for reads beside the lane; the lane itself is moved by hand.
 pub fn runtime() -> Arc<Runtime> {
-    let built = Builder::new_current_thread().max_blocking_threads(1).build();
+    let built = Builder::new_current_thread().enable_time().max_blocking_threads(1).build();
     Arc::new(built.expect("a runtime can be made"))
 }
 
