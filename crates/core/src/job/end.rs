@@ -225,10 +225,14 @@ pub fn cancel(
         Canceller::Operator => "cancelled by operator",
     };
     let text = reason.unwrap_or_else(|| text.to_owned());
+    let told = draft.answered;
     if let (Canceller::Agent(agent), true) = (by, freely) {
         draft.answered = Some(agent);
     }
-    fail(draft, job, State::Cancelled, Cause::Cancelled, Some(text))
+    let answer = fail(draft, job, State::Cancelled, Cause::Cancelled, Some(text));
+    // The same command may end other jobs of this agent, and nobody answers it about those.
+    draft.answered = told;
+    answer
 }
 
 /// Something about the job is due: a lease, a deadline, an auction, the end of a deferral.

@@ -104,3 +104,17 @@ fn nobody_else_may_and_without_that_policy_only_who_asked() {
     let refused = cancel(&mut scene, job, Canceller::Agent(ada), Some("x")).unwrap_err();
     assert_eq!(refused, Refusal::NotYours, "it only waits for it");
 }
+
+#[test]
+fn of_two_jobs_of_who_leaves_the_one_called_off_freely_does_not_silence_the_other() {
+    let (mut scene, client, _, _) = waiting(false);
+    let bob = scene.worker("bob", "bob", &[("sum", "0.10")]);
+    let callback = Some("https://client.example/done".to_owned());
+    let order = OpenJob { callback, ..order_for(&mut scene, client, bob) };
+    let job = scene.open(order).id;
+    scene.remove(client);
+    assert_eq!(scene.state(job), State::Cancelled);
+    assert_eq!(scene.told(client).last(), Some(&News::Ended { job }));
+    let called: Vec<_> = scene.world.pushes().map(|push| (push.url.as_str(), &push.news)).collect();
+    assert_eq!(called, [("https://client.example/done", &News::Ended { job })]);
+}
