@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::kit::{Key, Said, assert_vouched};
 use super::scene::SEARCH;
 use crate::crash::{Dice, SEED, assert_audit_is_clean, seed, start};
-use crate::kit::{digits, eventually, operator_key};
+use crate::kit::{digits, eventually, http, operator_key};
 
 const ROUNDS: usize = 8;
 /// The load of a round, in milliseconds: at least and at most.
@@ -33,7 +33,7 @@ struct Client {
 
 impl Client {
     fn new(urls: watch::Receiver<String>) -> Self {
-        let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let http = http();
         Self { http, urls, repeats: Arc::default() }
     }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::kit::{Hub, Key, assert_error};
 use super::pen::{Pen, state};
-use crate::kit::{Process, Reply, together};
+use crate::kit::{Process, Reply, http, together};
 use crate::relay::kit::with;
 
 const SEARCH: &str = "agora:search:v1";
@@ -73,7 +73,7 @@ async fn of_ten_that_share_an_id_one_is_taken() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kill_forgets_nothing_that_was_answered() {
     let data = tempfile::TempDir::new().expect("a directory");
-    let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let http = http();
     let post = async |hub: &Process, text: &str| {
         let url = format!("{}/agora/envelopes", hub.url);
         Reply::of(http.post(url).body(text.to_owned()).send().await.expect("an answer")).await

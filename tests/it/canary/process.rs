@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::kit::operator_key;
+use crate::kit::{http, operator_key};
 
 /// The data directory, which the hub makes.
 pub const MADE: &str = "made";
@@ -54,7 +54,7 @@ impl Watched {
         let mut hub = Self {
             url: String::new(),
             operator,
-            http: reqwest::Client::builder().no_proxy().build().expect("a client"),
+            http: http(),
             child: Some(child),
             data,
             words,

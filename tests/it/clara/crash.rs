@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::kit::{Wallet, about};
 use crate::crash::{Dice, SEED, assert_audit_is_clean, seed, start};
-use crate::kit::{digits, operator_key};
+use crate::kit::{digits, http, operator_key};
 
 const ROUNDS: usize = 5;
 /// The load of a round, in milliseconds: at least and at most.
@@ -35,7 +35,7 @@ struct Client {
 
 impl Client {
     fn new(urls: watch::Receiver<String>) -> Self {
-        let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let http = http();
         Self { http, urls, repeats: Arc::default() }
     }
 

@@ -3,7 +3,7 @@
 use tempfile::TempDir;
 
 use super::kit::Cli;
-use crate::kit::{Process, eventually};
+use crate::kit::{Process, eventually, http};
 
 const POST: [&str; 8] = ["job", "post", "--skill", "echo", "--input", "{}", "--budget", "0"];
 
@@ -11,7 +11,7 @@ const POST: [&str; 8] = ["job", "post", "--skill", "echo", "--input", "{}", "--b
 async fn dev(address: &str) -> (Process, TempDir) {
     let data = TempDir::new().expect("a directory");
     let hub = Process::at(address, "dev", data.path(), &[], &[]);
-    let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let http = http();
     eventually(async || {
         let found = http.get(format!("{}/discover?skill=echo", hub.url)).send().await;
         found.expect("an answer").text().await.expect("text").contains("\"total\":1")
@@ -46,7 +46,7 @@ async fn a_key_that_the_hub_revoked_is_not_replaced() {
     let (hub, _data) = dev("127.0.0.1:0").await;
     let cli = Cli::new().with("RIALTO_HUB", &hub.url);
     cli.run(&POST).await.ok();
-    let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let http = http();
     let context = std::fs::read_dir(cli.home().join("contexts")).expect("contexts").next();
     let file = context.expect("one").expect("one").path().join("me.key");
     let key = std::fs::read_to_string(&file).expect("a key");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Dice;
 use super::book::{Book, Fate, Job, Payment};
-use crate::kit::{Agent, operator_key};
+use crate::kit::{Agent, http, operator_key};
 
 pub const SKILL: &str = "analyze_text";
 /// What payer and requester begin with, in cents.
@@ -94,7 +94,7 @@ pub fn result(cast: &Cast, id: &str, good: bool) -> Value {
 impl Cast {
     /// Registers everybody and gives them what they need.
     pub async fn assemble(url: &str) -> Self {
-        let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let http = http();
         let line = Line::new(&http, url);
         let mut agents = Vec::new();
         for (owner, skills) in [

@@ -18,7 +18,7 @@ use super::cells::{Cell, FLAGS, walk};
 use super::parties::{self, ALL};
 use super::party::{Found, Terms, Worker};
 use super::raw::text;
-use crate::kit::{Process, TestHub, snapshot};
+use crate::kit::{Process, TestHub, http, snapshot};
 
 /// The bytes of the hub's secret in the book's worked values.
 fn worked_secret() -> [u8; 32] {
@@ -249,7 +249,7 @@ async fn the_hubs_secret_is_in_its_file_or_in_the_environment() {
     let hex: String = worked_secret().iter().map(|byte| format!("{byte:02x}")).collect();
     let env = [("RIALTO_HUB_SECRET", hex.as_str())];
     let hub = Process::with_env("serve", dir.path(), &[], &env);
-    let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let http = http();
     let about = http.get(format!("{}/agora", hub.url)).send().await.expect("an answer");
     assert!(about.text().await.expect("text").contains(WORKED_HUB));
     assert!(!dir.path().join("hub.key").exists());

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use super::house::House;
-use crate::kit::Reply;
+use crate::kit::{Reply, http};
 use crate::relay::kit::Peer;
 
 /// Writes to a friend, reads the directory and asks for its health, one after the other, until it is
@@ -24,7 +24,7 @@ impl Bystander {
         let (url, count, stop) = (house.url.clone(), Arc::clone(&rounds), Arc::clone(&enough));
         let going = tokio::spawn(async move {
             // With connections of its own.
-            let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+            let http = http();
             while !stop.load(Ordering::SeqCst) {
                 round(&http, &url, &own, &friend).await;
                 count.fetch_add(1, Ordering::SeqCst);

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::kit::Reply;
+use crate::kit::{Reply, http};
 use crate::relay::kit::Peer;
 
 /// Handles this process keeps for everything that is not a connection of a crowd.
@@ -55,7 +55,7 @@ impl House {
         let url = url.expect("the hub greets before it ends");
         std::thread::spawn(move || lines.for_each(drop));
         let address = url.trim_start_matches("http://").parse().expect("an address");
-        let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let http = http();
         Self { url, address, http, child, _data: data }
     }
 

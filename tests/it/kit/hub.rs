@@ -10,7 +10,7 @@ use rialto_hub::shutdown::{Shutdown, Trigger};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{MovedClock, Reply};
+use super::{MovedClock, Reply, http};
 
 /// A throw-away operator key: the checksum is right, the digits are nobody's.
 pub fn operator_key() -> String {
@@ -73,7 +73,7 @@ impl TestHub {
         let hub = Hub::start(&loaded.config, options, shutdown.clone()).await.expect("a hub");
         let (url, engine) = (hub.url.clone(), hub.engine.clone());
         let running = tokio::spawn(async move { hub.run(&shutdown).await });
-        let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let http = http();
         Self { url, engine, operator, dir, http, clock, trigger, running }
     }
 

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::kit::{Node, able, fresh_id, identity};
 use super::scene::{COLLABORATIONS, owner};
 use crate::crash::{Dice, SEED, assert_audit_is_clean, seed, start};
-use crate::kit::{digits, operator_key};
+use crate::kit::{digits, http, operator_key};
 use crate::relay::kit::events;
 
 const ROUNDS: usize = 6;
@@ -32,7 +32,7 @@ struct Client {
 
 impl Client {
     fn new(urls: watch::Receiver<String>) -> Self {
-        let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let http = http();
         Self { http, urls, repeats: Arc::default() }
     }
 

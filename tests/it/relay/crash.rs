@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::kit::{Peer, events, registration, turn, with};
 use super::looks::header;
 use crate::crash::{Dice, SEED, assert_audit_is_clean, seed, start};
-use crate::kit::{Behaviour, Worker, eventually};
+use crate::kit::{Behaviour, Worker, eventually, http};
 
 const ROUNDS: usize = 10;
 /// The load of a round, in milliseconds: at least and at most.
@@ -165,10 +165,6 @@ async fn join(http: &reqwest::Client, url: &str, body: &Value) -> Peer {
     Peer { id: word("agent_id"), key: word("api_key") }
 }
 
-fn client() -> reqwest::Client {
-    reqwest::Client::builder().no_proxy().build().expect("a client")
-}
-
 /// How many different positions a reader has seen.
 fn count(shelf: &Shelf) -> usize {
     let events = shelf.sessions.iter().flat_map(|session| &session.events);
@@ -217,7 +213,7 @@ async fn kills_during_traffic_lose_nothing_and_repeat_only_what_was_not_acknowle
     let mut dice = Dice(seed);
     let data = tempfile::TempDir::new().expect("a directory");
     let mut hub = start(data.path());
-    let (http, book) = (client(), Arc::new(Book::default()));
+    let (http, book) = (http(), Arc::new(Book::default()));
     let (url, urls) = watch::channel(hub.url.clone());
     let mut readers = Vec::new();
     for name in ["explicit-1", "resuming-1", "explicit-2", "resuming-2"] {
@@ -291,7 +287,7 @@ async fn ids_after(http: &reqwest::Client, url: &str, peer: &Peer, last: u64) ->
 #[tokio::test(flavor = "multi_thread")]
 async fn the_worked_values_of_resuming_hold_after_a_kill() {
     let data = tempfile::TempDir::new().expect("a directory");
-    let (mut hub, http) = (start(data.path()), client());
+    let (mut hub, http) = (start(data.path()), http());
     let alice = join(&http, &hub.url, &registration("alice@chorus")).await;
     let bob = join(&http, &hub.url, &registration("bob@chorus")).await;
     for n in 1..=5 {
@@ -315,7 +311,7 @@ async fn the_worked_values_of_resuming_hold_after_a_kill() {
 async fn a_message_whose_first_try_was_cut_short_by_a_kill_is_kept_and_tried_when_repeated() {
     let data = tempfile::TempDir::new().expect("a directory");
     let worker = Worker::start(Behaviour::Dawdle(Duration::from_secs(600))).await;
-    let (hub, http) = (start(data.path()), client());
+    let (hub, http) = (start(data.path()), http());
     let alice = join(&http, &hub.url, &registration("alice@chorus")).await;
     let endpoint = with(&registration("bob@chorus"), "/endpoint", Some(worker.url.clone().into()));
     let bob = join(&http, &hub.url, &endpoint).await;

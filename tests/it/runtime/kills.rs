@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::kit::{Place, Runtime};
 use crate::crash::{Dice, assert_audit_is_clean, seed, start};
-use crate::kit::{Process, operator_key};
+use crate::kit::{Process, http, operator_key};
 
 const AGENT_KILLS: usize = 100;
 const HUB_KILLS: usize = 50;
@@ -43,7 +43,7 @@ struct Boss {
 
 impl Boss {
     async fn hired(url: &str) -> Self {
-        let http = Client::builder().no_proxy().build().expect("a client");
+        let http = http();
         let body = json!({"agent_name": "boss", "owner_id": "boss", "skills": []});
         let answer =
             http.post(format!("{url}/registry/register")).body(body.to_string()).send().await;
