@@ -1,9 +1,8 @@
 //! The README, run as printed: only the address is replaced by that of the test's own hub.
 
-use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use crate::kit::walk;
+use crate::kit::{Lines, walk};
 
 const README: &str = include_str!("../../README.md");
 
@@ -22,10 +21,10 @@ fn the_dev_hub_greets_with_its_address_key_and_three_things_to_try() {
         .stderr(Stdio::null())
         .spawn()
         .expect("it starts");
-    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut lines = Lines::of(child.stdout.take());
     let mut greeting = String::new();
     while !greeting.contains("rialto job post") {
-        greeting.push_str(&lines.next().expect("the greeting is complete").expect("text"));
+        greeting.push_str(&lines.next().expect("the greeting is complete"));
         greeting.push('\n');
     }
     child.kill().expect("it can be killed");

@@ -51,14 +51,8 @@ impl Watched {
             .stderr(file("logs"))
             .spawn()
             .expect("the binary starts");
-        let mut hub = Self {
-            url: String::new(),
-            operator,
-            http: http(),
-            child: Some(child),
-            data,
-            words,
-        };
+        let mut hub =
+            Self { url: String::new(), operator, http: http(), child: Some(child), data, words };
         let began = Instant::now();
         while hub.url.is_empty() {
             let printed = hub.read("printed");

@@ -4,14 +4,14 @@
 //! with it stands in `foreign/*.mjs`, which print one JSON line for every check.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::kit::Process;
+use crate::kit::{Lines, Process, ended, output};
 
 /// How many checks the scripts make; fewer would mean that some were left out.
 const CHECKS_MIN: u64 = 130;
@@ -57,11 +57,8 @@ impl Run {
             .spawn()
             .expect("node starts: the foreign client needs Node.js 20 or later");
         let answers = script.stdin.take().expect("a pipe");
-        let said = BufReader::new(script.stdout.take().expect("a pipe")).lines();
-        let lines = said.map(|line| {
-            let line = line.expect("text");
-            serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}"))
-        });
+        let lines = Lines::of(script.stdout.take())
+            .map(|line| serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}")));
         Self { data, hub: Some(hub), script, answers, lines: Box::new(lines), checks: Vec::new() }
     }
 
@@ -106,7 +103,7 @@ impl Run {
         assert!(failed.is_empty(), "{failed:#?}");
         assert_eq!(end["checks"].as_u64(), Some(self.checks.len() as u64));
         assert!(self.checks.len() as u64 >= CHECKS_MIN, "only {}", self.checks.len());
-        assert!(self.script.wait().expect("it ends").success());
+        assert!(ended(&mut self.script).success());
     }
 
     /// What the script says about its end.
@@ -152,12 +149,12 @@ fn installed(version: &str) -> PathBuf {
 
 fn install(folder: &Path, version: &str) {
     fs::write(folder.join("package.json"), r#"{"private":true}"#).expect("a file");
-    let output = Command::new("npm")
-        .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--save-exact"])
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--save-exact"])
         .args(["--fetch-retries=1", "--fetch-timeout=60000"])
         .arg(format!("@permaweb/aoconnect@{version}"))
-        .current_dir(folder)
-        .output()
+        .current_dir(folder);
+    let output = output(&mut npm)
         .expect("npm starts: the foreign client needs Node.js 20 or later, with npm");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(

@@ -4,15 +4,14 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::kit::{Process, operator_key, run};
+use crate::kit::{Process, operator_key, output, run};
 
 fn with_env(arguments: &[&str], env: &[(&str, &str)]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rialto"));
     // Whoever runs the tests has contexts of their own.
     let home = tempfile::TempDir::new().expect("a directory");
     command.env("RIALTO_HOME", home.path());
-    let output =
-        command.args(arguments).envs(env.iter().copied()).output().expect("the binary runs");
+    let output = output(command.args(arguments).envs(env.iter().copied())).expect("it runs");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
 }

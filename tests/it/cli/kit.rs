@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
+use crate::kit::output;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -71,7 +72,8 @@ impl Cli {
         }
         command.env("RIALTO_HOME", self.home()).args(line);
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
-        let output = tokio::task::spawn_blocking(move || command.output()).await.expect("no panic");
+        let output =
+            tokio::task::spawn_blocking(move || output(&mut command)).await.expect("no panic");
         let output = output.expect("the binary runs");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
         let code = output.status.code().unwrap_or(-1);

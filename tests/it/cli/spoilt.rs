@@ -8,6 +8,8 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+use crate::kit::output;
+
 /// The exit codes of the design; a panic has another.
 const EXITS: std::ops::RangeInclusive<i32> = 0..=8;
 const CONTEXT: &str = "hub = \"http://127.0.0.1:7425\"\n";
@@ -44,7 +46,7 @@ fn tried(file: &str, text: &str, arguments: &[&str]) {
         fs::write(&path, &bytes).expect("a file");
         let mut command = Command::new(env!("CARGO_BIN_EXE_rialto"));
         command.env_clear().env("RIALTO_HOME", home.path()).current_dir(home.path());
-        let ended = command.args(arguments).output().expect("it runs");
+        let ended = output(command.args(arguments)).expect("it runs");
         let said = String::from_utf8_lossy(&ended.stderr);
         let what = format!("{arguments:?} with {}: {said}", bytes.escape_ascii());
         assert!(ended.status.code().is_some_and(|code| EXITS.contains(&code)), "{what}");

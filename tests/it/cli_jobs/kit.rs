@@ -1,15 +1,14 @@
 //! What these tests share: a hub, somebody with credits, and the binary run for them.
 
 use std::ffi::OsStr;
-use std::io::Write;
 use std::ops::Deref;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::kit::{Agent, TestHub};
+use crate::kit::{Agent, TestHub, output_given};
 
 /// A hub, the home of the command line, and a boss with a hundred credits.
 pub struct Desk {
@@ -108,16 +107,8 @@ pub fn command(home: &Path, hub: &str, line: &[&str]) -> Command {
 
 /// Runs a command to its end, away from the hub's own threads, since it waits for the hub.
 pub async fn finished(mut command: Command, input: &str) -> Ran {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let input = input.to_owned();
-    let run = move || {
-        let mut child = command.spawn().expect("the binary starts");
-        let mut stdin = child.stdin.take().expect("a pipe");
-        // Whoever does not want it does not read it.
-        let _ = stdin.write_all(input.as_bytes());
-        drop(stdin);
-        child.wait_with_output().expect("it ends")
-    };
+    let run = move || output_given(&mut command, &input).expect("the binary starts");
     let output = tokio::task::spawn_blocking(run).await.expect("no panic");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
     Ran {

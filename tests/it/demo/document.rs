@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 
-use super::{demo, ended};
+use super::{demo, ran};
 
 #[derive(Deserialize)]
 struct Document {
@@ -78,8 +78,7 @@ fn micros(digits: &RawValue) -> i64 {
 #[test]
 fn the_document_tells_of_one_job_and_all_its_money() {
     let place = TempDir::new().expect("a directory");
-    let output = demo(place.path(), &["--json", "--check"]).output().expect("it runs");
-    let (code, told, error) = ended(output);
+    let (code, told, error) = ran(demo(place.path(), &["--json", "--check"]));
     assert_eq!((code, error.as_str()), (0, ""), "{told}");
     let document: Document = serde_json::from_str(&told).expect("one document");
     told_once(&document.events);

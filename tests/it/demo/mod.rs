@@ -4,7 +4,9 @@ mod document;
 mod run;
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
+
+use crate::kit::output;
 
 /// The demo with these flags, in a directory of its own that also takes its temporary files.
 fn demo(directory: &Path, flags: &[&str]) -> Command {
@@ -13,8 +15,9 @@ fn demo(directory: &Path, flags: &[&str]) -> Command {
     command
 }
 
-/// Its exit code, standard output and standard error.
-fn ended(output: Output) -> (i32, String, String) {
+/// Runs it to its end: its exit code, standard output and standard error.
+fn ran(mut demo: Command) -> (i32, String, String) {
+    let output = output(&mut demo).expect("it runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
     (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
 }

@@ -1,18 +1,18 @@
 //! How it runs and ends: with every check, whatever is around it, and when it is interrupted.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use super::{demo, ended};
+use super::{demo, ran};
+use crate::kit::{Lines, ended};
 
 #[test]
 fn the_demo_passes_its_own_checks_and_tells_a_line_per_event() {
     let place = TempDir::new().expect("a directory");
-    let output = demo(place.path(), &["--check"]).output().expect("it runs");
-    let (code, told, error) = ended(output);
+    let (code, told, error) = ran(demo(place.path(), &["--check"]));
     assert_eq!((code, error.as_str()), (0, ""), "{told}");
     let verdict = told.lines().next_back().expect("a last line");
     let count =
@@ -44,7 +44,7 @@ fn neither_settings_nor_files_around_it_change_the_story() {
     fs::write(place.path().join("rialto.toml"), "no = \"such setting\"\n").expect("a file");
     let mut command = demo(place.path(), &["--check", "--plain"]);
     command.env("RIALTO_LEDGER__WELCOME_GRANT", "100.00").env("RIALTO_OPERATOR_KEY", "ro_wrong");
-    let (code, told, error) = ended(command.output().expect("it runs"));
+    let (code, told, error) = ran(command);
     assert_eq!((code, error.as_str()), (0, ""), "{told}");
     assert_eq!(left_in(&place), ["rialto.toml"]);
 }
@@ -55,17 +55,16 @@ fn an_interrupted_demo_stops_its_hub_and_leaves_nothing_behind() {
     let mut command = demo(place.path(), &[]);
     let mut running =
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
-    let mut lines = BufReader::new(running.stdout.take().expect("a pipe")).lines();
-    let deferred = lines.any(|line| line.expect("text").contains("defers"));
+    let mut lines = Lines::of(running.stdout.take());
+    let deferred = lines.any(|line| line.contains("defers"));
     assert!(deferred, "it is in the middle of its story");
     let id = running.id().to_string();
     let sent = Command::new("kill").args(["-INT", &id]).status().expect("kill can be run");
     assert!(sent.success());
-    // Read on, so that it is never stopped by a full pipe instead.
-    lines.for_each(drop);
+    let status = ended(&mut running);
     let mut error = String::new();
     running.stderr.take().expect("a pipe").read_to_string(&mut error).expect("text");
-    assert_eq!(running.wait().expect("it ends").code(), Some(1));
+    assert_eq!(status.code(), Some(1));
     assert_eq!(error, "rialto: the demo was stopped before its end\n");
     assert_eq!(left_in(&place), Vec::<String>::new());
 }
@@ -73,10 +72,10 @@ fn an_interrupted_demo_stops_its_hub_and_leaves_nothing_behind() {
 #[test]
 fn the_help_begins_with_examples_and_wrong_words_are_refused() {
     let place = TempDir::new().expect("a directory");
-    let (code, help, _) = ended(demo(place.path(), &["--help"]).output().expect("it runs"));
+    let (code, help, _) = ran(demo(place.path(), &["--help"]));
     assert_eq!(code, 0);
     assert!(help.starts_with("Examples:\n  rialto demo\n"), "{help}");
-    let (code, _, error) = ended(demo(place.path(), &["--chek"]).output().expect("it runs"));
+    let (code, _, error) = ran(demo(place.path(), &["--chek"]));
     assert_eq!(code, 2);
     assert!(error.contains("--check"), "{error}");
 }

@@ -1,6 +1,6 @@
 //! The hub over such a disk, and how it is called.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::disk::{Fault, Room};
 use crate::crash::flags;
-use crate::kit::operator_key;
+use crate::kit::{Lines, ended, operator_key};
 
 /// Nothing takes so long unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -53,24 +53,16 @@ impl Hub {
             let _ = errors.read_to_end(&mut text);
             String::from_utf8_lossy(&text).into_owned()
         });
-        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-        let greeting = lines.next().and_then(Result::ok).unwrap_or_default();
-        let url = greeting.split_whitespace().find(|word| word.starts_with("http://"));
-        let url = url.map(str::to_owned);
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, url, complaint: Some(complaint) }
+        let greets = child.stdout.take();
+        // Ours before it is waited for, so that it ends also if that is in vain.
+        let mut this = Self { child, url: None, complaint: Some(complaint) };
+        this.url = Lines::of(greets).address().1;
+        this
     }
 
     /// Waits until it has ended by itself: how, and what it complained of.
     pub fn ended(mut self) -> (ExitStatus, String) {
-        let until = std::time::Instant::now() + PATIENCE;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("it can be waited for") {
-                break status;
-            }
-            assert!(std::time::Instant::now() < until, "the hub does not end");
-            std::thread::sleep(Duration::from_millis(1));
-        };
+        let status = ended(&mut self.child);
         let complaint = self.complaint.take().expect("asked once").join().expect("no panic");
         (status, complaint)
     }

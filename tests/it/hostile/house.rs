@@ -1,6 +1,5 @@
 //! A hub in a process of its own, with as many file handles as it may have.
 
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
@@ -9,7 +8,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::kit::{Reply, http};
+use crate::kit::{Lines, Reply, http};
 use crate::relay::kit::Peer;
 
 /// Handles this process keeps for everything that is not a connection of a crowd.
@@ -47,13 +46,8 @@ impl House {
             .stderr(Stdio::null())
             .spawn()
             .expect("the binary starts");
-        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-        let url = lines.find_map(|line| {
-            let line = line.expect("text");
-            line.split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned)
-        });
+        let url = Lines::of(child.stdout.take()).address().1;
         let url = url.expect("the hub greets before it ends");
-        std::thread::spawn(move || lines.for_each(drop));
         let address = url.trim_start_matches("http://").parse().expect("an address");
         let http = http();
         Self { url, address, http, child, _data: data }

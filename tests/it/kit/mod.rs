@@ -3,11 +3,14 @@
 #![allow(dead_code, unused_imports)]
 
 mod aloud;
+mod child;
 mod clock;
 mod closed;
 mod eventually;
 mod http;
 mod hub;
+mod in_time;
+mod lines;
 mod process;
 mod refused;
 mod reply;
@@ -17,11 +20,14 @@ mod walk;
 mod worker;
 
 pub use aloud::say_aloud;
+pub use child::{ended, output, output_given};
 pub use clock::MovedClock;
 pub use closed::ClosedPort;
 pub use eventually::eventually;
 pub use http::http;
 pub use hub::{Agent, TestHub, digits, operator_key};
+pub use in_time::in_time;
+pub use lines::Lines;
 pub use process::{Process, run};
 pub use refused::{assert_later, assert_malformed, assert_refused, repaired};
 pub use reply::Reply;

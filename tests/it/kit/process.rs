@@ -1,8 +1,9 @@
 //! The real binary in a process of its own, for what only a process can do: be killed.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+
+use super::{Lines, output};
 
 /// A hub process. It is killed when dropped.
 pub struct Process {
@@ -24,7 +25,7 @@ impl Process {
 
     /// The same where it is expected.
     pub fn at(address: &str, verb: &str, data: &Path, more: &[&str], env: &[(&str, &str)]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_rialto"))
+        let child = Command::new(env!("CARGO_BIN_EXE_rialto"))
             .arg(verb)
             .args(["--listen", address, "--data"])
             .arg(data)
@@ -34,20 +35,12 @@ impl Process {
             .stderr(Stdio::null())
             .spawn()
             .expect("the binary starts");
-        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-        let mut greeting = Vec::new();
-        let url = loop {
-            let line = lines.next().expect("the hub greets before it ends").expect("text");
-            let found =
-                line.split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned);
-            greeting.push(line);
-            if let Some(url) = found {
-                break url;
-            }
-        };
-        // Read on, or the hub would block on a full pipe.
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, url, greeting }
+        // Ours before it is waited for, so that it ends also if that is in vain.
+        let mut this = Self { child, url: String::new(), greeting: Vec::new() };
+        let (greeting, url) = Lines::of(this.child.stdout.take()).address();
+        this.url = url.unwrap_or_else(|| panic!("the hub ended early: {greeting:?}"));
+        this.greeting = greeting;
+        this
     }
 
     /// SIGKILL, and wait until it is gone.
@@ -73,7 +66,7 @@ pub fn run(arguments: &[&str]) -> (i32, String, String) {
     // Whoever runs the tests has contexts of their own.
     let home = tempfile::TempDir::new().expect("a directory");
     let mut command = Command::new(env!("CARGO_BIN_EXE_rialto"));
-    let output = command.args(arguments).env("RIALTO_HOME", home.path()).output().expect("it runs");
+    let output = output(command.args(arguments).env("RIALTO_HOME", home.path())).expect("it runs");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
 }

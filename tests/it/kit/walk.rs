@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
-use super::Process;
+use super::{Process, output};
 
 /// What a page shows one can do, and what it says comes back.
 struct Block {
@@ -23,7 +23,8 @@ pub fn walk(page: &str) -> usize {
     let blocks = blocks(page);
     let address = hub.url.trim_start_matches("http://");
     let script = script(&blocks).replace("127.0.0.1:7425", address);
-    let ran = shell(place.path(), &script).env("RIALTO_HUB", &hub.url).output().expect("bash");
+    let mut shell = shell(place.path(), &script);
+    let ran = output(shell.env("RIALTO_HUB", &hub.url)).expect("bash");
     let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
     assert!(ran.status.success(), "{printed}\n{}", String::from_utf8_lossy(&ran.stderr));
     for (at, block) in blocks.iter().enumerate() {

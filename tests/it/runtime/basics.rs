@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::kit::{Place, Runtime};
-use crate::kit::{Agent, Reply, TestHub, eventually};
+use crate::kit::{Agent, Reply, TestHub, eventually, output};
 
 /// A hub, and somebody who can pay.
 async fn hub_and_boss() -> (TestHub, Agent) {
@@ -234,12 +234,9 @@ async fn two_agents_of_one_name_sit_apart_unless_the_name_was_asked_for() {
     let two = place.at_work(&hub, "two", &flags).await;
     let name = |runtime: &Runtime| runtime.said("at_work").expect("said")["agent"].clone();
     assert_eq!((name(&one), name(&two)), (json!("twin"), json!("twin-2")));
-    let output = place
-        .rialto()
-        .args(["agent", "run", "--json", "--hub", &hub.url, "--name", "twin"])
-        .args(flags)
-        .output()
-        .expect("it runs");
+    let mut third = place.rialto();
+    third.args(["agent", "run", "--json", "--hub", &hub.url, "--name", "twin"]).args(flags);
+    let output = output(&mut third).expect("it runs");
     assert_eq!(output.status.code(), Some(5));
     let told: Value = serde_json::from_slice(&output.stdout).expect("one document");
     assert!(told["next"].as_str().is_some_and(|next| next.contains("--name")), "{told}");

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::kit::{Place, key_of};
 use crate::crash::{start, start_at};
-use crate::kit::{Agent, Process, TestHub, eventually};
+use crate::kit::{Agent, Process, TestHub, eventually, output};
 
 async fn hub_and_boss() -> (TestHub, Agent) {
     let hub = TestHub::serve(&[]).await;
@@ -89,7 +89,7 @@ async fn a_key_is_shown_to_its_own_hub_only_and_no_other_file_is_written_over() 
     let run = |file: &str, url: &str| {
         let mut command = place.rialto();
         command.args(["agent", "run", "--key-file", file, "--hub", url]).args(flags);
-        command.output().expect("it runs")
+        output(&mut command).expect("it runs")
     };
     let told = run(key.to_str().expect("text"), &other.url);
     assert_eq!(told.status.code(), Some(5), "{}", String::from_utf8_lossy(&told.stderr));

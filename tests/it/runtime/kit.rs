@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::kit::{TestHub, eventually};
+use crate::kit::{TestHub, eventually, in_time};
 
 /// A directory with handlers, and the home of the command line beside them.
 pub struct Place {
@@ -92,12 +92,15 @@ impl Runtime {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs");
         assert!(sent.success());
-        loop {
-            if let Some(status) = self.child.try_wait().expect("it can be waited for") {
-                return status;
+        in_time(async {
+            loop {
+                if let Some(status) = self.child.try_wait().expect("it can be waited for") {
+                    return status;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        })
+        .await
     }
 
     /// Everything it has said, oldest first.

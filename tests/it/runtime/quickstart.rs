@@ -1,11 +1,11 @@
 //! From an empty folder to a paid job: every command as `rialto dev` prints it, and the tests of what
 //! `rialto init` makes.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use super::kit::Place;
+use crate::kit::{Lines, output};
 
 /// Lines of code a newcomer may have to read or write.
 const LINES_MAX: usize = 12;
@@ -23,8 +23,7 @@ impl Dev {
         // Any port, without changing what is typed: other tests need theirs.
         command.arg("dev").env("RIALTO_HTTP__LISTEN", "127.0.0.1:0");
         let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
-        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-        let mut lines = lines.map(|line| line.expect("text"));
+        let mut lines = Lines::of(child.stdout.take());
         let greeting = lines.next().expect("a greeting");
         let url = greeting.split_whitespace().last().expect("an address").to_owned();
         let mut commands = Vec::new();
@@ -34,7 +33,6 @@ impl Dev {
                 break;
             }
         }
-        std::thread::spawn(move || lines.for_each(drop));
         Self { child, url, commands }
     }
 }
@@ -73,10 +71,8 @@ fn empty_folder() -> Place {
 /// `rialto agent run` in the background, once it says that it is at work.
 fn at_work(mut command: Command) -> Child {
     let mut agent = command.stderr(Stdio::piped()).spawn().expect("it starts");
-    let mut lines = BufReader::new(agent.stderr.take().expect("a pipe")).lines();
-    let first = lines.next().expect("it says something").expect("text");
+    let first = Lines::of(agent.stderr.take()).next().expect("it says something");
     assert!(first.contains("is at work"), "{first}");
-    std::thread::spawn(move || lines.for_each(drop));
     agent
 }
 
@@ -89,7 +85,7 @@ fn four_commands_as_printed_lead_from_an_empty_folder_to_a_paid_job() {
     };
     assert_eq!(*export, format!("export RIALTO_HUB={}", dev.url));
     let with_hub = |line: &str| shell(&place, &format!("{export}; exec {line}"), None);
-    let made = with_hub(init).output().expect("it runs");
+    let made = output(&mut with_hub(init)).expect("it runs");
     assert!(made.status.success(), "{}", ran(&made));
     // What `init` says comes next is the same.
     let next = ran(&made);
@@ -99,7 +95,7 @@ fn four_commands_as_printed_lead_from_an_empty_folder_to_a_paid_job() {
     let code = place.text("folder/handler.py");
     assert!(code.lines().count() <= LINES_MAX, "{code}");
     let mut agent = at_work(with_hub(run));
-    let posted = with_hub(post).output().expect("it runs");
+    let posted = output(&mut with_hub(post)).expect("it runs");
     assert!(posted.status.success(), "{}", ran(&posted));
     let said = ran(&posted);
     assert!(said.contains(r#""text": "HELLO""#) && said.contains("paid 0.05"), "{said}");
@@ -110,8 +106,8 @@ fn four_commands_as_printed_lead_from_an_empty_folder_to_a_paid_job() {
 #[test]
 fn nothing_is_written_over() {
     let place = empty_folder();
-    let init =
-        || shell(&place, "rialto init agent --lang sh --json", None).output().expect("it runs");
+    let line = "rialto init agent --lang sh --json";
+    let init = || output(&mut shell(&place, line, None)).expect("it runs");
     assert!(init().status.success());
     std::fs::write(place.path("folder/handler.sh"), "mine").expect("written");
     let again = init();
@@ -124,7 +120,7 @@ fn own_test_passes(lang: &str, prepare: impl Fn(&Path), test: &str) {
     let place = empty_folder();
     let dev = Dev::start(&place);
     let run = |line: &str| {
-        let output = shell(&place, line, Some(&dev.url)).output().expect("it runs");
+        let output = output(&mut shell(&place, line, Some(&dev.url))).expect("it runs");
         assert!(output.status.success(), "{line}: {}", ran(&output));
         ran(&output)
     };
@@ -180,11 +176,9 @@ fn typescript() -> PathBuf {
     if !folder.join("node_modules/typescript/bin/tsc").exists() {
         let package = include_str!("../../../crates/rialto/src/commands/init/ts/package.json");
         std::fs::write(folder.join("package.json"), package).expect("written");
-        let npm = Command::new("npm")
-            .args(["install", "--no-audit", "--no-fund", "--ignore-scripts"])
-            .current_dir(&folder)
-            .output()
-            .expect("npm runs");
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(&folder);
+        let npm = output(&mut npm).expect("npm runs");
         assert!(npm.status.success(), "{}", ran(&npm));
     }
     folder

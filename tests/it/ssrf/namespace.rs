@@ -40,14 +40,10 @@ pub fn enter(test: &str) -> Place {
     }
     let files = tempfile::TempDir::new().expect("a directory");
     let this = std::env::current_exe().expect("this program");
-    let ran = Command::new("unshare")
-        .args(["-r", "-n", "-m", "sh", "-c", SCRIPT, "sh"])
-        .arg(files.path())
-        .arg(this)
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .env(INSIDE, "1")
-        .output();
-    match ran {
+    let mut command = Command::new("unshare");
+    command.args(["-r", "-n", "-m", "sh", "-c", SCRIPT, "sh"]).arg(files.path()).arg(this);
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(INSIDE, "1");
+    match crate::kit::output(&mut command) {
         Err(error) => Place::Denied(format!("unshare: {error}")),
         Ok(output) => judge(&output),
     }

@@ -5,6 +5,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::kit::{Hub, opened};
+use crate::kit::output;
 
 /// Runs the command away from the hub's own threads, since it waits for the hub.
 async fn trace(hub: &Hub, id: &str, key: &str, json: bool) -> (i32, String, String) {
@@ -14,7 +15,7 @@ async fn trace(hub: &Hub, id: &str, key: &str, json: bool) -> (i32, String, Stri
     // Whoever runs the tests has contexts of their own.
     let home = tempfile::TempDir::new().expect("a directory");
     command.env_remove("RIALTO_OPERATOR_KEY").env("RIALTO_HOME", home.path());
-    let output = tokio::task::spawn_blocking(move || command.output()).await.expect("no panic");
+    let output = tokio::task::spawn_blocking(move || output(&mut command)).await.expect("no panic");
     let output = output.expect("the binary runs");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))

@@ -1,12 +1,12 @@
 //! `rialto convert`: the books' own requests, from every protocol into every other.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use rialto_protocols::ALL;
 use serde_json::{Value, json};
 
 use super::kit::assert_accounted;
+use crate::kit::output_given;
 
 /// A request of each protocol, as its book shows it.
 fn example(protocol: &str) -> Value {
@@ -31,16 +31,8 @@ fn task() -> Value {
 }
 
 fn convert(arguments: &[&str], request: &str) -> (i32, String, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_rialto"))
-        .arg("convert")
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
-    child.stdin.take().expect("a pipe").write_all(request.as_bytes()).expect("it reads");
-    let output = child.wait_with_output().expect("it ends");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rialto"));
+    let output = output_given(command.arg("convert").args(arguments), request).expect("it starts");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
 }
