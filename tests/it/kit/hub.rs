@@ -10,7 +10,7 @@ use rialto_hub::shutdown::{Shutdown, Trigger};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{MovedClock, Reply, http};
+use super::{MovedClock, Reply, http, in_time};
 
 /// A throw-away operator key: the checksum is right, the digits are nobody's.
 pub fn operator_key() -> String {
@@ -86,7 +86,7 @@ impl TestHub {
     /// Stops the hub in good order and gives back its directory.
     pub async fn stop(self) -> TempDir {
         self.trigger.ask();
-        self.running.await.expect("no panic").expect("no broken promise");
+        in_time(self.running).await.expect("no panic").expect("no broken promise");
         self.dir
     }
 
