@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use rialto_protocols::clara::PROCESS;
 use rialto_protocols::clara::result::{Evaluated, Page};
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::kit::{Wallet, about};
-use crate::crash::{Dice, SEED, assert_audit_is_clean, seed, start};
+use crate::crash::{Dice, SEED, all_done, assert_audit_is_clean, moved, seed, start, under_load};
 use crate::kit::{digits, http, operator_key};
 
 const ROUNDS: usize = 5;
@@ -55,7 +54,7 @@ impl Client {
                 }
             }
             self.repeats.fetch_add(1, Ordering::Relaxed);
-            self.urls.changed().await.expect("the hub comes back");
+            moved(&mut self.urls).await.expect("the hub comes back");
         }
     }
 
@@ -168,18 +167,14 @@ async fn kills_during_tasks_lose_nothing_double_nothing_and_conserve_money() {
         running.push(tokio::spawn(task));
     }
     for _ in 0..ROUNDS {
-        // The moment of the kill is the experiment, so here time is what is meant.
-        let (least, most) = LOAD_MS;
-        tokio::time::sleep(Duration::from_millis(least + dice.roll(most - least))).await;
+        under_load(&mut dice, LOAD_MS, async || book.lock().expect("no panic").done).await;
         hub.kill();
         assert_audit_is_clean(data.path());
         hub = start(data.path());
         url.send_replace(hub.url.clone());
     }
     stop.store(true, Ordering::SeqCst);
-    for one in running {
-        one.await.expect("nobody panicked");
-    }
+    all_done(running).await;
     // Once more with nobody speaking, so that everything is read from the disk.
     hub.kill();
     hub = start(data.path());

@@ -51,6 +51,15 @@ impl Book {
     }
 }
 
+impl Pages {
+    /// How many operations are known to be done.
+    pub fn done(&self) -> usize {
+        let agents = self.agents.values().filter(|fate| fate.is_done()).count();
+        let payments = self.payments.values().filter(|one| one.fate.is_done()).count();
+        agents + payments + self.jobs.values().filter(|job| job.posted.is_done()).count()
+    }
+}
+
 impl<T> Fate<T> {
     pub fn is_done(&self) -> bool {
         matches!(self, Self::Done(_))

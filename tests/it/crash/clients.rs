@@ -131,9 +131,7 @@ pub struct Load(Vec<tokio::task::JoinHandle<()>>);
 impl Load {
     /// Waits until the last of them has noticed that the hub is gone.
     pub async fn over(self) {
-        for one in self.0 {
-            one.await.expect("no client panicked");
-        }
+        super::all_done(self.0).await;
     }
 }
 
