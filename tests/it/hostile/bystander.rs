@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::house::House;
-use crate::kit::{Reply, http};
+use crate::kit::{Reply, http_builder};
 use crate::relay::kit::Peer;
+
+/// Less than any hub lets a connection be idle.
+const IDLE_MAX: Duration = Duration::from_secs(1);
 
 /// Writes to a friend, reads the directory and asks for its health, one after the other, until it is
 /// told that it is enough.
@@ -23,8 +27,8 @@ impl Bystander {
         let (rounds, enough) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
         let (url, count, stop) = (house.url.clone(), Arc::clone(&rounds), Arc::clone(&enough));
         let going = tokio::spawn(async move {
-            // With connections of its own.
-            let http = http();
+            // With connections of its own, and of these none that the hub may be about to close.
+            let http = http_builder().pool_idle_timeout(IDLE_MAX).build().expect("a client");
             while !stop.load(Ordering::SeqCst) {
                 round(&http, &url, &own, &friend).await;
                 count.fetch_add(1, Ordering::SeqCst);

@@ -7,7 +7,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
 use super::bystander::Bystander;
-use super::house::{House, as_many_as};
+use super::house::House;
+use super::room::Room;
+use crate::kit::in_time;
 use crate::relay::kit::Peer;
 
 const IDLE: usize = 5_000;
@@ -50,7 +52,7 @@ async fn everybody(house: &House, count: usize) -> Vec<Peer> {
 
 async fn open_all(house: &House, of: &[Peer], count: usize, buffer: Option<u32>) -> Vec<TcpStream> {
     let keys = of.iter().map(|peer| peer.key.as_str()).cycle().take(count);
-    let opened = stream::iter(keys).map(|key| open(house.address, key, buffer));
+    let opened = stream::iter(keys).map(|key| in_time(open(house.address, key, buffer)));
     opened.buffer_unordered(AT_ONCE).collect().await
 }
 
@@ -66,10 +68,11 @@ async fn hears(stream: &mut TcpStream, text: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn thousands_of_idle_streams_cost_little_and_each_still_gets_its_messages() {
+    let room = Room::of(IDLE).await;
     let house = House::open(&[]);
     let bystander = Bystander::arrive(&house).await;
     let crowd = everybody(&house, AGENTS).await;
-    let count = as_many_as(IDLE);
+    let count = room.count;
     let before = house.memory();
     let mut streams = open_all(&house, &crowd, count, None).await;
     bystander.assert_well().await;
@@ -82,7 +85,7 @@ async fn thousands_of_idle_streams_cost_little_and_each_still_gets_its_messages(
     let mut heard = 0;
     // Streams were opened in turns, but may have come in any order: each hears one of the texts.
     for stream in streams.iter_mut().step_by(17) {
-        hears(stream, "hello number ").await;
+        in_time(hears(stream, "hello number ")).await;
         heard += 1;
     }
     assert_eq!(heard, count.div_ceil(17));
@@ -92,6 +95,7 @@ async fn thousands_of_idle_streams_cost_little_and_each_still_gets_its_messages(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_readers_that_never_read_take_a_bounded_amount_and_slow_nobody() {
+    let room = Room::of(STALLED).await;
     let house = House::open(&[]);
     let bystander = Bystander::arrive(&house).await;
     let crowd = everybody(&house, SLEEPERS).await;
@@ -103,17 +107,17 @@ async fn a_thousand_readers_that_never_read_take_a_bounded_amount_and_slow_nobod
         house_ref.say(sender_ref, peer, text).await.expect(202);
     });
     sent.buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
-    let count = as_many_as(STALLED);
+    let count = room.count;
     let before = house.memory();
     let stalled = open_all(&house, &crowd, count, Some(4_096)).await;
     bystander.assert_well().await;
     // New letters reach those who do read, while all the others are stuck.
     let reader = house.join("reader").await;
-    let mut reads = open(house.address, &reader.key, None).await;
+    let mut reads = in_time(open(house.address, &reader.key, None)).await;
     for n in 0..20 {
         let text = format!("message {n}.");
         house.say(&sender, &reader, &text).await.expect(200);
-        hears(&mut reads, &text).await;
+        in_time(hears(&mut reads, &text)).await;
     }
     let allowance = count as u64 * STALLED_BYTES;
     house.assert_within(before, allowance, &format!("{count} stalled readers"));

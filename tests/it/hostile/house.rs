@@ -8,11 +8,8 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::kit::{Lines, Reply, http};
+use crate::kit::{Lines, Reply, http, in_time};
 use crate::relay::kit::Peer;
-
-/// Handles this process keeps for everything that is not a connection of a crowd.
-const SPARE: usize = 300;
 
 /// The hub; it is killed when dropped.
 pub struct House {
@@ -112,10 +109,13 @@ impl House {
     /// Sends these bytes and reads whatever comes until the hub closes.
     pub async fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.address).await.expect("it listens");
-        // The hub need not read all of it.
-        let _ = stream.write_all(bytes).await;
         let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer).await;
+        in_time(async {
+            // The hub need not read all of it.
+            let _ = stream.write_all(bytes).await;
+            let _ = stream.read_to_end(&mut answer).await;
+        })
+        .await;
         String::from_utf8_lossy(&answer).into_owned()
     }
 }
@@ -125,22 +125,4 @@ impl Drop for House {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// How many of so many connections this process and the hub can have, which is told aloud if it is
-/// fewer than wanted. `RIALTO_TEST_CROWD` multiplies what is wanted.
-pub fn as_many_as(wanted: usize) -> usize {
-    let more = std::env::var("RIALTO_TEST_CROWD").ok().and_then(|text| text.parse().ok());
-    let wanted = wanted * more.unwrap_or(1_usize);
-    let limits = std::fs::read_to_string("/proc/self/limits").expect("the system's limits");
-    let files = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
-    let soft = files.and_then(|line| line.split_whitespace().next()?.parse().ok());
-    let room = soft.map_or(wanted, |soft: usize| soft.saturating_sub(SPARE));
-    if room < wanted {
-        crate::kit::say_aloud(&format!(
-            "hostile: only {room} of {wanted} connections: raise the limit with `ulimit -n {}`",
-            wanted + SPARE
-        ));
-    }
-    room.min(wanted)
 }

@@ -10,5 +10,6 @@ mod floods;
 mod house;
 mod polls;
 mod receivers;
+mod room;
 mod slow;
 mod smuggling;

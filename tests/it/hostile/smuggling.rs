@@ -1,5 +1,7 @@
 //! Requests that two readers would read in two ways, and heads without measure (T49).
 
+use futures_util::future::join_all;
+
 use super::bystander::Bystander;
 use super::house::House;
 use super::slow::TIMEOUTS;
@@ -42,8 +44,8 @@ async fn no_request_is_hidden_in_another_and_no_head_is_endless() {
         format!("GET http://evil.example/health HTTP/1.1\r\n{host}\r\n"),
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),
     ];
-    for request in ambiguous {
-        let answer = house.raw(request.as_bytes()).await;
+    let answers = join_all(ambiguous.iter().map(|request| house.raw(request.as_bytes()))).await;
+    for (request, answer) in ambiguous.iter().zip(answers) {
         let answers = answer.matches("HTTP/1.1 ").count();
         assert!(answers <= 1, "a hidden request was answered: {request}\n{answer}");
         let status = answer.get(9..12).unwrap_or("none");

@@ -8,6 +8,10 @@ const SILENCE_MAX: Duration = Duration::from_secs(90);
 
 /// A client with connections of its own, to which a hub that hangs is an error.
 pub fn http() -> reqwest::Client {
-    let client = reqwest::Client::builder().no_proxy().read_timeout(SILENCE_MAX);
-    client.build().expect("a client")
+    http_builder().build().expect("a client")
+}
+
+/// The same for somebody with wishes.
+pub fn http_builder() -> reqwest::ClientBuilder {
+    reqwest::Client::builder().no_proxy().read_timeout(SILENCE_MAX)
 }

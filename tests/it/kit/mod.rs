@@ -24,7 +24,7 @@ pub use child::{ended, output, output_given};
 pub use clock::MovedClock;
 pub use closed::ClosedPort;
 pub use eventually::eventually;
-pub use http::http;
+pub use http::{http, http_builder};
 pub use hub::{Agent, TestHub, digits, operator_key};
 pub use in_time::in_time;
 pub use lines::Lines;

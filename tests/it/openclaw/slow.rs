@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpSocket, TcpStream};
 
 use super::kit::{Hub, Node};
-use crate::kit::{Behaviour, Worker, together};
+use crate::kit::{Behaviour, Worker, in_time, together};
 
 /// More than all buffers between the hub and a reader hold together.
 const RESULTS: usize = 120;
@@ -30,7 +30,7 @@ async fn unread(hub: &Hub, node: &Node) -> BufReader<TcpStream> {
     socket.write_all(head.as_bytes()).await.expect("it is sent");
     let mut said = String::new();
     while !said.ends_with("\r\n\r\n") {
-        assert!(socket.read_line(&mut said).await.expect("a head") > 0, "{said}");
+        assert!(in_time(socket.read_line(&mut said)).await.expect("a head") > 0, "{said}");
     }
     assert!(said.starts_with("HTTP/1.1 200"), "{said}");
     socket

@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpSocket, TcpStream};
 
 use super::kit::{Event, Peer, events, turn};
-use crate::kit::{Behaviour, TestHub, Worker};
+use crate::kit::{Behaviour, TestHub, Worker, in_time};
 
 /// More than all buffers between the hub and a reader hold together.
 const MESSAGES: u64 = 200;
@@ -35,7 +35,7 @@ impl Stalled {
         socket.write_all(request.as_bytes()).await.expect("it is sent");
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
-            assert!(socket.read_line(&mut head).await.expect("a head") > 0, "{head}");
+            assert!(in_time(socket.read_line(&mut head)).await.expect("a head") > 0, "{head}");
         }
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");
         Self { socket, bytes: Vec::new() }
@@ -44,10 +44,10 @@ impl Stalled {
     /// The events of the next piece of the stream; none once it was closed.
     async fn read(&mut self) -> Option<Vec<Event>> {
         let mut size = String::new();
-        self.socket.read_line(&mut size).await.ok()?;
+        in_time(self.socket.read_line(&mut size)).await.ok()?;
         let size = usize::from_str_radix(size.trim(), 16).ok().filter(|size| *size > 0)?;
         let mut piece = vec![0; size + 2];
-        self.socket.read_exact(&mut piece).await.ok()?;
+        in_time(self.socket.read_exact(&mut piece)).await.ok()?;
         self.bytes.extend_from_slice(&piece[..size]);
         Some(events(&mut self.bytes))
     }
