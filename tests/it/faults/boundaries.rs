@@ -3,7 +3,7 @@
 
 use super::disk::{Deed, Fault, Room};
 use super::hub::{Caller, Hub, Request, audit, wait_for, was_killed};
-use super::points::{Point, chosen, try_each};
+use super::points::{Fate, Point, chosen, strike_each};
 use super::reference::reference;
 use super::scene::scene;
 use super::script::{Progress, Step, play, script};
@@ -21,11 +21,11 @@ fn a_power_cut_at_any_boundary_loses_nothing_and_halves_nothing() {
 
 fn everywhere(deeds: &[Deed], usually: usize) {
     let points = chosen(&reference().boundaries, deeds, usually);
-    try_each(&points, |point| wait_for(strike(point)));
+    strike_each(&points, |point| wait_for(strike(point)));
 }
 
 /// One run with its fault, and what is left of it.
-async fn strike(point: &Point) {
+async fn strike(point: &Point) -> Fate {
     let (caller, script) = (Caller::new(), script(scene()));
     let room = Room::with(&scene().data());
     let hub = Hub::start(&room, &Fault::at(point.deed, point.boundary.number));
@@ -39,10 +39,11 @@ async fn strike(point: &Point) {
         true => hub.stop(),
         false => hub.ended(),
     };
-    let struck = room.boundaries().iter().any(|boundary| boundary.failed);
-    assert_eq!(struck, was_killed(status), "{status} {complaint}");
-    assert!(struck || progress.steps() == script.len(), "{progress:?}");
+    let fate = Fate::of(&room);
+    assert_eq!(fate == Fate::Struck, was_killed(status), "{status} {complaint}");
+    assert!(fate == Fate::Struck || progress.steps() == script.len(), "{progress:?}");
     recovered(&room, &caller, &script, &progress).await;
+    fate
 }
 
 /// A hub without faults over the same data shows what was acknowledged, and perhaps the next step.

@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 use super::boundaries::recovered;
 use super::disk::{Boundary, Deed, Fault, Room};
 use super::hub::{Caller, Hub, wait_for};
-use super::points::{Point, chosen, try_each};
+use super::points::{Fate, Point, chosen, strike_each};
 use super::reference::reference;
 use super::scene::scene;
 use super::script::{Progress, play, script};
@@ -17,10 +17,10 @@ fn a_disk_that_fails_once_anywhere_ends_the_hub_and_loses_nothing() {
     // SQLite passes over an error when it syncs a directory; the hub does so itself, and does not.
     let own = while_it_runs.iter().filter(|boundary| boundary.name != ".");
     let points = chosen(&own.cloned().collect::<Vec<_>>(), &[Deed::Eio], 60);
-    try_each(&points, |point| wait_for(fail(point)));
+    strike_each(&points, |point| wait_for(fail(point)));
 }
 
-async fn fail(point: &Point) {
+async fn fail(point: &Point) -> Fate {
     let (caller, script) = (Caller::new(), script(scene()));
     let room = Room::with(&scene().data());
     let hub = Hub::start(&room, &Fault::at(Deed::Eio, point.boundary.number));
@@ -36,8 +36,8 @@ async fn fail(point: &Point) {
             assert!(told.is_none_or(|(status, _)| status >= 500), "{} was taken", next.name);
         }
     }
-    let struck = || room.boundaries().iter().any(|boundary| boundary.failed);
-    if struck() {
+    let fate = Fate::of(&room);
+    if fate == Fate::Struck {
         let (status, complaint) = hub.ended();
         assert_complained(status, &complaint);
         assert_not_retried(&room.boundaries());
@@ -48,6 +48,7 @@ async fn fail(point: &Point) {
         hub.stop();
     }
     recovered(&room, &caller, &script, &progress).await;
+    fate
 }
 
 /// It has ended by itself, in a way that scripts notice, and has said why.

@@ -8,11 +8,14 @@ use serde_json::json;
 use super::disk::{Boundary, Deed, Fault, Room};
 use super::errors::assert_complained;
 use super::hub::{Caller, Hub, Request, audit, wait_for, was_killed};
-use super::points::{Point, chosen, try_each};
+use super::points::{Fate, Point, chosen, strike_each};
 use crate::kit::operator_key;
 
 /// The secret, in the data directory.
 const SECRET: &str = "hub.key";
+
+/// A start that makes everything changes more than this on disk.
+const BOUNDARIES_MIN: usize = 20;
 
 /// Every change a first start makes.
 fn boundaries() -> &'static [Boundary] {
@@ -23,6 +26,10 @@ fn boundaries() -> &'static [Boundary] {
         assert!(hub.url.is_some());
         let boundaries = room.boundaries();
         hub.kill();
+        assert!(
+            boundaries.len() >= BOUNDARIES_MIN,
+            "the disk counts hardly anything: {boundaries:?}"
+        );
         // The secret is first written under a name that is different every time.
         let named = boundaries.into_iter().map(|one| match one.name.starts_with(SECRET) {
             true => Boundary { name: SECRET.to_owned(), ..one },
@@ -35,39 +42,43 @@ fn boundaries() -> &'static [Boundary] {
 #[test]
 fn a_first_start_that_is_cut_short_anywhere_leaves_nothing_in_the_way_of_the_second() {
     let deeds = [Deed::Before, Deed::After, Deed::Torn, Deed::Cut, Deed::Mess];
-    try_each(&chosen(boundaries(), &deeds, 60), |point| wait_for(cut_short(point)));
+    strike_each(&chosen(boundaries(), &deeds, 60), |point| wait_for(cut_short(point)));
 }
 
-async fn cut_short(point: &Point) {
+async fn cut_short(point: &Point) -> Fate {
     let room = Room::empty();
     let hub = Hub::first(&room, &Fault::at(point.deed, point.boundary.number));
     // It may have come as far as to greet; a hub that greets has all it needs.
     let secret = hub.url.as_ref().map(|_| secret(&room));
-    if !room.boundaries().iter().any(|boundary| boundary.failed) {
-        return hub.kill();
+    if Fate::of(&room) == Fate::Missed {
+        hub.kill();
+        return Fate::Missed;
     }
     let (status, complaint) = hub.ended();
     assert!(was_killed(status), "{status} {complaint}");
     second_start(&room, secret).await;
+    Fate::Struck
 }
 
 #[test]
 fn a_first_start_on_a_disk_that_fails_ends_and_leaves_nothing_in_the_way_of_the_second() {
     let own: Vec<_> = boundaries().iter().filter(|one| one.name != ".").cloned().collect();
     let points = chosen(&own, &[Deed::Eio, Deed::Enospc], 30);
-    try_each(&points, |point| wait_for(refused(point)));
+    strike_each(&points, |point| wait_for(refused(point)));
 }
 
-async fn refused(point: &Point) {
+async fn refused(point: &Point) -> Fate {
     let room = Room::empty();
     let hub = Hub::first(&room, &Fault::at(point.deed, point.boundary.number));
-    if !room.boundaries().iter().any(|boundary| boundary.failed) {
-        return hub.kill();
+    if Fate::of(&room) == Fate::Missed {
+        hub.kill();
+        return Fate::Missed;
     }
     let secret = hub.url.as_ref().map(|_| secret(&room));
     let (status, complaint) = hub.ended();
     assert_complained(status, &complaint);
     second_start(&room, secret).await;
+    Fate::Struck
 }
 
 /// SQLite names the new mode before it is on disk; a hub that took its word would go on without a log.
@@ -77,7 +88,7 @@ fn a_failed_switch_to_the_log_keeps_the_hub_from_starting() {
     let switching: Vec<_> = boundaries().iter().filter(switching).cloned().collect();
     assert!(switching.len() > 4, "{switching:?}");
     let points = switching.into_iter().map(|boundary| Point { deed: Deed::Eio, boundary });
-    try_each(&points.collect::<Vec<_>>(), |point| wait_for(refused(point)));
+    strike_each(&points.collect::<Vec<_>>(), |point| wait_for(refused(point)));
 }
 
 fn secret(room: &Room) -> Vec<u8> {

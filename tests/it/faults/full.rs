@@ -5,7 +5,7 @@ use super::boundaries::recovered;
 use super::disk::{Deed, Fault, Room};
 use super::errors::assert_complained;
 use super::hub::{Caller, Hub, audit, wait_for};
-use super::points::{Point, chosen, try_each};
+use super::points::{Fate, Point, chosen, strike_each};
 use super::reference::reference;
 use super::scene::scene;
 use super::script::{Progress, play, script};
@@ -17,17 +17,18 @@ fn a_disk_that_is_full_for_one_write_costs_one_answer_and_nothing_else() {
     let own = while_it_runs.iter().filter(|boundary| boundary.name != ".");
     let own: Vec<_> = own.cloned().collect();
     let points = chosen(&own, &[Deed::Enospc, Deed::Short], 60);
-    try_each(&points, |point| wait_for(fill(point)));
+    strike_each(&points, |point| wait_for(fill(point)));
 }
 
-async fn fill(point: &Point) {
+async fn fill(point: &Point) -> Fate {
     let (caller, script) = (Caller::new(), script(scene()));
     let room = Room::with(&scene().data());
     let hub = Hub::start(&room, &Fault::at(point.deed, point.boundary.number));
     let Some(url) = hub.url.clone() else {
         let (status, complaint) = hub.ended();
         assert_complained(status, &complaint);
-        return recovered(&room, &caller, &script, &Progress::default()).await;
+        recovered(&room, &caller, &script, &Progress::default()).await;
+        return Fate::Struck;
     };
     let progress = play(&caller, &url, &script).await;
     let failed = room.boundaries().into_iter().find(|boundary| boundary.failed);
@@ -35,7 +36,8 @@ async fn fill(point: &Point) {
         // What a sync has left behind is not known, whatever the reason.
         let (status, complaint) = hub.ended();
         assert_complained(status, &complaint);
-        return recovered(&room, &caller, &script, &progress).await;
+        recovered(&room, &caller, &script, &progress).await;
+        return Fate::Struck;
     }
     let (done, views) = (progress.steps(), &reference().views);
     if let Some((status, text)) = &progress.refused {
@@ -51,6 +53,7 @@ async fn fill(point: &Point) {
     assert!(status.success(), "{complaint}");
     let (code, said) = audit(&room.data());
     assert_eq!(code, 0, "{said}");
+    Fate::of(&room)
 }
 
 #[test]

@@ -5,11 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::disk::{Boundary, Deed};
+use super::disk::{Boundary, Deed, Room};
 use crate::crash::{Dice, SEED, seed};
 
 /// How many points are tried: a number, or `all`.
 pub const POINTS: &str = "RIALTO_FAULT_POINTS";
+/// What is written behind is written when there is time, so some runs have fewer boundaries than the
+/// one that was counted; but not many.
+const STRUCK_PERCENT_MIN: usize = 80;
 /// Points tried at the same time.
 const AT_ONCE: usize = 3;
 
@@ -65,6 +68,36 @@ fn some(all: Vec<Point>, wanted: usize, seed: u64) -> Vec<Point> {
     }
     taken.truncate(wanted);
     taken
+}
+
+/// What came of the fault at a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Struck,
+    /// The run had fewer boundaries than the one that was counted.
+    Missed,
+}
+
+impl Fate {
+    /// What the disk says.
+    pub fn of(room: &Room) -> Self {
+        match room.boundaries().iter().any(|boundary| boundary.failed) {
+            true => Self::Struck,
+            false => Self::Missed,
+        }
+    }
+}
+
+/// Has the fault of each point happen; most of them must have struck, or nothing would have been tried.
+pub fn strike_each(points: &[Point], attempt: impl Fn(&Point) -> Fate + Sync) {
+    let struck = AtomicUsize::new(0);
+    try_each(points, |point| {
+        let hit = attempt(point) == Fate::Struck;
+        struck.fetch_add(usize::from(hit), Ordering::Relaxed);
+    });
+    let struck = struck.into_inner();
+    println!("{struck} of {} faults struck", points.len());
+    assert!(struck * 100 >= points.len() * STRUCK_PERCENT_MIN, "only {struck} struck");
 }
 
 /// Tries each point, a few at a time, and then says which of them have failed.
