@@ -29,6 +29,11 @@ const LOAD_MS: (u64, u64) = (3, 60);
 /// Set it to see a failed run again.
 pub const SEED: &str = "RIALTO_CRASH_SEED";
 
+/// Where a hub listens that is to come back there. While it is away nobody must take its port, so it is
+/// on an address no client of another test calls from.
+pub const TO_COME_BACK: &str =
+    if cfg!(target_os = "linux") { "127.0.2.1:0" } else { "127.0.0.1:0" };
+
 /// A hub over this data, as `rialto serve` runs it but for the limits.
 pub fn start(data: &Path) -> Process {
     start_at(data, "127.0.0.1:0")

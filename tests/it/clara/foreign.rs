@@ -11,6 +11,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::crash::TO_COME_BACK;
 use crate::kit::{Lines, Process, ended, output};
 
 /// How many checks the scripts make; fewer would mean that some were left out.
@@ -40,7 +41,7 @@ impl Run {
     fn of(version: &str) -> Self {
         let client = installed(version);
         let data = TempDir::new().expect("a directory");
-        let hub = serve(data.path(), "127.0.0.1:0");
+        let hub = serve(data.path(), TO_COME_BACK);
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/it/clara/foreign");
         let mut script = Command::new("node")
             .arg(folder.join("run.mjs"))

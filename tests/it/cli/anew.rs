@@ -3,6 +3,7 @@
 use tempfile::TempDir;
 
 use super::kit::Cli;
+use crate::crash::TO_COME_BACK;
 use crate::kit::{Process, eventually, http};
 
 const POST: [&str; 8] = ["job", "post", "--skill", "echo", "--input", "{}", "--budget", "0"];
@@ -22,7 +23,7 @@ async fn dev(address: &str) -> (Process, TempDir) {
 
 #[tokio::test]
 async fn whoever_was_registered_at_the_old_one_is_registered_again_and_the_old_key_is_kept() {
-    let (hub, _data) = dev("127.0.0.1:0").await;
+    let (hub, _data) = dev(TO_COME_BACK).await;
     let url = hub.url.clone();
     let cli = Cli::new().with("RIALTO_HUB", &url);
     let first = cli.run(&POST).await.ok();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::kit::{Place, key_of};
-use crate::crash::{start, start_at};
+use crate::crash::{TO_COME_BACK, start_at};
 use crate::kit::{Agent, Process, TestHub, eventually, output};
 
 async fn hub_and_boss() -> (TestHub, Agent) {
@@ -105,7 +105,7 @@ async fn a_key_is_shown_to_its_own_hub_only_and_no_other_file_is_written_over() 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_empty_hub_at_the_address_for_a_while_costs_the_agent_nothing() {
     let (data, empty, place) = (directory(), directory(), Place::new());
-    let hub = start(data.path());
+    let hub = start_at(data.path(), TO_COME_BACK);
     let address = hub.url.trim_start_matches("http://").to_owned();
     let flags = ["--skill", "stay", "--price", "0.05", "--exec", "echo '{}'", "--name", "stay"];
     let runtime = place.run("said", &[&flags[..], &["--hub", &hub.url]].concat());

@@ -13,8 +13,8 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::kit::{Place, Runtime};
-use crate::crash::{Dice, assert_audit_is_clean, seed, start};
-use crate::kit::{Process, http, operator_key};
+use crate::crash::{Dice, TO_COME_BACK, assert_audit_is_clean, seed, start, start_at};
+use crate::kit::{http, operator_key};
 
 const AGENT_KILLS: usize = 100;
 const HUB_KILLS: usize = 50;
@@ -220,7 +220,7 @@ async fn fifty_kills_of_the_hub_lose_no_job_and_pay_none_twice() {
     println!("RIALTO_CRASH_SEED={seed}");
     let (mut dice, data, place) = (Dice(seed), TempDir::new().expect("a directory"), Place::new());
     place.file("handler.sh", HANDLER);
-    let mut hub = start(data.path());
+    let mut hub = start_at(data.path(), TO_COME_BACK);
     let mut boss = Boss::hired(&hub.url).await;
     // The agent knows one address, so every hub after the first listens where it did.
     let address = hub.url.trim_start_matches("http://").to_owned();
@@ -230,14 +230,10 @@ async fn fifty_kills_of_the_hub_lose_no_job_and_pay_none_twice() {
         boss.post().await;
         tokio::time::sleep(Duration::from_millis(dice.roll(PAUSE_MS))).await;
         hub.kill();
-        hub = again(data.path(), &address);
+        hub = start_at(data.path(), &address);
     }
     assert_all_is_well(&boss, &place).await;
     runtime.kill();
     hub.kill();
     assert_audit_is_clean(data.path());
-}
-
-fn again(data: &std::path::Path, address: &str) -> Process {
-    crate::crash::start_at(data, address)
 }
