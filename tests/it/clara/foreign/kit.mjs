@@ -41,7 +41,7 @@ export function load(folder) {
   const send = globalThis.fetch;
   globalThis.fetch = async (to, how) => {
     const { hostname } = new URL(to?.url ?? to);
-    if (!hostname.startsWith('127.')) throw new Error(`${hostname} is not this machine`);
+    if (!/^127(\.\d+){3}$/.test(hostname)) throw new Error(`${hostname} is not this machine`);
     if (how?.method === 'POST' && how.body?.byteLength > 0) posted.last = how.body;
     return send(to, how);
   };
