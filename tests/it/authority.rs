@@ -6,6 +6,7 @@
 mod actions;
 mod claws;
 mod scene;
+mod signed;
 mod table;
 
 use std::collections::BTreeSet;

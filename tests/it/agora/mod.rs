@@ -18,7 +18,7 @@ mod money;
 mod negotiation;
 mod order;
 mod partials;
-mod pen;
+pub mod pen;
 mod push;
 mod refusals;
 mod replay;

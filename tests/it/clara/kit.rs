@@ -47,13 +47,22 @@ impl Wallet {
 
     /// The same for another process.
     pub fn item_for(&self, process: &str, tags: &[(&str, &str)], data: &[u8]) -> Vec<u8> {
+        self.written_by(self, process, tags, data)
+    }
+
+    /// An item in the name of this wallet that another has signed.
+    pub fn forged(&self, by: &Self, tags: &[(&str, &str)], data: &[u8]) -> Vec<u8> {
+        self.written_by(by, PROCESS, tags, data)
+    }
+
+    fn written_by(&self, pen: &Self, process: &str, tags: &[(&str, &str)], data: &[u8]) -> Vec<u8> {
         // Two items with the same content are to be two messages.
         let mut anchor = [0; 32];
         anchor[..16].copy_from_slice(uuid::Uuid::from_u128(next()).as_bytes());
         let target = Id::read(process).map(|id| id.0);
         let draft = Draft { target, anchor: Some(anchor), tags, data };
         let owner = *self.key.public().as_bytes();
-        let signature = self.key.sign(&draft.deep_hash(Kind::Ed25519, &owner));
+        let signature = pen.key.sign(&draft.deep_hash(Kind::Ed25519, &owner));
         draft.signed(Kind::Ed25519, &owner, &signature)
     }
 }

@@ -9,7 +9,8 @@ use super::{TestHub, eventually};
 pub struct Snapshot {
     /// Answers by path, as the operator gets them.
     pub shown: BTreeMap<String, String>,
-    /// Owners, agents, scores and live jobs. Signs of life are left out: every call is one.
+    /// Owners, agents with what they say of themselves, scores and live jobs. Signs of life are left
+    /// out: every call is one.
     pub kept: Vec<String>,
     /// How many of each thing there ever were, whatever became of them.
     pub counted: String,
@@ -53,8 +54,10 @@ fn kept(hub: &TestHub) -> Vec<String> {
     hub.engine.look(|world| {
         let owners = world.owners().map(|owner| format!("{owner:?}"));
         let agents = world.agents().map(|agent| {
-            let standing = world.desk(agent.id).map(|desk| desk.standing);
-            format!("{agent:?} {standing:?} {}", world.keys_of(agent.id).count())
+            let desk = world.desk(agent.id);
+            let standing = desk.map(|desk| desk.standing);
+            let said = desk.map(|desk| (desk.presence.stance, &desk.said, &desk.claim));
+            format!("{agent:?} {standing:?} {said:?} {}", world.keys_of(agent.id).count())
         });
         let jobs = world.live_jobs().map(|job| format!("{job:?}"));
         let mut all: Vec<String> = owners.chain(agents).chain(jobs).collect();

@@ -1,0 +1,251 @@
+//! The deeds of agora: one row per type of message, what it is said about, and how that stands.
+
+use std::collections::BTreeSet;
+
+use rialto_protocols::agora::Kind;
+use serde_json::{Value, json};
+
+use super::{FORGER, SIGNERS, Signer, doors, held};
+use crate::agora::kit::{Hub, Key, Said};
+use crate::agora::pen::Pen;
+use Signer::{Requester, Worker};
+use Stage::{Agreed, Direct, Offered, Open};
+
+const RESOURCE: &str = "agora:search:v1";
+/// Whom letters are written to.
+const READER: u8 = 9;
+
+/// How the request of the scene stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// One was asked by name, without a word about money.
+    Direct,
+    /// Two were asked.
+    Open,
+    /// One of them, the worker, has named a price.
+    Offered,
+    /// Which the requester has taken.
+    Agreed,
+}
+
+/// One deed and who may do it.
+struct Row {
+    deed: &'static str,
+    kind: Kind,
+    stage: Stage,
+    /// In whose name it is said by those who cannot sign.
+    whose: Signer,
+    /// Whether it is a letter.
+    to_reader: bool,
+    payload: fn(&Market) -> Value,
+    /// Statuses, by signer.
+    expected: [u16; 7],
+}
+
+/// A hub, a request and those who were asked.
+struct Market {
+    hub: Hub,
+    request: String,
+    offer: String,
+}
+
+impl Market {
+    async fn open(stage: Stage) -> Self {
+        let hub = Hub::serve(&[]).await;
+        let [requester, worker, asked, stranger, reader] = [1, 2, 3, 4, READER].map(Key::of);
+        hub.fund(&requester, "10").await;
+        for one in [&worker, &asked] {
+            hub.provider(one, RESOURCE, None).await;
+        }
+        for one in [&requester, &stranger, &reader] {
+            hub.hello(one, json!({})).await;
+        }
+        let request = match stage {
+            Direct => {
+                let wish = json!({"resource": RESOURCE, "params": {}});
+                requester.sign_for(Kind::Request, &wish, Some(worker.public()))
+            }
+            _ => requester.request(RESOURCE, json!({"budget": {"max": 6}})),
+        };
+        tell(&hub, &request).await;
+        let mut market = Self { hub, request: request.id, offer: String::new() };
+        if matches!(stage, Offered | Agreed) {
+            let offer = worker.offer(&market.request, json!(2));
+            tell(&market.hub, &offer).await;
+            market.offer = offer.id;
+        }
+        if stage == Agreed {
+            tell(&market.hub, &requester.accept(&market.offer)).await;
+        }
+        market
+    }
+
+    /// The row's words as this signer brings them.
+    fn said(&self, row: &Row, by: Signer) -> String {
+        let seed = by.seed().or(row.whose.seed()).expect("it is somebody's word");
+        let pen = Pen::of(seed);
+        let mut draft = pen.draft(row.kind.as_str(), (row.payload)(self));
+        if row.to_reader {
+            draft["recipient"] = json!({"id": Key::of(READER).did()});
+        }
+        match by {
+            Signer::Unsigned => draft.to_string(),
+            Signer::Forged | Signer::Operator => Pen::of(FORGER).sign(&draft),
+            _ => pen.sign(&draft),
+        }
+    }
+
+    async fn bring(&self, row: &Row, by: Signer, door: &str) -> u16 {
+        // At the door of one agent, which is the other party.
+        let other = if row.whose == Requester { Worker } else { Requester };
+        let other = if row.to_reader { READER } else { other.seed().expect("a key") };
+        let path = door.replace("{id}", Key::of(other).did());
+        let key = (by == Signer::Operator).then_some(self.hub.operator.as_str());
+        self.hub.call("POST", &path, key, Some(&self.said(row, by))).await.status
+    }
+}
+
+async fn tell(hub: &Hub, said: &Said) {
+    hub.tell(said).await.expect(202);
+}
+
+fn profile(_: &Market) -> Value {
+    json!({"name": "renamed"})
+}
+
+fn greeting(_: &Market) -> Value {
+    json!({"nonce": "1"})
+}
+
+fn mood(_: &Market) -> Value {
+    json!({"status": "busy"})
+}
+
+fn wish(_: &Market) -> Value {
+    json!({"resource": RESOURCE, "params": {}})
+}
+
+fn price(market: &Market) -> Value {
+    json!({"request_id": market.request, "cost": 1, "ttl": 60_000, "eta": 0})
+}
+
+fn choice(market: &Market) -> Value {
+    json!({"offer_id": market.offer})
+}
+
+fn outcome(market: &Market) -> Value {
+    json!({"request_id": market.request, "status": "success", "data": {"n": 1}})
+}
+
+fn part(market: &Market) -> Value {
+    json!({"request_id": market.request, "status": "partial", "data": {"n": 1}})
+}
+
+fn failure(market: &Market) -> Value {
+    json!({"request_id": market.request, "code": 500, "message": "no"})
+}
+
+fn complaint(_: &Market) -> Value {
+    json!({"code": 500, "message": "no"})
+}
+
+/// A word about oneself: nobody's but the speaker's.
+const ONESELF: [u16; 7] = [202, 202, 202, 202, 401, 401, 401];
+
+#[rustfmt::skip]
+const TABLE: &[Row] = &[
+    Row { deed: "say who one is", kind: Kind::Hello, stage: Open, whose: Worker, to_reader: false,
+        payload: profile, expected: [200, 200, 200, 200, 401, 401, 401] },
+    Row { deed: "greet somebody", kind: Kind::Hello, stage: Open, whose: Worker, to_reader: true,
+        payload: greeting, expected: ONESELF },
+    Row { deed: "greet back", kind: Kind::Welcome, stage: Open, whose: Worker, to_reader: true,
+        payload: greeting, expected: ONESELF },
+    Row { deed: "say how one is", kind: Kind::Status, stage: Open, whose: Worker, to_reader: false,
+        payload: mood, expected: ONESELF },
+    Row { deed: "tell somebody how one is", kind: Kind::Status, stage: Open, whose: Worker, to_reader: true,
+        payload: mood, expected: ONESELF },
+    Row { deed: "ask for work", kind: Kind::Request, stage: Open, whose: Requester, to_reader: false,
+        payload: wish, expected: ONESELF },
+
+    Row { deed: "bid first", kind: Kind::Offer, stage: Open, whose: Worker, to_reader: false,
+        payload: price, expected: [401, 202, 202, 401, 401, 401, 401] },
+    Row { deed: "bid after another", kind: Kind::Offer, stage: Offered, whose: Worker, to_reader: false,
+        payload: price, expected: [401, 202, 202, 401, 401, 401, 401] },
+    Row { deed: "bid too late", kind: Kind::Offer, stage: Agreed, whose: Worker, to_reader: false,
+        payload: price, expected: [401, 400, 400, 401, 401, 401, 401] },
+    Row { deed: "accept an offer", kind: Kind::Accept, stage: Offered, whose: Requester, to_reader: false,
+        payload: choice, expected: [202, 401, 401, 401, 401, 401, 401] },
+    Row { deed: "accept it twice", kind: Kind::Accept, stage: Agreed, whose: Requester, to_reader: false,
+        payload: choice, expected: [400, 401, 401, 401, 401, 401, 401] },
+
+    Row { deed: "report what nobody else was asked for", kind: Kind::Result, stage: Direct, whose: Worker,
+        to_reader: false, payload: outcome, expected: [401, 202, 401, 401, 401, 401, 401] },
+    Row { deed: "withdraw or refuse what one was asked for", kind: Kind::Error, stage: Direct, whose: Requester,
+        to_reader: false, payload: failure, expected: [202, 202, 401, 401, 401, 401, 401] },
+    Row { deed: "report without a price", kind: Kind::Result, stage: Open, whose: Worker, to_reader: false,
+        payload: outcome, expected: [401, 400, 400, 401, 401, 401, 401] },
+    Row { deed: "report before it is agreed", kind: Kind::Result, stage: Offered, whose: Worker, to_reader: false,
+        payload: outcome, expected: [401, 400, 400, 401, 401, 401, 401] },
+    Row { deed: "report", kind: Kind::Result, stage: Agreed, whose: Worker, to_reader: false,
+        payload: outcome, expected: [401, 202, 400, 401, 401, 401, 401] },
+    Row { deed: "report a part", kind: Kind::Result, stage: Agreed, whose: Worker, to_reader: false,
+        payload: part, expected: [401, 202, 400, 401, 401, 401, 401] },
+
+    Row { deed: "withdraw, or decline to bid", kind: Kind::Error, stage: Open, whose: Requester, to_reader: false,
+        payload: failure, expected: [202, 202, 202, 401, 401, 401, 401] },
+    Row { deed: "withdraw what was bid for", kind: Kind::Error, stage: Offered, whose: Requester, to_reader: false,
+        payload: failure, expected: [202, 202, 202, 401, 401, 401, 401] },
+    Row { deed: "give up", kind: Kind::Error, stage: Agreed, whose: Worker, to_reader: false,
+        payload: failure, expected: [400, 202, 400, 401, 401, 401, 401] },
+    Row { deed: "complain to somebody", kind: Kind::Error, stage: Open, whose: Worker, to_reader: true,
+        payload: complaint, expected: ONESELF },
+];
+
+#[test]
+fn every_type_of_message_is_the_word_of_somebody() {
+    let all: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
+    let rows: BTreeSet<&str> = TABLE.iter().map(|row| row.kind.as_str()).collect();
+    assert_eq!(all, rows, "types nobody has thought about");
+    for row in TABLE {
+        assert!(row.expected[4..].iter().all(|status| *status == 401), "{}", row.deed);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_envelope_is_taken_from_whose_word_it_is_and_from_nobody_else() {
+    let doors = doors("/agora");
+    for row in TABLE {
+        let mut market = Market::open(row.stage).await;
+        let before = held(&market.hub).await;
+        for (by, expected) in SIGNERS.into_iter().zip(row.expected) {
+            if expected < 300 {
+                continue;
+            }
+            let own = market.bring(row, by, "/agora/envelopes").await;
+            assert_eq!(own, expected, "{} ({}) by {by:?}", row.deed, row.kind);
+            for door in &doors {
+                let status = market.bring(row, by, door).await;
+                assert!(status >= 400, "{} ({}) by {by:?} at {door}: {status}", row.deed, row.kind);
+            }
+            assert_eq!(
+                held(&market.hub).await,
+                before,
+                "{} ({}) by {by:?} was refused",
+                row.deed,
+                row.kind
+            );
+        }
+        for (by, expected) in SIGNERS.into_iter().zip(row.expected) {
+            if expected >= 300 {
+                continue;
+            }
+            let status = market.bring(row, by, "/agora/envelopes").await;
+            assert_eq!(status, expected, "{} ({}) by {by:?}", row.deed, row.kind);
+            let after = held(&market.hub).await;
+            assert!(after != before, "{} ({}) by {by:?} did nothing", row.deed, row.kind);
+            market.hub.halt().await;
+            market = Market::open(row.stage).await;
+        }
+        market.hub.halt().await;
+    }
+}

@@ -1,0 +1,235 @@
+//! The deeds of clara: one row per action, and whose agent it is done as.
+
+use std::collections::BTreeSet;
+
+use rialto_protocols::clara::Action;
+use rialto_protocols::clara::result::Evaluated;
+
+use super::{FORGER, SIGNERS, Signer, doors, held};
+use crate::clara::kit::{Hub, Wallet};
+use crate::kit::Reply;
+use About::{Agent, Auction, Newcomer, Purse, Task};
+use Signer::{Requester, Worker};
+
+/// One deed and who may do it.
+struct Row {
+    deed: &'static str,
+    action: Action,
+    /// As whose agent it is done, and in whose name by those who cannot sign.
+    whose: Signer,
+    /// What it is done to.
+    about: About,
+    /// Whether it is yes, no or, without a signature, only tried, by signer.
+    cells: &'static str,
+    /// Whether something is otherwise afterwards.
+    changes: bool,
+}
+
+/// What is spoken of besides the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum About {
+    /// Nothing but the agent itself.
+    Agent,
+    /// An agent there is not yet.
+    Newcomer,
+    /// A task the worker was given.
+    Task,
+    /// A task that everybody of its topic may bid for.
+    Auction,
+    /// What the requester has.
+    Purse,
+}
+
+impl Row {
+    /// As whose agent somebody tries it: as the right one, and where it is about a task, as its own.
+    fn names(&self, by: Signer) -> Vec<&'static str> {
+        let mut names = vec![agent(self.whose)];
+        if by.seed().is_some() && matches!(self.about, Task | Auction) {
+            names.push(agent(by));
+        }
+        names
+    }
+}
+
+/// The agent of somebody who has one.
+fn agent(of: Signer) -> &'static str {
+    match of {
+        Requester => "R",
+        Worker => "W",
+        Signer::Asked => "A",
+        Signer::Stranger | Signer::Unsigned | Signer::Forged | Signer::Operator => "S",
+    }
+}
+
+/// A hub, and the tasks of its market.
+struct Market {
+    hub: Hub,
+    task: String,
+    auction: String,
+}
+
+impl Market {
+    async fn open() -> Self {
+        // Nothing here ends by itself, however slow the machine is.
+        let hub = Hub::serve(&[("jobs.auction_window", "1h")]).await;
+        let [requester, worker, asked, stranger] = [1, 2, 3, 4].map(Wallet::of);
+        hub.agent(&requester, "R", "nft", "10").await;
+        hub.agent(&worker, "W", "tweet", "20").await;
+        hub.agent(&asked, "A", "tweet", "30").await;
+        hub.agent(&stranger, "S", "discord", "10").await;
+        for one in [&requester, &worker, &asked, &stranger] {
+            hub.fund(one, "1000").await;
+        }
+        let wanted = async |matching: &str| {
+            let tags = [
+                ("RedStone-Agent-Id", "R"),
+                ("RedStone-Agent-Topic", "tweet"),
+                ("RedStone-Agent-Reward", "50"),
+                ("RedStone-Agent-Matching", matching),
+            ];
+            hub.send(&requester, "Register-Task", &tags, r#"{"say":"hello"}"#).await
+        };
+        let done = wanted("cheapest").await;
+        hub.deliver(&worker, "W", &done).await;
+        let (task, auction) = (wanted("cheapest").await, wanted("query").await);
+        Self { hub, task, auction }
+    }
+
+    fn tags<'t>(&'t self, row: &Row, agent: &'t str, purse: &'t str) -> Vec<(&'t str, &'t str)> {
+        let mut tags = vec![("Action", row.action.as_str()), ("Protocol", "C.L.A.R.A.")];
+        match row.about {
+            Purse => tags.push(("Recipient", purse)),
+            Newcomer => tags.push(("RedStone-Agent-Id", "new")),
+            Task => tags.push(("RedStone-Task-Id", &self.task)),
+            Auction => tags.push(("RedStone-Task-Id", &self.auction)),
+            Agent => {}
+        }
+        if !matches!(row.about, Purse | Newcomer) {
+            tags.push(("RedStone-Agent-Id", agent));
+        }
+        tags.extend([
+            ("RedStone-Agent-Topic", "tweet"),
+            ("RedStone-Agent-Fee", "15"),
+            ("RedStone-Agent-Reward", "40"),
+            ("Quantity", "1"),
+        ]);
+        tags
+    }
+
+    /// What comes of the row's order by this signer, at a door; `None` if it is no order at all.
+    async fn bring(&self, row: &Row, by: Signer, agent: &str, door: &str) -> Option<Evaluated> {
+        let seed = by.seed().or(row.whose.seed()).expect("it is somebody's word");
+        let (wallet, purse) = (Wallet::of(seed), Wallet::of(1).address());
+        let (tags, data) = (self.tags(row, agent, &purse), "{}");
+        let item = match by {
+            Signer::Unsigned => {
+                return Some(self.hub.dry_run_as(&wallet.address(), &tags, data).await);
+            }
+            Signer::Forged | Signer::Operator => {
+                wallet.forged(&Wallet::of(FORGER), &tags, data.as_bytes())
+            }
+            _ => wallet.item(&tags, data.as_bytes()),
+        };
+        let mut request = self.hub.http.post(format!("{}{door}", self.hub.url)).body(item);
+        if by == Signer::Operator {
+            request = request.bearer_auth(&self.hub.operator);
+        }
+        let reply = Reply::of(request.send().await.expect("an answer")).await;
+        match reply.status {
+            202 => Some(self.hub.result(&reply.str("/id")).await),
+            _ => {
+                assert!((400..500).contains(&reply.status), "{}", reply.text);
+                None
+            }
+        }
+    }
+}
+
+const fn row(
+    deed: &'static str,
+    action: Action,
+    whose: Signer,
+    about: About,
+    cells: &'static str,
+) -> Row {
+    Row { deed, action, whose, about, cells, changes: false }
+}
+
+const fn does(row: Row) -> Row {
+    Row { changes: true, ..row }
+}
+
+#[rustfmt::skip]
+const TABLE: &[Row] = &[
+    does(row("register an agent", Action::RegisterAgentProfile, Worker, Newcomer, "yyyytnn")),
+    does(row("change an agent", Action::RegisterAgentProfile, Worker, Agent, "nynntnn")),
+    does(row("ask as an agent", Action::RegisterTask, Requester, Agent, "ynnntnn")),
+    does(row("bid", Action::SubmitOffer, Worker, Auction, "nyynnnn")),
+    does(row("decline to bid", Action::DeclineTask, Worker, Auction, "nyynnnn")),
+    does(row("report", Action::SendResult, Worker, Task, "nynntnn")),
+    does(row("decline", Action::DeclineTask, Worker, Task, "nynntnn")),
+    row("bid where nobody was asked to", Action::SubmitOffer, Worker, Task, "nnnnnnn"),
+    row("report what was not won", Action::SendResult, Worker, Auction, "nnnnnnn"),
+
+    row("read one's work", Action::LoadNextAssignedTask, Worker, Agent, "nynnnnn"),
+    row("read what one may bid for", Action::LoadNextQuery, Worker, Agent, "nynnnnn"),
+    does(row("read a result", Action::LoadNextTaskResult, Requester, Agent, "ynnnnnn")),
+    row("see what became of a task", Action::TaskTrace, Worker, Task, "yynnnnn"),
+    row("see what somebody has", Action::Balance, Requester, Purse, "ynnnnnn"),
+    row("see what everybody has", Action::Balances, Requester, Purse, "nnnnnnn"),
+
+    // These are told that credits stay here.
+    row("take credits away", Action::Withdraw, Requester, Agent, "yyyynnn"),
+    row("take all credits away", Action::WithdrawAll, Requester, Agent, "yyyynnn"),
+    row("claim a reward", Action::ClaimReward, Worker, Agent, "yyyynnn"),
+    row("claim all rewards", Action::ClaimRewardAll, Worker, Agent, "yyyynnn"),
+
+    row("see the agents", Action::ListAgents, Worker, Agent, "yyyyynn"),
+    row("see the queue", Action::TasksQueue, Worker, Agent, "yyyyynn"),
+    row("have the queue tried", Action::DispatchTasks, Worker, Agent, "yyyyynn"),
+    row("see the market", Action::DashboardData, Worker, Agent, "yyyyynn"),
+];
+
+#[test]
+fn every_action_is_the_deed_of_somebody() {
+    let all: BTreeSet<&str> = Action::ALL.iter().map(|action| action.as_str()).collect();
+    let rows: BTreeSet<&str> = TABLE.iter().map(|row| row.action.as_str()).collect();
+    assert_eq!(all, rows, "actions nobody has thought about");
+    for row in TABLE {
+        assert_eq!(row.cells.len(), SIGNERS.len(), "{}", row.deed);
+        assert!(row.cells.ends_with("nn"), "{}: what is forged is nobody's", row.deed);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_order_is_taken_from_who_may_give_it_and_from_nobody_else() {
+    let doors = doors("/clara");
+    for row in TABLE {
+        let mut market = Market::open().await;
+        let before = held(&market.hub).await;
+        let cells = || SIGNERS.into_iter().zip(row.cells.chars());
+        for (by, cell) in cells().filter(|(_, cell)| *cell != 'y') {
+            for name in row.names(by) {
+                for door in &doors {
+                    let came = market.bring(row, by, name, door).await;
+                    let place = format!("{} as {name} by {by:?} at {door}", row.deed);
+                    let refused = came.as_ref().is_none_or(|came| came.error.is_some());
+                    assert!(refused || cell == 't', "{place}: {came:?}");
+                }
+            }
+            assert_eq!(held(&market.hub).await, before, "{} by {by:?} was refused", row.deed);
+        }
+        for (by, _) in cells().filter(|(_, cell)| *cell == 'y') {
+            let name = if by.seed().is_some() { agent(by) } else { agent(row.whose) };
+            let came = market.bring(row, by, name, &doors[0]).await.expect("an order");
+            let place = format!("{} as {name} by {by:?}: {came:?}", row.deed);
+            assert!(came.error.is_none() && !came.messages.is_empty(), "{place}");
+            assert_eq!(held(&market.hub).await != before, row.changes, "{place}");
+            if row.changes {
+                market.hub.0.stop().await;
+                market = Market::open().await;
+            }
+        }
+        market.hub.0.stop().await;
+    }
+}
