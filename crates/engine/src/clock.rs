@@ -1,18 +1,29 @@
-//! Clocks. The hub's time is the wall clock at start plus monotonic time since, so that a jump of
-//! the wall clock expires nothing early.
+//! Clocks. The hub's time is the wall clock at start plus the time that has passed since, so that a
+//! jump of the wall clock expires nothing early. Only what others have stamped by their own clocks
+//! is held against the wall clock as it is at that moment.
+
+mod machine;
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use rialto_core::time::Timestamp;
 
+pub use machine::{Host, Machine};
+
 /// Where the time comes from.
 pub trait Clock: Send + Sync {
-    /// The moment now; never goes back.
+    /// The moment now; never goes back. Leases, deadlines and history go by it.
     fn now(&self) -> Timestamp;
 
     /// Never shows a moment before this one: the last the store knows of.
     fn lift(&self, floor: Timestamp);
+
+    /// What the clocks of others show now if they are right: for judging whether something was
+    /// signed just now, and for what they will judge so. It may go back.
+    fn wall(&self) -> Timestamp {
+        self.now()
+    }
 
     /// How long to really wait for `at`; a standing clock says how often to look again.
     fn until(&self, at: Timestamp) -> Duration {
@@ -22,25 +33,32 @@ pub trait Clock: Send + Sync {
 
 /// The machine's clock, anchored once.
 #[derive(Debug)]
-pub struct SystemClock {
-    started: Instant,
+pub struct SystemClock<M = Host> {
+    machine: M,
+    started: Duration,
     anchor: AtomicI64,
 }
 
 impl SystemClock {
     /// Anchors the clock to the wall clock now.
     pub fn start() -> Self {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let wall = i64::try_from(wall.as_millis()).unwrap_or(i64::MAX);
-        Self { started: Instant::now(), anchor: AtomicI64::new(wall) }
-    }
-
-    fn passed(&self) -> i64 {
-        i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX)
+        Self::on(Host)
     }
 }
 
-impl Clock for SystemClock {
+impl<M: Machine> SystemClock<M> {
+    fn on(machine: M) -> Self {
+        let (started, anchor) = (machine.uptime(), AtomicI64::new(machine.wall().0));
+        Self { machine, started, anchor }
+    }
+
+    fn passed(&self) -> i64 {
+        let passed = self.machine.uptime().saturating_sub(self.started);
+        i64::try_from(passed.as_millis()).unwrap_or(i64::MAX)
+    }
+}
+
+impl<M: Machine> Clock for SystemClock<M> {
     fn now(&self) -> Timestamp {
         Timestamp(self.anchor.load(Ordering::Relaxed).saturating_add(self.passed()))
     }
@@ -48,12 +66,43 @@ impl Clock for SystemClock {
     fn lift(&self, floor: Timestamp) {
         self.anchor.fetch_max(floor.0.saturating_sub(self.passed()), Ordering::Relaxed);
     }
+
+    fn wall(&self) -> Timestamp {
+        self.machine.wall()
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use rialto_core::time::Millis;
+
+    use super::*;
+
+    const DAWN: Timestamp = Timestamp(1_754_000_000_000);
+
+    /// A machine whose clocks are set by hand.
+    #[derive(Default)]
+    struct Toy {
+        wall: AtomicI64,
+        uptime: AtomicI64,
+    }
+
+    impl Toy {
+        fn clock() -> SystemClock<Self> {
+            let (wall, uptime) = (AtomicI64::new(DAWN.0), AtomicI64::new(5_000));
+            SystemClock::on(Self { wall, uptime })
+        }
+    }
+
+    impl Machine for Toy {
+        fn wall(&self) -> Timestamp {
+            Timestamp(self.wall.load(Ordering::Relaxed))
+        }
+
+        fn uptime(&self) -> Duration {
+            Duration::from_millis(self.uptime.load(Ordering::Relaxed).unsigned_abs())
+        }
+    }
 
     #[test]
     fn a_wall_clock_set_back_does_not_take_the_hub_into_the_past() {
@@ -63,5 +112,28 @@ mod tests {
         assert!(clock.now() >= known);
         clock.lift(Timestamp(0));
         assert!(clock.now() >= known, "a floor never lowers it");
+        assert!(clock.wall() < known, "and what the clocks of others show it does not move");
+    }
+
+    #[test]
+    fn a_wall_clock_that_jumps_an_hour_either_way_brings_no_moment_nearer() {
+        for jump in [Millis::hours(1), Millis(-Millis::hours(1).0)] {
+            let clock = Toy::clock();
+            clock.machine.wall.fetch_add(jump.0, Ordering::Relaxed);
+            assert_eq!(clock.now(), DAWN);
+            assert_eq!(clock.until(DAWN.plus(Millis(10))), Duration::from_millis(10));
+            assert_eq!(clock.wall(), DAWN.plus(jump), "which is seen at once where it matters");
+            clock.machine.uptime.fetch_add(10, Ordering::Relaxed);
+            assert_eq!(clock.now(), DAWN.plus(Millis(10)));
+        }
+    }
+
+    #[test]
+    fn time_passes_as_long_as_the_machine_is_up() {
+        let clock = Toy::clock();
+        clock.machine.uptime.fetch_add(Millis::hours(8).0, Ordering::Relaxed);
+        assert_eq!(clock.now(), DAWN.plus(Millis::hours(8)));
+        clock.machine.uptime.store(0, Ordering::Relaxed);
+        assert_eq!(clock.now(), DAWN, "and never less than none");
     }
 }

@@ -14,27 +14,40 @@ use crate::store::{Store, StoreError};
 
 /// A clock that only moves by hand.
 #[derive(Debug)]
-pub struct StandingClock(AtomicI64);
+pub struct StandingClock {
+    hub: AtomicI64,
+    /// How far the wall clock is ahead.
+    wall: AtomicI64,
+}
 
 impl StandingClock {
     /// A clock that shows this moment.
     pub fn at(moment: Timestamp) -> Arc<Self> {
-        Arc::new(Self(AtomicI64::new(moment.0)))
+        Arc::new(Self { hub: AtomicI64::new(moment.0), wall: AtomicI64::new(0) })
     }
 
     /// Moves the hands forward.
     pub fn advance(&self, by: Millis) {
-        self.0.fetch_add(by.0, Ordering::SeqCst);
+        self.hub.fetch_add(by.0, Ordering::SeqCst);
+    }
+
+    /// Somebody sets the wall clock.
+    pub fn set_wall(&self, by: Millis) {
+        self.wall.fetch_add(by.0, Ordering::SeqCst);
     }
 }
 
 impl Clock for StandingClock {
     fn now(&self) -> Timestamp {
-        Timestamp(self.0.load(Ordering::SeqCst))
+        Timestamp(self.hub.load(Ordering::SeqCst))
     }
 
     fn lift(&self, floor: Timestamp) {
-        self.0.fetch_max(floor.0, Ordering::SeqCst);
+        self.hub.fetch_max(floor.0, Ordering::SeqCst);
+    }
+
+    fn wall(&self) -> Timestamp {
+        self.now().plus(Millis(self.wall.load(Ordering::SeqCst)))
     }
 
     fn until(&self, at: Timestamp) -> std::time::Duration {

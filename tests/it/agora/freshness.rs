@@ -3,6 +3,7 @@
 //! That exactly 60 s pass and a millisecond more does not is shown where "now" is an argument:
 //! `a_minute_either_way_is_fresh_and_a_millisecond_more_is_not` in the protocol's own tests.
 
+use rialto_core::time::Millis;
 use rialto_protocols::kit::stamp;
 use serde_json::{Value, json};
 
@@ -137,4 +138,34 @@ async fn a_receipt_tells_when_the_hub_had_what_it_passes_on() {
     assert_eq!(said["message_sender"], alice.did());
     let at = stamp::parse(said["received_at"].as_str().expect("a time")).expect("a time");
     assert!(before <= at && at <= after, "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wall_clock_that_was_set_is_the_one_freshness_goes_by_and_no_deadline_does() {
+    for seconds in [3_600, -3_600] {
+        let pair = super::scene::Pair::meet().await;
+        let super::scene::Pair { hub, alice_reads, bob_reads, .. } = &pair;
+        let worker = hub.agent("acme", "sums", "0", None).await;
+        let request = pair.agree(json!(2), json!({"budget": {"max": 6}, "timeout": 600_000})).await;
+        let held = pair.purse().await;
+        // As after a pause of the machine, or when somebody corrects the time.
+        hub.clock.set_wall(Millis::seconds(seconds));
+        hub.engine.wake();
+        let reply = post(hub, &from_now(0)).await.expect(401);
+        let why = if seconds > 0 { "stale timestamp" } else { "ahead" };
+        assert!(reply.str("/payload/message").contains(why), "{}", reply.text);
+        let taken = post(hub, &from_now(seconds)).await.expect(202);
+        let answered = stamp::parse(&taken.str("/timestamp")).expect("a time");
+        let off = now().plus(Millis::seconds(seconds)).since(answered).0.abs();
+        assert!(off < 60_000, "what the hub signs is fresh by the same clock: {off} ms");
+        hub.newest(bob_reads).await;
+        // Nothing became due, and nobody has gone.
+        assert_eq!(pair.state(&request).await, "PROCESSING");
+        assert_eq!(pair.purse().await, held);
+        assert!(
+            hub.letters(alice_reads).await.iter().all(|one| one["envelope"]["type"] != "ERROR")
+        );
+        let found = hub.get("/registry/discover?skill=sums", None).await.expect(200);
+        assert!(found.text.contains(&worker.id), "{}", found.text);
+    }
 }

@@ -10,16 +10,24 @@ use rialto_engine::clock::{Clock, SystemClock};
 pub struct MovedClock {
     machine: SystemClock,
     ahead: AtomicI64,
+    /// How much further the wall clock was set.
+    wall: AtomicI64,
 }
 
 impl MovedClock {
     pub fn start() -> Arc<Self> {
-        Arc::new(Self { machine: SystemClock::start(), ahead: AtomicI64::new(0) })
+        let (ahead, wall) = (AtomicI64::new(0), AtomicI64::new(0));
+        Arc::new(Self { machine: SystemClock::start(), ahead, wall })
     }
 
     /// Sets the hands forward.
     pub fn advance(&self, span: Millis) {
         self.ahead.fetch_add(span.0, Ordering::SeqCst);
+    }
+
+    /// Sets the wall clock alone, either way.
+    pub fn set_wall(&self, span: Millis) {
+        self.wall.fetch_add(span.0, Ordering::SeqCst);
     }
 }
 
@@ -31,5 +39,10 @@ impl Clock for MovedClock {
     fn lift(&self, floor: Timestamp) {
         let ahead = self.ahead.load(Ordering::SeqCst);
         self.machine.lift(Timestamp(floor.0.saturating_sub(ahead)));
+    }
+
+    fn wall(&self) -> Timestamp {
+        let (ahead, set) = (self.ahead.load(Ordering::SeqCst), self.wall.load(Ordering::SeqCst));
+        self.machine.wall().plus(Millis(ahead.saturating_add(set)))
     }
 }

@@ -250,7 +250,7 @@ pub fn headers(engine: &Engine, to: Option<AgentId>, letter: &Letter) -> Vec<(St
     let generation = |id| engine.look(|world| world.agent(id).map(|a| (id, a.secret_generation)));
     if let Some((agent, generation)) = to.and_then(generation) {
         let secret = engine.secret().webhook_secret(agent, generation);
-        headers.extend(signature::sign(&secret, &letter.id, engine.now(), &letter.body));
+        headers.extend(signature::sign(&secret, &letter.id, engine.wall(), &letter.body));
     }
     headers.extend_from_slice(&letter.headers);
     headers

@@ -201,6 +201,11 @@ impl Engine {
         self.inner.clock.now()
     }
 
+    /// The time others go by, for what is signed and judged by when it was.
+    pub fn wall(&self) -> Timestamp {
+        self.inner.clock.wall()
+    }
+
     /// Fresh ids.
     pub fn ids(&self) -> &dyn Ids {
         &*self.inner.ids

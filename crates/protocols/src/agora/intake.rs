@@ -74,8 +74,10 @@ pub async fn take(floor: &Floor, bytes: &[u8], way: Way) -> Result<Taken, Untake
     let envelope = Envelope::read(&json)?;
     let about = |failure: Failure| concerning(failure, &envelope);
     let payload = Payload::read(&envelope).map_err(about)?;
-    let proof = floor.agora.prove(&envelope, floor.engine.now()).map_err(about)?;
-    let taken = act(floor, Proven { envelope: &envelope, proof, payload, way }).await;
+    let received_at = floor.engine.wall();
+    let proof = floor.agora.prove(&envelope, received_at).map_err(about)?;
+    let proven = Proven { envelope: &envelope, proof, received_at, payload, way };
+    let taken = act(floor, proven).await;
     taken.map_err(|failure| Untaken { to: Some(proof.key), ..about(failure).into() })
 }
 
@@ -240,7 +242,8 @@ fn welcome(floor: &Floor, proven: &Proven<'_>, hello: &Hello<'_>, heard: Heard) 
         hello_id: Some(envelope.id),
         hello_sender: Some(&sender),
         inbox_token: token.as_deref(),
-        inbox_token_expires_at: token.as_ref().map(|_| until),
+        // Told on the clock that its reader has.
+        inbox_token_expires_at: token.as_ref().map(|_| floor.engine.wall().plus(LIVES)),
         hub: Some(floor.agora.hub.did()),
         webhook_secret: secret.as_deref(),
     };

@@ -18,7 +18,7 @@ pub const JOB_HEADER: &str = "rialto-job";
 /// Signs something the hub says now.
 pub fn sign(floor: &Floor, kind: Kind, payload: &str, to: Option<PublicKey>) -> Signed {
     let id = floor.engine.ids().uuid().to_string();
-    sign_as(floor, &id, floor.engine.now(), kind, payload, to)
+    sign_as(floor, &id, floor.engine.wall(), kind, payload, to)
 }
 
 /// Signs something the hub says under a given name and time, the same every time.

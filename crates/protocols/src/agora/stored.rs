@@ -20,17 +20,21 @@ pub struct Stored<'a> {
     sender: Cow<'a, str>,
     #[serde(borrow)]
     sha256: Cow<'a, str>,
+    /// Older ones have none; the hub's clock and the wall clock were taken for one then.
+    #[serde(default)]
+    received_at: Option<i64>,
     #[serde(borrow)]
     envelope: &'a RawValue,
 }
 
 /// The text to keep.
-pub fn write(envelope: &Envelope<'_>, proof: &Proof) -> String {
+pub fn write(envelope: &Envelope<'_>, proof: &Proof, received_at: Timestamp) -> String {
     use crate::kit::object::Object;
     Object::new()
         .text("id", envelope.id)
         .text("sender", &proof.key.did())
         .text("sha256", &super::receipt::hex(&proof.canonical_sha256))
+        .whole("received_at", received_at.0)
         .raw("envelope", envelope.raw())
         .finish()
 }
@@ -46,12 +50,12 @@ impl<'a> Stored<'a> {
         self.envelope.get()
     }
 
-    /// Its receipt.
-    pub fn receipt(&self, received_at: Timestamp) -> Option<Receipt<'_>> {
+    /// Its receipt; `recorded_at` is when it was committed.
+    pub fn receipt(&self, recorded_at: Timestamp) -> Option<Receipt<'_>> {
         Some(Receipt {
             message_id: &self.id,
             message_sender: PublicKey::parse(&self.sender).ok()?,
-            received_at,
+            received_at: self.received_at.map_or(recorded_at, Timestamp),
             sha256: super::receipt::from_hex(&self.sha256)?,
         })
     }

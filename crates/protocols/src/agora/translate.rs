@@ -11,6 +11,7 @@ use rialto_core::money::Credits;
 use rialto_core::signed::{
     Ask, Deed, GiveResult, GiveUp, MakeOffer, Named, Profile, Signed, TakeOffer, Whom,
 };
+use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use uuid::Uuid;
 
@@ -32,6 +33,8 @@ const NAMELESS: &str = "key";
 pub struct Proven<'a> {
     pub envelope: &'a Envelope<'a>,
     pub proof: Proof,
+    /// When, on the clock that its own time was held against.
+    pub received_at: Timestamp,
     pub payload: Payload<'a>,
     pub way: Way,
 }
@@ -45,7 +48,7 @@ impl Proven<'_> {
 
 /// The order an envelope gives, but for what is ordered.
 pub fn order(floor: &Floor, proven: &Proven<'_>) -> Signed {
-    let Proven { envelope, proof, .. } = proven;
+    let Proven { envelope, proof, received_at, .. } = proven;
     let native = proof.key.did();
     let known = floor.engine.look(|world| world.agent_named(ID, &native).is_some());
     let newcomer = (!known).then(|| Box::new(newcomer(floor, &native, name(proven))));
@@ -54,7 +57,7 @@ pub fn order(floor: &Floor, proven: &Proven<'_>) -> Signed {
         newcomer,
         id: envelope.id.to_owned(),
         content: content(floor, proven),
-        body: stored::write(envelope, proof),
+        body: stored::write(envelope, proof, *received_at),
         deed: Deed::Nothing,
         native,
     }

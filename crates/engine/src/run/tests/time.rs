@@ -100,6 +100,25 @@ async fn a_wall_clock_set_back_while_the_hub_was_down_ends_nothing_early_and_not
 }
 
 #[tokio::test]
+async fn a_wall_clock_that_jumps_an_hour_either_way_ends_no_lease_and_takes_nobody_off_the_lists() {
+    for jump in [Millis::hours(1), Millis(-Millis::hours(1).0)] {
+        let hub = Hub::in_memory();
+        let ada = hub.enrol(enrol("ada", "ada", &[])).await;
+        hub.enrol(polled("bob")).await;
+        let job = hub.open(hub.ask(1, ada, "sum", "0")).await;
+        hub.clock.set_wall(jump);
+        hub.engine.wake();
+        // What the lane is told next, it is told after it has looked what is due.
+        hub.enrol(polled("cid")).await;
+        assert!(hub.engine.look(|world| world.job(job).is_some()));
+        assert_eq!(found(&hub.engine), 2);
+        assert_eq!(hub.engine.now(), DAWN);
+        assert_eq!(hub.engine.wall(), DAWN.plus(jump));
+        hub.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn a_sign_of_life_does_not_undo_what_was_found_out_after_it() {
     let (store, probe) = Probed::over(MemoryStore::default());
     let hub = Hub::over(store, StandingClock::at(DAWN));

@@ -1,0 +1,58 @@
+//! The two clocks of a machine: one that people set, one that only goes on.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rialto_core::time::Timestamp;
+
+/// What a machine knows of the time.
+pub trait Machine: Send + Sync {
+    /// The time of day, as it is set now.
+    fn wall(&self) -> Timestamp;
+
+    /// How long the machine has been up, from some moment in the past.
+    fn uptime(&self) -> Duration;
+}
+
+/// The machine the hub runs on.
+#[derive(Clone, Copy, Debug)]
+pub struct Host;
+
+impl Machine for Host {
+    fn wall(&self) -> Timestamp {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp(i64::try_from(wall.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    /// Time asleep counts: it has passed for everybody else, just as it has for a hub that was
+    /// stopped and started again.
+    #[cfg(target_os = "linux")]
+    fn uptime(&self) -> Duration {
+        use rustix::time::{ClockId, clock_gettime};
+        Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
+    }
+
+    /// What the standard library offers. Where that leaves out time asleep, the hub's clock is
+    /// behind by as much until the next start.
+    #[cfg(not(target_os = "linux"))]
+    fn uptime(&self) -> Duration {
+        use std::sync::OnceLock;
+        use std::time::Instant;
+        static FIRST: OnceLock<Instant> = OnceLock::new();
+        FIRST.get_or_init(Instant::now).elapsed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_uptime_never_goes_back() {
+        let mut before = Host.uptime();
+        for _ in 0..1_000 {
+            let now = Host.uptime();
+            assert!(now >= before);
+            before = now;
+        }
+    }
+}
