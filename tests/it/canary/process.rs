@@ -43,6 +43,7 @@ impl Watched {
             .args(["--set", "registry.sync_wait=1ms"])
             .args(["--set", "relay.accept_direct=true"])
             .args(["--set", "limits.writes_per_minute=0"])
+            .args(["--set", "limits.wrong_keys_per_minute=0"])
             .args(["--set", "limits.registrations_per_minute=0"])
             .env("RIALTO_OPERATOR_KEY", &operator)
             .env("RIALTO_LOG", "trace")

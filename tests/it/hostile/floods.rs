@@ -1,4 +1,5 @@
-//! Too much of what is allowed: messages, registrations, offers (T47, T50).
+//! Too much of what is allowed, and of what is not: messages, registrations, offers, wrong keys (T6,
+//! T47, T50).
 
 use futures_util::future::join_all;
 use rialto_protocols::agora::{Composer, Kind};
@@ -92,6 +93,53 @@ async fn registration_spam_is_told_when_to_come_back_at_every_door() {
     // Who is known goes on as before.
     house.say(&ada, &bob, "still here").await.expect(202);
     house.assert_within(before, 64 << 20, "registration spam");
+    bystander.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_keys_are_told_when_to_come_back_at_every_door_and_good_ones_go_on() {
+    const A_MINUTE: &str = "20";
+    const READS: [&str; 7] = [
+        "/v1/me",
+        "/v1/events",
+        "/registry/accounts/ada",
+        "/relay/agent/messages",
+        "/relay/agent/inbox",
+        "/openclaw/stream",
+        "/agora/messages",
+    ];
+    let house = House::open(&[("limits.wrong_keys_per_minute", A_MINUTE)]);
+    let bystander = Bystander::arrive(&house).await;
+    let (ada, bob) = (house.join("ada").await, house.join("bob").await);
+    let said = crate::relay::kit::message(&ada.id, &bob.id, "let me in");
+    let guess = async |n: usize| {
+        let key = format!("rk_{n:048x}");
+        match READS.get(n % (READS.len() + 1)) {
+            Some(path) => house.get(path, Some(&key)).await,
+            // By the express door.
+            None => house.post("/relay/messages", Some(&key), &said).await,
+        }
+    };
+    let mut refused = [0; READS.len() + 1];
+    for n in 0..200 {
+        let reply = guess(n).await;
+        match reply.status {
+            401 => {}
+            _ => {
+                assert_later(&reply);
+                refused[n % refused.len()] += 1;
+            }
+        }
+    }
+    let heard: usize = 200 - refused.iter().sum::<usize>();
+    assert!((20..100).contains(&heard), "{heard} of 200 were told that their key is wrong");
+    assert!(refused.iter().all(|count| *count > 5), "every door says no: {refused:?}");
+    // Behind the same address, whoever has a key that works notices nothing, nor who shows none.
+    for path in ["/v1/me", "/relay/agent/messages"] {
+        house.get(path, Some(&ada.key)).await.expect(200);
+        house.get(path, None).await.expect(401);
+    }
+    house.say(&ada, &bob, "still here").await.expect(202);
     bystander.leave().await;
 }
 

@@ -29,6 +29,7 @@ impl House {
             ("http.max_connections_per_address", "100000"),
             ("egress.allow", "127.0.0.0/8"),
             ("limits.writes_per_minute", "0"),
+            ("limits.wrong_keys_per_minute", "0"),
             ("limits.registrations_per_minute", "0"),
         ];
         let all = crowd.iter().chain(settings);

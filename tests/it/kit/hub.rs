@@ -57,6 +57,7 @@ impl TestHub {
             ("egress.allow", "127.0.0.0/8,::1".to_owned()),
             ("limits.registrations_per_minute", "0".to_owned()),
             ("limits.writes_per_minute", "0".to_owned()),
+            ("limits.wrong_keys_per_minute", "0".to_owned()),
         ];
         let given = flags.iter().map(|(key, value)| (*key, (*value).to_owned()));
         let all: Vec<(&str, String)> = own.into_iter().chain(given).collect();

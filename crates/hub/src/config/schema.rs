@@ -96,6 +96,8 @@ settings! {
         registrations_per_minute: Limit = "60" or "0";
         /// Writes with one credential.
         writes_per_minute: Limit = "600" or "0";
+        /// Keys from one address that do not work.
+        wrong_keys_per_minute: Limit = "60";
         /// Items waiting in one inbox.
         inbox_pending: Limit = "10000";
     }

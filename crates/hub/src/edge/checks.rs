@@ -79,7 +79,7 @@ fn host_of<B>(request: &Request<B>) -> Result<&str, Trouble> {
 
 /// Who asks. Only a router without the accept loop, as in a test, does not know; all its callers
 /// are one.
-fn peer_of<B>(request: &Request<B>) -> Peer {
+pub(super) fn peer_of<B>(request: &Request<B>) -> Peer {
     let connected = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let nobody = SocketAddr::from(([0, 0, 0, 0], 0));
     Peer::from(connected.map_or(nobody, |ConnectInfo(address)| *address))

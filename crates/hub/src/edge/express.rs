@@ -25,6 +25,7 @@ use super::front::{Front, Visit, text_of};
 use super::house::{Class, Kind, Trouble};
 use super::request_id::RequestId;
 use super::trace;
+use super::wrong_keys::Shower;
 use crate::telemetry::{Route, Verb};
 
 /// A body that is read once somebody waits for it.
@@ -76,7 +77,7 @@ impl Front {
             id: RequestId::of(request.headers(), &self.request_ids),
         };
         let class = Class { public: false, kind: express.kind };
-        let verdict = self.judge(&request, class);
+        let (verdict, shower) = (self.judge(&request, class), Shower::of(&request));
         let (head, body) = request.into_parts();
         let passed = match verdict {
             Ok(Verdict::Pass) => Ok(()),
@@ -101,6 +102,7 @@ impl Front {
             }
             Err(trouble) => self.refuse(&head.uri, trouble),
         };
+        let response = self.doubt(shower, &head.uri, response);
         Ok(self.complete(visit, response))
     }
 }

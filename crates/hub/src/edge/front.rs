@@ -29,6 +29,7 @@ use super::intake::{Fate, Intake};
 use super::limits::Limits;
 use super::request_id::{self, IdSource, RequestId};
 use super::trace::TraceParent;
+use super::wrong_keys::Shower;
 use crate::telemetry::{Answered, Metrics, Route, Verb};
 
 /// Everything the front needs to know.
@@ -142,6 +143,7 @@ where
             return Box::pin(std::future::ready(Ok(response)));
         }
         let uri = request.uri().clone();
+        let shower = Shower::of(&request);
         let span = span(&mut request, &visit.id);
         let (request, fate) = front.limit_body(request);
         let answer = AssertUnwindSafe(self.route.call(request)).catch_unwind().instrument(span);
@@ -155,6 +157,7 @@ where
                     front.refuse(&uri, Trouble::Broken)
                 }
             };
+            let response = front.doubt(shower, &uri, response);
             Ok(front.complete(visit, response))
         })
     }

@@ -28,9 +28,18 @@ pub struct Limits<C: Clock = DefaultClock> {
     writes: Option<Rate<C>>,
     /// What comes from one address before it is known who signed it.
     signed: Option<Rate<C>>,
+    wrong_keys: Option<Rate<C>>,
     /// Keyed at random, so that nobody can choose whose bucket he falls into. It also means that
     /// no key is kept, not even its plain hash.
     hash: RandomState,
+}
+
+/// What there may be of each in a minute; `None` is as much as there is.
+#[derive(Clone, Copy, Default)]
+struct PerMinute {
+    registrations: Option<NonZeroU32>,
+    writes: Option<NonZeroU32>,
+    wrong_keys: Option<NonZeroU32>,
 }
 
 struct Rate<C: Clock> {
@@ -40,22 +49,23 @@ struct Rate<C: Clock> {
 
 impl Limits {
     pub fn new(limits: &config::Limits) -> Self {
-        let (registrations, writes) = (limits.registrations_per_minute, limits.writes_per_minute);
-        Self::with_clock(registrations.max(), writes.max(), DefaultClock::default())
+        let per_minute = PerMinute {
+            registrations: limits.registrations_per_minute.max(),
+            writes: limits.writes_per_minute.max(),
+            wrong_keys: limits.wrong_keys_per_minute.max(),
+        };
+        Self::with_clock(per_minute, DefaultClock::default())
     }
 }
 
 impl<C: Clock + Clone> Limits<C> {
-    fn with_clock(
-        registrations_per_minute: Option<NonZeroU32>,
-        writes_per_minute: Option<NonZeroU32>,
-        clock: C,
-    ) -> Self {
+    fn with_clock(per_minute: PerMinute, clock: C) -> Self {
         let rate = |per_minute: NonZeroU32| Rate::new(per_minute, clock.clone());
         Self {
-            registrations: registrations_per_minute.map(rate),
-            writes: writes_per_minute.map(rate),
-            signed: writes_per_minute.map(|one| rate(one.saturating_mul(SIGNERS))),
+            registrations: per_minute.registrations.map(rate),
+            writes: per_minute.writes.map(rate),
+            signed: per_minute.writes.map(|one| rate(one.saturating_mul(SIGNERS))),
+            wrong_keys: per_minute.wrong_keys.map(rate),
             hash: RandomState::new(),
         }
     }
@@ -85,6 +95,11 @@ impl<C: Clock> Limits<C> {
     /// Counts a registration that came in another shape.
     pub fn check_newcomer(&self, from: SocketAddr) -> Result<(), Trouble> {
         self.check(Kind::Register, &HeaderMap::new(), Peer::from(from))
+    }
+
+    /// Counts a key that does not work, or refuses to say once more that it does not.
+    pub fn check_wrong_key(&self, peer: Peer) -> Result<(), Trouble> {
+        self.wrong_keys.as_ref().map_or(Ok(()), |rate| rate.check(self.hash.hash_one(peer)))
     }
 
     /// Counts a write of somebody who is known by what was written.
@@ -130,9 +145,13 @@ mod tests {
     }
 
     fn limits(registrations: u32, writes: u32) -> (Limits<FakeRelativeClock>, FakeRelativeClock) {
-        let clock = FakeRelativeClock::default();
         let (registrations, writes) = (NonZeroU32::new(registrations), NonZeroU32::new(writes));
-        (Limits::with_clock(registrations, writes, clock.clone()), clock)
+        with(PerMinute { registrations, writes, ..PerMinute::default() })
+    }
+
+    fn with(per_minute: PerMinute) -> (Limits<FakeRelativeClock>, FakeRelativeClock) {
+        let clock = FakeRelativeClock::default();
+        (Limits::with_clock(per_minute, clock.clone()), clock)
     }
 
     const LATER: Result<(), Trouble> = Err(Trouble::TooManyRequests { retry_after_seconds: 30 });
@@ -163,11 +182,26 @@ mod tests {
     }
 
     #[test]
+    fn wrong_keys_are_counted_by_peer_and_forgotten_with_time() {
+        let (wrong_keys, none) = (NonZeroU32::new(2), PerMinute::default());
+        let (limits, clock) = with(PerMinute { wrong_keys, ..none });
+        assert_eq!(limits.check_wrong_key(peer(1)), Ok(()));
+        assert_eq!(limits.check_wrong_key(peer(1)), Ok(()));
+        assert_eq!(limits.check_wrong_key(peer(1)), LATER);
+        assert_eq!(limits.check_wrong_key(peer(2)), Ok(()));
+        assert_eq!(limits.check(Kind::Write, &with_key("a"), peer(1)), Ok(()));
+        clock.advance(Duration::from_secs(30));
+        assert_eq!(limits.check_wrong_key(peer(1)), Ok(()));
+        assert_eq!(limits.check_wrong_key(peer(1)), LATER);
+    }
+
+    #[test]
     fn no_limit_is_no_limit() {
         let (limits, _) = limits(0, 0);
         for _ in 0..10_000 {
             assert_eq!(limits.check(Kind::Write, &HeaderMap::new(), peer(1)), Ok(()));
             assert_eq!(limits.check(Kind::Register, &HeaderMap::new(), peer(1)), Ok(()));
+            assert_eq!(limits.check_wrong_key(peer(1)), Ok(()));
         }
     }
 

@@ -29,6 +29,7 @@ mod settings;
 mod slots;
 mod tally;
 mod trace;
+mod wrong_keys;
 
 #[cfg(test)]
 mod tests;

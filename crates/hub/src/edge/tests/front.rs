@@ -126,6 +126,37 @@ async fn who_asks_too_often_is_told_when_to_come_back() {
 }
 
 #[tokio::test]
+async fn who_shows_wrong_keys_is_told_to_wait_and_who_has_a_good_one_is_not() {
+    let hub = Hub::with(patient(), &[("limits.wrong_keys_per_minute", "2")]);
+    let wrong = |path, n| {
+        let key = format!("Authorization: Bearer wrong-{n}\r\nX-Refused: 1\r\n");
+        with("POST", path, &(key + "Content-Length: 0\r\n"))
+    };
+    // Whoever shows nothing guesses nothing.
+    for _ in 0..5 {
+        let answer = hub.ask(&with("POST", "/unread", "Content-Length: 0\r\n")).await;
+        assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    }
+    for (n, path) in ["/unread", "/express"].into_iter().enumerate() {
+        let answer = hub.ask(&wrong(path, n)).await;
+        assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    }
+    for path in ["/unread", "/express"] {
+        let answer = hub.ask(&wrong(path, 9)).await;
+        assert_refused(&answer, 429, &path[1..]);
+        assert!(answer.contains("retry-after: 30\r\n"), "{answer}");
+    }
+    for path in ["/write", "/express"] {
+        let good = "Authorization: Bearer good\r\nContent-Length: 0\r\n";
+        let answer = hub.ask(&with("POST", path, good)).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    let mut elsewhere = hub.connect_from(2).await.expect("another address");
+    elsewhere.send(&wrong("/unread", 0)).await;
+    assert!(elsewhere.rest().await.starts_with("HTTP/1.1 401"));
+}
+
+#[tokio::test]
 async fn a_mistake_of_ours_is_an_answer_and_harms_nothing_else() {
     let hub = Hub::start(patient());
     let mut client = hub.connect().await;
