@@ -49,6 +49,7 @@ pub fn start_at(data: &Path, address: &str) -> Process {
 pub fn flags() -> Vec<&'static str> {
     let set = [
         "limits.registrations_per_minute=0",
+        "limits.registrations_per_minute_total=0",
         "limits.writes_per_minute=0",
         "registry.heartbeat_ttl=24h",
         "jobs.lease=24h",

@@ -45,6 +45,7 @@ impl Watched {
             .args(["--set", "limits.writes_per_minute=0"])
             .args(["--set", "limits.wrong_keys_per_minute=0"])
             .args(["--set", "limits.registrations_per_minute=0"])
+            .args(["--set", "limits.registrations_per_minute_total=0"])
             .env("RIALTO_OPERATOR_KEY", &operator)
             .env("RIALTO_LOG", "trace")
             .stdin(Stdio::null())

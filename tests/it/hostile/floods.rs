@@ -53,8 +53,15 @@ async fn a_flooded_inbox_stops_its_sender_and_nobody_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn registration_spam_is_told_when_to_come_back_at_every_door() {
+    // From one address, which is a limit of its own, or from as many as one likes.
+    for limit in ["limits.registrations_per_minute", "limits.registrations_per_minute_total"] {
+        spam(limit).await;
+    }
+}
+
+async fn spam(limit: &str) {
     const A_MINUTE: &str = "20";
-    let house = House::open(&[("limits.registrations_per_minute", A_MINUTE)]);
+    let house = House::open(&[(limit, A_MINUTE)]);
     let bystander = Bystander::arrive(&house).await;
     let (ada, bob) = (house.join("ada").await, house.join("bob").await);
     let before = house.memory();

@@ -31,6 +31,7 @@ impl House {
             ("limits.writes_per_minute", "0"),
             ("limits.wrong_keys_per_minute", "0"),
             ("limits.registrations_per_minute", "0"),
+            ("limits.registrations_per_minute_total", "0"),
         ];
         let all = crowd.iter().chain(settings);
         let set = all.flat_map(|(key, value)| ["--set".to_owned(), format!("{key}={value}")]);

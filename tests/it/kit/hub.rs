@@ -56,6 +56,7 @@ impl TestHub {
             ("data.dir", dir.path().display().to_string()),
             ("egress.allow", "127.0.0.0/8,::1".to_owned()),
             ("limits.registrations_per_minute", "0".to_owned()),
+            ("limits.registrations_per_minute_total", "0".to_owned()),
             ("limits.writes_per_minute", "0".to_owned()),
             ("limits.wrong_keys_per_minute", "0".to_owned()),
         ];

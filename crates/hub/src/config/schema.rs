@@ -94,6 +94,8 @@ settings! {
     limits: Limits {
         /// Registrations from one address.
         registrations_per_minute: Limit = "60" or "0";
+        /// Registrations from all addresses together.
+        registrations_per_minute_total: Limit = "600" or "0";
         /// Writes with one credential.
         writes_per_minute: Limit = "600" or "0";
         /// Keys from one address that do not work.

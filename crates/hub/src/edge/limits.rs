@@ -22,9 +22,14 @@ const SWEEP_EVERY: u32 = 1024;
 /// something even if it is a bad one, so somebody has to pay for it.
 const SIGNERS: NonZeroU32 = NonZeroU32::new(10).expect("ten is not zero");
 
+/// The caller that everybody together is.
+const EVERYBODY: u64 = 0;
+
 /// All rate limits of one hub.
 pub struct Limits<C: Clock = DefaultClock> {
     registrations: Option<Rate<C>>,
+    /// Addresses cost little, so what comes from all of them together is counted, too.
+    registrations_total: Option<Rate<C>>,
     writes: Option<Rate<C>>,
     /// What comes from one address before it is known who signed it.
     signed: Option<Rate<C>>,
@@ -38,6 +43,7 @@ pub struct Limits<C: Clock = DefaultClock> {
 #[derive(Clone, Copy, Default)]
 struct PerMinute {
     registrations: Option<NonZeroU32>,
+    registrations_total: Option<NonZeroU32>,
     writes: Option<NonZeroU32>,
     wrong_keys: Option<NonZeroU32>,
 }
@@ -51,6 +57,7 @@ impl Limits {
     pub fn new(limits: &config::Limits) -> Self {
         let per_minute = PerMinute {
             registrations: limits.registrations_per_minute.max(),
+            registrations_total: limits.registrations_per_minute_total.max(),
             writes: limits.writes_per_minute.max(),
             wrong_keys: limits.wrong_keys_per_minute.max(),
         };
@@ -63,6 +70,7 @@ impl<C: Clock + Clone> Limits<C> {
         let rate = |per_minute: NonZeroU32| Rate::new(per_minute, clock.clone());
         Self {
             registrations: per_minute.registrations.map(rate),
+            registrations_total: per_minute.registrations_total.map(rate),
             writes: per_minute.writes.map(rate),
             signed: per_minute.writes.map(|one| rate(one.saturating_mul(SIGNERS))),
             wrong_keys: per_minute.wrong_keys.map(rate),
@@ -77,7 +85,7 @@ impl<C: Clock> Limits<C> {
     pub fn check(&self, kind: Kind, headers: &HeaderMap, peer: Peer) -> Result<(), Trouble> {
         let rate = match kind {
             Kind::Read => return Ok(()),
-            Kind::Register => &self.registrations,
+            Kind::Register => return self.check_registration(peer),
             Kind::Write => &self.writes,
             Kind::Signed => &self.signed,
         };
@@ -90,6 +98,13 @@ impl<C: Clock> Limits<C> {
             None => self.hash.hash_one(peer),
         };
         rate.check(caller)
+    }
+
+    /// What one address has too many of does not use up what there is for all.
+    fn check_registration(&self, peer: Peer) -> Result<(), Trouble> {
+        let (own, all) = (self.registrations.as_ref(), self.registrations_total.as_ref());
+        own.map_or(Ok(()), |rate| rate.check(self.hash.hash_one(peer)))?;
+        all.map_or(Ok(()), |rate| rate.check(EVERYBODY))
     }
 
     /// Counts a registration that came in another shape.
@@ -167,6 +182,24 @@ mod tests {
         clock.advance(Duration::from_secs(30));
         assert_eq!(limits.check(Kind::Register, &none, peer(1)), Ok(()));
         assert_eq!(limits.check(Kind::Register, &none, peer(1)), LATER);
+    }
+
+    #[test]
+    fn registrations_of_all_peers_together_have_a_limit_of_their_own() {
+        let (own, all) = (NonZeroU32::new(2), NonZeroU32::new(3));
+        let rates =
+            PerMinute { registrations: own, registrations_total: all, ..PerMinute::default() };
+        let (limits, clock) = with(rates);
+        let register = |last| limits.check(Kind::Register, &HeaderMap::new(), peer(last));
+        assert_eq!([register(1), register(1)], [Ok(()); 2]);
+        for _ in 0..9 {
+            assert_eq!(register(1), LATER, "which takes nothing from the others");
+        }
+        assert_eq!(register(2), Ok(()));
+        let all_are_refused = Err(Trouble::TooManyRequests { retry_after_seconds: 20 });
+        assert_eq!([register(2), register(3)], [all_are_refused; 2]);
+        clock.advance(Duration::from_secs(20));
+        assert_eq!([register(3), register(4)], [Ok(()), all_are_refused]);
     }
 
     #[test]

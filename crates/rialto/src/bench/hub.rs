@@ -11,8 +11,9 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 /// What a hub under load must not stop at: limits are there for one caller, and this is a crowd.
-pub const SETTINGS: [(&str, &str); 5] = [
+pub const SETTINGS: [(&str, &str); 6] = [
     ("limits.registrations_per_minute", "0"),
+    ("limits.registrations_per_minute_total", "0"),
     ("limits.writes_per_minute", "0"),
     ("limits.inbox_pending", "0"),
     ("http.max_connections", "50000"),
