@@ -28,6 +28,7 @@ impl House {
             ("http.max_connections", "100000"),
             ("http.max_connections_per_address", "100000"),
             ("egress.allow", "127.0.0.0/8"),
+            ("egress.per_host_per_minute", "0"),
             ("limits.writes_per_minute", "0"),
             ("limits.wrong_keys_per_minute", "0"),
             ("limits.registrations_per_minute", "0"),

@@ -55,6 +55,7 @@ impl TestHub {
             ("http.listen", "127.0.0.1:0".to_owned()),
             ("data.dir", dir.path().display().to_string()),
             ("egress.allow", "127.0.0.0/8,::1".to_owned()),
+            ("egress.per_host_per_minute", "0".to_owned()),
             ("limits.registrations_per_minute", "0".to_owned()),
             ("limits.registrations_per_minute_total", "0".to_owned()),
             ("limits.writes_per_minute", "0".to_owned()),

@@ -22,6 +22,7 @@ mod lists;
 mod looks;
 mod loops;
 mod operator;
+mod pace;
 mod register;
 mod repeats;
 mod resume;

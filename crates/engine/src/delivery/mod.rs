@@ -95,16 +95,14 @@ struct UnderWay {
 }
 
 impl UnderWay {
-    /// Takes a push up, unless it is under way or its host has enough to do.
-    fn take_up(&mut self, push: &Push) -> bool {
-        if self.notices.contains(&push.notice) {
+    /// Takes a push up, unless it is under way or its host has enough to do or had enough already.
+    fn take_up(&mut self, push: &Push, has_turn: impl FnOnce() -> bool) -> bool {
+        let host = host(&push.url);
+        let busy = self.hosts.get(host).is_some_and(|count| *count >= TO_ONE_HOST);
+        if busy || self.notices.contains(&push.notice) || !has_turn() {
             return false;
         }
-        let count = self.hosts.entry(host(&push.url).to_owned()).or_default();
-        if *count >= TO_ONE_HOST {
-            return false;
-        }
-        *count += 1;
+        *self.hosts.entry(host.to_owned()).or_default() += 1;
         self.notices.insert(push.notice)
     }
 
@@ -186,7 +184,18 @@ impl Delivery {
             let mut due: Vec<&Arc<Push>> = due.collect();
             // The most urgent first, and among equals the longest due.
             due.sort_by_key(|push| priority(world, push));
-            let fresh = due.into_iter().filter(|push| under_way.take_up(push));
+            // Who has had enough this minute is not asked about again for each of its pushes. They
+            // stay due, and nothing is recorded against anybody.
+            let mut sated = HashSet::new();
+            let mut has_turn = |push: &Push| {
+                let host = host(&push.url);
+                let turn = !sated.contains(host) && self.egress.take_turn(&push.url, now).is_ok();
+                turn || {
+                    sated.insert(host.to_owned());
+                    false
+                }
+            };
+            let fresh = due.into_iter().filter(|push| under_way.take_up(push, || has_turn(push)));
             fresh.take(UNDER_WAY).cloned().collect()
         })
     }

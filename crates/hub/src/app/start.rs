@@ -194,6 +194,7 @@ fn floor(
         connect_timeout: config.egress.connect_timeout.duration(),
         timeout: config.egress.timeout.duration(),
         per_host: config.egress.per_host.get() as usize,
+        per_host_per_minute: config.egress.per_host_per_minute.max(),
     })?;
     if let Some(why) = egress.https_trouble() {
         tracing::warn!(why, "agents with https endpoints cannot be reached");

@@ -120,6 +120,8 @@ settings! {
         connect_timeout: Span = "5s";
         /// Connections open at once to one host.
         per_host: NonZeroU32 = "16";
+        /// Calls to one host; what is too much waits.
+        per_host_per_minute: Limit = "6000" or "0";
     }
 
     /// How jobs find their workers and end.

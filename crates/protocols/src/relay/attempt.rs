@@ -28,6 +28,8 @@ pub enum Ended {
     },
     /// It was read in the inbox before it could be tried.
     Read,
+    /// Its host has had enough calls for now: it is tried when there is a turn for it.
+    Waits,
 }
 
 impl Ended {
@@ -37,6 +39,7 @@ impl Ended {
             Self::Delivered { reply } => Outcome::Delivered { reply },
             Self::Failed { code, detail } => Outcome::Failed { code: *code, detail },
             Self::Read => Outcome::Presented,
+            Self::Waits => Outcome::Queued,
         }
     }
 }
@@ -119,6 +122,9 @@ async fn once(floor: &Floor, push: &Arc<Push>) -> Ended {
         delivery::record(&floor.engine, push, over).await;
         return Ended::Read;
     };
+    if floor.egress.take_turn(&letter.url, floor.engine.now()).is_err() {
+        return Ended::Waits;
+    }
     let answer = delivery::post(&floor.engine, &floor.egress, push.to, letter).await;
     let verdict = courier.verdict(&floor.engine, push, None, &answer);
     delivery::record(&floor.engine, push, verdict).await;

@@ -82,6 +82,8 @@ enum End {
     Left,
     /// It was read in the inbox before it could be sent.
     Read,
+    /// Its host has had enough calls for now.
+    Waits,
 }
 
 impl Call {
@@ -89,10 +91,13 @@ impl Call {
         let push = self.floor.engine.look(|world| world.push(self.notice).cloned());
         let Some(push) = push else { return self.conclude(Outcome::Presented).await };
         let end = self.hear(&push).await;
+        if matches!(end, End::Waits) {
+            return self.conclude(Outcome::Queued).await;
+        }
         let why = match &end {
             End::Failed { code, why, gone } => Some((*code, why.clone(), *gone)),
             End::Error { why, .. } => Some((Code::AgentUnreachable, why.clone(), false)),
-            End::Done { .. } | End::Left | End::Read => None,
+            End::Done { .. } | End::Left | End::Read | End::Waits => None,
         };
         let failed = why.as_ref().map(|(code, why, gone)| {
             let attempts = (!gone).then_some(push.attempts + 1);
@@ -139,6 +144,9 @@ impl Call {
         let courier = RelayCourier { floor: self.floor.clone() };
         let engine = &self.floor.engine;
         let Some(letter) = courier.letter(engine, push, None) else { return End::Read };
+        if self.floor.egress.take_turn(&letter.url, engine.now()).is_err() {
+            return End::Waits;
+        }
         let mut headers = delivery::headers(engine, push.to, &letter);
         headers.push(("accept".to_owned(), "text/event-stream, application/json".to_owned()));
         let egress = &self.floor.egress;

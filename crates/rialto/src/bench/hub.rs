@@ -11,11 +11,12 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 /// What a hub under load must not stop at: limits are there for one caller, and this is a crowd.
-pub const SETTINGS: [(&str, &str); 6] = [
+pub const SETTINGS: [(&str, &str); 7] = [
     ("limits.registrations_per_minute", "0"),
     ("limits.registrations_per_minute_total", "0"),
     ("limits.writes_per_minute", "0"),
     ("limits.inbox_pending", "0"),
+    ("egress.per_host_per_minute", "0"),
     ("http.max_connections", "50000"),
     ("http.max_connections_per_address", "50000"),
 ];

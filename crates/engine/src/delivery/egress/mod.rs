@@ -1,8 +1,8 @@
 //! Egress: the one way out. Every call the hub makes to an agent's endpoint goes through here.
 //!
 //! `guard` says where the hub may call, `dial` makes sure it connects to what was checked, `hosts`
-//! keeps one host from getting too much of it, and `answer` bounds what comes back. When to call
-//! and what to do about a failure is for others to decide.
+//! and `pace` keep one host from getting too much of it, and `answer` bounds what comes back. When
+//! to call and what to do about a failure is for others to decide.
 
 mod answer;
 mod dial;
@@ -11,15 +11,18 @@ mod headers;
 mod hosts;
 mod networks;
 mod opened;
+mod pace;
 #[cfg(test)]
 mod tests;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use ipnet::IpNet;
 use reqwest::Client;
+use rialto_core::time::{Millis, Timestamp};
 
 pub use answer::{Answer, SendError};
 pub use dial::{Resolve, Resolving};
@@ -28,6 +31,7 @@ pub use opened::Opened;
 
 use dial::{Dialling, System};
 use hosts::Hosts;
+use pace::Pace;
 
 /// How far and how long the hub reaches out.
 #[derive(Clone, Debug)]
@@ -41,6 +45,8 @@ pub struct EgressSettings {
     pub timeout: Duration,
     /// Calls to one host at the same time.
     pub per_host: usize,
+    /// Calls to one host in a minute; `None` is as many as there are.
+    pub per_host_per_minute: Option<NonZeroU32>,
 }
 
 impl Default for EgressSettings {
@@ -50,6 +56,7 @@ impl Default for EgressSettings {
             connect_timeout: Duration::from_secs(5),
             timeout: Duration::from_secs(30),
             per_host: 8,
+            per_host_per_minute: None,
         }
     }
 }
@@ -69,6 +76,7 @@ pub enum BadEgress {
 pub struct Egress {
     guard: Arc<Guard>,
     hosts: Hosts,
+    pace: Pace,
     timeout: Duration,
     /// Or why not. A machine without root certificates can still run all but calls to https.
     secure: Result<Client, String>,
@@ -86,7 +94,8 @@ impl Egress {
         settings: EgressSettings,
         names: Arc<dyn Resolve>,
     ) -> Result<Self, BadEgress> {
-        let EgressSettings { allow, connect_timeout, timeout, per_host } = settings;
+        let EgressSettings { allow, connect_timeout, timeout, per_host, per_host_per_minute } =
+            settings;
         if connect_timeout.is_zero() || timeout.is_zero() || per_host == 0 {
             return Err(BadEgress::Zero);
         }
@@ -96,7 +105,8 @@ impl Egress {
         let dialling = Dialling { names, guard: Arc::clone(&guard), connect_timeout, per_host };
         let plain = dialling.plain()?;
         let secure = dialling.secure().map_err(|e| answer::root_cause(&e));
-        Ok(Self { guard, hosts: Hosts::new(per_host), timeout, secure, plain })
+        let (hosts, pace) = (Hosts::new(per_host), Pace::new(per_host_per_minute));
+        Ok(Self { guard, hosts, pace, timeout, secure, plain })
     }
 
     /// Why no https call can work on this machine, if so: worth a warning at start.
@@ -112,6 +122,14 @@ impl Egress {
     /// Whether `url` may be called, as far as can be told without resolving it: for registrations.
     pub fn check(&self, url: &str) -> Result<(), Blocked> {
         self.guard.check_url(url).map(|_| ())
+    }
+
+    /// Takes one of the calls that the host of `url` may get this minute, or says how long there is
+    /// none. Whoever is about to call asks first.
+    pub fn take_turn(&self, url: &str, now: Timestamp) -> Result<(), Millis> {
+        // What must not be called is refused when it is, and costs nobody a turn.
+        let Ok(target) = self.guard.check_url(url) else { return Ok(()) };
+        self.pace.take(target.host(), now)
     }
 
     /// Posts `body` once and reads an answer of at most `answer_limit` bytes.

@@ -94,6 +94,10 @@ pub async fn send(State(floor): State<Floor>, by: AsAgent) -> Answered {
         answer_max: ANSWER_MAX,
     };
     let _trying = Trying::begin(&floor, by.id)?;
+    floor.egress.take_turn(&letter.url, floor.engine.now()).map_err(|wait| {
+        let text = "the endpoint's host has had as many calls as it gets in a minute";
+        Problem::new(&codes::RATE_LIMITED, text).retry_after(wait.0.unsigned_abs().div_ceil(1_000))
+    })?;
     let answer = post(&floor.engine, &floor.egress, Some(by.id), letter).await;
     Ok(ok(&Tried::of(answer)))
 }

@@ -23,7 +23,8 @@ fn nets(allow: &[&str]) -> Vec<IpNet> {
 }
 
 fn settings(allow: &[&str], timeout: Duration) -> EgressSettings {
-    EgressSettings { allow: nets(allow), connect_timeout: timeout, timeout, per_host: 4 }
+    let limits = EgressSettings { per_host: 4, ..EgressSettings::default() };
+    EgressSettings { allow: nets(allow), connect_timeout: timeout, timeout, ..limits }
 }
 
 fn egress(allow: &[&str], timeout: Duration) -> Egress {
