@@ -33,6 +33,10 @@ pub enum Command {
     RevokeKeys {
         agent: AgentId,
     },
+    /// A new webhook secret; the ones before it run out.
+    RenewSecret {
+        agent: AgentId,
+    },
     Beat {
         agent: AgentId,
     },

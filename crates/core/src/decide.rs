@@ -2,7 +2,7 @@
 //!
 //! Dispatch only; the rules live with their nouns.
 
-use crate::agent::{enrol, presence, said};
+use crate::agent::{enrol, presence, said, secret};
 use crate::alias::{Digest, Target, claim};
 use crate::answer::Answer;
 use crate::changes::Changes;
@@ -45,6 +45,7 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
             draft.event(crate::event::Event::KeyRevoked { agent });
             Ok(Answer::Done)
         }
+        Command::RenewSecret { agent } => secret::renew(draft, agent),
         Command::Beat { agent } => {
             known(draft, agent)?;
             presence::beat(draft, agent);

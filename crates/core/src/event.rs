@@ -56,6 +56,9 @@ pub enum Event {
     KeyRevoked {
         agent: AgentId,
     },
+    SecretRenewed {
+        agent: AgentId,
+    },
     AccountOpened {
         owner: OwnerId,
     },

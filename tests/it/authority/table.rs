@@ -358,6 +358,7 @@ pub const TABLE: &[Row] = &[
     get("GET /v1/webhooks", AGENTS),
     // One agent has an endpoint to be called.
     send("POST /v1/webhooks/test", nothing, [401, 200, 409, 409, 409, 403]),
+    send("POST /v1/webhooks/secret", nothing, AGENTS),
     send("POST /v1/webhooks/{id}/resend", nothing, ASKED),
     send("POST /v1/keys/rotate", nothing, AGENTS),
     get("DELETE /v1/keys", AGENTS),

@@ -59,3 +59,19 @@ async fn a_call_that_did_not_arrive_is_listed_and_sent_again() {
     stranger.env("RIALTO_KEY", "rk_wrong");
     finished(stranger, "").await.expect(4).str("/error");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_secret_is_shown_and_the_old_one_stays_good_for_a_day() {
+    let desk = Desk::start().await;
+    let shop = desk.agent("shop", "shout", "0.05", None).await;
+    let ran = desk.run_for(&shop, &["webhook", "rotate"]).await.ok();
+    let (secret, rest) = ran.out.split_once('\n').expect("two lines");
+    assert!(secret.starts_with("whsec_"), "{secret}");
+    assert!(rest.starts_with("the old one is good until 2"), "{rest}");
+    let ran = desk.run_for(&shop, &["webhook", "rotate", "--json"]).await.ok().json();
+    let newer = ran["webhook_secret"].as_str().expect("a secret");
+    assert!(newer.starts_with("whsec_") && newer != secret, "{newer}");
+    let mut stranger = desk.command(&["webhook", "rotate", "--json"]);
+    stranger.env("RIALTO_KEY", "rk_wrong");
+    finished(stranger, "").await.expect(4).str("/error");
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
+use rialto_core::time::Millis;
 use serde_json::{Value, json};
 use sha2::Sha256;
 
@@ -29,18 +30,42 @@ async fn pair(hub: &TestHub, endpoint: &str) -> (Peer, Peer, String) {
     (alice, bob, reply.str("/data/webhook_secret"))
 }
 
-/// Checks a delivery as Standard Webhooks tells receivers to, without any code of the hub.
-fn assert_signed(got: &Got, secret: &str) {
+/// The signature that a secret makes for a delivery, without any code of the hub.
+fn signature(got: &Got, secret: &str) -> String {
     let key = STANDARD.decode(secret.strip_prefix("whsec_").expect("a secret")).expect("base64");
     let (id, at) = (header(got, "webhook-id"), header(got, "webhook-timestamp"));
     let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("a key");
     mac.update(format!("{id}.{at}.{}", got.body).as_bytes());
-    let expected = format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()));
-    assert_eq!(header(got, "webhook-signature"), expected);
+    format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+}
+
+/// Checks a delivery as Standard Webhooks tells receivers to.
+fn assert_signed(got: &Got, secret: &str) {
+    assert_eq!(header(got, "webhook-signature"), signature(got, secret));
+    let at = header(got, "webhook-timestamp");
     let now =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     let at: u64 = at.parse().expect("whole seconds");
     assert!(now.as_secs().abs_diff(at) <= 60, "{at} is not now");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_secret_signs_beside_the_old_one_for_a_day_and_then_alone() {
+    let hub = TestHub::serve(&[]).await;
+    let worker = Worker::start(say(200, OK)).await;
+    let (alice, bob, old) = pair(&hub, &worker.url).await;
+    let renewed = hub.post("/v1/webhooks/secret", Some(&bob.key), &json!({})).await.expect(200);
+    let new = renewed.str("/webhook_secret");
+    assert_ne!(new, old);
+    let said = envelope(&alice.id, "hello");
+    for (day, good) in [(0, vec![&new, &old]), (1, vec![&new])] {
+        hub.pass(Millis::hours(24 * day));
+        hub.mail(&alice, &bob, &said).await.expect(200);
+        let got = worker.got().pop().expect("it was called");
+        let expected: Vec<String> = good.iter().map(|secret| signature(&got, secret)).collect();
+        assert_eq!(header(&got, "webhook-signature"), expected.join(" "), "day {day}");
+    }
+    hub.stop().await;
 }
 
 /// A failed delivery as the book has it: no failed request.

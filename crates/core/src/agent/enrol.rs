@@ -84,8 +84,8 @@ fn update(draft: &mut Draft<'_>, order: &Enrol, id: AgentId) -> Result<AgentId, 
     }
     let agent = profile(order, id, old.owner, old.registered_at);
     let came_as = came_as(&old, &agent);
-    let (secret_generation, blocked) = (old.secret_generation, old.blocked);
-    draft.put_agent(Agent { secret_generation, blocked, came_as, ..agent });
+    let Agent { secret_generation, old_secrets, blocked, .. } = old;
+    draft.put_agent(Agent { secret_generation, old_secrets, blocked, came_as, ..agent });
     draft.event(Event::AgentUpdated { agent: id });
     Ok(id)
 }
@@ -111,6 +111,7 @@ fn profile(
         registered_at,
         active: true,
         secret_generation: 1,
+        old_secrets: Vec::new(),
         blocked: Vec::new(),
     }
 }

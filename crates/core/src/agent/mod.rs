@@ -7,6 +7,7 @@ pub mod enrol;
 pub mod key;
 pub mod presence;
 pub mod said;
+pub mod secret;
 pub mod tally;
 pub mod terms;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use crate::reputation::window::Window;
 use crate::time::{Millis, Timestamp};
 use presence::Presence;
 pub use said::Said;
+pub use secret::OldSecret;
 pub use tally::Tally;
 pub use terms::Terms;
 
@@ -53,6 +55,9 @@ pub struct Agent {
     pub active: bool,
     /// Raised when a new webhook secret is wanted; secrets are derived, never stored.
     pub secret_generation: u32,
+    /// Those before it that are still good, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub old_secrets: Vec<OldSecret>,
     /// Whose messages it does not take, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked: Vec<AgentId>,

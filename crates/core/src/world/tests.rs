@@ -59,6 +59,7 @@ impl Seat {
             registered_at: DAWN,
             active: self.active,
             secret_generation: 1,
+            old_secrets: Vec::new(),
             blocked: Vec::new(),
         };
         let mut desk = Desk::new(id, DAWN.plus(Millis(-self.silent * 1_000)));

@@ -24,6 +24,7 @@ use tokio::sync::Semaphore;
 
 use crate::run::Engine;
 use egress::{Answer, Egress, SendError};
+use signature::WebhookSecret;
 
 /// Pushes under way at once, and to one host: whoever waits for a host that does not answer must not
 /// keep others from being sent to.
@@ -256,13 +257,21 @@ pub async fn post(
 /// What a letter's head says: what it is, and that it is from us.
 pub fn headers(engine: &Engine, to: Option<AgentId>, letter: &Letter) -> Vec<(String, String)> {
     let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-    let generation = |id| engine.look(|world| world.agent(id).map(|a| (id, a.secret_generation)));
-    if let Some((agent, generation)) = to.and_then(generation) {
-        let secret = engine.secret().webhook_secret(agent, generation);
-        headers.extend(signature::sign(&secret, &letter.id, engine.wall(), &letter.body));
+    if let Some(secrets) = to.and_then(|agent| secrets(engine, agent)) {
+        let secrets: Vec<&WebhookSecret> = secrets.iter().collect();
+        let signed = signature::sign_with_each(&secrets, &letter.id, engine.wall(), &letter.body);
+        headers.extend(signed);
     }
     headers.extend_from_slice(&letter.headers);
     headers
+}
+
+/// What an agent's receiver may check with now, the newest first.
+fn secrets(engine: &Engine, agent: AgentId) -> Option<Vec<WebhookSecret>> {
+    let now = engine.now();
+    let good = |world: &World| Some(world.agent(agent)?.secrets(now).collect::<Vec<u32>>());
+    let secret = |generation| engine.secret().webhook_secret(agent, generation);
+    Some(engine.look(good)?.into_iter().map(secret).collect())
 }
 
 /// Records what came of an attempt. First what the answer says, then that the push is over: a crash

@@ -22,8 +22,8 @@ use crate::edge::RequestId;
 
 /// Marks an answer that was given before.
 const REPLAYED: &str = "idempotency-replayed";
-/// The one member that holds a secret, in the answer to a rotation.
-const SECRET: &str = "key";
+/// The members that hold a secret, in the answers to rotations.
+const SECRETS: [&str; 2] = ["key", "webhook_secret"];
 
 /// Puts the gate before every route.
 pub fn before(router: Router, floor: &Floor) -> Router {
@@ -105,9 +105,10 @@ impl Words for Ours {
         // Raw members keep every digit of every amount.
         type Members = std::collections::BTreeMap<String, Box<RawValue>>;
         let Ok(mut members) = serde_json::from_str::<Members>(body) else { return body.to_owned() };
-        match members.remove(SECRET) {
-            Some(_) => serde_json::to_string(&members).unwrap_or_default(),
-            None => body.to_owned(),
+        let had = SECRETS.map(|secret| members.remove(secret).is_some());
+        match had.contains(&true) {
+            true => serde_json::to_string(&members).unwrap_or_default(),
+            false => body.to_owned(),
         }
     }
 
@@ -124,6 +125,7 @@ mod tests {
     fn what_is_kept_of_an_answer_has_no_key_and_all_its_digits() {
         let kept = Ours.without_secrets(r#"{"amount":0.10,"key":"rk_secret","n":1}"#);
         assert_eq!(kept, r#"{"amount":0.10,"n":1}"#);
+        assert_eq!(Ours.without_secrets(r#"{"webhook_secret":"whsec_","n":1}"#), r#"{"n":1}"#);
         for body in [r#"{"amount":0.100,"a":{"key":1}}"#, "[1]", ""] {
             assert_eq!(Ours.without_secrets(body), body);
         }

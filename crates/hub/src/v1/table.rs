@@ -109,6 +109,9 @@ pub const TABLE: &[Route<Floor>] = &[
     row("POST", "/v1/webhooks/test", AnyAgent, "Call the caller's endpoint once, now", || {
         post(webhooks::test::send)
     }),
+    row("POST", "/v1/webhooks/secret", AnyAgent, "A new secret; the old ones live a day", || {
+        post(webhooks::secret::renew)
+    }),
     row("POST", "/v1/webhooks/{id}/resend", AnyAgent, "Send again to the caller, now", || {
         post(webhooks::resend)
     }),

@@ -234,6 +234,7 @@ mod tests {
             "rialto webhook ls --limit 5 --json",
             "rialto webhook test",
             "rialto webhook resend 42",
+            "rialto webhook rotate --json",
             "rialto listen --forward-to http://127.0.0.1:3000/hook --as shout --count 3",
             "rialto listen --print --key-file f",
             "rialto convert --from registry --to agora --explain -",

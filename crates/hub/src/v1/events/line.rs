@@ -63,6 +63,7 @@ impl Said<'_> {
             Fact::KeyIssued { agent } => self.agent("key_issued", *agent),
             Fact::OperatorKeyIssued => named("operator_key_issued"),
             Fact::KeyRevoked { agent } => self.agent("key_revoked", *agent),
+            Fact::SecretRenewed { agent } => self.agent("secret_renewed", *agent),
             Fact::AccountOpened { owner } => self.owner(named("account_opened"), "owner", *owner),
             Fact::Granted { owner, amount, welcome } => self
                 .owner(named("granted"), "owner", *owner)
@@ -158,6 +159,7 @@ fn job(fact: &Fact) -> Option<JobId> {
         | Fact::KeyIssued { .. }
         | Fact::OperatorKeyIssued
         | Fact::KeyRevoked { .. }
+        | Fact::SecretRenewed { .. }
         | Fact::AccountOpened { .. }
         | Fact::Granted { .. }
         | Fact::Burned { .. }

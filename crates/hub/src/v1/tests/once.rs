@@ -72,6 +72,25 @@ async fn a_rotated_key_is_shown_once_and_the_old_one_lives_ten_minutes() {
 }
 
 #[tokio::test]
+async fn a_new_webhook_secret_is_shown_once_and_the_old_one_lives_a_day() {
+    let hub = Hub::start().await;
+    let ada = hub.enrol("ada", "acme", None).await;
+    let renewed = keyed(&hub, "/v1/webhooks/secret", &ada.key, "", "k").await;
+    let secret = hub.engine.secret().webhook_secret(ada.id, 2).text();
+    assert_eq!(renewed.body["webhook_secret"], secret);
+    assert_eq!(renewed.body["others_until"], "2026-02-12T12:00:00.000Z");
+    let again = keyed(&hub, "/v1/webhooks/secret", &ada.key, "", "k").await;
+    assert_eq!(again.text, r#"{"others_until":"2026-02-12T12:00:00.000Z"}"#);
+    let good = || {
+        let now = hub.engine.now();
+        hub.engine.look(|world| world.agent(ada.id).map(|agent| agent.secrets(now).collect()))
+    };
+    assert_eq!(good(), Some(vec![2, 1]));
+    hub.clock.advance(Millis::hours(24));
+    assert_eq!(good(), Some(vec![2]));
+}
+
+#[tokio::test]
 async fn a_problem_names_its_request() {
     let hub = Hub::start().await;
     let mut headers = http::HeaderMap::new();

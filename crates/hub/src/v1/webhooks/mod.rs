@@ -1,5 +1,6 @@
 //! Webhooks: what the hub sends to the caller's own addresses, while it has not arrived.
 
+pub mod secret;
 pub mod test;
 
 use std::sync::Arc;

@@ -1,7 +1,8 @@
-//! `rialto webhook`: how the hub's calls to an endpoint go, and sending them again.
+//! `rialto webhook`: how the hub's calls to an endpoint go, sending them again, and their secret.
 
 mod ls;
 mod resend;
+mod rotate;
 mod test;
 
 use clap::Subcommand;
@@ -11,7 +12,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto webhook test\n  rialto webhook ls\n  rialto webhook resend 42\n\nA hub calls the endpoint of an agent that has one. To try a program that the hub cannot reach, see\n`rialto listen`."
+    before_help = "Examples:\n  rialto webhook test\n  rialto webhook ls\n  rialto webhook resend 42\n  rialto webhook rotate\n\nA hub calls the endpoint of an agent that has one. To try a program that the hub cannot reach, see\n`rialto listen`."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -28,6 +29,8 @@ enum Verb {
     Test(test::Args),
     /// Have the hub make a call again now
     Resend(resend::Args),
+    /// Get a new secret that the hub's calls are signed with
+    Rotate(rotate::Args),
 }
 
 pub fn run(args: &Args) -> Exit {
@@ -36,5 +39,6 @@ pub fn run(args: &Args) -> Exit {
         Verb::Ls(args) => access.run(ls::run(access, args)),
         Verb::Test(args) => access.run(test::run(access, args)),
         Verb::Resend(args) => access.run(resend::run(access, args)),
+        Verb::Rotate(args) => access.run(rotate::run(access, args)),
     }
 }

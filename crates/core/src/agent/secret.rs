@@ -1,0 +1,96 @@
+//! Webhook secrets: which of an agent's are good now. They are derived from their number elsewhere;
+//! here they are only counted.
+
+use serde::{Deserialize, Serialize};
+
+use super::Agent;
+use crate::answer::Answer;
+use crate::draft::Draft;
+use crate::event::Event;
+use crate::id::AgentId;
+use crate::refusal::Refusal;
+use crate::time::{Millis, Timestamp};
+
+/// How long what is sent is also signed with a secret that was replaced: a day, in which a receiver
+/// gets to know the new one.
+pub const OVERLAP: Millis = Millis::hours(24);
+/// Replaced secrets that are still good. Whoever lost the answer to a renewal has to ask again, and
+/// its receiver still has the one before; whoever asks on and on does not get a longer head.
+const OLD_MAX: usize = 3;
+
+/// A secret that was replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OldSecret {
+    pub generation: u32,
+    pub until: Timestamp,
+}
+
+impl Agent {
+    /// The secrets that are good now, the newest first.
+    pub fn secrets(&self, now: Timestamp) -> impl Iterator<Item = u32> {
+        let old = self.old_secrets.iter().rev().filter(move |old| now < old.until);
+        std::iter::once(self.secret_generation).chain(old.map(|old| old.generation))
+    }
+}
+
+/// A new secret now; the others run out.
+pub fn renew(draft: &mut Draft<'_>, id: AgentId) -> Result<Answer, Refusal> {
+    let agent = draft.agent(id).filter(|agent| agent.active).cloned();
+    let mut agent = agent.ok_or(Refusal::NoSuchAgent)?;
+    let now = draft.now;
+    agent.old_secrets.retain(|old| now < old.until);
+    let generation = agent.secret_generation;
+    agent.old_secrets.push(OldSecret { generation, until: now.plus(OVERLAP) });
+    let surplus = agent.old_secrets.len().saturating_sub(OLD_MAX);
+    agent.old_secrets.drain(..surplus);
+    agent.secret_generation = generation.saturating_add(1);
+    draft.put_agent(agent);
+    draft.event(Event::SecretRenewed { agent: id });
+    Ok(super::enrol::shown(draft, id, false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::{Actor, Command, Enrol};
+    use crate::testkit::{Scene, reached};
+
+    fn good(scene: &Scene, agent: AgentId) -> Vec<u32> {
+        scene.world.agent(agent).expect("it is there").secrets(scene.now).collect()
+    }
+
+    #[test]
+    fn a_replaced_secret_is_good_for_a_day_and_no_longer() {
+        let mut scene = Scene::default();
+        let ada = scene.enrol(reached("ada", "acme", &[])).unwrap();
+        assert_eq!(good(&scene, ada), [1]);
+        scene.run(Command::RenewSecret { agent: ada }).unwrap();
+        assert_eq!(good(&scene, ada), [2, 1]);
+        scene.now = scene.now.plus(Millis(OVERLAP.0 - 1));
+        assert_eq!(good(&scene, ada), [2, 1]);
+        // Whoever registers again keeps them all.
+        scene.enrol(Enrol { actor: Actor::Agent(ada), ..reached("ada", "acme", &[]) }).unwrap();
+        assert_eq!(good(&scene, ada), [2, 1]);
+        scene.now = scene.now.plus(Millis(1));
+        assert_eq!(good(&scene, ada), [2]);
+    }
+
+    #[test]
+    fn asking_on_and_on_keeps_the_newest_ones_good() {
+        let mut scene = Scene::default();
+        let ada = scene.enrol(reached("ada", "acme", &[])).unwrap();
+        for _ in 0..5 {
+            scene.run(Command::RenewSecret { agent: ada }).unwrap();
+        }
+        assert_eq!(good(&scene, ada), [6, 5, 4, 3]);
+    }
+
+    #[test]
+    fn who_has_left_gets_no_secret() {
+        let mut scene = Scene::default();
+        let ada = scene.enrol(reached("ada", "acme", &[])).unwrap();
+        scene.run(Command::Remove { agent: ada, by_operator: false }).unwrap();
+        let refused = scene.run(Command::RenewSecret { agent: ada });
+        assert_eq!(refused.err(), Some(Refusal::NoSuchAgent));
+    }
+}
