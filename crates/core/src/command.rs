@@ -29,9 +29,11 @@ pub enum Command {
         holder: Holder,
         hash: KeyHash,
         retire_others: bool,
+        by_operator: bool,
     },
     RevokeKeys {
         agent: AgentId,
+        by_operator: bool,
     },
     /// A new webhook secret; the ones before it run out.
     RenewSecret {
@@ -129,6 +131,7 @@ pub enum Command {
         /// Why, in its own words.
         reason: Option<String>,
     },
+    /// Only the operator takes a job away from its worker.
     Requeue {
         job: JobRef,
     },
@@ -171,6 +174,23 @@ pub enum Command {
         kept: Kept,
     },
     Tick(Timer),
+}
+
+impl Command {
+    /// Whether the operator gave it, for the history.
+    pub fn is_by_operator(&self) -> bool {
+        match self {
+            Self::Enrol(order) => order.actor == Actor::Operator,
+            Self::Send(order) => order.by_operator,
+            Self::Remove { by_operator, .. }
+            | Self::IssueKey { by_operator, .. }
+            | Self::RevokeKeys { by_operator, .. } => *by_operator,
+            Self::Approve { by, .. } => *by == Approver::Operator,
+            Self::Cancel { by, .. } => *by == Canceller::Operator,
+            Self::Grant { .. } | Self::Burn { .. } | Self::Requeue { .. } => true,
+            _ => false,
+        }
+    }
 }
 
 /// Who asks, as far as it has been proven.

@@ -27,6 +27,7 @@ pub fn decide(
         return Ok(market::post::post(world, *order, now));
     }
     let mut draft = Draft::new(world, now);
+    draft.by_operator = command.is_by_operator();
     let answer = dispatch(&mut draft, command)?;
     market::publish::rest(&mut draft);
     Ok((draft.finish(), answer))
@@ -36,11 +37,11 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
     match command {
         Command::Enrol(order) => enrol::enrol(draft, *order),
         Command::Remove { agent, by_operator } => enrol::remove(draft, agent, by_operator),
-        Command::IssueKey { holder, hash, retire_others } => {
+        Command::IssueKey { holder, hash, retire_others, .. } => {
             enrol::issue_key(draft, holder, hash, retire_others);
             Ok(Answer::Done)
         }
-        Command::RevokeKeys { agent } => {
+        Command::RevokeKeys { agent, .. } => {
             enrol::end_keys(draft, agent, Millis(0));
             draft.event(crate::event::Event::KeyRevoked { agent });
             Ok(Answer::Done)

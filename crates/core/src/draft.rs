@@ -29,6 +29,7 @@ use crate::world::World;
 pub struct Draft<'w> {
     pub world: &'w World,
     pub now: Timestamp,
+    pub by_operator: bool,
     pub next: Counters,
     agents: BTreeMap<AgentId, Agent>,
     desks: BTreeMap<AgentId, Desk>,
@@ -68,6 +69,7 @@ impl<'w> Draft<'w> {
         Self {
             world,
             now,
+            by_operator: false,
             next: world.next,
             agents: BTreeMap::new(),
             desks: BTreeMap::new(),
@@ -350,7 +352,8 @@ impl<'w> Draft<'w> {
         if !self.events.is_empty() {
             let id = self.next.event;
             self.next.event = id.next();
-            lines.push(Arc::new(Line { id, at: self.now, events: self.events }));
+            let (at, by_operator, events) = (self.now, self.by_operator, self.events);
+            lines.push(Arc::new(Line { id, at, by_operator, events }));
         }
         let mut changes = Changes {
             agents: shared(self.agents),

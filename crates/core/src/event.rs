@@ -14,6 +14,9 @@ use crate::time::Timestamp;
 pub struct Line {
     pub id: EventId,
     pub at: Timestamp,
+    /// The operator gave the command. One line is one command, so this is said once for all of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_operator: bool,
     pub events: Vec<Event>,
 }
 
@@ -151,5 +154,21 @@ impl Event {
             | Self::AgentJudged { agent, .. } => Some(*agent),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_from_before_say_nothing_of_the_operator_and_are_read_all_the_same() {
+        let old = r#"{"id":7,"at":5,"events":[{"event":"job_requeued","job":3}]}"#;
+        let line: Line = serde_json::from_str(old).unwrap();
+        assert!(!line.by_operator);
+        assert_eq!(serde_json::to_string(&line).unwrap(), old);
+        let line = Line { by_operator: true, ..line };
+        let kept = serde_json::to_string(&line).unwrap();
+        assert_eq!(serde_json::from_str::<Line>(&kept).unwrap(), line);
     }
 }

@@ -159,3 +159,32 @@ async fn the_operator_writes_for_any_agent_and_the_receiver_and_the_log_are_told
     assert_eq!(state(&hub).await, before);
     hub.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_operator_does_to_an_agent_is_in_the_log_as_the_operators() {
+    let hub = TestHub::serve(&[]).await;
+    let ada = hub.join("ada").await;
+    let body = json!({"agent_id": "ada", "endpoint": "https://ada.example/in"});
+    hub.post("/agents", Some(&hub.operator), &body).await.expect(200);
+    hub.call("POST", "/agents/ada/key", Some(&hub.operator), None).await.expect(201);
+    hub.post("/v1/keys/rotate", Some(&ada.key), &json!({})).await.expect(200);
+    let mut history = hub.inbox_from("/v1/events?after=0", &hub.operator, None).await;
+    let mut told = Vec::new();
+    while told.len() < 4 {
+        let line = history.next().await.data;
+        let facts = line["events"].as_array().expect("facts").clone();
+        let about = ["agent_enrolled", "agent_updated", "key_issued"];
+        let fact =
+            facts.iter().find_map(|fact| about.into_iter().find(|one| fact["event"] == **one));
+        told.extend(fact.map(|fact| (fact, line.get("by_operator").cloned())));
+    }
+    let yes = Some(json!(true));
+    let expected = [
+        ("agent_enrolled", None),
+        ("agent_updated", yes.clone()),
+        ("key_issued", yes),
+        ("key_issued", None),
+    ];
+    assert_eq!(told, expected);
+    hub.stop().await;
+}

@@ -26,6 +26,7 @@ table!(
         Command::Remove { .. } => "Remove",
         Command::IssueKey { .. } => "IssueKey",
         Command::RevokeKeys { .. } => "RevokeKeys",
+        Command::RenewSecret { .. } => "RenewSecret",
         Command::Beat { .. } => "Beat",
         Command::Return { .. } => "Return",
         Command::OpenAccount { .. } => "OpenAccount",

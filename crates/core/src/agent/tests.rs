@@ -208,11 +208,13 @@ fn revocation_ends_every_key_at_once_and_a_later_rotation_revives_none() {
     let ada = scene.enrol(order).unwrap();
     let bystander = Enrol { key: Some([9; 32]), ..enrolment("bob", "acme", &[]) };
     scene.enrol(bystander).unwrap();
-    scene.run(Command::RevokeKeys { agent: ada }).unwrap();
+    scene.run(Command::RevokeKeys { agent: ada, by_operator: false }).unwrap();
     assert!(!scene.world.key(&FIRST_KEY).unwrap().works(scene.now));
     assert!(scene.world.key(&[9; 32]).unwrap().works(scene.now));
     let holder = Holder::Agent(ada);
-    scene.run(Command::IssueKey { holder, hash: NEXT_KEY, retire_others: true }).unwrap();
+    scene
+        .run(Command::IssueKey { holder, hash: NEXT_KEY, retire_others: true, by_operator: false })
+        .unwrap();
     assert!(!scene.world.key(&FIRST_KEY).unwrap().works(scene.now));
     assert!(scene.world.key(&NEXT_KEY).unwrap().works(scene.now));
     assert_eq!(scene.world.keys_of(ada).count(), 2);
@@ -223,8 +225,12 @@ fn another_operator_key_ends_the_old_one_at_once() {
     let mut scene = Scene::default();
     let order = Enrol { key: Some([9; 32]), ..enrolment("ada", "acme", &[]) };
     scene.enrol(order).unwrap();
-    let issue =
-        |hash, retire_others| Command::IssueKey { holder: Holder::Operator, hash, retire_others };
+    let issue = |hash, retire_others| Command::IssueKey {
+        holder: Holder::Operator,
+        hash,
+        retire_others,
+        by_operator: true,
+    };
     let works = |scene: &Scene, key: &KeyHash| scene.world.key(key).unwrap().works(scene.now);
     scene.run(issue(FIRST_KEY, false)).unwrap();
     scene.run(issue([3; 32], false)).unwrap();

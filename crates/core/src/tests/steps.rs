@@ -279,10 +279,15 @@ impl Step {
                 let agent = agent_at(scene, who);
                 let holder = Holder::Agent(agent);
                 match how % 3 {
-                    0 => Command::RevokeKeys { agent },
+                    0 => Command::RevokeKeys { agent, by_operator: false },
                     _ => {
                         let retire_others = how % 3 == 1;
-                        Command::IssueKey { holder, hash: [hash; 32], retire_others }
+                        Command::IssueKey {
+                            holder,
+                            hash: [hash; 32],
+                            retire_others,
+                            by_operator: false,
+                        }
                     }
                 }
             }

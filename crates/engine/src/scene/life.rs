@@ -244,11 +244,11 @@ impl Life {
     fn rare(&mut self, agent: AgentId, world: &World, now: Timestamp) -> Command {
         match self.dice.roll(6) {
             0 => Command::Remove { agent, by_operator: true },
-            1 => Command::RevokeKeys { agent },
+            1 => Command::RevokeKeys { agent, by_operator: false },
             2 => {
                 let hash = Digest::of(&[b"key", &self.fresh().to_be_bytes()]).0.repeat(2);
                 let (holder, hash) = (Holder::Agent(agent), hash.try_into().expect("32"));
-                Command::IssueKey { holder, hash, retire_others: true }
+                Command::IssueKey { holder, hash, retire_others: true, by_operator: false }
             }
             3 => {
                 let scope = Digest::of(&[&self.dice.roll(30).to_be_bytes()]);

@@ -173,7 +173,9 @@ async fn settle_operator(
     let works = engine.look(|world| world.key(&hash).is_some_and(|key| key.works(engine.now())));
     if !works {
         let holder = Holder::Operator;
-        engine.run(Command::IssueKey { holder, hash, retire_others: true }).await?;
+        engine
+            .run(Command::IssueKey { holder, hash, retire_others: true, by_operator: true })
+            .await?;
     }
     Ok(made.then(|| key.expose().to_owned()))
 }

@@ -24,7 +24,8 @@ struct Rotated {
 pub async fn rotate(State(floor): State<Floor>, by: AsAgent) -> Answered {
     let key = Key::make(by.kind, floor.engine.ids().key_bits());
     let holder = Holder::Agent(by.id);
-    let command = Command::IssueKey { holder, hash: key.hash(), retire_others: true };
+    let command =
+        Command::IssueKey { holder, hash: key.hash(), retire_others: true, by_operator: false };
     let ran = floor.engine.run_once(command, by.once).await?;
     let until =
         floor.engine.look(|world| world.keys_of(by.id).filter_map(|key| key.until).max().map(time));
@@ -39,6 +40,6 @@ struct Revoked {
 
 /// `DELETE /v1/keys`: every key of the caller stops working, this one too.
 pub async fn revoke(State(floor): State<Floor>, by: AsAgent) -> Answered {
-    floor.engine.run(Command::RevokeKeys { agent: by.id }).await?;
+    floor.engine.run(Command::RevokeKeys { agent: by.id, by_operator: false }).await?;
     Ok(ok(&Revoked { revoked: true }))
 }

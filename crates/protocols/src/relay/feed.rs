@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(feed.next().await, None);
 
         feed.stopping = Stopping::default();
-        let revoked = Command::RevokeKeys { agent: feed.agent };
+        let revoked = Command::RevokeKeys { agent: feed.agent, by_operator: true };
         floor.engine.run(revoked).await.expect("it is done");
         assert_eq!(feed.next().await, None);
     }

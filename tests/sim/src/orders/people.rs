@@ -57,12 +57,14 @@ pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
 /// Keys are given to those who are known, and taken from them: whoever asks has proven that.
 fn keys(dice: &mut Dice, scene: &Scene, agent: AgentId) -> Option<Command> {
     scene.world.agent(agent)?;
-    Some(match dice.roll(3) {
-        0 => Command::RevokeKeys { agent },
+    Some(match dice.roll(4) {
+        0 => Command::RevokeKeys { agent, by_operator: dice.chance(50) },
+        1 => Command::RenewSecret { agent },
         _ => Command::IssueKey {
             holder: if dice.chance(15) { Holder::Operator } else { Holder::Agent(agent) },
             hash: key(dice),
             retire_others: dice.chance(50),
+            by_operator: dice.chance(50),
         },
     })
 }

@@ -41,7 +41,7 @@ fn filler(n: u64, bytes: usize) -> Changes {
     let notice = Notice { id: NoticeId(n), to: None, position: 0, before: None, at, news };
     Changes {
         notices: vec![Arc::new(notice)],
-        lines: vec![Arc::new(Line { id: EventId(n), at, events: Vec::new() })],
+        lines: vec![Arc::new(Line { id: EventId(n), at, by_operator: false, events: Vec::new() })],
         next: Some(Counters::default()),
         ..Changes::default()
     }

@@ -175,7 +175,12 @@ pub fn a_reader_sees_all_of_a_batch_or_nothing(place: &mut dyn Place) {
         let notice = Notice { id: NoticeId(n), to: None, position: 0, before: None, at, news };
         let batch = Changes {
             notices: vec![Arc::new(notice)],
-            lines: vec![Arc::new(Line { id: EventId(n), at, events: Vec::new() })],
+            lines: vec![Arc::new(Line {
+                id: EventId(n),
+                at,
+                by_operator: false,
+                events: Vec::new(),
+            })],
             next: Some(Counters::default()),
             ..Changes::default()
         };

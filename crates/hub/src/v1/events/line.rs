@@ -33,8 +33,12 @@ pub async fn after(engine: &Engine, line: EventId, limit: usize) -> Result<Vec<E
 fn told(world: &World, refs: &Refs, line: &Line) -> Event {
     let facts: Vec<Members> =
         line.events.iter().map(|fact| Said { world, refs }.fact(fact)).collect();
-    let members =
-        Members::default().with("line", line.id.0).with("at", time(line.at)).with("events", facts);
+    let members = Members::default().with("line", line.id.0).with("at", time(line.at));
+    let members = match line.by_operator {
+        true => members.with("by_operator", true),
+        false => members,
+    };
+    let members = members.with("events", facts);
     Event { id: line.id.0, kind: KIND, data: members.line() }
 }
 

@@ -90,7 +90,7 @@ struct Touched {
 /// `POST /v1/operator/agents/{id}/revoke-keys`: none of its keys works any more.
 pub async fn revoke_keys(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -> Answered {
     let agent = floor.engine.look(|world| names::find(world, &id, "agent"))?;
-    floor.engine.run_once(Command::RevokeKeys { agent }, by.once).await?;
+    floor.engine.run_once(Command::RevokeKeys { agent, by_operator: true }, by.once).await?;
     Ok(ok(&Touched { agent: agent.0 }))
 }
 

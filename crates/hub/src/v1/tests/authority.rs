@@ -55,7 +55,10 @@ async fn every_bad_key_gets_the_same_401_before_the_body_is_read() {
     let hub = Hub::start().await;
     let ada = hub.enrol("ada", "acme", None).await;
     let bob = hub.enrol("bob", "acme", None).await;
-    hub.engine.run(Command::RevokeKeys { agent: ada.id }).await.expect("revoked");
+    hub.engine
+        .run(Command::RevokeKeys { agent: ada.id, by_operator: true })
+        .await
+        .expect("revoked");
     hub.engine.run(Command::Remove { agent: bob.id, by_operator: false }).await.expect("gone");
     let unknown = "rk_0123456789abcdef0123456789abcdef0123456700000000";
     let expected = hub.post("/v1/messages", "", "{}").await;

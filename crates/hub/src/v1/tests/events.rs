@@ -181,7 +181,10 @@ async fn a_stream_ends_with_its_key_its_agent_and_the_hub() {
     let mut request = Hub::request(Method::GET, "/v1/events", &hub.operator, "");
     request.extensions_mut().insert(stopping);
     let mut stopped = Stream::of(&hub, request).await;
-    hub.engine.run(Command::RevokeKeys { agent: ada.id }).await.expect("revoked");
+    hub.engine
+        .run(Command::RevokeKeys { agent: ada.id, by_operator: true })
+        .await
+        .expect("revoked");
     hub.engine.run(Command::Remove { agent: bob.id, by_operator: true }).await.expect("gone");
     assert!(revoked.ends().await && removed.ends().await);
     assert_eq!(operator.next().await.map(|seen| seen.1).as_deref(), Some("line"));

@@ -91,7 +91,8 @@ impl Hub {
         let key = Key::make(Kind::Operator, [9; 20]);
         let (holder, hash) = (Holder::Operator, key.hash());
         if engine.look(|world| world.key(&hash).is_none()) {
-            let command = Command::IssueKey { holder, hash, retire_others: false };
+            let command =
+                Command::IssueKey { holder, hash, retire_others: false, by_operator: false };
             engine.run(command).await.expect("a key");
         }
         let operator = key.expose().to_owned();

@@ -1,7 +1,7 @@
 //! The operator's room.
 
 use rialto_core::command::{Command, PushEnd};
-use rialto_core::event::Event;
+use rialto_core::event::{Event, Line};
 use rialto_core::id::EventId;
 use rialto_engine::store::{Page, Row};
 
@@ -15,15 +15,20 @@ async fn scene() -> (Hub, Agent, Agent) {
     (hub, client, worker)
 }
 
-/// Everything that happened after a line.
-async fn history(hub: &Hub, after: u64) -> Vec<Event> {
+/// Everything that was written down after a line.
+async fn lines(hub: &Hub, after: u64) -> Vec<Line> {
     let page = Page::Lines { after: EventId(after), limit: 1_000 };
     let rows = hub.engine.page(page).await.expect("history");
-    let events = |row| match row {
-        Row::Line(line) => line.events,
+    let line = |row| match row {
+        Row::Line(line) => line,
         other => panic!("{other:?}"),
     };
-    rows.into_iter().flat_map(events).collect()
+    rows.into_iter().map(line).collect()
+}
+
+/// Everything that happened after a line.
+async fn history(hub: &Hub, after: u64) -> Vec<Event> {
+    lines(hub, after).await.into_iter().flat_map(|line| line.events).collect()
 }
 
 fn newest(hub: &Hub) -> u64 {
@@ -102,6 +107,44 @@ async fn agents_lose_their_keys_and_their_place() {
     let events = history(&hub, before).await;
     assert!(events.contains(&Event::KeyRevoked { agent: worker.id }));
     assert!(events.contains(&Event::AgentRemoved { agent: client.id, by_operator: true }));
+}
+
+#[tokio::test]
+async fn what_the_operator_does_is_written_down_as_the_operators() {
+    let (hub, client, worker) = scene().await;
+    let asked = hub.open(&client, "sum", "1.00").await;
+    let before = newest(&hub);
+    let revoke = format!("/v1/operator/agents/{}/revoke-keys", worker.id);
+    let requeue = format!("/v1/operator/jobs/{}/requeue", asked.uuid);
+    for path in [&revoke, &requeue] {
+        assert_eq!(hub.post(path, &hub.operator, "").await.status, 200, "{path}");
+    }
+    let job = hub.open(&client, "sum", "1.00").await;
+    let cancel = format!("/v1/operator/jobs/{}/cancel", job.uuid);
+    assert_eq!(hub.post(&cancel, &hub.operator, "").await.status, 200);
+    let by_operator = |events: &[Line], wanted: &dyn Fn(&Event) -> bool| {
+        let line = events.iter().find(|line| line.events.iter().any(wanted));
+        line.map(|line| line.by_operator)
+    };
+    let written = lines(&hub, before).await;
+    let said = |wanted: &dyn Fn(&Event) -> bool| by_operator(&written, wanted);
+    assert_eq!(said(&|event| matches!(event, Event::KeyRevoked { .. })), Some(true));
+    assert_eq!(said(&|event| matches!(event, Event::JobRequeued { .. })), Some(true));
+    let cancelled =
+        |event: &Event| matches!(event, Event::JobEnded { job: id, .. } if *id == job.id);
+    assert_eq!(said(&cancelled), Some(true));
+    assert_eq!(said(&|event| matches!(event, Event::JobOpened { .. })), Some(false));
+
+    // The same by those it is about says nothing of the kind.
+    let job = hub.open(&client, "sum", "1.00").await;
+    let before = newest(&hub);
+    let cancel = format!("/v1/jobs/{}/cancel", job.uuid);
+    assert_eq!(hub.post(&cancel, &client.key, "").await.status, 200);
+    assert_eq!(hub.post("/v1/keys/rotate", &client.key, "").await.status, 200);
+    assert_eq!(hub.delete("/v1/keys", &client.key).await.status, 200);
+    let written = lines(&hub, before).await;
+    assert_eq!(written.len(), 3);
+    assert!(written.iter().all(|line| !line.by_operator), "{written:?}");
 }
 
 #[tokio::test]

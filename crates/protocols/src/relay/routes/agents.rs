@@ -350,7 +350,7 @@ pub async fn mint(State(floor): State<Floor>, by: AsOperator, Named(id): Named) 
     let (agent, shown) = found.ok_or_else(|| refuse(&floor, refusals::no_such_agent()))?;
     let key = Key::make(Kind::Relay, floor.engine.ids().key_bits());
     let (holder, hash) = (Holder::Agent(agent), key.hash());
-    let order = Command::IssueKey { holder, hash, retire_others: true };
+    let order = Command::IssueKey { holder, hash, retire_others: true, by_operator: true };
     let ran = floor.engine.run_once(order, by.once).await;
     let ran = ran.map_err(|failure| failed(&floor, failure))?;
     Ok(done(&floor, 201, |out| {
