@@ -53,7 +53,7 @@ async fn a_flooded_inbox_stops_its_sender_and_nobody_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn registration_spam_is_told_when_to_come_back_at_every_door() {
-    // From one address, which is a limit of its own, or from as many as one likes.
+    // What one address may send, and what all of them may.
     for limit in ["limits.registrations_per_minute", "limits.registrations_per_minute_total"] {
         spam(limit).await;
     }
