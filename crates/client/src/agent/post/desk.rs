@@ -1,11 +1,12 @@
 //! The desk: which jobs are in hand, and what becomes of each.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io;
 use std::time::{Instant, SystemTime};
 
 use tokio::task::{AbortHandle, JoinSet};
 
+use super::past::Past;
 use super::report;
 use super::told::{Tell, Told};
 use super::wire::{InHand, Work};
@@ -16,16 +17,12 @@ use crate::agent::record::{Ended, Record, Records, Turn};
 use crate::agent::workshop::Workshop;
 use crate::call::{CallError, Hub};
 
-/// Turns that are remembered after they ended. An answer that was under way when one ended may
-/// still name it, and it must not be taken for a new one.
-const REMEMBERED: usize = 1_000;
-
 /// The desk of one agent.
 pub(super) struct Desk {
     clerk: Clerk,
     turns: JoinSet<Turn>,
     running: BTreeMap<String, (u32, AbortHandle)>,
-    ended: VecDeque<Turn>,
+    ended: Past,
     known: InHand,
     /// What an earlier run of this program left behind has been looked at.
     settled: bool,
@@ -53,7 +50,7 @@ impl Desk {
             clerk: Clerk { hub, workshop, records, tell },
             turns: JoinSet::new(),
             running: BTreeMap::new(),
-            ended: VecDeque::new(),
+            ended: Past::default(),
             known,
             settled: false,
         }
@@ -116,12 +113,9 @@ impl Desk {
                 self.running.remove(&turn.id);
             }
             self.known.remove(&turn);
-            self.ended.push_back(turn);
-            if self.ended.len() > REMEMBERED {
-                self.ended.pop_front();
+            if self.ended.add(turn) {
                 // Logs of long ago go now and then, not only at the next start.
                 let _ = self.clerk.records.prune(SystemTime::now());
-                self.ended.truncate(REMEMBERED / 2);
             }
         }
         Some(())

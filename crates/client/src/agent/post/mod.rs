@@ -8,6 +8,7 @@ mod desk;
 mod enrol;
 mod leave;
 mod offers;
+mod past;
 mod report;
 mod told;
 mod wire;
