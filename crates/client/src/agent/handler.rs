@@ -14,6 +14,11 @@ use super::outcome::Outcome;
 pub trait Handler: Send + Sync + 'static {
     /// Does one job.
     fn work(&self, job: Job) -> impl Future<Output = Outcome> + Send;
+
+    /// The agent ends: whatever stays between jobs is ended, too.
+    fn close(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
 }
 
 impl<F, W> Handler for F
@@ -29,10 +34,15 @@ where
 /// Any handler behind one type.
 pub(super) trait AnyHandler: Send + Sync {
     fn begin(&self, job: Job) -> Pin<Box<dyn Future<Output = Outcome> + Send + '_>>;
+    fn end(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
 impl<H: Handler> AnyHandler for H {
     fn begin(&self, job: Job) -> Pin<Box<dyn Future<Output = Outcome> + Send + '_>> {
         Box::pin(self.work(job))
+    }
+
+    fn end(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(self.close())
     }
 }

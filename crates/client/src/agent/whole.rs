@@ -14,6 +14,7 @@ use super::direct::{self, Identity};
 use super::enrolment::{Enrolment, plain};
 use super::handler::Handler;
 use super::post::{Post, Tell, Told};
+use super::program;
 use super::record::Records;
 use super::seat::Seat;
 use super::skill::Skill;
@@ -194,7 +195,11 @@ impl Agent {
             let enrolment = Enrolment { hub, seat: &seat, name, owner, shop: &shop, tell };
             work(&enrolment, &records, stop.clone()).await
         };
-        tokio::try_join!(for_peers, for_hub).map(|_| ())
+        let ended = tokio::try_join!(for_peers, for_hub).map(|_| ());
+        // Whoever ends before its programs would leave them running.
+        shop.dismiss().await;
+        program::all_ended().await;
+        ended
     }
 }
 
@@ -228,13 +233,14 @@ async fn work(
             known = enrolment.done() => known?,
         };
         let with_key = hub.with_key(&known.key);
-        tell(Told::AtWork {
+        let at_work = Told::AtWork {
             agent: (*name).to_owned(),
             agent_id: known.agent_id,
             owner: known.owner,
             hub: hub.base().to_owned(),
-        });
+        };
         let post = Post::new(with_key, (*shop).clone(), records.clone(), Arc::clone(tell));
+        let post = post.greeting(at_work);
         match post.work(stop.clone()).await {
             Ok(()) => return Ok(()),
             // A hub that was set up anew does not know the key. It is asked once whether it ever

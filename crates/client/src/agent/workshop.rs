@@ -126,6 +126,13 @@ impl Workshop {
         self.0.room.close();
     }
 
+    /// Ends what stays between jobs.
+    pub async fn dismiss(&self) {
+        for (_, handler) in &self.0.benches {
+            handler.end().await;
+        }
+    }
+
     /// The skill of a name.
     pub fn skill(&self, name: &str) -> Option<&Skill> {
         self.skills().find(|skill| skill.name == name)

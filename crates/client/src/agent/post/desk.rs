@@ -121,10 +121,10 @@ impl Desk {
         Some(())
     }
 
-    /// Breaks off everything that still runs; says what that was.
-    pub(super) fn drop_all(&mut self) -> Vec<Turn> {
+    /// Breaks off everything that still runs, and waits until it was let go; says what that was.
+    pub(super) async fn drop_all(&mut self) -> Vec<Turn> {
         let running = std::mem::take(&mut self.running);
-        self.turns.abort_all();
+        self.turns.shutdown().await;
         running.into_iter().map(|(id, (turn, _))| Turn { id, turn }).collect()
     }
 

@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::desk::{self, Desk};
 use super::report::{self, may_pass, pause};
+use super::told::{Tell, Told};
 use super::wire::{self, InHand};
 use crate::agent::outcome::Outcome;
 use crate::agent::program;
@@ -15,18 +16,22 @@ use crate::agent::record::{Ended, Turn};
 use crate::agent::workshop::Workshop;
 use crate::call::{CallError, Hub};
 
-/// How long what runs may go on after the end.
+/// How long what runs may go on after the end. Then it is asked to end, and two seconds later ended.
 const FINISH: Duration = Duration::from_millis(1_500);
 /// How long all of leaving may take.
 const LEAVE: Duration = Duration::from_millis(4_500);
+/// How long one answer of the hub is waited for: one that hangs must not take the time of the rest.
+const CALL: Duration = Duration::from_millis(500);
 
 /// Says that the agent is there, however long it takes to be heard.
-pub(super) async fn come(hub: &Hub) -> Result<(), CallError> {
+pub(super) async fn come(hub: &Hub, tell: &Tell) -> Result<(), CallError> {
     let mut failures = 0;
     loop {
         match stand(hub, "online").await {
             Err(error) if may_pass(&error) => {
                 failures += 1;
+                let what = "cannot come to work";
+                tell(Told::Trouble { what, why: error.to_string() });
                 sleep(pause(&error, failures)).await;
             }
             told => return told,
@@ -35,25 +40,32 @@ pub(super) async fn come(hub: &Hub) -> Result<(), CallError> {
 }
 
 /// Takes no more work, finishes what can be finished soon, hands the rest back, and goes off the
-/// lists. A hub that cannot be reached finds out by itself.
+/// lists. A hub that cannot be reached finds out by itself; programs end whatever it says.
 pub(super) async fn leave(hub: &Hub, shop: &Workshop, mut desk: Desk) {
     let until = Instant::now() + LEAVE;
-    let _ = timeout_at(until, async {
-        // First of all: whoever is handed back must not come back at once.
-        let _ = stand(hub, "offline").await;
-        // What waits for room is not begun any more.
-        shop.close();
-        let _ = timeout(FINISH, async { while desk.turn_ended().await.is_some() {} }).await;
-        for turn in desk.drop_all() {
-            hand_back(hub, &desk, &turn).await;
-        }
-        // While anything is in hand, leaving would let it fail: being offline is enough then.
-        if all_handed_back(hub, &desk).await {
-            let _ = off(hub).await;
-        }
+    // First of all: whoever is handed back must not come back at once.
+    let _ = timeout(CALL, stand(hub, "offline")).await;
+    // What waits for room is not begun any more.
+    shop.close();
+    let _ = timeout(FINISH, async { while desk.turn_ended().await.is_some() {} }).await;
+    let left = timeout_at(until, desk.drop_all()).await.unwrap_or_default();
+    let handed_back = timeout_at(until, hand_over(hub, &desk, &left));
+    let programs_ended = async {
+        shop.dismiss().await;
         program::all_ended().await;
-    })
-    .await;
+    };
+    let _ = tokio::join!(handed_back, programs_ended);
+}
+
+/// Hands back what was left and goes off the lists.
+async fn hand_over(hub: &Hub, desk: &Desk, left: &[Turn]) {
+    for turn in left {
+        let _ = timeout(CALL, hand_back(hub, desk, turn)).await;
+    }
+    // While anything is in hand, leaving would let it fail: being offline is enough then.
+    if all_handed_back(hub, desk).await {
+        let _ = off(hub).await;
+    }
 }
 
 /// Hands back what the hub has given us meanwhile, as much as there is; whether nothing is left.
@@ -63,7 +75,8 @@ async fn all_handed_back(hub: &Hub, desk: &Desk) -> bool {
             return true;
         }
         for job in &work.jobs {
-            hand_back(hub, desk, &Turn { id: job.id.clone(), turn: job.epoch }).await;
+            let turn = Turn { id: job.id.clone(), turn: job.epoch };
+            let _ = timeout(CALL, hand_back(hub, desk, &turn)).await;
         }
     }
     false

@@ -45,12 +45,20 @@ pub struct Post {
     workshop: Workshop,
     records: Records,
     tell: Tell,
+    /// What is told once the hub lists the agent.
+    greeting: Option<Told>,
 }
 
 impl Post {
     /// An agent with its key, its skills and the records of its work.
     pub fn new(hub: Hub, workshop: Workshop, records: Records, tell: Tell) -> Self {
-        Self { hub, workshop, records, tell }
+        Self { hub, workshop, records, tell, greeting: None }
+    }
+
+    /// The same, and this is told once the hub lists the agent.
+    pub fn greeting(mut self, told: Told) -> Self {
+        self.greeting = Some(told);
+        self
     }
 
     /// Works until `stop`, or until the hub does not know the agent any more. Then what can be
@@ -58,38 +66,53 @@ impl Post {
     /// within five seconds.
     pub async fn work(self, stop: impl Future<Output = ()>) -> Result<(), CallError> {
         let (hub, tell) = (self.hub.clone(), self.tell.clone());
-        leave::come(&hub).await?;
         let known = InHand::default();
         let mut desk = Desk::new(
             hub.clone(),
             self.workshop.clone(),
-            self.records,
+            self.records.clone(),
             known.clone(),
             tell.clone(),
         );
+        // However long the hub takes for an answer, nobody who wants to stop waits for it.
+        let ended = tokio::select! {
+            biased;
+            () = stop => Ok(()),
+            error = self.until_refused(&mut desk, &known) => Err(error),
+        };
+        match ended {
+            Ok(()) => leave::leave(&hub, &self.workshop, desk).await,
+            // A hub that does not know the agent any more has nothing to be told.
+            Err(_) => drop(desk.drop_all().await),
+        }
+        ended
+    }
+
+    /// Works until the hub says no for good.
+    async fn until_refused(&self, desk: &mut Desk, known: &InHand) -> CallError {
+        let Self { hub, workshop, tell, .. } = self;
+        if let Err(error) = leave::come(hub, tell).await {
+            return error;
+        }
+        if let Some(told) = &self.greeting {
+            tell(told.clone());
+        }
         desk.recover();
-        let mut prices = pin!(offers::name_prices(&hub, &self.workshop, &tell).fuse());
-        let mut asking = Box::pin(ask(&hub, &known, &tell));
-        let mut stop = pin!(stop);
-        let ended = loop {
+        let mut prices = pin!(offers::name_prices(hub, workshop, tell).fuse());
+        let mut asking = Box::pin(ask(hub, known, tell));
+        loop {
             tokio::select! {
-                () = &mut stop => break Ok(()),
                 Some(()) = desk.turn_ended() => {}
                 () = &mut prices => {}
                 work = &mut asking => match work {
                     Ok(work) => {
                         desk.hear(work);
-                        asking.set(ask(&hub, &known, &tell));
+                        asking.set(ask(hub, known, tell));
                     }
-                    Err(error) => break Err(error),
+                    Err(error) => return error,
                 },
             }
-        };
-        // A hub that does not know the agent any more has nothing to be told.
-        if ended.is_ok() {
-            leave::leave(&hub, &self.workshop, desk).await;
         }
-        ended
     }
 }
 

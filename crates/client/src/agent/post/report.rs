@@ -13,6 +13,9 @@ use crate::agent::outcome::Outcome;
 use crate::agent::record::{Ended, Turn};
 use crate::call::{CallError, Hub};
 
+/// The longest a hub may tell us to wait: one that is mistaken must not keep an agent away.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
 #[derive(Serialize)]
 struct Result_<'a> {
     epoch: u32,
@@ -118,10 +121,29 @@ pub(in crate::agent) fn may_pass(error: &CallError) -> bool {
     }
 }
 
-/// How long to wait before the next try: as long as the hub says, or longer each time.
+/// How long to wait before the next try: as long as the hub says within reason, or longer each time.
 pub(in crate::agent) fn pause(error: &CallError, failures: u32) -> Duration {
     match error {
-        CallError::Refused { retry_after: Some(after), .. } => *after,
+        CallError::Refused { retry_after: Some(after), .. } => (*after).min(PAUSE_MAX),
         _ => backoff(failures),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hub_may_ask_for_patience_within_reason() {
+        let told = |seconds: u64| CallError::Refused {
+            status: 429,
+            code: "rate_limited".to_owned(),
+            message: String::new(),
+            retryable: true,
+            hint: None,
+            retry_after: Some(Duration::from_secs(seconds)),
+        };
+        assert_eq!(pause(&told(7), 1), Duration::from_secs(7));
+        assert_eq!(pause(&told(u64::MAX), 1), PAUSE_MAX);
     }
 }

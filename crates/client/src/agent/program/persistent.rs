@@ -138,6 +138,10 @@ impl Handler for Persistent {
             },
         }
     }
+
+    async fn close(&self) {
+        self.end().await;
+    }
 }
 
 /// Reads what the program says until it ends; whoever still waits then waits in vain.
