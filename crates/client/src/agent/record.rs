@@ -7,6 +7,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
@@ -71,6 +72,15 @@ impl Records {
             write(&record.0, JOB, serde_json::to_string(&turn)?.as_bytes())?;
         }
         Ok(record)
+    }
+
+    /// The log of a job's turn, to write on, whether or not there is a record of it.
+    pub fn log_of(&self, job: &Job) -> io::Result<File> {
+        let name = name(job);
+        let open = self.0.join(&name);
+        let directory = if open.is_dir() { open } else { self.0.with_file_name(LOGS).join(&name) };
+        keep::directory(&directory)?;
+        File::options().create(true).append(true).open(directory.join(LOG))
     }
 
     /// Every record that is not closed, with what it is about.
@@ -153,9 +163,11 @@ fn name(job: &Job) -> String {
     format!("{id}.{}", &hex::encode(hash.finalize())[..16])
 }
 
-/// Writes a file that is there whole or not at all.
+/// Writes a file that is there whole or not at all, also when two write it at the same time.
 pub(super) fn write(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let new = directory.join(format!("{name}.new"));
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    let new = directory.join(format!("{name}.{}.{number}.new", std::process::id()));
     let mut file = File::create(&new)?;
     file.write_all(bytes)?;
     file.sync_all()?;

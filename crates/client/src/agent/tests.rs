@@ -4,6 +4,7 @@ use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
 use serde_json::{Value, json};
 
+use super::outcome::OUTPUT_MAX;
 use super::{Job, Outcome, Refused, Room, Skill, Workshop};
 use crate::clock;
 
@@ -137,6 +138,27 @@ fn outputs_become_objects() {
     for text in ["", "HI", "{\"a\":1} {\"b\":2}", "{'a':1}"] {
         assert!(matches!(Outcome::read(text), Outcome::Failed(_)), "{text}");
     }
+}
+
+#[tokio::test]
+async fn what_not_everybody_can_read_is_a_failure_whoever_made_it() {
+    let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let long = format!("\"{}\"", "x".repeat(OUTPUT_MAX));
+    for (output, wrong) in [
+        (r#"{"a":1,"a":2}"#, r#"the output is no JSON: duplicate member "a""#),
+        (r#"{"a":"\ud800"}"#, "the output is no JSON: lone surrogate"),
+        (r#"{"a":[1e999]}"#, "the output is no JSON: 1e999 is beyond all numbers"),
+        (&deep(61), "the output is no JSON: more than 60 levels"),
+        (&long, "the output is longer than 983040 bytes"),
+    ] {
+        let given = output.to_owned();
+        let skill = Skill::new("make", "0").expect("a skill");
+        let make = move |_| std::future::ready(Outcome::Done(given.clone()));
+        let shop = Workshop::setup().skill(skill, make).open();
+        let Outcome::Failed(why) = shop.work(job("make", "{}")).await else { panic!("{wrong}") };
+        assert!(why.starts_with(wrong), "{why}");
+    }
+    assert!(Outcome::read(&deep(60)).is_done());
 }
 
 #[test]

@@ -200,8 +200,10 @@ fn left(deadline: Option<Timestamp>, now: Timestamp) -> Option<Duration> {
     u64::try_from(left).ok().filter(|left| *left > 0).map(Duration::from_millis)
 }
 
-/// An output that breaks the skill's own word is a failure.
+/// An output that not everybody can read, or that breaks the skill's own word, is a failure.
 fn given(skill: &Skill, outcome: Outcome) -> Outcome {
+    let Outcome::Done(output) = outcome else { return outcome };
+    let outcome = Outcome::read(&output);
     let (Outcome::Done(output), Some(schema)) = (&outcome, &skill.output) else { return outcome };
     match check(schema, output) {
         Ok(()) => outcome,

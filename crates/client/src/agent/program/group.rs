@@ -39,6 +39,14 @@ impl Group {
         self.0 = None;
     }
 
+    /// Its first process has ended. What that left behind is asked to end, and then ended.
+    pub(super) fn disband(self) {
+        match self.0.map(test_kill_process_group) {
+            Some(Ok(())) => drop(self),
+            _ => self.release(),
+        }
+    }
+
     fn signal(&self, signal: Signal) {
         if let Some(pid) = self.0 {
             // Whoever is gone already needs no signal.

@@ -5,6 +5,7 @@
 
 mod exec;
 mod group;
+mod lines;
 mod persistent;
 mod tail;
 #[cfg(test)]
@@ -15,15 +16,17 @@ pub use exec::Exec;
 pub(super) use exec::end;
 pub(super) use group::all_ended;
 pub use persistent::Persistent;
-#[cfg(feature = "testkit")]
+#[cfg(any(test, feature = "testkit"))]
 pub use persistent::told;
 pub use tail::Log;
 pub use web::Web;
 
 use serde_json::Value;
 
-/// The longest output that is read: what a hub takes.
-const OUTPUT_MAX: usize = 1 << 20;
+use super::outcome::{OUTPUT_MAX, Outcome};
+
+/// The longest log that is kept of one job.
+const LOG_MAX: u64 = 16 << 20;
 /// The longest reason that is passed on.
 const REASON_MAX: usize = 500;
 
@@ -33,4 +36,19 @@ fn reason(written: &str) -> Option<String> {
     let reason = written.get("error")?;
     let text = reason.as_str().or_else(|| reason.get("message")?.as_str())?;
     Some(text.chars().take(REASON_MAX).collect()).filter(|text: &String| !text.is_empty())
+}
+
+/// What a program made, by what it wrote.
+fn made(written: &[u8]) -> Outcome {
+    if written.len() > OUTPUT_MAX {
+        return Outcome::Failed(too_long("output", OUTPUT_MAX as u64));
+    }
+    match std::str::from_utf8(written) {
+        Ok(text) => Outcome::read(text),
+        Err(_) => Outcome::Failed("the output is no JSON: it is no UTF-8 text".to_owned()),
+    }
+}
+
+fn too_long(what: &str, than: u64) -> String {
+    format!("the {what} is longer than {than} bytes")
 }

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
+use super::LOG_MAX;
+
 /// Where the lines of a job's log go: its id, and the line.
 pub type Log = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
@@ -15,6 +17,8 @@ pub type Log = Arc<dyn Fn(&str, &str) + Send + Sync>;
 const EVERY: Duration = Duration::from_millis(100);
 /// Bytes read at once, and the longest line.
 const PIECE: usize = 8 << 10;
+/// How many are read at a time.
+const PIECES_MAX: usize = 64;
 
 /// A log that is being followed.
 pub(super) struct Tail {
@@ -46,7 +50,9 @@ impl Tail {
             return;
         }
         let mut piece = vec![0; PIECE];
-        while let Ok(count @ 1..) = file.read(&mut piece) {
+        // One that grows as fast as it is read must not hold up everybody else.
+        for _ in 0..PIECES_MAX {
+            let Ok(count @ 1..) = file.read(&mut piece) else { return };
             self.at += count as u64;
             self.rest.extend_from_slice(&piece[..count]);
             self.tell_lines();
@@ -55,7 +61,12 @@ impl Tail {
 
     /// Tells the last line, too, which may have no end.
     pub(super) fn finish(mut self) {
-        self.catch_up();
+        let mut before = None;
+        // What its program left behind may write on, but nobody reads more than is kept.
+        while before != Some(self.at) && self.at < LOG_MAX {
+            before = Some(self.at);
+            self.catch_up();
+        }
         let rest = std::mem::take(&mut self.rest);
         self.tell(&rest);
     }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderName};
 use reqwest::{Client, Response, StatusCode};
+use sha2::{Digest, Sha256};
 use url::Url;
 
-use super::{OUTPUT_MAX, reason};
+use super::{OUTPUT_MAX, made, reason, too_long};
 use crate::agent::handler::Handler;
 use crate::agent::job::Job;
 use crate::agent::outcome::Outcome;
@@ -14,7 +15,7 @@ use crate::agent::workshop::over;
 use crate::call::CallError;
 use crate::line::{self, http_url};
 
-/// The same for every try at one turn of a job, so that a server can tell a repeat.
+/// The same for every try at a job, so that a server can tell a repeat.
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -40,13 +41,13 @@ impl Web {
         }
     }
 
-    async fn post(&self, job: &Job) -> Result<(StatusCode, String), reqwest::Error> {
+    async fn post(&self, job: &Job) -> Result<(StatusCode, Option<Vec<u8>>), reqwest::Error> {
         let request = self
             .http
             .post(self.url.clone())
             .timeout(job.time_limit)
             .header(CONTENT_TYPE, "application/json")
-            .header(KEY, format!("{}.{}", job.id, job.turn))
+            .header(KEY, key(job))
             .body(job.document());
         let answer = request.send().await?;
         Ok((answer.status(), body(answer).await?))
@@ -56,7 +57,8 @@ impl Web {
 impl Handler for Web {
     async fn work(&self, job: Job) -> Outcome {
         match self.post(&job).await {
-            Ok((status, body)) => told(status, &body),
+            Ok((status, Some(body))) => told(status, &body),
+            Ok((_, None)) => Outcome::Failed(too_long("output", OUTPUT_MAX as u64)),
             Err(error) if error.is_timeout() && !error.is_connect() => {
                 Outcome::Failed(over(job.time_limit))
             }
@@ -69,20 +71,31 @@ impl Handler for Web {
     }
 }
 
-async fn body(mut answer: Response) -> Result<String, reqwest::Error> {
+/// A key that differs for all jobs that differ: two requesters may call theirs alike.
+pub(super) fn key(job: &Job) -> String {
+    let mut hash = Sha256::new();
+    for part in [&job.id, &job.requester, &job.skill] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hex::encode(&hash.finalize()[..16])
+}
+
+/// What it answered; nothing if that is too long.
+async fn body(mut answer: Response) -> Result<Option<Vec<u8>>, reqwest::Error> {
     match line::body(&mut answer, OUTPUT_MAX).await {
-        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-        // What is too long is no JSON either.
+        Ok(bytes) => Ok(Some(bytes.to_vec())),
         Err(CallError::Unreachable { error, .. }) => Err(error),
-        Err(_) => Ok(String::new()),
+        Err(_) => Ok(None),
     }
 }
 
-fn told(status: StatusCode, body: &str) -> Outcome {
-    let why = |else_: &str| reason(body).unwrap_or_else(|| else_.to_owned());
+fn told(status: StatusCode, body: &[u8]) -> Outcome {
+    let why =
+        |else_: &str| reason(&String::from_utf8_lossy(body)).unwrap_or_else(|| else_.to_owned());
     match status.as_u16() {
         204 => Outcome::Done("{}".to_owned()),
-        200..=299 => Outcome::read(body),
+        200..=299 => made(body),
         429 | 503 => Outcome::Declined(why("not here, not now")),
         400 | 422 => Outcome::Unfit(why("the handler cannot use the input")),
         code => Outcome::Failed(why(&format!("the handler answered {code}"))),

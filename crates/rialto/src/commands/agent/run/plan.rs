@@ -111,7 +111,11 @@ impl Plan {
                     agent.skill(skill, exec)
                 }
                 Program::Persistent(command) => {
-                    agent.skill(skill, Persistent::new(command, log).within(&self.place))
+                    let stays = Persistent::new(command, log)
+                        .within(&self.place)
+                        .limit(skill.time_limit)
+                        .logging_to(records.clone());
+                    agent.skill(skill, stays)
                 }
                 Program::Web(web) => agent.skill(skill, web.clone()),
             };

@@ -6,34 +6,37 @@
 //! where they are: finished ones are not run again, running ones are waited for. That a run goes on
 //! is told by a lock on its output, which ends with the last process that has it.
 
-use std::fs::{self, File, TryLockError};
+mod alone;
+mod run;
+
+use std::fs::{File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::process::{Child, Command};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep};
 
-use super::group::{GRACE, Group};
 use super::tail::{Log, Tail};
-use super::{OUTPUT_MAX, reason};
+use super::{OUTPUT_MAX, made, reason};
 use crate::agent::handler::Handler;
 use crate::agent::job::Job;
 use crate::agent::outcome::Outcome;
 use crate::agent::record::{self, LOG, Records};
 use crate::agent::workshop::over;
+use alone::alone_with;
+use run::{End, LOOK, OUTPUT, PID, STATUS, UNTIL};
 
 /// Exit status of a program that wants somebody else to do the job (`EX_TEMPFAIL`).
 const ELSEWHERE: i32 = 75;
-/// Exit status of what was asked to end, as a shell tells it.
-const ASKED: i32 = 128 + 15;
+/// The shell's way to say that there is no such program.
+const NO_PROGRAM: [i32; 2] = [126, 127];
 const INPUT: &str = "stdin";
-const OUTPUT: &str = "stdout";
-const PID: &str = "pid";
-const STATUS: &str = "status";
-/// How often a run that somebody else started is looked at.
-const LOOK: Duration = Duration::from_millis(50);
+/// Longer than anybody waits, and short enough to be counted with.
+const LIMIT_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
+/// How often it is tried to have the output of a run that begins for oneself.
+const LOCK_TRIES_MAX: usize = 100;
 /// Runs the program and writes down how it ended, whoever is there to see it.
 ///
 /// It hears a request to end, so that it is there when the program has put its things away.
@@ -48,16 +51,6 @@ pub struct Exec {
     place: PathBuf,
     records: Records,
     log: Log,
-}
-
-/// How a run ended.
-enum End {
-    /// With this exit status.
-    Status(i32),
-    /// Somebody ended it from outside.
-    Broken,
-    /// Its time was over.
-    Over,
 }
 
 impl Exec {
@@ -89,31 +82,40 @@ impl Exec {
             End::Status(status) => told(directory, status),
             End::Broken => Ok(Outcome::Failed("the program was ended from outside".to_owned())),
             End::Over => Ok(Outcome::Failed(over(job.time_limit))),
+            End::TooLong(why) => Ok(Outcome::Failed(why)),
         }
     }
 
     /// How the run of a job ends, which may have begun or even ended before.
     async fn end(&self, directory: &Path, job: &Job) -> io::Result<End> {
-        let until = Instant::now() + job.time_limit.min(Duration::from_secs(365 * 24 * 3_600));
-        // Whoever ended an earlier run did not mean the job, so that is run once more.
-        let earlier = match is_running(directory)? {
-            true => adopted(directory, until).await?,
-            false => how(directory),
-        };
-        if !matches!(earlier, End::Broken) {
+        let limit = job.time_limit.min(LIMIT_MAX);
+        let mut alone = alone_with(directory).await;
+        if run::is_running(directory)? {
+            drop(alone);
+            let left = run::left(directory).map_or(limit, |left| left.min(limit));
+            let earlier = run::adopted(directory, Instant::now() + left).await?;
+            // Whoever ended an earlier run did not mean the job, so that is run once more.
+            if earlier != End::Broken {
+                return Ok(earlier);
+            }
+            alone = alone_with(directory).await;
+        }
+        if let Some(earlier) = finished(directory, job) {
             return Ok(earlier);
         }
-        let child = self.start(directory, job)?;
-        ended(child, directory, until).await
+        let child = self.start(directory, job, limit).await?;
+        drop(alone);
+        run::ended(child, directory, Instant::now() + limit).await
     }
 
-    fn start(&self, directory: &Path, job: &Job) -> io::Result<Child> {
-        for left in [PID, STATUS] {
+    async fn start(&self, directory: &Path, job: &Job, limit: Duration) -> io::Result<Child> {
+        for left in [PID, STATUS, UNTIL] {
             record::remove(&directory.join(left))?;
         }
         record::write(directory, INPUT, format!("{}\n", job.document()).as_bytes())?;
+        run::keep_until(directory, limit)?;
         let output = File::create(directory.join(OUTPUT))?;
-        output.lock()?;
+        lock(&output).await?;
         Command::new("sh")
             .arg("-c")
             .arg(SHELL)
@@ -138,89 +140,41 @@ impl Handler for Exec {
     }
 }
 
-/// Waits for a run of our own.
-async fn ended(mut child: Child, directory: &Path, until: Instant) -> io::Result<End> {
-    let group = Group::of(child.id().unwrap_or_default());
-    match timeout_at(until, child.wait()).await {
-        Ok(exit) => {
-            exit?;
-            group.release();
-            Ok(how(directory))
-        }
-        Err(_) => {
-            group.ask();
-            if timeout_at(until + GRACE, child.wait()).await.is_err() {
-                group.end();
-                child.wait().await?;
-            }
-            // What it started may not have heard.
-            group.end();
-            group.release();
-            Ok(End::Over)
-        }
+/// How an earlier run ended, if it is not to be run once more.
+fn finished(directory: &Path, job: &Job) -> Option<End> {
+    if let Some(what) = run::outgrown(directory) {
+        return Some(End::TooLong(what));
+    }
+    match run::how(directory) {
+        End::Broken => None,
+        // A peer whose order was sent back may send it again, and means that it is tried again.
+        End::Status(status) if job.turn == 0 && is_not_done(status) => None,
+        end => Some(end),
     }
 }
 
-/// Waits for a run that somebody else started.
-async fn adopted(directory: &Path, until: Instant) -> io::Result<End> {
-    // Its shell writes this down before anything else.
-    let pid = loop {
-        match fs::read_to_string(directory.join(PID)) {
-            Ok(pid) => break pid.trim().parse().unwrap_or_default(),
-            Err(_) if !is_running(directory)? => return Ok(End::Broken),
-            Err(_) => sleep(LOOK).await,
-        }
-    };
-    let group = Group::of(pid);
-    let end = loop {
-        // Looked at in this order: it is written down before the end.
-        let is_over = !is_running(directory)?;
-        let end = how(directory);
-        if is_over || matches!(end, End::Status(_)) {
-            break end;
-        }
-        if Instant::now() >= until + GRACE {
-            group.end();
-            break End::Over;
-        }
-        if Instant::now() >= until {
-            group.ask();
-        }
-        sleep(LOOK).await;
-    };
-    group.release();
-    Ok(end)
+fn is_not_done(status: i32) -> bool {
+    status == ELSEWHERE || NO_PROGRAM.contains(&status)
 }
 
-/// Whether a run goes on: somebody has its output open.
-fn is_running(directory: &Path) -> io::Result<bool> {
-    let output = match File::open(directory.join(OUTPUT)) {
-        Ok(output) => output,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(error),
-    };
-    match output.try_lock() {
-        Ok(()) => Ok(false),
-        Err(TryLockError::WouldBlock) => Ok(true),
-        Err(TryLockError::Error(error)) => Err(error),
+/// Has the output for oneself. Whoever looks whether it is free has it for a moment.
+async fn lock(output: &File) -> io::Result<()> {
+    for _ in 0..LOCK_TRIES_MAX {
+        match output.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => sleep(LOOK).await,
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
     }
+    Err(io::ErrorKind::ResourceBusy.into())
 }
 
 /// Ends a run that nobody wants any more; what it was about is forgotten.
 pub(in crate::agent) async fn end(directory: &Path) -> io::Result<()> {
-    if is_running(directory)? {
-        adopted(directory, Instant::now()).await?;
+    if run::is_running(directory)? {
+        run::adopted(directory, Instant::now()).await?;
     }
     Ok(())
-}
-
-/// How a run that is over has ended, as far as it is written down.
-fn how(directory: &Path) -> End {
-    let status = fs::read_to_string(directory.join(STATUS)).ok();
-    match status.and_then(|status| status.trim().parse().ok()) {
-        None | Some(ASKED) => End::Broken,
-        Some(status) => End::Status(status),
-    }
 }
 
 /// What a program made of the job, by its exit status and what it wrote.
@@ -228,16 +182,16 @@ fn told(directory: &Path, status: i32) -> io::Result<Outcome> {
     let mut written = Vec::new();
     let output = File::open(directory.join(OUTPUT))?;
     output.take(OUTPUT_MAX as u64 + 1).read_to_end(&mut written)?;
-    if written.len() > OUTPUT_MAX {
-        return Ok(Outcome::Failed(format!("the output is longer than {OUTPUT_MAX} bytes")));
+    if status == 0 {
+        return Ok(made(&written));
     }
-    let written = String::from_utf8_lossy(&written);
-    let why = reason(&written);
+    let why = reason(&String::from_utf8_lossy(&written));
     Ok(match status {
-        0 => Outcome::read(&written),
         ELSEWHERE => Outcome::Declined(why.unwrap_or_else(|| "not here, not now".to_owned())),
-        // The shell's way to say that there is no such program: the agent is broken, not the job.
-        126 | 127 => Outcome::Declined("the program cannot be run".to_owned()),
+        // The agent is broken, not the job.
+        _ if NO_PROGRAM.contains(&status) => {
+            Outcome::Declined("the program cannot be run".to_owned())
+        }
         _ => Outcome::Failed(
             why.unwrap_or_else(|| format!("the program ended with status {status}")),
         ),

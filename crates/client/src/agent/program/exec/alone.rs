@@ -1,0 +1,28 @@
+//! Who looks whether a run has begun, and begins it, is alone with its files meanwhile: the same job
+//! may be asked for twice at the same moment.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex as Lock, PoisonError, Weak};
+
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+/// The directories somebody is alone with, or waits for.
+static DOORS: Lock<BTreeMap<PathBuf, Weak<Mutex<()>>>> = Lock::new(BTreeMap::new());
+
+/// Waits until nobody else in this process is at it; others wait while the answer lives.
+pub(super) async fn alone_with(directory: &Path) -> OwnedMutexGuard<()> {
+    let door = door(directory);
+    door.lock_owned().await
+}
+
+fn door(directory: &Path) -> Arc<Mutex<()>> {
+    let mut doors = DOORS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(door) = doors.get(directory).and_then(Weak::upgrade) {
+        return door;
+    }
+    doors.retain(|_, door| door.strong_count() > 0);
+    let door = Arc::default();
+    doors.insert(directory.to_owned(), Arc::downgrade(&door));
+    door
+}

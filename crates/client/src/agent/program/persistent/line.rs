@@ -1,0 +1,50 @@
+//! One line of what a program that stays says, and what it means.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::super::{OUTPUT_MAX, REASON_MAX, too_long};
+use crate::agent::outcome::Outcome;
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    job_id: String,
+    #[serde(borrow, default, deserialize_with = "present")]
+    output: Option<&'a RawValue>,
+    error: Option<Value>,
+    decline: Option<Value>,
+}
+
+/// An output that is there, also if it is `null`.
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
+}
+
+/// What a line says about which job, if it is a line about one.
+pub fn told(line: &[u8]) -> Option<(String, Outcome)> {
+    let (text, is_text) = match std::str::from_utf8(line) {
+        Ok(text) => (text.into(), true),
+        Err(_) => (String::from_utf8_lossy(line), false),
+    };
+    let line: Line<'_> = serde_json::from_str(&text).ok()?;
+    let outcome = match (line.output, line.error, line.decline) {
+        (_, Some(why), _) => Outcome::Failed(reason(&why)),
+        (_, None, Some(why)) => Outcome::Declined(reason(&why)),
+        (Some(_), None, None) if !is_text => {
+            Outcome::Failed("the output is no JSON: it is no UTF-8 text".to_owned())
+        }
+        (Some(output), None, None) if output.get().len() > OUTPUT_MAX => {
+            Outcome::Failed(too_long("output", OUTPUT_MAX as u64))
+        }
+        (Some(output), None, None) => Outcome::read(output.get()),
+        (None, None, None) => Outcome::Failed("the program gave no output".to_owned()),
+    };
+    Some((line.job_id, outcome))
+}
+
+/// A reason as it is passed on: text, or an object with a `message`, or whatever it is.
+fn reason(why: &Value) -> String {
+    let text = why.as_str().or_else(|| why.get("message")?.as_str()).map(str::to_owned);
+    text.unwrap_or_else(|| why.to_string()).chars().take(REASON_MAX).collect()
+}

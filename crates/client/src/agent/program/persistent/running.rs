@@ -1,0 +1,167 @@
+//! One program that stays, from its start to its end.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt;
+use tokio::io::{AsyncRead, AsyncWriteExt};
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::sync::mpsc;
+
+use super::super::OUTPUT_MAX;
+use super::super::group::Group;
+use super::super::lines::Lines;
+use super::super::tail::Log;
+use super::hand::{Answer, Hand};
+use super::line::told;
+use crate::agent::job::Job;
+
+/// The longest line that is read: an output of the longest kind, and room for what stands around it.
+const LINE_MAX: usize = 4 * OUTPUT_MAX;
+/// The longest line of a log.
+const LOG_LINE_MAX: usize = 8 << 10;
+/// Lines of its log that are read before an answer, at most.
+const LOG_LINES_MAX: usize = 10_000;
+
+/// A program that runs. It is ended when nobody has it any more.
+pub(super) struct Running {
+    pub(super) hand: Arc<Hand>,
+    /// Jobs for the program: written by a task of its own, so that none is ever half written.
+    unsent: mpsc::UnboundedSender<Unsent>,
+    group: Leader,
+}
+
+/// A line for the program, and the job it is about.
+struct Unsent {
+    id: String,
+    line: String,
+}
+
+/// The program's processes while its first one runs.
+#[derive(Clone)]
+struct Leader(Arc<Mutex<Option<Group>>>);
+
+impl Leader {
+    fn take(&self) -> Option<Group> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Running {
+    pub(super) fn start(command: &str, place: &Path, log: &Log) -> std::io::Result<Self> {
+        let mut child = Command::new("sh")
+            .arg("-c")
+            .arg(command)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .current_dir(place)
+            .process_group(0)
+            .spawn()?;
+        let group = Group::of(child.id().unwrap_or_default());
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+            return Err(std::io::ErrorKind::Other.into());
+        };
+        let (hand, group) = (Arc::new(Hand::new()), Leader(Arc::new(Mutex::new(Some(group)))));
+        let (unsent, lines) = mpsc::unbounded_channel();
+        tokio::spawn(write(stdin, lines, Arc::clone(&hand)));
+        let said = Lines::new(stdout, LINE_MAX);
+        let logged = Logged { lines: Lines::new(stderr, LOG_LINE_MAX), log: Arc::clone(log) };
+        tokio::spawn(attend(child, said, logged, Arc::clone(&hand), group.clone()));
+        Ok(Self { hand, unsent, group })
+    }
+
+    /// Sends a job that is in hand.
+    pub(super) fn send(&self, job: &Job) {
+        let line = format!("{}\n", job.document());
+        if self.unsent.send(Unsent { id: job.id.clone(), line }).is_err() {
+            self.hand.answer(&job.id, Answer::Unsent);
+        }
+    }
+
+    /// Ends it: what it has in hand is not to blame, and may be done elsewhere.
+    pub(super) fn end(&self) {
+        self.hand.drop_all(Some("the program had to be restarted"));
+        drop(self.group.take());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.group.take());
+    }
+}
+
+/// What a program says beside its work.
+struct Logged<R> {
+    lines: Lines<R>,
+    log: Log,
+}
+
+impl<R: AsyncRead + Unpin> Logged<R> {
+    /// Passes the next line on; nothing if there is none any more.
+    async fn pass_on(&mut self, hand: &Hand) -> Option<()> {
+        let line = self.lines.next().await?;
+        hand.log(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']), &self.log);
+        Some(())
+    }
+
+    /// Passes on what is there already. What a program said before an answer belongs to that job.
+    fn catch_up(&mut self, hand: &Hand) {
+        for _ in 0..LOG_LINES_MAX {
+            let Some(Some(())) = self.pass_on(hand).now_or_never() else { return };
+        }
+    }
+}
+
+/// Reads what the program says until it ends; whoever still waits then waits in vain.
+async fn attend<O: AsyncRead + Unpin, E: AsyncRead + Unpin>(
+    mut child: Child,
+    mut said: Lines<O>,
+    mut logged: Logged<E>,
+    hand: Arc<Hand>,
+    group: Leader,
+) {
+    let mut log_is_open = true;
+    loop {
+        tokio::select! {
+            passed = logged.pass_on(&hand), if log_is_open => log_is_open = passed.is_some(),
+            line = said.next() => {
+                // A line without an end would fill the memory; who writes one is not listened to
+                // any more.
+                let Some(line) = line.filter(|line| !said.is_cut(line)) else { break };
+                logged.catch_up(&hand);
+                hand.hear();
+                if let Some((job, outcome)) = told(&line) {
+                    hand.answer(&job, Answer::Told(outcome));
+                }
+            }
+        }
+    }
+    logged.catch_up(&hand);
+    drop(said);
+    hand.drop_all(None);
+    let ended = async {
+        let _ = child.wait().await;
+        // What it left behind has nobody to work for.
+        if let Some(group) = group.take() {
+            group.disband();
+        }
+    };
+    let rest = async { while logged.pass_on(&hand).await.is_some() {} };
+    tokio::join!(ended, rest);
+}
+
+/// Writes the lines one after the other, whole. A program that reads no more gets no more jobs.
+async fn write(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<Unsent>, hand: Arc<Hand>) {
+    while let Some(Unsent { id, line }) = lines.recv().await {
+        if stdin.write_all(line.as_bytes()).await.is_err() {
+            hand.close();
+            lines.close();
+            hand.answer(&id, Answer::Unsent);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+mod exec;
+mod persistent;
+mod web;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rialto_core::money::Credits;
+
+use super::{Exec, Log};
+use crate::agent::record::Records;
+use crate::agent::{Job, Outcome};
+
+fn job(id: &str, input: &str) -> Job {
+    Job {
+        id: id.to_owned(),
+        turn: 1,
+        skill: "try".to_owned(),
+        input: input.to_owned(),
+        requester: "somebody".to_owned(),
+        budget: Credits::ZERO,
+        deadline: None,
+        time_limit: Duration::from_secs(60),
+    }
+}
+
+fn quiet() -> Log {
+    Arc::new(|_, _| {})
+}
+
+fn exec(command: &str, at: &Path) -> Exec {
+    Exec::new(command, Records::at(at).expect("a directory"), quiet())
+}
+
+fn failed(why: &str) -> Outcome {
+    Outcome::Failed(why.to_owned())
+}
+
+/// A log, and what it heard.
+fn listening() -> (Log, Arc<Mutex<Vec<String>>>) {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let lines = Arc::clone(&heard);
+    let log: Log = Arc::new(move |job, line| {
+        lines.lock().expect("a lock").push(format!("{job}: {line}"));
+    });
+    (log, heard)
+}
+
+/// Waits for what comes by itself.
+async fn eventually(is_so: impl Fn() -> bool) {
+    let wait = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), wait).await.expect("it comes true");
+}
+
+/// Whether a process runs whose number a program wrote to this file.
+fn is_alive(pid: &Path) -> bool {
+    let pid = std::fs::read_to_string(pid).unwrap_or_default();
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    // What has ended and was not asked about is still listed.
+    !stat.is_empty() && !stat.contains(") Z ")
+}
