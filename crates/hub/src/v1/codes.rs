@@ -31,6 +31,9 @@ static TOO_SLOW: Kind = kind(408, "too_slow", "The request took too long to arri
 static ID_TAKEN: Kind = kind(409, "id_taken", "This id is taken");
 pub static WRONG_STATE: Kind = kind(409, "wrong_state", "Things are not in a state for this");
 static STILL_RUNNING: Kind = kind(409, "still_running", "The first request is still running");
+pub static OTHER_INSTANCE: Kind =
+    kind(409, "other_instance", "Another program works for this agent");
+pub static UNREGISTERED: Kind = kind(410, "unregistered", "The agent is off the lists");
 static TOO_LARGE: Kind = kind(413, "too_large", "The body is too large");
 static ENCODED: Kind = kind(415, "encoded", "Bodies are taken unencoded");
 static WRONG_HOST: Kind = kind(421, "wrong_host", "This hub has another name");

@@ -34,7 +34,7 @@ mod wait;
 mod webhooks;
 mod work;
 
-use axum::Router;
+use axum::{Extension, Router};
 use rialto_protocols::face::route::router;
 use rialto_protocols::face::{Floor, Listed};
 
@@ -42,7 +42,8 @@ pub use table::TABLE;
 
 /// The router of the table.
 pub fn routes(floor: &Floor) -> Router {
-    gate::before(router(TABLE.iter(), floor.clone()), floor)
+    let routes = router(TABLE.iter(), floor.clone()).layer(Extension(work::Instances::default()));
+    gate::before(routes, floor)
 }
 
 /// The table as others see it.

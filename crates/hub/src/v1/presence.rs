@@ -18,14 +18,15 @@ struct Stands {
 }
 
 /// `POST /v1/me/status`: on or off the lists of who is there. Nobody who is off gets new work; what
-/// is in hand stays there.
+/// is in hand stays there. Who is busy is there, and new work may have to wait.
 pub async fn stand(State(floor): State<Floor>, by: AsAgent, Sent(body): Sent) -> Answered {
     let json = ijson::read(&body).map_err(Malformed::from)?;
     let f = Fields::of(&json, "")?;
     let (stance, status) = match f.required("status", f.text("status")?)? {
         "online" => (Stance::Idle, "online"),
+        "busy" => (Stance::Busy, "busy"),
         "offline" => (Stance::Offline, "offline"),
-        _ => return Err(f.fail("status", "must be online or offline").into()),
+        _ => return Err(f.fail("status", "must be online, busy or offline").into()),
     };
     let told = Condition { stance, until: None, words: None };
     floor.engine.run_once(Command::Stand { agent: by.id, told }, by.once).await?;

@@ -1,5 +1,6 @@
 //! The worker's side: what is in its hands, and what it says about it.
 
+use rialto_core::agent::presence::Stance;
 use rialto_core::command::{Command, JobRef};
 use rialto_core::job::{Policy, Selection};
 use rialto_core::time::Millis;
@@ -111,10 +112,78 @@ async fn an_agent_waits_for_so_many_answers_at_a_time() {
 }
 
 #[tokio::test]
+async fn one_program_at_a_time_works_for_an_agent() {
+    let (hub, client, worker) = scene().await;
+    let [one, two] = ["one", "two"].map(|name| format!("/v1/work?instance={name}"));
+    assert_eq!(hub.get(&one, &worker.key).await.status, 200);
+    let job = hub.open(&client, "sum", "0.50").await;
+    let refused = hub.get(&two, &worker.key).await;
+    refused.is_problem(409, "other_instance");
+    assert_eq!(refused.body["retryable"], true, "the first may have ended");
+    let waiting = format!("{one}&wait=30&known={}", job.uuid);
+    let (_, refused) = tokio::join!(
+        async {
+            let waits = hub.get(&waiting, &worker.key);
+            assert!(
+                tokio::time::timeout(std::time::Duration::from_millis(200), waits).await.is_err()
+            );
+        },
+        async {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            hub.get(&two, &worker.key).await
+        }
+    );
+    refused.is_problem(409, "other_instance");
+    assert_eq!(refused.body["retryable"], false, "the first is there");
+    // Started again, it is the same; and nobody waits for it for ever.
+    assert_eq!(ids(&hub.get(&one, &worker.key).await), [job.uuid.to_string()]);
+    hub.clock.advance(Millis::seconds(10));
+    assert_eq!(ids(&hub.get(&two, &worker.key).await), [job.uuid.to_string()]);
+    hub.get(&one, &worker.key).await.is_problem(409, "other_instance");
+    // Other agents, and whoever does not say which program it is, have nothing to do with it.
+    assert_eq!(hub.get(&one, &client.key).await.status, 200);
+    assert_eq!(hub.get("/v1/work", &worker.key).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_worker_that_was_removed_hears_so_at_once_and_unlike_a_stranger() {
+    let (hub, _, worker) = scene().await;
+    let remove = Command::Remove { agent: worker.id, by_operator: false };
+    let (got, removed) =
+        tokio::join!(hub.get("/v1/work?wait=30", &worker.key), hub.engine.run(remove));
+    removed.expect("removed");
+    got.is_problem(410, "unregistered");
+    hub.get("/v1/work", &worker.key).await.is_problem(410, "unregistered");
+    hub.engine.run(Command::RevokeKeys { agent: worker.id }).await.expect("revoked");
+    hub.get("/v1/work", &worker.key).await.is_problem(401, "unauthorized");
+}
+
+#[tokio::test]
+async fn a_worker_says_that_it_is_busy_and_gets_work_all_the_same() {
+    let (hub, client, worker) = scene().await;
+    let stance = || hub.engine.look(|world| world.desk(worker.id).map(|desk| desk.presence.stance));
+    for (status, wanted) in [("busy", Stance::Busy), ("online", Stance::Idle)] {
+        let said = format!(r#"{{"status":"{status}"}}"#);
+        let got = hub.post("/v1/me/status", &worker.key, &said).await;
+        assert_eq!((got.status, stance()), (200, Some(wanted)), "{}", got.text);
+        hub.open(&client, "sum", "0.50").await;
+    }
+    assert_eq!(ids(&hub.get("/v1/work", &worker.key).await).len(), 2);
+}
+
+#[tokio::test]
 async fn a_poll_that_makes_no_sense_is_told_so() {
     let (hub, _, worker) = scene().await;
     let many = vec![nothing().to_string(); 201].join(",");
-    for query in ["wait=31", "limit=51", "known=17", "known=17.x", &format!("known={many}")] {
+    for query in [
+        "wait=31",
+        "limit=51",
+        "known=17",
+        "known=17.x",
+        "instance=",
+        "instance=a.b",
+        &format!("known={many}"),
+    ] {
         hub.get(&format!("/v1/work?{query}"), &worker.key).await.is_problem(400, "malformed");
     }
 }

@@ -1,17 +1,21 @@
 //! Work: what is in the caller's hands, at once or as soon as that changes.
 
+mod instances;
 mod view;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{RawQuery, State};
+use http::HeaderMap;
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, State as JobState};
 use rialto_core::world::World;
 use rialto_protocols::face::Floor;
+use rialto_protocols::face::caller::Caller;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
 use serde::Serialize;
@@ -19,8 +23,9 @@ use uuid::Uuid;
 
 use super::answer::{Answered, ok, time};
 use super::problem::Problem;
-use super::proof::AsAgent;
-use super::{page, wait};
+use super::proof::{AsAgent, is_registered};
+use super::{codes, page, wait};
+pub use instances::Instances;
 use view::WorkView;
 
 /// Jobs given to a worker at once.
@@ -52,23 +57,46 @@ struct News {
 
 /// `GET /v1/work`: what the caller is to do beyond what it says it knows, oldest first, and what of
 /// that it has lost. With `wait` the answer comes once there is either.
-pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
+pub async fn list(
+    State(floor): State<Floor>,
+    Extension(instances): Extension<Instances>,
+    headers: HeaderMap,
+    by: Result<AsAgent, Problem>,
+    RawQuery(raw): RawQuery,
+) -> Answered {
+    let by = by.map_err(|problem| match Caller::read(&floor.engine, &headers) {
+        Ok(Caller::Former(_)) => removed(),
+        _ => problem,
+    })?;
     let query = page::query(raw.as_deref())?;
     let at_most = wait::wanted(&query)?;
     let limit = query.integer("limit", 0..=LISTED_MAX)?.unwrap_or(LISTED_MAX) as usize;
     let known = known(&query)?;
+    let asking = instances::named(&query)?.map(|name| instances.ask(&floor.engine, by.id, name));
+    let _asking = asking.transpose()?;
     floor.engine.seen(by.id);
     let look = || floor.engine.look(|world| news(world, by.id, &known, limit));
+    let is_gone = || !floor.engine.look(|world| is_registered(world, by.id));
     let changed = || {
         let news = look();
-        (!news.fresh.is_empty() || !news.gone.is_empty()).then_some(())
+        (!news.fresh.is_empty() || !news.gone.is_empty() || is_gone()).then_some(())
     };
     wait::until(&floor, by.id, at_most, changed).await?;
+    if is_gone() {
+        return Err(removed());
+    }
     let News { fresh, gone, more } = look();
     let jobs = hand_over(&floor, by.id, fresh).await?;
     let shown = |world: &World| jobs.iter().filter_map(|job| WorkView::of(world, job)).collect();
     let now = time(floor.engine.now());
     Ok(ok(&Work { jobs: floor.engine.look(shown), gone, more, now }))
+}
+
+/// A worker that was taken off the lists hears so, and not that nobody knows it: it would come back
+/// by itself.
+fn removed() -> Problem {
+    let text = "the agent was taken off the lists; registering with its key brings it back";
+    Problem::new(&codes::UNREGISTERED, text)
 }
 
 /// `?known=`: the jobs the caller has already, by the hub's ids, each with its turn behind a dot.

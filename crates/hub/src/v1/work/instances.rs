@@ -1,0 +1,105 @@
+//! Instances: two programs with one key would do the same jobs, so only one of them gets any.
+//!
+//! A program names itself with every question for work. While it asks, and for a while after, no
+//! other one of its agent is answered. Nothing of this is kept: after a restart whoever asks first
+//! has it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rialto_core::id::AgentId;
+use rialto_core::time::{Millis, Timestamp};
+use rialto_engine::Engine;
+use rialto_protocols::kit::fields::Malformed;
+use rialto_protocols::kit::query::Query;
+
+use crate::v1::codes;
+use crate::v1::problem::Problem;
+
+/// How long a program that does not ask any more is expected back.
+const EXPECTED: Millis = Millis::seconds(10);
+/// The longest name of a program.
+const NAME_MAX: usize = 64;
+/// Above this many, those nobody expects any more are swept out.
+const SWEPT_AT: usize = 4_096;
+
+/// The programs that work, one for each agent.
+#[derive(Clone, Debug, Default)]
+pub struct Instances(Arc<Mutex<HashMap<AgentId, Working>>>);
+
+#[derive(Debug)]
+struct Working {
+    name: String,
+    /// Questions it waits for an answer to.
+    asks: u32,
+    /// When it last had an answer.
+    answered: Timestamp,
+}
+
+/// A question that is being answered.
+pub struct Asking {
+    instances: Instances,
+    agent: AgentId,
+    engine: Engine,
+}
+
+/// `?instance=`: the name of the program that asks.
+pub fn named(query: &Query) -> Result<Option<&str>, Malformed> {
+    let name = query.text("instance");
+    let is_fine = |name: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        (1..=NAME_MAX).contains(&name.len()) && name.chars().all(plain)
+    };
+    match name.filter(|name| !is_fine(name)) {
+        None => Ok(name),
+        Some(_) => {
+            let message = format!("instance must be 1 to {NAME_MAX} letters, digits and dashes");
+            Err(Malformed { field: "?instance".to_owned(), message })
+        }
+    }
+}
+
+impl Instances {
+    /// Lets a program ask, unless another one of its agent does.
+    pub fn ask(&self, engine: &Engine, agent: AgentId, name: &str) -> Result<Asking, Problem> {
+        let now = engine.now();
+        let mut all = self.lock();
+        if let Some(other) = all.get(&agent).filter(|working| working.name != name) {
+            let expected = other.answered.plus(EXPECTED).since(now);
+            let text = "another program works for this agent; each needs an agent of its own";
+            let problem = Problem::new(&codes::OTHER_INSTANCE, text);
+            if other.asks > 0 {
+                return Err(problem);
+            }
+            if let Ok(expected_ms @ 1..) = u64::try_from(expected.0) {
+                return Err(problem.retry_after(expected_ms.div_ceil(1_000)));
+            }
+        }
+        if all.len() >= SWEPT_AT {
+            all.retain(|_, one| one.asks > 0 || one.answered.plus(EXPECTED) > now);
+        }
+        let working = Working { name: name.to_owned(), asks: 0, answered: now };
+        let working = match all.entry(agent) {
+            std::collections::hash_map::Entry::Occupied(entry) if entry.get().name == name => {
+                entry.into_mut()
+            }
+            entry => entry.insert_entry(working).into_mut(),
+        };
+        working.asks += 1;
+        Ok(Asking { instances: self.clone(), agent, engine: engine.clone() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<AgentId, Working>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        let now = self.engine.now();
+        if let Some(working) = self.instances.lock().get_mut(&self.agent) {
+            working.asks = working.asks.saturating_sub(1);
+            working.answered = now;
+        }
+    }
+}
