@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::post::{Enrolled, Entry, Tell, Told, enrol, may_pass, pause};
+use super::post::{Enrolled, Entry, Tell, Told, enrol, is_ours, may_pass, pause};
 use super::seat::Seat;
-use super::trouble::AgentError;
+use super::trouble::{AgentError, OTHER_INSTANCE};
 use super::workshop::Workshop;
 use crate::call::{CallError, Hub};
 use crate::key_file::KeyFile;
@@ -26,6 +26,8 @@ pub(super) struct Enrolment<'a> {
     pub(super) owner: Option<&'a str>,
     pub(super) shop: &'a Workshop,
     pub(super) tell: &'a Tell,
+    /// Which program of the agent this is.
+    pub(super) instance: &'a str,
 }
 
 /// An agent that is known.
@@ -42,7 +44,12 @@ impl Enrolment<'_> {
         loop {
             match self.once().await {
                 Err(AgentError::Call(error)) if may_pass(&error) => {
-                    (self.tell)(Told::Waiting { hub: self.hub.base().to_owned() });
+                    (self.tell)(match &error {
+                        CallError::Refused { code, .. } if code == OTHER_INSTANCE => {
+                            Told::Trouble { what: "cannot come to work", why: error.to_string() }
+                        }
+                        _ => Told::Waiting { hub: self.hub.base().to_owned() },
+                    });
                     sleep(pause(&error, 1).max(LOOK)).await;
                 }
                 Ok(known) => return self.keep(known),
@@ -68,6 +75,10 @@ impl Enrolment<'_> {
         };
         let entry = Entry { name: self.name, owner: &owner, id };
         let with_key = keys.as_ref().map(|keys| self.hub.with_key(keys.key.reveal()));
+        // Asked first: registering would change what is known of an agent that others run.
+        if let Some(with_key) = &with_key {
+            is_ours(with_key, self.instance).await?;
+        }
         let done = match with_key {
             None => enrol(self.hub, &entry, self.shop).await,
             Some(with_key) => match enrol(&with_key, &entry, self.shop).await {

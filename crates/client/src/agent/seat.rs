@@ -6,6 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use sha2::{Digest, Sha256};
+
 use super::record::Records;
 use super::trouble::AgentError;
 use crate::agora::Seed;
@@ -20,6 +22,7 @@ const BEFORE: &str = "agent-until-";
 const SEED: &str = "agora.key";
 const OWNER: &str = "owner";
 const JOBS: &str = "jobs";
+const INSTANCE: &str = "instance";
 
 /// Where an agent sits, for as long as this lives.
 #[derive(Debug)]
@@ -80,6 +83,30 @@ impl Seat {
     pub fn records(&self) -> Result<Records, AgentError> {
         let path = self.directory.join(JOBS);
         Records::at(&path).map_err(|error| unwritable(&path, error))
+    }
+
+    /// Which program of the agent this is: whoever sits here is the same one, however often it is
+    /// started, and a copy of this directory is another one.
+    pub(super) fn instance(&self) -> Result<String, AgentError> {
+        let path = self.directory.join(INSTANCE);
+        let kept = std::fs::read_to_string(&path).ok().filter(|text| !text.trim().is_empty());
+        let number = match kept {
+            Some(number) => number.trim().to_owned(),
+            None => {
+                let mut bytes = [0; 16];
+                getrandom::fill(&mut bytes)
+                    .map_err(|error| unwritable(&path, io::Error::other(error)))?;
+                let number = hex::encode(bytes);
+                keep(&path, &format!("{number}\n"))?;
+                number
+            }
+        };
+        let place = std::fs::canonicalize(&self.directory)
+            .map_err(|error| unwritable(&self.directory, error))?;
+        let mut hash = Sha256::new();
+        hash.update(number);
+        hash.update(place.as_os_str().as_encoded_bytes());
+        Ok(hex::encode(&hash.finalize()[..16]))
     }
 
     /// What it signs with, made when it is first needed.
@@ -184,6 +211,20 @@ mod tests {
         assert_eq!(again.seed().expect("a seed"), seed);
         assert_eq!(again.own_key().expect("a key"), Some(keys));
         assert_eq!(again.owner().as_deref(), Some("acme"));
+    }
+
+    #[test]
+    fn whoever_sits_down_again_is_the_same_program_and_a_copy_is_another() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let instance = |name: &str| {
+            Seat::take(dir.path().join(name)).and_then(|seat| seat.instance()).expect("a name")
+        };
+        let first = instance("a");
+        assert_eq!(instance("a"), first);
+        std::fs::create_dir(dir.path().join("b")).expect("made");
+        std::fs::copy(dir.path().join("a/instance"), dir.path().join("b/instance"))
+            .expect("copied");
+        assert_ne!(instance("b"), first);
     }
 
     #[test]

@@ -57,7 +57,8 @@ const STATE: &str = ".rialto";
 ///
 /// - It registers by itself, and keeps its id and key in its state directory: started again, it is
 ///   the same agent. A hub that is not there yet is waited for. A hub that was set up anew gets the
-///   agent again; one that knows it and refuses its key is an error.
+///   agent again; one that knows it and refuses its key, or removed it, or has another program at
+///   work with the same key, is an error.
 /// - Every job is written down before it is begun and its outcome before the hub is told, so the
 ///   program may be killed at any moment. Only one program can sit in a state directory.
 /// - When `stop` comes, it finishes what it can within seconds, hands the rest back, and goes off
@@ -192,7 +193,9 @@ impl Agent {
         };
         let for_hub = async {
             let Some(hub) = &hub else { return Ok(()) };
-            let enrolment = Enrolment { hub, seat: &seat, name, owner, shop: &shop, tell };
+            let instance = &seat.instance()?;
+            let enrolment =
+                Enrolment { hub, seat: &seat, name, owner, shop: &shop, tell, instance };
             work(&enrolment, &records, stop.clone()).await
         };
         let ended = tokio::try_join!(for_peers, for_hub).map(|_| ());
@@ -240,7 +243,7 @@ async fn work(
             hub: hub.base().to_owned(),
         };
         let post = Post::new(with_key, (*shop).clone(), records.clone(), Arc::clone(tell));
-        let post = post.greeting(at_work);
+        let post = post.greeting(at_work).instance(enrolment.instance);
         match post.work(stop.clone()).await {
             Ok(()) => return Ok(()),
             // A hub that was set up anew does not know the key. It is asked once whether it ever

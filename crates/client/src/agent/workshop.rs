@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::kit::schema::Schema;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::time::timeout;
 
 use super::handler::{AnyHandler, Handler};
@@ -29,6 +29,33 @@ struct Inner {
     benches: Vec<(Skill, Box<dyn AnyHandler>)>,
     room: Semaphore,
     at_once: usize,
+    full: watch::Sender<bool>,
+}
+
+/// Somebody at work; there is room again when this is dropped.
+struct AtWork<'a> {
+    shop: &'a Inner,
+    room: Option<SemaphorePermit<'a>>,
+}
+
+impl Inner {
+    async fn enter(&self) -> Option<AtWork<'_>> {
+        let room = self.room.acquire().await.ok()?;
+        self.count();
+        Some(AtWork { shop: self, room: Some(room) })
+    }
+
+    fn count(&self) {
+        let is_full = self.room.available_permits() == 0;
+        self.full.send_if_modified(|known| std::mem::replace(known, is_full) != is_full);
+    }
+}
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        drop(self.room.take());
+        self.shop.count();
+    }
 }
 
 /// How many jobs are worked on at a time.
@@ -96,7 +123,8 @@ impl Setup {
     pub fn open(self) -> Workshop {
         let at_once = self.room.0.clamp(1, Semaphore::MAX_PERMITS);
         let room = Semaphore::new(at_once);
-        Workshop(Arc::new(Inner { benches: self.benches, room, at_once }))
+        let full = watch::Sender::new(false);
+        Workshop(Arc::new(Inner { benches: self.benches, room, at_once, full }))
     }
 }
 
@@ -119,6 +147,11 @@ impl Workshop {
     /// Whether a job that came now would have to wait.
     pub fn is_full(&self) -> bool {
         self.0.room.available_permits() == 0
+    }
+
+    /// The same, and whenever that changes.
+    pub(super) fn fullness(&self) -> watch::Receiver<bool> {
+        self.0.full.subscribe()
     }
 
     /// Begins nothing any more: what waits for room is declined.
@@ -163,7 +196,7 @@ impl Workshop {
             Err(why @ Refused::Unfit(_)) => return Outcome::Unfit(why.to_string()),
             Err(why) => return Outcome::Declined(why.to_string()),
         };
-        let Ok(_room) = self.0.room.acquire().await else {
+        let Some(_at_work) = self.0.enter().await else {
             return Outcome::Declined("the agent is closing".to_owned());
         };
         let Some(left) = left(job.deadline, clock::now()) else {

@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::past::Past;
-use super::report;
+use super::report::{self, Heard};
 use super::told::{Tell, Told};
 use super::wire::{InHand, Work};
 use crate::agent::job::Job;
@@ -68,10 +68,11 @@ impl Desk {
         }
     }
 
-    /// Takes in what the hub says is new in our hands, and what is there no more.
-    pub(super) fn hear(&mut self, work: Work) {
+    /// Takes in what the hub says is new in our hands, and what is there no more; whether anything
+    /// came of it.
+    pub(super) fn hear(&mut self, work: Work) -> bool {
         let (gone, more) = (work.gone.clone(), work.more);
-        self.let_go(&gone);
+        let mut is_news = self.let_go(&gone);
         let jobs = work.read();
         self.end_orphans(&jobs, more);
         for job in jobs {
@@ -82,15 +83,18 @@ impl Desk {
             (self.clerk.tell)(Told::Took { job: job.id.clone(), skill: job.skill.clone() });
             let clerk = self.clerk.clone();
             self.spawn(turn, async move { clerk.take(job).await });
+            is_news = true;
         }
+        is_news
     }
 
     /// Ends, once, what an earlier run of this program began and the hub has given to others since.
     fn end_orphans(&mut self, jobs: &[Job], more: bool) {
         // What was not listed may still be ours.
-        if std::mem::replace(&mut self.settled, true) || more {
+        if self.settled || more {
             return;
         }
+        self.settled = true;
         for (turn, record) in self.clerk.records.open_ones().unwrap_or_default() {
             let named = jobs.iter().any(|job| job.id == turn.id && job.turn == turn.turn);
             // The first turn is 1: what has none was asked for by a peer, and the hub cannot know it.
@@ -136,8 +140,9 @@ impl Desk {
         Some((record, ended))
     }
 
-    /// Breaks off what was taken away from us.
-    fn let_go(&mut self, gone: &[String]) {
+    /// Breaks off what was taken away from us; whether there was any of it.
+    fn let_go(&mut self, gone: &[String]) -> bool {
+        let mut is_news = false;
         for id in gone {
             let Some((turn, task)) = self.running.get(id) else { continue };
             let turn = Turn { id: id.clone(), turn: *turn };
@@ -148,7 +153,9 @@ impl Desk {
             self.running.remove(id);
             self.known.remove(&turn);
             (self.clerk.tell)(Told::CalledOff { job: id.clone() });
+            is_news = true;
         }
+        is_news
     }
 
     fn spawn(&mut self, turn: Turn, work: impl Future<Output = ()> + Send + 'static) {
@@ -170,10 +177,12 @@ impl Clerk {
             Ok(record) => record,
             Err(error) => {
                 // Work that cannot be written down is not begun: it might be done twice.
+                let (job, what) = (turn.id.clone(), "cannot write down a job");
+                (self.tell)(Told::Mishap { job, what, why: error.to_string() });
                 let why = format!("the agent cannot keep records: {}", error.kind());
                 let ended = Ended { outcome: Outcome::Declined(why), took_ms: 0 };
-                let _ = report::report(&self.hub, &turn, &ended).await;
-                return;
+                let told = self.told(turn, &ended).await;
+                return (self.tell)(told);
             }
         };
         let ended = match record.ended() {
@@ -184,8 +193,8 @@ impl Clerk {
                 let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
                 let ended = Ended { outcome, took_ms };
                 if let Err(error) = record.keep(&ended) {
-                    let what = "cannot keep what came of a job";
-                    (self.tell)(Told::Trouble { what, why: error.to_string() });
+                    let (job, what) = (turn.id.clone(), "cannot keep what came of a job");
+                    (self.tell)(Told::Mishap { job, what, why: error.to_string() });
                 }
                 ended
             }
@@ -209,22 +218,28 @@ impl Clerk {
 
     /// Tells the hub what came of a turn; then nothing of it is left to do.
     async fn tell(self, turn: Turn, record: &Record, ended: Ended) {
-        let job = turn.id.clone();
-        let told = match report::report(&self.hub, &turn, &ended).await {
-            Ok((outcome, paid)) => Told::Ended { job, outcome, paid },
+        let told = self.told(turn, &ended).await;
+        // One the hub did not take is kept: the key may work again after the next start.
+        if !matches!(told, Told::Mishap { .. }) {
+            close(record);
+        }
+        (self.tell)(told);
+    }
+
+    async fn told(&self, turn: Turn, ended: &Ended) -> Told {
+        match report::report(&self.hub, &turn, ended, &self.tell).await {
+            Ok(Heard { outcome, paid, repeated }) => {
+                Told::Ended { job: turn.id, outcome, paid, repeated }
+            }
             // It was taken away, or told before in other words.
             Err(error @ CallError::Refused { status: 400 | 404 | 409 | 413 | 422, .. }) => {
-                Told::Refused { job, why: error.to_string() }
+                Told::Refused { job: turn.id, why: error.to_string() }
             }
-            // It is kept: the key may work again after the next start.
             Err(error) => {
                 let what = "the hub did not take an outcome";
-                (self.tell)(Told::Trouble { what, why: error.to_string() });
-                return;
+                Told::Mishap { job: turn.id, what, why: error.to_string() }
             }
-        };
-        close(record);
-        (self.tell)(told);
+        }
     }
 }
 

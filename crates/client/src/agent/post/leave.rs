@@ -41,7 +41,7 @@ pub(super) async fn come(hub: &Hub, tell: &Tell) -> Result<(), CallError> {
 
 /// Takes no more work, finishes what can be finished soon, hands the rest back, and goes off the
 /// lists. A hub that cannot be reached finds out by itself; programs end whatever it says.
-pub(super) async fn leave(hub: &Hub, shop: &Workshop, mut desk: Desk) {
+pub(super) async fn leave(hub: &Hub, shop: &Workshop, instance: Option<&str>, mut desk: Desk) {
     let until = Instant::now() + LEAVE;
     // First of all: whoever is handed back must not come back at once.
     let _ = timeout(CALL, stand(hub, "offline")).await;
@@ -49,7 +49,7 @@ pub(super) async fn leave(hub: &Hub, shop: &Workshop, mut desk: Desk) {
     shop.close();
     let _ = timeout(FINISH, async { while desk.turn_ended().await.is_some() {} }).await;
     let left = timeout_at(until, desk.drop_all()).await.unwrap_or_default();
-    let handed_back = timeout_at(until, hand_over(hub, &desk, &left));
+    let handed_back = timeout_at(until, hand_over(hub, instance, &desk, &left));
     let programs_ended = async {
         shop.dismiss().await;
         program::all_ended().await;
@@ -58,19 +58,19 @@ pub(super) async fn leave(hub: &Hub, shop: &Workshop, mut desk: Desk) {
 }
 
 /// Hands back what was left and goes off the lists.
-async fn hand_over(hub: &Hub, desk: &Desk, left: &[Turn]) {
+async fn hand_over(hub: &Hub, instance: Option<&str>, desk: &Desk, left: &[Turn]) {
     for turn in left {
         let _ = timeout(CALL, hand_back(hub, desk, turn)).await;
     }
     // While anything is in hand, leaving would let it fail: being offline is enough then.
-    if all_handed_back(hub, desk).await {
+    if all_handed_back(hub, instance, desk).await {
         let _ = off(hub).await;
     }
 }
 
 /// Hands back what the hub has given us meanwhile, as much as there is; whether nothing is left.
-async fn all_handed_back(hub: &Hub, desk: &Desk) -> bool {
-    while let Ok(work) = wire::work(hub, &InHand::default(), 0).await {
+async fn all_handed_back(hub: &Hub, instance: Option<&str>, desk: &Desk) -> bool {
+    while let Ok(work) = wire::work(hub, instance, &InHand::default(), 0).await {
         if work.jobs.is_empty() {
             return true;
         }
@@ -95,7 +95,7 @@ async fn hand_back(hub: &Hub, desk: &Desk, turn: &Turn) {
     }
 }
 
-async fn stand(hub: &Hub, status: &str) -> Result<(), CallError> {
+pub(super) async fn stand(hub: &Hub, status: &str) -> Result<(), CallError> {
     hub.post("/v1/me/status", &json!({ "status": status })).await.map(drop)
 }
 

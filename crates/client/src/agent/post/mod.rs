@@ -10,6 +10,7 @@ mod leave;
 mod offers;
 mod past;
 mod report;
+mod stance;
 mod told;
 mod wire;
 
@@ -18,7 +19,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::record::Records;
 use super::workshop::Workshop;
@@ -28,10 +29,13 @@ use desk::Desk;
 pub use enrol::{Enrolled, Entry, enrol};
 pub(super) use report::{may_pass, pause};
 pub use told::{Tell, Told};
+pub(super) use wire::is_ours;
 use wire::{InHand, Work};
 
 /// How long a question for work waits for an answer, in seconds.
 const WAIT: u32 = 25;
+/// How long to wait before the next question when the last one was of no use.
+const CALM: Duration = Duration::from_secs(1);
 /// How to wait when the hub cannot be asked. It is tried for ever.
 pub(super) const RETRY: Retry = Retry {
     tries_max: u32::MAX,
@@ -47,17 +51,25 @@ pub struct Post {
     tell: Tell,
     /// What is told once the hub lists the agent.
     greeting: Option<Told>,
+    instance: Option<String>,
 }
 
 impl Post {
     /// An agent with its key, its skills and the records of its work.
     pub fn new(hub: Hub, workshop: Workshop, records: Records, tell: Tell) -> Self {
-        Self { hub, workshop, records, tell, greeting: None }
+        Self { hub, workshop, records, tell, greeting: None, instance: None }
     }
 
     /// The same, and this is told once the hub lists the agent.
     pub fn greeting(mut self, told: Told) -> Self {
         self.greeting = Some(told);
+        self
+    }
+
+    /// The same as a program of this name: while it asks for work, the hub gives none to another
+    /// program of the same agent.
+    pub fn instance(mut self, name: impl Into<String>) -> Self {
+        self.instance = Some(name.into());
         self
     }
 
@@ -81,7 +93,7 @@ impl Post {
             error = self.until_refused(&mut desk, &known) => Err(error),
         };
         match ended {
-            Ok(()) => leave::leave(&hub, &self.workshop, desk).await,
+            Ok(()) => leave::leave(&hub, &self.workshop, self.instance.as_deref(), desk).await,
             // A hub that does not know the agent any more has nothing to be told.
             Err(_) => drop(desk.drop_all().await),
         }
@@ -99,15 +111,22 @@ impl Post {
         }
         desk.recover();
         let mut prices = pin!(offers::name_prices(hub, workshop, tell).fuse());
-        let mut asking = Box::pin(ask(hub, known, tell));
+        let mut stance = pin!(stance::report(hub, workshop, tell).fuse());
+        let instance = self.instance.as_deref();
+        let mut asking = Box::pin(ask(hub, instance, known, tell, Duration::ZERO));
+        let mut asked = Instant::now();
         loop {
             tokio::select! {
                 Some(()) = desk.turn_ended() => {}
                 () = &mut prices => {}
+                () = &mut stance => {}
                 work = &mut asking => match work {
                     Ok(work) => {
-                        desk.hear(work);
-                        asking.set(ask(hub, known, tell));
+                        // An answer that says nothing new and comes at once would come again.
+                        let is_idle = !desk.hear(work) && asked.elapsed() < CALM;
+                        let pause = if is_idle { CALM } else { Duration::ZERO };
+                        asking.set(ask(hub, instance, known, tell, pause));
+                        asked = Instant::now() + pause;
                     }
                     Err(error) => return error,
                 },
@@ -116,11 +135,18 @@ impl Post {
     }
 }
 
-/// Asks for work until the hub answers.
-async fn ask(hub: &Hub, known: &InHand, tell: &Tell) -> Result<Work, CallError> {
+/// Asks for work until the hub answers, beginning after a pause.
+async fn ask(
+    hub: &Hub,
+    instance: Option<&str>,
+    known: &InHand,
+    tell: &Tell,
+    pause_first: Duration,
+) -> Result<Work, CallError> {
+    sleep(pause_first).await;
     let mut failures = 0;
     loop {
-        match wire::work(hub, known, WAIT).await {
+        match wire::work(hub, instance, known, WAIT).await {
             Err(error) if may_pass(&error) => {
                 failures += 1;
                 tell(Told::Trouble { what: "cannot ask for work", why: error.to_string() });

@@ -63,14 +63,20 @@ async fn opened(hub: &Hub) -> Option<Events> {
     }
 }
 
-/// A price for what the agent can do and has the input for; silence for the rest.
+/// A price for what the agent can do and has the input for; silence for the rest. It is tried until
+/// the hub has heard it, since nobody asks for it twice.
 async fn name_price(hub: &Hub, shop: &Workshop, notice: &Notice, tell: &Tell) {
     let Ok(asked) = serde_json::from_str::<Asked>(&notice.data) else { return };
-    match offered(hub, shop, &asked.job).await {
-        Ok(Some(price)) => tell(Told::Offered { job: asked.job, price }),
-        Ok(None) | Err(CallError::Refused { .. }) => {}
-        Err(error) => {
-            tell(Told::Trouble { what: "cannot name a price", why: error.to_string() });
+    let mut failures = 0;
+    loop {
+        match offered(hub, shop, &asked.job).await {
+            Ok(Some(price)) => return tell(Told::Offered { job: asked.job, price }),
+            Err(error) if may_pass(&error) => {
+                failures += 1;
+                tell(Told::Trouble { what: "cannot name a price", why: error.to_string() });
+                sleep(pause(&error, failures)).await;
+            }
+            Ok(None) | Err(_) => return,
         }
     }
 }

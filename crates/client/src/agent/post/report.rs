@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use super::backoff;
+use super::told::{Tell, Told};
 use crate::agent::outcome::Outcome;
 use crate::agent::record::{Ended, Turn};
 use crate::call::{CallError, Hub};
@@ -35,54 +36,64 @@ struct Decline<'a> {
     reason: &'a str,
 }
 
-#[derive(Deserialize)]
-struct Paid {
+/// What the hub answered.
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Answer {
     paid: Option<Box<RawValue>>,
+    #[serde(default)]
+    repeated: bool,
 }
 
-/// Tells the hub, again and again if need be: what it was told in the end, and what it paid, in
-/// decimal text.
+/// What the hub was told in the end, and what it made of it.
+#[derive(Debug)]
+pub(super) struct Heard {
+    pub(super) outcome: Outcome,
+    /// In decimal text.
+    pub(super) paid: Option<String>,
+    /// It had heard that before.
+    pub(super) repeated: bool,
+}
+
+/// Tells the hub, again and again if need be.
 pub(super) async fn report(
     hub: &Hub,
     turn: &Turn,
     ended: &Ended,
-) -> Result<(Outcome, Option<String>), CallError> {
-    let told = persist(hub, turn, ended).await;
-    match (&ended.outcome, told) {
+    tell: &Tell,
+) -> Result<Heard, CallError> {
+    match (&ended.outcome, persist(hub, turn, ended, tell).await) {
         // Who waits for it is better told that there is nothing than not told.
         (Outcome::Done(_), Err(CallError::Refused { status: 400 | 413 | 422, message, .. })) => {
             let outcome = Outcome::Failed(format!("the output cannot be delivered: {message}"));
-            let ended = Ended { outcome, ..ended.clone() };
-            persist(hub, turn, &ended).await.map(|paid| (ended.outcome, paid))
+            persist(hub, turn, &Ended { outcome, ..ended.clone() }, tell).await
         }
-        (outcome, told) => told.map(|paid| (outcome.clone(), paid)),
+        (_, heard) => heard,
     }
 }
 
-async fn persist(hub: &Hub, turn: &Turn, ended: &Ended) -> Result<Option<String>, CallError> {
+async fn persist(hub: &Hub, turn: &Turn, ended: &Ended, tell: &Tell) -> Result<Heard, CallError> {
     let mut failures = 0;
     loop {
         match once(hub, turn, ended).await {
             Err(error) if may_pass(&error) => {
                 failures += 1;
+                let what = "cannot tell what came of a job";
+                tell(Told::Trouble { what, why: error.to_string() });
                 sleep(pause(&error, failures)).await;
             }
-            told => return told,
+            heard => return heard,
         }
     }
 }
 
 /// Tells the hub once.
-pub(super) async fn once(
-    hub: &Hub,
-    turn: &Turn,
-    ended: &Ended,
-) -> Result<Option<String>, CallError> {
+pub(super) async fn once(hub: &Hub, turn: &Turn, ended: &Ended) -> Result<Heard, CallError> {
     let (verb, body) = written(turn, ended)?;
     let path = format!("/v1/jobs/{}/{verb}", turn.id);
     let (_, text) = hub.call_text(Method::POST, &path, Some(body)).await?;
-    let paid = serde_json::from_str::<Paid>(&text).ok().and_then(|answer| answer.paid);
-    Ok(paid.map(|paid| paid.get().to_owned()))
+    let answer = serde_json::from_str::<Answer>(&text).unwrap_or_default();
+    let paid = answer.paid.map(|paid| paid.get().to_owned());
+    Ok(Heard { outcome: ended.outcome.clone(), paid, repeated: answer.repeated })
 }
 
 fn written(turn: &Turn, ended: &Ended) -> Result<(&'static str, String), CallError> {

@@ -50,6 +50,8 @@ pub enum Told {
         outcome: Outcome,
         /// What it earned, in decimal text.
         paid: Option<String>,
+        /// The hub had heard it before: from an earlier try, or from another program.
+        repeated: bool,
     },
     /// Work ended, and the hub does not want to know.
     Refused {
@@ -72,6 +74,15 @@ pub enum Told {
     },
     /// Something did not work and is tried again.
     Trouble {
+        /// What could not be done.
+        what: &'static str,
+        /// Why.
+        why: String,
+    },
+    /// Something about a job did not work, and is not tried again.
+    Mishap {
+        /// The job.
+        job: String,
         /// What could not be done.
         what: &'static str,
         /// Why.

@@ -105,9 +105,24 @@ impl Item {
 }
 
 /// Asks for work, waiting for news of it.
-pub(super) async fn work(hub: &Hub, known: &InHand, wait: u32) -> Result<Work, CallError> {
+pub(super) async fn work(
+    hub: &Hub,
+    instance: Option<&str>,
+    known: &InHand,
+    wait: u32,
+) -> Result<Work, CallError> {
     let (limit, known) = known.listed();
-    let path = format!("/v1/work?wait={wait}&limit={limit}&known={known}");
+    let instance = instance.map(|name| format!("&instance={name}")).unwrap_or_default();
+    let path = format!("/v1/work?wait={wait}&limit={limit}&known={known}{instance}");
     let (_, text) = hub.call_text(Method::GET, &path, None).await?;
     serde_json::from_str(&text).map_err(|error| CallError::Unreadable(error.to_string()))
+}
+
+/// Whether another program works for the agent already; whatever else may be wrong is found later.
+pub(in crate::agent) async fn is_ours(hub: &Hub, instance: &str) -> Result<(), CallError> {
+    let path = format!("/v1/work?wait=0&limit=0&instance={instance}");
+    match hub.call_text(Method::GET, &path, None).await {
+        Err(error @ CallError::Refused { status: 409, .. }) => Err(error),
+        _ => Ok(()),
+    }
 }

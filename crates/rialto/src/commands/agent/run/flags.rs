@@ -57,7 +57,7 @@ pub struct Args {
 }
 
 /// A length of time in which something can be done.
-fn some_time(text: &str) -> Result<Millis, String> {
+pub fn some_time(text: &str) -> Result<Millis, String> {
     match length(text)? {
         Millis(0) => Err("must be above zero, like 30s".to_owned()),
         time => Ok(time),

@@ -1,5 +1,6 @@
 //! The plan: which skills there are and what does them, from flags or from a file.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +10,9 @@ use rialto_client::agent::record::Records;
 use rialto_client::agent::{Agent, BadSkill, Room, Skill};
 use rialto_core::time::Millis;
 
-use super::super::super::length::length;
 use super::super::super::trouble::Trouble;
 use super::file::{self, AgentFile, SkillEntry};
-use super::flags::Args;
+use super::flags::{Args, some_time};
 use super::tell::Teller;
 
 /// The file that is looked for when no skill is named.
@@ -84,12 +84,24 @@ impl Plan {
         let place = path.parent().filter(|place| !place.as_os_str().is_empty());
         let place = place.unwrap_or(Path::new(".")).to_owned();
         let first = file.skill.first().map(|skill| skill.name.clone());
+        if let Some(name) = named_twice(&file.skill) {
+            let message = format!("skill {name} is there twice");
+            return Err(Trouble::usage(message, "give each skill a name of its own"));
+        }
+        let room = match file.concurrency {
+            None => Room::default(),
+            Some(0) => {
+                let message = "concurrency must be above zero";
+                return Err(Trouble::usage(message, "write it like concurrency = 4"));
+            }
+            Some(count) => Room(count.into()),
+        };
         let skills: Result<_, Trouble> =
             file.skill.into_iter().map(|entry| of_entry(entry, &place)).collect();
         Ok(Self {
             name: file.name.or(first).unwrap_or_default(),
             owner: file.owner,
-            room: file.concurrency.map_or(Room::default(), |count| Room(count.max(1).into())),
+            room,
             skills: skills?,
             place,
         })
@@ -124,6 +136,12 @@ impl Plan {
     }
 }
 
+/// A name that two skills have.
+fn named_twice(skills: &[SkillEntry]) -> Option<&str> {
+    let mut names = BTreeSet::new();
+    skills.iter().map(|skill| skill.name.as_str()).find(|name| !names.insert(*name))
+}
+
 fn of_entry(entry: SkillEntry, place: &Path) -> Result<(Skill, Program), Trouble> {
     let text = |schema: &Option<file::SchemaEntry>| {
         schema.as_ref().map(|schema| schema.text(place)).transpose()
@@ -132,7 +150,7 @@ fn of_entry(entry: SkillEntry, place: &Path) -> Result<(Skill, Program), Trouble
     let mut skill = skill(&entry.name, &entry.price, schemas)?;
     skill.about = entry.about;
     if let Some(timeout) = &entry.timeout {
-        let limit = length(timeout).map_err(|why| {
+        let limit = some_time(timeout).map_err(|why| {
             Trouble::usage(format!("timeout of {} {why}", entry.name), "write it like \"30s\"")
         })?;
         skill.time_limit = duration(limit);
@@ -150,14 +168,18 @@ fn program(
     persistent: bool,
     skill: &str,
 ) -> Result<Program, Trouble> {
+    let no = |message: String| Err(Trouble::usage(message, "write exec = \"python3 handler.py\""));
     match (exec, http) {
+        (Some(command), None) if command.trim().is_empty() => {
+            no(format!("the command of {skill} is empty"))
+        }
+        (None, Some(_)) if persistent => {
+            no(format!("{skill} cannot be persistent: only a command can stay"))
+        }
         (Some(command), None) if persistent => Ok(Program::Persistent(command.to_owned())),
         (Some(command), None) => Ok(Program::Exec(command.to_owned())),
         (None, Some(url)) => Ok(Program::Web(Web::new(url)?)),
-        _ => {
-            let message = format!("{skill} needs either exec or http");
-            Err(Trouble::usage(message, "write exec = \"python3 handler.py\""))
-        }
+        _ => no(format!("{skill} needs either exec or http")),
     }
 }
 
@@ -186,4 +208,34 @@ fn bad(name: &str, why: &BadSkill) -> Trouble {
 
 fn duration(length: Millis) -> Duration {
     Duration::from_millis(length.0.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(file: &str) -> String {
+        let file: AgentFile = toml::from_str(file).expect("a file");
+        let Err(trouble) = Plan::of_file(file, Path::new("agent.toml")) else {
+            panic!("it was taken")
+        };
+        trouble.message
+    }
+
+    #[test]
+    fn a_file_is_refused_what_flags_are_refused() {
+        let skill = |more: &str| format!("[[skill]]\nname = \"a\"\nprice = \"0.05\"\n{more}\n");
+        let exec = "exec = \"cat\"";
+        for (file, wanted) in [
+            (skill("exec = \"cat\"\ntimeout = \"0s\""), "must be above zero"),
+            (skill("exec = \" \""), "the command of a is empty"),
+            (skill("http = \"http://127.0.0.1:1/\"\npersistent = true"), "a cannot be persistent"),
+            (skill(""), "a needs either exec or http"),
+            (format!("concurrency = 0\n{}", skill(exec)), "concurrency must be above zero"),
+            (format!("{}{}", skill(exec), skill(exec)), "skill a is there twice"),
+        ] {
+            let message = refused(&file);
+            assert!(message.contains(wanted), "{message}");
+        }
+    }
 }

@@ -66,6 +66,12 @@ pub fn trouble(error: AgentError) -> Trouble {
         error @ (AgentError::Taken { .. } | AgentError::Nowhere) => {
             Trouble::conflict(error.to_string(), "see `rialto agent run --help`")
         }
+        error @ AgentError::Elsewhere => {
+            Trouble::conflict(error.to_string(), "give this one another name with --name")
+        }
+        error @ AgentError::Removed => {
+            Trouble::conflict(error.to_string(), "`rialto agent run` registers it again")
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a running agent says: one line for each thing that happens, on the terminal or as JSON.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rialto_client::agent::Outcome;
 use rialto_client::agent::post::Told;
@@ -11,13 +12,16 @@ use super::super::super::say;
 /// Tells what happens.
 pub struct Teller {
     as_json: bool,
-    /// Trouble that was told and is not over; it is told once.
-    troubled: AtomicBool,
+    /// Trouble that was told and is not over: each kind is told once.
+    troubled: Mutex<BTreeSet<&'static str>>,
 }
+
+/// That there is no hub.
+const WAITING: &str = "waiting";
 
 impl Teller {
     pub fn new(as_json: bool) -> Self {
-        Self { as_json, troubled: AtomicBool::new(false) }
+        Self { as_json, troubled: Mutex::default() }
     }
 
     /// A line of a job's log.
@@ -33,7 +37,7 @@ impl Teller {
     pub fn tell(&self, told: &Told) {
         match told {
             Told::AtWork { agent, agent_id, owner, hub } => {
-                self.troubled.store(false, Ordering::Relaxed);
+                self.lock().clear();
                 let event = json!({"event": "at_work", "agent": agent, "agent_id": agent_id, "owner": owner, "hub": hub});
                 let text =
                     format!("{agent} is at work at {hub} as {agent_id}; earnings go to {owner}");
@@ -46,7 +50,7 @@ impl Teller {
                 self.say(event, &text);
             }
             Told::Waiting { hub } => {
-                if !self.troubled.swap(true, Ordering::Relaxed) {
+                if self.lock().insert(WAITING) {
                     let event = json!({"event": "waiting", "hub": hub});
                     self.say(
                         event,
@@ -59,13 +63,17 @@ impl Teller {
                 self.say(event, "the hub does not know this agent's key; registering again");
             }
             Told::Trouble { what, why } => {
-                if !self.troubled.swap(true, Ordering::Relaxed) {
+                if self.lock().insert(what) {
                     let event = json!({"event": "trouble", "what": what, "why": why});
                     self.say(event, &format!("{what}: {why}; trying again"));
                 }
             }
+            Told::Mishap { job, what, why } => {
+                let event = json!({"event": "mishap", "job": job, "what": what, "why": why});
+                self.say(event, &format!("{job} {what}: {why}"));
+            }
             Told::Back => {
-                self.troubled.store(false, Ordering::Relaxed);
+                self.lock().clear();
                 self.say(json!({"event": "back"}), "the hub is back");
             }
             Told::Took { job, skill } => {
@@ -83,25 +91,15 @@ impl Teller {
                 let event = json!({"event": "refused", "job": job, "why": why});
                 self.say(event, &format!("{job} not taken: {why}"));
             }
-            Told::Ended { job, outcome, paid } => self.ended(job, outcome, paid.as_deref()),
+            Told::Ended { job, outcome, paid, repeated } => {
+                let (event, text) = ended(job, outcome, paid.as_deref(), *repeated);
+                self.say(event, &text);
+            }
         }
     }
 
-    fn ended(&self, job: &str, outcome: &Outcome, paid: Option<&str>) {
-        let (state, why) = match outcome {
-            Outcome::Done(_) => ("done", None),
-            Outcome::Failed(why) => ("failed", Some(why)),
-            Outcome::Declined(why) => ("declined", Some(why)),
-            Outcome::Unfit(why) => ("unfit", Some(why)),
-        };
-        let event =
-            json!({"event": "ended", "job": job, "outcome": state, "why": why, "paid": paid});
-        let rest = match (why, paid) {
-            (Some(why), _) => format!(": {why}"),
-            (None, Some(paid)) => format!(", paid {paid}"),
-            (None, None) => String::new(),
-        };
-        self.say(event, &format!("{job} {state}{rest}"));
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<&'static str>> {
+        self.troubled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn say(&self, event: Value, text: &str) {
@@ -114,5 +112,52 @@ impl Teller {
     /// Whoever stopped reading does not want to know.
     fn print(&self, event: &Value) {
         let _ = say::line(&event.to_string());
+    }
+}
+
+/// What is said of a job that ended.
+fn ended(job: &str, outcome: &Outcome, paid: Option<&str>, repeated: bool) -> (Value, String) {
+    let (state, why) = match outcome {
+        Outcome::Done(_) => ("done", None),
+        Outcome::Failed(why) => ("failed", Some(why)),
+        Outcome::Declined(why) => ("declined", Some(why)),
+        Outcome::Unfit(why) => ("unfit", Some(why)),
+    };
+    let event = json!({"event": "ended", "job": job, "outcome": state, "why": why, "paid": paid, "repeated": repeated});
+    let rest = match (why, paid) {
+        // What it earned, it had earned before.
+        _ if repeated => ", told before".to_owned(),
+        (Some(why), _) => format!(": {why}"),
+        (None, Some(paid)) => format!(", paid {paid}"),
+        (None, None) => String::new(),
+    };
+    (event, format!("{job} {state}{rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_told_before_is_not_said_to_be_paid_again() {
+        let done = Outcome::Done("{}".to_owned());
+        let said = |repeated: bool| ended("j", &done, Some("0.05"), repeated).1;
+        assert_eq!(
+            (said(false), said(true)),
+            ("j done, paid 0.05".into(), "j done, told before".into())
+        );
+    }
+
+    #[test]
+    fn each_kind_of_trouble_is_told_once_until_it_is_over() {
+        let teller = Teller::new(false);
+        let trouble = |what: &'static str| {
+            let before = teller.lock().clone();
+            teller.tell(&Told::Trouble { what, why: "it rains".to_owned() });
+            *teller.lock() != before
+        };
+        assert_eq!([trouble("one"), trouble("two"), trouble("one")], [true, true, false]);
+        teller.tell(&Told::Back);
+        assert!(trouble("one"));
     }
 }
