@@ -43,6 +43,7 @@ pub(crate) mod bench;
 pub(crate) mod door;
 mod identity;
 pub(crate) mod ongoing;
+pub(crate) mod scope;
 pub(crate) mod shelf;
 
 use std::future::Future;

@@ -13,6 +13,7 @@ use super::serve::route;
 use crate::agent::direct::Identity;
 use crate::agent::direct::bench::Bench;
 use crate::agent::direct::door::{Answering, Endpoint};
+use crate::agent::direct::scope::Scope;
 use crate::agent::{self, Outcome, Refused, Skill};
 use crate::agora::handler::{Broken, Handler, Job, Progress, Terms};
 use crate::clock;
@@ -81,12 +82,14 @@ impl Handler for Hands {
         let full = || Broken::new(Code::Unavailable, "there is too much to do now");
         let place = self.0.place().ok_or_else(full)?;
         let cost = skill.price_of(&job.params);
+        let requester = job.requester.did();
         let job = agent::Job {
-            id: job.request_id,
+            // Ids are unique for their sender only (R3).
+            id: Scope::of("agora", &requester, &job.request_id).job_id().to_string(),
             turn: 0,
             skill: skill.name.clone(),
             input: job.params,
-            requester: job.requester.did(),
+            requester,
             budget: job.max.unwrap_or(cost),
             deadline: job.timeout.map(|left| after(clock::now(), left)),
             time_limit: Duration::MAX,

@@ -15,6 +15,7 @@ use super::said::Names;
 use crate::agent::Job;
 use crate::agent::direct::bench::{Bench, Place, lock};
 use crate::agent::direct::ongoing::Ongoing;
+use crate::agent::direct::scope::Scope;
 use crate::agent::direct::shelf::Shelf;
 use crate::clock;
 use crate::endpoint::Answer;
@@ -99,12 +100,15 @@ impl Desk {
     /// Works in a task of its own: a caller that hangs up may come back for the result.
     fn begin(self: &Arc<Self>, paper: Arc<Paper>, post: JobPost, price: Credits, place: Place) {
         let desk = Arc::clone(self);
+        let requester = post.orchestrator_id.unwrap_or_else(|| NOBODY.to_owned());
         let job = Job {
-            id: paper.names.job_id.to_string(),
+            id: Scope::of("registry", &requester, &paper.names.job_id.to_string())
+                .job_id()
+                .to_string(),
             turn: 0,
             skill: post.skill_name,
             input: post.input_data,
-            requester: post.orchestrator_id.unwrap_or_else(|| NOBODY.to_owned()),
+            requester,
             budget: post.budget,
             deadline: None,
             time_limit: Duration::MAX,

@@ -25,6 +25,7 @@ use super::serve::unread;
 use crate::agent::direct::bench::{Bench, Place, lock};
 use crate::agent::direct::door::{Answering, Endpoint};
 use crate::agent::direct::ongoing::Ongoing;
+use crate::agent::direct::scope::Scope;
 use crate::agent::direct::shelf::Shelf;
 use crate::agent::{Job, Outcome, Refused, Skill};
 use crate::endpoint::{self, NoBody, is_encoded};
@@ -144,9 +145,12 @@ impl Desk {
         let budget = wish.budget.unwrap_or(Credits::ZERO);
         let refused = |why: Refused| cannot(&reason(&why));
         self.bench.shop().takes(&skill.name, budget, &input).map_err(refused)?;
-        let id = fresh::id().map_err(|error| cannot(&error.to_string()))?;
+        let id = match &received.trace_id {
+            Some(id) => id.clone(),
+            None => fresh::id().map_err(|error| cannot(&error.to_string()))?.to_string(),
+        };
         let job = Job {
-            id: received.trace_id.clone().unwrap_or_else(|| id.to_string()),
+            id: Scope::of("relay", &received.sender_id, &id).job_id().to_string(),
             turn: 0,
             skill: skill.name.clone(),
             input,

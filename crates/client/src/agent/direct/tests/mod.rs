@@ -7,9 +7,10 @@ mod openclaw;
 mod pending;
 mod registry;
 mod relay;
+mod same_ids;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -17,6 +18,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 
 use super::Identity;
+use super::bench::lock;
 use crate::agent::{Job, Outcome, Room, Setup, Skill, Workshop};
 use crate::agora::Seed;
 use crate::call::CallError;
@@ -37,6 +39,7 @@ struct Stand {
 #[derive(Clone)]
 struct Works {
     begun: Arc<AtomicUsize>,
+    ids: Arc<Mutex<Vec<String>>>,
     gate: Arc<Semaphore>,
 }
 
@@ -55,11 +58,16 @@ impl Reply {
 
 impl Works {
     fn new() -> Self {
-        Self { begun: Arc::default(), gate: Arc::new(Semaphore::new(0)) }
+        Self { begun: Arc::default(), ids: Arc::default(), gate: Arc::new(Semaphore::new(0)) }
     }
 
     fn begun(&self) -> usize {
         self.begun.load(Ordering::SeqCst)
+    }
+
+    /// What the jobs were called that came.
+    fn ids(&self) -> Vec<String> {
+        lock(&self.ids).clone()
     }
 
     /// A workshop with skills of every temper: `shout` for 0.05, the others for nothing.
@@ -79,6 +87,7 @@ impl Works {
     }
 
     async fn work(&self, job: Job) -> Outcome {
+        lock(&self.ids).push(job.id.clone());
         self.begun.fetch_add(1, Ordering::SeqCst);
         match job.skill.as_str() {
             "shout" => {
