@@ -83,3 +83,27 @@ async fn agents_of_the_context_are_looked_at() {
     let report = cli.json(&["doctor"]).await;
     assert_ne!(verdict(&report, "agent"), "fail", "{report}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_was_stopped_keeps_its_key_and_is_told_how_to_come_back() {
+    let hub = TestHub::serve(&[]).await;
+    let agent = hub.agent("acme", "sum", "0.05", None).await;
+    let boss = hub.orchestrator("boss").await;
+    let cli = Cli::at(&hub.url, &boss.key).await;
+    let directory = cli.home().join("contexts/here/agents/sum");
+    std::fs::create_dir_all(&directory).expect("made");
+    let file = format!("{}\nagent_id {}\nhub {}\n", agent.key, agent.id, hub.url);
+    std::fs::write(directory.join("agent.key"), file).expect("written");
+    let path = format!("/registry/agents/{}", agent.id);
+    hub.call("DELETE", &path, Some(&agent.key), None).await.expect(200);
+    let report = cli.json(&["doctor"]).await;
+    assert_eq!(verdict(&report, "agent"), "warn", "{report}");
+    let told = cli.run(&["doctor"]).await.ok().out;
+    let line = told.lines().find(|line| line.contains("sum")).expect("a line about it");
+    assert!(line.contains("`rialto agent run` brings it back"), "{line}");
+    // Nothing but the file proves who the agent is, also where its key is not taken.
+    std::fs::write(directory.join("agent.key"), "rk_wrong").expect("written");
+    for told in [told, cli.run(&["doctor"]).await.expect(1).out] {
+        assert!(!told.contains("remove"), "{told}");
+    }
+}

@@ -5,6 +5,7 @@ use rialto_client::{CallError, Hub};
 use super::super::access::Access;
 use super::super::context::Context;
 use super::super::key_file;
+use super::super::newcomer;
 use super::super::trouble::Trouble;
 use super::super::views::Me;
 use super::check::Check;
@@ -43,9 +44,21 @@ async fn check(context: &Context, name: &str) -> Result<Check, Trouble> {
             let what = format!("{name} is offline (number {})", me.agent.id);
             Check::warn("agent", what, "start it with `rialto agent run`")
         }
+        // Whoever stops an agent takes it off the lists, and its key works again when it is back:
+        // the file is the agent's only proof of who it is.
+        Err(CallError::Refused { status: 401, .. })
+            if newcomer::is_unknown(&hub, &keys).await? =>
+        {
+            let what = format!("{name} is not on the hub's lists: it was stopped");
+            Check::warn("agent", what, "`rialto agent run` brings it back with the key it has")
+        }
         Err(CallError::Refused { status: 401, .. }) => {
-            let next = format!("remove {} and run it anew", path.display());
-            Check::fail("agent", format!("the hub does not know the key of {name}"), next)
+            let what = format!("the hub does not take the key of {name}");
+            let next = format!(
+                "if it got a new key elsewhere, put that on the first line of {}",
+                path.display()
+            );
+            Check::fail("agent", what, next)
         }
         Err(error) => Check::trouble("agent", error),
     })
