@@ -8,6 +8,7 @@ mod doctor;
 mod hiding;
 mod keys;
 mod kit;
+mod messages;
 mod reputation;
 mod spoilt;
 mod wallet;

@@ -28,14 +28,14 @@ pub enum Outcome {
         /// What happened, and what happens next.
         detail: String,
     },
-    /// The server did not take it: nothing was stored or tried.
+    /// The server did not take it, or the receiver would not: nothing was stored or tried.
     Rejected(Rejection),
 }
 
 /// Why a server did not take a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// The HTTP status.
+    /// The HTTP status: 200 where the server took the question, and the receiver's answer is no.
     pub status: u16,
     /// The server's code.
     pub code: String,
@@ -73,6 +73,13 @@ struct Wire {
     loop_guard: bool,
 }
 
+/// What a receiver's reply says when it is a no.
+#[derive(Default, Deserialize)]
+struct No {
+    error_code: Option<String>,
+    detail: Option<String>,
+}
+
 impl Sent {
     /// Reads the data of an answer, or of a stream's last event.
     pub(super) fn read(data: &str, replayed: bool) -> Result<Self, CallError> {
@@ -85,6 +92,7 @@ impl Sent {
                 code: wire.error_code.unwrap_or_default(),
                 detail: wire.detail.unwrap_or_default(),
             },
+            "rejected" => Outcome::Rejected(Rejection::read(&wire)),
             other => return Err(CallError::Unreadable(format!("delivery is {other:?}"))),
         };
         let Wire { trace_id, loop_guard, .. } = wire;
@@ -136,6 +144,23 @@ impl Sent {
     }
 }
 
+impl Rejection {
+    /// The receiver's no: its reply says why, or else the answer itself does.
+    fn read(wire: &Wire) -> Self {
+        let reply = wire.receiver_response.as_deref().map(|reply| reply.get().as_bytes());
+        let reply: No = reply.and_then(|reply| from_json(reply).ok()).unwrap_or_default();
+        let code = reply.error_code.or_else(|| wire.error_code.clone());
+        let message = reply.detail.or_else(|| wire.detail.clone());
+        Self {
+            status: 200,
+            code: code.unwrap_or_default(),
+            message: message.unwrap_or_else(|| "the receiver does not say why".to_owned()),
+            hint: None,
+            retry_after: None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,11 +172,28 @@ mod tests {
             (r#"{"delivery":"delivered","receiver_response":{"status":"ok"}}"#, "delivered"),
             (r#"{"delivery":"queued","trace_id":"t"}"#, "queued"),
             (r#"{"delivery":"failed","error_code":"ERR_TIMEOUT","detail":"late"}"#, "failed"),
+            (r#"{"delivery":"rejected"}"#, "rejected"),
         ] {
             assert_eq!(Sent::read(data, false).expect(data).word(), word);
         }
         for data in ["{}", "[]", r#"{"delivery":"lost"}"#] {
             assert!(Sent::read(data, false).is_err(), "{data}");
+        }
+    }
+
+    #[test]
+    fn a_receivers_no_is_told_with_its_code_and_reason() {
+        let reply = r#"{"status":"error","error_code":"ADAPTATION_FAILED","detail":"too dear"}"#;
+        let data = format!(r#"{{"delivery":"rejected","receiver_response":{reply}}}"#);
+        let Outcome::Rejected(why) = Sent::read(&data, false).expect("an outcome").outcome else {
+            panic!("it was rejected");
+        };
+        assert_eq!((why.status, why.code.as_str()), (200, "ADAPTATION_FAILED"));
+        assert_eq!(why.message, "too dear");
+        // Receivers may answer whatever they like.
+        for reply in ["null", "[]", r#""no""#, r#"{"detail":7}"#] {
+            let data = format!(r#"{{"delivery":"rejected","receiver_response":{reply}}}"#);
+            assert_eq!(Sent::read(&data, false).expect(reply).word(), "rejected");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod history;
 mod send;
+mod sender;
 mod tail;
 
 use clap::Subcommand;

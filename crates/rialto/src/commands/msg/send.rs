@@ -3,27 +3,32 @@
 use std::io::Read;
 
 use rialto_client::CallError;
-use rialto_client::relay::{Answered, Draft, Order, Outcome, Rejection, Said, Sent, Word, Words};
+use rialto_client::relay::{
+    Answered, Draft, Letter, Order, Outcome, Rejection, Said, Sent, Word, Words,
+};
+use rialto_core::money::Credits;
 use serde_json::{Value, json};
 
 use super::super::access::Access;
-use super::super::key_file::KeyFile;
 use super::super::say;
 use super::super::trouble::Trouble;
+use super::sender;
 use crate::exit::Exit;
 
 /// The longest text that is read: no hub takes a longer message.
 const TEXT_BYTES_MAX: u64 = 64 << 10;
+/// Decimals a budget may have.
+const DECIMALS: usize = 2;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto msg send --key-file alice.key --to bob 'Hello!'\n  date | rialto msg send --key-file alice.key --to bob@chorus -\n  RIALTO_KEY=ca_… rialto msg send --from alice@chorus --to bob --conversation c-1 --turn 1 'Hello!'\n  rialto msg send --key-file alice.key --to writer --stream 'A poem, please'\n\nThe sender is --from, or the agent of the key file. A message that could not be delivered ends with\nexit code 7 (receiver unreachable) or 8 (receiver silent)."
+    before_help = "Examples:\n  rialto msg send --key-file alice.key --to bob 'Hello!'\n  date | rialto msg send --key-file alice.key --to bob@chorus -\n  RIALTO_KEY=ca_… rialto msg send --from alice@chorus --to bob --conversation c-1 --turn 1 'Hello!'\n  rialto msg send --key-file alice.key --to writer --stream 'A poem, please'\n  rialto msg send --to word-counter --budget 0.05 'one two three'\n\nThe sender is --from, or the agent of the key. What is written to an agent that works for credits\nis a job for it: --budget says what it may cost. A message that could not be delivered ends with\nexit code 7 (receiver unreachable) or 8 (receiver silent)."
 )]
 pub struct Args {
     /// The receiver: NAME@HOST, or NAME for one at the hub's own host
     #[arg(long, value_name = "ID")]
     to: String,
-    /// The sender, NAME@HOST; needed unless the key file names the agent
+    /// The sender, NAME@HOST [default: the agent of the key]
     #[arg(long, value_name = "ID")]
     from: Option<String>,
     /// The sender's culture, a BCP 47 tag
@@ -38,6 +43,9 @@ pub struct Args {
     /// Its place in the conversation, from 1; the hub takes each place once
     #[arg(long, value_name = "N")]
     turn: Option<u64>,
+    /// What it may cost at most, like 0.05, where the receiver works for credits
+    #[arg(long, value_name = "CREDITS", value_parser = budget)]
+    budget: Option<Credits>,
     /// Print the receiver's answer while it is being written
     #[arg(long)]
     stream: bool,
@@ -50,7 +58,8 @@ pub struct Args {
 
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let keys = access.keys()?;
-    let letter = draft(args, keys.as_ref())?.seal()?;
+    let sender = sender::find(access, args.from.as_deref(), keys.as_ref()).await?;
+    let letter = letter(args, &sender)?;
     let order = Order {
         receiver_id: &args.to,
         letter: &letter,
@@ -67,21 +76,24 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     report(access, args, sent, heard)
 }
 
-fn draft(args: &Args, keys: Option<&KeyFile>) -> Result<Draft, Trouble> {
-    let remembered = keys.and_then(|keys| keys.agent_id.as_deref());
-    let Some(sender) = args.from.as_deref().or(remembered) else {
-        return Err(Trouble::usage(
-            "there is no sender",
-            "give --from NAME@HOST, or --key-file with a file that `rialto agent register --key-out` wrote",
-        ));
-    };
+fn letter(args: &Args, sender: &str) -> Result<Letter, Trouble> {
     let text = if args.text == "-" { read_text()? } else { args.text.clone() };
-    Ok(Draft {
+    let draft = Draft {
         cultural_context: args.context.clone(),
         conversation_id: args.conversation.clone(),
         turn_number: args.turn,
         ..Draft::new(sender, &args.culture, &text)
-    })
+    };
+    let letter = draft.seal()?;
+    let (Some(budget), Some(open)) = (args.budget, letter.as_str().strip_suffix('}')) else {
+        return Ok(letter);
+    };
+    // Written by hand, so that the amount never passes through a float.
+    Ok(Letter::read(&format!(r#"{open},"budget":{}}}"#, budget.text(DECIMALS)))?)
+}
+
+fn budget(text: &str) -> Result<Credits, String> {
+    Credits::parse(text, DECIMALS).map_err(|why| format!("the budget {why}: write it like 0.05"))
 }
 
 fn read_text() -> Result<String, Trouble> {
@@ -134,7 +146,7 @@ async fn listen(access: &Access, mut words: Words) -> Result<(Sent, Option<Word>
 
 fn report(access: &Access, args: &Args, sent: Sent, heard: Option<Word>) -> Result<Exit, Trouble> {
     let exit = match &sent.outcome {
-        Outcome::Rejected(why) => return Err(refusal(why.clone()).into()),
+        Outcome::Rejected(why) => return Err(refusal(&args.to, why.clone())),
         Outcome::Failed { code, .. } => match code.as_str() {
             "ERR_AGENT_UNREACHABLE" => Exit::Unreachable,
             "ERR_TIMEOUT" => Exit::TimedOut,
@@ -157,9 +169,21 @@ fn report(access: &Access, args: &Args, sent: Sent, heard: Option<Word>) -> Resu
     Ok(exit)
 }
 
-fn refusal(why: Rejection) -> CallError {
+fn refusal(to: &str, why: Rejection) -> Trouble {
     let Rejection { status, code, message, hint, retry_after } = why;
-    CallError::Refused { status, code, message, retryable: false, hint, retry_after }
+    if status != 200 {
+        let refused =
+            CallError::Refused { status, code, message, retryable: false, hint, retry_after };
+        return refused.into();
+    }
+    // The receiver's own no. That it works for credits is told in the words of envelopes.
+    let next = match message.contains("\"budget\"") {
+        true => "say what it may cost with --budget".to_owned(),
+        false => format!("`rialto agent show {to}` tells what it does, and for how much"),
+    };
+    let told = if code.is_empty() { String::new() } else { format!(" ({code})") };
+    let code = Some(code).filter(|code| !code.is_empty());
+    Trouble { code, ..Trouble::failed(format!("{to} refused: {message}{told}"), next) }
 }
 
 /// What became of the message, on one line.
@@ -219,17 +243,25 @@ mod tests {
     }
 
     #[test]
-    fn the_sender_is_the_one_given_or_the_one_of_the_key_file() {
-        let mut keys = KeyFile::of("ca_1");
-        let plain = args("--to bob Hello!");
-        assert_eq!(draft(&plain, Some(&keys)).expect_err("nobody").exit, Exit::Usage);
-        keys.agent_id = Some("alice@chorus".to_owned());
-        let draft_of = |args: &Args| draft(args, Some(&keys)).expect("a draft");
-        assert_eq!(draft_of(&plain).sender_id, "alice@chorus");
-        let other = args("--to bob --from carol@chorus --conversation c --turn 3 Hello!");
-        let draft = draft_of(&other);
-        assert_eq!((draft.sender_id.as_str(), draft.turn_number), ("carol@chorus", Some(3)));
-        assert_eq!((draft.sender_culture.as_str(), draft.original_text.as_str()), ("en", "Hello!"));
+    fn a_letter_says_what_was_typed_to_the_digit() {
+        let typed = args("--to bob --conversation c --turn 3 --budget 0.1 Hello!");
+        let letter = letter(&typed, "alice@chorus").expect("a letter");
+        let wanted = r#""original_text":"Hello!","sender_culture":"en","conversation_id":"c","turn_number":3,"budget":0.10}"#;
+        assert!(letter.as_str().ends_with(wanted), "{}", letter.as_str());
+        assert!(budget("0.001").is_err() && budget("much").is_err());
+    }
+
+    #[test]
+    fn a_receivers_no_is_told_with_what_to_type() {
+        let no = |status, message: &str| {
+            let (code, message) = ("ERR_X".to_owned(), message.to_owned());
+            refusal("bob", Rejection { status, code, message, hint: None, retry_after: None })
+        };
+        let dear = no(200, "costs 0.05 credits: add \"budget\": 0.05 to the envelope");
+        assert_eq!((dear.exit, dear.code.as_deref()), (Exit::Failed, Some("ERR_X")));
+        assert!(dear.next.is_some_and(|next| next.contains("--budget")));
+        assert!(no(200, "no such skill").next.is_some_and(|next| next.contains("agent show bob")));
+        assert_eq!(no(404, "nobody").exit, Exit::NotFound);
     }
 
     #[test]
