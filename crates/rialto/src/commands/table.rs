@@ -1,6 +1,8 @@
 //! Tables: one line per thing, columns below each other, fitted to the terminal they are read on.
 //!
-//! Whatever is not a terminal gets everything, uncut. What others wrote is shown, never obeyed.
+//! Whatever is not a terminal gets everything, uncut. On one, times are short, names and descriptions
+//! give way, and after them whole columns, the least needed first: a line that wraps is no row any
+//! more. What others wrote is shown, never obeyed.
 
 use std::io::{self, IsTerminal};
 
@@ -14,12 +16,17 @@ const GAP: &str = "  ";
 const CUT: &str = "…";
 /// A column is never cut below this width.
 const WIDTH_MIN: usize = 8;
+/// What is shown of a time on a terminal: the day, and after a space the minute.
+const DAY: usize = "2026-02-11".len();
+const MINUTE: usize = "2026-02-11T14:15".len();
 
 /// A column: its heading, and what may be done to it.
 #[derive(Clone, Copy)]
 pub struct Column {
     heading: &'static str,
     kind: Kind,
+    /// When it is left out where room is short: the lowest first, and never without a rank.
+    rank: Option<u8>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,6 +37,8 @@ enum Kind {
     Number,
     /// Cut where room is short.
     Free,
+    /// A time of the hub, to the minute on a terminal.
+    Time,
 }
 
 /// Rows under headings.
@@ -39,19 +48,29 @@ pub struct Table {
 }
 
 impl Column {
-    /// Ids, states and times.
+    /// Ids and states.
     pub fn text(heading: &'static str) -> Self {
-        Self { heading, kind: Kind::Text }
+        Self { heading, kind: Kind::Text, rank: None }
     }
 
     /// Amounts and counts.
     pub fn number(heading: &'static str) -> Self {
-        Self { heading, kind: Kind::Number }
+        Self { kind: Kind::Number, ..Self::text(heading) }
     }
 
     /// Names and descriptions: the longest of these gives way first.
     pub fn free(heading: &'static str) -> Self {
-        Self { heading, kind: Kind::Free }
+        Self { kind: Kind::Free, ..Self::text(heading) }
+    }
+
+    /// Times as the hub writes them.
+    pub fn time(heading: &'static str) -> Self {
+        Self { kind: Kind::Time, ..Self::text(heading) }
+    }
+
+    /// The same column, left out where nothing else gives way any more; the lowest rank goes first.
+    pub fn left_out(self, rank: u8) -> Self {
+        Self { rank: Some(rank), ..self }
     }
 }
 
@@ -78,44 +97,84 @@ impl Table {
     }
 
     /// The lines, at most so wide where that can be done.
-    fn lines(&self, width: Option<usize>) -> Vec<String> {
-        let widths = self.widths(width);
+    pub fn lines(&self, width: Option<usize>) -> Vec<String> {
         let headings = self.columns.iter().map(|column| column.heading.to_owned()).collect();
-        let all = std::iter::once(&headings).chain(&self.rows);
-        all.map(|cells: &Vec<String>| self.line(cells, &widths)).collect()
-    }
-
-    fn line(&self, cells: &[String], widths: &[usize]) -> String {
-        let columns = self.columns.iter().zip(widths);
-        let padded = cells.iter().zip(columns).map(|(cell, (column, width))| {
-            let cell = cut(cell, *width);
-            let space = " ".repeat(width.saturating_sub(cell.width()));
-            match column.kind {
-                Kind::Number => space + &cell,
-                Kind::Text | Kind::Free => cell + &space,
+        let rows = self.rows.iter().map(|row| match width {
+            Some(_) => {
+                self.columns.iter().zip(row).map(|(column, cell)| column.short(cell)).collect()
             }
+            None => row.clone(),
         });
-        padded.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
+        let rows: Vec<Vec<String>> = std::iter::once(headings).chain(rows).collect();
+        let widths = self.widths(&rows, width);
+        rows.iter().map(|cells| self.line(cells, &widths)).collect()
     }
 
-    /// How wide each column is: as its widest cell, but for what has to give way.
-    fn widths(&self, width: Option<usize>) -> Vec<usize> {
-        let widest = |at: usize, column: &Column| {
-            let cells = self.rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.width());
-            cells.max().unwrap_or(0).max(column.heading.width())
+    fn line(&self, cells: &[String], widths: &[Option<usize>]) -> String {
+        let columns = self.columns.iter().zip(widths);
+        let shown = cells.iter().zip(columns).filter_map(|(cell, (column, width))| {
+            let width = (*width)?;
+            let cell = cut(cell, width);
+            let space = " ".repeat(width.saturating_sub(cell.width()));
+            Some(match column.kind {
+                Kind::Number => space + &cell,
+                Kind::Text | Kind::Free | Kind::Time => cell + &space,
+            })
+        });
+        shown.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
+    }
+
+    /// How wide each column is: as its widest cell, but for what has to give way; `None` for what is
+    /// left out.
+    fn widths(&self, rows: &[Vec<String>], room: Option<usize>) -> Vec<Option<usize>> {
+        let widest = |at: usize| {
+            rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.width()).max().unwrap_or(0)
         };
-        let mut widths: Vec<usize> =
-            self.columns.iter().enumerate().map(|(at, column)| widest(at, column)).collect();
-        let gaps = GAP.width() * widths.len().saturating_sub(1);
-        let Some(room) = width.map(|width| width.saturating_sub(gaps)) else { return widths };
-        while widths.iter().sum::<usize>() > room {
-            let free = (0..widths.len()).filter(|at| self.columns[*at].kind == Kind::Free);
-            match free.max_by_key(|at| widths[*at]).filter(|at| widths[*at] > WIDTH_MIN) {
-                Some(longest) => widths[longest] -= 1,
-                None => break,
+        let mut shown: Vec<usize> = (0..self.columns.len()).collect();
+        loop {
+            let natural: Vec<usize> = shown.iter().map(|at| widest(*at)).collect();
+            let fitted = room.map_or(Ok(natural.clone()), |room| self.fit(&shown, natural, room));
+            let ranked = shown.iter().filter_map(|at| Some((self.columns[*at].rank?, *at)));
+            match (fitted, ranked.min()) {
+                (Err(_), Some((_, least))) => shown.retain(|at| *at != least),
+                // A terminal that has no room for what cannot be left out wraps it.
+                (Ok(widths) | Err(widths), _) => {
+                    let mut all = vec![None; self.columns.len()];
+                    shown.iter().zip(widths).for_each(|(at, width)| all[*at] = Some(width));
+                    return all;
+                }
             }
         }
-        widths
+    }
+
+    /// The widths of these columns once the longest names have given way; an error if that is not
+    /// enough.
+    fn fit(
+        &self,
+        shown: &[usize],
+        mut widths: Vec<usize>,
+        room: usize,
+    ) -> Result<Vec<usize>, Vec<usize>> {
+        let room = room.saturating_sub(GAP.width() * widths.len().saturating_sub(1));
+        while widths.iter().sum::<usize>() > room {
+            let free = (0..widths.len()).filter(|at| self.columns[shown[*at]].kind == Kind::Free);
+            match free.max_by_key(|at| widths[*at]).filter(|at| widths[*at] > WIDTH_MIN) {
+                Some(longest) => widths[longest] -= 1,
+                None => return Err(widths),
+            }
+        }
+        Ok(widths)
+    }
+}
+
+impl Column {
+    /// A cell as a terminal shows it.
+    fn short(&self, cell: &str) -> String {
+        let parts = cell.get(..DAY).zip(cell.get(DAY + 1..MINUTE)).filter(|_| cell.ends_with('Z'));
+        match parts.filter(|_| self.kind == Kind::Time) {
+            Some((day, minute)) => format!("{day} {minute}Z"),
+            None => cell.to_owned(),
+        }
     }
 }
 
@@ -150,6 +209,18 @@ fn seen() -> Option<usize> {
 #[cfg(not(unix))]
 fn seen() -> Option<usize> {
     None
+}
+
+/// Checks that a table fits the narrowest terminal people have, and is not torn apart by it.
+#[cfg(test)]
+#[track_caller]
+pub fn assert_fits(table: &Table, headings: &str) {
+    let lines = table.lines(Some(80));
+    for line in &lines {
+        assert!(line.width() <= 80, "{} columns: {line}", line.width());
+    }
+    let shown: Vec<&str> = lines[0].split_whitespace().collect();
+    assert_eq!(shown, headings.split_whitespace().collect::<Vec<_>>());
 }
 
 #[cfg(test)]
@@ -190,5 +261,32 @@ mod tests {
         table.row(["a\x1b[2Jb", "y"]);
         assert_eq!(table.lines(None), ["NAME          S", "翻译翻译翻译  x", "a\\u{1b}[2Jb   y"]);
         assert_eq!(table.lines(Some(11))[1], "翻译翻…   x");
+    }
+
+    #[test]
+    fn times_are_short_on_a_terminal_and_whole_elsewhere() {
+        let mut table = Table::new([Column::time("AT"), Column::text("S")]);
+        table.row(["2026-02-11T14:15:09.123Z", "x"]);
+        table.row(["", "y"]);
+        assert_eq!(table.lines(Some(80))[1..], ["2026-02-11 14:15Z  x", "-                  y"]);
+        assert_eq!(table.lines(None)[1], "2026-02-11T14:15:09.123Z  x");
+    }
+
+    #[test]
+    fn what_is_needed_least_is_left_out_when_nothing_else_gives_way() {
+        let columns = [
+            Column::text("ID"),
+            Column::text("STATE").left_out(2),
+            Column::free("NAME"),
+            Column::number("JOBS").left_out(1),
+        ];
+        let mut table = Table::new(columns);
+        table.row(["0123456789", "completed", "a rather long name", "12"]);
+        let row = |width| table.lines(Some(width))[1].clone();
+        assert_eq!(row(38), "0123456789  completed  a rather…    12");
+        assert_eq!(row(34), "0123456789  completed  a rather l…");
+        assert_eq!(row(30), "0123456789  a rather long name");
+        assert_eq!(row(24), "0123456789  a rather lo…");
+        assert_eq!(row(5), "0123456789  a rathe…");
     }
 }

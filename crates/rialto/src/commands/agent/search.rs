@@ -60,7 +60,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         eprintln!("nobody fits; `rialto agent search` without anything lists all");
         return Ok(Exit::Ok);
     }
-    print(found.iter().map(|(_, agent)| agent), args.skill.as_deref());
+    table(found.iter().map(|(_, agent)| agent), args.skill.as_deref()).print();
     if !whole {
         eprintln!("there may be more: raise --limit, or ask for less");
     }
@@ -107,7 +107,7 @@ impl Args {
     }
 }
 
-fn print<'a>(agents: impl Iterator<Item = &'a Agent>, skill: Option<&str>) {
+fn table<'a>(agents: impl Iterator<Item = &'a Agent>, skill: Option<&str>) -> Table {
     let mut table = Table::new([
         Column::number("ID"),
         Column::free("NAME"),
@@ -131,12 +131,24 @@ fn print<'a>(agents: impl Iterator<Item = &'a Agent>, skill: Option<&str>) {
             if agent.online { "online" } else { "offline" }.to_owned(),
         ]);
     }
-    table.print();
+    table
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::table::assert_fits;
     use super::*;
+
+    #[test]
+    fn agents_fit_a_terminal() {
+        let text = r#"{"id":1000000,"name":"a translator with a rather long name","owner":"o","protocol":"openclaw",
+            "names":{},"score":50.000001,"jobs_settled":100000,"online":false,"registered_at":"t","skills":[
+            {"name":"translate_and_summarize","price":0.10,"description":""},
+            {"name":"bid","price":0.00,"by_offer":true,"description":""}]}"#;
+        let agent: Agent = read(text).expect("an agent");
+        let table = table([&agent].into_iter(), None);
+        assert_fits(&table, "ID NAME PROTOCOL SKILLS SCORE JOBS STATE");
+    }
 
     fn args(max_price: Option<i64>, min_score: Option<i64>, skill: Option<&str>) -> Args {
         let skill = skill.map(str::to_owned);

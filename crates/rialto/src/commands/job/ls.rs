@@ -55,26 +55,54 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         let _ = say::line(&format!("[{}]", texts.join(",")));
         return Ok(Exit::Ok);
     }
-    let mut table = Table::new([
-        Column::text("ID"),
-        Column::text("STATE"),
-        Column::free("SKILL"),
-        Column::free(if args.worked { "FOR" } else { "BY" }),
-        Column::number("CREDITS"),
-        Column::text("OPENED"),
-    ]);
+    let mut table = table(if args.worked { "FOR" } else { "BY" });
     let mut names = Names::default();
     for job in &jobs {
         let job: Job = read(job.get())?;
         let other = match args.worked {
-            true => names.of_any(&hub, job.requester).await.or(job.guest),
+            true => names.of_any(&hub, job.requester).await.or(job.guest.clone()),
             false => names.of_any(&hub, job.worker).await,
         };
-        let credits = job.paid.or(job.price).or(job.budget);
-        let credits = credits.as_deref().map_or("", RawValue::get);
-        let other = other.unwrap_or_default();
-        table.row([&*job.id, &job.state, &job.skill, &other, credits, &job.opened_at]);
+        row(&mut table, &job, other.as_deref());
     }
     table.print();
     Ok(Exit::Ok)
+}
+
+/// The id is what other commands want, so it stays; the rest is in `rialto job show`.
+fn table(other: &'static str) -> Table {
+    Table::new([
+        Column::text("ID"),
+        Column::text("STATE"),
+        Column::free("SKILL"),
+        Column::free(other).left_out(2),
+        Column::number("CREDITS").left_out(3),
+        Column::time("OPENED").left_out(1),
+    ])
+}
+
+fn row(table: &mut Table, job: &Job, other: Option<&str>) {
+    let credits = [&job.paid, &job.price, &job.budget].into_iter().find_map(Option::as_deref);
+    let credits = credits.map_or("", RawValue::get);
+    let other = other.unwrap_or_default();
+    table.row([&*job.id, &job.state, &job.skill, other, credits, &job.opened_at]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::table::assert_fits;
+    use super::*;
+
+    #[test]
+    fn jobs_fit_a_terminal_with_their_ids_whole() {
+        let id = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
+        let text = format!(
+            r#"{{"id":"{id}","skill":"summarize_and_translate","state":"negotiating","requester":1,"worker":2,
+            "epoch":1,"budget":100.00,"opened_at":"2026-02-11T14:15:09.123Z"}}"#
+        );
+        let mut table = table("BY");
+        row(&mut table, &read(&text).expect("a job"), Some("a worker with a long name"));
+        assert_fits(&table, "ID STATE SKILL BY CREDITS");
+        assert!(table.lines(Some(80))[1].starts_with(id));
+    }
 }

@@ -59,11 +59,16 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         return Ok(Exit::Ok);
     }
     let Offers { offers } = read(&text)?;
+    table(offers).print();
+    Ok(Exit::Ok)
+}
+
+fn table(offers: Vec<Offer>) -> Table {
     let mut table = Table::new([
         Column::number("AGENT"),
         Column::free("NAME"),
         Column::number("PRICE"),
-        Column::text("UNTIL"),
+        Column::time("UNTIL"),
         Column::text("ACCEPTED"),
     ]);
     for offer in offers {
@@ -76,8 +81,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
             accepted.to_owned(),
         ]);
     }
-    table.print();
-    Ok(Exit::Ok)
+    table
 }
 
 pub async fn accept(access: &Access, args: &AcceptArgs) -> Result<Exit, Trouble> {
@@ -88,4 +92,21 @@ pub async fn accept(access: &Access, args: &AcceptArgs) -> Result<Exit, Trouble>
     let body = json!({"agent": agent}).to_string();
     let (_, text) = hub.call_text(Method::POST, &path, Some(body)).await.map_err(refused)?;
     Standing::tell(access, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::table::assert_fits;
+    use super::*;
+
+    #[test]
+    fn offers_fit_a_terminal() {
+        let name = "a worker whose name is as long as names may be where nobody says no";
+        let text = format!(
+            r#"{{"offers":[{{"agent":123456,"name":"{name}","price":100.00,
+            "valid_until":"2026-02-11T14:15:09.123Z","accepted":true}}]}}"#
+        );
+        let Offers { offers } = read(&text).expect("offers");
+        assert_fits(&table(offers), "AGENT NAME PRICE UNTIL ACCEPTED");
+    }
 }

@@ -42,21 +42,21 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         let _ = say::line(&format!("[{}]", texts.join(",")));
         return Ok(Exit::Ok);
     }
-    print(&lines)?;
+    table(&lines)?.print();
     if pages.has_more() {
         eprintln!("there are more: --all shows them");
     }
     Ok(Exit::Ok)
 }
 
-fn print(lines: &[Box<RawValue>]) -> Result<(), CallError> {
+fn table(lines: &[Box<RawValue>]) -> Result<Table, CallError> {
     let mut table = Table::new([
-        Column::text("AT"),
+        Column::time("AT"),
         Column::text("KIND"),
         Column::number("AMOUNT"),
         Column::free("FROM"),
         Column::free("TO"),
-        Column::text("FOR"),
+        Column::free("FOR"),
     ]);
     for line in lines {
         let entry: Entry = read(line.get())?;
@@ -64,6 +64,26 @@ fn print(lines: &[Box<RawValue>]) -> Result<(), CallError> {
         let (from, to) = (entry.from.told(), entry.to.told());
         table.row([&entry.at, &entry.kind, entry.amount.get(), &from, &to, &what]);
     }
-    table.print();
-    Ok(())
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::table::assert_fits;
+    use super::*;
+
+    #[test]
+    fn lines_fit_a_terminal() {
+        let line = |kind: &str, to: &str, job: &str| {
+            let text = format!(
+                r#"{{"id":7,"at":"2026-02-11T14:15:09.123Z","kind":"{kind}","from":{{"owner":"alice-1f2e3d4c","held":true}},
+                "to":{{"owner":"{to}","held":true}},"amount":1000.00,"job":{job},"transfer":null}}"#
+            );
+            RawValue::from_string(text).expect("JSON")
+        };
+        let job = r#""f81d4fae-7dec-11d0-a765-00a0c91e6bf6""#;
+        let lines =
+            [line("transfer", "a-company-with-a-long-name", job), line("grant", "b", "null")];
+        assert_fits(&table(&lines).expect("a table"), "AT KIND AMOUNT FROM TO FOR");
+    }
 }

@@ -1,6 +1,8 @@
 //! `rialto webhook ls`.
 
+use rialto_client::CallError;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::super::access::Access;
 use super::super::say;
@@ -47,21 +49,40 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         let _ = say::line(&format!("[{}]", texts.join(",")));
         return Ok(Exit::Ok);
     }
+    table(&calls)?.print();
+    Ok(Exit::Ok)
+}
+
+fn table(calls: &[Box<RawValue>]) -> Result<Table, CallError> {
     let mut table = Table::new([
         Column::number("ID"),
         Column::text("STATE"),
         Column::text("KIND"),
         Column::number("TRIES"),
-        Column::text("NEXT"),
+        Column::time("NEXT"),
         Column::free("ERROR"),
         Column::free("URL"),
     ]);
-    for call in &calls {
+    for call in calls {
         let Call { id, state, kind, url, tries, next_try, error } = read(call.get())?;
         let (id, tries) = (id.to_string(), tries.to_string());
         let (next, error) = (next_try.unwrap_or_default(), error.unwrap_or_default());
         table.row([id, state, kind, tries, next, error, url]);
     }
-    table.print();
-    Ok(Exit::Ok)
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::table::assert_fits;
+    use super::*;
+
+    #[test]
+    fn calls_fit_a_terminal() {
+        let text = r#"{"id":123456,"state":"given_up","kind":"offers_wanted","url":"https://hooks.example/agents/notify",
+            "tries":10,"next_try":"2026-02-11T14:15:09.123Z","error":"the endpoint answered with HTTP 500"}"#;
+        let calls = [RawValue::from_string(text.to_owned()).expect("JSON")];
+        let table = table(&calls).expect("a table");
+        assert_fits(&table, "ID STATE KIND TRIES NEXT ERROR URL");
+    }
 }

@@ -21,12 +21,7 @@ pub fn run(json: bool) -> Result<Exit, Trouble> {
         let _ = say::line(&serde_json::Value::from(all?).to_string());
         return Ok(Exit::Ok);
     }
-    let mut table = Table::new([
-        Column::text(""),
-        Column::text("NAME"),
-        Column::free("HUB"),
-        Column::text("KEY"),
-    ]);
+    let mut table = table();
     for one in &contexts {
         let mark = if one.name() == current { "*" } else { " " };
         let key = if one.me()?.is_some() { "yes" } else { "none" };
@@ -34,4 +29,22 @@ pub fn run(json: bool) -> Result<Exit, Trouble> {
     }
     table.print();
     Ok(Exit::Ok)
+}
+
+fn table() -> Table {
+    Table::new([Column::text(""), Column::free("NAME"), Column::free("HUB"), Column::text("KEY")])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::super::table::assert_fits;
+    use super::*;
+
+    #[test]
+    fn contexts_fit_a_terminal() {
+        let mut table = table();
+        let hub = "https://a-hub-behind-a-very-long-name.europe.example:7425/with/a/path";
+        table.row(["*", &"x".repeat(64), hub, "none"]);
+        assert_fits(&table, "NAME HUB KEY");
+    }
 }
