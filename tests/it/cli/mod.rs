@@ -9,6 +9,7 @@ mod hiding;
 mod keys;
 mod kit;
 mod messages;
+mod pipes;
 mod reputation;
 mod spoilt;
 mod wallet;

@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
-use super::complain;
+use rialto_engine::audit::Report;
+
+use super::say;
+use super::trouble::Trouble;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  rialto audit --data ./rialto-data\n  rialto audit --data ./rialto-data --json"
+    before_help = "Examples:\n  rialto audit --data ./rialto-data\n  rialto audit --data ./rialto-data --json"
 )]
 pub struct Args {
     /// Data directory of the hub
@@ -21,22 +24,26 @@ pub struct Args {
 pub fn run(args: &Args) -> Exit {
     let report = match rialto_engine::audit::audit(&args.data) {
         Ok(report) => report,
-        Err(error) if args.json => {
-            println!("{}", serde_json::json!({"error": error.to_string()}));
-            return Exit::Failed;
+        Err(error) => {
+            let next = "name a hub's data directory with --data";
+            return Trouble::failed(error.to_string(), next).tell(args.json);
         }
-        Err(error) => return complain(error),
     };
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&report).unwrap_or_default());
-    } else {
-        for check in &report.checks {
-            let verdict = if check.breaches_total == 0 { "ok" } else { "BREACH" };
-            println!("{verdict:7} {:18} {:>10} rows", check.name, check.rows);
-            for breach in &check.breaches {
-                println!("        {breach}");
-            }
-        }
-    }
+    let told = match args.json {
+        true => serde_json::to_string_pretty(&report).unwrap_or_default(),
+        false => told(&report),
+    };
+    // The verdict stands, also if nobody reads the whole of it.
+    let _ = say::line(&told);
     if report.is_clean() { Exit::Ok } else { Exit::Failed }
+}
+
+fn told(report: &Report) -> String {
+    let mut lines = Vec::new();
+    for check in &report.checks {
+        let verdict = if check.breaches_total == 0 { "ok" } else { "BREACH" };
+        lines.push(format!("{verdict:7} {:18} {:>10} rows", check.name, check.rows));
+        lines.extend(check.breaches.iter().map(|breach| format!("        {breach}")));
+    }
+    lines.join("\n")
 }

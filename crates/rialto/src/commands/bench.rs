@@ -2,7 +2,8 @@
 
 use clap::ValueEnum;
 
-use super::complain;
+use super::trouble::Trouble;
+use super::{complain, say};
 use crate::bench::jobs::How;
 use crate::bench::load::Pace;
 use crate::bench::report::Report;
@@ -11,7 +12,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  rialto bench\n  rialto bench jobs --rounds 7 --connections 256\n  rialto bench send --stored 10000000 --streams 5000 --stalled 1000\n  rialto bench discover --agents 100000 --json\n  rialto bench agora --rounds 3 --connections 32\n  rialto bench clara --rounds 3"
+    before_help = "Examples:\n  rialto bench\n  rialto bench jobs --rounds 7 --connections 256\n  rialto bench send --stored 10000000 --streams 5000 --stalled 1000\n  rialto bench discover --agents 100000 --json\n  rialto bench agora --rounds 3 --connections 32\n  rialto bench clara --rounds 3"
 )]
 pub struct Args {
     /// What to measure
@@ -75,13 +76,18 @@ enum What {
 pub fn run(args: Args) -> Exit {
     let report = match measure(&args) {
         Ok(report) => report,
-        Err(error) => return complain(error),
+        Err(error) => {
+            let next = "look at what the machine allows: `ulimit -n`, memory and disk";
+            return Trouble::failed(error.to_string(), next).tell(args.json);
+        }
     };
-    match args.json.then(|| report.to_json()) {
-        None => println!("{report}"),
-        Some(Ok(text)) => println!("{text}"),
+    let told = match args.json.then(|| report.to_json()) {
+        None => report.to_string(),
+        Some(Ok(text)) => text,
         Some(Err(error)) => return complain(error),
-    }
+    };
+    // The goals count, also if nobody reads the whole of it.
+    let _ = say::line(&told);
     if args.check && !report.all_met() { Exit::Failed } else { Exit::Ok }
 }
 

@@ -4,22 +4,33 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use rialto_hub::config::{Loaded, Posture};
+use serde_json::json;
 
-use super::complain;
+use super::say;
+use super::trouble::Trouble;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  rialto config show --origin\n  rialto config check --config rialto.toml"
+    before_help = "Examples:\n  rialto config show --origin\n  rialto config check --config rialto.toml"
 )]
 pub struct Args {
     #[command(subcommand)]
     verb: Verb,
+    /// Configuration file; ./rialto.toml is read if it is there
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Subcommand)]
 enum Verb {
     /// Print every setting
+    #[command(
+        before_help = "Examples:\n  rialto config show\n  rialto config show --origin --config rialto.toml\n  rialto config show --dev --json | jq -r '.[].key'"
+    )]
     Show {
         /// Also say where each value comes from
         #[arg(long)]
@@ -27,44 +38,49 @@ enum Verb {
         /// As `rialto dev` would have it
         #[arg(long)]
         dev: bool,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-        #[arg(long)]
-        config: Option<PathBuf>,
     },
     /// Say whether the configuration is good
-    Check {
-        #[arg(long)]
-        config: Option<PathBuf>,
-    },
+    #[command(
+        before_help = "Examples:\n  rialto config check\n  rialto config check --config rialto.toml\n\nExits with 2 if it is not, and says what is wrong and where."
+    )]
+    Check,
 }
 
 pub fn run(args: Args) -> Exit {
-    let (posture, file) = match &args.verb {
-        Verb::Show { dev: true, config, .. } => (Posture::Dev, config.clone()),
-        Verb::Show { config, .. } | Verb::Check { config } => (Posture::Serve, config.clone()),
+    told(&args).map_or_else(
+        |trouble| trouble.tell(args.json),
+        |told| {
+            // Whoever reads only the first lines has what they wanted.
+            let _ = say::line(&told);
+            Exit::Ok
+        },
+    )
+}
+
+fn told(args: &Args) -> Result<String, Trouble> {
+    let posture = match args.verb {
+        Verb::Show { dev: true, .. } => Posture::Dev,
+        Verb::Show { .. } | Verb::Check => Posture::Serve,
     };
-    let loaded = match Loaded::load(posture, file.as_deref(), std::env::vars(), &[]) {
-        Ok(loaded) => loaded,
-        Err(problem) => {
-            complain(problem);
-            return Exit::Usage;
+    let loaded = Loaded::load(posture, args.config.as_deref(), std::env::vars(), &[]);
+    let loaded = loaded.map_err(|problem| {
+        Trouble::usage(
+            problem.to_string(),
+            "where there is no rialto.toml, `rialto config show` prints every setting as it is written",
+        )
+    })?;
+    Ok(match (&args.verb, args.json) {
+        (Verb::Check, true) => json!({"ok": true}).to_string(),
+        (Verb::Check, false) => "the configuration is good".to_owned(),
+        (Verb::Show { .. }, true) => {
+            serde_json::to_string_pretty(loaded.rows()).unwrap_or_default()
         }
-    };
-    match args.verb {
-        Verb::Check { .. } => println!("the configuration is good"),
-        Verb::Show { json: true, .. } => {
-            println!("{}", serde_json::to_string_pretty(loaded.rows()).unwrap_or_default());
+        (Verb::Show { origin, .. }, false) => {
+            let lines = loaded.rows().iter().map(|row| match origin {
+                true => format!("{} = {}    # {}", row.key, row.value, row.origin),
+                false => format!("{} = {}", row.key, row.value),
+            });
+            lines.collect::<Vec<_>>().join("\n")
         }
-        Verb::Show { origin, .. } => {
-            for row in loaded.rows() {
-                match origin {
-                    true => println!("{} = {}    # {}", row.key, row.value, row.origin),
-                    false => println!("{} = {}", row.key, row.value),
-                }
-            }
-        }
-    }
-    Exit::Ok
+    })
 }

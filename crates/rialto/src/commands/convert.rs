@@ -72,7 +72,7 @@ fn told(args: &Args) -> Result<Exit, Trouble> {
         return Ok(Exit::Ok);
     }
     if args.explain {
-        eprintln!("{}", table(&rows(&converted)));
+        say::aside(&table(&rows(&converted)));
     }
     let _ = say::line(&given.payload);
     Ok(Exit::Ok)

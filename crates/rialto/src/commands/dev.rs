@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use rialto_hub::config::Posture;
 
 use super::context::OWN_HUB;
-use super::{complain, demo_agents, init, serve};
+use super::{complain, demo_agents, init, say, serve};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  rialto dev\n  rialto dev --listen 127.0.0.1:0 --data ./scratch"
+    before_help = "Examples:\n  rialto dev\n  rialto dev --listen 127.0.0.1:0 --data ./scratch"
 )]
 pub struct Args {
     /// Address and port to listen on
@@ -45,32 +45,40 @@ pub fn run(args: Args) -> Exit {
     };
     serve::hub(loaded, |hub| {
         let (url, address) = (hub.url.clone(), hub.address);
-        println!("rialto {} dev hub at {url}", env!("CARGO_PKG_VERSION"));
-        let protocols: Vec<_> = rialto_protocols::ALL
-            .iter()
-            .map(|face| format!("{0} at {url}/{0}", face.id()))
-            .collect();
-        println!("protocols: {}, and at the root", protocols.join(", "));
-        println!("our own API: {url}/v1");
-        match &hub.new_operator_key {
-            Some(key) => println!("operator key, shown only now: {key}"),
-            None => println!("operator key: the one shown at the first start, or yours"),
-        }
-        println!("two agents are at work: word-counter (count_words, 0.05) and echo (echo, free)");
-        println!("\ntry:\n  curl '{url}/discover?skill=count_words'");
-        println!(
-            "  curl -d '{{\"agent_name\":\"me\",\"owner_id\":\"me\",\"skills\":[]}}' {url}/registry/register"
-        );
-        println!(
-            "  curl -d '{{\"orchestrator_id\":\"anybody\",\"skill_name\":\"echo\",\"input_data\":{{\"hello\":\"world\"}},\"budget\":0}}' {url}/jobs"
-        );
-        println!("\nan agent of your own, in an empty folder:");
-        if url != OWN_HUB {
-            println!("  export RIALTO_HUB={url}");
-        }
-        println!("  rialto init agent --lang python");
-        println!("  rialto agent run");
-        println!("  {}", init::POST);
+        // A hub works on, whoever reads what it says.
+        let _ = say::line(&greeting(&url, hub.new_operator_key.as_deref()));
         tokio::spawn(demo_agents::work(format!("http://{address}"), data.clone()));
     })
+}
+
+/// Where everything is, and what to do next.
+fn greeting(url: &str, new_operator_key: Option<&str>) -> String {
+    let protocols: Vec<_> =
+        rialto_protocols::ALL.iter().map(|face| format!("{0} at {url}/{0}", face.id())).collect();
+    let mut lines = vec![
+        format!("rialto {} dev hub at {url}", env!("CARGO_PKG_VERSION")),
+        format!("protocols: {}, and at the root", protocols.join(", ")),
+        format!("our own API: {url}/v1"),
+        match new_operator_key {
+            Some(key) => format!("operator key, shown only now: {key}"),
+            None => "operator key: the one shown at the first start, or yours".to_owned(),
+        },
+        "two agents are at work: word-counter (count_words, 0.05) and echo (echo, free)".to_owned(),
+        format!("\ntry:\n  curl '{url}/discover?skill=count_words'"),
+        format!(
+            "  curl -d '{{\"agent_name\":\"me\",\"owner_id\":\"me\",\"skills\":[]}}' {url}/registry/register"
+        ),
+        format!(
+            "  curl -d '{{\"orchestrator_id\":\"anybody\",\"skill_name\":\"echo\",\"input_data\":{{\"hello\":\"world\"}},\"budget\":0}}' {url}/jobs"
+        ),
+        "\nan agent of your own, in an empty folder:".to_owned(),
+    ];
+    if url != OWN_HUB {
+        lines.push(format!("  export RIALTO_HUB={url}"));
+    }
+    lines.extend(
+        ["rialto init agent --lang python", "rialto agent run", init::POST]
+            .map(|line| format!("  {line}")),
+    );
+    lines.join("\n")
 }

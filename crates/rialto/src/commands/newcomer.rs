@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::key_file::KeyFile;
-use super::say::one_line;
+use super::say::{self, one_line};
 use super::trouble::Trouble;
 use super::uri;
 
@@ -29,11 +29,8 @@ pub async fn requester(hub: &Hub, context: &Context) -> Result<KeyFile, Trouble>
     // Two first commands at once are one person: whoever kept a key first is that person.
     let kept = context.keep_first_me(&fresh)?;
     let id = one_line(kept.agent_id.as_deref().unwrap_or_default());
-    eprintln!(
-        "registered as {name} ({id}) at {}; key kept in context {}",
-        hub.base(),
-        context.name()
-    );
+    let (base, context) = (hub.base(), context.name());
+    say::aside(&format!("registered as {name} ({id}) at {base}; key kept in context {context}"));
     Ok(kept)
 }
 

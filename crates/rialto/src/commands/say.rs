@@ -18,6 +18,12 @@ pub fn piece(text: &str) -> io::Result<()> {
     out.flush()
 }
 
+/// Prints a line beside the data, on standard error. Whoever closed that does not want to know.
+pub fn aside(text: &str) {
+    let mut error = io::stderr().lock();
+    let _ = error.write_all(format!("{text}\n").as_bytes());
+}
+
 /// A text that stays on its line, and cannot move the cursor or turn the reading direction.
 pub fn one_line(text: &str) -> String {
     shown(text, |_| false)

@@ -8,7 +8,7 @@ use rialto_hub::config::{Loaded, Posture};
 use rialto_hub::shutdown::Shutdown;
 use rialto_hub::telemetry;
 
-use super::{complain, runtime};
+use super::{complain, runtime, say};
 use crate::exit::Exit;
 
 /// Where the operator key comes from when it is not made by the hub.
@@ -18,7 +18,7 @@ const HUB_SECRET: &str = "RIALTO_HUB_SECRET";
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  rialto serve\n  rialto serve --listen 0.0.0.0:7425 --data /var/lib/rialto\n  RIALTO_LEDGER__WELCOME_GRANT=10.00 rialto serve --config rialto.toml"
+    before_help = "Examples:\n  rialto serve\n  rialto serve --listen 0.0.0.0:7425 --data /var/lib/rialto\n  RIALTO_LEDGER__WELCOME_GRANT=10.00 rialto serve --config rialto.toml"
 )]
 pub struct Args {
     /// Configuration file; ./rialto.toml is read if it is there
@@ -48,10 +48,12 @@ pub fn run(args: Args) -> Exit {
         Err(exit) => return exit,
     };
     hub(loaded, |hub| {
-        println!("rialto {} listens on {}", env!("CARGO_PKG_VERSION"), hub.url);
+        let mut told = format!("rialto {} listens on {}", env!("CARGO_PKG_VERSION"), hub.url);
         if let Some(key) = &hub.new_operator_key {
-            println!("operator key, shown only now: {key}");
+            told.push_str(&format!("\noperator key, shown only now: {key}"));
         }
+        // A hub works on, whoever reads what it says.
+        let _ = say::line(&told);
     })
 }
 

@@ -57,12 +57,12 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         return Ok(Exit::Ok);
     }
     if found.is_empty() {
-        eprintln!("nobody fits; `rialto agent search` without anything lists all");
+        say::aside("nobody fits; `rialto agent search` without anything lists all");
         return Ok(Exit::Ok);
     }
     table(found.iter().map(|(_, agent)| agent), args.skill.as_deref()).print();
     if !whole {
-        eprintln!("there may be more: raise --limit, or ask for less");
+        say::aside("there may be more: raise --limit, or ask for less");
     }
     Ok(Exit::Ok)
 }

@@ -95,7 +95,8 @@ fn verdict(checks: &[Check], as_json: bool) -> Exit {
     if !as_json {
         for check in &broken {
             let found = check.found.as_deref().unwrap_or_default();
-            eprintln!("rialto: does not hold: {}; found {}", check.name, say::one_line(found));
+            let (name, found) = (&check.name, say::one_line(found));
+            say::aside(&format!("rialto: does not hold: {name}; found {found}"));
         }
         let told = match broken.len() {
             0 => format!("\ndemo: all {} checks hold", checks.len()),

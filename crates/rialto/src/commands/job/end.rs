@@ -56,7 +56,7 @@ fn tell(
 ) -> Result<Exit, Trouble> {
     if access.json {
         if watched {
-            eprintln!("{ending}");
+            say::aside(ending);
         }
         // A failed job is an answer as well: the document says how and why.
         let _ = say::line(text);
@@ -67,7 +67,7 @@ fn tell(
         return Err(Trouble::failed(format!("job {} {ending}", job.id), next));
     }
     let _ = say::line(&pretty(job.output().map_or("null", |output| output.get())));
-    eprintln!("{ending}");
+    say::aside(ending);
     Ok(Exit::Ok)
 }
 
@@ -83,7 +83,7 @@ fn time_over(access: &Access, id: &str, why: Option<CallError>) -> Exit {
         true => {
             let _ = say::line(&json!({"error": error, "next": next, "id": id}).to_string());
         }
-        false => eprintln!("rialto: {error}; {next}"),
+        false => say::aside(&format!("rialto: {error}; {next}")),
     }
     Exit::TimedOut
 }

@@ -55,7 +55,8 @@ async fn listen(args: &Args) -> Result<Exit, Trouble> {
             let secret = args.secret.clone().or(known).unwrap_or_else(fresh);
             let agent = whose(&hub).await?;
             let target = Target::new(url, agent, secret)?;
-            eprintln!("forwarding to {}; signing with {}", say::one_line(url), target.secret());
+            let (to, secret) = (say::one_line(url), target.secret());
+            say::aside(&format!("forwarding to {to}; signing with {secret}"));
             Some(target)
         }
         None => None,
@@ -93,7 +94,8 @@ async fn deliver(target: &Target, notice: &Told) -> u16 {
         failures += 1;
         let pause = target::PATIENCE.pause(failures);
         let what = format!("{} {} not taken: {why}", notice.kind, notice.position);
-        eprintln!("rialto: {}; again in {:.1} s", say::one_line(&what), pause.as_secs_f32());
+        let (what, seconds) = (say::one_line(&what), pause.as_secs_f32());
+        say::aside(&format!("rialto: {what}; again in {seconds:.1} s"));
         tokio::time::sleep(pause).await;
     }
 }

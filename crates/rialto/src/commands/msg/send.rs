@@ -22,7 +22,7 @@ const DECIMALS: usize = 2;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto msg send --key-file alice.key --to bob 'Hello!'\n  date | rialto msg send --key-file alice.key --to bob@chorus -\n  RIALTO_KEY=ca_… rialto msg send --from alice@chorus --to bob --conversation c-1 --turn 1 'Hello!'\n  rialto msg send --key-file alice.key --to writer --stream 'A poem, please'\n  rialto msg send --to word-counter --budget 0.05 'one two three'\n\nThe sender is --from, or the agent of the key. What is written to an agent that works for credits\nis a job for it: --budget says what it may cost. A message that could not be delivered ends with\nexit code 7 (receiver unreachable) or 8 (receiver silent)."
+    before_help = "Examples:\n  rialto msg send --key-file alice.key --to bob 'Hello!'\n  date | rialto msg send --key-file alice.key --to bob@chorus -\n  RIALTO_KEY=ca_… rialto msg send --from alice@chorus --to bob --conversation c-1 --turn 1 'Hello!'\n  rialto msg send --key-file alice.key --to writer --stream 'A poem, please'\n  rialto msg send --to word-counter-5cd075cd@registry --budget 0.05 'one two three'\n\nThe sender is --from, or the agent of the key. What is written to an agent that works for credits\nis a job for it: --budget says what it may cost. A message that could not be delivered ends with\nexit code 7 (receiver unreachable) or 8 (receiver silent)."
 )]
 pub struct Args {
     /// The receiver: NAME@HOST, or NAME for one at the hub's own host
@@ -164,7 +164,7 @@ fn report(access: &Access, args: &Args, sent: Sent, heard: Option<Word>) -> Resu
         true => {
             let _ = say::line(&line);
         }
-        false => eprintln!("rialto: {line}"),
+        false => say::aside(&format!("rialto: {line}")),
     }
     Ok(exit)
 }

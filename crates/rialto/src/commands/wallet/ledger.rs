@@ -44,7 +44,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     }
     table(&lines)?.print();
     if pages.has_more() {
-        eprintln!("there are more: --all shows them");
+        say::aside("there are more: --all shows them");
     }
     Ok(Exit::Ok)
 }
