@@ -12,4 +12,5 @@ mod messages;
 mod pipes;
 mod reputation;
 mod spoilt;
+mod typed;
 mod wallet;

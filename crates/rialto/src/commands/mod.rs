@@ -37,7 +37,7 @@ mod webhook;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::exit::Exit;
 use trouble::Trouble;
@@ -109,6 +109,9 @@ enum Verb {
     /// Measure the hub against a bare echo in one run
     Bench(bench::Args),
     /// Print the API document
+    #[command(
+        before_help = "Examples:\n  rialto openapi > openapi.json\n  rialto openapi | jq -r '.paths | keys[]'\n\nThe document is JSON, and the same that every hub gives at /openapi.json."
+    )]
     Openapi,
     /// Print completions for a shell
     Completions(completions::Args),
@@ -152,12 +155,25 @@ pub fn misread(error: &clap::Error) -> ExitCode {
     let message = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
     let rest = lines.filter(|line| !line.starts_with("For more information"));
     let next = rest.collect::<Vec<_>>().join("; ");
+    let next = if next.is_empty() { help_for(std::env::args().skip(1)) } else { next };
     Trouble::usage(message, next).tell(true).into()
+}
+
+/// Where the command that was meant is explained, as far as it can be told from what was typed.
+fn help_for(typed: impl Iterator<Item = String>) -> String {
+    let mut command = Line::command();
+    let mut path = "rialto".to_owned();
+    for word in typed {
+        let Some(found) = command.find_subcommand(&word) else { continue };
+        path = format!("{path} {word}");
+        command = found.clone();
+    }
+    format!("`{path} --help` shows how it is written")
 }
 
 /// Says what went wrong, where a person looks for it.
 fn complain(error: impl std::fmt::Display) -> Exit {
-    eprintln!("rialto: {error}");
+    say::aside(&format!("rialto: {error}"));
     Exit::Failed
 }
 
@@ -169,11 +185,92 @@ fn runtime() -> Result<tokio::runtime::Runtime, std::io::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_holds_together() {
         Line::command().debug_assert();
+    }
+
+    /// Verbs that print no data: they run until they are stopped, or print a text for a program that
+    /// wants it as it is.
+    const WITHOUT_DATA: [&str; 4] =
+        ["rialto serve", "rialto dev", "rialto openapi", "rialto completions"];
+
+    fn each(command: &clap::Command, path: &str, look: &mut impl FnMut(&str, &clap::Command)) {
+        look(path, command);
+        for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
+            each(verb, &format!("{path} {}", verb.get_name()), look);
+        }
+    }
+
+    #[test]
+    fn examples_come_first_in_the_help_of_every_command() {
+        let mut whole = Line::command();
+        whole.build();
+        each(&whole, "rialto", &mut |path, command| {
+            for help in [command.clone().render_help(), command.clone().render_long_help()] {
+                let help = help.to_string();
+                let first = help.lines().nth(1).unwrap_or_default();
+                assert!(help.starts_with("Examples:\n"), "{path}: {help}");
+                assert!(first.contains("rialto"), "{path}: {first}");
+            }
+        });
+    }
+
+    #[test]
+    fn every_example_is_a_line_that_is_understood() {
+        let mut whole = Line::command();
+        whole.build();
+        each(&whole, "rialto", &mut |path, command| {
+            let help = command.clone().render_help().to_string();
+            let examples = help.lines().skip(1).take_while(|line| line.starts_with("  "));
+            for example in examples {
+                // What a shell would do with the rest is its own affair.
+                let start = example.find("rialto ").unwrap_or_else(|| panic!("{path}: {example}"));
+                let line = example[start..]
+                    .split([' '])
+                    .take_while(|word| !["|", ">", "<", ""].contains(word));
+                let words = unquoted(&line.collect::<Vec<_>>().join(" "));
+                let parsed = Line::try_parse_from(words).map(|_| ());
+                parsed.unwrap_or_else(|error| panic!("{path}: {example}: {error}"));
+            }
+        });
+    }
+
+    /// The words of a line in which only single quotes mean something.
+    fn unquoted(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        for (at, part) in line.split('\'').enumerate() {
+            let mut pieces = if at % 2 == 1 { vec![part] } else { part.split(' ').collect() };
+            let last = words.last_mut().expect("never empty");
+            last.push_str(pieces.remove(0));
+            words.extend(pieces.into_iter().map(str::to_owned));
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    #[test]
+    fn data_is_printed_as_json_wherever_it_is_printed() {
+        let mut whole = Line::command();
+        whole.build();
+        each(&whole, "rialto", &mut |path, command| {
+            if command.has_subcommands() || WITHOUT_DATA.contains(&path) {
+                return;
+            }
+            let json = command.get_arguments().any(|argument| argument.get_long() == Some("json"));
+            assert!(json, "{path} has no --json");
+        });
+    }
+
+    #[test]
+    fn a_line_that_was_not_understood_leads_to_the_help_of_its_command() {
+        let help = |line: &str| help_for(line.split(' ').map(str::to_owned));
+        assert_eq!(
+            help("job --json post --nonsense"),
+            "`rialto job post --help` shows how it is written"
+        );
+        assert_eq!(help("nonsense"), "`rialto --help` shows how it is written");
     }
 
     #[test]

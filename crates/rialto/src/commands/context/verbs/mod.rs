@@ -31,6 +31,9 @@ enum Verb {
     /// Make a context the current one
     Use(choose::Args),
     /// List the contexts
+    #[command(
+        before_help = "Examples:\n  rialto context ls\n  rialto context ls --json | jq -r '.[].hub'\n\nOne line per context: whether it is the current one, name, hub, whether it has a key of yours."
+    )]
     Ls,
     /// Show a context
     Show(show::Args),
