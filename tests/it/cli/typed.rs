@@ -3,6 +3,19 @@
 use super::kit::Cli;
 
 #[tokio::test]
+async fn a_file_that_is_no_toml_is_shown_where_it_is_wrong() {
+    let cli = Cli::new();
+    let file = cli.file("agent.toml", "[[skill]]\nname = \"sum\"\nprice = 0.05\nexec = \"cat\"\n");
+    let ran = cli.run(&["agent", "run", "--file", &file]).await.expect(2);
+    for line in ["3 | price = 0.05", "[[skill]]", "price = \"0.05\""] {
+        assert!(ran.err.lines().any(|one| one == line), "{line} is not in {}", ran.err);
+    }
+    assert!(!ran.err.contains("\\n"), "{}", ran.err);
+    let document = cli.run(&["agent", "run", "--file", &file, "--json"]).await.expect(2).json();
+    assert!(document["error"].as_str().is_some_and(|text| text.contains('\n')), "{document}");
+}
+
+#[tokio::test]
 async fn a_line_that_is_not_understood_has_a_next_step_for_programs_too() {
     let cli = Cli::new();
     for line in [

@@ -6,6 +6,7 @@ mod kit;
 mod listed;
 mod listening;
 mod logs;
+mod lost;
 mod offered;
 mod patience;
 mod posting;

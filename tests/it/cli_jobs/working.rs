@@ -88,7 +88,10 @@ async fn a_job_is_called_off_by_whoever_asked_and_paid_back() {
     assert_eq!(desk.balance("boss").await, ("100.00".to_owned(), "0.00".to_owned()));
     let late = desk.posted("shout", &[]).await;
     desk.work(&worker, &late, json!({})).await;
-    desk.run(&["job", "cancel", &late]).await.failed(5, "");
+    desk.run(&["job", "cancel", &late]).await.failed(5, "rialto job watch");
+    let started = desk.posted("shout", &[]).await;
+    desk.get("/v1/work", Some(&worker.key)).await.expect(200);
+    desk.run(&["job", "cancel", &started]).await.failed(5, "too late");
     let mut keyless = desk.command(&["job", "cancel", &late, "--json"]);
     keyless.env("RIALTO_HOME", desk.home.path().join("empty"));
     let ran = finished(keyless, "").await.expect(4);

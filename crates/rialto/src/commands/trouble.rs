@@ -51,20 +51,33 @@ impl Trouble {
         Self { exit: Exit::Auth, ..Self::usage("no key is given", next) }
     }
 
-    /// Tells it where it is looked for: one line for people, one document for programs.
+    /// The same, with what helps here if it ended so and nobody has said anything better.
+    pub fn on(self, exit: Exit, next: impl Into<String>) -> Self {
+        match self.exit == exit && self.next.is_none() {
+            true => Self { next: Some(next.into()), ..self },
+            false => self,
+        }
+    }
+
+    /// Tells it where it is looked for: in words for people, one document for programs.
     pub fn tell(&self, as_json: bool) -> Exit {
         if as_json {
             // Whoever stopped reading does not want to know.
             let _ = say::line(&self.json().to_string());
         } else {
-            eprintln!("rialto: {}", self.line());
+            say::aside(&format!("rialto: {}", self.told()));
         }
         self.exit
     }
 
-    fn line(&self) -> String {
-        let next = self.next.as_ref().map(|next| format!("; {next}")).unwrap_or_default();
-        say::one_line(&format!("{}{next}", self.message))
+    /// On one line, whatever others wrote into it. What was wrong with a line or a file of the
+    /// caller's own may be shown below it, as parsers do.
+    fn told(&self) -> String {
+        let own = self.exit == Exit::Usage && self.code.is_none();
+        let gap = if own && self.message.contains('\n') { "\n\n" } else { "; " };
+        let next = self.next.as_ref().map(|next| format!("{gap}{next}")).unwrap_or_default();
+        let text = format!("{}{next}", self.message.trim_end());
+        if own { say::lines(text.trim_end()) } else { say::one_line(&text) }
     }
 
     fn json(&self) -> serde_json::Value {
@@ -169,18 +182,40 @@ mod tests {
         ] {
             let trouble = refused(status, code, None);
             assert_eq!(trouble.exit, exit, "{code}");
-            assert!(trouble.line().contains(next) && trouble.line().contains(code), "{code}");
+            assert!(trouble.told().contains(next) && trouble.told().contains(code), "{code}");
         }
         let timed_out = Trouble::from(CallError::TimedOut { url: "http://x".to_owned() });
         assert_eq!(timed_out.exit, Exit::TimedOut);
     }
 
     #[test]
+    fn a_command_says_what_helps_where_nobody_else_does() {
+        let helped =
+            |status, code| refused(status, code, None).on(Exit::NotFound, "look there").next;
+        assert_eq!(helped(404, "not_found").as_deref(), Some("look there"));
+        assert_eq!(helped(409, "wrong_state"), None);
+        assert!(helped(422, NO_SUCH_SKILL).is_some_and(|next| next.contains("agent run")));
+        assert!(helped(404, "unknown").is_some_and(|next| next.contains("--hub")));
+    }
+
+    #[test]
+    fn a_parsers_drawing_stays_a_drawing() {
+        let parsed = toml::from_str::<toml::Table>("price = 0.05\nprice = 1").expect_err("twice");
+        let trouble =
+            Trouble::usage(format!("agent.toml: {parsed}"), "write it like:\n\nname = \"a\"\n");
+        let told = trouble.told();
+        assert!(told.lines().any(|line| line == "2 | price = 1"), "{told}");
+        assert!(told.ends_with("\n\nwrite it like:\n\nname = \"a\"") && !told.contains("\\n"));
+        let nasty = Trouble::usage("a\x1b[2J".to_owned(), "b");
+        assert_eq!(nasty.told(), "a\\u{1b}[2J; b");
+    }
+
+    #[test]
     fn what_to_type_comes_before_what_the_hub_says_and_the_line_stays_one() {
         let found = refused(404, "ERR_AGENT_NOT_FOUND", Some("GET /agents"));
-        assert!(found.line().ends_with("; `rialto agent ls` shows who is there"));
+        assert!(found.told().ends_with("; `rialto agent ls` shows who is there"));
         let trouble = refused(403, "ERR_BLOCKED", Some("write to\nsomebody else"));
-        assert_eq!(trouble.line(), "no (HTTP 403, ERR_BLOCKED); write to\\nsomebody else");
+        assert_eq!(trouble.told(), "no (HTTP 403, ERR_BLOCKED); write to\\nsomebody else");
         let wanted = json!({"error": "no (HTTP 403, ERR_BLOCKED)", "code": "ERR_BLOCKED",
             "next": "write to\nsomebody else"});
         assert_eq!(trouble.json(), wanted);

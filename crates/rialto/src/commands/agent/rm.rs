@@ -60,7 +60,10 @@ fn meant(agent: &Agent, named: Option<&str>) -> Result<(), Trouble> {
     match plain || named == agent.id.to_string() {
         true => Ok(()),
         false => {
-            let message = format!("your key is that of {}, not of {named}", agent.name);
+            let message = match named == agent.name {
+                true => format!("more than one agent may be called {named}"),
+                false => format!("your key is that of {}, not of {named}", agent.name),
+            };
             Err(Trouble::conflict(
                 message,
                 format!("{next}; for others, give their key with --key-file"),
@@ -84,6 +87,8 @@ mod tests {
         for not in ["8", "alice", "Alice", "bob@chorus", "agora:alice@chorus", ""] {
             assert!(meant(&agent, Some(not)).is_err(), "{not}");
         }
+        let shared = meant(&agent, Some("Alice")).expect_err("no name of its own");
+        assert_eq!(shared.message, "more than one agent may be called Alice");
         let asked = meant(&agent, None).expect_err("it must be named");
         assert!(asked.next.is_some_and(|next| next.contains("rialto agent rm alice@chorus")));
     }

@@ -6,12 +6,12 @@ use serde_json::json;
 use super::super::access::Access;
 use super::super::trouble::Trouble;
 use super::super::uri::part;
-use super::{Standing, refused};
+use super::{ASKED, Standing, refused};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job cancel f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job cancel f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --reason 'found it myself'\n\nFor whoever asked for the job. What was held for it is given back."
+    before_help = "Examples:\n  rialto job cancel f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job cancel f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --reason 'found it myself'\n\nFor whoever asked for the job, as long as no worker has started on it. What was held for it is given\nback. A job that was started ends when its worker is done, declines, or runs out of time."
 )]
 pub struct Args {
     /// The hub's id of the job, or your own
@@ -28,7 +28,13 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         Some(reason) => json!({"reason": reason}),
         None => json!({}),
     };
-    let (_, text) =
-        hub.call_text(Method::POST, &path, Some(body.to_string())).await.map_err(refused)?;
+    let sent = hub.call_text(Method::POST, &path, Some(body.to_string())).await;
+    let (_, text) = sent.map_err(|error| {
+        let next = format!(
+            "it is too late to call it off: `rialto job watch {}` tells how it ends",
+            args.id
+        );
+        refused(error, ASKED).on(Exit::Conflict, next)
+    })?;
     Standing::tell(access, &text)
 }

@@ -74,7 +74,7 @@ pub async fn follow(
                 failures += 1;
                 let pause = PATIENCE.pause_after(&error, failures);
                 let Some(pause) = pause.filter(|_| known || failures < TRIES_MAX) else {
-                    return Err(error.into());
+                    return Err(super::refused(error, super::YOURS));
                 };
                 missed(progress.as_deref_mut(), &error);
                 last = Some(error);

@@ -104,12 +104,14 @@ impl Standing {
     }
 }
 
-/// What the hub refused to do to a job.
-fn refused(error: CallError) -> Trouble {
-    let trouble = Trouble::from(error);
-    // Exit codes go by HTTP status, where this conflict looks like a malformed request.
-    match trouble.code.as_deref() {
-        Some("other_content") => Trouble { exit: Exit::Conflict, ..trouble },
-        _ => trouble,
-    }
+/// Where a job is found that was named wrong, for whoever asked for it,
+const ASKED: &str = "`rialto job ls` lists yours";
+/// and for whoever works on it.
+const WORKED: &str = "`rialto job ls --worked` lists what you work on";
+/// For both.
+const YOURS: &str = "`rialto job ls` lists those you asked for, with --worked those you work on";
+
+/// What the hub refused to show of a job, or to do to it.
+fn refused(error: CallError, where_to_look: &str) -> Trouble {
+    Trouble::from(error).on(Exit::NotFound, where_to_look)
 }

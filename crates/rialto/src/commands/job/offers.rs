@@ -12,7 +12,7 @@ use super::super::table::{Column, Table};
 use super::super::trouble::Trouble;
 use super::super::uri::part;
 use super::super::views::{get, read};
-use super::{Standing, refused};
+use super::{ASKED, Standing, YOURS, refused};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -53,7 +53,7 @@ struct Offer {
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let (hub, _) = access.me()?;
     let path = format!("/v1/jobs/{}/offers", part(&args.id));
-    let text = get(&hub, &path).await?;
+    let text = get(&hub, &path).await.map_err(|error| refused(error, YOURS))?;
     if access.json {
         let _ = say::line(&text);
         return Ok(Exit::Ok);
@@ -90,7 +90,10 @@ pub async fn accept(access: &Access, args: &AcceptArgs) -> Result<Exit, Trouble>
     let from = called(access, &args.from)?;
     let agent = from.parse::<u64>().map_or_else(|_| Value::from(from.as_str()), Value::from);
     let body = json!({"agent": agent}).to_string();
-    let (_, text) = hub.call_text(Method::POST, &path, Some(body)).await.map_err(refused)?;
+    let (_, text) = hub.call_text(Method::POST, &path, Some(body)).await.map_err(|error| {
+        let offers = format!("`rialto job offers {}` lists what can be accepted", args.id);
+        refused(error, &format!("{offers}; {ASKED}")).on(Exit::Conflict, offers.as_str())
+    })?;
     Standing::tell(access, &text)
 }
 

@@ -122,7 +122,8 @@ async fn post(hub: &Hub, order: String) -> Result<String, CallError> {
 /// Nobody knows whether the job was posted if the answer was lost.
 fn lost(error: CallError, id: Uuid) -> Trouble {
     let may_be_there = error.may_pass_after().is_some();
-    let trouble = super::refused(error);
+    let trouble = super::refused(error, "`rialto agent search` shows who is there")
+        .on(Exit::Usage, "write it like `rialto job post --skill shout --input '{\"text\":\"hello\"}' --budget 0.10`");
     if !may_be_there {
         return trouble;
     }

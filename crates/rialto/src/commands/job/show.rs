@@ -25,7 +25,7 @@ pub struct Args {
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let (hub, _) = access.me()?;
     let path = format!("/v1/jobs/{}", part(&args.id));
-    let text = get(&hub, &path).await?;
+    let text = get(&hub, &path).await.map_err(|error| super::refused(error, super::YOURS))?;
     let shown = match access.json {
         true => text,
         false => told(&hub, &read(&text)?).await,

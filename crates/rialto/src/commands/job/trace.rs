@@ -25,7 +25,8 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let key = keys.as_ref().map_or("", |keys| keys.key.reveal());
     let hub = Hub::new(access.hub_url(keys.as_ref()))?.with_key(key);
     let path = format!("/v1/jobs/{}/trace", part(&args.id));
-    let (_, answer) = hub.call_text(Method::GET, &path, None).await?;
+    let asked = hub.call_text(Method::GET, &path, None).await;
+    let (_, answer) = asked.map_err(|error| super::refused(error, super::YOURS))?;
     let shown = match access.json {
         true => answer,
         false => told(&answer).map_err(CallError::Unreadable)?,

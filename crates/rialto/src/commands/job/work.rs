@@ -10,7 +10,7 @@ use super::super::trouble::Trouble;
 use super::super::uri::part;
 use super::super::views::{get, read};
 use super::view::Job;
-use super::{Standing, given, refused};
+use super::{Standing, WORKED, given, refused};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
@@ -76,7 +76,10 @@ pub async fn submit(access: &Access, args: &SubmitArgs) -> Result<Exit, Trouble>
     };
     let path = format!("/v1/jobs/{}/result", part(&args.id));
     // Safe to say again: it is about this turn, and the hub knows it when it hears it twice.
-    let text = say(&hub, &path, &word, Retry::default()).await?;
+    let text = say(&hub, &path, &word, Retry::default()).await.map_err(|trouble| {
+        let next = "write it like --output '{\"text\":\"hello\"}'";
+        trouble.on(Exit::Usage, next).on(Exit::Conflict, over(&args.id))
+    })?;
     Standing::tell(access, &text)
 }
 
@@ -87,14 +90,20 @@ pub async fn decline(access: &Access, args: &DeclineArgs) -> Result<Exit, Troubl
     let word = Word { epoch, ok: None, output: None, message: None, reason };
     let path = format!("/v1/jobs/{}/decline", part(&args.id));
     let once = Retry { tries_max: 1, ..Retry::default() };
-    let text = say(&hub, &path, &word, once).await?;
+    let text = say(&hub, &path, &word, once).await;
+    let text = text.map_err(|trouble| trouble.on(Exit::Conflict, over(&args.id)))?;
     Standing::tell(access, &text)
+}
+
+/// Whoever comes too late is shown what became of it.
+fn over(id: &str) -> String {
+    format!("`rialto job show {id}` shows what became of it")
 }
 
 /// Which turn of the job it is now, so that a late word is never taken for one about another turn.
 async fn turn(hub: &Hub, id: &str) -> Result<u32, Trouble> {
     let path = format!("/v1/jobs/{}", part(id));
-    let job: Job = read(&get(hub, &path).await?)?;
+    let job: Job = read(&get(hub, &path).await.map_err(|error| refused(error, WORKED))?)?;
     Ok(job.epoch)
 }
 
@@ -102,6 +111,6 @@ async fn say(hub: &Hub, path: &str, word: &Word<'_>, retry: Retry) -> Result<Str
     let body = serde_json::to_string(word);
     let body = body.map_err(|error| CallError::Unreadable(error.to_string()))?;
     let send = async || hub.call_text(Method::POST, path, Some(body.clone())).await;
-    let (_, text) = retry.call(send).await.map_err(refused)?;
+    let (_, text) = retry.call(send).await.map_err(|error| refused(error, WORKED))?;
     Ok(text)
 }

@@ -7,6 +7,7 @@ use super::super::access::Access;
 use super::super::trouble::Trouble;
 use super::super::uri;
 use super::super::views::{Me, get, read};
+use crate::exit::Exit;
 
 #[derive(Deserialize)]
 pub struct Facts {
@@ -58,7 +59,10 @@ pub async fn ask(access: &Access, agent: Option<&str>) -> Result<(String, Facts)
             (hub, me.agent.id.to_string())
         }
     };
-    let text = get(&hub, &format!("/v1/agents/{}/reputation", uri::part(&name))).await?;
+    let asked = get(&hub, &format!("/v1/agents/{}/reputation", uri::part(&name))).await;
+    let text = asked.map_err(|error| {
+        Trouble::from(error).on(Exit::NotFound, "`rialto agent search` shows who is there")
+    })?;
     let facts = read(&text)?;
     Ok((text, facts))
 }

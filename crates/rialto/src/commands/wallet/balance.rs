@@ -30,7 +30,11 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let answer = match &args.owner {
         Some(owner) => {
             let (hub, _) = access.caller_or(&["RIALTO_OPERATOR_KEY", "RIALTO_KEY"])?;
-            get(&hub, &format!("/v1/accounts/{}", uri::part(owner))).await?
+            let asked = get(&hub, &format!("/v1/accounts/{}", uri::part(owner))).await;
+            asked.map_err(|error| {
+                let next = "`rialto wallet balance` shows your own; that of others is for the operator, with RIALTO_OPERATOR_KEY";
+                Trouble::from(error).on(Exit::NotFound, next)
+            })?
         }
         None => {
             let (hub, _) = access.me()?;

@@ -19,7 +19,12 @@ pub struct Args {
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let (hub, _) = access.me()?;
     let path = format!("/v1/webhooks/{}/resend", args.id);
-    let (_, text) = hub.call_text(Method::POST, &path, Some("{}".to_owned())).await?;
+    let sent = hub.call_text(Method::POST, &path, Some("{}".to_owned())).await;
+    let (_, text) = sent.map_err(|error| {
+        let next =
+            "`rialto webhook ls` lists what can be sent again; what is not there has arrived";
+        Trouble::from(error).on(Exit::NotFound, next)
+    })?;
     let _ = match access.json {
         true => say::line(&text),
         false => say::line(&format!("{} is being sent again", args.id)),

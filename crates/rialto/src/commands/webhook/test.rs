@@ -25,7 +25,10 @@ struct Tried {
 pub async fn run(access: &Access, _args: &Args) -> Result<Exit, Trouble> {
     let (hub, _) = access.me()?;
     let sent = hub.call_text(Method::POST, "/v1/webhooks/test", Some("{}".to_owned())).await;
-    let (_, text) = sent?;
+    let (_, text) = sent.map_err(|error| {
+        let next = "`rialto agent register NAME --endpoint URL` registers one that has; `rialto listen` needs none";
+        Trouble::from(error).on(Exit::Conflict, next)
+    })?;
     let tried: Tried = read(&text)?;
     let exit = if tried.delivered { Exit::Ok } else { Exit::Failed };
     let status = tried.status.map(|status| format!("answered {status}"));
