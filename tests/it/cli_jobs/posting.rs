@@ -125,3 +125,26 @@ async fn whoever_has_no_key_is_registered_once() {
     }
     assert!(requesters[0] != Value::Null && requesters[0] == requesters[1], "{requesters:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_may_have_a_deadline_as_a_moment_or_a_length_from_now() {
+    let desk = Desk::start().await;
+    desk.agent("shop", "shout", "0.05", None).await;
+    let shown = async |more: &[&str]| {
+        let id = desk.posted("shout", more).await;
+        desk.get(&format!("/v1/jobs/{id}"), Some(&desk.boss.key)).await.expect(200).str("/deadline")
+    };
+    let soon = shown(&["--deadline", "10m"]).await;
+    assert!(soon < shown(&["--deadline", "20m"]).await);
+    let again = shown(&["--deadline", &soon]).await;
+    assert_eq!(again, soon);
+    let line = ["job", "post", "--skill", "shout", "--input", "{}", "--budget", "0.10"];
+    let line = [&line[..], &["--deadline"]].concat();
+    desk.run(&[&line[..], &["soon"]].concat()).await.failed(2, "10m");
+    let nobody = ClosedPort::take();
+    let line = [&line[..], &["10m", "--json"]].concat();
+    let mut lost = command(desk.home.path(), &nobody.url, &line);
+    lost.env("RIALTO_KEY", &desk.boss.key);
+    let ran = finished(lost, "").await.expect(7);
+    assert!(ran.str("/next").contains("--deadline 20"), "it must be the same job: {ran:#?}");
+}

@@ -1,6 +1,7 @@
 //! `rialto job`: have work done, do it, and see what became of it.
 
 mod cancel;
+mod deadline;
 mod end;
 mod follow;
 mod given;

@@ -14,6 +14,7 @@ use super::super::length::length;
 use super::super::say;
 use super::super::trouble::Trouble;
 use super::super::views::read;
+use super::deadline::{self, Deadline};
 use super::end::Waiting;
 use super::given;
 use super::progress::Progress;
@@ -49,6 +50,9 @@ pub struct Args {
     /// How long to wait
     #[arg(long, value_name = "LENGTH", default_value = "60s", value_parser = length)]
     timeout: Millis,
+    /// Until when it is to be done, like 10m from now, or a time like 2026-02-11T14:15:09Z
+    #[arg(long, value_name = "WHEN", value_parser = Deadline::read)]
+    deadline: Option<Deadline>,
     /// Your own id for the job, a UUID: posted again with the same one, it is posted once
     #[arg(long, value_name = "UUID")]
     id: Option<Uuid>,
@@ -73,16 +77,19 @@ struct Order<'a> {
     select: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     callback: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<&'a str>,
 }
 
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let input = given::json("--input", &args.input)?;
     let id = args.id.unwrap_or_else(|| OsIds.uuid());
     let to = args.to.as_deref().map(|name| called(access, name)).transpose()?;
-    let order =
-        order(args, id, &input, to.as_deref()).map_err(|error| Trouble::from(unreadable(error)))?;
+    let deadline = args.deadline.map(|deadline| deadline.text(deadline::now()));
+    let order = order(args, id, &input, to.as_deref(), deadline.as_deref())
+        .map_err(|error| Trouble::from(unreadable(error)))?;
     let (hub, _) = access.me_or_register().await?;
-    let text = post(&hub, order).await.map_err(|error| lost(error, id))?;
+    let text = post(&hub, order).await.map_err(|error| lost(error, id, deadline.as_deref()))?;
     let job: Job = read(&text)?;
     if args.wait || args.watch {
         let progress = args.watch.then(Progress::new);
@@ -101,6 +108,7 @@ fn order(
     id: Uuid,
     input: &RawValue,
     to: Option<&str>,
+    deadline: Option<&str>,
 ) -> Result<String, serde_json::Error> {
     serde_json::to_string(&Order {
         id,
@@ -110,6 +118,7 @@ fn order(
         to,
         select: args.select.as_deref(),
         callback: args.callback.as_deref(),
+        deadline,
     })
 }
 
@@ -120,14 +129,16 @@ async fn post(hub: &Hub, order: String) -> Result<String, CallError> {
 }
 
 /// Nobody knows whether the job was posted if the answer was lost.
-fn lost(error: CallError, id: Uuid) -> Trouble {
+fn lost(error: CallError, id: Uuid, deadline: Option<&str>) -> Trouble {
     let may_be_there = error.may_pass_after().is_some();
     let trouble = super::refused(error, "`rialto agent search` shows who is there")
-        .on(Exit::Usage, "write it like `rialto job post --skill shout --input '{\"text\":\"hello\"}' --budget 0.10`");
+        .on(Exit::Usage, "write it like `rialto job post --skill shout --input '{\"text\":\"hello\"}' --budget 0.10 --deadline 10m`");
     if !may_be_there {
         return trouble;
     }
-    let once = format!("the same line with --id {id} posts it once, whether or not it arrived");
+    // A moment that is counted from now would be another one by then, and the job another job.
+    let by = deadline.map(|at| format!(" and --deadline {at}")).unwrap_or_default();
+    let once = format!("the same line with --id {id}{by} posts it once, whether or not it arrived");
     let next = trouble.next.map_or(once.clone(), |next| format!("{next}; {once}"));
     Trouble { next: Some(next), ..trouble }
 }
