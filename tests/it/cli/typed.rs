@@ -1,6 +1,7 @@
 //! What was typed wrong, or stands wrong in a file: told so that it can be put right.
 
 use super::kit::Cli;
+use crate::kit::TestHub;
 
 #[tokio::test]
 async fn a_file_that_is_no_toml_is_shown_where_it_is_wrong() {
@@ -35,4 +36,14 @@ async fn a_line_that_is_not_understood_has_a_next_step_for_programs_too() {
             assert!(!text.is_empty(), "no {member} for {line:?}: {document}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_none_is_told_before_any_hub_is_asked() {
+    let hub = TestHub::serve(&[]).await;
+    let cli = Cli::new().with("RIALTO_HUB", &hub.url);
+    let cli = cli.with("RIALTO_KEY", "b\nad");
+    cli.run(&["job", "ls"]).await.failed(4, &["RIALTO_KEY is no key"]);
+    cli.run(&["msg", "send", "--to", "bob", "Hello!"]).await.failed(4, &["RIALTO_KEY is no key"]);
+    assert!(cli.run(&["job", "ls", "--json"]).await.expect(4).json()["next"].is_string());
 }

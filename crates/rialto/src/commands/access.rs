@@ -61,7 +61,10 @@ impl Access {
     pub fn keys_or(&self, variables: &[&str]) -> Result<Option<KeyFile>, Trouble> {
         let given = match &self.key_file {
             Some(path) => Some(key_file::load(path)?),
-            None => variables.iter().find_map(|name| set(name)).map(|key| KeyFile::of(key.trim())),
+            None => {
+                let set = variables.iter().find_map(|name| Some((name, set(name)?)));
+                set.map(|(name, value)| key_file::of_variable(name, &value)).transpose()?
+            }
         };
         match given {
             Some(mut keys) => {

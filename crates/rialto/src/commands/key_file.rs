@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 pub use rialto_client::KeyFile;
 
 use super::trouble::Trouble;
+use crate::exit::Exit;
 
 /// A file that is reserved for a key; removed again unless the key comes.
 pub struct Reserved {
@@ -18,6 +19,17 @@ pub struct Reserved {
 /// Reads a file.
 pub fn load(path: &Path) -> Result<KeyFile, Trouble> {
     KeyFile::load(path).map_err(|error| unreadable(path, &error))
+}
+
+/// The key of a variable. Keys are plain characters, and nothing else can be shown to a hub.
+pub fn of_variable(name: &str, value: &str) -> Result<KeyFile, Trouble> {
+    let key = value.trim();
+    if key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(KeyFile::of(key));
+    }
+    let next = "a key is one word like ca_… or rk_…: `rialto agent register` gives one";
+    let message = format!("what is in {name} is no key");
+    Err(Trouble { exit: Exit::Auth, ..Trouble::usage(message, next) })
 }
 
 /// Why a file is no key file, and how to make one.
@@ -73,6 +85,17 @@ impl Drop for Reserved {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_shown_to_a_hub_is_no_key() {
+        let read = |key: &str| of_variable("RIALTO_KEY", key);
+        assert_eq!(read(" ca_0123456789\n").expect("a key"), KeyFile::of("ca_0123456789"));
+        for not in ["b\nad", "two words", "schlüssel", "\x1b[2J"] {
+            let trouble = read(not).expect_err(not);
+            assert_eq!(trouble.exit, Exit::Auth, "{not:?}");
+            assert!(trouble.message.contains("RIALTO_KEY"), "{trouble:?}");
+        }
+    }
 
     #[test]
     fn a_file_is_made_for_its_owner_alone_and_never_written_over() {
