@@ -47,3 +47,19 @@ async fn a_key_that_is_none_is_told_before_any_hub_is_asked() {
     cli.run(&["msg", "send", "--to", "bob", "Hello!"]).await.failed(4, &["RIALTO_KEY is no key"]);
     assert!(cli.run(&["job", "ls", "--json"]).await.expect(4).json()["next"].is_string());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_nobody_registered_is_only_paid_on_purpose() {
+    // A hub that opens an account for every name.
+    let hub = TestHub::open(&[("ledger.welcome_grant", "1.00")]).await;
+    let acme = hub.orchestrator("acme").await;
+    hub.orchestrator("globex").await;
+    let cli = Cli::at(&hub.url, &acme.key).await;
+    let line = ["wallet", "transfer", "0.01", "--to"];
+    let to = |name: &'static str| [&line[..], &[name]].concat();
+    cli.run(&to("globx")).await.failed(3, &["belongs to globx", "--anyway"]);
+    assert_eq!(hub.balance("acme").await.0, "1.00");
+    cli.run(&to("globex")).await.ok();
+    cli.run(&[&to("globx")[..], &["--anyway"]].concat()).await.ok();
+    assert_eq!(hub.balance("globx").await.0, "0.01");
+}

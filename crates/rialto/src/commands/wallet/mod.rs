@@ -4,6 +4,7 @@ mod balance;
 mod entry;
 mod grant;
 mod ledger;
+mod payee;
 mod transfer;
 mod verify;
 

@@ -11,6 +11,7 @@ use super::super::say::{self, one_line};
 use super::super::trouble::Trouble;
 use super::super::views::{Me, read};
 use super::grant::amount;
+use super::payee;
 use crate::exit::Exit;
 
 /// Decimals a payment may have.
@@ -18,7 +19,7 @@ const DECIMALS: usize = 2;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto wallet transfer --to globex 0.10\n  rialto wallet transfer --to globex 0.10 --job f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto wallet transfer --to globex 0.10 --id 0e37df36-f698-41e6-8a1c-0d2f6e2c7a10     once more\n\nA transfer is done once for its id, however often it is sent. Without --id one is made and told\nbefore anything is sent, so that whatever happens then can be repeated with it."
+    before_help = "Examples:\n  rialto wallet transfer --to globex 0.10\n  rialto wallet transfer --to globex 0.10 --job f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto wallet transfer --to globex 0.10 --id 0e37df36-f698-41e6-8a1c-0d2f6e2c7a10     once more\n\nA transfer is done once for its id, however often it is sent. Without --id one is made and told\nbefore anything is sent, so that whatever happens then can be repeated with it. An owner that no listed agent\nbelongs to is not paid without --anyway: some hubs open an account for every name."
 )]
 pub struct Args {
     /// Credits, like 0.10
@@ -32,6 +33,9 @@ pub struct Args {
     /// The id of the transfer
     #[arg(long, value_name = "UUID")]
     id: Option<Uuid>,
+    /// Pay also an owner that no agent on the hub's lists belongs to
+    #[arg(long)]
+    anyway: bool,
 }
 
 /// What came of it.
@@ -55,6 +59,11 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     if from == args.to {
         let message = format!("{from} is your own account");
         return Err(Trouble::usage(message, "name somebody else with --to"));
+    }
+    if !args.anyway && !payee::is_known(&hub, &args.to).await? {
+        let message = format!("no agent on the hub's lists belongs to {}", args.to);
+        let next = "`rialto agent show AGENT` tells whose an agent is; --anyway pays whoever comes under that name";
+        return Err(Trouble::not_found(message, next));
     }
     let id = match args.id {
         Some(id) => id,
@@ -83,7 +92,7 @@ fn made() -> Result<Uuid, Trouble> {
         Trouble::failed(format!("no randomness: {error}"), "give an id of your own with --id")
     })?;
     let id = uuid::Builder::from_random_bytes(bytes).into_uuid();
-    eprintln!("transfer {id}");
+    say::aside(&format!("transfer {id}"));
     Ok(id)
 }
 
