@@ -1,5 +1,7 @@
 //! What was typed wrong, or stands wrong in a file: told so that it can be put right.
 
+use std::process::Command;
+
 use super::kit::Cli;
 use crate::kit::TestHub;
 
@@ -62,4 +64,21 @@ async fn an_owner_nobody_registered_is_only_paid_on_purpose() {
     cli.run(&to("globex")).await.ok();
     cli.run(&[&to("globx")[..], &["--anyway"]].concat()).await.ok();
     assert_eq!(hub.balance("globx").await.0, "0.01");
+}
+
+#[test]
+fn the_way_into_a_new_agents_directory_is_a_line_a_shell_takes() {
+    let above = tempfile::TempDir::new().expect("a directory");
+    let run = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rialto"));
+        command.current_dir(above.path()).args(["init", "agent", "--lang", "sh"]).args(more);
+        String::from_utf8(command.output().expect("it runs").stdout).expect("UTF-8")
+    };
+    let told = run(&["--dir", "my agent"]);
+    assert!(told.lines().any(|line| line == "  cd 'my agent'"), "{told}");
+    let document: serde_json::Value =
+        serde_json::from_str(&run(&["--dir", "it's", "--json"])).expect("one document");
+    assert_eq!(document["next"][0], r"cd 'it'\''s'");
+    let here: serde_json::Value = serde_json::from_str(&run(&["--json"])).expect("one document");
+    assert_eq!(here["next"][0], "rialto agent run");
 }

@@ -62,19 +62,30 @@ fn agent(lang: Lang, dir: &Path, as_json: bool) -> Result<(), Trouble> {
         write(&dir.join(name), text)?;
     }
     let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
-    let next = lang.next();
+    let enter =
+        (dir != Path::new(".")).then(|| format!("cd {}", quoted(&dir.display().to_string())));
+    let next: Vec<String> =
+        enter.into_iter().chain(lang.next().into_iter().map(str::to_owned)).collect();
     let _ = match as_json {
         true => say::line(&json!({"files": names, "next": next}).to_string()),
         false => {
             let mut text = format!("made {}\n\nnext:", names.join(", "));
-            if dir != Path::new(".") {
-                text.push_str(&format!("\n  cd {}", dir.display()));
-            }
             next.iter().for_each(|line| text.push_str(&format!("\n  {line}")));
             say::line(&text)
         }
     };
     Ok(())
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./~+:@%".contains(c);
+    // A word that starts with a dash would be taken for a flag, and with a tilde for a home.
+    let word = if word.starts_with(['-', '~']) { format!("./{word}") } else { word.to_owned() };
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Trouble> {
@@ -84,4 +95,23 @@ fn write(path: &Path, text: &str) -> Result<(), Trouble> {
         let message = format!("cannot write {}: {error}", path.display());
         Trouble::failed(message, "choose another directory with --dir")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_entered_whatever_it_is_called() {
+        for (name, wanted) in [
+            ("./my-agent", "./my-agent"),
+            ("my agent", "'my agent'"),
+            ("it's", r"'it'\''s'"),
+            ("$HOME", "'$HOME'"),
+            ("-x", "./-x"),
+            ("~me", "./~me"),
+        ] {
+            assert_eq!(quoted(name), wanted);
+        }
+    }
 }
