@@ -107,3 +107,13 @@ async fn an_agent_that_was_stopped_keeps_its_key_and_is_told_how_to_come_back() 
         assert!(!told.contains("remove"), "{told}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_home_that_is_no_directory_is_named_and_left_alone() {
+    let hub = TestHub::serve(&[]).await;
+    let cli = Cli::new().with("RIALTO_HUB", &hub.url).with("RIALTO_HOME", "/dev/null");
+    let told = cli.run(&["doctor"]).await.expect(1).out;
+    let line = told.lines().find(|line| line.contains("home")).expect("a line about it");
+    assert!(line.contains("no directory") && line.contains("RIALTO_HOME"), "{line}");
+    assert!(!told.contains("chmod"), "{told}");
+}

@@ -39,6 +39,8 @@ impl Check {
     /// What went wrong somewhere else.
     pub fn trouble(name: impl Into<String>, trouble: impl Into<Trouble>) -> Self {
         let Trouble { message, next, .. } = trouble.into();
+        // Nobody is sent where they are already.
+        let next = next.filter(|next| !next.contains("`rialto doctor`"));
         Self { next, ..Self::fail(name, message, "") }
     }
 

@@ -29,6 +29,10 @@ fn home(context: Option<&Context>) -> Check {
     if !path.exists() {
         return Check::ok("home", format!("{}, made when something is kept", path.display()));
     }
+    if !path.is_dir() {
+        let what = format!("{} is no directory, so no key can be kept", path.display());
+        return Check::fail("home", what, "name a directory with RIALTO_HOME");
+    }
     let key = context.and_then(Context::me_path).filter(|path| path.exists());
     let files = [(Some(path.to_owned()), "700"), (key, "600")];
     let mut files = files.into_iter().filter_map(|(path, mode)| Some((path?, mode)));
