@@ -2,9 +2,23 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+
+/// Longer than anything takes on a machine that others keep busy.
+const LONG: Duration = Duration::from_secs(60);
+
+/// What is waited for, unless it takes so long that it will never come.
+pub(super) async fn in_time<T>(waited: impl Future<Output = T>) -> T {
+    tokio::time::timeout(LONG, waited).await.expect("it comes in time")
+}
+
+/// A client to which a server that hangs is an error.
+pub(super) fn http() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().timeout(LONG).build().expect("a client")
+}
 
 /// A server on a port of its own, and what it heard.
 pub(super) struct Stage {

@@ -69,7 +69,7 @@ async fn stand() -> Stand {
 
 /// Posts a body and reads the answer, which is signed by the stand whatever it says.
 async fn post(stand: &Stand, path: &str, body: impl Into<reqwest::Body>) -> (u16, Kind, String) {
-    let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let client = crate::testing::http();
     let answer = client.post(format!("{}{path}", stand.url)).body(body).send().await;
     let answer = answer.expect("an answer");
     let (status, text) = (answer.status().as_u16(), answer.text().await.expect("text"));

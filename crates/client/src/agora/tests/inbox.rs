@@ -5,9 +5,10 @@ use serde_json::json;
 use super::hub::{hub, identity};
 use crate::agora::{Inbox, Incoming, Listen, NotTrusted, Said, Trouble};
 use crate::clock;
+use crate::testing::in_time;
 
 async fn next(inbox: &mut Inbox) -> Incoming {
-    inbox.next().await.expect("open").expect("an envelope")
+    in_time(inbox.next()).await.expect("open").expect("an envelope")
 }
 
 #[tokio::test]

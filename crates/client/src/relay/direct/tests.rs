@@ -42,7 +42,7 @@ fn letter(text: &str) -> Letter {
 }
 
 async fn post(url: &str, body: impl Into<reqwest::Body>) -> (u16, String) {
-    let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let client = crate::testing::http();
     let answer = client.post(url).body(body).send().await.expect("an answer");
     (answer.status().as_u16(), answer.text().await.expect("text"))
 }
@@ -94,7 +94,7 @@ async fn what_is_no_envelope_is_refused_before_anybody_sees_it() {
         assert_eq!(told, status, "{text}");
         assert!(text.starts_with(r#"{"status":"error","error_code":""#) && text.contains(code));
     }
-    let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let client = crate::testing::http();
     let answer = client.get(&url).send().await.expect("an answer");
     assert_eq!(
         (answer.status().as_u16(), &answer.headers()["allow"]),

@@ -1,6 +1,6 @@
 use crate::CallError;
 use crate::relay::{Inbox, Key, Listen, Message, Server};
-use crate::testing::{Heard, Stage, failure, stream, success};
+use crate::testing::{Heard, Stage, failure, in_time, stream, success};
 
 const CONNECTED: &str =
     "retry: 1\nid: 41\nevent: connected\ndata: {\"agent_id\":\"me@chorus\"}\n\n";
@@ -27,7 +27,7 @@ async fn stage(connection: impl Fn(usize) -> Vec<u8> + Send + 'static) -> Stage 
 }
 
 async fn next(inbox: &mut Inbox) -> Message {
-    inbox.next().await.expect("open").expect("a message")
+    in_time(inbox.next()).await.expect("open").expect("a message")
 }
 
 fn resumed(heard: &[Heard]) -> Vec<Option<&str>> {
