@@ -5,6 +5,7 @@
 
 mod actions;
 mod claws;
+mod reads;
 mod scene;
 mod signed;
 mod table;

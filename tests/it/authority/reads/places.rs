@@ -1,0 +1,94 @@
+//! Every place that can be read, by every name that things have there.
+
+use std::time::Duration;
+
+use rialto_hub::app::listed;
+use rialto_protocols::clara::PROCESS;
+
+use super::life::{Life, Reader};
+
+/// How long nothing may come on a stream before what came is all.
+const QUIET: Duration = Duration::from_millis(300);
+
+/// One way to ask at one place.
+pub struct Place {
+    /// As the hub lists it.
+    pub route: String,
+    path: String,
+}
+
+/// All of them.
+pub fn places(life: &Life) -> Vec<Place> {
+    let mut places = Vec::new();
+    for route in listed().into_iter().filter(|route| route.method == "GET") {
+        // What is read on a connection of that kind is said on it first, with a signature.
+        if route.path.ends_with("/ws") {
+            continue;
+        }
+        let name = format!("GET {}", route.path);
+        for path in filled(&route.path, life) {
+            for query in queries(&route.path) {
+                places.push(Place { route: name.clone(), path: format!("{path}{query}") });
+            }
+        }
+    }
+    places
+}
+
+fn queries(path: &str) -> Vec<String> {
+    match path {
+        _ if path.starts_with("/clara") => vec![format!("?process-id={PROCESS}&limit=1000")],
+        _ if path.ends_with("/inbox") || path.ends_with("/stream") => vec![String::new()],
+        _ => vec![String::new(), "?limit=100&after=0".to_owned()],
+    }
+}
+
+fn filled(template: &str, life: &Life) -> Vec<String> {
+    let one = |name: &str| vec![name.to_owned()];
+    let mut paths = vec![String::new()];
+    for part in template.split('/').skip(1) {
+        let names = match part {
+            "{job_id}" | "{uuid}" => life.jobs.clone(),
+            "{trace_id}" => life.traces.clone(),
+            "{message}" => life.messages.clone(),
+            "{process}" => one(PROCESS),
+            "{owner_id}" | "{name}" => vec!["requester".to_owned(), "worker".to_owned()],
+            "{id}"
+                if ["/jobs/", "/requests/", "/collaborations/"]
+                    .iter()
+                    .any(|part| template.contains(part)) =>
+            {
+                life.jobs.clone()
+            }
+            "{agent_id}" | "{id}" => life.agents.clone(),
+            open => {
+                assert!(!open.starts_with('{'), "nothing in this life is called {open}");
+                one(open)
+            }
+        };
+        let longer = |path: &String| names.iter().map(|name| format!("{path}/{name}")).collect();
+        paths = paths.iter().flat_map::<Vec<String>, _>(longer).collect();
+    }
+    paths
+}
+
+/// The answer; of one without end, what comes before it falls silent.
+pub async fn read(life: &Life, by: &Reader, place: &Place) -> String {
+    let first = if place.path.starts_with("/openclaw") { "0-0" } else { "0" };
+    let mut request = life.hub.http.get(format!("{}{}", life.hub.url, place.path));
+    if place.path.contains("/inbox")
+        || place.path.contains("/stream")
+        || place.path.contains("/events")
+    {
+        request = request.header("last-event-id", first);
+    }
+    if let Some(key) = &by.key {
+        request = request.bearer_auth(key);
+    }
+    let mut answer = request.send().await.expect("an answer");
+    let mut bytes = format!("{:?}", answer.headers()).into_bytes();
+    while let Ok(Ok(Some(chunk))) = tokio::time::timeout(QUIET, answer.chunk()).await {
+        bytes.extend_from_slice(&chunk);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
