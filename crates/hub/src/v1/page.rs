@@ -14,6 +14,9 @@ use serde::Serialize;
 const LIMIT_MAX: i64 = 200;
 const LIMIT: i64 = 50;
 
+/// Numbers that mark a place, at most; no list of ours needs as many.
+const PLACE_MAX: usize = 8;
+
 /// One page.
 #[derive(Serialize)]
 pub struct Page<T> {
@@ -34,16 +37,21 @@ impl Cursor {
     }
 
     /// `None` for anything this hub did not write.
-    fn read(text: &str) -> Option<Self> {
+    pub fn read(text: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let plain = std::str::from_utf8(&bytes).ok()?;
         let mut parts = plain.split('.');
         let mut list = parts.next()?.chars();
         let (Some(list), None) = (list.next(), list.next()) else { return None };
-        let place: Option<Vec<u64>> = parts.map(|part| part.parse().ok()).collect();
+        let place: Option<Vec<u64>> = parts.take(PLACE_MAX).map(|part| part.parse().ok()).collect();
         let cursor = Self { list, place: place? };
-        // One place has one text: signs and leading zeros are not ours.
+        // One place has one text: signs, leading zeros and numbers without end are not ours.
         (cursor.plain() == plain).then_some(cursor)
+    }
+
+    /// As it is given out.
+    pub fn write(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.plain())
     }
 
     fn plain(&self) -> String {
@@ -53,7 +61,7 @@ impl Cursor {
 
 impl Serialize for Cursor {
     fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        out.serialize_str(&URL_SAFE_NO_PAD.encode(self.plain()))
+        out.serialize_str(&self.write())
     }
 }
 
@@ -114,9 +122,19 @@ mod tests {
 
     #[test]
     fn what_we_did_not_write_is_no_cursor() {
-        for plain in
-            ["", "r", "r.", "r.+1", "r.01", "rr.1", "r.-1", "r.1 ", "r.18446744073709551616"]
-        {
+        let endless = format!("r{}", ".0".repeat(1_000));
+        for plain in [
+            "",
+            "r",
+            "r.",
+            "r.+1",
+            "r.01",
+            "rr.1",
+            "r.-1",
+            "r.1 ",
+            "r.18446744073709551616",
+            &endless,
+        ] {
             let query = asked(&format!("cursor={}", URL_SAFE_NO_PAD.encode(plain)));
             assert!(place::<1>(&query, 'r').is_err(), "{plain}");
         }
