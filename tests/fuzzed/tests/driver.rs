@@ -1,7 +1,10 @@
 //! The driver itself: the same seed makes the same inputs, and what is broken is found.
 
+use std::process::Command;
+use std::time::Duration;
+
 use rialto_fuzzed::Target;
-use rialto_fuzzed::drive::{Dice, Mutator, Plan, run};
+use rialto_fuzzed::drive::{Dice, Mutator, PATIENCE, Plan, run};
 
 /// A target that borrows the inputs of another and breaks in some way.
 const fn broken(check: fn(&[u8])) -> Target {
@@ -16,7 +19,22 @@ static SWELLS: Target = broken(|bytes| {
     }
 });
 
-const PLAN: Plan = Plan { inputs: 20_000, seed: 1 };
+static SWELLS_ELSEWHERE: Target = {
+    let target = broken(|bytes| {
+        if bytes.contains(&b'e') {
+            let swells = || drop(std::hint::black_box(vec![1_u8; 192 << 20]));
+            std::thread::spawn(swells).join().expect("no panic");
+        }
+    });
+    Target { cost: target.cost.elsewhere(), ..target }
+};
+static LOOPS: Target = broken(|bytes| {
+    while std::hint::black_box(bytes).contains(&b'e') {
+        std::thread::yield_now();
+    }
+});
+
+const PLAN: Plan = Plan { inputs: 20_000, seed: 1, patience: PATIENCE };
 
 #[test]
 fn a_panic_is_found_and_its_input_made_small() {
@@ -30,6 +48,32 @@ fn memory_that_the_input_does_not_account_for_is_found() {
     let broken = run(&SWELLS, PLAN).expect_err("an input with an e");
     assert_eq!(broken.input, b"e");
     assert!(broken.why.contains("held 67108864 bytes"), "{broken}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_that_other_threads_hold_is_found_too() {
+    let broken = run(&SWELLS_ELSEWHERE, PLAN).expect_err("an input with an e");
+    assert!(broken.input.contains(&b'e'), "{broken}");
+    assert!(broken.why.contains("the whole process"), "{broken}");
+}
+
+#[test]
+#[ignore = "never ends: the next test has it ended in a process of its own"]
+fn a_parser_loops() {
+    let plan = Plan { patience: Duration::from_secs(1), ..PLAN };
+    run(&LOOPS, plan).expect("it is ended before that");
+}
+
+#[test]
+fn a_parser_that_loops_ends_the_run_and_its_input_is_named() {
+    let own = std::env::current_exe().expect("this program");
+    let asked = ["--exact", "a_parser_loops", "--ignored", "--nocapture"];
+    let ended = Command::new(own).args(asked).output().expect("it starts");
+    assert!(!ended.status.success());
+    let said = String::from_utf8_lossy(&ended.stderr);
+    let named = said.split("money: took longer than 1s\nwith ").nth(1).expect(&said);
+    assert!(named.split_once(" bytes: ").is_some_and(|(_, input)| input.contains('e')), "{said}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use rialto_fuzzed::ALL;
-use rialto_fuzzed::drive::{Corpus, Plan, folder, run};
+use rialto_fuzzed::drive::{Corpus, PATIENCE, Plan, folder, run};
 
 /// Inputs made for each target, before its share. Millions are for `cargo xtask fuzz`.
 const INPUTS: u64 = 20_000;
@@ -16,7 +16,7 @@ const ALL_MAX: usize = 500 << 10;
 
 fn holds(name: &str) {
     let target = ALL.iter().find(|target| target.name == name).expect("a target");
-    if let Err(broken) = run(target, Plan { inputs: INPUTS, seed: SEED }) {
+    if let Err(broken) = run(target, Plan { inputs: INPUTS, seed: SEED, patience: PATIENCE }) {
         panic!("{broken}");
     }
 }
@@ -30,7 +30,7 @@ macro_rules! every_target {
 
 every_target! {
     agora ans104 base64url clara_item clara_order clara_record convert did_key egress_url headers http
-    ijson jcs key money openclaw program query registry relay relay_address schema settings sse stamp
+    ijson jcs key money openclaw program query registry relay relay_address resume schema settings sse stamp
     stored_row webhook
 }
 

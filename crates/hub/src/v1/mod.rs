@@ -22,7 +22,7 @@ mod messages;
 mod names;
 mod notice;
 mod operator;
-mod page;
+pub mod page;
 mod presence;
 pub mod problem;
 mod proof;

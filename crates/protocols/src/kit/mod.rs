@@ -10,6 +10,7 @@ pub mod ed25519;
 pub mod fields;
 pub mod ijson;
 pub mod jcs;
+pub mod last_event_id;
 pub mod object;
 pub mod query;
 pub mod schema;

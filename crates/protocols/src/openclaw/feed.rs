@@ -22,6 +22,7 @@ use rialto_engine::{Watched, Watcher};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::place::Place;
 use super::stream::{Connected, Event};
 use super::{ID, bulletin, letter, say};
 use crate::face::Floor;
@@ -38,24 +39,6 @@ const HOSTED_MAX: usize = 1_000;
 /// Lines of the history read at once, and how far back a reader may have left off.
 const PAGE: usize = 256;
 const LOOK_BACK: u64 = 20_000;
-
-/// Where a reader has got to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    pub position: u64,
-    pub line: u64,
-}
-
-impl Place {
-    /// Reads an event's id.
-    pub fn read(text: &str) -> Option<Self> {
-        let (position, line) = text.split_once('-')?;
-        let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-        let whole = digits(position) && digits(line);
-        let (position, line) = (position.parse().ok()?, line.parse().ok()?);
-        whole.then_some(Self { position, line })
-    }
-}
 
 /// Who reads: a key that has to go on working, or on an open hub nothing but its word.
 #[derive(Clone, Copy)]
@@ -320,20 +303,7 @@ impl Wording for Events {
     fn write(&self, out: &mut Vec<u8>, floor: &Floor, notice: &Notice, jobs: &Jobs) {
         let job = notice.news.job().and_then(|id| jobs.get(&id));
         let Some(letter) = letter::of(floor, notice, job.map(|job| &**job)) else { return };
-        let id = format!("{}-{}", notice.position, self.line.load(Ordering::Relaxed));
-        sse::write(out, Some(&id), letter.event, &letter.body);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_place_is_two_numbers() {
-        assert_eq!(Place::read("7-42"), Some(Place { position: 7, line: 42 }));
-        for wrong in ["", "7", "7-", "-42", "7-42-1", "+7-42", "a-b", "99999999999999999999-1"] {
-            assert_eq!(Place::read(wrong), None, "{wrong}");
-        }
+        let id = Place { position: notice.position, line: self.line.load(Ordering::Relaxed) };
+        sse::write(out, Some(&id.to_string()), letter.event, &letter.body);
     }
 }

@@ -7,13 +7,16 @@
 mod broken;
 mod corpus;
 mod dice;
+mod memory;
 mod mutate;
 mod parents;
 mod run;
 mod smaller;
+mod watchdog;
 
 pub use broken::Broken;
 pub use corpus::{Corpus, folder};
 pub use dice::Dice;
 pub use mutate::Mutator;
 pub use run::{Plan, Summary, run};
+pub use watchdog::PATIENCE;

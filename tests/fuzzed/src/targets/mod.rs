@@ -18,6 +18,7 @@ mod program;
 mod query;
 mod registry;
 mod relay;
+mod resume;
 mod schema;
 mod settings;
 mod sse;
@@ -45,6 +46,7 @@ pub use program::program;
 pub use query::query;
 pub use registry::registry;
 pub use relay::{relay, relay_address};
+pub use resume::resume;
 pub use schema::schema;
 pub use settings::settings;
 pub use sse::sse;
@@ -74,7 +76,12 @@ pub const ALL: &[Target] = &[
     Target { name: "did_key", check: did_key, words: words::KEYS, cost: Cost::PLAIN },
     Target { name: "egress_url", check: egress_url, words: words::URLS, cost: Cost::PLAIN },
     Target { name: "headers", check: headers, words: words::HEADERS, cost: Cost::PLAIN },
-    Target { name: "http", check: http, words: words::HTTP, cost: Cost::PLAIN.times(4).share(5) },
+    Target {
+        name: "http",
+        check: http,
+        words: words::HTTP,
+        cost: Cost::PLAIN.times(4).share(5).elsewhere(),
+    },
     Target { name: "ijson", check: ijson, words: words::JSON, cost: Cost::PLAIN },
     Target { name: "jcs", check: jcs, words: words::JSON, cost: Cost::PLAIN.share(50) },
     Target { name: "key", check: key, words: words::KEYS, cost: Cost::PLAIN },
@@ -100,6 +107,7 @@ pub const ALL: &[Target] = &[
         words: words::ADDRESS,
         cost: Cost::PLAIN,
     },
+    Target { name: "resume", check: resume, words: words::RESUME, cost: Cost::PLAIN },
     Target { name: "schema", check: schema, words: words::SCHEMA, cost: Cost::SCHEMA },
     Target {
         name: "settings",

@@ -17,6 +17,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use rialto_protocols::face::Floor;
 use rialto_protocols::face::stopping::Stopping;
+use rialto_protocols::kit::last_event_id;
 
 use super::answer::Answered;
 use super::inbox;
@@ -26,8 +27,6 @@ use super::proof::Known;
 use feed::Feed;
 use source::Source;
 
-/// The header a client resumes with.
-const LAST_EVENT_ID: &str = "last-event-id";
 /// Tells proxies that collect answers to pass this one on as it comes.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
@@ -41,7 +40,7 @@ pub async fn open(
     headers: HeaderMap,
 ) -> Answered {
     let source = Source::of(&known.proven);
-    let resumed = match last_event_id(&headers)? {
+    let resumed = match had(&headers)? {
         Some(last) => Some(last),
         None => inbox::position(&page::query(raw.as_deref())?)?,
     };
@@ -56,15 +55,11 @@ pub async fn open(
     Ok(streamed(feed))
 }
 
-/// What a client that lost its stream says it had. Browsers send the header empty at first.
-fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
-    let Some(header) = headers.get(LAST_EVENT_ID).filter(|header| !header.is_empty()) else {
-        return Ok(None);
-    };
-    let digits = header.to_str().ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
-    let number = digits.and_then(|digits| digits.parse().ok());
-    let wrong = || Problem::field("Last-Event-ID", "Last-Event-ID must be an id of this stream");
-    number.map(Some).ok_or_else(wrong)
+/// What a client that lost its stream says it had.
+fn had(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let header = headers.get(last_event_id::NAME).map(HeaderValue::as_bytes);
+    let wrong = |_| Problem::field("Last-Event-ID", "Last-Event-ID must be an id of this stream");
+    last_event_id::read(header, last_event_id::position).map_err(wrong)
 }
 
 fn streamed(feed: Feed) -> Response {

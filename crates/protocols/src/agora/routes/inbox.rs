@@ -17,9 +17,8 @@ use crate::agora::{envelope, letter, refusals, say};
 use crate::face::Floor;
 use crate::face::feed::{Feed, From, jobs_of};
 use crate::face::stopping::Stopping;
+use crate::kit::last_event_id;
 
-/// Where a reader that comes back left off.
-const LAST_EVENT_ID: &str = "last-event-id";
 /// Envelopes on one page.
 const PAGE: i64 = 50;
 const PAGE_MAX: i64 = 200;
@@ -55,13 +54,11 @@ pub async fn open(
 
 /// Where to begin: after what the reader has, else with what it never acknowledged.
 fn from(headers: &HeaderMap) -> Result<From, Failure> {
-    let Some(id) = headers.get(LAST_EVENT_ID).filter(|id| !id.is_empty()) else {
-        return Ok(From::Unacknowledged);
-    };
-    let digits = id.to_str().ok().filter(|id| id.bytes().all(|b| b.is_ascii_digit()));
-    let position = digits.and_then(|id| id.parse().ok());
+    let header = headers.get(last_event_id::NAME).map(HeaderValue::as_bytes);
+    let had = last_event_id::read(header, last_event_id::position);
     let wrong = "must be the id of an event of this inbox: digits, such as 42";
-    position.map(From::Position).ok_or_else(|| Failure::bad_field("/Last-Event-ID", wrong))
+    let had = had.map_err(|_| Failure::bad_field("/Last-Event-ID", wrong))?;
+    Ok(had.map_or(From::Unacknowledged, From::Position))
 }
 
 /// `GET /messages`: a page of the inbox.

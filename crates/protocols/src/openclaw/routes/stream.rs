@@ -12,13 +12,13 @@ use rialto_engine::keys::{Key, bearer};
 use super::{about, query};
 use crate::face::Floor;
 use crate::face::stopping::Stopping;
+use crate::kit::last_event_id;
 use crate::openclaw::failure::Failure;
-use crate::openclaw::feed::{Place, Reader, Stream, watched};
+use crate::openclaw::feed::{Reader, Stream, watched};
+use crate::openclaw::place::Place;
 use crate::openclaw::proof::{Known, listed, uuid};
 use crate::openclaw::say::Answered;
 
-/// Where a reader that comes back left off.
-const LAST_EVENT_ID: &str = "last-event-id";
 /// How many agents one stream may name.
 const WATCHED_MAX: usize = 100;
 
@@ -72,8 +72,8 @@ fn watches(floor: &Floor, own: AgentId, text: Option<&str>) -> Result<Watched, F
 
 /// Where to begin: after what the reader has, else with what nobody was handed.
 fn from(headers: &HeaderMap) -> Result<Option<Place>, Failure> {
-    let Some(id) = headers.get(LAST_EVENT_ID).filter(|id| !id.is_empty()) else { return Ok(None) };
-    let place = id.to_str().ok().and_then(Place::read);
+    let header = headers.get(last_event_id::NAME).map(HeaderValue::as_bytes);
     let wrong = "Last-Event-ID must be the id of an event of this stream, such as 7-42";
-    place.map(Some).ok_or_else(|| Failure::violated(vec![wrong.to_owned()]))
+    let had = last_event_id::read(header, Place::read);
+    had.map_err(|_| Failure::violated(vec![wrong.to_owned()]))
 }

@@ -13,15 +13,12 @@ use crate::face::Floor;
 use crate::face::feed::From;
 use crate::face::stopping::Stopping;
 use crate::kit::fields::{Fields, Malformed};
-use crate::kit::ijson;
 use crate::kit::query::Query;
+use crate::kit::{ijson, last_event_id};
 use crate::relay::feed::{ByKey, Feed};
 use crate::relay::proof::{AsAgent, Sent, Shown};
 use crate::relay::refusals::{self, Refused};
 use crate::relay::{Bad, examples};
-
-/// Where a reader that comes back left off.
-const LAST_EVENT_ID: &str = "last-event-id";
 
 /// `GET /agent/inbox`: everything that comes, as it comes.
 pub async fn open(
@@ -66,11 +63,10 @@ fn from(headers: &HeaderMap, query: &Query) -> Result<From, Malformed> {
         field: field.to_owned(),
         message: format!("{field} must be the id of an event of this inbox: digits, such as 42"),
     };
-    let header = headers.get(LAST_EVENT_ID).map(HeaderValue::as_bytes);
-    if let Some(id) = header.filter(|id| !id.is_empty()) {
-        let id = std::str::from_utf8(id).ok().filter(|id| id.bytes().all(|b| b.is_ascii_digit()));
-        let position = id.and_then(|id| id.parse().ok());
-        return position.map(From::Position).ok_or_else(|| wrong("Last-Event-ID"));
+    let header = headers.get(last_event_id::NAME).map(HeaderValue::as_bytes);
+    let had = last_event_id::read(header, last_event_id::position);
+    if let Some(position) = had.map_err(|_| wrong("Last-Event-ID"))? {
+        return Ok(From::Position(position));
     }
     if let Some(after) = query.integer("after", 0..=i64::MAX)? {
         return Ok(From::Position(after.unsigned_abs()));

@@ -1,0 +1,46 @@
+//! `Last-Event-ID`: what a reader that lost its stream says it had.
+//!
+//! What an id looks like is the stream's affair; here is only what all of them have in common. What a
+//! stream says to somebody who brings no id of its own is said in the protocol folders.
+
+/// The name of the header.
+pub const NAME: &str = "last-event-id";
+
+/// Something was brought that is no id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoId;
+
+/// What the header names, in the words of a stream; `None` without it. Browsers send it empty at first.
+pub fn read<T>(value: Option<&[u8]>, id: impl Fn(&str) -> Option<T>) -> Result<Option<T>, NoId> {
+    let Some(bytes) = value.filter(|bytes| !bytes.is_empty()) else { return Ok(None) };
+    let text = std::str::from_utf8(bytes).map_err(|_| NoId)?;
+    id(text).map(Some).ok_or(NoId)
+}
+
+/// An id that is a position: digits and nothing else, which Rust's own reading is more generous about.
+pub fn position(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_header_or_with_an_empty_one_nothing_was_had() {
+        assert_eq!(read(None, position), Ok(None));
+        assert_eq!(read(Some(b""), position), Ok(None));
+    }
+
+    #[test]
+    fn only_digits_are_a_position() {
+        for (text, number) in [("0", 0), ("42", 42), ("18446744073709551615", u64::MAX)] {
+            assert_eq!(read(Some(text.as_bytes()), position), Ok(Some(number)));
+        }
+        for bad in ["+1", "-1", " 1", "1 ", "1.0", "0x1", "18446744073709551616", "٣"] {
+            assert_eq!(read(Some(bad.as_bytes()), position), Err(NoId), "{bad}");
+        }
+        assert_eq!(read(Some(b"\xff"), position), Err(NoId));
+    }
+}

@@ -1,0 +1,76 @@
+//! Where a page of an agent's own collaborations begins, as a text that its reader brings back.
+
+use rialto_core::id::JobId;
+
+use super::state::Role;
+
+/// Where a page begins: which list, and where in it. A list is read to its end before the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// What the caller has in hand, after this urgency and job.
+    Work(u8, JobId),
+    /// What the caller did, from this job on; from the newest for none.
+    Worked(Option<JobId>),
+    /// What the caller asked for, likewise.
+    Asked(Option<JobId>),
+}
+
+impl At {
+    /// As it is given out.
+    pub fn write(self) -> String {
+        let from = |job: Option<JobId>| job.map_or_else(String::new, |job| job.to_string());
+        match self {
+            Self::Work(priority, job) => format!("w{priority}.{job}"),
+            Self::Worked(job) => format!("d{}", from(job)),
+            Self::Asked(job) => format!("a{}", from(job)),
+        }
+    }
+
+    /// `None` for what is none.
+    pub fn read(text: &str) -> Option<Self> {
+        let (kind, rest) = text.split_at_checked(1)?;
+        let job = |text: &str| match text {
+            "" => Some(None),
+            digits => digits.parse().ok().map(|id| Some(JobId(id))),
+        };
+        match kind {
+            "w" => {
+                let (priority, id) = rest.split_once('.')?;
+                Some(Self::Work(priority.parse().ok()?, JobId(id.parse().ok()?)))
+            }
+            "d" => job(rest).map(Self::Worked),
+            "a" => job(rest).map(Self::Asked),
+            _ => None,
+        }
+    }
+
+    /// The list that follows, for who wants both sides.
+    pub fn next(self, role: Option<Role>) -> Option<Self> {
+        match self {
+            Self::Work(..) => Some(Self::Worked(None)),
+            Self::Worked(_) if role.is_none() => Some(Self::Asked(None)),
+            Self::Worked(_) | Self::Asked(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read_as_they_are_written() {
+        for at in [
+            At::Work(3, JobId(9)),
+            At::Worked(None),
+            At::Worked(Some(JobId(4))),
+            At::Asked(None),
+            At::Asked(Some(JobId(77))),
+        ] {
+            assert_eq!(At::read(&at.write()), Some(at));
+        }
+        for wrong in ["", "x", "w", "w3", "w3.x", "dx", "a-1", "\u{e9}"] {
+            assert_eq!(At::read(wrong), None, "{wrong}");
+        }
+    }
+}

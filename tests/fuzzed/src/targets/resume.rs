@@ -1,0 +1,34 @@
+//! Where a reader says it left off: `Last-Event-ID` of every stream, and the cursors of pages.
+
+use rialto_hub::v1::page;
+use rialto_protocols::kit::last_event_id::{NoId, position, read};
+use rialto_protocols::openclaw::cursor::At;
+use rialto_protocols::openclaw::place::Place;
+
+use super::text;
+
+/// Checks everything that a reader is told to bring back, with bytes that it was not told.
+pub fn resume(bytes: &[u8]) {
+    let had = read(Some(bytes), position);
+    match had {
+        Ok(None) => assert!(bytes.is_empty(), "something was brought"),
+        Ok(Some(number)) => {
+            assert!(bytes.iter().all(u8::is_ascii_digit), "{number} was read from no digits");
+            assert_eq!(read(Some(number.to_string().as_bytes()), position), had);
+        }
+        Err(NoId) => assert!(
+            bytes.len() > 19 || !bytes.iter().all(u8::is_ascii_digit),
+            "digits that fit are a position"
+        ),
+    }
+    if let Ok(Some(place)) = read(Some(bytes), Place::read) {
+        assert_eq!(Place::read(&place.to_string()), Some(place));
+    }
+    let Some(text) = text(bytes) else { return };
+    if let Some(at) = At::read(text) {
+        assert_eq!(At::read(&at.write()), Some(at));
+    }
+    if let Some(cursor) = page::Cursor::read(text) {
+        assert_eq!(cursor.write(), text, "one place has one text");
+    }
+}
