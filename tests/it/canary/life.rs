@@ -6,7 +6,7 @@ use rialto_protocols::agora::Kind;
 use rialto_protocols::kit::ed25519::PublicKey;
 use serde_json::{Value, json};
 
-use super::caught::Canaries;
+use super::caught::{Canaries, Wanted};
 use super::process::Watched;
 use crate::agora::kit::{Key, Said};
 use crate::clara::kit::Wallet;
@@ -36,6 +36,22 @@ impl Watched {
         Reply::of(request.send().await.expect("an answer")).await
     }
 
+    /// Posts the same twice under one name. What is kept of the answer, to give it again, must not be
+    /// what the answer handed out.
+    async fn post_twice(&self, path: &str, key: Option<&str>, body: &Value) -> [Reply; 2] {
+        let name = format!("twice-{}", fresh_id());
+        let mut replies = Vec::new();
+        for _ in 0..2 {
+            let mut request = self.http.post(format!("{}{path}", self.url)).body(body.to_string());
+            request = request.header("idempotency-key", &name);
+            if let Some(key) = key {
+                request = request.bearer_auth(key);
+            }
+            replies.push(Reply::of(request.send().await.expect("an answer")).await);
+        }
+        replies.try_into().expect("there are two")
+    }
+
     pub async fn get(&self, path: &str, key: Option<&str>) -> Reply {
         let mut request = self.http.get(format!("{}{path}", self.url));
         if let Some(key) = key {
@@ -48,6 +64,12 @@ impl Watched {
         let body = json!({"owner": owner, "amount": 50});
         self.post("/v1/operator/grants", Some(&self.operator), &body).await.expect(201);
     }
+}
+
+/// What stands in a URL after its host.
+fn path_of(url: &str) -> String {
+    let (_, rest) = url.split_once("://").expect("a URL");
+    rest[rest.find('/').expect("a path")..].to_owned()
 }
 
 impl Life {
@@ -82,10 +104,33 @@ impl Life {
         }
     }
 
+    /// Has something issued by a request that is made twice: the second answer is the first without
+    /// what was issued.
+    async fn issued_once(
+        &mut self,
+        hub: &Watched,
+        path: &str,
+        key: Option<&str>,
+        body: &Value,
+        what: &str,
+    ) -> Reply {
+        let [first, again] = hub.post_twice(path, key, body).await;
+        assert!(first.status < 300, "{}", first.text);
+        assert_eq!(
+            (again.status, again.header("idempotency-replayed")),
+            (first.status, Some("true"))
+        );
+        let before = self.canaries.secrets.len();
+        self.issued(what, &first);
+        assert!(self.canaries.secrets.len() > before, "{path} issued nothing: {}", first.text);
+        let issued = Wanted::all(self.canaries.secret_forms());
+        issued.assert_not_in(&format!("{path} repeated"), again.text.as_bytes());
+        first
+    }
+
     async fn registered(&mut self, hub: &Watched, what: &str, more: Value) -> Holder {
         let body = with(&json!({"agent_name": what, "owner_id": what, "skills": []}), more);
-        let reply = hub.post("/registry/register", None, &body).await.expect(201);
-        self.issued(what, &reply);
+        let reply = self.issued_once(hub, "/registry/register", None, &body, what).await;
         self.note("agent", reply.str("/agent_id"));
         self.note("owner", what);
         Holder { id: reply.str("/agent_id"), key: reply.str("/api_key") }
@@ -122,18 +167,22 @@ impl Life {
             let failed = json!({"status": "FAILURE", "error_message": text});
             let said = if at == 0 { done } else { failed };
             let body = with(&json!({"job_id": job["job_id"], "execution_cost": 0}), said);
-            hub.post("/registry/results", Some(&worker.key), &body).await.expect(200);
+            // One through the address that is a secret, one with the key.
+            match at {
+                0 => hub.post(&path_of(url), None, &body).await.expect(200),
+                _ => hub.post("/registry/results", Some(&worker.key), &body).await.expect(200),
+            };
         }
         let again = json!({"agent_id": worker.id, "agent_name": "worker", "owner_id": "worker",
             "rotate_key": true, "skills": [{"skill_name": "work", "cost_per_call": 0}]});
-        let rotated = hub.post("/registry/register", Some(&worker.key), &again).await.expect(200);
-        self.issued("worker, rotated", &rotated);
+        let (path, key) = ("/registry/register", Some(&*worker.key));
+        let rotated = self.issued_once(hub, path, key, &again, "worker, rotated").await;
         (requester, Holder { id: worker.id, key: rotated.str("/api_key") })
     }
 
     async fn our_own(&mut self, hub: &Watched, requester: &Holder, worker: &Holder) {
-        let rotated = hub.post("/v1/keys/rotate", Some(&worker.key), &json!({})).await.expect(200);
-        self.issued("worker, rotated by v1", &rotated);
+        let (path, key) = ("/v1/keys/rotate", Some(&*worker.key));
+        self.issued_once(hub, path, key, &json!({}), "worker, rotated by v1").await;
         let (input, output) =
             (self.canaries.payload("v1-input"), self.canaries.payload("v1-output"));
         let callback = format!("{}/{}", self.endpoint.url, self.canaries.payload("v1-callback"));
@@ -160,14 +209,16 @@ impl Life {
         let endpoint = format!("{}/relay", self.endpoint.url);
         let mut join = async |name: &str, more: Value| {
             let body = with(&json!({"agent_id": name}), more);
-            let reply = hub.post("/relay/register", None, &body).await.expect(201);
-            self.issued(name, &reply);
+            let reply = self.issued_once(hub, "/relay/register", None, &body, name).await;
             self.note("agent", reply.str("/data/agent_id"));
             Holder { id: reply.str("/data/agent_id"), key: reply.str("/data/api_key") }
         };
         let ann = join("ann", json!({})).await;
         let bob = join("bob", json!({})).await;
         let cid = join("cid", json!({ "endpoint": endpoint })).await;
+        // The other key of the one who only reads goes on working.
+        let (path, operator) = (format!("/relay/agents/{}/key", cid.id), Some(&*hub.operator));
+        self.issued_once(hub, &path, operator, &json!({}), "cid, by the operator").await;
         for (from, to) in [(&ann, &bob), (&bob, &ann), (&ann, &cid)] {
             let text = self.canaries.payload("letter");
             let envelope = json!({"chorus_version": "0.4", "sender_id": from.id,
@@ -186,8 +237,7 @@ impl Life {
         for name in ["claw-asker", "claw-worker"] {
             let endpoint = format!("{}/claw", self.endpoint.url);
             let body = with(&identity(name, now), json!({ "endpoint": endpoint }));
-            let reply = hub.post("/openclaw/identity", None, &body).await.expect(201);
-            self.issued(name, &reply);
+            let reply = self.issued_once(hub, "/openclaw/identity", None, &body, name).await;
             self.note("agent", reply.str("/agent_id"));
             both.push(Holder { id: reply.str("/agent_id"), key: reply.str("/api_key") });
         }
