@@ -92,6 +92,11 @@ impl Runtime {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs");
         assert!(sent.success());
+        self.ended().await
+    }
+
+    /// Waits until it is gone by itself.
+    pub async fn ended(&mut self) -> ExitStatus {
         in_time(async {
             loop {
                 if let Some(status) = self.child.try_wait().expect("it can be waited for") {

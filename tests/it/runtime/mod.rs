@@ -1,7 +1,9 @@
 //! `rialto agent run`: any program as an agent, over the real binary.
 
+mod alone;
 mod basics;
 mod found;
 mod kills;
 pub mod kit;
 mod quickstart;
+mod stopping;
