@@ -8,6 +8,8 @@ use serde_json::Value;
 
 /// The longest a call may take; polls wait up to half a minute on purpose.
 const CALL_TIME_MAX: Duration = Duration::from_secs(45);
+/// The longest answer that is read: more than the longest page a hub gives.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// Why a call gave nothing.
 #[derive(Debug, thiserror::Error)]
@@ -136,18 +138,43 @@ impl Hub {
         if let Some(body) = body {
             request = request.header("content-type", "application/json").body(body);
         }
-        let failed = |error: reqwest::Error| match error.is_timeout() {
-            true => CallError::TimedOut { url: url.clone() },
-            false => CallError::Unreachable { url: url.clone(), error: error.without_url() },
-        };
-        let answer = request.send().await.map_err(failed)?;
+        let mut answer = request.send().await.map_err(|error| failed(&url, error))?;
         let status = answer.status();
         let retry_after = retry_after(answer.headers());
-        let text = answer.text().await.map_err(failed)?;
+        let mut body = Vec::new();
+        while let Some(piece) = answer.chunk().await.map_err(|error| failed(&url, error))? {
+            if body.len() + piece.len() > ANSWER_BYTES_MAX {
+                let why = format!("it has more than {ANSWER_BYTES_MAX} bytes");
+                return Err(CallError::Unreadable(why));
+            }
+            body.extend_from_slice(&piece);
+        }
+        let text = String::from_utf8_lossy(&body).into_owned();
         if !status.is_success() {
             return Err(refused(status, retry_after, &text));
         }
         Ok((status.as_u16(), text))
+    }
+}
+
+/// Why nothing, or not everything, came back.
+fn failed(url: &str, error: reqwest::Error) -> CallError {
+    // What cannot be built was never sent: it is not the hub that is to blame.
+    if error.is_builder() {
+        return match reqwest::Url::parse(url) {
+            Ok(_) => CallError::invalid(
+                "the key has characters that cannot be sent",
+                Some("keys are one word, such as rk_…; look for a line break in it".to_owned()),
+            ),
+            Err(_) => CallError::invalid(
+                format!("{url:?} is no URL"),
+                Some("write it like http://127.0.0.1:7425".to_owned()),
+            ),
+        };
+    }
+    match error.is_timeout() {
+        true => CallError::TimedOut { url: url.to_owned() },
+        false => CallError::Unreachable { url: url.to_owned(), error: error.without_url() },
     }
 }
 
@@ -180,4 +207,30 @@ pub(crate) fn refused(status: StatusCode, retry_after: Option<Duration>, text: &
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     seconds.parse().ok().map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Stage, answer};
+
+    #[tokio::test]
+    async fn a_key_that_cannot_be_sent_is_not_the_hubs_fault() {
+        let stage = Stage::new(|_, _| answer(200, "", "{}")).await;
+        let hub = Hub::new(&stage.url).expect("a client").with_key("rk_1\n2");
+        let said = hub.get("/x").await.expect_err("refused").to_string();
+        assert_eq!(said, "the key has characters that cannot be sent");
+        let hub = Hub::new("nowhere").expect("a client");
+        let said = hub.get("/x").await.expect_err("refused").to_string();
+        assert_eq!(said, "\"nowhere/x\" is no URL");
+        assert!(stage.heard().is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_end_is_not_read_to_its_end() {
+        let long = format!("\"{}\"", "x".repeat(ANSWER_BYTES_MAX));
+        let stage = Stage::new(move |_, _| answer(200, "", &long)).await;
+        let read = Hub::new(&stage.url).expect("a client").get("/x").await;
+        assert!(matches!(read, Err(CallError::Unreadable(why)) if why.contains("more than")));
+    }
 }
