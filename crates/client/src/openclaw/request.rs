@@ -65,7 +65,8 @@ impl Agent {
             let result = self.ask_once(&request, body.clone()).await;
             let said = result.as_ref().map(|asked| &asked.response);
             let left = request.deadline.map(|deadline| deadline.since(clock::now()));
-            let left = left.map(|left| Duration::from_millis(left.0.unsigned_abs()));
+            // A deadline that is past leaves no time.
+            let left = left.map(|left| Duration::from_millis(u64::try_from(left.0).unwrap_or(0)));
             let Some(wait) = self.patience().wait(retries, said, left, random()) else {
                 return result.map(|asked| Asked { tries: retries + 1, ..asked });
             };
