@@ -109,8 +109,9 @@ pub(crate) async fn serve<A, F>(
         connections.spawn(graceful.watch(connection));
     }
     drop(listener);
-    // Whoever does not end in time is dropped with the set of connections.
     let _ = timeout(GRACE, graceful.shutdown()).await;
+    // Whoever does not end in time is ended, with everything it holds.
+    connections.shutdown().await;
 }
 
 fn written(answer: Answer) -> Response<Full<Bytes>> {
