@@ -187,7 +187,10 @@ impl Agent {
         let (name, tell, owner) = (self.name.as_str(), &self.tell, self.owner.as_deref());
         let for_peers = async {
             match self.listener {
-                Some(listener) => serve(listener, name, &seat, &shop, tell, stop.clone()).await,
+                Some(listener) => {
+                    let identity = Identity::of_seat(name, &seat, hub.as_ref())?;
+                    serve(listener, identity, &seat, &shop, tell, stop.clone()).await
+                }
                 None => Ok(()),
             }
         };
@@ -209,18 +212,17 @@ impl Agent {
 /// Answers peers until `stop`.
 async fn serve(
     listener: TcpListener,
-    name: &str,
+    identity: Identity,
     seat: &Seat,
     shop: &Workshop,
     tell: &Tell,
     stop: impl Future<Output = ()>,
 ) -> Result<(), AgentError> {
-    let identity = Identity::new(name, &seat.seed()?);
     if let Ok(address) = listener.local_addr() {
-        tell(Told::ServesPeers { agent: name.to_owned(), url: format!("http://{address}") });
+        let agent = identity.name().to_owned();
+        tell(Told::ServesPeers { agent, url: format!("http://{address}") });
     }
-    direct::serve(listener, shop.clone(), identity, stop).await?;
-    Ok(())
+    direct::serve_in(seat, listener, shop.clone(), identity, stop).await
 }
 
 /// Works for the hub until `stop`.

@@ -30,13 +30,20 @@ pub struct Agent {
     identity: Identity,
     server: Server,
     retry: Retry,
+    is_peer: bool,
     token: Arc<Mutex<Option<Token>>>,
 }
 
 impl Agent {
     /// This identity at that server. Nothing is sent yet.
     pub fn new(identity: Identity, server: Server) -> Self {
-        Self { identity, server, retry: Retry::default(), token: Arc::default() }
+        Self { identity, server, retry: Retry::default(), is_peer: false, token: Arc::default() }
+    }
+
+    /// The same where the server is another agent. That one answers a repeated envelope alike, and
+    /// refuses the same id with another time: so the first goes again for as long as it is fresh.
+    pub(super) fn at_peer(self) -> Self {
+        Self { is_peer: true, ..self }
     }
 
     /// The same with more or less patience when sending.
@@ -138,7 +145,12 @@ impl Agent {
     ) -> Result<(Sealed, Posted), CallError> {
         let mut tries = 1;
         loop {
-            if retry::is_aging(sealed.timestamp, clock::now(), self.server.window()) {
+            let (now, window) = (clock::now(), self.server.window());
+            let is_old = match self.is_peer {
+                true => retry::is_stale(sealed.timestamp, now, window),
+                false => retry::is_aging(sealed.timestamp, now, window),
+            };
+            if is_old {
                 sealed = self.identity.seal_again(&sealed)?;
             }
             let error = match self.server.post(sealed.as_str(), to, wait).await {

@@ -37,6 +37,11 @@ pub(super) fn is_aging(signed: Timestamp, now: Timestamp, window: Millis) -> boo
     signed.0.abs_diff(now.0) > window.0.unsigned_abs() / 2
 }
 
+/// Whether an envelope is so old that it is refused for it.
+pub(super) fn is_stale(signed: Timestamp, now: Timestamp, window: Millis) -> bool {
+    signed.0.abs_diff(now.0) > window.0.unsigned_abs()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +91,9 @@ mod tests {
         let (window, signed) = (Millis::seconds(60), Timestamp(100_000));
         for (now, aging) in [(100_000, false), (130_000, false), (130_001, true), (69_999, true)] {
             assert_eq!(is_aging(signed, Timestamp(now), window), aging, "{now}");
+        }
+        for (now, stale) in [(160_000, false), (160_001, true), (40_000, false), (39_999, true)] {
+            assert_eq!(is_stale(signed, Timestamp(now), window), stale, "{now}");
         }
     }
 }

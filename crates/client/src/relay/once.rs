@@ -50,10 +50,13 @@ impl Once {
 /// A name for a turn and what is said in it: another text under the same number is another message.
 pub(super) fn name(sender: &str, contents: &Contents) -> Option<Name> {
     let (conversation, turn) = (contents.conversation_id.as_deref()?, contents.turn_number?);
-    // Read and written again, so that spacing and order of members make no difference.
-    let envelope: Value = serde_json::from_str(&contents.envelope).ok()?;
-    let said = serde_json::to_vec(&(sender, conversation, turn, envelope)).ok()?;
+    let said = serde_json::to_vec(&(sender, conversation, turn, plain(contents)?)).ok()?;
     Some(Sha256::digest(said).into())
+}
+
+/// The envelope read and written again, so that spacing and order of members make no difference.
+pub(super) fn plain(contents: &Contents) -> Option<Value> {
+    serde_json::from_str(&contents.envelope).ok()
 }
 
 #[cfg(test)]

@@ -3,16 +3,19 @@
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{interval, timeout};
 
 use crate::agent::Workshop;
+use crate::agent::record::Records;
 
 /// How many jobs may wait for a seat.
 const WAITING_MAX: usize = 256;
+/// How often what has grown old is removed.
+const TIDY_EVERY: Duration = Duration::from_secs(3_600);
 
 /// A workshop, who works there, and who waits.
 pub(crate) struct Bench {
@@ -20,6 +23,8 @@ pub(crate) struct Bench {
     seats: Arc<Semaphore>,
     queue: Arc<Semaphore>,
     tasks: Mutex<JoinSet<()>>,
+    /// Where handlers keep what they make a job's answer of.
+    records: Option<Records>,
 }
 
 /// Somebody at work; the seat is free again when this is dropped.
@@ -36,11 +41,11 @@ pub(crate) struct Place {
 }
 
 impl Bench {
-    pub(crate) fn new(shop: Workshop) -> Self {
+    pub(crate) fn new(shop: Workshop, records: Option<Records>) -> Self {
         let at_once = shop.at_once();
         let waiting = at_once.saturating_add(WAITING_MAX).min(Semaphore::MAX_PERMITS);
         let (seats, queue) = (Arc::new(Semaphore::new(at_once)), Arc::new(Semaphore::new(waiting)));
-        Self { shop, seats, queue, tasks: Mutex::default() }
+        Self { shop, seats, queue, tasks: Mutex::default(), records }
     }
 
     /// The skills, and who does them.
@@ -72,6 +77,31 @@ impl Bench {
         tasks.spawn(work);
     }
 
+    /// The answer to a job of a peer is kept elsewhere, or is not to be kept: what it was made of is
+    /// not needed any more.
+    pub(crate) fn put_away(&self, job_id: &str) {
+        let Some(records) = &self.records else { return };
+        for (turn, record) in records.open_ones().unwrap_or_default() {
+            // A hub's jobs have turns, and are closed when the hub has their outcome.
+            if turn.turn == 0 && turn.id == job_id {
+                // What cannot be removed now is removed when it has grown old.
+                let _ = record.close();
+            }
+        }
+    }
+
+    /// Removes what has grown old, now and then; never ends.
+    pub(crate) async fn tidy(&self) {
+        let mut hours = interval(TIDY_EVERY);
+        loop {
+            hours.tick().await;
+            if let Some(records) = &self.records {
+                // What cannot be removed now is tried again.
+                let _ = records.prune(SystemTime::now());
+            }
+        }
+    }
+
     /// Lets what runs finish for a while, and ends the rest.
     pub(crate) async fn close(&self, grace: Duration) {
         let mut tasks = std::mem::take(&mut *lock(&self.tasks));
@@ -80,6 +110,11 @@ impl Bench {
             tasks.shutdown().await;
         }
         // What was begun meanwhile had no more time than that.
+        self.abandon();
+    }
+
+    /// Ends what runs where it is.
+    pub(crate) fn abandon(&self) {
         lock(&self.tasks).abort_all();
     }
 }
@@ -105,7 +140,7 @@ mod tests {
     fn bench(at_once: usize) -> Bench {
         let never = |_| std::future::pending::<Outcome>();
         let skill = Skill::new("wait", "0").expect("a skill");
-        Bench::new(Workshop::setup().skill(skill, never).room(Room(at_once)).open())
+        Bench::new(Workshop::setup().skill(skill, never).room(Room(at_once)).open(), None)
     }
 
     #[tokio::test]

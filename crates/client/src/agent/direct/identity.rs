@@ -4,8 +4,9 @@ use rialto_core::alias::Digest;
 use url::Origin;
 use uuid::{Builder, Uuid};
 
+use crate::agent::{AgentError, Seat};
 use crate::agora::{self, Seed};
-use crate::call::CallError;
+use crate::call::{CallError, Hub};
 use crate::line::http_url;
 
 /// Who an agent is: its name for people, its id, and the key it signs with.
@@ -26,6 +27,20 @@ impl Identity {
         let digest = Digest::of(&[b"rialto direct agent", signs.did().as_bytes()]);
         let id = Builder::from_random_bytes(digest.0).into_uuid();
         Self { name: name.into(), id, signs, callbacks: Vec::new() }
+    }
+
+    /// Who sits in a seat. Its own hub may be called back wherever it is: what takes longer than a
+    /// hub waits for would be lost otherwise.
+    pub(in crate::agent) fn of_seat(
+        name: &str,
+        seat: &Seat,
+        hub: Option<&Hub>,
+    ) -> Result<Self, AgentError> {
+        let identity = Self::new(name, &seat.seed()?);
+        Ok(match hub {
+            Some(hub) => identity.calls_back(hub.base())?,
+            None => identity,
+        })
     }
 
     /// The same under the id it has somewhere already, such as at a hub.
@@ -65,6 +80,18 @@ impl Identity {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_hub_of_an_agent_may_be_called_back_and_nobody_else_unasked() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let seat = Seat::take(dir.path()).expect("free");
+        let hub = Hub::new("https://hub.example/below/").expect("a client");
+        let me = Identity::of_seat("a", &seat, Some(&hub)).expect("an identity");
+        let origin = url::Url::parse("https://hub.example").expect("a URL").origin();
+        assert_eq!(me.callbacks(), [origin]);
+        let alone = Identity::of_seat("a", &seat, None).expect("an identity");
+        assert_eq!((alone.callbacks().len(), alone.id()), (0, me.id()));
+    }
 
     #[test]
     fn one_seed_is_one_agent() {

@@ -11,7 +11,7 @@ const THINGS_MAX: usize = 10_000;
 /// How many bytes all of them may have.
 const BYTES_MAX: usize = 64 << 20;
 /// For how long.
-const LIFE: Millis = Millis::minutes(24 * 60);
+pub(crate) const LIFE: Millis = Millis::minutes(24 * 60);
 
 /// Things by name.
 #[derive(Debug)]

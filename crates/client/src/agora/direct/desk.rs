@@ -1,17 +1,26 @@
 //! A peer's desk: an envelope comes in, an envelope goes out (the order of checks is R73's).
 
+use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rialto_core::alias::Digest;
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::agora::payload::result::Status;
 use rialto_protocols::agora::payload::{self, Notice, Output, Welcome};
-use rialto_protocols::agora::{CURRENCY, Code, Envelope, Failure, Kind, WINDOW, envelope, prove};
+use rialto_protocols::agora::{
+    BODY_MAX, CURRENCY, Code, Envelope, Failure, Kind, WINDOW, envelope, prove,
+};
 use rialto_protocols::kit::ed25519::PublicKey;
+use tokio::sync::watch;
 
-use super::memory::{Known, Memory};
-use super::offers::Offers;
+use super::kept;
+use super::memory::{Known, Memory, Name};
+use super::offers::{Offers, WORK_TIME, Written};
+use crate::agent::direct::bench::Bench;
+use crate::agent::direct::journal::{Entry, Journal};
+use crate::agent::direct::scope::Scope;
 use crate::agora::handler::{Broken, Handler, Job, Progress, Terms};
 use crate::agora::identity::{Identity, fresh_id};
 use crate::agora::incoming::{Incoming, NotTrusted, Reader};
@@ -20,8 +29,6 @@ use crate::agora::said::Said;
 use crate::clock;
 use crate::endpoint::Answer;
 
-/// How long a work may take where nobody says so.
-const WORK_TIME: Duration = Duration::from_secs(600);
 /// When whoever finds no room should come back.
 const BACK_AFTER_S: u32 = 5;
 
@@ -31,6 +38,20 @@ pub(super) struct Desk<H> {
     handler: Arc<H>,
     memory: Mutex<Memory>,
     offers: Mutex<Offers>,
+    journal: Journal,
+    /// Where the work is done, for who keeps records of it there.
+    bench: Option<Arc<Bench>>,
+    /// Without a journal nobody knows what was said before this.
+    deaf_before: Option<Timestamp>,
+}
+
+/// What came about while a message was answered.
+#[derive(Default)]
+struct Trail {
+    /// An offer was made.
+    offer: Option<Written>,
+    /// This request was worked on.
+    worked_on: Option<String>,
 }
 
 /// What is said in return.
@@ -44,9 +65,18 @@ struct Words {
 type Reply = Result<Words, Failure>;
 
 impl<H: Handler> Desk<H> {
-    pub(super) fn new(identity: Identity, handler: Arc<H>) -> Self {
-        let memory = Mutex::new(Memory::new(WINDOW));
-        Self { identity, handler, memory, offers: Mutex::default() }
+    /// A desk with what an earlier run of this program knew.
+    pub(super) fn new(
+        identity: Identity,
+        handler: Arc<H>,
+        bench: Option<Arc<Bench>>,
+        (journal, before): (Journal, Vec<Entry>),
+    ) -> Self {
+        let (mut memory, mut offers) = (Memory::new(WINDOW), Offers::default());
+        kept::recall(&before, &mut memory, &mut offers);
+        let deaf_before = (!journal.is_kept()).then(clock::now);
+        let (memory, offers) = (Mutex::new(memory), Mutex::new(offers));
+        Self { identity, handler, memory, offers, journal, bench, deaf_before }
     }
 
     pub(super) fn identity(&self) -> &Identity {
@@ -65,24 +95,34 @@ impl<H: Handler> Desk<H> {
             Err(failure) => return self.refuse(&failure, None),
         };
         let sender = incoming.sender;
-        let known = lock(&self.memory).meet(sender, &incoming.id, content, now);
+        let name = Name {
+            scope: Scope::of("agora", &sender.did(), &incoming.id),
+            content: Digest::of(&[&content]),
+            sender,
+            is_order: matches!(incoming.said, Said::Request { .. } | Said::Accept { .. }),
+        };
+        let known = lock(&self.memory).meet(name, now);
         let answer = match known {
-            Known::Same(mut answer) => match answer.wait_for(Option::is_some).await {
-                Ok(answer) => answer.clone(),
-                Err(_) => None,
-            },
+            Known::Same(answer) => heard(answer).await,
             Known::New(tell) => {
+                let answer = tell.subscribe();
                 // In a task of its own: a caller that hangs up may come back for the answer.
                 let desk = Arc::clone(self);
-                let made = tokio::spawn(async move {
-                    let answer = desk.made(&incoming).await;
-                    if matches!(answer.status, 429 | 503) {
-                        lock(&desk.memory).allow_again(sender, &incoming.id);
+                self.run(async move {
+                    let answer = desk.made(&incoming, name, now).await;
+                    let mut memory = lock(&desk.memory);
+                    match is_for_later(answer.status) {
+                        true => memory.allow_again(name.scope),
+                        false => memory.answered(name.scope, answer.body.len()),
                     }
-                    let _ = tell.send(Some(answer.clone()));
-                    answer
+                    drop(memory);
+                    let _ = tell.send(Some(answer));
                 });
-                made.await.ok()
+                heard(answer).await
+            }
+            Known::Forgotten => {
+                let failure = Failure::new(Code::Internal, "the answer is not kept any more");
+                return self.refuse(&failure.answering(&incoming.id), Some(sender));
             }
             Known::Other => {
                 let failure = Failure::bad_field("/id", "was used for another message");
@@ -98,6 +138,14 @@ impl<H: Handler> Desk<H> {
         answer.unwrap_or_else(|| self.refuse(&broken(), Some(sender)))
     }
 
+    /// Does something that goes on when its caller hangs up.
+    fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
+        match &self.bench {
+            Some(bench) => bench.run(work),
+            None => drop(tokio::spawn(work)),
+        }
+    }
+
     fn read(
         &self,
         body: &[u8],
@@ -108,6 +156,10 @@ impl<H: Handler> Desk<H> {
         let envelope = Envelope::read(&json)?;
         let about = |failure: Failure| failure.answering(envelope.id);
         let proof = prove(&envelope, now, WINDOW).map_err(about)?;
+        if self.deaf_before.is_some_and(|start| envelope.timestamp < start) {
+            let early = Failure::unauthorized("it was signed before this agent started");
+            return Err(about(early.with_hint("sign it again, if it was not answered")));
+        }
         let me = self.identity.key();
         if to.is_some() && envelope.recipient.is_some() && to != envelope.recipient {
             let why = "names another agent than the path";
@@ -126,8 +178,33 @@ impl<H: Handler> Desk<H> {
         Ok((incoming, proof.content))
     }
 
-    /// The answer to a message that was not heard before.
-    async fn made(&self, incoming: &Incoming) -> Answer {
+    /// The answer to a message that was not heard before. That an order is begun is written down
+    /// before, and its answer before anybody has it.
+    async fn made(&self, incoming: &Incoming, name: Name, now: Timestamp) -> Answer {
+        let takes = match &incoming.said {
+            Said::Accept { offer_id, .. } => Some(offer_id.as_str()),
+            _ => None,
+        };
+        if name.is_order && self.journal.write(&kept::begun(name, takes, now)).is_err() {
+            let failure = Failure::new(Code::Unavailable, "nothing can be kept now");
+            let failure = Failure { retry_after_seconds: Some(BACK_AFTER_S), ..failure };
+            return self.refuse(&failure.answering(&incoming.id), Some(incoming.sender));
+        }
+        let mut trail = Trail::default();
+        let answer = self.said(incoming, &mut trail).await;
+        let is_kept = match is_for_later(answer.status) {
+            _ if !name.is_order => Ok(()),
+            true => self.journal.forget(name.scope.0),
+            false => self.journal.write(&kept::over(name, &answer, trail.offer, takes, now)),
+        };
+        if let (Ok(()), Some(id), Some(bench)) = (is_kept, trail.worked_on, &self.bench) {
+            let scope = Scope::of("agora", &incoming.sender.did(), &id);
+            bench.put_away(&scope.job_id().to_string());
+        }
+        answer
+    }
+
+    async fn said(&self, incoming: &Incoming, trail: &mut Trail) -> Answer {
         let about = |failure: Failure| {
             let failure = failure.answering(&incoming.id);
             match (&incoming.said, incoming.said.request_id()) {
@@ -137,13 +214,14 @@ impl<H: Handler> Desk<H> {
             }
         };
         let to = Some(incoming.sender);
-        match self.reply(incoming).await {
-            Ok(words) => self.say(if words.kind == Kind::Status { 202 } else { 200 }, &words, to),
-            Err(failure) => self.refuse(&about(failure), to),
-        }
+        let said = match self.reply(incoming, trail).await {
+            Ok(words) => self.seal(if words.kind == Kind::Status { 202 } else { 200 }, &words, to),
+            Err(failure) => Err(failure),
+        };
+        said.unwrap_or_else(|failure| self.refuse(&about(failure), to))
     }
 
-    async fn reply(&self, incoming: &Incoming) -> Reply {
+    async fn reply(&self, incoming: &Incoming, trail: &mut Trail) -> Reply {
         match &incoming.said {
             Said::Hello { nonce, .. } => {
                 let sender = incoming.sender.did();
@@ -159,12 +237,15 @@ impl<H: Handler> Desk<H> {
                 Err(Failure::new(Code::PaymentRequired, "budget.currency must be \"credits\""))
             }
             Said::Request { .. } => match Job::of(incoming) {
-                Some(job) => self.asked(Job { direct: true, ..job }).await,
+                Some(job) => self.asked(Job { direct: true, ..job }, trail).await,
                 None => Err(Failure::bad_request("this is no REQUEST")),
             },
             Said::Accept { offer_id, .. } => {
                 let job = lock(&self.offers).take(offer_id, incoming.sender, clock::now())?;
-                self.work(job).await
+                let reply = self.work(job, trail).await;
+                let later = reply.as_ref().is_err_and(|failure| is_for_later(failure.http));
+                lock(&self.offers).settle(offer_id, later);
+                reply
             }
             Said::Error { request_id: Some(id), .. } => {
                 match lock(&self.offers).withdraw(id, incoming.sender) {
@@ -177,9 +258,9 @@ impl<H: Handler> Desk<H> {
         }
     }
 
-    async fn asked(&self, job: Job) -> Reply {
+    async fn asked(&self, job: Job, trail: &mut Trail) -> Reply {
         let (cost, ttl, eta) = match self.handler.terms(&job).await {
-            Terms::Work => return self.work(job).await,
+            Terms::Work => return self.work(job, trail).await,
             Terms::Decline(why) => return Err(refusal(why)),
             Terms::Offer { cost, ttl, eta } => (cost, millis(ttl), millis(eta)),
         };
@@ -188,17 +269,18 @@ impl<H: Handler> Desk<H> {
             return Err(Failure::new(Code::PaymentRequired, text));
         }
         let (now, id) = (clock::now(), job.request_id.clone());
-        if !lock(&self.offers).has_room(now) {
+        if !lock(&self.offers).has_room(&job, now) {
             return Err(Failure::new(Code::Unavailable, "too many offers stand already"));
         }
         let payload = payload::Offer { request_id: &id, cost, ttl, eta }.write();
         let no_name = |_| Failure::new(Code::Internal, "no randomness for an id");
         let offer_id = fresh_id().map_err(no_name)?;
-        lock(&self.offers).make(offer_id.clone(), job, ttl, now);
+        trail.offer = Some(lock(&self.offers).make(offer_id.clone(), job, ttl, now));
         Ok(Words { kind: Kind::Offer, payload, id: Some(offer_id) })
     }
 
-    async fn work(&self, job: Job) -> Reply {
+    async fn work(&self, job: Job, trail: &mut Trail) -> Reply {
+        trail.worked_on = Some(job.request_id.clone());
         let (id, limit) = (job.request_id.clone(), job.timeout.unwrap_or(WORK_TIME));
         let work = self.handler.work(job, Progress::none());
         match tokio::time::timeout(limit, work).await {
@@ -215,22 +297,28 @@ impl<H: Handler> Desk<H> {
 
     /// A refusal, signed.
     pub(super) fn refuse(&self, failure: &Failure, to: Option<PublicKey>) -> Answer {
-        let answer = self.say(failure.http, &Words::new(Kind::Error, failure.payload()), to);
+        let words = Words::new(Kind::Error, failure.payload());
+        // Without randomness there is no id, and without an id no envelope.
+        let answer = self.seal(failure.http, &words, to);
+        let answer = answer.unwrap_or_else(|_| Answer::new(500, "{}"));
         Answer { retry_after_seconds: failure.retry_after_seconds, ..answer }
     }
 
-    fn say(&self, status: u16, words: &Words, to: Option<PublicKey>) -> Answer {
+    /// Signs what is said. What a handler made may be JSON and still nothing that can be signed or
+    /// taken by who asked: numbers beyond a double, or more than an envelope holds.
+    fn seal(&self, status: u16, words: &Words, to: Option<PublicKey>) -> Result<Answer, Failure> {
         let Words { kind, payload, id } = words;
         let sealed = match id {
             Some(id) => self.identity.seal_as(id, clock::now(), *kind, payload, to),
             None => self.identity.seal(*kind, payload, to),
         };
-        let sealed = match sealed {
-            Ok(sealed) => sealed,
-            // Without randomness there is no id, and without an id no envelope.
-            Err(_) => return Answer { status: 500, body: b"{}".to_vec(), ..Answer::default() },
-        };
-        Answer { status, body: sealed.as_str().into(), ..Answer::default() }
+        let unusable = |why: String| Failure::new(Code::Internal, why);
+        let sealed =
+            sealed.map_err(|why| unusable(format!("the answer cannot be signed: {why}")))?;
+        if sealed.as_str().len() > BODY_MAX {
+            return Err(unusable(format!("the answer has more than {BODY_MAX} bytes")));
+        }
+        Ok(Answer::new(status, sealed.as_str()))
     }
 }
 
@@ -238,6 +326,16 @@ impl Words {
     fn new(kind: Kind, payload: String) -> Self {
         Self { kind, payload, id: None }
     }
+}
+
+/// The answer, once it is there; `None` if whoever was to make it is gone.
+async fn heard(mut answer: watch::Receiver<Option<Answer>>) -> Option<Answer> {
+    answer.wait_for(Option::is_some).await.ok()?.clone()
+}
+
+/// Whether the same may be said again after this answer.
+fn is_for_later(status: u16) -> bool {
+    matches!(status, 429 | 503)
 }
 
 fn accepted(incoming: &Incoming) -> Words {

@@ -13,6 +13,7 @@ use super::serve::route;
 use crate::agent::direct::Identity;
 use crate::agent::direct::bench::Bench;
 use crate::agent::direct::door::{Answering, Endpoint};
+use crate::agent::direct::journal::{Entry, Journal};
 use crate::agent::direct::scope::Scope;
 use crate::agent::{self, Outcome, Refused, Skill};
 use crate::agora::handler::{Broken, Handler, Job, Progress, Terms};
@@ -29,9 +30,14 @@ pub(crate) struct Works(Arc<Desk<Hands>>);
 struct Hands(Arc<Bench>);
 
 /// The endpoint at which a workshop is asked in this protocol.
-pub(crate) fn endpoint(identity: &Identity, bench: &Arc<Bench>) -> impl Endpoint + use<> {
+pub(crate) fn endpoint(
+    identity: &Identity,
+    bench: &Arc<Bench>,
+    before: (Journal, Vec<Entry>),
+) -> impl Endpoint + use<> {
     let hands = Arc::new(Hands(Arc::clone(bench)));
-    Works(Arc::new(Desk::new(identity.signs().clone(), hands)))
+    let bench = Some(Arc::clone(bench));
+    Works(Arc::new(Desk::new(identity.signs().clone(), hands, bench, before)))
 }
 
 impl Endpoint for Works {

@@ -1,18 +1,37 @@
 //! A peer's memory: what it was told within the window, and what it answered.
+//!
+//! That something was said must not be forgotten while it could be said again: when there is no room,
+//! new messages wait. What was answered may be forgotten, the oldest first; whoever repeats itself then
+//! learns that it was heard. Nobody has more than a share of either.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
+use rialto_core::alias::Digest;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::kit::ed25519::PublicKey;
 use tokio::sync::watch;
 
+use crate::agent::direct::scope::Scope;
 use crate::endpoint::Answer;
 
-/// Messages that are remembered. When there is no room, new ones wait rather than old ones being
-/// forgotten: what is forgotten could be said twice.
+/// Messages that are remembered, of all and of one sender.
 const MESSAGES_MAX: usize = 10_000;
+const MESSAGES_OF_ONE_MAX: usize = MESSAGES_MAX / 8;
+/// Bytes of answers that are remembered, of all and of one sender.
+const BYTES_MAX: usize = 32 << 20;
+const BYTES_OF_ONE_MAX: usize = BYTES_MAX / 8;
+/// Orders that are known as spent after they were forgotten otherwise.
+const SPENT_MAX: usize = 100_000;
 
-type Name = (PublicKey, String);
+/// What a message is known by, and what it says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Name {
+    pub(super) scope: Scope,
+    pub(super) content: Digest,
+    pub(super) sender: PublicKey,
+    /// Whether saying it twice would do something twice.
+    pub(super) is_order: bool,
+}
 
 /// What is known of a message.
 pub(super) enum Known {
@@ -20,6 +39,8 @@ pub(super) enum Known {
     New(watch::Sender<Option<Answer>>),
     /// It was said before; the answer is here, or will be.
     Same(watch::Receiver<Option<Answer>>),
+    /// It was said before, and the answer is forgotten.
+    Forgotten,
     /// Something else was said under its name.
     Other,
     /// There is no room for it now.
@@ -30,72 +51,222 @@ pub(super) enum Known {
 #[derive(Debug)]
 pub(super) struct Memory {
     window: Millis,
-    messages: HashMap<Name, Entry>,
-    oldest_first: VecDeque<(Timestamp, Name)>,
+    messages: HashMap<Scope, Message>,
+    oldest_first: VecDeque<(Timestamp, Scope)>,
+    /// Those with an answer, the oldest first.
+    answered: VecDeque<Scope>,
+    bytes: usize,
+    senders: HashMap<PublicKey, Share>,
+    /// Orders that are too old to be heard again. Signed anew they could be.
+    spent: HashSet<Scope>,
+    spent_first: VecDeque<Scope>,
 }
 
 #[derive(Debug)]
-struct Entry {
-    content: [u8; 32],
-    answer: watch::Receiver<Option<Answer>>,
+struct Message {
+    content: Digest,
+    /// Nobody for what an earlier run of this program was told.
+    sender: Option<PublicKey>,
+    is_order: bool,
+    bytes: usize,
+    answer: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Here(watch::Receiver<Option<Answer>>),
+    Forgotten,
+    /// An earlier run of this program began it and did not come to its end.
+    Left,
+}
+
+/// How much of the memory one sender has.
+#[derive(Debug, Default)]
+struct Share {
+    messages: usize,
+    bytes: usize,
 }
 
 impl Memory {
     pub(super) fn new(window: Millis) -> Self {
-        Self { window, messages: HashMap::new(), oldest_first: VecDeque::new() }
+        Self {
+            window,
+            messages: HashMap::new(),
+            oldest_first: VecDeque::new(),
+            answered: VecDeque::new(),
+            bytes: 0,
+            senders: HashMap::new(),
+            spent: HashSet::new(),
+            spent_first: VecDeque::new(),
+        }
     }
 
     /// Remembers a message that was proven just now.
-    pub(super) fn meet(
-        &mut self,
-        sender: PublicKey,
-        id: &str,
-        content: [u8; 32],
-        now: Timestamp,
-    ) -> Known {
+    pub(super) fn meet(&mut self, name: Name, now: Timestamp) -> Known {
         self.forget(now);
-        let name = (sender, id.to_owned());
-        if let Some(entry) = self.messages.get(&name) {
-            return match entry.content == content {
-                true => Known::Same(entry.answer.clone()),
-                false => Known::Other,
-            };
+        let Name { scope, content, sender, is_order } = name;
+        match self.messages.get(&scope) {
+            Some(message) if message.content != content => return Known::Other,
+            Some(Message { answer: Stage::Here(answer), .. }) => {
+                return Known::Same(answer.clone());
+            }
+            Some(Message { answer: Stage::Forgotten, .. }) => return Known::Forgotten,
+            Some(Message { answer: Stage::Left, .. }) => self.remove(scope),
+            None if self.spent.contains(&scope) => return Known::Other,
+            None => {}
         }
-        if self.oldest_first.len() >= MESSAGES_MAX {
+        let of_one = self.senders.get(&sender).map_or(0, |share| share.messages);
+        if self.messages.len() >= MESSAGES_MAX || of_one >= MESSAGES_OF_ONE_MAX {
             return Known::Full;
         }
         let (tell, answer) = watch::channel(None);
-        self.messages.insert(name.clone(), Entry { content, answer });
-        // An envelope may be a window ahead, and is then fresh for two.
-        let until = now.plus(Millis(self.window.0.saturating_mul(2)));
-        self.oldest_first.push_back((until, name));
+        self.senders.entry(sender).or_default().messages += 1;
+        let answer = Stage::Here(answer);
+        let message = Message { content, sender: Some(sender), is_order, bytes: 0, answer };
+        self.insert(scope, message, self.fresh_until(now));
         Known::New(tell)
     }
 
+    /// Remembers an order that an earlier run of this program was given at a time, and what it
+    /// answered if it came to that.
+    pub(super) fn recall(
+        &mut self,
+        scope: Scope,
+        content: Digest,
+        since: Timestamp,
+        answer: Recalled,
+    ) {
+        let answer = match answer {
+            Recalled::Answer(answer) => Stage::Here(watch::channel(Some(answer)).1),
+            Recalled::Forgotten => Stage::Forgotten,
+            Recalled::Left => Stage::Left,
+        };
+        let message = Message { content, sender: None, is_order: true, bytes: 0, answer };
+        self.insert(scope, message, self.fresh_until(since));
+    }
+
+    /// A message was answered with so many bytes.
+    pub(super) fn answered(&mut self, scope: Scope, bytes: usize) {
+        let Some(message) = self.messages.get_mut(&scope) else { return };
+        message.bytes = bytes;
+        let sender = message.sender;
+        self.answered.push_back(scope);
+        self.bytes += bytes;
+        if let Some(share) = sender.and_then(|key| self.senders.get_mut(&key)) {
+            share.bytes += bytes;
+        }
+        let of_one = |memory: &Self| {
+            sender.and_then(|key| memory.senders.get(&key)).map_or(0, |share| share.bytes)
+        };
+        while of_one(self) > BYTES_OF_ONE_MAX {
+            let theirs =
+                |scope: &Scope| self.messages.get(scope).is_some_and(|m| m.sender == sender);
+            let Some(at) = self.answered.iter().position(theirs) else { break };
+            self.drop_answer(at);
+        }
+        while self.bytes > BYTES_MAX && !self.answered.is_empty() {
+            self.drop_answer(0);
+        }
+    }
+
     /// Forgets a message whose answer was to come back later: it may be said again.
-    pub(super) fn allow_again(&mut self, sender: PublicKey, id: &str) {
-        self.messages.remove(&(sender, id.to_owned()));
+    pub(super) fn allow_again(&mut self, scope: Scope) {
+        self.remove(scope);
+    }
+
+    /// An envelope may be a window ahead, and is then fresh for two.
+    fn fresh_until(&self, now: Timestamp) -> Timestamp {
+        now.plus(Millis(self.window.0.saturating_mul(2)))
+    }
+
+    fn insert(&mut self, scope: Scope, message: Message, until: Timestamp) {
+        self.messages.insert(scope, message);
+        self.oldest_first.push_back((until, scope));
+    }
+
+    /// Nothing may stay behind: what is left of it would end the next of its name too early.
+    fn remove(&mut self, scope: Scope) {
+        self.oldest_first.retain(|(_, other)| *other != scope);
+        self.drop_message(scope);
     }
 
     fn forget(&mut self, now: Timestamp) {
         while let Some((until, _)) = self.oldest_first.front()
             && *until < now
-            && let Some((_, name)) = self.oldest_first.pop_front()
+            && let Some((_, scope)) = self.oldest_first.pop_front()
         {
-            self.messages.remove(&name);
+            if self.drop_message(scope) {
+                self.spend(scope);
+            }
         }
     }
+
+    /// Whether it was an order.
+    fn drop_message(&mut self, scope: Scope) -> bool {
+        if let Some(at) = self.answered.iter().position(|other| *other == scope) {
+            self.drop_answer(at);
+        }
+        let Some(message) = self.messages.remove(&scope) else { return false };
+        if let Some(sender) = message.sender
+            && let Some(share) = self.senders.get_mut(&sender)
+        {
+            share.messages = share.messages.saturating_sub(1);
+            if share.messages == 0 {
+                self.senders.remove(&sender);
+            }
+        }
+        message.is_order
+    }
+
+    fn drop_answer(&mut self, at: usize) {
+        let scope = self.answered.remove(at);
+        let Some(message) = scope.and_then(|scope| self.messages.get_mut(&scope)) else { return };
+        let bytes = std::mem::take(&mut message.bytes);
+        message.answer = Stage::Forgotten;
+        self.bytes -= bytes;
+        if let Some(share) = message.sender.and_then(|key| self.senders.get_mut(&key)) {
+            share.bytes -= bytes;
+        }
+    }
+
+    fn spend(&mut self, scope: Scope) {
+        if self.spent_first.len() >= SPENT_MAX
+            && let Some(oldest) = self.spent_first.pop_front()
+        {
+            self.spent.remove(&oldest);
+        }
+        if self.spent.insert(scope) {
+            self.spent_first.push_back(scope);
+        }
+    }
+}
+
+/// What an earlier run of this program made of an order.
+pub(super) enum Recalled {
+    Answer(Answer),
+    Forgotten,
+    Left,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const WINDOW: Millis = Millis::seconds(60);
+
+    fn name(sender: u8, id: &str, content: u8) -> Name {
+        Name {
+            scope: Scope::of("agora", &sender.to_string(), id),
+            content: Digest([content; 16]),
+            sender: PublicKey::from_bytes([sender; 32]),
+            is_order: false,
+        }
+    }
+
     #[test]
     fn a_name_means_one_thing_for_as_long_as_it_could_be_fresh() {
-        let key = PublicKey::from_bytes([1; 32]);
-        let mut memory = Memory::new(Millis::seconds(60));
-        let mut meet = |content: u8, now| memory.meet(key, "a", [content; 32], Timestamp(now));
+        let mut memory = Memory::new(WINDOW);
+        let mut meet = |content: u8, now| memory.meet(name(1, "a", content), Timestamp(now));
         assert!(matches!(meet(1, 0), Known::New(_)));
         assert!(matches!(meet(1, 120_000), Known::Same(_)));
         assert!(matches!(meet(2, 120_000), Known::Other));
@@ -103,14 +274,87 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_forgotten_to_make_room() {
-        let key = PublicKey::from_bytes([1; 32]);
-        let mut memory = Memory::new(Millis::seconds(60));
-        for n in 0..MESSAGES_MAX {
-            memory.meet(key, &n.to_string(), [0; 32], Timestamp(0));
+    fn what_was_allowed_again_is_remembered_for_as_long_as_anything_else() {
+        let mut memory = Memory::new(WINDOW);
+        let a = name(1, "a", 1);
+        assert!(matches!(memory.meet(a, Timestamp(0)), Known::New(_)));
+        memory.allow_again(a.scope);
+        assert!(matches!(memory.meet(a, Timestamp(50_000)), Known::New(_)));
+        // Its first time would be over by now; the second is not.
+        assert!(matches!(memory.meet(a, Timestamp(130_000)), Known::Same(_)));
+        assert!(matches!(memory.meet(a, Timestamp(170_000)), Known::Same(_)));
+    }
+
+    #[test]
+    fn an_order_signed_anew_is_spent_long_after() {
+        let mut memory = Memory::new(WINDOW);
+        let order = Name { is_order: true, ..name(1, "a", 1) };
+        assert!(matches!(memory.meet(order, Timestamp(0)), Known::New(_)));
+        let anew = Name { content: Digest([2; 16]), ..order };
+        assert!(matches!(memory.meet(anew, Timestamp(600_000)), Known::Other));
+    }
+
+    #[test]
+    fn nothing_is_forgotten_to_make_room_and_nobody_takes_all_of_it() {
+        let mut memory = Memory::new(WINDOW);
+        for n in 0..MESSAGES_OF_ONE_MAX {
+            memory.meet(name(1, &n.to_string(), 0), Timestamp(0));
         }
-        assert!(matches!(memory.meet(key, "one more", [0; 32], Timestamp(0)), Known::Full));
-        assert!(matches!(memory.meet(key, "0", [0; 32], Timestamp(0)), Known::Same(_)));
-        assert!(matches!(memory.meet(key, "x", [0; 32], Timestamp(120_001)), Known::New(_)));
+        let mut meet = |sender, id: &str, now| memory.meet(name(sender, id, 0), Timestamp(now));
+        assert!(matches!(meet(1, "one more", 0), Known::Full));
+        assert!(matches!(meet(1, "0", 0), Known::Same(_)));
+        assert!(matches!(meet(2, "one more", 0), Known::New(_)));
+        for sender in 2..=8 {
+            for n in 0..MESSAGES_OF_ONE_MAX {
+                meet(sender, &n.to_string(), 0);
+            }
+        }
+        assert!(matches!(meet(9, "one more", 0), Known::Full));
+        assert!(matches!(meet(1, "x", 120_001), Known::New(_)));
+        assert_eq!((memory.senders.len(), memory.messages.len()), (1, 1));
+    }
+
+    #[test]
+    fn long_answers_are_forgotten_first_by_who_has_most_of_them() {
+        let mut memory = Memory::new(WINDOW);
+        let mut answered = |sender, id: &str, bytes| {
+            assert!(matches!(memory.meet(name(sender, id, 0), Timestamp(0)), Known::New(_)));
+            memory.answered(name(sender, id, 0).scope, bytes);
+        };
+        answered(2, "a", 100);
+        for n in 0..3 {
+            answered(1, &n.to_string(), BYTES_OF_ONE_MAX / 2);
+        }
+        for n in 10..30 {
+            answered(n, "a", BYTES_OF_ONE_MAX);
+        }
+        assert!(memory.bytes <= BYTES_MAX);
+        let mut meet = |sender, id: &str| memory.meet(name(sender, id, 0), Timestamp(0));
+        assert!(matches!(meet(1, "0"), Known::Forgotten));
+        assert!(matches!(meet(10, "a"), Known::Forgotten));
+        assert!(matches!(meet(29, "a"), Known::Same(_)));
+        memory.meet(name(1, "end", 0), Timestamp(200_000));
+        assert_eq!((memory.bytes, memory.answered.len(), memory.messages.len()), (0, 0, 1));
+    }
+
+    #[test]
+    fn what_an_earlier_run_left_is_begun_again_and_nothing_else_under_its_name() {
+        let mut memory = Memory::new(WINDOW);
+        let [left, done, gone] = ["l", "d", "g"].map(|id| name(1, id, 1));
+        let answer = Answer::new(200, "{}");
+        for (name, answer) in [
+            (left, Recalled::Left),
+            (done, Recalled::Answer(answer.clone())),
+            (gone, Recalled::Forgotten),
+        ] {
+            memory.recall(name.scope, name.content, Timestamp(0), answer);
+        }
+        let mut meet = |name| memory.meet(name, Timestamp(1));
+        assert!(matches!(meet(name(1, "l", 2)), Known::Other));
+        assert!(matches!(meet(left), Known::New(_)));
+        assert!(matches!(meet(left), Known::Same(_)));
+        assert!(matches!(meet(gone), Known::Forgotten));
+        let Known::Same(found) = meet(done) else { panic!("not known") };
+        assert_eq!(*found.borrow(), Some(answer));
     }
 }

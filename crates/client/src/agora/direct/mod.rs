@@ -2,7 +2,7 @@
 //!
 //! A peer answers an envelope with an envelope: HELLO with WELCOME, REQUEST with OFFER, RESULT or
 //! ERROR, ACCEPT with RESULT or ERROR, everything else with STATUS. The rules are the hub's, but
-//! that its memory of ids is as long as the window and that nobody holds money.
+//! that it remembers the ids of orders for a while and not for ever, and that nobody holds money.
 //!
 //! ```no_run
 //! use rialto_client::agora::{Credits, Identity, Order, Seed, direct};
@@ -19,6 +19,7 @@
 
 mod desk;
 mod hands;
+mod kept;
 mod memory;
 mod offers;
 mod serve;
@@ -75,7 +76,7 @@ impl Peer {
         patience: Duration,
     ) -> Result<Self, CallError> {
         let server = Server::find(url, Some(patience)).await?;
-        Ok(Self { agent: Agent::new(identity, server) })
+        Ok(Self { agent: Agent::new(identity, server).at_peer() })
     }
 
     /// Who it is. It says so itself: compare it with what you know.

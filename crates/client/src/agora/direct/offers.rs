@@ -1,17 +1,28 @@
 //! Offers a peer has made, and whether they can still be taken.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
+use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::agora::{Code, Failure};
 use rialto_protocols::kit::ed25519::PublicKey;
+use serde::{Deserialize, Serialize};
 
 use crate::agora::handler::Job;
 
 /// How long after its end an offer is known as one that ran out.
 const KNOWN: Millis = Millis::minutes(10);
-/// Offers that are known at a time.
+/// Offers that are known at a time, of all and to one requester.
 const OFFERS_MAX: usize = 10_000;
+const OFFERS_TO_ONE_MAX: usize = OFFERS_MAX / 8;
+/// Bytes of what was asked for, of all and by one requester.
+const BYTES_MAX: usize = 32 << 20;
+const BYTES_OF_ONE_MAX: usize = BYTES_MAX / 8;
+/// About how many bytes an offer has besides what was asked for.
+const OFFER_BYTES: usize = 512;
+/// How long a work may take from the REQUEST on where nobody says so (R54).
+pub(super) const WORK_TIME: Duration = Duration::from_secs(600);
 
 /// The offers, by their ids.
 #[derive(Debug, Default)]
@@ -21,19 +32,87 @@ pub(super) struct Offers(HashMap<String, Offer>);
 struct Offer {
     job: Job,
     until: Timestamp,
+    /// When the work must be finished: that counts from the REQUEST (R54).
+    deadline: Timestamp,
     taken: bool,
 }
 
+/// An offer as it is written down.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Written {
+    pub(super) id: String,
+    request_id: String,
+    requester: String,
+    resource: String,
+    params: String,
+    max: Option<i64>,
+    until: Timestamp,
+    deadline: Timestamp,
+}
+
 impl Offers {
-    /// Whether another offer can be made.
-    pub(super) fn has_room(&mut self, now: Timestamp) -> bool {
+    /// Whether another offer can be made for this.
+    pub(super) fn has_room(&mut self, job: &Job, now: Timestamp) -> bool {
         self.0.retain(|_, offer| now < offer.until.plus(KNOWN));
-        self.0.len() < OFFERS_MAX
+        for offer in self.0.values_mut().filter(|offer| !offer.taken && now >= offer.until) {
+            offer.job.params = String::new();
+        }
+        let weigh = |all: &mut dyn Iterator<Item = &Offer>| {
+            all.fold((1, bytes(job)), |(count, sum), offer| (count + 1, sum + bytes(&offer.job)))
+        };
+        let by = job.requester;
+        let (of_one, bytes_of_one) =
+            weigh(&mut self.0.values().filter(|offer| offer.job.requester == by));
+        let (of_all, bytes_of_all) = weigh(&mut self.0.values());
+        of_all <= OFFERS_MAX
+            && bytes_of_all <= BYTES_MAX
+            && of_one <= OFFERS_TO_ONE_MAX
+            && bytes_of_one <= BYTES_OF_ONE_MAX
     }
 
-    /// Remembers an offer that stands from now on.
-    pub(super) fn make(&mut self, id: String, job: Job, ttl: Millis, now: Timestamp) {
-        self.0.insert(id, Offer { job, until: now.plus(ttl), taken: false });
+    /// Remembers an offer that stands from now on, for a REQUEST of just now.
+    pub(super) fn make(&mut self, id: String, job: Job, ttl: Millis, now: Timestamp) -> Written {
+        let allowed = job.timeout.unwrap_or(WORK_TIME).as_millis();
+        let allowed = Millis(i64::try_from(allowed).unwrap_or(i64::MAX));
+        let (until, deadline) = (now.plus(ttl), now.plus(allowed));
+        let written = Written {
+            id: id.clone(),
+            request_id: job.request_id.clone(),
+            requester: job.requester.did(),
+            resource: job.resource.clone(),
+            params: job.params.clone(),
+            max: job.max.map(Credits::micros),
+            until,
+            deadline,
+        };
+        self.0.insert(id, Offer { job, until, deadline, taken: false });
+        written
+    }
+
+    /// An offer that an earlier run of this program made.
+    pub(super) fn recall(&mut self, written: Written) {
+        let Ok(requester) = PublicKey::parse(&written.requester) else { return };
+        let job = Job {
+            request_id: written.request_id,
+            requester,
+            resource: written.resource,
+            params: written.params,
+            max: written.max.map(Credits::from_micros),
+            timeout: None,
+            direct: true,
+        };
+        let Written { id, until, deadline, .. } = written;
+        self.0.insert(id, Offer { job, until, deadline, taken: false });
+    }
+
+    /// An earlier run took it in time, and came to an end with it or did not.
+    pub(super) fn recall_taken(&mut self, id: &str, is_over: bool) {
+        if let Some(offer) = self.0.get_mut(id) {
+            match is_over {
+                true => offer.taken = true,
+                false => offer.until = offer.until.max(offer.deadline),
+            }
+        }
     }
 
     /// Takes an offer. Strangers learn nothing about it (D19).
@@ -44,13 +123,26 @@ impl Offers {
         if offer.taken {
             return Err(Failure::bad_request("the offer was taken already"));
         }
-        // R53: at the very end it is over.
-        if now >= offer.until {
+        // R53: at the very end it is over. R54: so is the time for the work.
+        if now >= offer.until || now >= offer.deadline {
             return Err(Failure::new(Code::Timeout, "the offer has expired")
                 .with_hint("send the REQUEST again under a new id"));
         }
         offer.taken = true;
-        Ok(offer.job.clone())
+        let Millis(left) = offer.deadline.since(now);
+        let timeout = Some(Duration::from_millis(u64::try_from(left).unwrap_or(0)));
+        Ok(Job { timeout, ..offer.job.clone() })
+    }
+
+    /// The work of an offer that was taken is over; or it was not even begun, and the offer stands
+    /// as it did.
+    pub(super) fn settle(&mut self, id: &str, may_be_taken_again: bool) {
+        if let Some(offer) = self.0.get_mut(id) {
+            match may_be_taken_again {
+                true => offer.taken = false,
+                false => offer.job.params = String::new(),
+            }
+        }
     }
 
     /// Forgets the offers for a request that is no longer wanted; `false` if there are none.
@@ -61,6 +153,10 @@ impl Offers {
         });
         self.0.len() < before
     }
+}
+
+fn bytes(job: &Job) -> usize {
+    OFFER_BYTES + job.request_id.len() + job.resource.len() + job.params.len()
 }
 
 #[cfg(test)]
@@ -79,20 +175,84 @@ mod tests {
         }
     }
 
+    fn keys() -> [PublicKey; 2] {
+        [1, 2].map(|byte| PublicKey::from_bytes([byte; 32]))
+    }
+
+    fn code(taken: Result<Job, Failure>) -> i64 {
+        i64::from(taken.expect_err("refused").code.number())
+    }
+
     #[test]
     fn an_offer_is_taken_once_in_time_and_by_who_asked() {
-        let [me, you] = [1, 2].map(|byte| PublicKey::from_bytes([byte; 32]));
+        let [me, you] = keys();
         let mut offers = Offers::default();
         offers.make("o".to_owned(), job(me), Millis(1_000), Timestamp(0));
-        let code = |taken: Result<Job, Failure>| taken.expect_err("refused").code.number();
         assert_eq!(code(offers.take("o", you, Timestamp(0))), 401);
         assert_eq!(code(offers.take("p", me, Timestamp(0))), 401);
         assert_eq!(code(offers.take("o", me, Timestamp(1_000))), 408);
         assert!(offers.take("o", me, Timestamp(999)).is_ok());
         assert_eq!(code(offers.take("o", me, Timestamp(999))), 400);
+        offers.settle("o", true);
+        assert!(offers.take("o", me, Timestamp(999)).is_ok());
+        offers.settle("o", false);
+        assert_eq!(code(offers.take("o", me, Timestamp(999))), 400);
         offers.make("q".to_owned(), job(me), Millis(1_000), Timestamp(0));
         assert!(!offers.withdraw("r", you));
         assert!(offers.withdraw("r", me));
         assert_eq!(code(offers.take("q", me, Timestamp(0))), 401);
+    }
+
+    #[test]
+    fn the_time_for_the_work_counts_from_the_request() {
+        let [me, _] = keys();
+        let mut offers = Offers::default();
+        let hasty = Job { timeout: Some(Duration::from_millis(500)), ..job(me) };
+        offers.make("o".to_owned(), hasty.clone(), Millis(1_000), Timestamp(0));
+        let taken = offers.take("o", me, Timestamp(400)).expect("in time");
+        assert_eq!(taken.timeout, Some(Duration::from_millis(100)));
+        offers.make("p".to_owned(), hasty, Millis(1_000), Timestamp(0));
+        assert_eq!(code(offers.take("p", me, Timestamp(500))), 408);
+    }
+
+    #[test]
+    fn nobody_fills_the_book_neither_with_many_offers_nor_with_long_ones() {
+        let [me, you] = keys();
+        let (now, mut offers) = (Timestamp(0), Offers::default());
+        let long = |by| Job { params: "x".repeat(1 << 20), ..job(by) };
+        let mut made = 0;
+        while offers.has_room(&long(me), now) {
+            offers.make(made.to_string(), long(me), Millis(1_000), now);
+            made += 1;
+        }
+        assert_eq!(made, BYTES_OF_ONE_MAX / (1 << 20) - 1);
+        assert!(offers.has_room(&long(you), now));
+        // What has run out weighs little, and what was settled, too.
+        assert!(offers.has_room(&long(me), Timestamp(1_000)));
+        let mut offers = Offers::default();
+        for n in 0..OFFERS_TO_ONE_MAX {
+            offers.make(n.to_string(), job(me), Millis(1_000), now);
+        }
+        assert!(!offers.has_room(&job(me), now));
+        assert!(offers.has_room(&job(you), now));
+    }
+
+    #[test]
+    fn an_offer_stands_after_a_restart_and_what_was_taken_stays_taken() {
+        let [me, _] = keys();
+        let mut before = Offers::default();
+        let written = ["a", "b", "c"]
+            .map(|id| before.make(id.to_owned(), job(me), Millis(1_000), Timestamp(0)));
+        let mut offers = Offers::default();
+        for one in written {
+            offers.recall(one);
+        }
+        offers.recall_taken("b", true);
+        offers.recall_taken("c", false);
+        assert_eq!(code(offers.take("b", me, Timestamp(1))), 400);
+        let taken = offers.take("a", me, Timestamp(1)).expect("it stands");
+        assert_eq!((taken.params, taken.requester), ("{}".to_owned(), me));
+        // It was taken in time, and its work goes on.
+        assert!(offers.take("c", me, Timestamp(5_000)).is_ok());
     }
 }

@@ -12,6 +12,7 @@ use rialto_protocols::kit::ed25519::PublicKey;
 use tokio::net::TcpListener;
 
 use super::desk::Desk;
+use crate::agent::direct::journal::Journal;
 use crate::agora::handler::Handler;
 use crate::agora::identity::Identity;
 use crate::clock;
@@ -21,14 +22,15 @@ use crate::endpoint::{self, Answer, NoBody, is_encoded};
 const AGENTS: &str = "/agora/agents/";
 
 /// Answers envelopes at `/agora`, `/agora/envelopes` and `/agora/agents/{key}` of `listener` until
-/// `stop`; then what runs may finish.
+/// `stop`; then what runs may finish. What it was told is forgotten with it, so envelopes that were
+/// signed before it started are refused.
 pub async fn serve<H: Handler>(
     listener: TcpListener,
     identity: Identity,
     handler: Arc<H>,
     stop: impl Future<Output = ()>,
 ) {
-    let desk = Arc::new(Desk::new(identity, handler));
+    let desk = Arc::new(Desk::new(identity, handler, None, (Journal::nowhere(), Vec::new())));
     let answer = move |head: Parts, body: Result<Bytes, NoBody>| {
         let desk = Arc::clone(&desk);
         async move { route(&desk, &head, body).await }

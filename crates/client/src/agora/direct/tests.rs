@@ -24,7 +24,9 @@ struct Clerk {
 impl Handler for Clerk {
     async fn terms(&self, job: &Job) -> Terms {
         match job.resource.as_str() {
-            "agora:time:v1" | "break" | "panic" | "nonsense" | "slow" => Terms::Work,
+            "agora:time:v1" | "break" | "panic" | "nonsense" | "slow" | "odd" | "long" => {
+                Terms::Work
+            }
             "agora:search:v1" => {
                 Terms::Offer { cost: FIVE, ttl: Duration::from_secs(60), eta: Duration::ZERO }
             }
@@ -33,13 +35,19 @@ impl Handler for Clerk {
     }
 
     async fn work(&self, job: Job, progress: Progress) -> Result<String, Broken> {
-        self.works.fetch_add(1, Ordering::SeqCst);
+        let first = self.works.fetch_add(1, Ordering::SeqCst) == 0;
         progress.part("{}").await.expect("parts are dropped");
         match job.resource.as_str() {
             "break" => Err(Broken::new(Code::Internal, "it is broken")),
             "panic" => panic!("on purpose"),
             "nonsense" => Ok("[]".to_owned()),
             "slow" => std::future::pending().await,
+            "odd" => Ok(r#"{"n":9007199254740993}"#.to_owned()),
+            "long" => Ok(format!(r#"{{"n":"{}"}}"#, "x".repeat(BODY_MAX - 20))),
+            // The first time there is too much to do.
+            "agora:search:v1" if job.params.contains("busy") && first => {
+                Err(Broken::new(Code::Unavailable, "not now"))
+            }
             _ => Ok(format!(r#"{{"asked":{}}}"#, job.params)),
         }
     }
@@ -64,6 +72,8 @@ async fn stand() -> Stand {
         let _ = stopped.await;
     });
     tokio::spawn(server);
+    // It has started when it answers: what is signed before is refused.
+    Peer::find(&url, identity(1), PATIENCE).await.expect("a peer");
     Stand { url, clerk, key: identity(9).key(), _stop: stop }
 }
 
@@ -127,6 +137,8 @@ async fn what_cannot_be_done_is_told_with_its_code() {
         (Order::new("break", "{}"), 500),
         (Order::new("panic", "{}"), 500),
         (Order::new("nonsense", "{}"), 500),
+        (Order::new("odd", "{}"), 500),
+        (Order::new("long", "{}"), 500),
         (slow, 408),
     ] {
         assert_eq!(status(ask(&stand, &order).await.expect_err("refused")), wanted, "{order:?}");
@@ -164,7 +176,7 @@ async fn strangers_latecomers_and_forgers_are_refused() {
     let fresh = seal(now, Kind::Request, &time, None);
     let other = identity(2).key();
     let before = Timestamp(now.0 - 70_000);
-    let at = |n: i64| Timestamp(now.0 - n);
+    let at = |n: i64| Timestamp(now.0 + n);
     let elsewhere = format!("/agora/agents/{}", other.did());
     for (path, body, wanted) in [
         ("/agora", "{".to_owned(), 400),
@@ -212,4 +224,74 @@ async fn an_offer_is_for_who_asked() {
         let sealed = who.seal(Kind::Accept, &payload, None).expect("sealed");
         assert_eq!(post(&stand, "/agora", sealed.as_str().to_owned()).await.0, wanted);
     }
+}
+
+async fn request_then_accept(stand: &Stand, payload: &str) -> String {
+    let sealed = identity(1).seal(Kind::Request, payload, None).expect("sealed");
+    let (_, _, offer) = post(stand, "/agora", sealed.as_str().to_owned()).await;
+    let offer: serde_json::Value = serde_json::from_str(&offer).expect("JSON");
+    let payload = format!(r#"{{"offer_id":{}}}"#, offer["id"]);
+    let accept = identity(1).seal(Kind::Accept, &payload, None).expect("sealed");
+    accept.as_str().to_owned()
+}
+
+#[tokio::test]
+async fn an_offer_that_could_not_be_worked_on_stands_and_the_same_accept_takes_it() {
+    let stand = stand().await;
+    let payload = Order::new("agora:search:v1", r#"{"busy":1}"#).payload().expect("an order");
+    let accept = request_then_accept(&stand, &payload).await;
+    assert_eq!(post(&stand, "/agora", accept.clone()).await.0, 503);
+    let done = post(&stand, "/agora", accept.clone()).await;
+    assert_eq!((done.0, done.1), (200, Kind::Result));
+    assert_eq!(post(&stand, "/agora", accept).await, done);
+    assert_eq!(stand.clerk.works.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn what_cannot_be_signed_or_is_too_long_is_told_with_a_signed_error() {
+    let stand = stand().await;
+    for (resource, says) in [("odd", "cannot be"), ("long", "more than 1048576 bytes")] {
+        let payload = Order::new(resource, "{}").payload().expect("an order");
+        let sealed = identity(1).seal(Kind::Request, &payload, None).expect("sealed");
+        let (status, kind, text) = post(&stand, "/agora", sealed.as_str().to_owned()).await;
+        assert_eq!((status, kind), (500, Kind::Error));
+        assert!(text.contains(says) && text.contains(&sealed.id), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn who_remembers_nothing_of_before_hears_nothing_of_before() {
+    let early =
+        identity(1).seal(Kind::Request, r#"{"resource":"agora:time:v1","params":{}}"#, None);
+    let early = early.expect("sealed").as_str().to_owned();
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let stand = stand().await;
+    let (status, _, text) = post(&stand, "/agora", early).await;
+    assert_eq!(status, 401);
+    assert!(text.contains("before this agent started"), "{text}");
+    assert_eq!(stand.clerk.works.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn an_envelope_whose_answer_was_lost_goes_again_as_it_is() {
+    use crate::testing::{Stage, answer};
+    // The stage plays a peer that loses its first answers.
+    let about = format!(
+        r#"{{"protocol":"agora/1.0","hub":"{}","window_ms":60000,"endpoints":{{"envelopes":"/agora/envelopes","agents":"/agora/agents"}}}}"#,
+        identity(9).did()
+    );
+    let stage = Stage::new(move |heard: &crate::testing::Heard, _| match heard.body.is_empty() {
+        true => answer(200, "", &about),
+        false => Vec::new(),
+    })
+    .await;
+    let peer = Peer::find(&stage.url, identity(1), PATIENCE).await.expect("a peer");
+    let retry = crate::retry::Retry { tries_max: 2, ..Default::default() };
+    let agent = peer.agent.with_retry(retry);
+    let old = Timestamp(clock::now().0 - 40_000);
+    let sealed = identity(1).seal_as("x", old, Kind::Request, "{}", Some(peer.key()));
+    agent.send(sealed.expect("sealed")).await.expect_err("no answer");
+    let sent: Vec<_> = stage.heard().into_iter().filter(|heard| !heard.body.is_empty()).collect();
+    assert_eq!((sent.len(), &sent[0].body), (2, &sent[1].body));
+    assert!(sent[0].body.contains(&rialto_protocols::kit::stamp::millis(old)), "{}", sent[0].body);
 }

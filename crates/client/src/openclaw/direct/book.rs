@@ -13,9 +13,6 @@ use super::collaboration::Collaboration;
 use crate::agent::direct::shelf::Shelf;
 use crate::openclaw::duty::{Done, Record};
 
-/// About how many bytes a rejection has.
-const REJECTION_BYTES: usize = 1_024;
-
 /// What was answered to a request.
 #[derive(Clone, Debug)]
 pub(super) enum Answered {
@@ -29,9 +26,9 @@ pub(super) enum Answered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name {
     /// The same for all repeats.
-    scope: Digest,
+    pub(super) scope: Digest,
     /// The same for all that ask for the same.
-    content: Digest,
+    pub(super) content: Digest,
 }
 
 /// What stands in the book.
@@ -63,9 +60,9 @@ impl Book {
     }
 
     /// A request is rejected, and would be again.
-    pub(super) fn rejected(&mut self, name: Name, why: Rejection, now: Timestamp) {
+    pub(super) fn rejected(&mut self, name: Name, why: Rejection, bytes: usize, now: Timestamp) {
         let kept = (name.content, Answered::Rejected(why));
-        self.answers.keep(name.scope, kept, REJECTION_BYTES, now);
+        self.answers.keep(name.scope, kept, bytes, now);
     }
 
     /// A collaboration is over. What was called off counts nowhere.

@@ -8,13 +8,16 @@ use rialto_protocols::kit::write;
 use rialto_protocols::openclaw::collaboration::View;
 use rialto_protocols::openclaw::common::Common;
 use rialto_protocols::openclaw::message::{
-    Answer, Failed, Message, Outcome as End, Output, Request, Response,
+    self, Answer, Failed, Message, Outcome as End, Output, Request, Response,
 };
 use rialto_protocols::openclaw::state::State;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::book::Name;
+use crate::agent::direct::journal::Entry;
 use crate::agent::direct::ongoing::Ongoing;
+use crate::agent::direct::shelf::LIFE;
 use crate::agent::{Job, Outcome};
 use crate::clock;
 use crate::openclaw::duty::Done;
@@ -32,6 +35,15 @@ pub(super) struct Collaboration {
     pub(super) result: Ongoing<Over>,
 }
 
+/// What a journal keeps of it.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    id: Uuid,
+    request: String,
+    accepted_at: Timestamp,
+    over: Option<(State, String)>,
+}
+
 /// How a collaboration ended.
 #[derive(Clone, Debug)]
 pub(super) struct Over {
@@ -41,6 +53,35 @@ pub(super) struct Over {
 }
 
 impl Collaboration {
+    /// The collaboration of an earlier run of this program.
+    pub(super) fn found(entry: &Entry, responder: Uuid) -> Option<Self> {
+        let note: Note = serde_json::from_str(entry.note.as_deref()?).ok()?;
+        let request: Message<Request> = message::read(note.request.as_bytes()).ok()?;
+        let result = Ongoing::new();
+        if let Some((state, message)) = note.over {
+            result.end(Over { state, message: message.into() });
+        }
+        let (name, accepted_at) = (Name::of(&request.said), note.accepted_at);
+        Some(Self { id: note.id, name, responder, request, accepted_at, result })
+    }
+
+    /// What is written down: that it is begun, or how it ended.
+    pub(super) fn entry(&self, over: Option<&Over>) -> Entry {
+        let note = Note {
+            id: self.id,
+            request: self.request.raw.to_string(),
+            accepted_at: self.accepted_at,
+            over: over.map(|over| (over.state, over.message.to_string())),
+        };
+        Entry {
+            scope: self.name.scope,
+            content: self.name.content,
+            until: self.accepted_at.plus(LIFE),
+            over: over.is_some(),
+            note: serde_json::to_string(&note).ok(),
+        }
+    }
+
     /// The job it is.
     pub(super) fn job(&self) -> Job {
         let said = &self.request.said;
@@ -68,9 +109,9 @@ impl Collaboration {
         }
     }
 
-    /// Ends it with what came of the work, and says how well that was; `None` if it was over.
-    /// No outcome is a deadline that has passed (R82).
-    pub(super) fn end(&self, outcome: Option<Outcome>) -> Option<Done> {
+    /// How it ends with what came of the work, and how well that is. No outcome is a deadline that
+    /// has passed (R82).
+    pub(super) fn ending(&self, outcome: Option<Outcome>) -> (Over, Done) {
         let now = clock::now();
         let (state, end) = match outcome {
             Some(Outcome::Done(output)) => {
@@ -80,10 +121,9 @@ impl Collaboration {
             None => (State::Failed, End::Failed(Failed::deadline_exceeded())),
         };
         let took = now.since(self.accepted_at);
-        self.result.end(self.over(state, end, now))?;
         let ok = state == State::Completed;
         let on_time = ok && Done::is_on_time(now, self.request.said.deadline, None);
-        Some(Done { collaboration_id: self.id, ok, on_time, took })
+        (self.over(state, end, now), Done { collaboration_id: self.id, ok, on_time, took })
     }
 
     /// Calls it off; `None` if it was over.

@@ -15,6 +15,7 @@ use super::book::{Answered, Book, Name};
 use super::collaboration::{Collaboration, Over};
 use crate::agent::Refused;
 use crate::agent::direct::bench::{Bench, Seat, lock};
+use crate::agent::direct::journal::{Entry, Journal};
 use crate::agent::direct::ongoing::Ongoing;
 use crate::openclaw::duty::Record;
 use crate::{clock, fresh};
@@ -27,14 +28,42 @@ pub(super) struct Desk {
     node_id: Uuid,
     bench: Arc<Bench>,
     book: Mutex<Book>,
+    journal: Journal,
 }
 
 /// The response, and whether it is the first one's to a request with another body (R65).
 pub(super) type Answering = Result<(Response, bool), Failure>;
 
 impl Desk {
-    pub(super) fn new(node_id: Uuid, bench: Arc<Bench>) -> Self {
-        Self { node_id, bench, book: Mutex::default() }
+    /// A desk that goes on with what an earlier run of this program accepted: whoever was told so
+    /// waits for a result, and need not ask again.
+    pub(super) fn open(
+        node_id: Uuid,
+        bench: Arc<Bench>,
+        (journal, before): (Journal, Vec<Entry>),
+    ) -> Arc<Self> {
+        let desk = Arc::new(Self { node_id, bench, book: Mutex::default(), journal });
+        for entry in &before {
+            let Some(found) = Collaboration::found(entry, node_id).map(Arc::new) else { continue };
+            lock(&desk.book).accepted(&found, found.accepted_at);
+            match found.result.now() {
+                Some(_) => lock(&desk.book).over(&found, None, clock::now()),
+                None => desk.resume(found),
+            }
+        }
+        desk
+    }
+
+    fn resume(self: &Arc<Self>, collaboration: Arc<Collaboration>) {
+        let desk = Arc::clone(self);
+        let place = self.bench.place();
+        self.bench.run(async move {
+            let seat = match &place {
+                Some(place) => place.seat().await,
+                None => None,
+            };
+            desk.finish(&collaboration, seat).await;
+        });
     }
 
     /// Answers a request: at once, since nobody else is asked.
@@ -54,10 +83,11 @@ impl Desk {
         let seat = match fits.and_then(|()| self.seat(said, now)) {
             Ok(seat) => seat,
             Err(why) => {
+                let response = self.rejects(said, why.clone());
                 if !why.retryable {
-                    book.rejected(name, why.clone(), now);
+                    book.rejected(name, why, response.write().len(), now);
                 }
-                return Ok((self.rejects(said, why), false));
+                return Ok((response, false));
             }
         };
         let collaboration = Arc::new(Collaboration {
@@ -68,9 +98,16 @@ impl Desk {
             accepted_at: now,
             result: Ongoing::new(),
         });
+        // A yes is a promise: it is written down before it is given.
+        if self.journal.write(&collaboration.entry(None)).is_err() {
+            let why = Rejection::new(Rejected::ResourceExhausted, "Nothing can be kept now");
+            let why = Rejection { retry_after_seconds: Some(BACK_AFTER_S), ..why };
+            return Ok((self.rejects(&collaboration.request.said, why), false));
+        }
         book.accepted(&collaboration, now);
         drop(book);
-        self.begin(Arc::clone(&collaboration), seat);
+        let (desk, begun) = (Arc::clone(self), Arc::clone(&collaboration));
+        self.bench.run(async move { desk.finish(&begun, Some(seat)).await });
         let said = &collaboration.request.said;
         // A result that is there already is fetched like any other.
         Ok((Response { result: None, ..collaboration.response(said) }, false))
@@ -134,25 +171,33 @@ impl Desk {
     }
 
     /// Works until it is done, called off, or too late.
-    fn begin(self: &Arc<Self>, collaboration: Arc<Collaboration>, seat: Seat) {
-        let desk = Arc::clone(self);
-        self.bench.run(async move {
-            let job = collaboration.job();
-            let left = job.deadline.map(|deadline| deadline.since(clock::now()));
-            let work = desk.bench.shop().work(job);
-            let work = async {
-                match left {
-                    Some(left) => timeout(span(left), work).await.ok(),
-                    None => Some(work.await),
-                }
-            };
-            let done = tokio::select! {
-                outcome = work => collaboration.end(outcome),
-                _ = collaboration.result.wait() => None,
-            };
-            drop(seat);
-            lock(&desk.book).over(&collaboration, done, clock::now());
+    async fn finish(&self, collaboration: &Collaboration, seat: Option<Seat>) {
+        let job = collaboration.job();
+        let id = job.id.clone();
+        let left = job.deadline.map(|deadline| deadline.since(clock::now()));
+        let work = self.bench.shop().work(job);
+        let work = async {
+            match left {
+                Some(left) => timeout(span(left), work).await.ok(),
+                None => Some(work.await),
+            }
+        };
+        let ended = tokio::select! {
+            outcome = work => Some(collaboration.ending(outcome)),
+            _ = collaboration.result.wait() => None,
+        };
+        drop(seat);
+        // Written down before anybody hears of it: what was heard stays so.
+        let done = ended.and_then(|(over, done)| {
+            let _ = self.journal.write(&collaboration.entry(Some(&over)));
+            collaboration.result.end(over).map(|_| done)
         });
+        // It was called off meanwhile.
+        if done.is_none() {
+            let _ = self.journal.write(&collaboration.entry(collaboration.result.now().as_ref()));
+        }
+        self.bench.put_away(&id);
+        lock(&self.book).over(collaboration, done, clock::now());
     }
 
     /// A collaboration, as soon as it is over or the caller has waited long enough.
@@ -172,7 +217,10 @@ impl Desk {
         let found = lock(&self.book).find(id, clock::now());
         let collaboration = found.ok_or_else(|| Failure::not_found("collaboration"))?;
         let over = || Failure::new(Code::Conflict, "the collaboration has a result already");
-        collaboration.cancel(reason).ok_or_else(over)
+        let over = collaboration.cancel(reason).ok_or_else(over)?;
+        // If this cannot be kept, a restart begins the work again; the caller has its word anyway.
+        let _ = self.journal.write(&collaboration.entry(Some(&over)));
+        Ok(over)
     }
 
     /// Does something with how well the node does.
@@ -191,6 +239,7 @@ fn in_time(said: &Request, now: Timestamp) -> Result<(), Rejection> {
     }
 }
 
+/// How long that is; no time at all if it is over.
 fn span(Millis(left): Millis) -> Duration {
-    Duration::from_millis(left.unsigned_abs())
+    Duration::from_millis(u64::try_from(left).unwrap_or(0))
 }

@@ -19,6 +19,7 @@ use super::node::Node;
 use crate::agent::direct::Identity;
 use crate::agent::direct::bench::Bench;
 use crate::agent::direct::door::{Answering, Endpoint};
+use crate::agent::direct::journal::{Entry, Journal};
 use crate::call::CallError;
 use crate::endpoint::{Answer, NoBody, is_encoded};
 use crate::{clock, fresh};
@@ -43,9 +44,10 @@ type Answered = Result<Answer, Failure>;
 pub(crate) fn endpoint(
     identity: &Identity,
     bench: &Arc<Bench>,
+    before: (Journal, Vec<Entry>),
 ) -> Result<impl Endpoint + use<>, CallError> {
     let node = Node::new(identity, bench)?;
-    let desk = Arc::new(Desk::new(node.id(), Arc::clone(bench)));
+    let desk = Desk::open(node.id(), Arc::clone(bench), before);
     Ok(Works { node, desk })
 }
 

@@ -41,6 +41,11 @@ impl Callback {
         callable.then_some(Self { url, asked_from, is_trusted })
     }
 
+    /// How many bytes it has.
+    pub(super) fn bytes(&self) -> usize {
+        self.url.as_str().len()
+    }
+
     /// Whether it may be called now.
     pub(super) async fn may_be_called(&self) -> bool {
         self.is_trusted || self.addresses().await.is_some()

@@ -3,25 +3,25 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rialto_core::alias::Digest;
 use rialto_core::money::Credits;
+use rialto_core::time::Timestamp;
 use rialto_protocols::registry::wire::JobPost;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::callback::Callback;
+use super::paper::Paper;
 use super::refusal::Refusal;
 use super::said::Names;
-use crate::agent::Job;
 use crate::agent::direct::bench::{Bench, Place, lock};
+use crate::agent::direct::journal::{Entry, Journal};
 use crate::agent::direct::ongoing::Ongoing;
 use crate::agent::direct::scope::Scope;
-use crate::agent::direct::shelf::Shelf;
+use crate::agent::direct::shelf::{LIFE, Shelf};
+use crate::agent::{Job, Outcome};
 use crate::clock;
 use crate::endpoint::Answer;
 
-/// How long a caller waits that can be called back. Hubs wait for half a minute.
-const WAIT: Duration = Duration::from_secs(25);
 /// Who asks without saying who.
 const NOBODY: &str = "somebody";
 
@@ -30,20 +30,24 @@ pub(super) struct Desk {
     agent_id: Uuid,
     bench: Arc<Bench>,
     jobs: Mutex<Shelf<Uuid, Arc<Paper>>>,
-}
-
-/// A job that came.
-struct Paper {
-    names: Names,
-    orchestrator: Option<String>,
-    content: Digest,
-    callback: Option<Callback>,
-    result: Ongoing<Arc<str>>,
+    journal: Journal,
 }
 
 impl Desk {
-    pub(super) fn new(agent_id: Uuid, bench: Arc<Bench>) -> Self {
-        Self { agent_id, bench, jobs: Mutex::default() }
+    /// A desk with what an earlier run of this program knew.
+    pub(super) fn new(
+        agent_id: Uuid,
+        bench: Arc<Bench>,
+        (journal, before): (Journal, Vec<Entry>),
+    ) -> Self {
+        let mut jobs = Shelf::default();
+        for entry in &before {
+            if let Some(paper) = Paper::found(entry, agent_id) {
+                let since = Timestamp(entry.until.0.saturating_sub(LIFE.0));
+                jobs.keep(paper.names.job_id, Arc::new(paper), entry.bytes(), since);
+            }
+        }
+        Self { agent_id, bench, jobs: Mutex::new(jobs), journal }
     }
 
     pub(super) fn names(&self, job_id: Uuid) -> Names {
@@ -63,7 +67,9 @@ impl Desk {
         let known = lock(&self.jobs).get(&job_id, clock::now());
         if let Some(paper) = known {
             paper.same_as(&post)?;
-            return Ok(paper.answer().await);
+            if !paper.is_left {
+                return Ok(paper.answer().await);
+            }
         }
         // Skill comes before budget, and both before room. A refused job leaves nothing behind.
         let price = self.price(&post)?;
@@ -74,10 +80,11 @@ impl Desk {
             content: post.content,
             callback,
             result: Ongoing::new(),
+            is_left: false,
         });
         let before = {
             let (mut jobs, now) = (lock(&self.jobs), clock::now());
-            let before = jobs.get(&job_id, now);
+            let before = jobs.get(&job_id, now).filter(|paper| !paper.is_left);
             if before.is_none() {
                 jobs.begin(job_id, Arc::clone(&paper), now);
             }
@@ -116,10 +123,23 @@ impl Desk {
         self.bench.run(async move {
             let seat = place.seat().await;
             let began = Instant::now();
-            let outcome = desk.bench.shop().work(job).await;
+            let (now, id) = (clock::now(), job.id.clone());
+            let unwritten = desk.journal.write(&paper.entry(None, now)).err();
+            let outcome = match &unwritten {
+                None => desk.bench.shop().work(job).await,
+                Some(error) => Outcome::Declined(format!("nothing can be kept: {}", error.kind())),
+            };
             drop((seat, place));
             let result: Arc<str> = paper.names.result(&outcome, price, began.elapsed()).into();
-            lock(&desk.jobs).end(&paper.names.job_id, result.len(), clock::now());
+            if unwritten.is_some() {
+                // It was not begun, and may come again.
+                lock(&desk.jobs).forget(&paper.names.job_id);
+            } else {
+                if desk.journal.write(&paper.entry(Some(&result), now)).is_ok() {
+                    desk.bench.put_away(&id);
+                }
+                lock(&desk.jobs).end(&paper.names.job_id, paper.bytes(&result), now);
+            }
             let owed = paper.result.end(Arc::clone(&result));
             if let (Some(true), Some(callback)) = (owed, &paper.callback) {
                 callback.tell(&result).await;
@@ -130,37 +150,12 @@ impl Desk {
     /// How a job stands.
     pub(super) fn show(&self, job_id: Uuid) -> Result<Answer, Refusal> {
         let paper = lock(&self.jobs).get(&job_id, clock::now());
+        // What was left unfinished is nobody's work until it is sent again.
+        let paper = paper.filter(|paper| !paper.is_left);
         let paper = paper.ok_or_else(|| Refusal::not_found("job"))?;
         Ok(match paper.result.now() {
             Some(result) => Answer::new(200, result.as_bytes()),
             None => paper.pending(),
         })
-    }
-}
-
-impl Paper {
-    /// Whether a job is this one again.
-    fn same_as(&self, post: &JobPost) -> Result<(), Refusal> {
-        match () {
-            () if self.orchestrator != post.orchestrator_id => Err(Refusal::taken()),
-            () if self.content != post.content => Err(Refusal::differs()),
-            () => Ok(()),
-        }
-    }
-
-    /// The result, or that it will be told later to whoever can be called back.
-    async fn answer(&self) -> Answer {
-        if let Some(callback) = &self.callback
-            && timeout(WAIT, self.result.wait()).await.is_err()
-            && callback.may_be_called().await
-            && self.result.promise().is_none()
-        {
-            return self.pending();
-        }
-        Answer::new(200, self.result.wait().await.as_bytes())
-    }
-
-    fn pending(&self) -> Answer {
-        Answer::new(202, self.names.pending())
     }
 }

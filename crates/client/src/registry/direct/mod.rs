@@ -25,6 +25,7 @@
 
 mod callback;
 mod desk;
+mod paper;
 mod peer;
 mod refusal;
 mod said;

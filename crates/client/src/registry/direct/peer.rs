@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, sleep, timeout_at};
 use url::Url;
 use uuid::Uuid;
@@ -61,11 +62,18 @@ impl Peer {
     pub async fn hire(&self, job: &Job) -> Result<Standing, CallError> {
         let until = Instant::now() + self.patience;
         let asked = again(self.retry, || self.ask(Method::POST, job.id(), Some(job)));
-        let late = |_| CallError::TimedOut { url: self.jobs.to_string() };
+        let late = |_: Elapsed| CallError::TimedOut { url: self.jobs.to_string() };
         let mut standing = timeout_at(until, asked).await.map_err(late)??;
         while !standing.is_over() && Instant::now() < until {
             sleep(LOOK_EVERY.min(until - Instant::now())).await;
-            standing = self.job(job.id()).await?;
+            standing = match self.job(job.id()).await {
+                // It was started again before it was finished with this: it is asked once more.
+                Err(CallError::Refused { status: 404, .. }) => {
+                    let asked = again(self.retry, || self.ask(Method::POST, job.id(), Some(job)));
+                    timeout_at(until, asked).await.map_err(late)??
+                }
+                seen => seen?,
+            };
         }
         Ok(standing)
     }

@@ -44,6 +44,13 @@ impl Refusal {
         Self { allow: Some(allow), ..Self::new(405, "INVALID_REQUEST", message) }
     }
 
+    /// A member that is longer than anybody needs.
+    pub(super) fn long(name: &str, max: usize) -> Self {
+        let message = format!("{name} has more than {max} bytes");
+        let refusal = Self::new(400, "INVALID_REQUEST", message);
+        Self { field: Some(format!("/{name}")), ..refusal }
+    }
+
     /// Somebody else has a job of that id.
     pub(super) fn taken() -> Self {
         let message = "job_id is another orchestrator's: use a new one";

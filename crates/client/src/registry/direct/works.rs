@@ -16,11 +16,14 @@ use super::refusal::Refusal;
 use crate::agent::direct::Identity;
 use crate::agent::direct::bench::Bench;
 use crate::agent::direct::door::{Answering, Endpoint};
+use crate::agent::direct::journal::{Entry, Journal};
 use crate::endpoint::{Answer, Caller, NoBody, is_encoded};
 use crate::fresh;
 
 /// Where jobs are posted.
 const PATH: &str = "/jobs";
+/// The longest address of a callback: it is kept for as long as the job is.
+const CALLBACK_MAX: usize = 2 << 10;
 
 /// The endpoint of an agent that its peers call.
 pub(crate) struct Works {
@@ -30,9 +33,13 @@ pub(crate) struct Works {
 }
 
 /// The endpoint at which a workshop is asked in this protocol.
-pub(crate) fn endpoint(identity: &Identity, bench: &Arc<Bench>) -> impl Endpoint + use<> {
+pub(crate) fn endpoint(
+    identity: &Identity,
+    bench: &Arc<Bench>,
+    before: (Journal, Vec<Entry>),
+) -> impl Endpoint + use<> {
     let (agent_id, trusted) = (identity.id(), identity.callbacks().to_vec());
-    Works { desk: Arc::new(Desk::new(agent_id, Arc::clone(bench))), agent_id, trusted }
+    Works { desk: Arc::new(Desk::new(agent_id, Arc::clone(bench), before)), agent_id, trusted }
 }
 
 impl Endpoint for Works {
@@ -87,6 +94,9 @@ fn read(head: &Parts, body: Result<Bytes, NoBody>) -> Result<(JobPost, Uuid), Re
         return Err(Refusal::encoded());
     }
     let post = JobPost::read(&body)?;
+    if post.callback_url.as_ref().is_some_and(|url| url.len() > CALLBACK_MAX) {
+        return Err(Refusal::long("callback_url", CALLBACK_MAX));
+    }
     let job_id = match post.job_id {
         Some(id) => id,
         None => fresh::id().map_err(|error| Refusal::broken(error.to_string()))?,

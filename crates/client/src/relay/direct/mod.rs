@@ -18,6 +18,7 @@
 
 mod receiver;
 mod serve;
+mod turn;
 mod work;
 
 use reqwest::Method;

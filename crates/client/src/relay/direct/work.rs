@@ -12,23 +12,25 @@ use bytes::Bytes;
 use http::Method;
 use http::request::Parts;
 use rialto_core::money::Credits;
+use rialto_core::time::Timestamp;
 use rialto_protocols::kit::ijson;
 use rialto_protocols::kit::object::Object;
 use rialto_protocols::relay::envelope::Invalid;
 use rialto_protocols::relay::wish::Wish;
-use rialto_protocols::relay::{Bad, Code, Envelope, skill, spoken};
+use rialto_protocols::relay::{Bad, Code, Envelope, reply, skill, spoken};
 
-use super::super::once::{self, Name};
 use super::BODY_BYTES_MAX;
-use super::receiver::{self, Answer, Received, refuse};
+use super::receiver::{self, Received, refuse};
 use super::serve::unread;
+use super::turn::{Name, Turn};
 use crate::agent::direct::bench::{Bench, Place, lock};
 use crate::agent::direct::door::{Answering, Endpoint};
+use crate::agent::direct::journal::{Entry, Journal};
 use crate::agent::direct::ongoing::Ongoing;
 use crate::agent::direct::scope::Scope;
-use crate::agent::direct::shelf::Shelf;
+use crate::agent::direct::shelf::{LIFE, Shelf};
 use crate::agent::{Job, Outcome, Refused, Skill};
-use crate::endpoint::{self, NoBody, is_encoded};
+use crate::endpoint::{Answer, NoBody, is_encoded};
 use crate::{clock, fresh};
 
 /// Where envelopes are posted.
@@ -36,17 +38,31 @@ const PATH: &str = "/receive";
 /// Where an envelope stands in a request.
 const AT: &str = "/envelope";
 
+/// When whoever finds no room should come back.
+const BACK_AFTER_S: u32 = 5;
+
 /// The endpoint of an agent that its peers call.
 pub(crate) struct Works(Arc<Desk>);
 
 struct Desk {
     bench: Arc<Bench>,
-    turns: Mutex<Shelf<Name, Ongoing<Answer>>>,
+    turns: Mutex<Shelf<Scope, Turn>>,
+    journal: Journal,
 }
 
 /// The endpoint at which a workshop is asked in this protocol.
-pub(crate) fn endpoint(bench: &Arc<Bench>) -> impl Endpoint + use<> {
-    Works(Arc::new(Desk { bench: Arc::clone(bench), turns: Mutex::default() }))
+pub(crate) fn endpoint(
+    bench: &Arc<Bench>,
+    (journal, before): (Journal, Vec<Entry>),
+) -> impl Endpoint + use<> {
+    let mut turns = Shelf::default();
+    for entry in &before {
+        if let Some(turn) = Turn::found(entry) {
+            let since = Timestamp(entry.until.0.saturating_sub(LIFE.0));
+            turns.keep(Scope(entry.scope), turn, entry.bytes(), since);
+        }
+    }
+    Works(Arc::new(Desk { bench: Arc::clone(bench), turns: Mutex::new(turns), journal }))
 }
 
 impl Endpoint for Works {
@@ -61,30 +77,29 @@ impl Endpoint for Works {
     fn answer<'a>(&'a self, head: &'a Parts, body: Result<Bytes, NoBody>) -> Answering<'a> {
         Box::pin(async move {
             if head.method != Method::POST {
-                let said = Answer::unusable(405, "envelopes are sent with POST");
-                return endpoint::Answer { allow: Some("POST"), ..said.into() };
+                let said = receiver::Answer::unusable(405, "envelopes are sent with POST");
+                return Answer { allow: Some("POST"), ..said.into() };
             }
             match body {
                 _ if head.uri.path().trim_end_matches('/') != PATH => {
-                    Answer::unusable(404, "envelopes are sent to /receive")
+                    receiver::Answer::unusable(404, "envelopes are sent to /receive").into()
                 }
                 Ok(_) if is_encoded(&head.headers) => {
-                    Answer::unusable(415, "send the body without Content-Encoding")
+                    receiver::Answer::unusable(415, "send the body without Content-Encoding").into()
                 }
-                Ok(body) if body.len() > BODY_BYTES_MAX => unread(NoBody::TooLong),
+                Ok(body) if body.len() > BODY_BYTES_MAX => unread(NoBody::TooLong).into(),
                 Ok(body) => match receiver::read(&head.headers, &body) {
                     Ok(received) => self.0.take(received).await,
                     Err(invalid) => unusable(&invalid),
                 },
-                Err(why) => unread(why),
+                Err(why) => unread(why).into(),
             }
-            .into()
         })
     }
 }
 
-impl From<Answer> for endpoint::Answer {
-    fn from(Answer { status, body }: Answer) -> Self {
+impl From<receiver::Answer> for Answer {
+    fn from(receiver::Answer { status, body }: receiver::Answer) -> Self {
         Self::new(status, body)
     }
 }
@@ -92,47 +107,78 @@ impl From<Answer> for endpoint::Answer {
 impl Desk {
     /// Takes a good envelope as a job, or as a repeat of one.
     async fn take(self: &Arc<Self>, received: Received) -> Answer {
-        let turn = once::name(&received.sender_id, &received.contents);
-        if let Some(known) = turn.and_then(|turn| self.known(turn)) {
-            return known.wait().await;
+        let name = Name::of(&received);
+        let known = name.and_then(|name| lock(&self.turns).get(&name.scope, clock::now()));
+        if let (Some(name), Some(known)) = (name, known) {
+            if !known.is(name) {
+                return other();
+            }
+            if !known.is_left {
+                return known.answer.wait().await;
+            }
         }
-        let (job, place) = match self.job(&received) {
+        let (job, place) = match self.job(&received, name) {
             Ok(job) => job,
             Err(answer) => return answer,
         };
-        let ongoing = Ongoing::new();
+        let Some(name) = name else {
+            let ongoing = Ongoing::new();
+            self.begin(None, ongoing.clone(), job, place);
+            return ongoing.wait().await;
+        };
+        let turn = Turn::new(name);
+        let before = {
+            let (mut turns, now) = (lock(&self.turns), clock::now());
+            let before = turns.get(&name.scope, now).filter(|turn| !turn.is_left);
+            if before.is_none() {
+                turns.begin(name.scope, turn.clone(), now);
+            }
+            before
+        };
         // Somebody may have said the same meanwhile.
-        if let Some(known) = turn.and_then(|turn| self.begin(turn, &ongoing)) {
-            return known.wait().await;
+        match before {
+            Some(before) if before.is(name) => before.answer.wait().await,
+            Some(_) => other(),
+            None => {
+                self.begin(Some(name), turn.answer.clone(), job, place);
+                turn.answer.wait().await
+            }
         }
-        let (desk, told) = (Arc::clone(self), ongoing.clone());
+    }
+
+    /// Works in a task of its own: a caller that hangs up may come back for the answer.
+    fn begin(self: &Arc<Self>, name: Option<Name>, told: Ongoing<Answer>, job: Job, place: Place) {
+        let desk = Arc::clone(self);
         self.bench.run(async move {
             let _seat = place.seat().await;
-            let answer = said(desk.bench.shop().work(job).await);
-            if let Some(turn) = turn {
-                lock(&desk.turns).end(&turn, answer.body.len(), clock::now());
+            let id = job.id.clone();
+            let begun = name.map_or(Ok(()), |name| desk.journal.write(&name.begun(clock::now())));
+            let outcome = match begun {
+                Ok(()) => desk.bench.shop().work(job).await,
+                Err(error) => Outcome::Declined(format!("nothing can be kept: {}", error.kind())),
+            };
+            let may_come_again = matches!(outcome, Outcome::Declined(_));
+            let answer = said(outcome);
+            let kept = name.map_or(Ok(()), |name| match may_come_again {
+                true => desk.journal.forget(name.scope.0),
+                false => desk.journal.write(&name.over(&answer, clock::now())),
+            });
+            if kept.is_ok() {
+                desk.bench.put_away(&id);
+            }
+            if let Some(Name { scope, .. }) = name {
+                let mut turns = lock(&desk.turns);
+                match may_come_again {
+                    true => turns.forget(&scope),
+                    false => turns.end(&scope, answer.body.len(), clock::now()),
+                }
             }
             told.end(answer);
         });
-        ongoing.wait().await
-    }
-
-    fn known(&self, turn: Name) -> Option<Ongoing<Answer>> {
-        lock(&self.turns).get(&turn, clock::now())
-    }
-
-    /// Remembers a turn, unless it was taken before.
-    fn begin(&self, turn: Name, ongoing: &Ongoing<Answer>) -> Option<Ongoing<Answer>> {
-        let (mut turns, now) = (lock(&self.turns), clock::now());
-        let known = turns.get(&turn, now);
-        if known.is_none() {
-            turns.begin(turn, ongoing.clone(), now);
-        }
-        known
     }
 
     /// The job of an envelope and its place in the queue, or why it is none.
-    fn job(&self, received: &Received) -> Result<(Job, Place), Answer> {
+    fn job(&self, received: &Received, name: Option<Name>) -> Result<(Job, Place), Answer> {
         let text = &received.contents.envelope;
         let wrong = |bad: Bad| unusable(&bad.into());
         let json = ijson::read(text.as_bytes()).map_err(|bad| wrong(bad.into()))?;
@@ -145,12 +191,12 @@ impl Desk {
         let budget = wish.budget.unwrap_or(Credits::ZERO);
         let refused = |why: Refused| cannot(&reason(&why));
         self.bench.shop().takes(&skill.name, budget, &input).map_err(refused)?;
-        let id = match &received.trace_id {
-            Some(id) => id.clone(),
-            None => fresh::id().map_err(|error| cannot(&error.to_string()))?.to_string(),
+        let id = match name {
+            Some(name) => name.scope.job_id(),
+            None => fresh::id().map_err(|error| cannot(&error.to_string()))?,
         };
         let job = Job {
-            id: Scope::of("relay", &received.sender_id, &id).job_id().to_string(),
+            id: id.to_string(),
             turn: 0,
             skill: skill.name.clone(),
             input,
@@ -159,7 +205,7 @@ impl Desk {
             deadline: None,
             time_limit: Duration::MAX,
         };
-        let place = self.bench.place().ok_or_else(|| cannot("there is too much to do now"))?;
+        let place = self.bench.place().ok_or_else(full)?;
         Ok((job, place))
     }
 
@@ -203,13 +249,27 @@ fn said(outcome: Outcome) -> Answer {
     if body.len() > BODY_BYTES_MAX {
         return cannot(&format!("the result has more than {BODY_BYTES_MAX} bytes"));
     }
-    Answer { status: 200, body: body.into() }
+    Answer::new(200, body)
 }
 
 fn unusable(Invalid { bad, code }: &Invalid) -> Answer {
-    refuse(*code, &bad.message())
+    refuse(*code, &bad.message()).into()
 }
 
+/// Something else was delivered under the same `webhook-id`.
+fn other() -> Answer {
+    refuse(Code::InvalidEnvelope, "this webhook-id was used for another envelope").into()
+}
+
+/// A reply that names an error is a reply: it was delivered (R40, D13). The code's own status, 500,
+/// is for a hub's receive endpoint; from an agent a hub takes it for one that cannot be reached, keeps
+/// the message and tries it seven times more (R45), though the answer would be the same.
 fn cannot(detail: &str) -> Answer {
-    refuse(Code::AdaptationFailed, detail)
+    Answer::new(200, reply::error(Code::AdaptationFailed, detail))
+}
+
+/// Not now: this is what a delivery may be tried again for.
+fn full() -> Answer {
+    let body = reply::error(Code::AdaptationFailed, "there is too much to do now");
+    Answer { retry_after_seconds: Some(BACK_AFTER_S), ..Answer::new(503, body) }
 }

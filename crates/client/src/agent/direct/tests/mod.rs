@@ -7,8 +7,11 @@ mod openclaw;
 mod pending;
 mod registry;
 mod relay;
+mod restart;
 mod same_ids;
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -19,12 +22,14 @@ use tokio::task::JoinHandle;
 
 use super::Identity;
 use super::bench::lock;
-use crate::agent::{Job, Outcome, Room, Setup, Skill, Workshop};
+use crate::agent::{AgentError, Job, Outcome, Room, Seat, Setup, Skill, Workshop};
 use crate::agora::Seed;
-use crate::call::CallError;
 
 const TEXT: &str =
     r#"{"type":"object","required":["text"],"properties":{"text":{"type":"string"}}}"#;
+
+/// When an agent is told to stop.
+type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// An agent that is served, and what is known of it.
 struct Stand {
@@ -32,7 +37,7 @@ struct Stand {
     works: Works,
     identity: Identity,
     stop: Arc<Notify>,
-    served: JoinHandle<Result<(), CallError>>,
+    served: JoinHandle<Result<(), AgentError>>,
 }
 
 /// What its skills did, and a gate that holds some of them.
@@ -128,13 +133,41 @@ impl Stand {
     async fn with(setup: impl FnOnce(&Works) -> Setup) -> Self {
         let works = Works::new();
         let shop = setup(&works).room(Room(2)).open();
+        Self::open(works, |listener, stop| async move {
+            Ok(super::serve(listener, shop, identity(), stop).await?)
+        })
+        .await
+    }
+
+    /// An agent in a seat.
+    async fn in_seat(seat: Seat, works: &Works, setup: Setup) -> Self {
+        let shop = setup.room(Room(2)).open();
+        Self::open(works.clone(), |listener, stop| async move {
+            super::serve_in(&seat, listener, shop, identity(), stop).await
+        })
+        .await
+    }
+
+    async fn open<F>(works: Works, serve: impl FnOnce(TcpListener, Stop) -> F) -> Self
+    where
+        F: Future<Output = Result<(), AgentError>> + Send + 'static,
+    {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let stop = Arc::<Notify>::default();
         let stopped = Arc::clone(&stop);
-        let stopped = async move { stopped.notified().await };
-        let served = tokio::spawn(super::serve(listener, shop, identity(), stopped));
-        Self { url, works, identity: identity(), stop, served }
+        let stopped: Stop = Box::pin(async move { stopped.notified().await });
+        let served = tokio::spawn(serve(listener, stopped));
+        let stand = Self { url, works, identity: identity(), stop, served };
+        // It has started when it answers: what agora's peers signed before is refused.
+        stand.get("/").await;
+        stand
+    }
+
+    /// Ends it in the middle of whatever it does.
+    async fn kill(self) {
+        self.served.abort();
+        let _ = self.served.await;
     }
 
     async fn get(&self, path: &str) -> Reply {

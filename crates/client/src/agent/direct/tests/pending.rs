@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::identity;
 use crate::agent::direct::bench::Bench;
 use crate::agent::direct::door::Endpoint;
+use crate::agent::direct::journal::Journal;
 use crate::agent::{Job, Outcome, Skill, Workshop};
 use crate::endpoint::Caller;
 use crate::registry;
@@ -24,8 +25,9 @@ fn slow(seconds: u64) -> (Arc<Bench>, impl Endpoint) {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         Outcome::done(&json!({"slept": seconds}))
     };
-    let bench = Arc::new(Bench::new(Workshop::setup().skill(skill, wait).open()));
-    let endpoint = registry::direct::endpoint(&identity(), &bench);
+    let bench = Arc::new(Bench::new(Workshop::setup().skill(skill, wait).open(), None));
+    let endpoint =
+        registry::direct::endpoint(&identity(), &bench, (Journal::nowhere(), Vec::new()));
     (bench, endpoint)
 }
 

@@ -10,6 +10,7 @@ use super::{Reply, Stand};
 use crate::Retry;
 use crate::registry::direct::Peer;
 use crate::registry::{Order, Outcome};
+use crate::testing::{Heard, Stage, answer};
 
 const SPEC_JOB: &str = include_str!("../../../../../protocols/src/registry/fixtures/job.json");
 const JOB_ID: &str = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
@@ -192,4 +193,37 @@ async fn a_lost_answer_costs_no_second_run() {
     let standing = peer.hire(&job).await.expect("done");
     assert_eq!(standing.outcome, Outcome::Done(r#"{"a":1}"#.to_owned()));
     assert_eq!(stand.works.begun(), 1);
+}
+
+#[tokio::test]
+async fn a_callback_longer_than_anybody_needs_is_refused() {
+    let stand = Stand::new().await;
+    let long = format!("http://127.0.0.1/{}", "x".repeat(2 << 10));
+    let job = job("echo", json!({}), "0").replace("null", &json!(long).to_string());
+    let reply = stand.post("/jobs", job).await;
+    assert_refused(&reply, 400, "INVALID_REQUEST", false);
+    assert_eq!(reply.json()["error"]["field"], "/callback_url");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_an_agent_has_forgotten_is_sent_again() {
+    let said = |status: &str, output: &str| {
+        let body = json!({"job_id": JOB_ID, "agent_id": ASKER, "status": status,
+            "execution_cost": 0.0, "execution_time_ms": 0, "error_message": null,
+            "error_code": null, "timestamp_utc": "2026-02-11T14:15:09Z"});
+        body.to_string().replacen('{', &format!(r#"{{"output_data":{output},"#), 1)
+    };
+    let (pending, done) = (said("PENDING", "null"), said("SUCCESS", "{}"));
+    let stage = Stage::new(move |heard: &Heard, number| match (heard.method.as_str(), number) {
+        ("POST", 0) => answer(202, "", &pending),
+        ("POST", _) => answer(200, "", &done),
+        _ => answer(404, "", r#"{"error_code":"NOT_FOUND"}"#),
+    })
+    .await;
+    let id = Uuid::parse_str(JOB_ID).expect("an id");
+    let job = Order::new("echo", "{}").id(id).draw_up().expect("a job");
+    let hired = Peer::new(&stage.url).expect("a peer").hire(&job).await.expect("done");
+    assert_eq!(hired.outcome, Outcome::Done("{}".to_owned()));
+    let methods: Vec<_> = stage.heard().into_iter().map(|heard| heard.method).collect();
+    assert_eq!(methods, ["POST", "GET", "POST"]);
 }

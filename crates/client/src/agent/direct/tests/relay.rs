@@ -45,7 +45,7 @@ async fn a_price_is_paid_with_a_budget_or_the_reply_says_what_it_costs() {
     let costs = "costs 0.05 credits: add \"budget\": 0.05 to the envelope";
     for more in [json!({}), json!({"budget": 0.049})] {
         let reply = stand.post("/receive", envelope("hi", more)).await;
-        assert_cannot(&reply, 500, "ADAPTATION_FAILED", costs);
+        assert_cannot(&reply, 200, "ADAPTATION_FAILED", costs);
     }
     assert_eq!(stand.works.begun(), 0);
     let reply = stand.post("/receive", envelope("hi", json!({"budget": 0.05}))).await;
@@ -57,13 +57,13 @@ async fn what_cannot_be_done_is_said_in_the_protocols_words() {
     let stand = Stand::new().await;
     let skill = |name: &str| envelope("hi", json!({"skill": name, "budget": 1}));
     for (body, status, code, says) in [
-        (skill("sing"), 500, "ADAPTATION_FAILED", "shout, echo"),
-        (envelope("hi", json!({})), 500, "ADAPTATION_FAILED", "add \"skill\""),
-        (skill("fail"), 500, "ADAPTATION_FAILED", "it broke"),
-        (skill("decline"), 500, "ADAPTATION_FAILED", "not today"),
+        (skill("sing"), 200, "ADAPTATION_FAILED", "shout, echo"),
+        (envelope("hi", json!({})), 200, "ADAPTATION_FAILED", "add \"skill\""),
+        (skill("fail"), 200, "ADAPTATION_FAILED", "it broke"),
+        (skill("decline"), 200, "ADAPTATION_FAILED", "not today"),
         (
             envelope("hi", json!({"skill": "shout", "budget": 1, "input": {"text": 7}})),
-            500,
+            200,
             "ADAPTATION_FAILED",
             "text must be a string",
         ),
@@ -111,4 +111,41 @@ async fn a_typed_peer_reads_the_reply() {
     let paying = plain.as_str().replacen('{', r#"{"budget":0.05,"#, 1);
     let reply = peer.send(&Letter::read(&paying).expect("a letter")).await.expect("a reply");
     assert_eq!(reply.raw, r#"{"status":"ok","reply":"HI"}"#);
+}
+
+async fn deliver(stand: &Stand, id: &str, text: &str) -> Reply {
+    let body = envelope(text, json!({"skill": "held", "input": {"text": text}})).to_string();
+    stand.send(reqwest::Method::POST, "/receive", body, &[("webhook-id", id)]).await
+}
+
+#[tokio::test]
+async fn what_a_server_delivers_again_is_done_once() {
+    let stand = Stand::new().await;
+    let (one, two, ()) =
+        tokio::join!(deliver(&stand, "m-1", "hi"), deliver(&stand, "m-1", "hi"), async {
+            stand.begun(1).await;
+            stand.works.gate.add_permits(1);
+        });
+    assert_eq!((one.status, &one.text), (200, &two.text));
+    assert_eq!(deliver(&stand, "m-1", "hi").await.text, one.text);
+    assert_eq!(stand.works.begun(), 1);
+    let other = deliver(&stand, "m-1", "ho").await;
+    assert_cannot(&other, 400, "INVALID_ENVELOPE", "another envelope");
+    stand.works.gate.add_permits(1);
+    assert_eq!(deliver(&stand, "m-2", "ho").await.status, 200);
+    assert_eq!(stand.works.begun(), 2);
+}
+
+#[tokio::test]
+async fn a_turn_that_was_declined_may_be_tried_again_and_one_that_failed_may_not() {
+    let stand = Stand::new().await;
+    for (skill, times) in [("decline", 2), ("fail", 1)] {
+        let before = stand.works.begun();
+        let turn = json!({"skill": skill, "conversation_id": skill, "turn_number": 1});
+        for _ in 0..2 {
+            let reply = stand.post("/receive", envelope("hi", turn.clone())).await;
+            assert_cannot(&reply, 200, "ADAPTATION_FAILED", "");
+        }
+        assert_eq!(stand.works.begun() - before, times, "{skill}");
+    }
 }

@@ -1,0 +1,226 @@
+//! A journal: what was asked and what was answered, on disk, so that an order is done once even if
+//! the agent is killed and started again.
+//!
+//! One line is one entry, and the last line about a scope counts. A line is on disk before the work
+//! it is about begins, and again before its answer is given. What is read at the start is what was not
+//! forgotten yet; what it means is its protocol's own affair.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use rialto_core::alias::Digest;
+use rialto_core::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::bench::lock;
+use crate::{clock, keep};
+
+/// Orders that are remembered over a restart. More than any protocol keeps in memory that must not
+/// forget.
+const ENTRIES_MAX: usize = 20_000;
+/// Bytes of what was said about all of them.
+const BYTES_MAX: usize = 32 << 20;
+/// How much longer than what counts a file may grow before it is written anew.
+const SLACK: usize = 2;
+
+/// One order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    /// The same for all repeats.
+    pub(crate) scope: Digest,
+    /// The same for all that ask for the same.
+    pub(crate) content: Digest,
+    /// When it may be forgotten.
+    pub(crate) until: Timestamp,
+    /// Whether it was answered; begun otherwise.
+    pub(crate) over: bool,
+    /// What its protocol has to know. `None` if there was no room to keep it.
+    pub(crate) note: Option<String>,
+}
+
+impl Entry {
+    /// How much of it there is to remember.
+    pub(crate) fn bytes(&self) -> usize {
+        self.note.as_ref().map_or(0, String::len)
+    }
+}
+
+/// The journal of one protocol.
+pub(crate) struct Journal(Option<Mutex<Pages>>);
+
+struct Pages {
+    path: PathBuf,
+    file: File,
+    entries: usize,
+    bytes: usize,
+}
+
+impl Journal {
+    /// One that is written nowhere: everything is forgotten with the program.
+    pub(crate) fn nowhere() -> Self {
+        Self(None)
+    }
+
+    /// The journal in a file, and what stands in it.
+    pub(crate) fn open(path: PathBuf) -> io::Result<(Self, Vec<Entry>)> {
+        if let Some(above) = path.parent() {
+            keep::directory(above)?;
+        }
+        let (pages, entries) = Pages::anew(path, clock::now())?;
+        Ok((Self(Some(Mutex::new(pages))), entries))
+    }
+
+    /// Whether anything is kept.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Writes an entry down; it is on disk when this returns.
+    pub(crate) fn write(&self, entry: &Entry) -> io::Result<()> {
+        let Some(pages) = &self.0 else { return Ok(()) };
+        let mut line = serde_json::to_string(entry)?;
+        line.push('\n');
+        lock(pages).append(&line)
+    }
+
+    /// The order may come again as if it had never come.
+    pub(crate) fn forget(&self, scope: Digest) -> io::Result<()> {
+        let none = Digest([0; 16]);
+        let until = Timestamp(0);
+        self.write(&Entry { scope, content: none, until, over: true, note: None })
+    }
+}
+
+impl Pages {
+    /// Reads a file and writes it anew with what still counts.
+    fn anew(path: PathBuf, now: Timestamp) -> io::Result<(Self, Vec<Entry>)> {
+        let entries = bounded(read(&path, now)?);
+        let mut text = String::new();
+        for entry in &entries {
+            text.push_str(&serde_json::to_string(entry)?);
+            text.push('\n');
+        }
+        keep::file(&path, &text)?;
+        let file = OpenOptions::new().append(true).open(&path)?;
+        Ok((Self { path, file, entries: entries.len(), bytes: text.len() }, entries))
+    }
+
+    fn append(&mut self, line: &str) -> io::Result<()> {
+        let full = self.entries >= ENTRIES_MAX * SLACK || self.bytes >= BYTES_MAX * SLACK;
+        if full {
+            *self = Self::anew(self.path.clone(), clock::now())?.0;
+        }
+        // A line that was cut off by a full disk must not swallow the next one.
+        if let Err(error) = self.file.write_all(line.as_bytes()) {
+            let _ = self.file.set_len(self.bytes as u64);
+            return Err(error);
+        }
+        self.entries += 1;
+        self.bytes += line.len();
+        self.file.sync_data()
+    }
+}
+
+/// The last word about each scope, the oldest first. A line that was cut off by a power cut was
+/// never answered for.
+fn read(path: &Path, now: Timestamp) -> io::Result<Vec<Entry>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut last = HashMap::new();
+    for (at, line) in BufReader::new(file).split(b'\n').enumerate() {
+        if let Ok(entry) = serde_json::from_slice::<Entry>(&line?) {
+            last.insert(entry.scope, (at, entry));
+        }
+    }
+    let mut entries: Vec<_> = last.into_values().filter(|(_, entry)| entry.until >= now).collect();
+    entries.sort_by_key(|(at, _)| *at);
+    Ok(entries.into_iter().map(|(_, entry)| entry).collect())
+}
+
+/// As many as there is room for. That something was asked is remembered for longer than what was
+/// said to it: who forgets the first does it twice.
+fn bounded(mut entries: Vec<Entry>) -> Vec<Entry> {
+    entries.drain(..entries.len().saturating_sub(ENTRIES_MAX));
+    let mut bytes = 0;
+    for entry in entries.iter_mut().rev() {
+        bytes += entry.bytes();
+        if bytes > BYTES_MAX {
+            entry.note = None;
+        }
+    }
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(scope: u8, over: bool, note: &str) -> Entry {
+        let until = Timestamp(i64::MAX);
+        let (scope, content) = (Digest([scope; 16]), Digest([7; 16]));
+        Entry { scope, content, until, over, note: Some(note.to_owned()) }
+    }
+
+    fn journal() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("peers/registry");
+        (dir, path)
+    }
+
+    #[test]
+    fn the_last_word_about_an_order_is_there_after_a_restart() {
+        let (_dir, path) = journal();
+        let (journal, before) = Journal::open(path.clone()).expect("opened");
+        assert_eq!(before, []);
+        journal.write(&entry(1, false, "a")).expect("written");
+        journal.write(&entry(2, false, "b")).expect("written");
+        journal.write(&entry(1, true, "c\n")).expect("written");
+        journal.write(&entry(3, true, "d")).expect("written");
+        journal.forget(Digest([3; 16])).expect("written");
+        journal.write(&Entry { until: Timestamp(1), ..entry(4, true, "old") }).expect("written");
+        let wanted = [entry(2, false, "b"), entry(1, true, "c\n")];
+        assert_eq!(Journal::open(path).expect("opened").1, wanted);
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_takes_nothing_else_along() {
+        let (_dir, path) = journal();
+        let (journal, _) = Journal::open(path.clone()).expect("opened");
+        journal.write(&entry(1, true, "a")).expect("written");
+        let half = serde_json::to_string(&entry(2, true, "b")).expect("JSON");
+        let mut file = OpenOptions::new().append(true).open(&path).expect("a file");
+        file.write_all(&half.as_bytes()[..20]).expect("written");
+        let (journal, before) = Journal::open(path.clone()).expect("opened");
+        assert_eq!(before, [entry(1, true, "a")]);
+        journal.write(&entry(3, true, "c")).expect("written");
+        let wanted = [entry(1, true, "a"), entry(3, true, "c")];
+        assert_eq!(Journal::open(path).expect("opened").1, wanted);
+    }
+
+    #[test]
+    fn a_file_does_not_grow_without_end_and_an_order_is_known_for_longer_than_its_answer() {
+        let (_dir, path) = journal();
+        let (journal, _) = Journal::open(path.clone()).expect("opened");
+        let note = "x".repeat(BYTES_MAX / 8);
+        for n in 0..40 {
+            journal.write(&entry(n % 10, true, &note)).expect("written");
+        }
+        assert!(std::fs::metadata(&path).expect("there").len() < (BYTES_MAX * 3) as u64);
+        let (_, before) = Journal::open(path).expect("opened");
+        let kept: Vec<_> = before.iter().map(|entry| entry.note.is_some()).collect();
+        assert_eq!(kept, [[false; 2].as_slice(), &[true; 8]].concat());
+    }
+
+    #[test]
+    fn a_journal_that_is_nowhere_keeps_nothing() {
+        let journal = Journal::nowhere();
+        journal.write(&entry(1, true, "a")).expect("nothing to do");
+        assert!(!journal.is_kept());
+    }
+}

@@ -1,0 +1,218 @@
+//! An agent that is killed, and started again in the same seat.
+
+use std::sync::Arc;
+
+use rialto_protocols::kit::stamp;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{Reply, Stand, Works, shouting};
+use crate::agent::program::Exec;
+use crate::agent::{Seat, Skill, Workshop};
+use crate::agora::{Identity, Kind, Seed};
+use crate::clock;
+
+const ID: &str = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
+
+fn seat(dir: &TempDir) -> Seat {
+    Seat::take(dir.path()).expect("free")
+}
+
+async fn stand(dir: &TempDir, works: &Works) -> Stand {
+    Stand::in_seat(seat(dir), works, works.all()).await
+}
+
+/// The same order in every protocol, as it goes over the wire.
+struct Orders {
+    registry: String,
+    relay: String,
+    openclaw: String,
+    agora: String,
+}
+
+fn me() -> Identity {
+    Identity::new(&Seed::from_bytes([1; 32]))
+}
+
+fn signed(kind: Kind, payload: &Value) -> String {
+    me().seal(kind, &payload.to_string(), None).expect("sealed").as_str().to_owned()
+}
+
+impl Orders {
+    fn new(skill: &str) -> Self {
+        let input = json!({"text": "hi"});
+        let envelope = json!({"chorus_version": "0.4", "sender_id": "a@home.example",
+            "original_text": "hi", "sender_culture": "en", "skill": skill, "input": input});
+        Self {
+            registry: json!({"job_id": ID, "orchestrator_id": "a", "skill_name": skill,
+                "input_data": input, "budget": 0})
+            .to_string(),
+            relay: json!({"envelope": envelope}).to_string(),
+            openclaw: json!({"request_id": ID, "requester_agent_id": ID, "idempotency_key": "k",
+                "capability_id": skill, "input_data": input, "correlation_id": ID,
+                "timestamp": stamp::millis(clock::now())})
+            .to_string(),
+            agora: signed(Kind::Request, &json!({"resource": skill, "params": input})),
+        }
+    }
+}
+
+async fn deliver(stand: &Stand, body: &str) -> Reply {
+    let delivery = [("webhook-id", ID)];
+    stand.send(reqwest::Method::POST, "/receive", body.to_owned(), &delivery).await
+}
+
+async fn collaborate(stand: &Stand, body: &str) -> (String, Value) {
+    let id = stand.post("/openclaw", body).await.json()["collaboration_id"].clone();
+    let id = id.as_str().expect("an id").to_owned();
+    let path = format!("/openclaw/collaborations/{id}?wait=20");
+    let seen = stand.get(&path).await.json();
+    (id, seen["result"].clone())
+}
+
+#[tokio::test]
+async fn what_was_answered_is_answered_alike_and_nothing_is_done_twice() {
+    let (dir, works, orders) =
+        (tempfile::tempdir().expect("a directory"), Works::new(), Orders::new("echo"));
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        let stand = stand(&dir, &works).await;
+        let (collaboration, result) = collaborate(&stand, &orders.openclaw).await;
+        assert_eq!(result["output_data"], json!({"text": "hi"}));
+        answers.push([
+            stand.post("/jobs", &orders.registry).await.text,
+            deliver(&stand, &orders.relay).await.text,
+            stand.post("/agora", &orders.agora).await.text,
+            collaboration,
+            result.to_string(),
+        ]);
+        stand.kill().await;
+    }
+    assert_eq!(answers[0], answers[1]);
+    assert_eq!(works.begun(), 4);
+}
+
+#[tokio::test]
+async fn an_id_means_the_same_after_a_restart() {
+    let (dir, works, orders) =
+        (tempfile::tempdir().expect("a directory"), Works::new(), Orders::new("echo"));
+    for (text, statuses) in [("hi", [200, 200, 200]), ("ho", [422, 400, 400])] {
+        let stand = stand(&dir, &works).await;
+        let other = |body: &str| body.replace(r#""text":"hi""#, &format!(r#""text":"{text}""#));
+        let again = me().seal_as(
+            ID,
+            clock::now(),
+            Kind::Request,
+            &format!(r#"{{"resource":"echo","params":{{"text":"{text}"}}}}"#),
+            None,
+        );
+        let told = [
+            stand.post("/jobs", other(&orders.registry)).await.status,
+            deliver(&stand, &other(&orders.relay)).await.status,
+            stand.post("/agora", again.expect("sealed").as_str()).await.status,
+        ];
+        assert_eq!(told, statuses);
+        // This protocol answers with the first result, and says so (R65).
+        let reply = stand.post("/openclaw", other(&orders.openclaw)).await;
+        assert_eq!(reply.headers.contains_key("idempotency-mismatch"), text == "ho");
+        let id = reply.json()["collaboration_id"].as_str().expect("an id").to_owned();
+        stand.get(&format!("/openclaw/collaborations/{id}?wait=20")).await;
+        // Somebody else's job of that id is still somebody else's.
+        let theirs =
+            orders.registry.replace(r#""orchestrator_id":"a""#, r#""orchestrator_id":"b""#);
+        assert_eq!(stand.post("/jobs", theirs).await.status, 409);
+        stand.kill().await;
+    }
+    assert_eq!(works.begun(), 4);
+}
+
+#[tokio::test]
+async fn what_was_begun_is_begun_again_under_the_same_id() {
+    let (dir, works, orders) =
+        (tempfile::tempdir().expect("a directory"), Works::new(), Orders::new("held"));
+    let first = stand(&dir, &works).await;
+    // There are two seats: two orders are begun at a time.
+    tokio::select! {
+        _ = stand_two(&first, &orders) => panic!("nothing ends here"),
+        () = first.begun(2) => {}
+    }
+    first.kill().await;
+    works.gate.add_permits(8);
+    let second = stand(&dir, &works).await;
+    assert_eq!(second.get(&format!("/jobs/{ID}")).await.status, 404, "nobody is at it");
+    let other = orders.registry.replace(r#""text":"hi""#, r#""text":"ho""#);
+    assert_eq!(second.post("/jobs", other).await.status, 422);
+    let (job, message) = stand_two(&second, &orders).await;
+    assert_eq!((job.status, message.status), (200, 200));
+    let mut ids = works.ids();
+    ids.sort();
+    assert_eq!((ids.len(), &ids[0], &ids[2]), (4, &ids[1], &ids[3]));
+}
+
+async fn stand_two(stand: &Stand, orders: &Orders) -> (Reply, Reply) {
+    tokio::join!(stand.post("/jobs", &orders.registry), stand.post("/agora", &orders.agora))
+}
+
+#[tokio::test]
+async fn what_a_node_accepted_goes_on_by_itself() {
+    let (dir, works, orders) =
+        (tempfile::tempdir().expect("a directory"), Works::new(), Orders::new("held"));
+    let first = stand(&dir, &works).await;
+    let id = first.post("/openclaw", &orders.openclaw).await.json()["collaboration_id"].clone();
+    let id = id.as_str().expect("an id").to_owned();
+    first.begun(1).await;
+    first.kill().await;
+    works.gate.add_permits(8);
+    let second = stand(&dir, &works).await;
+    let seen = second.get(&format!("/openclaw/collaborations/{id}?wait=20")).await.json();
+    assert_eq!(seen["result"]["output_data"], json!({"text": "hi"}), "{seen}");
+    assert_eq!(works.ids(), [id.clone(), id]);
+}
+
+#[tokio::test]
+async fn an_offer_that_was_made_before_is_taken_after() {
+    let (dir, works) = (tempfile::tempdir().expect("a directory"), Works::new());
+    let first = stand(&dir, &works).await;
+    let request = json!({"resource": "shout", "params": {"text": "hi"}});
+    let offer = first.post("/agora", signed(Kind::Request, &request)).await.json();
+    assert_eq!(offer["type"], "OFFER");
+    first.kill().await;
+    let accept = signed(Kind::Accept, &json!({"offer_id": offer["id"]}));
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        let stand = stand(&dir, &works).await;
+        let reply = stand.post("/agora", &accept).await;
+        assert_eq!(reply.json()["payload"]["data"], json!({"text": "HI"}));
+        answers.push(reply.text);
+        // One offer is taken once, whatever it is taken with.
+        let other = signed(Kind::Accept, &json!({"offer_id": offer["id"]}));
+        assert_eq!(stand.post("/agora", other).await.status, 400);
+        stand.kill().await;
+    }
+    assert_eq!((&answers[0], works.begun()), (&answers[1], 1));
+}
+
+#[tokio::test]
+async fn the_record_of_a_run_is_closed_when_its_answer_is_kept() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (seat, works) = (seat(&dir), Works::new());
+    let records = seat.records().expect("records");
+    let free = |name| Skill::new(name, "0").expect("a skill");
+    let exec = |line: &str| Exec::new(line, records.clone(), Arc::new(|_: &str, _: &str| {}));
+    let setup = Workshop::setup()
+        .skill(shouting(), exec("cat"))
+        .skill(free("echo"), exec("echo one >&2; cat"))
+        .skill(free("decline"), exec("exit 75"));
+    let stand = Stand::in_seat(seat, &works, setup).await;
+    let orders = Orders::new("echo");
+    stand.post("/jobs", &orders.registry).await;
+    deliver(&stand, &orders.relay).await;
+    stand.post("/agora", &orders.agora).await;
+    collaborate(&stand, &orders.openclaw).await;
+    deliver(&stand, &Orders::new("decline").relay).await;
+    while !records.open_ones().expect("records").is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let logs = std::fs::read_dir(dir.path().join("logs")).expect("logs");
+    assert_eq!(logs.count(), 4);
+}
