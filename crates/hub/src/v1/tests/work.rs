@@ -154,7 +154,10 @@ async fn a_worker_that_was_removed_hears_so_at_once_and_unlike_a_stranger() {
     removed.expect("removed");
     got.is_problem(410, "unregistered");
     hub.get("/v1/work", &worker.key).await.is_problem(410, "unregistered");
-    hub.engine.run(Command::RevokeKeys { agent: worker.id }).await.expect("revoked");
+    hub.engine
+        .run(Command::RevokeKeys { agent: worker.id, by_operator: false })
+        .await
+        .expect("revoked");
     hub.get("/v1/work", &worker.key).await.is_problem(401, "unauthorized");
 }
 
