@@ -101,14 +101,13 @@ pub fn cargo() -> Command {
 }
 
 /// The simulation's own test, with as many operations as are promised for every run. Only what it spends
-/// its time in is optimised: that is compiled once more, and everything else is there already.
+/// its time in is optimised: that is compiled once more, and everything else is there already. What it
+/// asserts of itself and every sum stay checked, which costs less than a tenth of the time.
 fn simulation() -> Command {
     let mut command = cargo();
     command.args(["test", "--workspace", "--test", "sim"]).env("RIALTO_SIM_OPS", "5000000");
     for package in ["rialto-core", "rialto-engine", "rialto-sim"] {
-        for set in ["opt-level=3", "debug-assertions=false", "overflow-checks=false"] {
-            command.args(["--config", &format!("profile.dev.package.{package}.{set}")]);
-        }
+        command.args(["--config", &format!("profile.dev.package.{package}.opt-level=3")]);
     }
     command
 }

@@ -103,7 +103,9 @@ impl Life {
     }
 
     fn reading(&mut self, dice: &mut Dice) {
-        let agent = somebody(dice, &self.hub.model.scene);
+        let anybody = somebody(dice, &self.hub.model.scene);
+        let connected = self.net.connected(dice).filter(|_| dice.chance(60));
+        let agent = connected.unwrap_or(anybody);
         if self.hub.world().agent(agent).is_none() {
             return;
         }

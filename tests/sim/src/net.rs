@@ -27,12 +27,18 @@ pub struct Net {
     /// Attempts whose end nobody has told the hub yet.
     attempts: Vec<Push>,
     pub receivers: BTreeMap<AgentId, Receiver>,
-    /// Who has an open connection, and hears of what is new without asking the store.
-    listeners: BTreeMap<AgentId, Listener>,
+    connections: BTreeMap<AgentId, Connection>,
     /// Messages somebody was told are sent, by whom they are for.
     promised: BTreeMap<NoticeId, AgentId>,
     /// What was told where, so that two attempts can be compared.
     pushed: BTreeMap<NoticeId, News>,
+}
+
+/// An open connection, which hears of what is new without asking the store.
+struct Connection {
+    listener: Listener,
+    /// Everything up to here went over it, or need not.
+    at: u64,
 }
 
 /// Somebody who reads an inbox and remembers what it has got.
@@ -65,15 +71,20 @@ impl Receiver {
 impl Net {
     /// Somebody reads: what it is given goes on its way. Whether it heard of all that at once.
     pub fn read(&mut self, dice: &mut Dice, hub: &mut Hub, agent: AgentId) -> bool {
-        self.connects(dice, hub, agent);
         let receiver = self.receivers.entry(agent).or_default();
-        // After a new connection it begins where it was acknowledged, else where it has got to.
-        let after = if dice.chance(20) { receiver.acked } else { receiver.whole };
+        // Anew it begins where it was acknowledged, or where it has got to.
+        let anew = if dice.chance(20) { receiver.acked } else { receiver.whole };
+        self.connects(dice, hub, agent, anew);
+        let after = self.connections.get(&agent).map_or(anew, |open| open.at);
         let limit = 1 + dice.roll(8) as usize;
         let page = hub.inbox(agent, after, limit);
         let head = hub.world().mailbox(agent).head;
         is_the_next(&page, after, limit, head);
-        let heard = self.listeners.get(&agent).and_then(|listener| listener.after(after));
+        let open = self.connections.get_mut(&agent);
+        let heard = open.and_then(|open| {
+            open.at = page.last().map_or(open.at, |last| last.position);
+            open.listener.after(after)
+        });
         if let Some(heard) = &heard {
             let heard: Vec<Notice> = heard.iter().map(|notice| Notice::clone(notice)).collect();
             is_the_next(&heard, after, usize::MAX, head);
@@ -95,14 +106,21 @@ impl Net {
     }
 
     /// Connections come and go.
-    fn connects(&mut self, dice: &mut Dice, hub: &Hub, agent: AgentId) {
-        match self.listeners.contains_key(&agent) {
-            true if dice.chance(10) => drop(self.listeners.remove(&agent)),
+    fn connects(&mut self, dice: &mut Dice, hub: &Hub, agent: AgentId, at: u64) {
+        match self.connections.contains_key(&agent) {
+            true if dice.chance(10) => drop(self.connections.remove(&agent)),
             false if dice.chance(60) => {
-                self.listeners.insert(agent, hub.engine.listen(agent));
+                let listener = hub.engine.listen(agent);
+                self.connections.insert(agent, Connection { listener, at });
             }
             _ => {}
         }
+    }
+
+    /// Somebody who is connected, if there is anybody.
+    pub fn connected(&self, dice: &mut Dice) -> Option<AgentId> {
+        let agents: Vec<AgentId> = self.connections.keys().copied().collect();
+        dice.pick(&agents).copied()
     }
 
     /// Some of what is under way comes, in any order.
@@ -168,7 +186,7 @@ impl Net {
     /// The hub has died: whatever it was about to be told is lost with it.
     pub fn cut(&mut self) {
         self.attempts.clear();
-        self.listeners.clear();
+        self.connections.clear();
     }
 
     /// What a sender was told: from now on the message must come.

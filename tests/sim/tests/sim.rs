@@ -30,7 +30,7 @@ fn whatever_happens_every_promise_is_kept() {
     assert_eq!(seen(COMMANDS), Vec::<&str>::new(), "commands that were hardly given");
     assert_eq!(seen(SIGNED), Vec::<&str>::new(), "signed orders that were hardly given");
     assert_eq!(seen(POSTED), Vec::<&str>::new(), "posted orders that were hardly given");
-    assert!(report.census.of("~heard at once") > 10_000, "hardly anybody was connected");
+    assert!(report.census.of("~heard at once") > 5_000, "hardly anybody was connected");
     // Nobody lives long enough to block a thousand others.
     let refused = report.census.rarer(REFUSALS, 20);
     assert_eq!(refused, ["TooManyBlocked"], "refusals that were hardly met");
