@@ -124,7 +124,7 @@ impl Life {
         let id = opened.str("/id");
         // Who asked chooses among them, so these are open to it and to nobody else.
         for (by, price, name, readers) in [
-            (worker, 3.141_592, "an offer", PARTIES),
+            (worker, 3.162_277, "an offer", PARTIES),
             (rival, 2.236_067, "a rival's offer", &["requester", "rival"]),
         ] {
             let path = format!("/v1/jobs/{id}/offers");
@@ -222,8 +222,8 @@ impl Life {
         let more = json!({"params": {"q": params}, "budget": {"max": 6}});
         let request = alice.request(RESOURCE, more);
         self.tell(&request).await;
-        self.tell(&bob.offer(&request.id, json!(2.718_281))).await;
-        self.price("cost of an offer", "2.718281", KEYS);
+        self.tell(&bob.offer(&request.id, json!(2.449_489))).await;
+        self.price("cost of an offer", "2.449489", KEYS);
         self.jobs.push(request.id);
     }
 
