@@ -155,13 +155,18 @@ impl Scene {
     async fn failed_callback(hub: &TestHub, requester: &Agent, worker: &Agent, url: &str) -> u64 {
         let reply = Self::hire(hub, requester, worker, json!({"callback_url": url})).await;
         hub.report(worker, &reply.str("/job_id"), "SUCCESS", "0").await.expect(200);
-        let failed = || {
+        let failed = |times: u32| {
             hub.engine.look(|world| {
-                world.pushes().find(|push| push.attempts > 0).map(|push| push.notice.0)
+                world.pushes().find(|push| push.attempts >= times).map(|push| push.notice.0)
             })
         };
-        eventually(async || failed().is_some()).await;
-        failed().expect("it has failed")
+        eventually(async || failed(1).is_some()).await;
+        let push = failed(1).expect("it has failed");
+        // It would be tried again in seconds, while others look on; after that it takes minutes.
+        let path = format!("/v1/operator/pushes/{push}/retry");
+        hub.post(&path, Some(&hub.operator), &json!({})).await.expect(200);
+        eventually(async || failed(2).is_some()).await;
+        push
     }
 
     async fn fetched_job(hub: &TestHub, requester: &Agent, worker: &Agent) -> String {
