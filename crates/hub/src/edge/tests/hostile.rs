@@ -1,7 +1,5 @@
 //! Clients that mean harm, and others who must not notice (GUARANTEES T43, T45, T49).
 
-use std::time::Duration;
-
 use tokio::io::AsyncWriteExt;
 use tokio::time::sleep;
 
@@ -29,7 +27,7 @@ async fn a_head_that_comes_byte_by_byte_is_ended_and_harms_nobody() {
                 if byte != b'\r' && client.0.write_all(&[byte]).await.is_err() {
                     break;
                 }
-                sleep(Duration::from_millis(10)).await;
+                sleep(SHORT / 15).await;
             }
         }));
     }

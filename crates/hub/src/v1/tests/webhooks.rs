@@ -17,6 +17,7 @@ async fn server(status: &'static str) -> (String, tokio::task::JoinHandle<String
         while !heard.ends_with(b"}") {
             let mut part = [0; 1024];
             let read = stream.read(&mut part).await.expect("bytes");
+            assert!(read > 0, "the caller hung up after {}", heard.escape_ascii());
             heard.extend_from_slice(&part[..read]);
         }
         let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
