@@ -142,9 +142,6 @@ impl Handler for Exec {
 
 /// How an earlier run ended, if it is not to be run once more.
 fn finished(directory: &Path, job: &Job) -> Option<End> {
-    if let Some(what) = run::outgrown(directory) {
-        return Some(End::TooLong(what));
-    }
     match run::how(directory) {
         End::Broken => None,
         // A peer whose order was sent back may send it again, and means that it is tried again.

@@ -85,15 +85,15 @@ pub(super) async fn adopted(directory: &Path, until: Instant) -> io::Result<End>
         // Looked at in this order: it is written down before the end.
         let is_over = !is_running(directory)?;
         let end = how(directory);
+        if matches!(end, End::TooLong(_)) {
+            group.end();
+            group.release();
+            return Ok(end);
+        }
         if is_over || !matches!(end, End::Broken) {
             group.disband();
             let ended_by_us = asked && matches!(end, End::Broken);
             return if ended_by_us { over(directory) } else { Ok(end) };
-        }
-        if let Some(what) = outgrown(directory) {
-            group.end();
-            group.release();
-            return Ok(End::TooLong(what));
         }
         if Instant::now() >= until + GRACE {
             group.end();
@@ -129,8 +129,11 @@ pub(super) fn is_running(directory: &Path) -> io::Result<bool> {
     }
 }
 
-/// How a run that is over has ended, as far as it is written down.
+/// How a run that is over has ended, as far as that can be seen. Too much is too much whoever ended it.
 pub(super) fn how(directory: &Path) -> End {
+    if let Some(why) = outgrown(directory) {
+        return End::TooLong(why);
+    }
     let status = fs::read_to_string(directory.join(STATUS)).unwrap_or_default();
     match (status.trim(), status.trim().parse()) {
         (OVER, _) => End::Over,
@@ -140,7 +143,7 @@ pub(super) fn how(directory: &Path) -> End {
 }
 
 /// What has grown longer than anybody takes.
-pub(super) fn outgrown(directory: &Path) -> Option<String> {
+fn outgrown(directory: &Path) -> Option<String> {
     [(OUTPUT, "output", OUTPUT_MAX as u64), (LOG, "log", LOG_MAX)].into_iter().find_map(
         |(name, what, max)| {
             let length = fs::metadata(directory.join(name)).ok()?.len();
