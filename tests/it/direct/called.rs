@@ -45,5 +45,11 @@ async fn a_message_to_an_agent_in_direct_mode_is_answered_with_what_it_made() {
     let reply = hub.mail(&alice, &shouter, &envelope).await.expect(200);
     assert_eq!(reply.str("/data/delivery"), "delivered");
     assert_eq!(reply.at("/data/receiver_response"), json!({"status": "ok", "reply": "HELLO"}));
+    // An agent that says no was reached: nobody tries it again.
+    let mut poor = envelope;
+    poor["budget"] = json!(0.01);
+    let reply = hub.mail(&alice, &shouter, &poor).await.expect(200);
+    assert_eq!(reply.str("/data/delivery"), "delivered");
+    assert_eq!(reply.str("/data/receiver_response/error_code"), "ADAPTATION_FAILED");
     hub.stop().await;
 }
