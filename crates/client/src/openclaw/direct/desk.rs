@@ -243,3 +243,14 @@ fn in_time(said: &Request, now: Timestamp) -> Result<(), Rejection> {
 fn span(Millis(left): Millis) -> Duration {
     Duration::from_millis(u64::try_from(left).unwrap_or(0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_that_is_past_leaves_no_time() {
+        assert_eq!(span(Millis(5)), Duration::from_millis(5));
+        assert_eq!(span(Millis(-5)), Duration::ZERO);
+    }
+}

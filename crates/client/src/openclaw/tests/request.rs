@@ -1,9 +1,11 @@
 use std::time::Duration;
 
+use rialto_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::hub::{Ask, Hub, ME, YOU, good, hub, refuse, with_common};
 use crate::call::CallError;
+use crate::clock;
 use crate::openclaw::{Answer, End, Errand, Order, Outcome, Rejected, Uuid};
 use crate::testing::answer;
 
@@ -164,4 +166,14 @@ async fn waiting_ends_with_a_rejection_in_time_or_with_what_is_final() {
     assert!(matches!(end(2, Duration::from_millis(50)).await, Ok(End::NotYet(_))));
     assert!(matches!(end(3, SOON).await, Ok(End::Withdrawn)));
     assert!(matches!(end(4, SOON).await, Err(CallError::Refused { status: 404, .. })));
+}
+
+#[tokio::test]
+async fn nothing_is_asked_again_after_its_deadline() {
+    let (hub, _stage, agent) =
+        hub(|_: &Hub, ask: &Ask| Some(good(&said(ask, "rejected", &full())))).await;
+    let mut request = agent.draw_up(&Order::new("echo", "{}").of(YOU)).expect("a request");
+    request.deadline = Some(Timestamp(clock::now().0 - 3_600_000));
+    assert_eq!(agent.ask(request).await.expect("an answer").tries, 1);
+    assert_eq!(hub.posted("/collaborations").len(), 1);
 }

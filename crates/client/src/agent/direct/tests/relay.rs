@@ -1,6 +1,14 @@
+use std::sync::Arc;
+
+use http::Request;
 use serde_json::{Value, json};
 
-use super::{Reply, Stand};
+use super::{Reply, Stand, Works};
+use crate::agent::direct::bench::Bench;
+use crate::agent::direct::door::Endpoint;
+use crate::agent::direct::journal::Journal;
+use crate::agent::{Skill, Workshop};
+use crate::relay;
 use crate::relay::direct::Peer;
 use crate::relay::{Draft, Letter};
 
@@ -25,8 +33,8 @@ fn assert_cannot(reply: &Reply, status: u16, code: &str, says: &str) {
 #[tokio::test]
 async fn an_envelope_is_a_job_for_the_only_skill_and_the_reply_has_the_result() {
     let stand = Stand::with(|works| {
-        let skill = crate::agent::Skill::new("echo", "0").expect("a skill");
-        crate::agent::Workshop::setup().skill(skill, works.hand())
+        let skill = Skill::new("echo", "0").expect("a skill");
+        Workshop::setup().skill(skill, works.hand())
     })
     .await;
     let reply = stand.post("/receive", SPEC).await;
@@ -148,4 +156,19 @@ async fn a_turn_that_was_declined_may_be_tried_again_and_one_that_failed_may_not
         }
         assert_eq!(stand.works.begun() - before, times, "{skill}");
     }
+}
+
+#[tokio::test]
+async fn who_finds_no_room_is_told_when_to_come_back() {
+    let skill = Skill::new("echo", "0").expect("a skill");
+    let shop = Workshop::setup().skill(skill, Works::new().hand()).open();
+    let bench = Arc::new(Bench::new(shop, None));
+    let endpoint = relay::direct::endpoint(&bench, (Journal::nowhere(), Vec::new()));
+    let waiting: Vec<_> = std::iter::from_fn(|| bench.place()).collect();
+    let (head, ()) = Request::post("/receive").body(()).expect("a request").into_parts();
+    let ask = || endpoint.answer(&head, Ok(envelope("hi", json!({})).to_string().into()));
+    let full = ask().await;
+    assert_eq!((full.status, full.retry_after_seconds), (503, Some(5)));
+    drop(waiting);
+    assert_eq!(ask().await.status, 200);
 }
