@@ -116,6 +116,10 @@ impl Guard {
         }
         let mut url = Url::parse(text).map_err(|_| Blocked::NotAUrl)?;
         url.set_fragment(None);
+        // Three bytes can be written as nine, and it is called, and checked again, as it is written.
+        if url.as_str().len() > URL_BYTES_MAX {
+            return Err(Blocked::TooLong);
+        }
         if url.port() == Some(0) {
             return Err(Blocked::Port);
         }

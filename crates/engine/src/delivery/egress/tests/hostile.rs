@@ -12,6 +12,10 @@ fn urls_and_names_of_absurd_length_are_refused() {
         guard.check_url(&url("agent.example", &"a".repeat(2_048))).err(),
         Some(Blocked::TooLong)
     );
+    // What is short as it is said may be long as it is called.
+    let grows = url("agent.example", &"１".repeat(600));
+    assert!(grows.len() < 2_048);
+    assert_eq!(guard.check_url(&grows).err(), Some(Blocked::TooLong));
     let long_label = "a".repeat(64);
     let long_name = vec!["abcdefg"; 40].join(".");
     for host in [long_label, long_name] {
