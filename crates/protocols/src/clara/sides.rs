@@ -1,5 +1,7 @@
 //! The two sides of a task, in this market's messages.
 
+use std::collections::HashSet;
+
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job, Requester, Selection};
 use rialto_core::time::Timestamp;
@@ -205,6 +207,9 @@ fn written(around: &[(&str, &str)], tags: &[(&str, &str)], data: &str, layout: T
     };
     let mut found: Vec<Field> = around.iter().map(head).chain(tags.iter().map(tag)).collect();
     found.extend(data_fields(data, layout));
+    // Of several tags with one name the first is the one that counts.
+    let mut named = HashSet::new();
+    found.retain(|field| named.insert(field.name.clone()));
     let pairs: Vec<String> = tags
         .iter()
         .map(|(name, value)| Object::new().text("name", name).text("value", value).finish())

@@ -79,6 +79,28 @@ mod tests {
         })
     }
 
+    #[test]
+    fn of_tags_with_one_name_one_is_passed_on() {
+        let tags = [
+            ("Protocol", "C.L.A.R.A."),
+            ("Action", "Register-Task"),
+            ("RedStone-Agent-Topic", "tweet"),
+            ("RedStone-Agent-Reward", "5"),
+            ("mood", "good"),
+            ("mood", "bad"),
+        ];
+        let tags = tags.map(|(name, value)| json!({"name": name, "value": value}));
+        let request = json!({"Data": "{}", "Tags": tags}).to_string();
+        let clara = Protocol::new("clara");
+        for to in crate::ALL.iter().map(|face| face.id()).filter(|to| *to != clara) {
+            let done = convert(clara, to, request.as_bytes(), Timestamp(0)).expect("a task");
+            let given = crate::kit::ijson::read(done.given.payload.as_bytes());
+            assert!(given.is_ok(), "{to}: {given:?}");
+            let moods = done.notes.iter().filter(|note| note.field.name == "mood");
+            assert_eq!(moods.count(), 1, "{to}");
+        }
+    }
+
     proptest! {
         #[test]
         fn whatever_else_a_request_says_is_told_of_once_between_all_protocols(

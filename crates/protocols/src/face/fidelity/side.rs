@@ -57,10 +57,15 @@ impl Side {
         extras.peek()?;
         let (mut all, mut taken) = (Object::new(), HashSet::new());
         for field in extras {
-            let last = own_name(&field.name);
-            let name = if taken.contains(&last) { field.name.clone() } else { last };
+            let mut name = own_name(&field.name);
+            if taken.contains(&name) {
+                name.clone_from(&field.name);
+            }
+            // Tags can be called like pointers, so even that name may be another's.
+            while !taken.insert(name.clone()) {
+                name.insert(0, '/');
+            }
             all = all.raw(&name, &field.value);
-            taken.insert(name);
         }
         Some(all.finish())
     }
@@ -202,6 +207,10 @@ mod tests {
         assert_eq!(Side::of_json(TEST, r#"{"id":1}"#.to_owned(), LAYOUT).extras(), None);
         let twice = Side::of_json(TEST, r#"{"c":1,"to":{"c":3}}"#.to_owned(), LAYOUT);
         assert_eq!(twice.extras().as_deref(), Some(r#"{"c":1,"/to/c":3}"#));
+        let tag = |name: &str| Field { name: name.into(), part: Part::Extra, value: "1".into() };
+        let fields = ["b", "x/a~1b", "a/b"].map(tag).into();
+        let tags = Side { protocol: TEST, payload: String::new(), fields };
+        assert_eq!(tags.extras().as_deref(), Some(r#"{"b":1,"a/b":1,"/a/b":1}"#));
     }
 
     #[test]
