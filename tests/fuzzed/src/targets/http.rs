@@ -79,6 +79,7 @@ fn alive(address: SocketAddr) -> Vec<u8> {
     const REQUEST: &[u8] = b"GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     let mut stream = TcpStream::connect(address).expect("the hub listens");
     let mut answer = Vec::new();
+    stream.set_read_timeout(Some(FOR_EVER)).expect("a limit");
     stream.write_all(REQUEST).expect("a hub that listens");
     let _ = stream.read_to_end(&mut answer);
     answer

@@ -125,7 +125,7 @@ async fn a_panic_in_the_lane_is_told_and_nobody_waits_for_ever() {
     probe.panics.store(true, Ordering::SeqCst);
     assert!(matches!(hub.run(grant("ada", "1")).await, Err(Failure::Down)));
     let mut told = hub.engine.broken();
-    told.wait_for(Option::is_some).await.expect("told");
+    tokio::time::timeout(LONG, told.wait_for(Option::is_some)).await.expect("soon").expect("told");
     assert!(!hub.engine.is_writable());
 }
 
@@ -148,7 +148,8 @@ async fn a_broken_store_ends_the_hub_and_shows_nothing_of_the_last_batch() {
     let answers = waiting.await.expect("no panic");
     assert!(answers.iter().all(|answer| matches!(answer, Err(Failure::Down))), "{answers:?}");
     assert!(!hub.engine.is_writable());
-    let why = told.wait_for(Option::is_some).await.expect("told").clone();
+    let why = tokio::time::timeout(LONG, told.wait_for(Option::is_some)).await.expect("soon");
+    let why = why.expect("told").clone();
     assert!(why.expect("told").contains("as planned"));
     assert!(matches!(hub.run(grant("ada", "1")).await, Err(Failure::Down)), "and none after it");
     assert_eq!(probe.commits(), 2, "nothing was tried again");

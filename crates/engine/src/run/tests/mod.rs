@@ -133,9 +133,12 @@ impl Probe {
 
     /// Waits until the lane is held in a commit.
     async fn held(&self) {
-        while !self.held.load(Ordering::SeqCst) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        let held = async {
+            while !self.held.load(Ordering::SeqCst) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(LONG, held).await.expect("the lane has something to commit");
     }
 
     fn open(&self) {

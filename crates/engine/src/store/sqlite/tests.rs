@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use rialto_core::alias::{Claim, Digest, Protocol, Target};
 use rialto_core::changes::{Changes, Counters};
@@ -279,7 +280,9 @@ fn the_sieve_denies_only_what_was_never_claimed_also_after_a_restart() {
     // Indexed while the index is being read.
     store.commit(&some(3_000..6_000), &[]).unwrap();
     while store.tend().unwrap() {}
+    let until = Instant::now() + Duration::from_secs(60);
     while !store.tail.read().is_sieved() {
+        assert!(Instant::now() < until, "the sieve is never ready");
         std::thread::yield_now();
     }
     assert!(all_there(&mut store, 1..6_000));
