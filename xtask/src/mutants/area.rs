@@ -1,5 +1,38 @@
 //! The areas where a mistake would cost somebody something.
 
+/// Where a crate stands: each is built on those before it.
+const LAYERS: [&str; 4] = ["crates/core/", "crates/engine/", "crates/protocols/", "crates/hub/"];
+
+/// How far one goes to find a test that notices a mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The tests of the crate it is in.
+    Own,
+    /// Those of single crates.
+    Near,
+    All,
+}
+
+/// One line of tests, as cargo is told to run them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tests {
+    pub line: &'static str,
+    /// The tests of a crate alone, which are built and run in a moment.
+    pub is_near: bool,
+    /// The place of what is tested in [`LAYERS`], or above all of them.
+    layer: usize,
+}
+
+impl Tests {
+    const fn near(layer: usize, line: &'static str) -> Self {
+        Self { line, is_near: true, layer }
+    }
+
+    const fn far(layer: usize, line: &'static str) -> Self {
+        Self { line, is_near: false, layer }
+    }
+}
+
 /// Some files and the tests that guard them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Area {
@@ -56,20 +89,59 @@ impl Area {
         }
     }
 
-    /// What cargo is told to test, one line after the other until one of them notices: what takes
-    /// a moment first, then all that has to do with the area.
-    pub fn tests(self) -> &'static [&'static str] {
-        const QUICK: &str =
-            "-p rialto-core --lib -- --skip random_ --skip whatever_is_asked --skip world::";
-        const CORE: &str = "-p rialto-core --lib";
-        const ENGINE: &str = "-p rialto-engine --lib";
-        const HUB: &str = "-p rialto-hub --lib";
+    /// What is asked whether it notices a mistake in a file, one line after the other until one of
+    /// them does: what takes a moment first, then all that has to do with the area. What is below
+    /// the file's own crate cannot notice anything.
+    pub fn tests(self, file: &str, reach: Reach) -> Vec<Tests> {
+        let own = LAYERS.iter().position(|layer| file.starts_with(layer)).unwrap_or(0);
+        let asked = |tests: &Tests| match reach {
+            Reach::Own => tests.layer == own && tests.is_near,
+            Reach::Near => tests.layer >= own && tests.is_near,
+            Reach::All => tests.layer >= own,
+        };
+        self.all_tests().iter().copied().filter(asked).collect()
+    }
+
+    fn all_tests(self) -> &'static [Tests] {
+        const QUICK: Tests = Tests::near(
+            0,
+            "-p rialto-core --lib -- --skip random_ --skip whatever_is_asked --skip world::",
+        );
+        const CORE: Tests = Tests::near(0, "-p rialto-core --lib");
+        const ENGINE: Tests = Tests::near(1, "-p rialto-engine --lib");
+        const PROTOCOLS: Tests = Tests::near(2, "-p rialto-protocols --lib");
+        const HUB: Tests = Tests::near(3, "-p rialto-hub --lib");
+        const SIM: Tests = Tests::far(1, "-p rialto-sim --test sim");
+        const REPEATS: Tests = Tests::far(4, "-p rialto --test it -- once:: repeats::");
+        const TABLES: Tests = Tests::far(4, "-p rialto --test it -- authority:: keys::");
         match self {
-            Self::Ledger | Self::Jobs => &[QUICK, CORE, ENGINE, HUB, "-p rialto-sim --test sim"],
-            Self::Idempotency => {
-                &[QUICK, CORE, ENGINE, HUB, "-p rialto --test it -- once:: repeats::"]
-            }
-            Self::Authority => &[QUICK, CORE, HUB, "-p rialto --test it -- authority:: keys::"],
+            Self::Ledger | Self::Jobs => &[QUICK, CORE, ENGINE, HUB, SIM],
+            Self::Idempotency => &[QUICK, CORE, ENGINE, PROTOCOLS, HUB, REPEATS],
+            Self::Authority => &[QUICK, CORE, PROTOCOLS, HUB, TABLES],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistake_is_shown_to_its_own_crate_and_what_is_built_on_it() {
+        let asked = |area: Area, file| {
+            area.tests(file, Reach::All).iter().map(|t| t.line).collect::<Vec<_>>()
+        };
+        let all = Area::Idempotency.all_tests().len();
+        assert_eq!(asked(Area::Idempotency, "crates/core/src/memory.rs").len(), all);
+        let above = asked(Area::Idempotency, "crates/protocols/src/face/once.rs");
+        assert_eq!(above[0], "-p rialto-protocols --lib");
+        assert_eq!(above.len(), 3);
+        let own = Area::Jobs.tests("crates/core/src/job/end.rs", Reach::Own);
+        assert!(own.iter().all(|tests| tests.line.contains("rialto-core")) && own.len() == 2);
+        for area in Area::ALL {
+            let lost =
+                area.files().iter().filter(|file| !std::path::Path::new("..").join(file).exists());
+            assert_eq!(lost.count(), 0, "{} names files that are gone", area.name());
         }
     }
 }

@@ -41,6 +41,14 @@ pub struct Change {
     pub after: String,
 }
 
+impl Change {
+    /// Whether it is in a file, or on a line of it, as it is written in a report.
+    pub fn is_in(&self, place: &str) -> bool {
+        let (file, line) = place.split_once(':').unwrap_or((place, ""));
+        self.file.ends_with(file) && (line.is_empty() || line == self.line.to_string())
+    }
+}
+
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (before, after) = (self.before.trim(), self.after.trim());

@@ -9,12 +9,13 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::area::Area;
+use super::area::Tests;
 use super::change::Change;
 use crate::steps::cargo;
 
-/// How long a run of tests may take.
+/// How long a run of tests may take, and how long one of those that take a moment.
 const PATIENCE: Duration = Duration::from_secs(900);
+const SHORT_PATIENCE: Duration = Duration::from_secs(240);
 /// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -43,10 +44,10 @@ impl fmt::Display for Verdict {
 }
 
 impl Copied {
-    /// Copies every file that git knows or would take. Each area has a copy of its own, so that two
-    /// of them can be looked at side by side.
-    pub fn make(area: Area) -> io::Result<Self> {
-        let root = PathBuf::from("target").join("mutants").join(area.name());
+    /// Copies every file that git knows or would take. Each run has a copy of its own name, so that
+    /// two of them can go side by side.
+    pub fn make(name: &str) -> io::Result<Self> {
+        let root = PathBuf::from("target").join("mutants").join(name);
         let (tree, target) = (root.join("tree"), root.join("target"));
         if tree.exists() {
             fs::remove_dir_all(&tree)?;
@@ -65,7 +66,7 @@ impl Copied {
     }
 
     /// Makes a mistake, runs the tests, and takes it back.
-    pub fn try_out(&self, change: &Change, area: Area) -> Verdict {
+    pub fn try_out(&self, change: &Change, tests: &[Tests]) -> Verdict {
         let path = self.tree.join(change.file);
         let Ok(text) = fs::read_to_string(&path) else { return Verdict::Unviable };
         let mut lines: Vec<&str> = text.lines().collect();
@@ -74,7 +75,7 @@ impl Copied {
             _ => return Verdict::Unviable,
         }
         let verdict = match fs::write(&path, lines.join("\n") + "\n") {
-            Ok(()) => self.tested(area),
+            Ok(()) => self.tested(tests),
             Err(_) => Verdict::Unviable,
         };
         // A copy that cannot be mended is of no more use, and every later line will differ.
@@ -83,17 +84,16 @@ impl Copied {
     }
 
     /// Whether the tests pass as long as there is no mistake: if not, they cannot tell one.
-    pub fn is_sound(&self, area: Area) -> bool {
-        area.tests().iter().all(|line| self.cargo(line, false))
+    pub fn is_sound(&self, tests: &[Tests]) -> bool {
+        tests.iter().all(|one| self.cargo(one, true) && self.cargo(one, false))
     }
 
-    fn tested(&self, area: Area) -> Verdict {
-        for line in area.tests() {
-            // Tests of a crate that does not depend on the changed one compile all the same.
-            if !self.cargo(line, true) {
+    fn tested(&self, tests: &[Tests]) -> Verdict {
+        for one in tests {
+            if !self.cargo(one, true) {
                 return Verdict::Unviable;
             }
-            if !self.cargo(line, false) {
+            if !self.cargo(one, false) {
                 return Verdict::Caught;
             }
         }
@@ -101,8 +101,9 @@ impl Copied {
     }
 
     /// Builds what a line of tests needs, or runs it too.
-    fn cargo(&self, line: &str, build_only: bool) -> bool {
-        let (what, which) = line.split_once(" -- ").unwrap_or((line, ""));
+    fn cargo(&self, tests: &Tests, build_only: bool) -> bool {
+        let (what, which) = tests.line.split_once(" -- ").unwrap_or((tests.line, ""));
+        let patience = if tests.is_near && !build_only { SHORT_PATIENCE } else { PATIENCE };
         let mut command = cargo();
         command.arg("test").args(what.split_whitespace());
         match build_only {
@@ -113,18 +114,20 @@ impl Copied {
             .current_dir(&self.tree)
             .env("CARGO_TARGET_DIR", &self.target)
             .env("CARGO_PROFILE_DEV_DEBUG", "0")
+            // One line is changed at a time: nearly everything can be kept from the last build.
+            .env("CARGO_INCREMENTAL", "1")
             .env("RUST_BACKTRACE", "0")
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .process_group(0)
             .spawn()
-            .is_ok_and(succeeds)
+            .is_ok_and(|run| succeeds(run, patience))
     }
 }
 
 /// Waits for a run of tests. One that never ends has noticed the mistake in its own way.
-fn succeeds(mut run: Child) -> bool {
-    let until = Instant::now() + PATIENCE;
+fn succeeds(mut run: Child, patience: Duration) -> bool {
+    let until = Instant::now() + patience;
     while Instant::now() < until {
         match run.try_wait() {
             Ok(Some(status)) => return status.success(),

@@ -10,7 +10,7 @@ mod copy;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use area::Area;
+use area::{Area, Reach, Tests};
 use change::Change;
 use copy::{Copied, Verdict};
 
@@ -18,7 +18,8 @@ use copy::{Copied, Verdict};
 const GOAL: usize = 95;
 
 pub const USAGE: &str = "\
-usage: cargo xtask mutants [--area NAME] [--sample N] [--seed S]
+usage: cargo xtask mutants [--area NAME] [--sample N] [--seed S] [--part K/N]
+                           [--only FILE[:LINE]] [--tests own|near|all]
 
 Puts one mistake at a time into a copy of the tree and runs the tests of that area:
   ledger        how credits move
@@ -26,13 +27,20 @@ Puts one mistake at a time into a copy of the tree and runs the tests of that ar
   idempotency   what comes twice has one effect
   authority     who may do what
 
-All areas and all mistakes unless told otherwise; --sample takes N of each area by the seed.";
+All areas and all mistakes unless told otherwise; --sample takes N of each area by the seed, --part
+the Kth of every N, so that several runs can go side by side, and --only those of a file or a line.
+--tests near asks the tests of single crates only, and own those of the changed crate, which takes
+seconds instead of minutes.";
 
 /// What was asked for.
 struct Wish {
     area: Option<String>,
     sample: Option<usize>,
     seed: u64,
+    /// Which of how many, from 1.
+    part: (usize, usize),
+    only: Option<String>,
+    reach: Reach,
 }
 
 pub fn run(words: &[String]) -> ExitCode {
@@ -53,7 +61,8 @@ pub fn run(words: &[String]) -> ExitCode {
 }
 
 fn read(words: &[String]) -> Result<Wish, String> {
-    let mut wish = Wish { area: None, sample: None, seed: 1 };
+    let mut wish =
+        Wish { area: None, sample: None, seed: 1, part: (1, 1), only: None, reach: Reach::All };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
@@ -65,34 +74,60 @@ fn read(words: &[String]) -> Result<Wish, String> {
             "--area" => return Err(format!("there is no area called `{value}`")),
             "--sample" => wish.sample = Some(number()? as usize),
             "--seed" => wish.seed = number()?,
+            "--part" => wish.part = part(value).ok_or(format!("{value} is no part, like 1/2"))?,
+            "--only" => wish.only = Some(value.clone()),
+            "--tests" => {
+                wish.reach = match value.as_str() {
+                    "own" => Reach::Own,
+                    "near" => Reach::Near,
+                    "all" => Reach::All,
+                    _ => return Err(format!("--tests is own, near or all, not {value}")),
+                };
+            }
             other => return Err(format!("what is {other}?")),
         }
     }
     Ok(wish)
 }
 
+fn part(text: &str) -> Option<(usize, usize)> {
+    let (which, of) = text.split_once('/')?;
+    let (which, of) = (which.parse().ok()?, of.parse().ok()?);
+    (1..=of).contains(&which).then_some((which, of))
+}
+
 /// Tries the mistakes of one area; whether enough were noticed.
 fn check(area: Area, wish: &Wish) -> bool {
-    let copied = match Copied::make(area) {
+    let (which, of) = wish.part;
+    let copied = match Copied::make(&format!("{}-{which}", area.name())) {
         Ok(copied) => copied,
         Err(error) => {
             eprintln!("xtask: cannot copy the tree: {error}");
             return false;
         }
     };
-    if !copied.is_sound(area) {
+    let asked = |file| area.tests(file, wish.reach);
+    let mut every: Vec<Tests> = Vec::new();
+    for one in area.files().iter().flat_map(|file| asked(file)) {
+        if !every.contains(&one) {
+            every.push(one);
+        }
+    }
+    if !copied.is_sound(&every) {
         eprintln!("xtask: the tests of {} fail without any mistake", area.name());
         return false;
     }
     let mut changes: Vec<Change> = area.files().iter().flat_map(|file| change::of(file)).collect();
     let all = changes.len();
+    changes.retain(|change| wish.only.as_deref().is_none_or(|only| change.is_in(only)));
     shuffle(&mut changes, wish.seed);
     changes.truncate(wish.sample.unwrap_or(all));
+    let changes: Vec<Change> = changes.into_iter().skip(which - 1).step_by(of).collect();
     println!("{}: {} of {all} mistakes, seed {}", area.name(), changes.len(), wish.seed);
     let (mut caught, mut missed, mut unviable) = (0, Vec::new(), 0);
     for change in &changes {
         let began = Instant::now();
-        let verdict = copied.try_out(change, area);
+        let verdict = copied.try_out(change, &asked(change.file));
         println!("  {verdict:<8} {change} ({} s)", began.elapsed().as_secs());
         match verdict {
             Verdict::Caught => caught += 1,
