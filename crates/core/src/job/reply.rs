@@ -58,6 +58,11 @@ fn part(draft: &mut Draft<'_>, mut job: Job) -> Result<Job, Refusal> {
         }
         draft.tell_in_words(requester);
     }
+    // The first part is also the first that is heard of the work.
+    let is_known = draft.job(job.id).is_some_and(|kept| kept.state == State::Running);
+    if !is_known {
+        draft.event(Event::JobStarted { job: job.id });
+    }
     job.state = State::Running;
     draft.event(Event::JobProgressed { job: job.id });
     draft.put_job(job.clone());

@@ -7,6 +7,7 @@ mod asking;
 mod books;
 mod endings;
 mod finding;
+mod history;
 mod leases;
 mod publishing;
 mod terms;
@@ -84,6 +85,7 @@ impl Laws {
         self.published.check(&self.jobs, changes, world);
         leases::check(&self.jobs, changes, world, now);
         endings::check(changes, world);
+        history::check(&self.jobs, changes);
         for outcome in &changes.outcomes {
             self.outcome(outcome, changes, world);
         }
