@@ -12,6 +12,7 @@ mod ending;
 mod fitting;
 mod flaws;
 mod hands;
+mod margins;
 mod naming;
 mod opening;
 mod promises;

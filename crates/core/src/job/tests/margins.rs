@@ -1,0 +1,172 @@
+//! Rules at their margins: what is just within and just beyond, and what comes close to a rule without
+//! being meant by it.
+
+use super::market;
+use crate::agent::Terms;
+use crate::command::{Canceller, Command, Enrol, JobRef, OpenJob};
+use crate::event::Event;
+use crate::id::{AgentId, JobId};
+use crate::job::{Policy, Selection, State, ask};
+use crate::notice::News;
+use crate::signed::{Profile, Whom};
+use crate::testkit::voices::{part, words};
+use crate::testkit::{AWAY, HOME, Scene, credits, enrolment, reached, said, skill};
+use crate::time::Millis;
+use crate::world::Rules;
+
+/// As many as are invited to one auction.
+const INVITED: usize = 1_024;
+
+/// Everything that happened, oldest first.
+fn history(scene: &Scene) -> Vec<Event> {
+    scene.store.rows.lines.iter().flat_map(|line| line.events.clone()).collect()
+}
+
+/// Where an agent was told of something beside its inbox.
+fn pushed(scene: &Scene, to: AgentId, news: &News) -> Option<String> {
+    let rows = &scene.store.rows;
+    let told = rows.notices.iter().find(|one| one.to == Some(to) && one.news == *news);
+    let push = rows.pushes.get(&told.expect("it was told").id).cloned().flatten();
+    push.map(|push| push.url.clone())
+}
+
+fn auction(scene: &mut Scene, client: AgentId) -> OpenJob {
+    let closes = scene.now.plus(Millis::seconds(2));
+    OpenJob { selection: Selection::Auction { closes }, ..scene.ask(client, "sum", "50") }
+}
+
+/// `many` of one owner who came first, and two of two others.
+fn crowd(scene: &mut Scene, many: usize) -> (Vec<AgentId>, [AgentId; 2]) {
+    scene.watched = false;
+    let worker = |scene: &mut Scene, name: &str, owner| scene.worker(name, owner, &[("sum", "1")]);
+    let crowd = (0..many).map(|place| worker(scene, &format!("w{place:04}"), "crowd")).collect();
+    (crowd, ["one", "two"].map(|name| worker(scene, name, name)))
+}
+
+#[test]
+fn as_many_as_fit_are_invited_in_their_order_and_of_more_owners_take_turns() {
+    let (mut scene, client) = market();
+    let (mut all, others) = crowd(&mut scene, INVITED - 2);
+    let mut larger = scene.clone();
+    let order = auction(&mut scene, client);
+    let job = scene.open(order);
+    all.extend(others);
+    assert_eq!(job.asked, all, "all fit, and stand as they rank");
+
+    larger.worker("w9999", "crowd", &[("sum", "1")]);
+    let order = auction(&mut larger, client);
+    let job = larger.open(order);
+    assert_eq!(job.asked.len(), INVITED);
+    assert_eq!(job.asked[..3], [all[0], others[0], others[1]], "the first of each owner");
+    assert_eq!(job.asked[3..], all[1..INVITED - 2], "then the others, without the last");
+}
+
+#[test]
+fn what_was_reported_at_its_price_is_not_above_it() {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let above = |scene: &Scene| {
+        let events = history(scene).into_iter();
+        events.filter(|event| matches!(event, Event::ReportedAbovePrice { .. })).count()
+    };
+    for (cost, noted) in [("0.10", 0), ("0.100001", 1)] {
+        let order = scene.ask(client, "sum", "0.50");
+        let job = scene.open(OpenJob { selection: Selection::Direct(ada), ..order }).id;
+        scene.succeed(job, cost);
+        assert_eq!(above(&scene), noted, "{cost}");
+    }
+    // What failed was not paid, whatever it is said to have cost.
+    let order = scene.ask(client, "sum", "0.50");
+    let job = scene.open(order).id;
+    let word = scene.word(job, false, "3");
+    scene.say(word).unwrap();
+    assert_eq!(above(&scene), 1);
+}
+
+#[test]
+fn without_a_limit_no_inbox_is_too_full_to_be_asked() {
+    let mut scene = Scene::new(Rules { inbox_messages_max: 0, ..Rules::default() });
+    scene.hello("ann", &[]);
+    let pat = scene.hello("pat", &[("sum", "0")]);
+    let writer = scene.worker("writer", "writer", &[]);
+    scene.run(Command::Send(Box::new(said(writer, pat, "hello")))).unwrap();
+    scene.request_all("ann", "r", None);
+    assert_eq!(scene.heard(pat).last(), Some(&words("ann", "r")));
+}
+
+#[test]
+fn a_name_that_stands_for_another_is_asked_for_from_elsewhere_only() {
+    let mut scene = Scene::default();
+    let ann = scene.hello("ann", &[]);
+    let mut sum = skill("sum", "0");
+    sum.stands_for = Some("addition".to_owned());
+    let skills = Some(vec![skill("addition", "0"), sum]);
+    let pat = scene.amend("pat", Profile { skills, ..Profile::default() });
+    let bob = scene.worker("bob", "bob", &[]);
+    let order = scene.question("sum", Whom::Best { max: 8 }, None);
+    let best = |by| ask::best(&scene.world, by, &order);
+    assert_eq!((best(Some(ann)), best(None)), (vec![], vec![]), "at home it has its own name");
+    assert_eq!(best(Some(bob)), [pat]);
+}
+
+/// A job called off while somebody who is reached has it.
+fn called_off(terms: Terms, origin: crate::alias::Protocol) -> (Scene, AgentId, JobId) {
+    let (mut scene, client) = market();
+    let order = reached("ada", "acme", &[("sum", "0.10")]);
+    let ada = scene.enrol(Enrol { terms, ..order }).unwrap();
+    let policy = Policy { cancel_any_time: true, ..Policy::default() };
+    let order = scene.ask(client, "sum", "0.50");
+    let job = scene.open(OpenJob { policy, origin, ..order }).id;
+    let (by, reason) = (Canceller::Agent(client), None);
+    scene.run(Command::Cancel { job: JobRef::Id(job), by, reason }).unwrap();
+    assert_eq!(scene.state(job), State::Cancelled);
+    (scene, ada, job)
+}
+
+#[test]
+fn who_was_given_work_hears_at_its_endpoint_that_it_is_off_only_if_it_reads_by_urgency() {
+    let urgent = Terms { urgent_first: true, ..Terms::default() };
+    for (terms, origin, told) in [
+        (Terms::default(), HOME, false),
+        (Terms::default(), AWAY, false),
+        (urgent, HOME, true),
+        (urgent, AWAY, true),
+    ] {
+        let (scene, ada, job) = called_off(terms, origin);
+        let url = pushed(&scene, ada, &News::TakenBack { job, epoch: 1 });
+        assert_eq!(url.is_some(), told, "{terms:?}, {origin:?}");
+    }
+}
+
+#[test]
+fn somebody_strict_takes_what_was_looked_at_and_what_is_of_its_own_protocol() {
+    for (home, later) in [(AWAY, false), (HOME, true), (HOME, false)] {
+        let (mut scene, client) = market();
+        let mut strict = enrolment("far", "far", &[("sum", "1")]);
+        (strict.home, strict.terms.strict) = (home, true);
+        let order = OpenJob { policy: super::PATIENT, ..scene.ask(client, "sum", "5") };
+        let (job, far) = if later {
+            let job = scene.open(order).id;
+            scene.wait(Millis(1));
+            (job, scene.enrol(strict).unwrap())
+        } else {
+            let far = scene.enrol(strict).unwrap();
+            (scene.open(order).id, far)
+        };
+        assert_eq!(scene.job(job).worker(), Some(far), "{home:?}, {later}");
+        assert_eq!(scene.job(job).assignment.unwrap().price, credits("1"));
+    }
+}
+
+#[test]
+fn work_whose_first_sign_is_a_part_of_it_has_begun_in_the_history_once() {
+    let mut scene = Scene::default();
+    scene.hello("ann", &[]);
+    let pat = scene.hello("pat", &[("sum", "0")]);
+    let job = scene.request("ann", "r", pat, None);
+    for id in ["x1", "x2"] {
+        scene.sign("pat", id, part("r")).unwrap();
+    }
+    let started = |event: &&Event| **event == Event::JobStarted { job };
+    assert_eq!(history(&scene).iter().filter(started).count(), 1);
+}
