@@ -40,7 +40,7 @@ async fn strike(point: &Point) -> Fate {
         false => hub.ended(),
     };
     let fate = Fate::of(&room);
-    assert_eq!(fate == Fate::Struck, was_killed(status, point.deed), "{status} {complaint}");
+    assert_eq!(fate == Fate::Struck, was_killed(status), "{status} {complaint}");
     assert!(fate == Fate::Struck || progress.steps() == script.len(), "{progress:?}");
     recovered(&room, &caller, &script, &progress).await;
     fate

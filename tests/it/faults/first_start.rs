@@ -55,7 +55,7 @@ async fn cut_short(point: &Point) -> Fate {
         return Fate::Missed;
     }
     let (status, complaint) = hub.ended();
-    assert!(was_killed(status, point.deed), "{status} {complaint}");
+    assert!(was_killed(status), "{status} {complaint}");
     second_start(&room, secret).await;
     Fate::Struck
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::disk::{Deed, Fault, Room};
+use super::disk::{Fault, Room};
 use crate::crash::flags;
 use crate::kit::{Lines, ended, operator_key};
 
@@ -94,16 +94,10 @@ impl Drop for Hub {
     }
 }
 
-/// Whether the process was killed, by itself or by us. A power cut shortens files that are mapped, so
-/// there, and only there, SIGBUS may come first.
-pub fn was_killed(status: ExitStatus, by: Deed) -> bool {
+/// Whether the process was killed, by itself or by us, and did not die of anything else.
+pub fn was_killed(status: ExitStatus) -> bool {
     const SIGKILL: i32 = 9;
-    const SIGBUS: i32 = 7;
-    match std::os::unix::process::ExitStatusExt::signal(&status) {
-        Some(SIGKILL) => true,
-        Some(SIGBUS) => matches!(by, Deed::Cut | Deed::Mess),
-        _ => false,
-    }
+    std::os::unix::process::ExitStatusExt::signal(&status) == Some(SIGKILL)
 }
 
 /// One whole request.

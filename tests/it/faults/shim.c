@@ -41,6 +41,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -48,6 +49,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -257,6 +259,30 @@ static void die(void)
 		pause();
 }
 
+/* Nobody sees the power fail: a child kills us, waits until we are gone with all our threads, and only
+ * then takes away what was not synced. Else somebody could read from a file that is already cut, or
+ * touch a mapped part that is no longer there. Whoever reads our stderr to its end waits for the child,
+ * too. After a fork among threads the child may do nothing but plain system calls. */
+static void power_fails(int by_chance)
+{
+	pid_t us = getpid();
+	int gone = (int)syscall(SYS_pidfd_open, us, 0);
+	if (gone < 0)
+		abort();
+	pid_t child = fork();
+	if (child < 0)
+		abort();
+	if (child > 0)
+		for (;;)
+			pause();
+	kill(us, SIGKILL);
+	struct pollfd end = { .fd = gone, .events = POLLIN };
+	while (poll(&end, 1, -1) < 1)
+		;
+	lose(by_chance);
+	_exit(0);
+}
+
 static int is_meant(enum class class, const char *path)
 {
 	size_t have = strlen(path), want = told.name ? strlen(told.name) : 0;
@@ -294,10 +320,8 @@ static enum deed arrive(enum class class, const char *kind, const char *path)
 	}
 	if (deed == BEFORE)
 		die();
-	if (deed == CUT || deed == MESS) {
-		lose(deed == MESS);
-		die();
-	}
+	if (deed == CUT || deed == MESS)
+		power_fails(deed == MESS);
 	return deed;
 }
 
