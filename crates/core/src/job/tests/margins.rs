@@ -3,13 +3,15 @@
 
 use super::market;
 use crate::agent::Terms;
+use crate::agent::presence::Stance;
 use crate::command::{Canceller, Command, Enrol, JobRef, OpenJob};
 use crate::event::Event;
 use crate::id::{AgentId, JobId};
 use crate::job::{Policy, Selection, State, ask};
 use crate::notice::News;
-use crate::signed::{Profile, Whom};
-use crate::testkit::voices::{part, words};
+use crate::refusal::Refusal;
+use crate::signed::{Deed, Profile, Whom};
+use crate::testkit::voices::{offer, part, words};
 use crate::testkit::{AWAY, HOME, Scene, credits, enrolment, reached, said, skill};
 use crate::time::Millis;
 use crate::world::Rules;
@@ -169,4 +171,53 @@ fn work_whose_first_sign_is_a_part_of_it_has_begun_in_the_history_once() {
     }
     let started = |event: &&Event| **event == Event::JobStarted { job };
     assert_eq!(history(&scene).iter().filter(started).count(), 1);
+}
+
+#[test]
+fn a_price_is_also_a_yes_of_who_answers_for_itself_and_of_nobody_else() {
+    for answers_itself in [true, false] {
+        let (mut scene, client) = market();
+        let mut order = enrolment("pat", "pat", &[("sum", "0")]);
+        (order.home, order.terms.answers_itself) = (AWAY, answers_itself);
+        order.skills[0].by_offer = true;
+        let pat = scene.enrol(order).unwrap();
+        let order = scene.ask(client, "sum", "5");
+        let job = scene.open(OpenJob { selection: Selection::Direct(pat), ..order });
+        assert_eq!(job.accepted_at.is_none(), answers_itself);
+        scene.sign("pat", "o", offer(&job.uuid.to_string(), "3")).unwrap();
+        assert!(scene.job(job.id).accepted_at.is_some());
+        let accepted = News::Accepted { job: job.id };
+        assert_eq!(scene.told(client).contains(&accepted), answers_itself);
+    }
+}
+
+#[test]
+fn only_somebody_who_is_meant_is_waited_for_while_it_is_away() {
+    let mut scene = Scene::default();
+    scene.grant("ann", super::AWAY_PURSE);
+    scene.hello("ann", &[]);
+    let bob = scene.worker("bob", "bob", &[("sum", "0")]);
+    super::stand(&mut scene, bob, Stance::Maintenance, Some(60));
+    let order = scene.question("sum", Whom::Best { max: 8 }, None);
+    let order = scene.signed("ann", "all", Deed::Ask(Box::new(order)));
+    assert_eq!(scene.hear(order), Err(Refusal::Offline));
+    let job = scene.request("ann", "one", bob, None);
+    assert!(matches!(scene.state(job), State::Deferred { .. }));
+}
+
+#[test]
+fn nobody_names_a_price_that_is_not_there() {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "1")]);
+    let order = auction(&mut scene, client);
+    let job = scene.open(order).id;
+    let gone = scene.worker("gone", "gone", &[("sum", "1")]);
+    scene.remove(gone);
+    let (price, valid_for) = (credits("1"), Millis::minutes(1));
+    for by in [AgentId(999), gone] {
+        let bid = Command::Offer { job: JobRef::Id(job), by, price, valid_for };
+        assert_eq!(scene.run(bid).unwrap_err(), Refusal::NotYours);
+    }
+    let bid = Command::Offer { job: JobRef::Id(job), by: ada, price, valid_for };
+    scene.run(bid).unwrap();
 }
