@@ -1,7 +1,7 @@
 //! A copy of the tree, in which mistakes can be made.
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,8 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct Copied {
     tree: PathBuf,
     target: PathBuf,
+    /// What cargo said last.
+    pub said: PathBuf,
 }
 
 /// What became of a mistake.
@@ -48,7 +50,7 @@ impl Copied {
     /// two of them can go side by side.
     pub fn make(name: &str) -> io::Result<Self> {
         let root = PathBuf::from("target").join("mutants").join(name);
-        let (tree, target) = (root.join("tree"), root.join("target"));
+        let (tree, target, said) = (root.join("tree"), root.join("target"), root.join("said"));
         if tree.exists() {
             fs::remove_dir_all(&tree)?;
         }
@@ -62,7 +64,8 @@ impl Copied {
                 fs::copy(from, to)?;
             }
         }
-        Ok(Self { tree, target: std::path::absolute(target)? })
+        fs::create_dir_all(&root)?;
+        Ok(Self { tree, target: std::path::absolute(target)?, said })
     }
 
     /// Makes a mistake, runs the tests, and takes it back.
@@ -100,10 +103,16 @@ impl Copied {
         Verdict::Missed
     }
 
+    fn listen(&self) -> Stdio {
+        let said = File::options().create(true).append(true).open(&self.said);
+        said.map_or_else(|_| Stdio::null(), Stdio::from)
+    }
+
     /// Builds what a line of tests needs, or runs it too.
     fn cargo(&self, tests: &Tests, build_only: bool) -> bool {
         let (what, which) = tests.line.split_once(" -- ").unwrap_or((tests.line, ""));
         let patience = if tests.is_near && !build_only { SHORT_PATIENCE } else { PATIENCE };
+        let _ = fs::remove_file(&self.said);
         let mut command = cargo();
         command.arg("test").args(what.split_whitespace());
         match build_only {
@@ -117,8 +126,8 @@ impl Copied {
             // One line is changed at a time: nearly everything can be kept from the last build.
             .env("CARGO_INCREMENTAL", "1")
             .env("RUST_BACKTRACE", "0")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stdout(self.listen())
+            .stderr(self.listen())
             .process_group(0)
             .spawn()
             .is_ok_and(|run| succeeds(run, patience))

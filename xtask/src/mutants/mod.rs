@@ -114,7 +114,8 @@ fn check(area: Area, wish: &Wish) -> bool {
         }
     }
     if !copied.is_sound(&every) {
-        eprintln!("xtask: the tests of {} fail without any mistake", area.name());
+        let (name, said) = (area.name(), copied.said.display());
+        eprintln!("xtask: the tests of {name} fail without any mistake: see {said}");
         return false;
     }
     let mut changes: Vec<Change> = area.files().iter().flat_map(|file| change::of(file)).collect();
