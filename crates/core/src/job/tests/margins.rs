@@ -11,7 +11,7 @@ use crate::job::{Policy, Selection, State, ask};
 use crate::notice::News;
 use crate::refusal::Refusal;
 use crate::signed::{Deed, Profile, Whom};
-use crate::testkit::voices::{offer, part, words};
+use crate::testkit::voices::{offer, part, result, words};
 use crate::testkit::{AWAY, HOME, Scene, credits, enrolment, reached, said, skill};
 use crate::time::Millis;
 use crate::world::Rules;
@@ -220,4 +220,17 @@ fn nobody_names_a_price_that_is_not_there() {
     }
     let bid = Command::Offer { job: JobRef::Id(job), by: ada, price, valid_for };
     scene.run(bid).unwrap();
+}
+
+#[test]
+fn whoever_was_told_to_wait_is_called_back_also_after_a_price_was_named() {
+    let (mut scene, client) = market();
+    let pat = scene.hello("pat", &[("sum", "5")]);
+    let (selection, callback) = (Selection::Direct(pat), Some("https://back.example".to_owned()));
+    let order = OpenJob { selection, callback: callback.clone(), ..scene.ask(client, "sum", "5") };
+    let job = scene.open(order);
+    let uuid = job.uuid.to_string();
+    scene.sign("pat", "o", offer(&uuid, "4")).unwrap();
+    scene.sign("pat", "r", result(&uuid)).unwrap();
+    assert_eq!(pushed(&scene, client, &News::Ended { job: job.id }), callback);
 }
