@@ -4,7 +4,7 @@
 use super::market;
 use crate::agent::Terms;
 use crate::agent::presence::Stance;
-use crate::command::{Canceller, Command, Enrol, JobRef, OpenJob};
+use crate::command::{Canceller, Command, Enrol, JobRef, OpenJob, Timer};
 use crate::event::Event;
 use crate::id::{AgentId, JobId};
 use crate::job::{Policy, Selection, State, ask};
@@ -233,4 +233,33 @@ fn whoever_was_told_to_wait_is_called_back_also_after_a_price_was_named() {
     scene.sign("pat", "o", offer(&uuid, "4")).unwrap();
     scene.sign("pat", "r", result(&uuid)).unwrap();
     assert_eq!(pushed(&scene, client, &News::Ended { job: job.id }), callback);
+}
+
+#[test]
+fn a_signers_price_is_one_of_the_offers_its_requester_chooses_among() {
+    let (mut scene, client) = market();
+    let mut sum = skill("sum", "0");
+    sum.by_offer = true;
+    let pat = scene.amend("pat", Profile { skills: Some(vec![sum]), ..Profile::default() });
+    let order = OpenJob { selection: Selection::Offers, ..scene.ask(client, "sum", "5") };
+    let job = scene.open(order);
+    let named = scene.sign("pat", "o", offer(&job.uuid.to_string(), "4"));
+    assert_eq!(named, Ok(State::Negotiating));
+    assert_eq!(scene.told(client), [News::Offered { job: job.id, place: 0 }]);
+    let take = Command::AcceptOffer { job: JobRef::Id(job.id), by: client, from: pat };
+    scene.run(take).unwrap();
+    assert_eq!(scene.job(job.id).assignment.unwrap().price, credits("4"));
+}
+
+#[test]
+fn a_timer_that_comes_early_or_after_the_end_changes_nothing() {
+    let (mut scene, client) = market();
+    scene.worker("ada", "acme", &[("sum", "1")]);
+    let order = scene.ask(client, "sum", "5");
+    let job = scene.open(order).id;
+    let tick = |scene: &mut Scene| scene.decided(Command::Tick(Timer::Job(job))).unwrap().0;
+    assert!(tick(&mut scene).is_empty(), "nothing is due yet");
+    scene.succeed(job, "1");
+    scene.sleep(Millis::hours(48));
+    assert!(tick(&mut scene).is_empty(), "it is over");
 }
