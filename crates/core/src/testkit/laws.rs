@@ -62,6 +62,7 @@ pub struct Laws {
     settled: BTreeSet<(OwnerId, String)>,
     welcomed: BTreeSet<OwnerId>,
     ended: BTreeSet<JobId>,
+    history: history::History,
     asking: asking::Asking,
     terms: terms::Kept,
     work: work::Work,
@@ -85,7 +86,7 @@ impl Laws {
         self.published.check(&self.jobs, changes, world);
         leases::check(&self.jobs, changes, world, now);
         endings::check(changes, world);
-        history::check(&self.jobs, changes);
+        self.history.check(&self.jobs, changes);
         for outcome in &changes.outcomes {
             self.outcome(outcome, changes, world);
         }

@@ -1,21 +1,74 @@
-//! The laws of the history: whatever became of a job is told, and nothing is told that did not happen.
+//! The laws of the history: whatever became of a job, of credits and of accounts is told, and nothing
+//! is told that did not happen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::changes::Changes;
 use crate::event::Event;
-use crate::id::JobId;
+use crate::id::{JobId, OwnerId};
 use crate::job::{Job, State};
+use crate::ledger::Kind;
+use crate::owner::Owner;
 
-pub fn check(before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes) {
+/// The accounts that were told of, kept from the rows alone.
+#[derive(Clone, Default)]
+pub struct History {
+    accounts: BTreeSet<OwnerId>,
+}
+
+impl History {
+    pub fn check(&mut self, before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes) {
+        jobs(before, changes);
+        money(changes);
+        self.accounts(changes);
+    }
+
+    /// Every account is told when it is opened, and once.
+    fn accounts(&mut self, changes: &Changes) {
+        let known = &mut self.accounts;
+        let new = changes.owners.keys().filter(|id| **id != Owner::ISSUANCE && known.insert(**id));
+        let told = events(changes).filter_map(|event| match event {
+            Event::AccountOpened { owner } => Some(owner),
+            _ => None,
+        });
+        assert!(told.eq(new), "an account that is new is told: {changes:?}");
+    }
+}
+
+fn events(changes: &Changes) -> impl Iterator<Item = &Event> {
+    changes.lines.iter().flat_map(|line| &line.events)
+}
+
+/// What was made, destroyed or paid is told with its amount.
+fn money(changes: &Changes) {
+    let told = events(changes).filter_map(|event| match event {
+        Event::Granted { owner, amount, .. } => Some((Kind::Grant, *owner, *amount)),
+        Event::Burned { owner, amount } => Some((Kind::Burn, *owner, *amount)),
+        _ => None,
+    });
+    let moved = changes.entries.iter().filter_map(|entry| match entry.kind {
+        Kind::Grant => Some((Kind::Grant, entry.to.owner, entry.amount)),
+        Kind::Burn => Some((Kind::Burn, entry.from.owner, entry.amount)),
+        _ => None,
+    });
+    assert!(told.eq(moved), "credits that came or went are told: {changes:?}");
+    let told = events(changes).filter_map(|event| match event {
+        Event::Transferred { from, to, amount } => Some(Some((*from, *to, *amount))),
+        Event::SettlementConfirmed { .. } => Some(None),
+        _ => None,
+    });
+    let paid = changes.transfers.iter().map(|transfer| {
+        let by_itself = !transfer.settled_by_hold;
+        by_itself.then_some((transfer.from, transfer.to, transfer.amount))
+    });
+    assert!(told.eq(paid), "payments are told: {changes:?}");
+}
+
+fn jobs(before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes) {
     for job in changes.jobs.values() {
-        let told: Vec<&Event> = changes
-            .lines
-            .iter()
-            .flat_map(|line| &line.events)
-            .filter(|event| about(event) == Some(job.id))
-            .collect();
+        let told: Vec<&Event> =
+            events(changes).filter(|event| about(event) == Some(job.id)).collect();
         let old = before.get(&job.id).map(|old| &**old);
         beginnings(old, job, &told);
         states(old, job, &told);
