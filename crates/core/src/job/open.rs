@@ -185,6 +185,11 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     let skill = agent.skill_for(job);
     let takes = skill.and_then(|skill| skill.takes);
     let own = skill.filter(|skill| !skill.by_offer).map(|skill| skill.price);
+    // Who has it already, and is given it once more, keeps what was agreed on.
+    let (price, own) = match job.assignment.filter(|turn| turn.worker == chosen.agent) {
+        Some(turn) => (turn.price, turn.own),
+        None => (chosen.price, own.filter(|own| *own < chosen.price)),
+    };
     let lease = if answers_itself { draft.world.rules.answer_window } else { job.lease };
     // Who does not answer for itself has taken it on by being chosen.
     job.accepted_at = (!answers_itself).then_some(draft.now);
@@ -197,8 +202,8 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     job.assignment = Some(Assignment {
         worker: chosen.agent,
         owner,
-        price: chosen.price,
-        own: own.filter(|own| *own < chosen.price),
+        price,
+        own,
         since: draft.now,
         until: draft.now.plus(lease).min(job.deadline),
         // What is sent cannot be called back; what is fetched can, until it is.

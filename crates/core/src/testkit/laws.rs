@@ -158,7 +158,8 @@ impl Laws {
         }
         let resumed = old.is_some_and(|old| old.worker() == Some(turn.worker));
         if resumed {
-            assert_eq!(old.and_then(|old| old.assignment).map(|old| old.price), Some(turn.price));
+            let before = old.and_then(|old| old.assignment).map(|old| (old.price, old.own));
+            assert_eq!(before, Some((turn.price, turn.own)), "agreed on once: {job:?}");
             return;
         }
         // Somebody who put it off was given it before, and is the one it waited for.

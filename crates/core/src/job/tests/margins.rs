@@ -6,6 +6,7 @@ use crate::agent::Terms;
 use crate::agent::presence::Stance;
 use crate::command::{Canceller, Command, Enrol, JobRef, OpenJob, Timer};
 use crate::event::Event;
+use crate::grain::Grain;
 use crate::id::{AgentId, JobId};
 use crate::job::{Policy, Selection, State, ask};
 use crate::notice::News;
@@ -262,4 +263,35 @@ fn a_timer_that_comes_early_or_after_the_end_changes_nothing() {
     scene.succeed(job, "1");
     scene.sleep(Millis::hours(48));
     assert!(tick(&mut scene).is_empty(), "it is over");
+}
+
+#[test]
+fn who_is_given_the_same_job_once_more_keeps_the_price_that_was_agreed_on() {
+    let whole = Grain { decimals: 0, ..Grain::FINE };
+    for (grain, price, cost, paid) in
+        [(Grain::FINE, "0.2", "0.15", "0.15"), (whole, "0.2", "0.15", "1.00")]
+    {
+        for (unreachable, later) in [(true, "0.1"), (true, "0.3"), (false, "0.1"), (false, "0.3")] {
+            let (mut scene, client) = market();
+            let ada = scene.worker("ada", "acme", &[("sum", price)]);
+            let (selection, policy) = (Selection::Direct(ada), super::PATIENT);
+            let order = OpenJob { selection, policy, grain, ..scene.ask(client, "sum", "5") };
+            let job = scene.open(order).id;
+            let agreed = scene.job(job).assignment.unwrap();
+            scene.worker("ada", "acme", &[("sum", later)]);
+            if unreachable {
+                scene.unreachable(job);
+            } else {
+                let until = scene.now.plus(Millis::seconds(1));
+                scene.run(Command::Defer { job: JobRef::Id(job), by: ada, until }).unwrap();
+                scene.wait(Millis::seconds(1));
+            }
+            let again = scene.job(job).assignment.unwrap();
+            assert_eq!((again.price, again.own), (agreed.price, agreed.own), "{later}");
+            assert_eq!(scene.job(job).epoch, 2);
+            // It asked 0.2 when it was given the work, and says that 0.15 is what it was.
+            scene.succeed(job, cost);
+            assert_eq!(scene.purse("acme").0, paid, "{unreachable} {later}");
+        }
+    }
 }
