@@ -6,6 +6,8 @@ const LAYERS: [&str; 4] = ["crates/core/", "crates/engine/", "crates/protocols/"
 /// How far one goes to find a test that notices a mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
+    /// Those of its crate that take a second: what others notice is not known then.
+    Quick,
     /// The tests of the crate it is in.
     Own,
     /// Those of single crates.
@@ -26,6 +28,11 @@ pub struct Tests {
 impl Tests {
     const fn near(layer: usize, line: &'static str) -> Self {
         Self { line, is_near: true, layer }
+    }
+
+    /// Whether what takes longer is left out, or there is no such thing.
+    fn is_quick(&self) -> bool {
+        self.is_near && (self.layer > 0 || self.line.contains("--skip"))
     }
 
     const fn far(layer: usize, line: &'static str) -> Self {
@@ -95,6 +102,7 @@ impl Area {
     pub fn tests(self, file: &str, reach: Reach) -> Vec<Tests> {
         let own = LAYERS.iter().position(|layer| file.starts_with(layer)).unwrap_or(0);
         let asked = |tests: &Tests| match reach {
+            Reach::Quick => tests.layer == own && tests.is_quick(),
             Reach::Own => tests.layer == own && tests.is_near,
             Reach::Near => tests.layer >= own && tests.is_near,
             Reach::All => tests.layer >= own,
@@ -136,6 +144,7 @@ mod tests {
         let above = asked(Area::Idempotency, "crates/protocols/src/face/once.rs");
         assert_eq!(above[0], "-p rialto-protocols --lib");
         assert_eq!(above.len(), 3);
+        assert_eq!(Area::Jobs.tests("crates/core/src/job/end.rs", Reach::Quick).len(), 1);
         let own = Area::Jobs.tests("crates/core/src/job/end.rs", Reach::Own);
         assert!(own.iter().all(|tests| tests.line.contains("rialto-core")) && own.len() == 2);
         for area in Area::ALL {

@@ -19,7 +19,7 @@ const GOAL: usize = 95;
 
 pub const USAGE: &str = "\
 usage: cargo xtask mutants [--area NAME] [--sample N] [--seed S] [--part K/N]
-                           [--only FILE[:LINE]] [--tests own|near|all]
+                           [--only FILE[:LINE]] [--tests quick|own|near|all]
 
 Puts one mistake at a time into a copy of the tree and runs the tests of that area:
   ledger        how credits move
@@ -29,8 +29,8 @@ Puts one mistake at a time into a copy of the tree and runs the tests of that ar
 
 All areas and all mistakes unless told otherwise; --sample takes N of each area by the seed, --part
 the Kth of every N, so that several runs can go side by side, and --only those of a file or a line.
---tests near asks the tests of single crates only, and own those of the changed crate, which takes
-seconds instead of minutes.";
+--tests near asks the tests of single crates only, own those of the changed crate, and quick those of
+them that take a second, instead of minutes.";
 
 /// What was asked for.
 struct Wish {
@@ -78,10 +78,11 @@ fn read(words: &[String]) -> Result<Wish, String> {
             "--only" => wish.only = Some(value.clone()),
             "--tests" => {
                 wish.reach = match value.as_str() {
+                    "quick" => Reach::Quick,
                     "own" => Reach::Own,
                     "near" => Reach::Near,
                     "all" => Reach::All,
-                    _ => return Err(format!("--tests is own, near or all, not {value}")),
+                    _ => return Err(format!("--tests is quick, own, near or all, not {value}")),
                 };
             }
             other => return Err(format!("what is {other}?")),
