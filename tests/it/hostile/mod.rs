@@ -7,6 +7,7 @@ mod bombs;
 mod bystander;
 mod crowd;
 mod floods;
+mod full;
 mod house;
 mod polls;
 mod receivers;

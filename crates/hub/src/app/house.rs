@@ -1,6 +1,6 @@
 //! What the edge is told about paths: who owns them, what they count as, how their errors look.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
@@ -12,6 +12,7 @@ use rialto_protocols::ALL;
 use rialto_protocols::face::{Face, Floor, Head, Listed, Reach, Trouble as FaceTrouble, Writes};
 
 use super::openapi::listed;
+use super::probes;
 use crate::edge::{Class, Express, House, Kind, Limits, Reading, Trouble};
 use crate::v1::problem::Problem;
 
@@ -20,6 +21,7 @@ pub struct Paths {
     by_path: Router<Vec<(&'static str, Reach)>>,
     body_limit: usize,
     express: HashMap<String, (&'static str, Express)>,
+    health: HashSet<String>,
     floor: Floor,
 }
 
@@ -35,7 +37,7 @@ impl Paths {
             }
         }
         let (express, floor) = (express(floor), floor.clone());
-        Self { by_path, body_limit: floor.body_limit, express, floor }
+        Self { by_path, body_limit: floor.body_limit, express, health: health(), floor }
     }
 
     fn reach(&self, method: &Method, path: &str) -> Option<Reach> {
@@ -69,6 +71,10 @@ impl House for Paths {
         owner.map_or(self.body_limit, |face| face.body_limit(self.body_limit))
     }
 
+    fn is_health(&self, method: &Method, path: &str) -> bool {
+        matches!(*method, Method::GET | Method::HEAD) && self.health.contains(path)
+    }
+
     fn tidied(&self, path: &str) -> Option<String> {
         let untidy = path.contains("//") || path.len() > 1 && path.ends_with('/');
         let spare = untidy && owner(path).is_some_and(Face::is_open_to_pages);
@@ -80,6 +86,14 @@ impl House for Paths {
         let (taken, express) = self.express.get(path)?;
         (method.as_str() == *taken).then(|| express.clone())
     }
+}
+
+/// Where people ask how the hub is: its own probes, and the question of each protocol that has one.
+/// The numbers are not among them, because collecting them is work.
+fn health() -> HashSet<String> {
+    let asks = |row: &Listed| row.method == "GET" && row.reach.is_public();
+    let paths = listed().into_iter().filter(asks).map(|row| row.path);
+    paths.filter(|path| path.ends_with("/health") || probes::HEALTH.contains(&&**path)).collect()
 }
 
 /// How often those may write who are known by what they sign.

@@ -10,6 +10,9 @@ use rialto_protocols::face::{Listed, Reach};
 
 use crate::telemetry::{CONTENT_TYPE, Extra, Metrics};
 
+/// Those that tell how the hub is and cost nothing.
+pub const HEALTH: [&str; 2] = ["/livez", "/readyz"];
+
 /// What the probes look at.
 #[derive(Clone)]
 pub struct Probes {

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
@@ -235,7 +234,7 @@ fn serve(
         limits,
         request_ids: request_ids(),
         metrics: metrics.clone(),
-        body_timeout: config.http.body_timeout.duration().max(Duration::from_millis(1)),
+        tempo: edge::Tempo::from(&config.http),
     };
     let (stop, stopping) = tokio::sync::watch::channel(false);
     let told = shutdown.clone();

@@ -68,6 +68,10 @@ settings! {
         header_timeout: Span = "10s";
         /// How long a request's body may take to arrive.
         body_timeout: Span = "30s";
+        /// Bytes a second that a body must bring; who is slower is answered 408.
+        min_body_bytes_per_second: Limit = "240";
+        /// How far a body may fall behind that, and how long it may pause.
+        body_grace: Span = "10s";
         /// How long a connection may stay open without a request.
         idle_timeout: Span = "60s";
         /// Connections open at once.

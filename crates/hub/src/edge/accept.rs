@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -74,8 +75,12 @@ pub(super) async fn take_all(
 ) {
     let gauge = metrics.connections().clone();
     let slots = Slots::new(settings.max_connections, settings.max_connections_per_address, gauge);
+    // These are not counted among the others: they are there when no place is left.
+    let (most, of_one) = (settings.health_connections, settings.health_connections_per_address);
+    let kept = Slots::new(most, of_one, Gauge::default());
     let refuser = Refuser::new();
     let grace = settings.grace;
+    let health = Arc::new(Counter::for_health(fronted.clone(), &settings));
     let counter = Arc::new(Counter::new(fronted, settings));
     let (stop, stopping) = watch::channel(false);
     let mut pause = PAUSE_MIN;
@@ -101,12 +106,14 @@ pub(super) async fn take_all(
             }
         };
         pause = PAUSE_MIN;
-        match slots.take(Peer::from(address)) {
+        let peer = Peer::from(address);
+        let place = slots.take(peer).map(|slot| (slot, &counter));
+        match place.or_else(|| kept.take(peer).map(|slot| (slot, &health))) {
             None => refuser.refuse(stream),
-            Some(slot) => {
+            Some((slot, counter)) => {
                 // Without it small answers wait for the peer's acknowledgement of the one before.
                 let _ = stream.set_nodelay(true);
-                let counter = Arc::clone(&counter);
+                let counter = Arc::clone(counter);
                 tokio::spawn(attend(counter, stream, address, slot, stopping.clone()));
             }
         }

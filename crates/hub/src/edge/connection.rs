@@ -1,7 +1,7 @@
 //! One connection, from its first byte to its last.
 
 use std::convert::Infallible;
-use std::future::poll_fn;
+use std::future::{poll_fn, ready};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -41,6 +41,7 @@ pub struct Counter {
     pub settings: Settings,
     http: http1::Builder,
     fronted: Fronted,
+    health_only: bool,
 }
 
 impl Counter {
@@ -49,7 +50,20 @@ impl Counter {
         // How many headers there may be is left at hyper's 100: saying even the same number would
         // take them off its stack. Its timer is off because `Patience` knows waiting from sending.
         http.max_header_size(HEAD_MAX).max_buf_size(BUFFER_MAX).header_read_timeout(None);
-        Self { settings, http, fronted }
+        Self { settings, http, fronted, health_only: false }
+    }
+
+    /// One at which people may only ask how the hub is, one question each.
+    pub fn for_health(fronted: Fronted, settings: &Settings) -> Self {
+        let mut counter = Self::new(fronted, settings.for_health());
+        counter.http.keep_alive(false);
+        counter.health_only = true;
+        counter
+    }
+
+    fn serves<B>(&self, request: &Request<B>) -> bool {
+        let house = &self.fronted.front.house;
+        !self.health_only || house.is_health(request.method(), request.uri().path())
     }
 }
 
@@ -64,7 +78,7 @@ pub async fn attend(
 ) {
     let pulse = Arc::new(Pulse::default());
     let line = TokioIo::new(Line::new(stream, Arc::clone(&pulse), slot));
-    let service = service_fn(|request| answer(&counter.fronted, request, peer, &pulse));
+    let service = service_fn(|request| answer(&counter, request, peer, &pulse));
     let connection = counter.http.serve_connection(line, service).with_upgrades();
 
     let mut connection = pin!(connection);
@@ -95,11 +109,12 @@ pub async fn attend(
 }
 
 fn answer(
-    fronted: &Fronted,
+    counter: &Counter,
     mut request: Request<Incoming>,
     peer: SocketAddr,
     pulse: &Arc<Pulse>,
 ) -> impl Future<Output = Result<http::Response<Departing>, Infallible>> + use<> {
+    let fronted = &counter.fronted;
     pulse.enter(Phase::Busy);
     request.extensions_mut().insert(ConnectInfo(peer));
     let head = pulse.take_head();
@@ -112,9 +127,13 @@ fn answer(
         *request.uri_mut() = uri;
     }
     let request = request.map(|body| Arriving::new(body, Arc::clone(pulse)));
-    let response = match fronted.front.express(&request) {
-        Some(express) => Either::Left(fronted.front.clone().hurry(express, request)),
-        None => Either::Right(fronted.router.clone().call(request)),
+    let response = if !counter.serves(&request) {
+        Either::Left(ready(Ok(fronted.front.turn_away(&request))))
+    } else {
+        Either::Right(match fronted.front.express(&request) {
+            Some(express) => Either::Left(fronted.front.clone().hurry(express, request)),
+            None => Either::Right(fronted.router.clone().call(request)),
+        })
     };
     let pulse = Arc::clone(pulse);
     async move {

@@ -23,6 +23,7 @@ use super::bodies::Arriving;
 use super::checks::Verdict;
 use super::front::{Front, Visit, text_of};
 use super::house::{Class, Kind, Trouble};
+use super::intake::Intake;
 use super::request_id::RequestId;
 use super::trace;
 use super::wrong_keys::Shower;
@@ -87,11 +88,9 @@ impl Front {
         };
         let response = match passed {
             Ok(()) => {
-                let patience = self.body_timeout;
-                let body: Reading = Box::pin(async move {
-                    let whole = tokio::time::timeout(patience, whole(body)).await;
-                    whole.unwrap_or(Err(Trouble::TooSlow))
-                });
+                let limit = self.house.body_limit(head.uri.path());
+                let (intake, _) = Intake::new(body, limit, self.tempo);
+                let body: Reading = Box::pin(whole(intake));
                 let peer = head.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
                 let answer = (express.serve)(head.headers, peer, body);
                 let answer = AssertUnwindSafe(answer).catch_unwind();
@@ -108,11 +107,10 @@ impl Front {
 }
 
 /// A body whose length was told and found to be within the limit.
-async fn whole(mut body: Arriving) -> Result<Bytes, Trouble> {
-    let what = "the body was cut short or badly chunked";
+async fn whole(mut body: Intake<Arriving>) -> Result<Bytes, Trouble> {
     let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
     while let Some(frame) = body.frame().await {
-        let Ok(piece) = frame.map_err(|_| Trouble::Malformed { what })?.into_data() else {
+        let Ok(piece) = frame?.into_data() else {
             continue;
         };
         // Nearly every body comes in one piece, and is not copied.

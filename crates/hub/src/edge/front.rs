@@ -9,7 +9,7 @@ use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
@@ -27,6 +27,7 @@ use super::hosts::Hosts;
 use super::house::{House, Trouble};
 use super::intake::{Fate, Intake};
 use super::limits::Limits;
+use super::pace::Tempo;
 use super::request_id::{self, IdSource, RequestId};
 use super::trace::TraceParent;
 use super::wrong_keys::Shower;
@@ -39,8 +40,8 @@ pub struct Front {
     pub limits: Arc<Limits>,
     pub request_ids: IdSource,
     pub metrics: Metrics,
-    /// How long a request's body may take to arrive.
-    pub body_timeout: Duration,
+    /// How slowly a request's body may arrive.
+    pub tempo: Tempo,
 }
 
 /// A route with the front before it.
@@ -60,6 +61,7 @@ pub(super) struct Visit {
 }
 
 /// Everything the hub serves, with the front before it.
+#[derive(Clone)]
 pub struct Fronted {
     pub(super) front: Arc<Front>,
     pub(super) router: Router,
@@ -83,8 +85,20 @@ impl Front {
         DefaultBodyLimit::disable().apply(&mut request);
         let limit = self.house.body_limit(request.uri().path());
         let (head, body) = request.into_parts();
-        let (intake, fate) = Intake::new(body, limit, self.body_timeout);
+        let (intake, fate) = Intake::new(body, limit, self.tempo);
         (Request::from_parts(head, Body::new(intake)), Some(fate))
+    }
+
+    /// The answer on a connection that is there for questions about the hub's health alone.
+    pub(super) fn turn_away<B>(&self, request: &http::Request<B>) -> Response<Body> {
+        let visit = Visit {
+            began: Instant::now(),
+            id: RequestId::of(request.headers(), &self.request_ids),
+            verb: Verb::from(request.method()),
+            route: Route::from(None::<MatchedPath>),
+            public: false,
+        };
+        self.complete(visit, self.refuse(request.uri(), Trouble::Overloaded))
     }
 
     pub(super) fn refuse(&self, uri: &Uri, trouble: Trouble) -> Response<Body> {

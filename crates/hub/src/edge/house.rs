@@ -20,6 +20,12 @@ pub trait House: Send + Sync {
     /// The largest body `path` takes, in bytes.
     fn body_limit(&self, path: &str) -> usize;
 
+    /// Whether a request only asks how the hub is. There are a few connections for that when all
+    /// others are taken, so it must be cheap to answer.
+    fn is_health(&self, _method: &Method, _path: &str) -> bool {
+        false
+    }
+
     /// The path that is meant by one with slashes too many; nothing if it is meant as it stands.
     fn tidied(&self, _path: &str) -> Option<String> {
         None

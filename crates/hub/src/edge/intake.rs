@@ -1,5 +1,5 @@
-//! A request's body as handlers get it: never larger than its path allows, never slower than the
-//! hub waits.
+//! A request's body as handlers get it: never larger than its path allows, never slower than
+//! its pace allows.
 //!
 //! A handler that reads it sees an error like any other. What the error was is kept beside, so that
 //! the front can tell the caller in the right shape whatever the handler made of it.
@@ -7,54 +7,70 @@
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
-use axum::body::Body;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::house::Trouble;
+use super::pace::{Pace, Tempo};
 
 /// What went wrong with a body, once something has.
 pub type Fate = Arc<OnceLock<Trouble>>;
 
 /// A body with limits.
-pub struct Intake {
-    body: Body,
+pub struct Intake<B> {
+    /// Nothing once something went wrong with it: the connection need not carry the rest.
+    body: Option<B>,
     limit: usize,
     read: usize,
-    patience: Duration,
+    pace: Pace,
     /// Most bodies arrive together with their head and never need it.
     timer: Option<Pin<Box<Sleep>>>,
     fate: Fate,
 }
 
-impl Intake {
-    /// At most `limit` bytes, the last of them at most `patience` after the first wait.
-    pub fn new(body: Body, limit: usize, patience: Duration) -> (Self, Fate) {
-        let fate = Fate::default();
-        let intake = Self { body, limit, read: 0, patience, timer: None, fate: Arc::clone(&fate) };
-        (intake, fate)
+impl<B: HttpBody<Data = Bytes> + Unpin> Intake<B> {
+    /// At most `limit` bytes, no slower than `tempo`.
+    pub fn new(body: B, limit: usize, tempo: Tempo) -> (Self, Fate) {
+        let (fate, pace) = (Fate::default(), Pace::new(tempo));
+        let body = Some(body);
+        (Self { body, limit, read: 0, pace, timer: None, fate: Arc::clone(&fate) }, fate)
     }
 
     fn next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Trouble>>> {
-        match Pin::new(&mut self.body).poll_frame(context) {
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        match Pin::new(body).poll_frame(context) {
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Ready(Some(Ok(frame))) => Poll::Ready(Some(self.weigh(frame))),
             Poll::Ready(Some(Err(_))) => {
                 let what = "the body was cut short or badly chunked";
                 Poll::Ready(Some(Err(Trouble::Malformed { what })))
             }
-            Poll::Pending => {
-                let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(self.patience)));
-                timer.as_mut().poll(context).map(|()| Some(Err(Trouble::TooSlow)))
-            }
+            Poll::Pending => self.poll_too_slow(context).map(|()| Some(Err(Trouble::TooSlow))),
         }
     }
 
+    /// Ready when we have waited long enough. A timer that rings too early is set again.
+    fn poll_too_slow(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let due = self.pace.patience_ends(Instant::now());
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
+        if timer.deadline() > due {
+            timer.as_mut().reset(due);
+        }
+        while timer.as_mut().poll(context).is_ready() {
+            if Instant::now() >= due {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(due);
+        }
+        Poll::Pending
+    }
+
     fn weigh(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, Trouble> {
-        self.read = self.read.saturating_add(frame.data_ref().map_or(0, Bytes::len));
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
+        self.pace.arrived(bytes, Instant::now());
+        self.read = self.read.saturating_add(bytes);
         if self.read > self.limit {
             return Err(Trouble::TooLarge { limit: self.limit });
         }
@@ -62,7 +78,7 @@ impl Intake {
     }
 }
 
-impl HttpBody for Intake {
+impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for Intake<B> {
     type Data = Bytes;
     type Error = Trouble;
 
@@ -76,31 +92,34 @@ impl HttpBody for Intake {
         let next = self.next(context);
         if let Poll::Ready(Some(Err(trouble))) = next {
             let _ = self.fate.set(trouble);
-            // Nothing more is wanted of it; the connection need not carry it.
-            self.body = Body::empty();
+            self.body = None;
         }
         next
     }
 
     fn is_end_stream(&self) -> bool {
-        self.fate.get().is_none() && self.body.is_end_stream()
+        self.body.as_ref().is_some_and(HttpBody::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.body.as_ref().map(HttpBody::size_hint).unwrap_or_default()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
+    use std::num::NonZeroU32;
+    use std::time::Duration;
 
-    use futures_util::stream;
+    use axum::body::Body;
+    use futures_util::{StreamExt, stream};
     use http_body_util::BodyExt;
 
     use super::*;
 
-    const LONG: Duration = Duration::from_secs(3600);
+    const HOUR: Duration = Duration::from_secs(3600);
+    const LONG: Tempo = Tempo { whole: HOUR, grace: HOUR, least: None };
 
     fn parts(count: usize) -> Body {
         let parts = (0..count).map(|_| Ok::<_, Infallible>(Bytes::from_static(b"four")));
@@ -121,7 +140,22 @@ mod tests {
     #[tokio::test]
     async fn a_body_that_does_not_come_is_given_up() {
         let never = Body::from_stream(stream::pending::<Result<Bytes, Infallible>>());
-        let (intake, fate) = Intake::new(never, 8, Duration::from_millis(20));
+        let (intake, fate) =
+            Intake::new(never, 8, Tempo { whole: Duration::from_millis(20), ..LONG });
+        assert_eq!(intake.collect().await.err(), Some(Trouble::TooSlow));
+        assert_eq!(fate.get(), Some(&Trouble::TooSlow));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_comes_byte_by_byte_is_given_up_long_before_its_time_is_over() {
+        let dripping =
+            stream::repeat(Ok::<_, Infallible>(Bytes::from_static(b"x"))).then(async |byte| {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                byte
+            });
+        let (grace, least) = (Duration::from_millis(50), NonZeroU32::new(1_000_000));
+        let dripping = Body::from_stream(dripping);
+        let (intake, fate) = Intake::new(dripping, usize::MAX, Tempo { grace, least, ..LONG });
         assert_eq!(intake.collect().await.err(), Some(Trouble::TooSlow));
         assert_eq!(fate.get(), Some(&Trouble::TooSlow));
     }

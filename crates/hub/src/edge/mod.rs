@@ -4,7 +4,7 @@
 //! signs each answer. What a path means, and how its errors look, is known to the [`House`] only.
 //!
 //! ```text
-//! accept → slots → connection (line, bodies, pulse, patience) → front (hosts, limits, intake) → express or router
+//! accept → slots → connection (line, bodies, pulse, patience) → front (hosts, limits, intake, pace) → express or router
 //! ```
 
 mod accept;
@@ -20,6 +20,7 @@ mod house;
 mod intake;
 mod limits;
 mod line;
+mod pace;
 mod patience;
 mod peer;
 mod pulse;
@@ -40,6 +41,7 @@ pub use front::{Front, Fronted};
 pub use hosts::Hosts;
 pub use house::{Class, House, Kind, Trouble};
 pub use limits::Limits;
+pub use pace::Tempo;
 pub use request_id::{IdSource, RequestId};
 pub use settings::Settings;
 pub use trace::TraceParent;

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use axum::Router;
 use axum::routing::get;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
 
-use super::kit::{Hub, front, get_more, get_request, patient};
+use super::kit::{Hub, LONG, SHORT, front, get_more, get_request, patient};
 use crate::edge::Settings;
 use crate::edge::accept::{Door, take_all};
 use crate::shutdown::Shutdown;
@@ -79,6 +80,62 @@ async fn who_finds_no_place_is_told_when_to_come_back() {
     drop(held);
     hub.until_open(0).await;
     hub.assert_well().await;
+}
+
+#[tokio::test]
+async fn a_full_hub_still_says_how_it_is_and_nothing_else() {
+    let kept = Settings { health_connections: 8, health_connections_per_address: 8, ..patient() };
+    let hub = Hub::start(Settings { max_connections: 1, ..kept });
+    let held = hub.connect().await;
+    hub.until_open(1).await;
+    for _ in 0..20 {
+        // One question each: the connection is closed though nobody asked for that.
+        let answer = hub.ask(&get_more("/health")).await;
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("well"), "{answer}");
+    }
+    let answer = hub.ask(&get_more("/hello")).await;
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("hello says"), "{answer}");
+    assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
+    assert!(answer.contains("connection: close\r\n"), "{answer}");
+    let body = "x".repeat(1 << 20);
+    let head =
+        format!("POST /express HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len());
+    let answer = hub.ask(&(head + &body)).await;
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("express says"), "{answer}");
+    assert_eq!(hub.metrics.connections().get(), 1);
+    drop(held);
+    hub.until_open(0).await;
+    hub.assert_well().await;
+}
+
+#[tokio::test]
+async fn one_peer_cannot_take_all_places_that_are_kept_for_questions_about_health() {
+    let kept = Settings { health_connections: 8, health_connections_per_address: 2, ..patient() };
+    let hub = Hub::start(Settings { max_connections_per_address: 1, ..kept });
+    let mut silent = Vec::new();
+    for _ in 0..3 {
+        silent.push(hub.connect_from(2).await.expect("it listens"));
+    }
+    let mut refused = hub.connect_from(2).await.expect("it listens");
+    refused.send(&get_more("/health")).await;
+    assert!(refused.rest().await.starts_with("HTTP/1.1 503"));
+    let _held = hub.connect_from(3).await.expect("it listens");
+    let mut other = hub.connect_from(3).await.expect("it listens");
+    other.send(&get_more("/health")).await;
+    assert!(other.rest().await.ends_with("well"));
+}
+
+#[tokio::test]
+async fn who_is_silent_in_a_place_kept_for_health_loses_it_soon() {
+    let kept = Settings { health_connections: 1, health_connections_per_address: 1, ..patient() };
+    let hub = Hub::start(Settings { max_connections: 1, health_timeout: SHORT, ..kept });
+    let _held = hub.connect().await;
+    hub.until_open(1).await;
+    let mut silent = hub.connect().await;
+    assert_eq!(silent.rest().await, "");
+    // The place is free once the hub has let go of it, a moment after the end was seen here.
+    let answered = async { while !hub.ask(&get_more("/health")).await.ends_with("well") {} };
+    timeout(LONG, answered).await.expect("the place is free before long");
 }
 
 struct Jammed {

@@ -1,6 +1,6 @@
 //! Clients that mean harm, and others who must not notice (GUARANTEES T43, T45, T49).
 
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::sleep;
 
 use super::kit::{BODY_LIMIT, Hub, SHORT, get_more, get_request, patient};
@@ -164,6 +164,33 @@ async fn a_body_that_does_not_come_is_given_up() {
     let answer = hub.ask(request).await;
     assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("write says"), "{answer}");
     hub.until_open(0).await;
+}
+
+#[tokio::test]
+async fn a_body_that_drips_is_given_up_at_both_doors_long_before_its_time_is_over() {
+    let flags = [
+        ("http.body_timeout", "1h"),
+        ("http.body_grace", "150ms"),
+        ("http.min_body_bytes_per_second", "1000000"),
+    ];
+    let hub = Hub::with(patient(), &flags);
+    for (path, says) in [("/write", "write says"), ("/express", "express says")] {
+        let mut client = hub.connect().await;
+        let head =
+            format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n");
+        client.send(&head).await;
+        let (mut reads, mut writes) = client.0.into_split();
+        let dripping = tokio::spawn(async move {
+            while writes.write_all(b"x").await.is_ok() {
+                sleep(SHORT / 100).await;
+            }
+        });
+        let mut answer = Vec::new();
+        let _ = reads.read_to_end(&mut answer).await;
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.starts_with("HTTP/1.1 408") && answer.contains(says), "{answer}");
+        dripping.abort();
+    }
 }
 
 #[tokio::test]

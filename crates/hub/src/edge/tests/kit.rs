@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::config::{Config, Loaded, Posture};
 use crate::edge::{
-    Class, Express, Front, Hosts, House, Kind, Limits, Settings, Trouble, bind, serve,
+    Class, Express, Front, Hosts, House, Kind, Limits, Settings, Tempo, Trouble, bind, serve,
 };
 use crate::edge::{RequestId, TraceParent};
 use crate::shutdown::{Shutdown, Trigger};
@@ -45,6 +45,9 @@ pub fn patient() -> Settings {
         grace: LONG,
         max_connections: 10_000,
         max_connections_per_address: 10_000,
+        health_connections: 0,
+        health_connections_per_address: 0,
+        health_timeout: LONG,
     }
 }
 
@@ -196,6 +199,10 @@ impl House for TestHouse {
         if path == "/limited" || path == "/express" { BODY_LIMIT } else { 16 << 20 }
     }
 
+    fn is_health(&self, _: &Method, path: &str) -> bool {
+        path == "/health"
+    }
+
     fn express(&self, method: &Method, path: &str) -> Option<Express> {
         (method == Method::POST && path == "/express").then(|| Express {
             route: Arc::from("/express"),
@@ -227,7 +234,7 @@ pub fn front(address: SocketAddr, flags: &[(&str, &str)], metrics: Metrics) -> F
         limits: Arc::new(Limits::new(&config.limits)),
         request_ids: Arc::new(move || format!("made-{}", made.fetch_add(1, Ordering::Relaxed))),
         metrics,
-        body_timeout: config.http.body_timeout.duration(),
+        tempo: Tempo::from(&config.http),
     }
 }
 
@@ -246,6 +253,7 @@ fn routes(begun: Arc<AtomicU32>) -> Router {
     };
     Router::new()
         .route("/hello", get(async || "hello"))
+        .route("/health", get(async || "well"))
         .route("/open", get(async || "open").post(async || "not so open"))
         .route("/peer", get(peer))
         .route("/agents/{id}", get(async || "an agent"))

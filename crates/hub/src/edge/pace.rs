@@ -1,0 +1,131 @@
+//! Pace: how slowly a body may arrive.
+//!
+//! A time for the whole of it is not enough: who sends a byte now and then takes all of that time
+//! with every request. So a body must also keep coming. Only time in which we wait for the caller
+//! counts against it; what a handler takes between two pieces is the handler's.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::config::Http;
+
+/// What is asked of every body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tempo {
+    /// For all of it, from the first wait on.
+    pub whole: Duration,
+    /// How far it may fall behind the least rate: also the longest silence.
+    pub grace: Duration,
+    /// The least rate in bytes a second, if there is one.
+    pub least: Option<NonZeroU32>,
+}
+
+/// How one body keeps to it.
+#[derive(Debug)]
+pub struct Pace {
+    tempo: Tempo,
+    /// What is left of the grace.
+    slack: Duration,
+    ends: Option<Instant>,
+    waiting_since: Option<Instant>,
+}
+
+impl From<&Http> for Tempo {
+    fn from(http: &Http) -> Self {
+        Self {
+            whole: http.body_timeout.duration().max(Duration::from_millis(1)),
+            grace: http.body_grace.duration(),
+            least: http.min_body_bytes_per_second.max(),
+        }
+    }
+}
+
+impl Pace {
+    pub fn new(tempo: Tempo) -> Self {
+        Self { tempo, slack: tempo.grace, ends: None, waiting_since: None }
+    }
+
+    /// So many bytes have come. They are worth the time they may take, but nobody can save up for
+    /// more than the grace: a large piece does not buy a long silence.
+    pub fn arrived(&mut self, bytes: usize, now: Instant) {
+        let waited = self.waiting_since.take().map_or(Duration::ZERO, |since| now - since);
+        let Some(least) = self.tempo.least else { return };
+        let earned = Duration::from_secs(bytes as u64) / least.get();
+        self.slack = (self.slack.saturating_sub(waited) + earned).min(self.tempo.grace);
+    }
+
+    /// Nothing has come: until when we wait for more.
+    pub fn patience_ends(&mut self, now: Instant) -> Instant {
+        let ends = *self.ends.get_or_insert(now + self.tempo.whole);
+        let since = *self.waiting_since.get_or_insert(now);
+        match self.tempo.least {
+            Some(_) => ends.min(since + self.slack),
+            None => ends,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn pace(least: u32) -> Pace {
+        let (whole, grace) = (SECOND * 3600, SECOND * 10);
+        Pace::new(Tempo { whole, grace, least: NonZeroU32::new(least) })
+    }
+
+    /// How long a body lives of which so many bytes come every second.
+    fn lives(pace: &mut Pace, bytes_a_second: usize) -> Option<u32> {
+        let began = Instant::now();
+        (0..1000).find(|second| {
+            let now = began + SECOND * *second;
+            let over = pace.patience_ends(now) < now + SECOND;
+            pace.arrived(bytes_a_second, now + SECOND);
+            over
+        })
+    }
+
+    #[test]
+    fn a_body_that_keeps_the_rate_may_take_its_time() {
+        assert_eq!(lives(&mut pace(240), 240), None);
+        assert_eq!(lives(&mut pace(240), 1_000_000), None);
+    }
+
+    #[test]
+    fn a_body_slower_than_the_rate_uses_up_its_grace() {
+        assert_eq!(lives(&mut pace(240), 0), Some(10));
+        assert_eq!(lives(&mut pace(240), 20), Some(10));
+        // Half the rate lasts twice the grace.
+        assert_eq!(lives(&mut pace(240), 120), Some(19));
+    }
+
+    #[test]
+    fn a_large_piece_does_not_buy_a_long_silence() {
+        let (mut pace, now) = (pace(240), Instant::now());
+        pace.patience_ends(now);
+        pace.arrived(1 << 20, now + SECOND * 9);
+        assert_eq!(pace.patience_ends(now + SECOND * 9), now + SECOND * 19);
+    }
+
+    #[test]
+    fn what_the_handler_takes_is_not_the_callers() {
+        let (mut pace, now) = (pace(240), Instant::now());
+        pace.patience_ends(now);
+        pace.arrived(1, now + SECOND);
+        let later = now + SECOND * 100;
+        let left = pace.patience_ends(later) - later;
+        assert!(left >= SECOND * 9 && left < SECOND * 10, "{left:?}");
+    }
+
+    #[test]
+    fn without_a_rate_only_the_whole_time_counts() {
+        let (mut pace, now) = (pace(0), Instant::now());
+        assert_eq!(pace.patience_ends(now), now + SECOND * 3600);
+        pace.arrived(1, now + SECOND * 100);
+        assert_eq!(pace.patience_ends(now + SECOND * 200), now + SECOND * 3600);
+    }
+}

@@ -1,0 +1,55 @@
+//! A hub in which every place is taken, and those who have to know whether it is alive (T43).
+
+use tokio::net::TcpStream;
+
+use super::house::House;
+use super::room::Room;
+use crate::kit::in_time;
+
+/// All places there are.
+const PLACES: usize = 20;
+/// Nobody is shown out for being silent while this is looked at.
+const SETTINGS: [(&str, &str); 3] = [
+    ("http.max_connections", "20"),
+    ("http.header_timeout", "1h"),
+    ("http.min_body_bytes_per_second", "0"),
+];
+const HEALTH: [&str; 6] =
+    ["/livez", "/readyz", "/health", "/relay/health", "/registry/health", "/openclaw/health"];
+
+async fn get(house: &House, path: &str) -> String {
+    house.raw(format!("GET {path} HTTP/1.1\r\nhost: {}\r\n\r\n", house.address).as_bytes()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_without_a_free_place_tells_how_it_is_and_when_to_come_back() {
+    let _room = Room::of(PLACES).await;
+    let house = House::open(&SETTINGS);
+    let mut silent = Vec::new();
+    for _ in 0..PLACES {
+        silent.push(TcpStream::connect(house.address).await.expect("it listens"));
+    }
+    for path in HEALTH {
+        let answer = get(&house, path).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+    }
+    for path in ["/relay/agents", "/registry/discover?skill=x", "/v1/agents", "/metrics", "/none"] {
+        let answer = get(&house, path).await;
+        assert!(answer.starts_with("HTTP/1.1 503"), "{path}: {answer}");
+        assert!(answer.contains("retry-after: 1\r\n"), "{path}: {answer}");
+        assert!(answer.contains("\"retryable\":true"), "{path}: {answer}");
+    }
+    drop(silent);
+    // The places are free as soon as the hub has seen that they are.
+    let served = async { while !get_once(&house).await {} };
+    in_time(served).await;
+}
+
+/// Whether somebody who asks for more than health is served.
+async fn get_once(house: &House) -> bool {
+    let request = format!(
+        "GET /relay/agents HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n",
+        house.address
+    );
+    house.raw(request.as_bytes()).await.starts_with("HTTP/1.1 200")
+}
