@@ -240,6 +240,7 @@ fn rules(dice: &mut Dice) -> Rules {
         welcome_grant: Credits::from_micros(dice.of([0, 3_000_000, 10_000_000])),
         inbox_messages_max: dice.of([0, 4, 12]),
         attempts_max: dice.of([3, 4, 16]),
+        turns_at_once: 2,
         agents_per_owner_max: dice.of([3, 100]),
         open_jobs_max: dice.of([4, 100]),
         ..Rules::default()

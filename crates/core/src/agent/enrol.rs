@@ -169,8 +169,10 @@ pub fn amend(draft: &mut Draft<'_>, id: AgentId, profile: Profile) -> Result<(),
         respond::welcome_back(draft, id)?;
     }
     // Somebody who can do more than before, or again, may be who a job is waiting for.
-    if changed || returns {
-        open::dispatch(draft);
+    match (changed, returns) {
+        (true, _) => open::dispatch(draft),
+        (false, true) => open::dispatch_rested(draft),
+        (false, false) => {}
     }
     Ok(())
 }

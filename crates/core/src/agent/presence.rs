@@ -95,7 +95,7 @@ pub fn seen(draft: &mut Draft<'_>, agent: AgentId) {
     presence.seen = presence.seen.max(now);
     presence.unreachable = false;
     if !was_there && draft.is_online(agent) && draft.world.queue().next().is_some() {
-        open::dispatch(draft);
+        open::dispatch_rested(draft);
     }
 }
 
@@ -114,7 +114,7 @@ pub fn stand(
     beat(draft, agent);
     if returns {
         respond::welcome_back(draft, agent)?;
-        open::dispatch(draft);
+        open::dispatch_rested(draft);
     }
     Ok(())
 }

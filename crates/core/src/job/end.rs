@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Cause, Job, Report, Requester, Selection, State, offer, open, reply, respond, work};
+use super::{
+    Cause, Job, Report, Requester, Selection, State, offer, open, reply, respond, rest, work,
+};
 use crate::agent::{Agent, tally};
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
@@ -248,6 +250,7 @@ pub fn overdue(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
         {
             offer::close(draft, job)
         }
+        State::Queued if !past_deadline => rest::over(draft, job),
         State::Deferred { .. } if !past_deadline => {
             let again = job.assignment.map(|turn| crate::world::skills::Candidate {
                 agent: turn.worker,
@@ -306,7 +309,7 @@ pub fn requeue(draft: &mut Draft<'_>, wanted: &JobRef) -> Result<Answer, Refusal
     // Somebody it only waits for never had it.
     job.declined.extend(job.waits_for.map(|waits| waits.worker));
     draft.event(Event::JobRequeued { job: job.id });
-    work::pass_on(draft, job)
+    work::pass_on_now(draft, job)
 }
 
 /// The worker unregistered: its jobs go on elsewhere or fail with refund.

@@ -11,6 +11,7 @@ pub mod offer;
 pub mod open;
 pub mod reply;
 pub mod respond;
+pub mod rest;
 pub mod select;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use crate::id::{AgentId, JobId, OwnerId};
 use crate::money::Credits;
 use crate::time::{Millis, Timestamp};
 pub use offer::Offer;
+pub use rest::Rest;
 pub use select::Selection;
 
 /// One piece of work and all that is known about it.
@@ -116,6 +118,9 @@ pub struct Job {
     /// Somebody it waits for, and whether that is for a yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<Waiting>,
+    /// How often it went from hand to hand in vain, and until when it rests from that.
+    #[serde(default, skip_serializing_if = "Rest::is_none")]
+    pub rest: Rest,
     /// How many orders had been posted to the market when it was opened, and when it ended.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub posts_before: u64,
@@ -340,6 +345,7 @@ impl Job {
                 Selection::Auction { closes } => closes,
                 _ => self.deadline,
             },
+            State::Queued => self.rest.until.unwrap_or(self.deadline),
             _ => self.assignment.map_or(self.deadline, |turn| turn.until),
         };
         Some(own.min(self.deadline))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::fit::Ready;
-use super::{Assignment, Job, Requester, Selection, State, fit, offer, respond, select};
+use super::{Assignment, Job, Requester, Rest, Selection, State, fit, offer, respond, select};
 use crate::agent::tally;
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
@@ -147,6 +147,7 @@ pub fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
         promised: order.promised,
         priority: order.priority,
         waits_for: None,
+        rest: Rest::default(),
         posts_before: draft.next.posts,
         posts_at_end: 0,
         hops: order.hops,
@@ -237,21 +238,33 @@ pub fn queue(draft: &mut Draft<'_>, job: &mut Job) {
     draft.event(Event::JobQueued { job: job.id });
 }
 
-/// Tries all waiting jobs again, oldest first; called when somebody new might take one.
+/// Tries all waiting jobs again, oldest first; called when somebody new might take one, or somebody
+/// asks for it. What rests is tried, too.
 pub fn dispatch(draft: &mut Draft<'_>) {
-    let waiting: Vec<JobId> = draft.world.queue().map(|job| job.id).collect();
+    offer_around(draft, |_| true);
+}
+
+/// The same when somebody is merely there again, which happens by itself and all the time: what rests
+/// goes on resting.
+pub fn dispatch_rested(draft: &mut Draft<'_>) {
+    offer_around(draft, |job| job.rest.until.is_none());
+}
+
+fn offer_around(draft: &mut Draft<'_>, may: impl Fn(&Job) -> bool) {
+    let waiting: Vec<JobId> =
+        draft.world.queue().filter(|job| may(job)).map(|job| job.id).collect();
     for id in waiting {
         let queued = |job: &&Job| job.state == State::Queued && draft.now < job.deadline;
         let Some(mut job) = draft.job(id).filter(queued).cloned() else { continue };
-        if let Selection::Auction { .. } = job.selection {
-            // Those who may bid now are asked anew.
-            if offer::reopen(draft, &mut job) {
-                draft.put_job(job);
-            }
-            continue;
-        }
-        if let Ok(chosen) = select::next(draft, &job, Ready::AtOnce) {
+        let rested = job.rest.until.take().is_some();
+        let bids = matches!(job.selection, Selection::Auction { .. });
+        // An auction that rests may have offers left; of any other, those who may bid are asked anew.
+        if (rested || !bids)
+            && let Ok(chosen) = select::next(draft, &job, Ready::AtOnce)
+        {
             assign(draft, &mut job, chosen);
+            draft.put_job(job);
+        } else if bids && offer::reopen(draft, &mut job) {
             draft.put_job(job);
         }
     }

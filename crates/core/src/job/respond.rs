@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{Cause, Job, Selection, State, Waiting, end, fit, open, work};
+use super::{Cause, Job, Selection, State, Waiting, end, fit, open, rest, work};
 use crate::agent::tally;
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
@@ -63,6 +63,7 @@ pub fn respond(
             let skill = draft.agent(by).and_then(|agent| agent.skill_for(&job));
             let agreed = skill.is_some_and(|skill| skill.approval);
             job.waits_for = Some(Waiting { worker: by, approval: false, agreed });
+            let until = rest::put_off(draft, &mut job, until);
             fit::put_off(draft, &mut job, by, fit::When::Back(until));
             Ok(put(draft, job))
         }

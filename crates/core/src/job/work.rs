@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::fit::Ready;
-use super::{Cause, Job, Report, Selection, State, end, open, respond, select};
+use super::{Cause, Job, Report, Selection, State, end, open, respond, rest, select};
 use crate::agent::{presence, tally};
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
@@ -155,6 +155,7 @@ pub fn defer(
 ) -> Result<Answer, Refusal> {
     let mut job = held_by(draft, wanted, by)?;
     in_hand(&job)?;
+    let until = rest::put_off(draft, &mut job, until);
     job.state = State::Deferred { until };
     job.pending = true;
     draft.event(Event::JobDeferred { job: job.id, until });
@@ -214,13 +215,15 @@ pub fn unreachable(draft: &mut Draft<'_>, id: JobId, epoch: u32) -> Result<Answe
         }
     }
     if may_go_on(draft, &job) {
+        let rests = rest::after_turn(draft, &mut job);
         if job.policy.next_when_unreachable
+            && !rests
             && let Ok(chosen) = select::next(draft, &job, Ready::AtOnce)
         {
             open::assign(draft, &mut job, chosen);
             return Ok(put(draft, job));
         }
-        if job.policy.queue_unmatched {
+        if job.policy.queue_unmatched || rests && job.policy.next_when_unreachable {
             open::queue(draft, &mut job);
             return Ok(put(draft, job));
         }
@@ -252,6 +255,19 @@ pub fn pass_on(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
 
 /// The same, with what is told at the end.
 fn pass_on_or(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer, Refusal> {
+    if may_go_on(draft, &job) && rest::after_turn(draft, &mut job) {
+        open::queue(draft, &mut job);
+        return Ok(put(draft, job));
+    }
+    to_the_next(draft, job, text)
+}
+
+/// To the next worker at once, as the operator wants it: however often it was passed on before.
+pub fn pass_on_now(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
+    to_the_next(draft, job, NOBODY_LEFT)
+}
+
+fn to_the_next(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer, Refusal> {
     job.waits_for = None;
     if may_go_on(draft, &job) {
         if let Ok(chosen) = select::next(draft, &job, Ready::Soon)

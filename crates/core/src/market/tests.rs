@@ -5,6 +5,7 @@ mod choosing;
 mod coming;
 mod posting;
 mod publishing;
+mod resting;
 mod tallies;
 
 use super::{Deed, Opening};

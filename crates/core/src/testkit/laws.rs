@@ -10,6 +10,7 @@ mod finding;
 mod history;
 mod leases;
 mod publishing;
+mod rests;
 mod terms;
 mod work;
 
@@ -85,6 +86,7 @@ impl Laws {
         self.work.check(&self.jobs, changes, world);
         self.published.check(&self.jobs, changes, world);
         leases::check(&self.jobs, changes, world, now);
+        rests::check(&self.jobs, changes, world, now);
         endings::check(changes, world);
         self.history.check(&self.jobs, changes);
         for outcome in &changes.outcomes {

@@ -264,7 +264,7 @@ fn random_posts_are_carried_out_refused_and_repeated() {
     let walks = prop::collection::vec(steps::step(), WALK);
     let (mut done, mut refused) = (BTreeMap::new(), BTreeMap::new());
     let (mut seen, mut shapes) = (BTreeMap::new(), BTreeMap::new());
-    for _ in 0..240 {
+    for _ in 0..400 {
         let steps = walks.new_tree(&mut runner).expect("steps can be made").current();
         let mut scene = steps::opening();
         scene.watched = false;
@@ -294,7 +294,7 @@ fn random_posts_are_carried_out_refused_and_repeated() {
     let enough = all.iter().filter(may).all(|kind| refused.contains_key(kind));
     assert!(enough, "refused: {refused:?}");
     assert!(seen.len() >= 5, "posted before: {seen:?}");
-    let all = ["again", "closed early", "everybody", "queued later", "unpaid"];
+    let all = ["again", "closed early", "everybody", "queued later", "tired", "unpaid"];
     assert!(all.iter().all(|kind| shapes.get(kind) > Some(&2)), "{shapes:?}");
 }
 
@@ -312,6 +312,7 @@ fn shapes_of(job: &Job) -> impl Iterator<Item = &'static str> {
         ("closed early", auction == Some(true)),
         ("everybody", everybody),
         ("queued later", queued),
+        ("tired", job.policy.queue_later && job.rest.vain > 0),
         ("unpaid", job.policy.unpaid && job.assignment.is_some()),
     ];
     all.into_iter().filter(|(_, is)| *is).map(|(name, _)| name)

@@ -138,7 +138,13 @@ pub fn step() -> impl Strategy<Value = Step> {
 pub fn opening() -> Scene {
     let (attempts_max, inbox_messages_max) = (4, 4);
     let welcome_grant = credits("3.00");
-    let rules = Rules { attempts_max, welcome_grant, inbox_messages_max, ..Rules::default() };
+    let rules = Rules {
+        attempts_max,
+        turns_at_once: 1,
+        welcome_grant,
+        inbox_messages_max,
+        ..Rules::default()
+    };
     let mut scene = Scene::with_market(rules, HOME);
     for who in 0..6 {
         let (actor, skills, stray) = (0, 3, false);

@@ -49,6 +49,8 @@ pub struct Rules {
     pub inbox_messages_max: u64,
     /// Turns a job may have before it is given up.
     pub attempts_max: u32,
+    /// Turns in vain that follow each other at once, of a job that could go round for ever.
+    pub turns_at_once: u32,
     /// Agents one owner may have.
     pub agents_per_owner_max: usize,
     /// Jobs one agent may have asked for that are not finished, and the bytes of their input.
@@ -67,6 +69,7 @@ impl Default for Rules {
             welcome_grant: Credits::ZERO,
             inbox_messages_max: 10_000,
             attempts_max: 16,
+            turns_at_once: 8,
             agents_per_owner_max: 100_000,
             open_jobs_max: 10_000,
             open_bytes_max: 32 << 20,

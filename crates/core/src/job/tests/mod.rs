@@ -18,6 +18,7 @@ mod opening;
 mod promises;
 mod reading;
 mod responding;
+mod resting;
 mod returning;
 mod selecting;
 mod wording;

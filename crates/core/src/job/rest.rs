@@ -1,0 +1,81 @@
+//! Rest: a job that goes from hand to hand in vain waits longer each time before it is given out.
+//!
+//! Nearly everything that goes on to the next worker does so a number of times and then ends. Two
+//! things could go round for ever, as fast as their workers answer: what waits for somebody new
+//! instead of ending (`queue_later`), and what one worker puts off again and again. Those rest. The
+//! first turns follow each other at once, whoever has them.
+//!
+//! Agents of the job's own protocol are never waited with: a market may promise that whoever declines
+//! there is followed at once, and each of them has to come by to say no. The others are called by the
+//! hub itself.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::fit::Ready;
+use super::{Job, respond, select};
+use crate::answer::Answer;
+use crate::draft::Draft;
+use crate::refusal::Refusal;
+use crate::time::{Millis, Timestamp};
+
+/// The first pause; each is twice the one before it.
+const FIRST: Millis = Millis::seconds(1);
+/// The longest.
+const LONGEST: Millis = Millis::hours(1);
+/// Doubling more often would go beyond it anyway.
+const DOUBLED_MAX: u32 = 12;
+
+/// What a job has been through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rest {
+    /// Turns that came to nothing and could have been followed by another for ever.
+    pub vain: u32,
+    /// Until when it rests in the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+impl Rest {
+    /// Whether there is nothing to tell.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Counts a turn that has just come to nothing; whether the job rests before the next.
+pub fn after_turn(draft: &Draft<'_>, job: &mut Job) -> bool {
+    let worker = job.worker().and_then(|worker| draft.agent(worker));
+    let called = worker.is_some_and(|worker| worker.home != job.origin);
+    if !called || !job.policy.queue_later {
+        return false;
+    }
+    job.rest.vain = job.rest.vain.saturating_add(1);
+    job.rest.until = pause(draft, job).map(|pause| draft.now.plus(pause));
+    job.rest.until.is_some()
+}
+
+/// When a job is looked at again that its worker puts off until some moment.
+pub fn put_off(draft: &Draft<'_>, job: &mut Job, until: Timestamp) -> Timestamp {
+    job.rest.vain = job.rest.vain.saturating_add(1);
+    pause(draft, job).map_or(until, |pause| until.max(draft.now.plus(pause)))
+}
+
+/// It has rested: the next worker, if there is one. Otherwise it waits for somebody to come.
+pub fn over(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
+    job.rest.until = None;
+    let mut given = job.clone();
+    if let Ok(chosen) = select::next(draft, &job, Ready::Soon)
+        && respond::begin(draft, &mut given, chosen).is_ok()
+    {
+        job = given;
+    }
+    draft.put_job(job.clone());
+    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+}
+
+fn pause(draft: &Draft<'_>, job: &Job) -> Option<Millis> {
+    let beyond = job.rest.vain.checked_sub(draft.world.rules.turns_at_once)?;
+    Some(Millis(FIRST.0 << beyond.min(DOUBLED_MAX)).min(LONGEST))
+}

@@ -1,0 +1,154 @@
+//! Tasks that nobody does: how fast they go from hand to hand (GUARANTEES T41).
+
+use super::*;
+use crate::agent::presence::Stance;
+use crate::agent::said::Condition;
+use crate::command::Command;
+use crate::job::State;
+
+/// Turns that follow each other at once.
+const AT_ONCE: usize = 8;
+
+/// A task of the market for whoever is cheapest, and as many strangers who could do it.
+fn among_strangers(count: usize) -> (Scene, JobId, Vec<AgentId>) {
+    let (mut scene, client) = market();
+    let strangers =
+        (0..count).map(|n| stranger(&mut scene, &format!("s{n}"), &[("sum", "10")])).collect();
+    let order = task(&mut scene, client, "50", Selection::Cheapest);
+    let job = post_task(&mut scene, order);
+    (scene, job, strangers)
+}
+
+/// The task has just begun to rest, and is given out again when this much time has passed.
+fn rests_for(scene: &mut Scene, job: JobId, span: Millis) {
+    assert_eq!(scene.state(job), State::Queued);
+    scene.wait(Millis(span.0 - 1));
+    assert_eq!(scene.state(job), State::Queued, "{span:?}");
+    scene.wait(Millis(1));
+    assert_eq!(scene.state(job), State::Assigned, "{span:?}");
+}
+
+#[test]
+fn strangers_that_fail_one_after_the_other_are_given_it_ever_more_slowly() {
+    let (mut scene, job, strangers) = among_strangers(30);
+    for next in &strangers[1..AT_ONCE] {
+        scene.fail(job);
+        assert_eq!(scene.job(job).worker(), Some(*next), "at once");
+    }
+    for doubled in 0..12 {
+        scene.fail(job);
+        rests_for(&mut scene, job, Millis::seconds(1 << doubled));
+    }
+    for _ in 0..3 {
+        scene.fail(job);
+        rests_for(&mut scene, job, Millis::hours(1));
+    }
+    scene.succeed(job, "10");
+    assert_eq!(scene.purse("rich"), purse("90.00", "0.00"));
+}
+
+#[test]
+fn strangers_that_decline_are_followed_as_slowly() {
+    let (mut scene, job, _) = among_strangers(AT_ONCE + 2);
+    for _ in 0..AT_ONCE {
+        assert_eq!(scene.state(job), State::Assigned);
+        scene.decline(job);
+    }
+    rests_for(&mut scene, job, Millis::seconds(1));
+}
+
+#[test]
+fn whoever_declines_in_the_market_itself_is_followed_at_once_for_ever() {
+    let (mut scene, client) = market();
+    let own: Vec<AgentId> = (0..3 * AT_ONCE)
+        .map(|n| scene.worker(&format!("w{n}"), &format!("w{n}"), &[("sum", "10")]))
+        .collect();
+    let order = task(&mut scene, client, "50", Selection::Cheapest);
+    let job = post_task(&mut scene, order);
+    for worker in own {
+        assert_eq!(scene.job(job).worker(), Some(worker));
+        pass(&mut scene, job, worker);
+    }
+    assert_eq!((scene.state(job), scene.job(job).rest.until), (State::Queued, None));
+}
+
+#[test]
+fn what_rests_is_given_out_when_somebody_comes_or_asks_for_it_and_by_no_sign_of_life() {
+    let (mut scene, job, strangers) = among_strangers(AT_ONCE + 4);
+    let agent = strangers[AT_ONCE + 1];
+    let stand =
+        |stance| Command::Stand { agent, told: Condition { stance, until: None, words: None } };
+    scene.run(stand(Stance::Offline)).unwrap();
+    for _ in 0..AT_ONCE {
+        scene.fail(job);
+    }
+    scene.run(stand(Stance::Idle)).unwrap();
+    assert!(scene.online(agent));
+    assert_eq!(scene.state(job), State::Queued, "it rests, though somebody is there again");
+    assert_eq!(post_new(&mut scene, Deed::Dispatch).outcome, "done");
+    assert_eq!(scene.state(job), State::Assigned);
+    scene.fail(job);
+    assert_eq!(scene.state(job), State::Queued);
+    let cheap = scene.worker("cheap", "cheap", &[("sum", "1")]);
+    assert_eq!(scene.job(job).worker(), Some(cheap));
+}
+
+#[test]
+fn the_operator_need_not_wait_for_a_task_to_rest() {
+    let (mut scene, job, strangers) = among_strangers(AT_ONCE + 2);
+    for _ in 1..AT_ONCE {
+        scene.fail(job);
+    }
+    scene.run(Command::Requeue { job: JobRef::Id(job) }).unwrap();
+    assert_eq!(scene.job(job).worker(), Some(strangers[AT_ONCE]));
+}
+
+#[test]
+fn an_auction_that_rests_goes_on_with_the_offers_it_has() {
+    let rules = Rules { turns_at_once: 1, ..Rules::default() };
+    let mut scene = Scene::with_market(rules, HOME);
+    let client = scene.client("client", "rich", "100");
+    let all = ["a", "b", "c"].map(|name| stranger(&mut scene, name, &[("sum", "10")]));
+    let order = auction(&mut scene, client, "50");
+    let job = post_task(&mut scene, order);
+    for (by, price) in all.iter().zip(["10", "20", "30"]) {
+        if !scene.job(job).offers.iter().any(|offer| offer.by == *by) {
+            bid(&mut scene, job, *by, price);
+        }
+    }
+    scene.wait(WINDOW);
+    let first = scene.job(job).worker().unwrap();
+    scene.fail(job);
+    assert_eq!(scene.state(job), State::Queued);
+    assert_eq!(post_new(&mut scene, Deed::Dispatch).outcome, "done");
+    let second = scene.job(job);
+    assert_eq!((second.state, second.round.unwrap().number), (State::Assigned, 1));
+    scene.fail(job);
+    rests_for(&mut scene, job, Millis::seconds(2));
+    let third = scene.job(job);
+    assert_eq!((third.state, third.round.unwrap().number), (State::Assigned, 1));
+    assert!(![Some(first), second.worker()].contains(&third.worker()));
+}
+
+#[test]
+fn a_task_that_rests_still_ends_with_its_time_and_survives_a_restart() {
+    let (mut scene, job, _) = among_strangers(AT_ONCE + 2);
+    for _ in 0..AT_ONCE {
+        scene.fail(job);
+    }
+    let rest = scene.job(job).rest;
+    restart(&mut scene);
+    assert_eq!(scene.job(job).rest, rest);
+    rests_for(&mut scene, job, Millis::seconds(1));
+    for _ in 0..2 {
+        scene.fail(job);
+        scene.wait(Millis::seconds(4));
+    }
+    assert_eq!(
+        (scene.state(job), scene.job(job).rest.until),
+        (State::Queued, None),
+        "nobody is left"
+    );
+    scene.wait(crate::testkit::LIFE);
+    assert_eq!((scene.state(job), scene.purse("rich")), (State::Expired, purse("100.00", "0.00")));
+}
