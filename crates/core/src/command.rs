@@ -389,4 +389,6 @@ pub enum PushEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Timer {
     Job(JobId),
+    /// Somebody who came without proof has had its time to show itself.
+    Agent(AgentId),
 }

@@ -2,7 +2,7 @@
 //!
 //! Dispatch only; the rules live with their nouns.
 
-use crate::agent::{enrol, presence, said, secret};
+use crate::agent::{enrol, presence, probation, said, secret};
 use crate::alias::{Digest, Target, claim};
 use crate::answer::Answer;
 use crate::changes::Changes;
@@ -55,6 +55,7 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         Command::Return { agent } => {
             known(draft, agent)?;
             presence::seen(draft, agent);
+            probation::passed(draft, agent);
             Ok(Answer::Done)
         }
         Command::OpenAccount { name } => order::open_account(draft, &name),
@@ -113,6 +114,7 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
             Ok(Answer::Done)
         }
         Command::Tick(Timer::Job(job)) => end::overdue(draft, job),
+        Command::Tick(Timer::Agent(agent)) => probation::over(draft, agent),
     }
 }
 

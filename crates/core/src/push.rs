@@ -1,6 +1,6 @@
 //! Pushes: what is recorded about each attempt to send a notice to a URL.
 
-use crate::agent::{Agent, Liveness, presence};
+use crate::agent::{Agent, Liveness, presence, probation};
 use crate::answer::Answer;
 use crate::command::PushEnd;
 use crate::draft::Draft;
@@ -17,6 +17,9 @@ pub fn done(draft: &mut Draft<'_>, notice: NoticeId, ended: PushEnd) -> Answer {
     match ended {
         PushEnd::Delivered { reply } => {
             arrived(draft, &push, attempts, reply);
+            if let Some(agent) = own_endpoint(draft, &push).map(|agent| agent.id) {
+                probation::passed(draft, agent);
+            }
             // A connection that failed is made good by the next one that does not.
             if let Some(agent) = own_endpoint(draft, &push).map(|agent| agent.id)
                 && draft.desk(agent).is_some_and(|desk| desk.presence.unreachable)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::key::{Holder, Key, KeyHash};
-use super::{Agent, Desk, Liveness, presence, said};
+use super::{Agent, Desk, Liveness, presence, probation, said};
 use crate::alias::Protocol;
 use crate::answer::Answer;
 use crate::command::{Actor, Enrol};
@@ -59,7 +59,8 @@ fn create(draft: &mut Draft<'_>, order: &Enrol) -> Result<AgentId, Refusal> {
     for (protocol, name) in names {
         draft.alias(protocol, name.to_owned(), id);
     }
-    draft.put_agent(profile(order, id, owner, draft.now));
+    let probation = probation::begins(draft, order.actor);
+    draft.put_agent(Agent { probation, ..profile(order, id, owner, draft.now) });
     draft.event(Event::AgentEnrolled { agent: id, owner });
     Ok(id)
 }
@@ -109,6 +110,7 @@ fn profile(
         terms: order.terms,
         card: order.card.clone(),
         registered_at,
+        probation: None,
         active: true,
         secret_generation: 1,
         old_secrets: Vec::new(),

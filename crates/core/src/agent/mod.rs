@@ -6,6 +6,7 @@
 pub mod enrol;
 pub mod key;
 pub mod presence;
+pub mod probation;
 pub mod said;
 pub mod secret;
 pub mod tally;
@@ -51,6 +52,9 @@ pub struct Agent {
     /// What only its own protocol understands, as JSON text.
     pub card: String,
     pub registered_at: Timestamp,
+    /// By when it has to show itself; only for who came without proof and has not yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probation: Option<Timestamp>,
     /// False once unregistered; the id stays reserved.
     pub active: bool,
     /// Raised when a new webhook secret is wanted; secrets are derived, never stored.

@@ -1,5 +1,6 @@
 //! Registering, keys and presence, shown by what they do.
 
+mod probation;
 mod saying;
 
 use super::key::{Holder, KeyHash};

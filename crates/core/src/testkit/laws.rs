@@ -21,6 +21,7 @@ use super::HOME;
 use crate::agent::Desk;
 use crate::alias::Protocol;
 use crate::changes::Changes;
+use crate::command::Timer;
 use crate::event::Event;
 use crate::id::*;
 use crate::job::{Cause, Job, Requester, Selection, State};
@@ -302,7 +303,7 @@ impl Laws {
         for job in live.values() {
             let due = job.due().expect("a live job always has a moment by which it moves");
             assert!(due <= job.deadline, "never later than its deadline");
-            timers.insert((due, job.id));
+            timers.insert((due, Timer::Job(job.id)));
             let by_uuid = world.job_by_uuid(job.uuid).map(|job| job.id);
             let by_name = world.job_by_name(job.origin, &job.foreign).map(|job| job.id);
             assert_eq!((by_uuid, by_name), (Some(job.id), Some(job.id)), "found by its names");
@@ -325,8 +326,13 @@ impl Laws {
             assert_ne!(named, Some(job.id), "a finished job gives its names back");
             assert!(world.job_by_uuid(job.uuid).is_none());
         }
-        let indexed = world.due(Timestamp::NEVER).map(|crate::command::Timer::Job(id)| id);
-        assert!(indexed.eq(timers.iter().map(|(_, id)| *id)), "every live job has its timer");
+        for agent in self.agents.keys().filter_map(|id| world.agent(*id)) {
+            let until = agent.probation.filter(|_| agent.active);
+            timers.extend(until.map(|until| (until, Timer::Agent(agent.id))));
+        }
+        let indexed = world.due(Timestamp::NEVER);
+        let expected = timers.iter().map(|(_, timer)| *timer);
+        assert!(indexed.eq(expected), "every live job and everybody on probation has a timer");
         assert_eq!(world.next_timer(), timers.first().map(|(at, _)| *at));
         let queued = live.values().filter(|job| job.state == State::Queued).map(|job| job.id);
         assert!(world.queue().map(|job| job.id).eq(queued), "the queue is what is queued");

@@ -141,6 +141,7 @@ pub fn opening() -> Scene {
     let rules = Rules {
         attempts_max,
         turns_at_once: 1,
+        unproven_ttl: Some(Millis::minutes(10)),
         welcome_grant,
         inbox_messages_max,
         ..Rules::default()

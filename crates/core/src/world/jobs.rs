@@ -86,6 +86,14 @@ impl World {
         self.timers.first().map(|(at, _)| *at)
     }
 
+    /// The moment of a timer.
+    pub fn moment(&self, timer: Timer) -> Option<Timestamp> {
+        match timer {
+            Timer::Job(id) => self.job(id)?.due(),
+            Timer::Agent(id) => self.agent(id)?.probation,
+        }
+    }
+
     /// What is due now, the longest due first.
     pub fn due(&self, now: Timestamp) -> impl Iterator<Item = Timer> {
         self.timers.iter().take_while(move |(at, _)| *at <= now).map(|(_, timer)| *timer)

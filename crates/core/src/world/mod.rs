@@ -51,6 +51,8 @@ pub struct Rules {
     pub attempts_max: u32,
     /// Turns in vain that follow each other at once, of a job that could go round for ever.
     pub turns_at_once: u32,
+    /// How long somebody who registers without proof may stay without ever showing itself.
+    pub unproven_ttl: Option<Millis>,
     /// Agents one owner may have.
     pub agents_per_owner_max: usize,
     /// Jobs one agent may have asked for that are not finished, and the bytes of their input.
@@ -70,6 +72,7 @@ impl Default for Rules {
             inbox_messages_max: 10_000,
             attempts_max: 16,
             turns_at_once: 8,
+            unproven_ttl: None,
             agents_per_owner_max: 100_000,
             open_jobs_max: 10_000,
             open_bytes_max: 32 << 20,

@@ -12,6 +12,7 @@ use super::quick::QuickMap;
 use super::skills::Rank;
 use crate::agent::presence::online_until;
 use crate::agent::{Agent, Desk};
+use crate::command::Timer;
 use crate::id::AgentId;
 use crate::time::Timestamp;
 
@@ -81,9 +82,13 @@ impl World {
             if old.active {
                 self.skills.list(&old, false);
             }
+            if let Some(until) = old.probation {
+                self.timers.remove(&(until, Timer::Agent(old.id)));
+            }
         }
         if agent.active {
             self.skills.list(&agent, true);
+            self.timers.extend(agent.probation.map(|until| (until, Timer::Agent(agent.id))));
         }
         self.by_owner.entry(agent.owner).or_default().insert(agent.id);
         self.agents.insert(agent.id, agent.clone());

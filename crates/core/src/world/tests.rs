@@ -57,6 +57,7 @@ impl Seat {
             terms: Default::default(),
             card: String::new(),
             registered_at: DAWN,
+            probation: None,
             active: self.active,
             secret_generation: 1,
             old_secrets: Vec::new(),

@@ -219,6 +219,11 @@ impl Engine {
     /// Notes a sign of life of an agent; costs no write.
     pub fn seen(&self, agent: AgentId) {
         let now = self.now();
+        // Once in its life this does cost a write: that it has shown itself must not be forgotten.
+        let on_probation = |world: &World| world.agent(agent)?.probation;
+        if self.look(on_probation).is_some() && self.is_writable() {
+            return self.shows_up(agent);
+        }
         let known = self.look(|world| {
             let presence = world.desk(agent)?.presence;
             Some(presence.seen).filter(|_| !presence.unreachable && world.is_online(agent, now))
@@ -228,15 +233,18 @@ impl Engine {
         }
         // Whoever was away may be who a job has been waiting for, and finding that out is a command.
         if known.is_none() && self.look(|world| world.queue().next().is_some()) {
-            let engine = self.clone();
-            tokio::spawn(async move { engine.run(Command::Return { agent }).await.ok() });
-            return;
+            return self.shows_up(agent);
         }
         self.inner.signs.lock().insert(agent, now);
         // The lane takes signs in before it calls anybody silent, so this one is not too late.
         if known.is_none_or(|seen| now.since(seen) >= SIGNS_APART) {
             self.wake();
         }
+    }
+
+    fn shows_up(&self, agent: AgentId) {
+        let engine = self.clone();
+        tokio::spawn(async move { engine.run(Command::Return { agent }).await.ok() });
     }
 
     /// Notes how far an agent's readers have been handed its inbox; costs no write of its own, and

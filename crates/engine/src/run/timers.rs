@@ -62,7 +62,7 @@ impl Timers {
             world.next_timer()
         } else {
             let free = world.due(Timestamp::NEVER).find(|timer| !self.put_off.contains_key(timer));
-            let moment = free.and_then(|Timer::Job(id)| world.job(id)?.due());
+            let moment = free.and_then(|timer| world.moment(timer));
             moment.into_iter().chain(self.put_off.values().copied()).min()
         };
         let timer = timer.map(|at| at.max(self.paused_until.unwrap_or(at)));

@@ -145,6 +145,7 @@ fn start_engine(
         welcome_grant: config.ledger.welcome_grant,
         inbox_messages_max: config.limits.inbox_pending.max().map_or(0, |max| u64::from(max.get())),
         attempts_max: config.jobs.max_attempts.get(),
+        unproven_ttl: config.limits.unproven_ttl.map(|span| span.millis()),
         approval_window: config.openclaw.approval_window.millis(),
         ..Rules::default()
     };

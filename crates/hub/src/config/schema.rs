@@ -104,6 +104,9 @@ settings! {
         writes_per_minute: Limit = "600" or "0";
         /// Keys from one address that do not work.
         wrong_keys_per_minute: Limit = "60";
+        /// How long an agent that registered without proof stays without ever showing itself; unset,
+        /// for ever.
+        unproven_ttl: Option<Span> = "";
         /// Items waiting in one inbox.
         inbox_pending: Limit = "10000";
     }

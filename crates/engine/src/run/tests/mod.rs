@@ -7,6 +7,7 @@ mod minutes;
 mod money;
 mod once;
 mod posting;
+mod probation;
 mod restart;
 mod time;
 

@@ -1,0 +1,63 @@
+//! Probation: whoever registers without proof has some time to show itself once.
+//!
+//! Anybody may register, so anybody may fill the lists with agents that nobody will ever hear of again.
+//! One call with its key, one delivery to its endpoint, one job or one credit is enough to stay for
+//! good. Who signed its registration, or had somebody speak for it, has shown itself already.
+
+use super::{Agent, enrol};
+use crate::answer::Answer;
+use crate::command::Actor;
+use crate::draft::Draft;
+use crate::id::AgentId;
+use crate::refusal::Refusal;
+use crate::time::Timestamp;
+
+/// Until when somebody that has just registered must show itself, if it has to.
+pub fn begins(draft: &Draft<'_>, actor: Actor) -> Option<Timestamp> {
+    let span = draft.world.rules.unproven_ttl?;
+    (actor == Actor::Nobody).then(|| draft.now.plus(span))
+}
+
+/// The agent has shown itself.
+pub fn passed(draft: &mut Draft<'_>, id: AgentId) {
+    let agent = draft.agent(id).filter(|agent| agent.probation.is_some());
+    if let Some(agent) = agent.cloned() {
+        draft.put_agent(Agent { probation: None, ..agent });
+    }
+}
+
+/// The time is over: whoever was never heard of is taken off the lists, as if it had left. Its id
+/// stays its own, and its key brings it back.
+pub fn over(draft: &mut Draft<'_>, id: AgentId) -> Result<Answer, Refusal> {
+    let on_probation = |agent: &&Agent| agent.active && agent.probation.is_some();
+    let Some(agent) = draft.agent(id).filter(on_probation).cloned() else {
+        return Ok(Answer::Done);
+    };
+    if agent.probation.is_some_and(|until| draft.now < until) {
+        return Ok(Answer::Done);
+    }
+    // An operator who has switched this off since then keeps everybody.
+    if draft.world.rules.unproven_ttl.is_some() && is_unheard_of(draft, &agent) {
+        return enrol::remove(draft, id, false);
+    }
+    passed(draft, id);
+    Ok(Answer::Done)
+}
+
+/// Whether nothing ever came of it: no sign of life, no word, no work, no money.
+fn is_unheard_of(draft: &Draft<'_>, agent: &Agent) -> bool {
+    let silent = draft.desk(agent.id).is_none_or(|desk| {
+        let unseen = desk.presence.seen <= agent.registered_at;
+        let unhired = desk.last_outcome.is_none() && desk.last_worked.is_none();
+        unseen && unhired && desk.last_asked.is_none()
+    });
+    let mailbox = draft.mailbox(agent.id);
+    let speechless = mailbox.sent.is_none() && mailbox.read() == 0;
+    let world = draft.world;
+    let idle = world.work_of(agent.id).next().is_none()
+        && world.waiting_for(agent.id).next().is_none()
+        && world.asked_by(agent.id).next().is_none();
+    // Not even a welcome: money has a history, and its owner may come for it.
+    let poor = draft.owner(agent.owner).is_none_or(|owner| owner.newest.is_none());
+    silent && speechless && idle && poor
+}
