@@ -11,6 +11,7 @@ pub mod fields;
 pub mod ijson;
 pub mod jcs;
 pub mod last_event_id;
+pub mod looks;
 pub mod object;
 pub mod query;
 pub mod schema;

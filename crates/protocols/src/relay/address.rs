@@ -6,11 +6,12 @@
 
 use std::borrow::Cow;
 
-use caseless::Caseless;
 use rialto_core::text::{BadName, check_name};
-use unicode_normalization::{UnicodeNormalization, is_nfkc};
+use unicode_normalization::is_nfkc;
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
-use unicode_security::{MixedScript, RestrictionLevel, RestrictionLevelDetection, skeleton};
+use unicode_security::{MixedScript, RestrictionLevel, RestrictionLevelDetection};
+
+use crate::kit::looks;
 
 /// Characters of a whole address.
 pub const ADDRESS_MAX: usize = 128;
@@ -128,15 +129,13 @@ impl<'a> Address<'a> {
     /// Equal for addresses that a reader could take for each other.
     pub fn skeleton(&self) -> String {
         let name = self.canonical().split_once('@').map_or("", |(name, _)| name);
-        skeleton(name).chain(['@']).chain(self.host().chars()).collect()
+        looks::skeleton(name) + "@" + self.host()
     }
 
     /// The same for the name as it was typed, where it can look like more than in lower case: a
     /// capital I is taken for a small L.
     pub fn shown_skeleton(&self) -> String {
-        let typed: String = skeleton(self.name()).collect();
-        let typed = typed.to_lowercase();
-        skeleton(&typed).chain(['@']).chain(self.host().chars()).collect()
+        looks::lowered_skeleton(self.name()) + "@" + self.host()
     }
 
     /// Whether the host is one of the hub's own.
@@ -190,7 +189,7 @@ fn check_ascii_name(name: &str) -> Result<(), BadAddress> {
 }
 
 fn canonical_name(name: &str) -> Result<String, BadAddress> {
-    let composed: String = name.nfc().collect();
+    let composed = looks::composed(name);
     let is_mark = |c: char| c.general_category_group() == GeneralCategoryGroup::Mark;
     let strange = |c: &char| !is_letter_or_digit(*c) && !is_mark(*c) && !"._-".contains(*c);
     if let Some(c) = name.chars().find(|c| is_unseen(*c) || strange(c)) {
@@ -206,8 +205,7 @@ fn canonical_name(name: &str) -> Result<String, BadAddress> {
     if !is_written_together(&composed) {
         return Err(BadAddress::MixedScripts);
     }
-    // Unicode 3.13, canonical caseless matching, composed again at the end.
-    let canonical: String = composed.nfd().default_case_fold().nfc().collect();
+    let canonical = looks::folded(&composed);
     // Folding can lengthen; what identifies an agent must itself be a name.
     if [name, &canonical].into_iter().any(|text| text.chars().count() > NAME_MAX) {
         return Err(BadAddress::NameTooLong);

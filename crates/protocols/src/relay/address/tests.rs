@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use unicode_normalization::UnicodeNormalization;
 
 fn read(text: &str) -> Result<String, BadAddress> {
     Address::read(text, "chorus").map(|address| address.canonical().to_owned())

@@ -1,0 +1,107 @@
+//! Looks: which names are one name to whoever reads them.
+//!
+//! Names differ in bytes and not to the eye by case, by how their letters are composed, and by letters
+//! that look like others (UTS 39). Which names a protocol takes, and which of them must differ, is said
+//! in its folder.
+
+use std::borrow::Cow;
+
+use caseless::Caseless;
+use unicode_normalization::{UnicodeNormalization, is_nfc};
+use unicode_security::skeleton as prototypes;
+
+/// The name with its letters composed (NFC).
+pub fn composed(name: &str) -> Cow<'_, str> {
+    match is_nfc(name) {
+        true => Cow::Borrowed(name),
+        false => Cow::Owned(name.nfc().collect()),
+    }
+}
+
+/// The one form of all spellings: Unicode 3.13, canonical caseless matching, composed again.
+pub fn folded(name: &str) -> String {
+    name.nfd().default_case_fold().nfc().collect()
+}
+
+/// Equal for names that look alike, as they are written.
+pub fn skeleton(name: &str) -> String {
+    prototypes(name).collect()
+}
+
+/// Equal for names of which one looks like another in lower case: a capital I is taken for a small L,
+/// a zero for a capital O.
+pub fn lowered_skeleton(name: &str) -> String {
+    skeleton(&skeleton(name).to_lowercase())
+}
+
+/// What a name looks like, in whatever case it is read. Names that have one of these in common must not
+/// belong to two.
+pub fn of(name: &str) -> Vec<String> {
+    let (folded, lowered) = (skeleton(&folded(name)), lowered_skeleton(name));
+    match folded == lowered {
+        true => vec![folded],
+        false => vec![folded, lowered],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn alike(a: &str, b: &str) -> bool {
+        let (a, b) = (of(a), of(b));
+        a.iter().any(|look| b.contains(look))
+    }
+
+    #[test]
+    fn case_composition_and_likeness_make_no_other_name() {
+        for (a, b) in [
+            ("acme", "ACME"),
+            ("acme", "аcme"),
+            ("\u{e9}", "e\u{301}"),
+            ("\u{c9}", "e\u{301}"),
+            ("modern", "modem"),
+            ("bank1", "bankl"),
+            ("bank1", "BANKI"),
+            ("AI", "al"),
+            ("AI", "ai"),
+            ("a0", "ao"),
+            ("a0", "AO"),
+            ("straße", "STRASSE"),
+            ("Acme Corp", "acme corp"),
+            ("owner-1", "owner‐1"),
+        ] {
+            assert!(alike(a, b) && alike(b, a), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn names_that_read_differently_stay_apart() {
+        for (a, b) in [
+            ("acme", "acme2"),
+            ("ai", "al"),
+            ("o1", "o2"),
+            ("alice", "alicia"),
+            ("alice", "al ice"),
+            ("界", "世"),
+        ] {
+            assert!(!alike(a, b), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn composing_changes_only_what_is_not_composed() {
+        assert!(matches!(composed("acm\u{e9}"), Cow::Borrowed("acm\u{e9}")));
+        assert_eq!(composed("acme\u{301}"), "acm\u{e9}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_name_looks_like_itself_however_it_is_typed(name in "\\PC{1,12}") {
+            prop_assert!(alike(&name, &name.nfd().collect::<String>()));
+            prop_assert!(alike(&name, &composed(&name)));
+            prop_assert!(alike(&name, &folded(&name)));
+        }
+    }
+}
