@@ -19,6 +19,7 @@ mod hex;
 pub mod id;
 pub mod job;
 pub mod ledger;
+pub mod likeness;
 pub mod market;
 pub mod memory;
 pub mod message;

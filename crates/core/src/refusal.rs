@@ -18,6 +18,8 @@ pub enum Refusal {
     IdentityDiffers,
     #[error("this id is taken")]
     IdTaken,
+    #[error("this name is taken, or could be taken for one that is")]
+    LooksTaken,
     #[error("no such thing")]
     NotYours,
     #[error("no such agent")]
@@ -112,6 +114,7 @@ impl Refusal {
             Self::NotAuthenticated
             | Self::IdentityDiffers
             | Self::IdTaken
+            | Self::LooksTaken
             | Self::NotYours
             | Self::NoSuchAgent
             | Self::NoSuchSkill
@@ -159,6 +162,7 @@ mod tests {
         let price = Credits::ZERO;
         let final_words = [
             IdTaken,
+            LooksTaken,
             NotYours,
             NoSuchAgent,
             NoSuchSkill,

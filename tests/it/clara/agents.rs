@@ -161,6 +161,29 @@ async fn an_id_is_its_first_owners_and_one_address_may_have_several() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_id_that_looks_like_anothers_is_not_to_be_had() {
+    let hub = Hub::serve(&[]).await;
+    let (by, other) = (Wallet::of(1), Wallet::of(2));
+    hub.agent(&by, "NFT_AGENT_1", "tweet", "1").await;
+    for id in ["nft_agent_1", "NFT_AGENT_l", "NFT_AGENT_I", "NFТ_AGENT_1"] {
+        let text = format!("{} does not own {id}", other.address());
+        hub.assert_error(&other, &tags(id, "nft", "7"), "{}", &text).await;
+    }
+    for id in ["Registry/x-1", "re1ay/x-1", "сlara/x", "WALLET/x"] {
+        let said = hub.say(&other, &tags(id, "nft", "7"), "{}").await;
+        assert!(said.error().starts_with("Value Agent-Id must not start with "), "{said:?}");
+    }
+    // Ids are exact: one's own may look alike, and only the very same one is an update.
+    hub.agent(&by, "nft_agent_1", "nft", "2").await;
+    hub.agent(&by, "NFT_AGENT_1", "tweet", "3").await;
+    hub.agent(&other, "NFT_AGENT_2", "tweet", "1").await;
+    let shown: Vec<_> = hub.board().await.iter().map(|one| one["id"].clone()).collect();
+    assert_eq!(shown, ["NFT_AGENT_1", "nft_agent_1", "NFT_AGENT_2"]);
+    assert_eq!(hub.listed("NFT_AGENT_1").await["fee"], "3");
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_update_changes_the_profile_and_keeps_everything_else() {
     let hub = Hub::serve(&[]).await;
     let (by, other, requester) = (Wallet::of(1), Wallet::of(2), Wallet::of(9));

@@ -22,6 +22,7 @@ mod numbers;
 mod once;
 mod outbound;
 mod overview;
+mod owner_names;
 mod owners;
 mod picking;
 mod polling;

@@ -61,7 +61,7 @@ async fn a_registration_without_a_proper_owner_is_refused() {
             }
         }
         for fine in
-            ["o".repeat(128), "registry:o".to_owned(), "Relay:o".to_owned(), "a relay:".to_owned()]
+            ["o".repeat(128), "registry:o".to_owned(), "relays:o".to_owned(), "a relay:".to_owned()]
         {
             hub.post("/register", None, &registration(&fine)).await.expect(201);
         }

@@ -97,6 +97,7 @@ table!(
         Refusal::NotAuthenticated => "NotAuthenticated",
         Refusal::IdentityDiffers => "IdentityDiffers",
         Refusal::IdTaken => "IdTaken",
+        Refusal::LooksTaken => "LooksTaken",
         Refusal::NotYours => "NotYours",
         Refusal::NoSuchAgent => "NoSuchAgent",
         Refusal::NoSuchSkill => "NoSuchSkill",

@@ -54,6 +54,11 @@ fn create(draft: &mut Draft<'_>, order: &Enrol) -> Result<AgentId, Refusal> {
     if names.clone().any(|(protocol, name)| draft.world.agent_named(protocol, name).is_some()) {
         return Err(Refusal::IdTaken);
     }
+    // One's own ids may look alike: nobody takes them for another's.
+    let like = draft.world.agent_like(order.home, &order.native).and_then(|id| draft.agent(id));
+    if like.is_some_and(|like| like.owner != owner) {
+        return Err(Refusal::LooksTaken);
+    }
     let id = draft.next.agent;
     draft.next.agent = id.next();
     for (protocol, name) in names {

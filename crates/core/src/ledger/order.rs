@@ -19,7 +19,10 @@ use crate::refusal::Refusal;
 ///
 /// Every owner is welcomed once; one whose account was opened by being paid, when it comes itself.
 pub fn arrive(draft: &mut Draft<'_>, name: &str) -> Result<(OwnerId, Credits), Refusal> {
-    let id = draft.owner_named(name).unwrap_or_else(|| open_empty(draft, name));
+    let id = match draft.owner_named(name) {
+        Some(id) => id,
+        None => open_empty(draft, name)?,
+    };
     if id == Owner::ISSUANCE {
         return Err(no_such(name));
     }
@@ -36,7 +39,11 @@ pub fn arrive(draft: &mut Draft<'_>, name: &str) -> Result<(OwnerId, Credits), R
 }
 
 /// An account with nothing in it; being paid is no arrival, so there is no welcome yet.
-fn open_empty(draft: &mut Draft<'_>, name: &str) -> OwnerId {
+fn open_empty(draft: &mut Draft<'_>, name: &str) -> Result<OwnerId, Refusal> {
+    // Whoever pays or trusts a name must not find another behind it.
+    if draft.world.owner_like(name).is_some() {
+        return Err(Refusal::LooksTaken);
+    }
     let id = draft.next.owner;
     draft.next.owner = id.next();
     draft.put_owner(Owner {
@@ -50,7 +57,7 @@ fn open_empty(draft: &mut Draft<'_>, name: &str) -> OwnerId {
         movements: 0,
     });
     draft.event(Event::AccountOpened { owner: id });
-    id
+    Ok(id)
 }
 
 /// The account of that name. Nobody pays from or to the issue account: that would make credits.
@@ -173,7 +180,7 @@ fn pay_once(
     let to = match account_named(draft, &order.to) {
         Ok(to) => to,
         Err(_) if order.open_payee && order.to != Owner::ISSUANCE_NAME => {
-            open_empty(draft, &order.to)
+            open_empty(draft, &order.to)?
         }
         Err(unknown) => return Err(unknown),
     };

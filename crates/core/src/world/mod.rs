@@ -9,6 +9,7 @@
 
 pub mod discover;
 mod jobs;
+mod looks;
 mod online;
 pub mod quick;
 pub mod skills;
@@ -27,6 +28,7 @@ use crate::id::*;
 use crate::job::Job;
 use crate::job::select::Turn;
 use crate::ledger::Transfer;
+use crate::likeness::Likeness;
 use crate::market::Market;
 use crate::memory::Memory;
 use crate::message::mailbox::Mailbox;
@@ -34,6 +36,7 @@ use crate::money::Credits;
 use crate::notice::Push;
 use crate::owner::Owner;
 use crate::time::{Millis, Timestamp};
+use looks::Looks;
 use online::Online;
 use quick::QuickMap;
 use skills::Skills;
@@ -62,6 +65,8 @@ pub struct Rules {
     pub answer_window: Millis,
     /// How long somebody may think about agreeing to a job.
     pub approval_window: Millis,
+    /// Which names a reader could take for each other.
+    pub likeness: Likeness,
 }
 
 impl Default for Rules {
@@ -78,6 +83,7 @@ impl Default for Rules {
             open_bytes_max: 32 << 20,
             answer_window: Millis::seconds(9),
             approval_window: Millis::hours(1),
+            likeness: Likeness::default(),
         }
     }
 }
@@ -94,6 +100,7 @@ pub struct World {
     mailboxes: QuickMap<AgentId, Mailbox>,
     owners: QuickMap<OwnerId, Arc<Owner>>,
     owner_names: HashMap<String, OwnerId>,
+    looks: Looks,
     aliases: HashMap<Protocol, HashMap<String, AgentId>>,
     names: HashMap<(AgentId, Protocol), String>,
     keys: HashMap<KeyHash, Arc<Key>>,
@@ -146,6 +153,7 @@ impl World {
             mailboxes: QuickMap::default(),
             owners: QuickMap::default(),
             owner_names: HashMap::new(),
+            looks: Looks::default(),
             aliases: HashMap::new(),
             names: HashMap::new(),
             keys: HashMap::new(),
@@ -391,6 +399,7 @@ impl World {
         // Balances change all the time, and names never do.
         if self.owners.get(&owner.id).is_none_or(|known| known.name != owner.name) {
             self.owner_names.entry(owner.name.clone()).or_insert(owner.id);
+            self.note_owner_looks(&owner);
         }
         self.owners.insert(owner.id, owner);
     }

@@ -85,6 +85,8 @@ impl World {
             if let Some(until) = old.probation {
                 self.timers.remove(&(until, Timer::Agent(old.id)));
             }
+        } else {
+            self.note_agent_looks(&agent);
         }
         if agent.active {
             self.skills.list(&agent, true);

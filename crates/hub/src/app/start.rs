@@ -147,6 +147,7 @@ fn start_engine(
         attempts_max: config.jobs.max_attempts.get(),
         unproven_ttl: config.limits.unproven_ttl.map(|span| span.millis()),
         approval_window: config.openclaw.approval_window.millis(),
+        likeness: face::likeness(),
         ..Rules::default()
     };
     let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::start()));

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use rialto_core::owner::Owner;
 use rialto_core::world::World;
-use rialto_protocols::face::Floor;
+use rialto_protocols::face::{Floor, naming};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -36,6 +36,7 @@ impl AccountView {
 /// `GET /v1/accounts/{name}`: for its owner and the operator; to others it does not exist.
 pub async fn show(State(floor): State<Floor>, known: Known, Part(name): Part) -> Answered {
     let view = floor.engine.look(|world| {
+        let name = naming::owner(world, name);
         let owner = world.owner_named(&name).and_then(|id| world.owner(id))?;
         may_see(world, known.proven.who, owner).then(|| AccountView::of(owner))
     });

@@ -72,7 +72,7 @@ impl From<Refusal> for Problem {
             Refusal::NothingToMove => return Self::field("/amount", refusal.to_string()),
             Refusal::NoSuchAgent | Refusal::NoSuchOwner { .. } => &NOT_FOUND,
             Refusal::IdentityDiffers | Refusal::GuestCannotPay | Refusal::Blocked => &FORBIDDEN,
-            Refusal::IdTaken => &ID_TAKEN,
+            Refusal::IdTaken | Refusal::LooksTaken => &ID_TAKEN,
             Refusal::TooFewCredits => &TOO_FEW_CREDITS,
             Refusal::BudgetTooLow { .. } => &BUDGET_TOO_LOW,
             Refusal::Offline | Refusal::AtCapacity | Refusal::TooFast | Refusal::OutOfOrder => {

@@ -6,7 +6,7 @@ use rialto_core::ledger::{Entry, Pocket};
 use rialto_core::world::World;
 use rialto_engine::store::{Page as StorePage, Row};
 use rialto_engine::{Engine, Failure};
-use rialto_protocols::face::Floor;
+use rialto_protocols::face::{Floor, naming};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -71,7 +71,8 @@ pub async fn list(State(floor): State<Floor>, known: Known, RawQuery(raw): RawQu
 fn whose(world: &World, who: Who, named: Option<&str>) -> Result<Option<OwnerId>, Problem> {
     match (named, who) {
         (Some(name), _) => {
-            let owner = world.owner_named(name).and_then(|id| world.owner(id));
+            let name = naming::owner(world, name.to_owned());
+            let owner = world.owner_named(&name).and_then(|id| world.owner(id));
             let owner = owner.filter(|owner| may_see(world, who, owner));
             owner.map(|owner| Some(owner.id)).ok_or_else(Problem::not_found)
         }

@@ -55,6 +55,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::Ambiguous
         | Refusal::WrongParty
         | Refusal::IdTaken
+        | Refusal::LooksTaken
         | Refusal::Unfit { .. }
         | Refusal::PaysItself
         | Refusal::NothingToMove

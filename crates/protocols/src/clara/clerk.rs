@@ -131,9 +131,10 @@ impl Clerk {
     fn fault(&self, step: &Step<'_, '_>, refusal: &Refusal) -> Option<Fault> {
         let address = self.from.clone();
         match (&self.reply, refusal) {
-            (Reply::Registered { agent_id }, Refusal::IdTaken | Refusal::IdentityDiffers) => {
-                Some(Fault::NotOwner { address, agent: agent_id.clone() })
-            }
+            (
+                Reply::Registered { agent_id },
+                Refusal::IdTaken | Refusal::LooksTaken | Refusal::IdentityDiffers,
+            ) => Some(Fault::NotOwner { address, agent: agent_id.clone() }),
             (Reply::Task, Refusal::TooFewCredits) => {
                 Some(Fault::Insufficient { funds: self.funds(step), address })
             }

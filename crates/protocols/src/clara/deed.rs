@@ -94,6 +94,11 @@ fn register(floor: &Floor, from: &str, order: &RegisterAgent<'_>) -> Result<Plan
     if named(WALLET) {
         return Err(Fault::ReservedAgentId("wallet"));
     }
+    // Whoever was called so before this was asked stays.
+    let new = || floor.engine.look(|world| world.agent_named(ID, order.id).is_none());
+    if let Some(first) = people::imitated(order.id).filter(|_| new()) {
+        return Err(Fault::ReservedAgentId(first));
+    }
     // Somebody else's address is what its wallet is known by.
     if order.id != from && Id::read(order.id).is_some() {
         return Err(Fault::AddressAsId);

@@ -15,7 +15,7 @@ use rialto_engine::secret::HubSecret;
 
 use super::routes::{compute, messages};
 use super::sides::ClaraSides;
-use super::{BODY_MAX, ID, intake};
+use super::{BODY_MAX, ID, intake, people};
 use crate::face::fidelity::Sides;
 use crate::face::route::{listed, router};
 use crate::face::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, arrived, naming};
@@ -133,6 +133,10 @@ impl Face for Clara {
     fn alias(&self, _: &HubSecret, new: &Newcomer<'_>, taken: bool) -> Option<String> {
         let digits = naming::digits(new.home, new.native, taken);
         Some(format!("{}/{}-{digits}", new.home, naming::slug(new.name)))
+    }
+
+    fn looks(&self, native: &str) -> Vec<String> {
+        people::looks(native)
     }
 
     fn is_open_to_pages(&self) -> bool {

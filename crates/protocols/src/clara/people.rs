@@ -7,8 +7,8 @@ use rialto_core::owner::Owner;
 use rialto_core::world::World;
 use sha2::{Digest, Sha256};
 
-use super::ID;
-use crate::kit::base64url;
+use super::{ID, PROTOCOLS};
+use crate::kit::{base64url, looks};
 
 /// What stands before the address of a wallet that has no agent of its own name. No agent can be
 /// called so.
@@ -22,6 +22,24 @@ pub fn owner_name(address: &str) -> String {
 /// The hub's own name for a wallet that asks for work without an agent.
 pub fn wallet(address: &str) -> String {
     format!("{WALLET}{address}")
+}
+
+/// What an agent's id looks like. A wallet is known by its address, which nobody chooses.
+pub fn looks(native: &str) -> Vec<String> {
+    match native.starts_with(WALLET) {
+        true => Vec::new(),
+        false => looks::of(native),
+    }
+}
+
+/// What an id seems to begin with that no agent's may, to a reader who does not look closely.
+pub fn imitated(id: &str) -> Option<&'static str> {
+    let looks = looks::of(id);
+    let begins = |first: &&str| {
+        let begins = looks::of(&format!("{first}/"));
+        looks.iter().any(|look| begins.iter().any(|begins| look.starts_with(begins)))
+    };
+    PROTOCOLS.into_iter().chain(["wallet"]).find(begins)
 }
 
 /// Where people are looked up: in what is committed, or in a step that is being decided.

@@ -27,6 +27,7 @@ use rialto_core::agent::Agent;
 use rialto_core::alias::Protocol;
 use rialto_core::command::Command;
 use rialto_core::id::AgentId;
+use rialto_core::likeness::Likeness;
 use rialto_engine::delivery::Courier;
 use rialto_engine::delivery::egress::Egress;
 use rialto_engine::secret::HubSecret;
@@ -172,6 +173,12 @@ pub trait Face: Send + Sync {
     /// Its own name for a new agent of any protocol; another one if the first is taken.
     fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, taken: bool) -> Option<String>;
 
+    /// What one of its own ids looks like to a reader, where the hub must keep look-alikes of two owners
+    /// apart; nothing where ids cannot look alike, or where it does that itself.
+    fn looks(&self, _native: &str) -> Vec<String> {
+        Vec::new()
+    }
+
     /// How a job looks to its requesters and to its workers.
     fn sides(&self) -> &'static dyn fidelity::Sides;
 
@@ -209,6 +216,17 @@ pub trait Face: Send + Sync {
     /// Whether paths that belong to nobody are refused in its shape.
     fn owns_the_rest(&self) -> bool {
         false
+    }
+}
+
+/// Which names could be taken for each other, as the protocols see it.
+pub fn likeness() -> Likeness {
+    Likeness {
+        owner: registry::owners::looks,
+        native: |home, native| {
+            let face = crate::ALL.iter().find(|face| face.id() == home);
+            face.map_or_else(Vec::new, |face| face.looks(native))
+        },
     }
 }
 

@@ -1,10 +1,15 @@
-//! What names the hub gives are made of, the same in every protocol.
+//! What names the hub gives are made of, the same in every protocol, and how owners are named.
+
+use std::borrow::Cow;
 
 use rialto_core::alias::Protocol;
+use rialto_core::world::World;
 use rialto_engine::secret::HubSecret;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 use uuid::Uuid;
+
+use crate::kit::looks;
 
 /// The namespace of names the hub gives to agents of other protocols.
 const NAMESPACE: Uuid = Uuid::from_u128(0xb26b_c05a_86f5_5456_bb53_ffeb_a844_57cc);
@@ -29,6 +34,18 @@ pub fn digits(home: Protocol, native: &str, long: bool) -> String {
     let mut digits = uuid(home, native).simple().to_string();
     digits.truncate(if long { 16 } else { 8 });
     digits
+}
+
+/// The name an owner is known by: as it was typed if there is such an owner, else composed (NFC), which
+/// is how new ones are written down.
+pub fn owner(world: &World, typed: String) -> String {
+    if world.owner_named(&typed).is_some() {
+        return typed;
+    }
+    match looks::composed(&typed) {
+        Cow::Borrowed(_) => typed,
+        Cow::Owned(composed) => composed,
+    }
 }
 
 /// A display name as a piece of an address: plain lower-case letters, digits and dashes.

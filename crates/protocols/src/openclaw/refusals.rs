@@ -46,6 +46,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
         Refusal::IdentityDiffers | Refusal::Blocked => Code::Forbidden,
         Refusal::NoSuchOwner { .. } | Refusal::NoSuchSkill => Code::NotFound,
         Refusal::IdTaken
+        | Refusal::LooksTaken
         | Refusal::WrongState { .. }
         | Refusal::OtherTurn { .. }
         | Refusal::OfferExpired

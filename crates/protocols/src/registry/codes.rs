@@ -145,7 +145,8 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
     let (status, code) = match refusal {
         Refusal::NotAuthenticated => (401, "UNAUTHORIZED"),
         Refusal::IdentityDiffers | Refusal::GuestCannotPay => (403, "FORBIDDEN"),
-        Refusal::IdTaken | Refusal::WrongState { .. } | Refusal::OfferExpired => (409, "CONFLICT"),
+        Refusal::IdTaken | Refusal::LooksTaken => (409, "CONFLICT"),
+        Refusal::WrongState { .. } | Refusal::OfferExpired => (409, "CONFLICT"),
         Refusal::TooManyAgents { .. } | Refusal::OtherTurn { .. } => (409, "CONFLICT"),
         Refusal::NotYours | Refusal::NoSuchAgent => (404, "NOT_FOUND"),
         Refusal::NoSuchSkill => (422, SKILL_MISMATCH),
@@ -172,6 +173,14 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
     let mut failure = Failure::new(status, code, refusal.to_string());
     if let Retry::After(wait) = refusal.retry() {
         failure.retry_after_seconds = Some(wait.0.unsigned_abs().div_ceil(1_000));
+    }
+    // Agents' ids here are UUIDs, so it is the owner's name; of a payer there must be one already.
+    if *refusal == Refusal::LooksTaken {
+        let field = if money { "to_owner" } else { "owner_id" };
+        failure.field = Some(format!("/{field}"));
+        failure.message = format!(
+            "{field} is taken, or could be taken for another owner; write it as it was registered"
+        );
     }
     failure
 }

@@ -18,6 +18,8 @@ pub mod lent;
 #[cfg(feature = "server")]
 pub mod opening;
 #[cfg(feature = "server")]
+pub mod owners;
+#[cfg(feature = "server")]
 mod proof;
 #[cfg(feature = "server")]
 mod routes;

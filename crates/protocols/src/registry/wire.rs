@@ -41,7 +41,7 @@ const JOB_MEMBERS: [&str; 9] = [
     "timestamp_utc",
 ];
 /// Owner names the hub gives to others.
-const RESERVED_OWNERS: [&str; 5] = ["relay:", "openclaw:", "clara:", "agora:", "hub:"];
+pub const RESERVED_OWNERS: [&str; 5] = ["relay:", "openclaw:", "clara:", "agora:", "hub:"];
 
 /// An agent announces itself.
 #[derive(Clone, Debug)]

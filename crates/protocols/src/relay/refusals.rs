@@ -102,7 +102,7 @@ fn refused(refusal: &Refusal) -> Failure {
         Refusal::IdentityDiffers => Code::SenderMismatch,
         Refusal::GuestCannotPay => Code::Forbidden,
         Refusal::Blocked => Code::Blocked,
-        Refusal::IdTaken => Code::AgentIdTaken,
+        Refusal::IdTaken | Refusal::LooksTaken => Code::AgentIdTaken,
         Refusal::NotYours | Refusal::NoSuchOwner { .. } => Code::NotFound,
         Refusal::SameIdOtherContent => Code::IdempotencyConflict,
         Refusal::InboxFull => Code::InboxFull,

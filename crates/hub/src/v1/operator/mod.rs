@@ -8,7 +8,7 @@ use http::StatusCode;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Canceller, Command, JobRef};
 use rialto_core::money::Credits;
-use rialto_protocols::face::Floor;
+use rialto_protocols::face::{Floor, naming};
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson;
 use serde::Serialize;
@@ -47,13 +47,15 @@ impl Sum {
 /// `POST /v1/operator/grants`: new credits for an owner, who need not exist yet.
 pub async fn grant(State(floor): State<Floor>, by: AsOperator, Sent(body): Sent) -> Answered {
     let Sum { owner, amount } = Sum::read(&body)?;
-    move_credits(&floor, by, Command::Grant { name: owner, amount }).await
+    let name = floor.engine.look(|world| naming::owner(world, owner));
+    move_credits(&floor, by, Command::Grant { name, amount }).await
 }
 
 /// `POST /v1/operator/burns`: credits out of circulation.
 pub async fn burn(State(floor): State<Floor>, by: AsOperator, Sent(body): Sent) -> Answered {
     let Sum { owner, amount } = Sum::read(&body)?;
-    move_credits(&floor, by, Command::Burn { name: owner, amount }).await
+    let name = floor.engine.look(|world| naming::owner(world, owner));
+    move_credits(&floor, by, Command::Burn { name, amount }).await
 }
 
 async fn move_credits(floor: &Floor, by: AsOperator, command: Command) -> Answered {

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::Answered;
 use crate::face::caller::Caller;
-use crate::face::{Floor, Newcomer, aliases};
+use crate::face::{Floor, Newcomer, aliases, naming};
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::{ijson, stamp, write};
 use crate::registry::codes::{Context, Failure, failed, json, unread};
@@ -37,6 +37,8 @@ pub async fn register(
     sent: Sent,
 ) -> Answered {
     let wire = Register::read(&sent.0)?;
+    let owner_id = floor.engine.look(|world| naming::owner(world, wire.owner_id));
+    let wire = Register { owner_id, ..wire };
     if let Some(url) = wire.api_endpoint.as_deref().filter(|url| translate::is_callable(url)) {
         let blocked = |why| Failure::field("/api_endpoint", format!("api_endpoint {why}"));
         floor.egress.check(url).map_err(blocked)?;

@@ -15,8 +15,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::Answered;
-use crate::face::Floor;
 use crate::face::caller::Caller;
+use crate::face::{Floor, naming};
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson;
 use crate::kit::query::Query;
@@ -46,7 +46,12 @@ struct Transferred {
 
 /// `POST /transfer`: pay, or confirm what a job's hold has paid (§3.5).
 pub async fn transfer(State(floor): State<Floor>, known: Known, sent: Sent) -> Answered {
-    let wire = TransferPost::read(&sent.0).map_err(unread(examples::TRANSFER))?;
+    let mut wire = TransferPost::read(&sent.0).map_err(unread(examples::TRANSFER))?;
+    floor.engine.look(|world| {
+        for name in [&mut wire.from_owner, &mut wire.to_owner] {
+            *name = naming::owner(world, std::mem::take(name));
+        }
+    });
     if !floor.engine.look(|world| known.speaks_for(world, &wire.from_owner)) {
         return Err(differs());
     }
@@ -67,6 +72,11 @@ pub async fn transfer(State(floor): State<Floor>, known: Known, sent: Sent) -> A
         receiver_balance: open.then(|| money(transfer.payee_left)),
     };
     Ok(json(200, &body))
+}
+
+/// An owner's name as the ledger has it.
+fn owner_called(floor: &Floor, typed: String) -> String {
+    floor.engine.look(|world| naming::owner(world, typed))
 }
 
 #[derive(Serialize)]
@@ -96,9 +106,9 @@ pub async fn open_account(State(floor): State<Floor>, known: Known, sent: Sent) 
     let f = Fields::of(&body, "").map_err(&whole)?;
     let amount = f.credits("initial_balance", DECIMALS)?.unwrap_or(Credits::ZERO);
     let command = if known.0.is_operator() {
-        Command::Grant { name: ledger_name(&f, "owner_id")?, amount }
+        Command::Grant { name: owner_called(&floor, ledger_name(&f, "owner_id")?), amount }
     } else {
-        let name = owner_name(&f, "owner_id")?;
+        let name = owner_called(&floor, owner_name(&f, "owner_id")?);
         if !floor.engine.look(|world| known.speaks_for(world, &name)) {
             return Err(differs());
         }
@@ -114,10 +124,10 @@ pub async fn open_account(State(floor): State<Floor>, known: Known, sent: Sent) 
 
 /// `GET /accounts/{owner_id}`: for its owner and the operator; to others it does not exist.
 pub async fn account(State(floor): State<Floor>, known: Known, Named(name): Named) -> Answered {
-    let name = path_owner(&name)?;
+    let name = owner_called(&floor, path_owner(&name)?.to_owned());
     let owner = floor.engine.look(|world| {
-        let allowed = known.0.is_operator() || known.speaks_for(world, name);
-        world.owner_named(name).filter(|_| allowed).and_then(|id| world.owner(id).cloned())
+        let allowed = known.0.is_operator() || known.speaks_for(world, &name);
+        world.owner_named(&name).filter(|_| allowed).and_then(|id| world.owner(id).cloned())
     });
     let owner = owner.ok_or_else(Failure::not_found)?;
     Ok(json(200, &Account::of(&owner, None)))
@@ -159,8 +169,9 @@ fn whose(floor: &Floor, known: &Known, named: Option<&str>) -> Result<Option<Own
         let all = known.0.is_operator() || known.0.is_open();
         match named {
             Some(name) => {
-                let allowed = known.0.is_operator() || known.speaks_for(world, name);
-                let found = world.owner_named(name).filter(|_| allowed);
+                let name = naming::owner(world, name.to_owned());
+                let allowed = known.0.is_operator() || known.speaks_for(world, &name);
+                let found = world.owner_named(&name).filter(|_| allowed);
                 found.map(Some).ok_or_else(Failure::not_found)
             }
             None if all => Ok(None),

@@ -1,0 +1,61 @@
+//! Owners' names: which are free to be chosen, and which are one name to a reader (T3).
+//!
+//! A new name must not be taken for another owner's, whatever the case or the script. One that exists is
+//! found by its own spelling alone (`face::naming::owner`).
+
+use std::sync::LazyLock;
+
+use super::wire::{RESERVED_OWNERS, reserved_prefix};
+use crate::kit::looks;
+
+/// What the hub's own names look like.
+const HUB: &str = "hub:";
+
+/// What the beginnings of names look like that only the hub gives.
+static RESERVED_LOOKS: LazyLock<Vec<String>> =
+    LazyLock::new(|| RESERVED_OWNERS.into_iter().flat_map(looks::of).collect());
+
+/// What an owner's name looks like; nothing for those that the hub gives to owners of other protocols,
+/// which see to it themselves.
+pub fn looks(name: &str) -> Vec<String> {
+    match reserved_prefix(name) {
+        Some(HUB) => vec![HUB.to_owned()],
+        Some(_) => Vec::new(),
+        None => {
+            let looks = looks::of(name);
+            let reserved =
+                |look: &String| RESERVED_LOOKS.iter().any(|begins| look.starts_with(begins));
+            match looks.iter().any(reserved) {
+                // What dresses up as a name only the hub gives looks like the hub, and is never free.
+                true => vec![HUB.to_owned()],
+                false => looks,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_other_protocols_are_compared_as_they_are_written() {
+        for name in ["relay:Bob@chorus", "clara:AbC", "openclaw:x", "agora:did:key:z6Mk"] {
+            assert!(looks(name).is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_dresses_up_as_the_hubs_name_looks_like_the_hub() {
+        let hub = looks("hub:issuance");
+        assert!(!hub.is_empty());
+        for name in
+            ["Relay:bob@chorus", "reIay:bob", "CLARA:x", "с1ara:x", "HUB:x", "agora\u{a789}x"]
+        {
+            assert_eq!(looks(name), hub, "{name}");
+        }
+        for name in ["acme", "relay", "relays:x", "my relay:x", "hub"] {
+            assert_ne!(looks(name), hub, "{name}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What owners are called: one name to a reader is one owner (T3).
+
+use rialto_hub::config::Posture;
+use serde_json::{Value, json};
+
+use super::forms::{both_modes, registration, with};
+use crate::kit::{Reply, TestHub, assert_refused, snapshot};
+
+/// All of them could be read as `Acme1`.
+const LOOK_ALIKES: [&str; 6] = ["acme1", "ACME1", "Acmel", "AcmeI", "Аcme1", "Acrne1"];
+
+#[track_caller]
+fn assert_taken(reply: &Reply, field: &str) {
+    assert_refused(reply, 409, "CONFLICT");
+    assert_eq!(reply.at("/error/field"), json!(field), "{}", reply.text);
+}
+
+fn transfer(from: &str, to: &str) -> Value {
+    json!({"from_owner": from, "to_owner": to, "amount": 0.25})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_that_looks_like_another_is_taken_and_the_field_is_named() {
+    let [keys, open] = both_modes().await;
+    for hub in [&keys, &open] {
+        let own = hub.enrol(&registration("Acme1"), None).await;
+        let before = snapshot(hub).await;
+        for name in LOOK_ALIKES {
+            for key in [None, Some(own.key.as_str()), Some(hub.operator.as_str())] {
+                for path in ["/registry/register", "/register"] {
+                    assert_taken(&hub.post(path, key, &registration(name)).await, "/owner_id");
+                }
+            }
+            let grant = json!({"owner_id": name, "initial_balance": 1.00});
+            let granted = hub.post("/accounts", Some(&hub.operator), &grant).await;
+            assert_taken(&granted, "/owner_id");
+        }
+        assert_eq!(snapshot(hub).await, before);
+        // The very same name goes on as ever.
+        hub.post("/register", Some(&own.key), &registration("Acme1")).await.expect(201);
+        let again = with(&registration("Acme1"), "/agent_id", Some(json!(own.id)));
+        hub.post("/register", Some(&own.key), &again).await.expect(200);
+        hub.grant("Acme1", "1.00").await;
+        hub.enrol(&registration("Acme2"), None).await;
+    }
+    // Where being paid opens an account, it opens none that could be taken for another.
+    let before = snapshot(&open).await;
+    let paid = open.post("/transfer", None, &transfer("Acme1", "ACME2")).await;
+    assert_taken(&paid, "/to_owner");
+    assert_eq!(snapshot(&open).await, before);
+    open.post("/transfer", None, &transfer("Acme1", "Acme2")).await.expect(200);
+    open.post("/transfer", None, &transfer("Acme1", "Acme3")).await.expect(200);
+    keys.stop().await;
+    open.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_dresses_up_as_an_owner_of_another_protocol_or_as_the_hub() {
+    let hub = TestHub::serve(&[]).await;
+    let before = snapshot(&hub).await;
+    for name in ["Relay:bob@chorus", "reIay:bob@chorus", "сlara:x", "HUB:issuance", "Hub:x"] {
+        assert_taken(&hub.post("/register", None, &registration(name)).await, "/owner_id");
+    }
+    assert_eq!(snapshot(&hub).await, before);
+    // Names the hub gives are compared as they are written: these are two wallets.
+    hub.grant("clara:abc", "1.00").await;
+    hub.grant("clara:ABC", "2.00").await;
+    assert_eq!(hub.balance("clara:abc").await.0, "1.00");
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn composed_and_decomposed_letters_are_one_owner_also_after_a_restart() {
+    let (composed, apart) = ("caf\u{e9}", "cafe\u{301}");
+    let mut hub = TestHub::serve(&[]).await;
+    let own = hub.enrol(&registration(apart), None).await;
+    hub.grant(composed, "1.00").await;
+    hub.grant("rich", "1.00").await;
+    for round in 0..2 {
+        for spelling in [composed, apart] {
+            let path = format!("/registry/accounts/{spelling}");
+            let account = hub.get(&path, Some(&own.key)).await.expect(200);
+            assert_eq!(account.str("/owner_id"), composed, "new names are written down composed");
+            hub.post("/register", Some(&own.key), &registration(spelling)).await.expect(201);
+            let paid = hub.post("/transfer", Some(&own.key), &transfer(spelling, "rich")).await;
+            assert_eq!(paid.expect(200).str("/transfer/from_owner"), composed);
+            let audit = format!("/registry/audit?owner_id={spelling}");
+            hub.get(&audit, Some(&own.key)).await.expect(200);
+            assert_refused(
+                &hub.post("/register", None, &registration(spelling)).await,
+                409,
+                "CONFLICT",
+            );
+        }
+        assert_taken(&hub.post("/register", None, &registration("CAF\u{c9}")).await, "/owner_id");
+        if round == 0 {
+            hub = hub.restart(Posture::Serve, &[]).await;
+        }
+    }
+    assert_eq!(hub.balance("rich").await.0, "2.00");
+    hub.stop().await;
+}
