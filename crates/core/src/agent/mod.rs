@@ -23,6 +23,7 @@ use crate::id::{AgentId, JobId, OutcomeId, OwnerId};
 use crate::job::Job;
 use crate::money::Credits;
 use crate::reputation::Standing;
+use crate::reputation::patrons::Patrons;
 use crate::reputation::window::Window;
 use crate::time::{Millis, Timestamp};
 use presence::Presence;
@@ -114,6 +115,9 @@ pub struct Desk {
     /// Its newest outcomes; shared, because a desk is copied far more often than these change.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub window: Arc<Window>,
+    /// Whom it has worked for well; shared for the same reason. What was before this was kept is not in it.
+    #[serde(default, skip_serializing_if = "has_no_patrons")]
+    pub patrons: Arc<Patrons>,
     /// What it last said about how it is doing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<Said>,
@@ -175,6 +179,10 @@ fn is_empty(window: &Arc<Window>) -> bool {
     window.is_empty()
 }
 
+fn has_no_patrons(patrons: &Arc<Patrons>) -> bool {
+    patrons.is_empty()
+}
+
 impl Desk {
     /// The desk of an agent that has just arrived.
     pub fn new(agent: AgentId, now: Timestamp) -> Self {
@@ -183,6 +191,7 @@ impl Desk {
             presence: Presence::new(now),
             standing: Standing::default(),
             window: Arc::default(),
+            patrons: Arc::default(),
             said: None,
             claim: None,
             declined: Vec::new(),

@@ -137,6 +137,9 @@ pub fn record_outcome(
         let took = now.since(assigned_at);
         Arc::make_mut(&mut desk.window).push(Seen { ok, on_time, took });
     }
+    if counted && ok {
+        Arc::make_mut(&mut desk.patrons).add(job.payer, paid);
+    }
     let outcome = Outcome {
         id,
         subject: turn.worker,

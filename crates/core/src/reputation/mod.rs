@@ -3,6 +3,7 @@
 //! An outcome is a stored fact. A score is a fold over outcomes by a published formula; nothing an
 //! agent says about itself is an input, and jobs inside one owner never count.
 
+pub mod patrons;
 pub mod step;
 #[cfg(test)]
 mod tests;

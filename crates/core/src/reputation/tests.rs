@@ -143,3 +143,51 @@ fn a_score_survives_leaving_and_coming_back() {
     scene.worker("ada", "acme", &[("sum", "0.10")]);
     assert_eq!(scene.score(ada), points("45.5"), "a bad name is not washed white");
 }
+
+#[test]
+fn patrons_are_the_other_owners_that_were_served_well_each_once() {
+    let (mut scene, client, ada) = market();
+    let sibling = scene.worker("sibling", "rich", &[]);
+    let other = scene.client("other", "richer", "100.00");
+    let own = scene.client("own", "acme", "100.00");
+    let told = |scene: &Scene| {
+        let patrons = &scene.desk(ada).patrons;
+        (patrons.count(), patrons.paid().text(2))
+    };
+    work(&mut scene, own, true);
+    assert_eq!(told(&scene), (0, "0.00".to_owned()), "inside one owner nothing counts");
+    work(&mut scene, client, false);
+    assert_eq!(told(&scene), (0, "0.00".to_owned()), "nor does what was done badly");
+    work(&mut scene, client, true);
+    work(&mut scene, sibling, true);
+    assert_eq!(told(&scene), (1, "0.20".to_owned()), "two agents of one owner are one patron");
+    work(&mut scene, other, true);
+    assert_eq!(told(&scene), (2, "0.30".to_owned()));
+    let rebuilt = scene.store.rebuilt(scene.world.rules);
+    assert_eq!(rebuilt.desk(ada), scene.world.desk(ada), "and a restart forgets nothing");
+}
+
+#[test]
+fn failures_are_told_of_an_owners_other_agents_also_of_those_who_left() {
+    let (mut scene, client, ada) = market();
+    work(&mut scene, client, false);
+    scene.remove(ada);
+    let bob = scene.worker("bob", "acme", &[("sum", "0.10")]);
+    let stranger = scene.worker("stranger", "globex", &[("other", "0.10")]);
+    work(&mut scene, client, false);
+    for world in [&scene.world, &scene.store.rebuilt(scene.world.rules)] {
+        let elsewhere = [ada, bob, stranger, client].map(|agent| world.failures_elsewhere(agent));
+        assert_eq!(elsewhere, [1, 1, 0, 0]);
+    }
+}
+
+#[test]
+fn a_desk_from_before_patrons_were_kept_is_read() {
+    let (mut scene, client, ada) = market();
+    work(&mut scene, client, true);
+    let mut row = serde_json::to_value(scene.desk(ada)).expect("a row");
+    assert!(row.as_object_mut().expect("members").remove("patrons").is_some());
+    let desk: crate::agent::Desk = serde_json::from_value(row).expect("an old row");
+    assert!(desk.patrons.is_empty());
+    assert_eq!(desk.standing, scene.desk(ada).standing);
+}

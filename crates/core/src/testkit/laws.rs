@@ -9,6 +9,7 @@ mod endings;
 mod finding;
 mod history;
 mod leases;
+mod patronage;
 mod publishing;
 mod rests;
 mod terms;
@@ -51,6 +52,7 @@ pub struct Laws {
     books: books::Books,
     jobs: BTreeMap<JobId, Arc<Job>>,
     standings: BTreeMap<AgentId, Standing>,
+    patronage: patronage::Patronage,
     last_outcome: BTreeMap<AgentId, OutcomeId>,
     judged: BTreeSet<(JobId, AgentId)>,
     inboxes: BTreeMap<AgentId, (u64, NoticeId)>,
@@ -273,6 +275,7 @@ impl Laws {
             Some(Cause::NoSuchSkill | Cause::BudgetTooLow | Cause::Policy | Cause::NobodyLeft)
         );
         assert_eq!(counted, !excused && named.payer != Some(owner), "{outcome:?}");
+        self.patronage.note(outcome, named.payer);
         let taken = |job: &Arc<Job>| job.accepted_at.is_some();
         let had_it = taken(named) || self.jobs.get(&job).is_some_and(taken);
         let own_word = !matches!(outcome.cause, Some(Cause::TimedOut | Cause::WorkerLeft));
@@ -354,6 +357,7 @@ impl Laws {
             let standing = self.standings.get(agent).copied().unwrap_or_default();
             assert_eq!(desk.standing, standing, "a score is the fold of its outcomes");
             assert_eq!(desk.last_outcome, self.last_outcome.get(agent).copied());
+            self.patronage(world, *agent, desk);
             let inbox = self.inboxes.get(agent).copied();
             let mailbox = world.mailbox(*agent);
             assert_eq!(mailbox.head, inbox.map_or(0, |(head, _)| head));

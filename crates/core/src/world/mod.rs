@@ -7,6 +7,7 @@
 // Hash maps are looked up by key here and never walked for a decision; what is walked is a BTree.
 #![allow(clippy::disallowed_types)]
 
+mod blame;
 pub mod discover;
 mod jobs;
 mod looks;
@@ -113,6 +114,8 @@ pub struct World {
     memories: QuickMap<Digest, Arc<Memory>>,
     memory_order: BTreeMap<AnswerId, Digest>,
     by_owner: QuickMap<OwnerId, BTreeSet<AgentId>>,
+    /// How often the agents of an owner have failed.
+    blame: QuickMap<OwnerId, u64>,
     in_hand: QuickMap<AgentId, BTreeSet<JobId>>,
     /// Jobs put off until somebody is back or somebody agrees.
     put_off: QuickMap<AgentId, BTreeSet<JobId>>,
@@ -166,6 +169,7 @@ impl World {
             memories: QuickMap::default(),
             memory_order: BTreeMap::new(),
             by_owner: QuickMap::default(),
+            blame: QuickMap::default(),
             in_hand: QuickMap::default(),
             put_off: QuickMap::default(),
             begun: QuickMap::default(),

@@ -77,6 +77,9 @@ impl World {
     }
 
     pub(super) fn set_agent(&mut self, agent: Arc<Agent>, desk: Option<Arc<Desk>>) {
+        // A desk that is here before its agent belongs to no owner yet.
+        let known = self.agents.contains_key(&agent.id);
+        let failures = if known { self.failures_of(agent.id) } else { 0 };
         if let Some(old) = self.agents.get(&agent.id).cloned() {
             self.hide(&old);
             if old.active {
@@ -97,6 +100,7 @@ impl World {
         if let Some(desk) = desk {
             self.desks.insert(agent.id, desk);
         }
+        self.blame(agent.owner, failures, self.failures_of(agent.id));
         self.show(&agent);
     }
 
@@ -108,6 +112,7 @@ impl World {
         };
         let until = online_until(&agent, &desk, self.rules.presence_ttl);
         let rank = rank(&desk);
+        self.blame(agent.owner, self.failures_of(id), desk.standing.failures);
         let same_place = self.online.shown.get(&id).is_some_and(|(shown, _)| *shown == rank);
         self.desks.insert(id, desk);
         match until {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use rialto_core::id::{AgentId, OutcomeId};
 use rialto_core::job::{Cause, Job, Requester};
+use rialto_core::reputation::patrons::Patrons;
 use rialto_core::reputation::window::{Seen, Window};
 use rialto_core::reputation::{Outcome, Score, Standing};
 use rusqlite::Connection;
@@ -17,12 +18,14 @@ use crate::store::sqlite::{row, trouble};
 
 type Standings = HashMap<AgentId, (Standing, OutcomeId)>;
 type Windows = HashMap<AgentId, Window>;
+type Patronage = HashMap<AgentId, Patrons>;
 
 /// Walks through the outcomes in the order they came.
 pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError> {
     let mut check = Check::new("reputation");
     let mut standings = Standings::new();
     let mut windows = Windows::new();
+    let mut patronage = Patronage::new();
     let judged = Scratch::new()?;
     let ids = Some(Ids::Whole(rows.next.outcome.0));
     rows.each(
@@ -43,7 +46,12 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError
                 None => row::get(db, "jobs", job.0)?,
             };
             match found {
-                Some(job) => borne_out(&mut check, people, &job, &outcome),
+                Some(job) => {
+                    borne_out(&mut check, people, &job, &outcome);
+                    if outcome.counted && outcome.ok {
+                        patronage.entry(subject).or_default().add(job.payer, outcome.paid);
+                    }
+                }
                 None => {
                     check.breach(|| format!("outcome {id} names job {job}, which does not exist"))
                 }
@@ -66,6 +74,10 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError
         check.holds(*desk.window == window, || {
             format!("the newest outcomes of agent {agent} are not those at its desk")
         });
+        // What was before patrons were kept is missing at the desk, so there may be less, never more.
+        let patrons = patronage.remove(&agent).unwrap_or_default();
+        let told = desk.patrons.count() <= patrons.count() && desk.patrons.paid() <= patrons.paid();
+        check.holds(told, || format!("agent {agent} has fewer patrons than it is said to have"));
         check.holds(desk.last_outcome == last, || {
             format!("the last outcome of agent {agent} is {last:?}, not {:?}", desk.last_outcome)
         });

@@ -218,6 +218,15 @@ fn reputation() {
     plant("reputation", "a desk that was faster than it was", |db| {
         rewrite(db, "desks", number(db, shown), |desk| add(desk, "/window/0", 1));
     });
+    let served = "SELECT min(id) FROM desks WHERE body ->> '$.patrons' IS NOT NULL";
+    plant("reputation", "a patron more", |db| {
+        rewrite(db, "desks", number(db, served), |desk| {
+            desk["patrons"]["owners"].as_array_mut().expect("a list").push(99.into());
+        });
+    });
+    plant("reputation", "more paid by patrons", |db| {
+        rewrite(db, "desks", number(db, served), |desk| add(desk, "/patrons/paid", 1));
+    });
     plant("reputation", "an outcome that was on time after all", |db| {
         rewrite(db, "outcomes", number(db, counted), |one| {
             let on_time = one["on_time"].as_bool().expect("yes or no");

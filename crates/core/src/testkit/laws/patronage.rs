@@ -1,0 +1,38 @@
+//! Whom agents have worked for, and what their owners' other agents did: counted from outcomes alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Laws;
+use crate::agent::Desk;
+use crate::id::{AgentId, OwnerId};
+use crate::reputation::Outcome;
+use crate::reputation::patrons::PATRONS_MAX;
+use crate::world::World;
+
+/// Other owners each agent has worked for well, and what they paid in millionths.
+#[derive(Clone, Default)]
+pub struct Patronage(BTreeMap<AgentId, (BTreeSet<OwnerId>, i64)>);
+
+impl Patronage {
+    pub fn note(&mut self, outcome: &Outcome, payer: Option<OwnerId>) {
+        if outcome.counted && outcome.ok {
+            let (owners, paid) = self.0.entry(outcome.subject).or_default();
+            owners.extend(payer);
+            *paid += outcome.paid.micros();
+        }
+    }
+}
+
+impl Laws {
+    /// Patrons are other owners, each once; failures elsewhere are those of all its owner's others.
+    pub(super) fn patronage(&self, world: &World, agent: AgentId, desk: &Desk) {
+        let (owners, paid) = self.patronage.0.get(&agent).cloned().unwrap_or_default();
+        assert_eq!(desk.patrons.count(), owners.len().min(PATRONS_MAX));
+        assert_eq!(desk.patrons.paid().micros(), paid);
+        let (own, _) = self.agents[&agent];
+        assert!(!owners.contains(&own), "nobody is its own patron");
+        let others = self.agents.iter().filter(|(id, (owner, _))| **id != agent && *owner == own);
+        let failures = others.filter_map(|(id, _)| self.standings.get(id)).map(|one| one.failures);
+        assert_eq!(world.failures_elsewhere(agent), failures.sum::<u64>());
+    }
+}
