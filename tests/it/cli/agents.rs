@@ -57,9 +57,12 @@ async fn an_agent_is_shown_by_any_of_its_names() {
         assert_eq!(cli.json(&["agent", "show", id]).await["id"], whole["id"], "{id}");
     }
     let told = cli.run(&["agent", "show", &number]).await.ok().out;
-    for line in
-        [&format!("name registry:{}", worker.id), "skill echo  0.05", "score 50.0 after 0 jobs"]
-    {
+    for line in [
+        &format!("name registry:{}", worker.id),
+        "skill echo  0.05",
+        "score 50.0 after 0 jobs",
+        "ranks as 50.0: 0 other owners paid 0.00",
+    ] {
         assert!(told.lines().any(|one| one == line), "{line} is not in\n{told}");
     }
     cli.run(&["agent", "show", "nobody"]).await.failed(3, &["rialto agent ls"]);

@@ -111,3 +111,64 @@ async fn at_equal_scores_who_has_worked_for_others_stands_before_who_has_not() {
     assert_eq!(market.order().await, wanted);
     market.hub.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn our_own_ranking_weighs_who_paid_and_what_an_owner_did_before_and_the_published_one_does_not()
+ {
+    let hub = TestHub::serve(&[]).await;
+    let worker = Worker::start(Behaviour::Succeed(json!({}), "0")).await;
+    let asking = hub.orchestrator("o1").await;
+    let market = Market { hub, worker, asking };
+    let hub = &market.hub;
+    hub.grant("o1", "10").await;
+    // One owner is content seven times, and several are content once.
+    let ring = market.agent("ring", "0").await;
+    market.work(&market.asking, &ring, 7, true).await;
+    let liked = market.agent("liked", "0").await;
+    for owner in ["o1", "x2", "y3", "z4", "v5", "w6"] {
+        let by = if owner == "o1" { market.asking.clone() } else { hub.orchestrator(owner).await };
+        hub.grant(owner, "1").await;
+        market.work(&by, &liked, 1, true).await;
+    }
+    // Somebody fails, leaves, and comes back under another id of the same owner.
+    let bad = market.agent("shady", "0").await;
+    let sibling = hub.enrol(&named("shady", "spare"), Some(&bad.key)).await;
+    market.work(&market.asking, &bad, 1, false).await;
+    let gone = format!("/registry/agents/{}", bad.id);
+    hub.call("DELETE", &gone, Some(&bad.key), None).await.expect(200);
+    let again = json!({"agent_name": "again", "owner_id": "shady", "api_endpoint": market.worker.url,
+        "skills": [{"skill_name": "s", "cost_per_call": 0}]});
+    hub.enrol(&again, Some(&sibling.key)).await;
+    market.agent("clean", "0").await;
+
+    let published: Vec<String> = market.order().await.into_iter().map(|row| row.0).collect();
+    assert_eq!(published, ["ring", "liked", "shady", "clean"], "by score, then who came first");
+    let ours = async |hub: &TestHub| {
+        let reply = hub.get("/v1/agents?skill=s", None).await.expect(200);
+        let items = reply.at("/items");
+        let shown = |one: &serde_json::Value| {
+            let worth = one["rank_score"].as_f64().expect("a number");
+            let owner = one["owner"].as_str().expect("an owner").to_owned();
+            (owner, worth, one["counterparties"].as_u64(), one["owner_failures"].as_u64())
+        };
+        items.as_array().expect("a list").iter().map(shown).collect::<Vec<_>>()
+    };
+    let place = |owner: &str, worth, counterparties, failures| {
+        (owner.to_owned(), worth, Some(counterparties), Some(failures))
+    };
+    let wanted = [
+        place("liked", 56.0, 6, 0),
+        place("ring", 55.0, 1, 0),
+        place("clean", 50.0, 0, 0),
+        place("shady", 45.5, 0, 1),
+    ];
+    assert_eq!(ours(hub).await, wanted);
+    let hub = market.hub.restart(rialto_hub::config::Posture::Serve, &[]).await;
+    assert_eq!(ours(&hub).await, wanted, "a restart forgets nothing of it");
+    hub.stop().await;
+}
+
+/// A registration of somebody who only speaks for its owner.
+fn named(owner: &str, name: &str) -> serde_json::Value {
+    json!({"agent_name": name, "owner_id": owner, "skills": []})
+}

@@ -24,8 +24,26 @@ pub struct Agent {
     pub skills: Vec<Skill>,
     pub score: Box<RawValue>,
     pub jobs_settled: u64,
+    /// What its place in the hub's own ranking is made of; older hubs say nothing of it.
+    pub rank_score: Option<Box<RawValue>>,
+    pub counterparties: Option<u64>,
+    pub credits_paid: Option<Box<RawValue>>,
+    pub owner_failures: Option<u64>,
     pub online: bool,
     pub registered_at: String,
+}
+
+impl Agent {
+    /// Why it ranks where it does, if the hub says so.
+    pub fn told_rank(&self) -> Option<String> {
+        let (worth, paid) = (self.rank_score.as_ref()?, self.credits_paid.as_ref()?);
+        let (owners, failures) = (self.counterparties?, self.owner_failures?);
+        let rank = format!("ranks as {}: {owners} other owners paid {}", worth.get(), paid.get());
+        Some(match failures {
+            0 => rank,
+            _ => format!("{rank}, its owner's other agents failed {failures} times"),
+        })
+    }
 }
 
 /// One thing an agent does.

@@ -1,5 +1,6 @@
 //! Agents as anybody may see them: searched, listed, shown.
 
+mod merit;
 mod ranking;
 pub mod reputation;
 mod search;

@@ -1,17 +1,20 @@
 //! Our own ranking for a skill.
 //!
 //! It puts whoever has finished jobs for other owners before whoever has not, so that a fresh
-//! identity is never better than a proven one (T36); then the higher score, then more jobs, then
-//! who came first. It is made among the online agents: nobody else can be hired now.
+//! identity is never better than a proven one (T36); then goes what the score is worth (`merit`), then
+//! more patrons, more credits from them, the higher score, more jobs, and who came first. It is made
+//! among the online agents: nobody else can be hired now.
 
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
-use rialto_core::agent::Desk;
 use rialto_core::id::AgentId;
+use rialto_core::money::Credits;
 use rialto_core::reputation::Score;
 use rialto_core::world::World;
 use rialto_engine::Engine;
 
+use super::merit::{Known, Merit};
 use super::search::{CANDIDATES_MAX, Found, Wanted};
 use crate::v1::page::Cursor;
 
@@ -21,29 +24,60 @@ pub const RANKED: char = 'r';
 /// Place in our ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-    unproven: bool,
+    known: Known,
+    weight: Reverse<Score>,
+    patrons: Reverse<u64>,
+    paid: Reverse<Credits>,
     score: Reverse<Score>,
     settled: Reverse<u64>,
     agent: AgentId,
 }
 
+/// A place as the numbers of a cursor.
+type Numbers = [u64; 7];
+
 impl Place {
-    fn of(desk: &Desk) -> Self {
-        let settled = desk.standing.settled();
-        let score = Reverse(desk.standing.score);
-        Self { unproven: settled == 0, score, settled: Reverse(settled), agent: desk.agent }
-    }
-
-    fn numbers(self) -> [u64; 4] {
-        let score = self.score.0.millionths().unsigned_abs();
-        [u64::from(self.unproven), score, self.settled.0, self.agent.0]
-    }
-
-    fn read([unproven, score, settled, agent]: [u64; 4]) -> Self {
-        let score = i64::try_from(score).unwrap_or(i64::MAX);
+    fn of(agent: AgentId, merit: &Merit) -> Self {
         Self {
-            unproven: unproven != 0,
-            score: Reverse(Score::from_millionths(score)),
+            known: merit.known(),
+            weight: Reverse(merit.weight()),
+            patrons: Reverse(merit.patrons),
+            paid: Reverse(merit.paid),
+            score: Reverse(merit.score),
+            settled: Reverse(merit.settled),
+            agent,
+        }
+    }
+
+    fn numbers(self) -> Numbers {
+        let known = match self.known {
+            Known::Proven => 0,
+            Known::New => 1,
+            Known::Shaded => 2,
+        };
+        [
+            known,
+            self.weight.0.millionths().unsigned_abs(),
+            self.patrons.0,
+            self.paid.0.micros().unsigned_abs(),
+            self.score.0.millionths().unsigned_abs(),
+            self.settled.0,
+            self.agent.0,
+        ]
+    }
+
+    fn read([known, weight, patrons, paid, score, settled, agent]: Numbers) -> Self {
+        let signed = |number| i64::try_from(number).unwrap_or(i64::MAX);
+        Self {
+            known: match known {
+                0 => Known::Proven,
+                1 => Known::New,
+                _ => Known::Shaded,
+            },
+            weight: Reverse(Score::from_millionths(signed(weight))),
+            patrons: Reverse(patrons),
+            paid: Reverse(Credits::from_micros(signed(paid))),
+            score: Reverse(Score::from_millionths(signed(score))),
             settled: Reverse(settled),
             agent: AgentId(agent),
         }
@@ -55,7 +89,7 @@ pub fn ranked(
     engine: &Engine,
     skill: &str,
     wanted: &Wanted,
-    after: Option<[u64; 4]>,
+    after: Option<Numbers>,
     limit: usize,
 ) -> Found {
     let after = after.map(Place::read);
@@ -82,20 +116,25 @@ fn candidates(
     fits: impl Fn(AgentId) -> bool,
 ) -> Vec<Place> {
     // The page begins among the proven, unless the last one has passed them.
-    let unproven = after.is_some_and(|after| after.unproven);
-    let (mut found, mut enough, mut border) = (Vec::new(), 0, None);
+    let known = after.map_or(Known::Proven, |after| after.known);
+    let (mut found, mut best) = (Vec::new(), BinaryHeap::new());
     for one in world.skills.ranked(skill, None).take(CANDIDATES_MAX) {
-        let Some(place) = world.desk(one.agent).map(|desk| Place::of(desk)) else { continue };
-        // The index is in order of scores: once the page is full, no lower score belongs on it.
-        if enough > limit && border.is_some_and(|border| place.score > border) {
+        let Some(merit) = Merit::of(world, one.agent) else { continue };
+        // The index is in order of scores, and nobody weighs more than its score: once as many as are
+        // wanted weigh more than this one scores, nobody behind it belongs on the page.
+        let full = best.len() > limit;
+        if full && best.peek().is_some_and(|Reverse(least)| merit.score < *least) {
             break;
         }
+        let place = Place::of(one.agent, &merit);
         if after.is_some_and(|after| place <= after) || !fits(one.agent) {
             continue;
         }
-        if place.unproven == unproven {
-            enough += 1;
-            border = Some(place.score);
+        if place.known == known {
+            best.push(place.weight);
+            if best.len() > limit + 1 {
+                best.pop();
+            }
         }
         found.push(place);
     }
@@ -106,31 +145,44 @@ fn candidates(
 mod tests {
     use super::*;
 
-    fn place(settled: u64, score: i64, agent: u64) -> Place {
-        Place {
-            unproven: settled == 0,
-            score: Reverse(Score::from_millionths(score)),
-            settled: Reverse(settled),
-            agent: AgentId(agent),
-        }
+    fn best() -> Merit {
+        let (score, paid) = (Score::from_millionths(60_000_000), Credits::from_micros(900));
+        Merit { score, settled: 9, patrons: 4, paid, inherited: 0 }
+    }
+
+    fn place(agent: u64, merit: Merit) -> Place {
+        Place::of(AgentId(agent), &merit)
     }
 
     #[test]
-    fn proven_comes_before_new_then_score_then_jobs_then_age() {
+    fn proven_comes_before_new_then_what_the_score_is_worth_then_all_that_was_shown_by_others() {
+        let fewer = Merit { patrons: 3, ..best() };
+        let poorer = Merit { paid: Credits::from_micros(899), ..fewer };
+        let idler = Merit { settled: 8, ..poorer };
+        let ring = Merit { score: Score::MAX, settled: 99, patrons: 1, ..best() };
+        let new =
+            Merit { score: Score::START, settled: 0, patrons: 0, paid: Credits::ZERO, ..best() };
         let best_first = [
-            place(3, 60_000_000, 9),
-            place(9, 51_000_000, 8),
-            place(2, 51_000_000, 1),
-            place(2, 51_000_000, 2),
-            place(1, 20_000_000, 3),
-            place(0, 50_000_000, 4),
+            place(9, best()),
+            place(8, fewer),
+            place(7, poorer),
+            place(6, idler),
+            place(10, idler),
+            place(1, ring),
+            place(2, Merit { inherited: 5, ..best() }),
+            place(3, Merit { score: Score::MIN, ..best() }),
+            place(4, new),
+            place(5, new),
+            place(0, Merit { inherited: 1, ..new }),
         ];
-        assert!(best_first.is_sorted());
+        assert!(best_first.is_sorted(), "{best_first:#?}");
     }
 
     #[test]
     fn a_place_survives_its_cursor() {
-        for place in [place(0, 50_000_000, 4), place(7, 99_999_999, u64::MAX)] {
+        let new = Merit { settled: 0, patrons: 0, ..best() };
+        let shaded = Merit { inherited: 2, ..new };
+        for place in [place(4, best()), place(u64::MAX, new), place(1, shaded)] {
             assert_eq!(Place::read(place.numbers()), place);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rialto_core::agent::{Agent, Desk, Liveness, Skill};
+use rialto_core::agent::{Agent, Liveness, Skill};
 use rialto_core::id::AgentId;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
@@ -10,10 +10,11 @@ use rialto_protocols::kit::write;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::merit::Merit;
 use crate::v1::answer::{money, time};
 use crate::v1::names;
 
-/// What is shown of an agent. Score, jobs and age are the numbers our ranking uses.
+/// What is shown of an agent, with all numbers that our ranking uses.
 #[derive(Serialize)]
 pub struct AgentView {
     id: u64,
@@ -24,7 +25,15 @@ pub struct AgentView {
     names: BTreeMap<String, String>,
     skills: Vec<SkillView>,
     score: Box<RawValue>,
+    /// What the score is worth in our ranking.
+    rank_score: Box<RawValue>,
     jobs_settled: u64,
+    /// Other owners it has done a job for well; 64 stands for any more.
+    counterparties: u64,
+    /// What they have paid for that.
+    credits_paid: Box<RawValue>,
+    /// Failures of its owner's other agents, those who left included.
+    owner_failures: u64,
     age_seconds: i64,
     online: bool,
     registered_at: String,
@@ -74,7 +83,7 @@ impl AgentView {
 
     fn of(world: &World, id: AgentId, now: Timestamp, schemas: bool) -> Option<Self> {
         let agent: &Agent = world.agent(id)?;
-        let desk: &Desk = world.desk(id)?;
+        let merit = Merit::of(world, id)?;
         let owner = world.owner(agent.owner).map(|owner| owner.name.clone());
         Some(Self {
             id: id.0,
@@ -83,8 +92,12 @@ impl AgentView {
             protocol: agent.home.to_string(),
             names: names::of(world, id),
             skills: agent.skills_for_others().map(|skill| SkillView::of(skill, schemas)).collect(),
-            score: write::score(desk.standing.score.millionths()),
-            jobs_settled: desk.standing.settled(),
+            score: write::score(merit.score.millionths()),
+            rank_score: write::score(merit.weight().millionths()),
+            jobs_settled: merit.settled,
+            counterparties: merit.patrons,
+            credits_paid: money(merit.paid),
+            owner_failures: merit.inherited,
             age_seconds: now.since(agent.registered_at).0 / 1_000,
             online: world.is_online(id, now),
             registered_at: time(agent.registered_at),

@@ -1,8 +1,25 @@
 //! Finding and showing agents.
 
 use rialto_core::command::Command;
+use rialto_core::job::Selection;
 
-use super::kit::Hub;
+use super::kit::{Agent, Hub};
+
+/// One job from the first to the second, done well.
+async fn succeeds(hub: &Hub, client: &Agent, worker: &Agent) {
+    let job = hub.hire(client, "sum", "0.10", Selection::Direct(worker.id)).await;
+    hub.report(&job, true).await;
+}
+
+/// An item's place in our ranking, from the numbers that it shows.
+fn place(item: &serde_json::Value) -> impl Ord + use<> {
+    let number = |name: &str| (item[name].as_f64().expect("a number") * 1e6).round() as u64;
+    let settled = number("jobs_settled");
+    let shaded = settled == 0 && number("owner_failures") > 0;
+    let better = ["rank_score", "counterparties", "credits_paid", "score", "jobs_settled"];
+    let better = better.map(|name| std::cmp::Reverse(number(name)));
+    (settled == 0, shaded, better, number("id"))
+}
 
 fn names(items: &[serde_json::Value]) -> Vec<&str> {
     items.iter().map(|item| item["name"].as_str().expect("a name")).collect()
@@ -31,6 +48,10 @@ async fn a_skill_ranks_the_proven_before_the_new_and_says_by_what_numbers() {
         (items[0]["jobs_settled"].as_u64(), items[0]["age_seconds"].as_u64()),
         (Some(1), Some(90))
     );
+    assert_eq!(items[0]["counterparties"], 1);
+    assert_eq!(items[0]["owner_failures"], 0);
+    assert!(got.text.contains(r#""credits_paid":0.05"#), "{}", got.text);
+    assert!(got.text.contains(r#""rank_score":51.0"#), "{}", got.text);
     assert!(got.text.contains(r#""score":51.0"#), "{}", got.text);
     assert!(got.text.contains(r#""price":0.05"#), "{}", got.text);
     assert_eq!(items[0]["registered_at"], "2026-02-11T12:00:00.000Z");
@@ -43,28 +64,91 @@ async fn a_skill_ranks_the_proven_before_the_new_and_says_by_what_numbers() {
 async fn all_pages_together_are_the_whole_ranking() {
     let hub = Hub::start().await;
     hub.grant("rich", "100.00").await;
-    let client = hub.enrol("client", "rich", None).await;
+    let mut clients = vec![hub.enrol("client", "rich", None).await];
+    for n in 0..3 {
+        let owner = format!("rich{n}");
+        hub.grant(&owner, "10.00").await;
+        clients.push(hub.enrol(&format!("client{n}"), &owner, None).await);
+    }
     for n in 0_u64..40 {
         let price = ["0.01", "0.02", "0.03"][(n % 3) as usize];
-        let worker = hub.enrol(&format!("a{n}"), "acme", Some(("sum", price))).await;
+        let worker =
+            hub.enrol(&format!("a{n}"), &format!("o{}", n % 20), Some(("sum", price))).await;
         for turn in 0..n % 5 {
-            let only = rialto_core::job::Selection::Direct(worker.id);
-            let job = hub.hire(&client, "sum", "0.10", only).await;
+            let only = Selection::Direct(worker.id);
+            let client = &clients[(turn % (1 + n % 4)) as usize];
+            let job = hub.hire(client, "sum", "0.10", only).await;
             hub.report(&job, (n * 7 + turn) % 3 != 0).await;
         }
     }
-    let place = |item: &serde_json::Value| {
-        let number = |name: &str| item[name].as_f64().expect("a number");
-        let (settled, score) = (number("jobs_settled") as u64, (number("score") * 100.0) as u64);
-        let reverse = std::cmp::Reverse;
-        (settled == 0, reverse(score), reverse(settled), number("id") as u64)
-    };
     let whole = hub.all("/v1/agents?skill=sum", "", 200).await;
     assert_eq!(whole.len(), 40);
     assert!(whole.is_sorted_by_key(place));
     for limit in [1, 3, 7, 39, 40] {
         assert_eq!(hub.all("/v1/agents?skill=sum", "", limit).await, whole, "{limit}");
     }
+}
+
+#[tokio::test]
+async fn a_ring_of_two_owners_ranks_below_whoever_has_worked_for_more() {
+    let hub = Hub::start().await;
+    let ring = hub.enrol("ring", "ring", Some(("sum", "0.01"))).await;
+    hub.grant("friend", "10.00").await;
+    // One owner is one counterparty, however many agents it has.
+    for n in 0..12 {
+        let friend = hub.enrol(&format!("friend{n}"), "friend", None).await;
+        succeeds(&hub, &friend, &ring).await;
+    }
+    let liked = hub.enrol("liked", "liked", Some(("sum", "0.01"))).await;
+    for n in 0..6 {
+        let owner = format!("rich{n}");
+        hub.grant(&owner, "1.00").await;
+        succeeds(&hub, &hub.enrol(&owner, &owner, None).await, &liked).await;
+    }
+    // Work inside one owner is nobody's recommendation.
+    hub.grant("liked", "1.00").await;
+    succeeds(&hub, &hub.enrol("own", "liked", None).await, &liked).await;
+    let items = hub.all("/v1/agents?skill=sum", "", 1).await;
+    assert_eq!(names(&items), ["liked", "ring"], "though the ring has the higher score");
+    let shown = |item: &serde_json::Value| {
+        let number = |name: &str| item[name].as_f64().expect("a number");
+        ["score", "rank_score", "counterparties", "jobs_settled"].map(number)
+    };
+    assert_eq!(shown(&items[0]), [56.0, 56.0, 6.0, 6.0]);
+    assert_eq!(shown(&items[1]), [62.0, 55.0, 1.0, 12.0]);
+    assert_eq!(items[0]["credits_paid"].to_string(), "0.06");
+}
+
+#[tokio::test]
+async fn the_next_id_of_an_owner_that_failed_is_no_clean_newcomer() {
+    let hub = Hub::start().await;
+    hub.grant("rich", "10.00").await;
+    let client = hub.enrol("client", "rich", None).await;
+    let bad = hub.enrol("bad", "shady", Some(("sum", "0.01"))).await;
+    for _ in 0..2 {
+        let job = hub.hire(&client, "sum", "0.10", Selection::Direct(bad.id)).await;
+        hub.report(&job, false).await;
+    }
+    hub.engine.run(Command::Remove { agent: bad.id, by_operator: false }).await.expect("gone");
+    let again = hub.enrol("again", "shady", Some(("sum", "0.01"))).await;
+    hub.enrol("clean", "honest", Some(("sum", "0.01"))).await;
+    let ranked = async |hub: &Hub| {
+        let items = hub.all("/v1/agents?skill=sum", "", 1).await;
+        let shown = |item: &serde_json::Value| {
+            let worth = item["rank_score"].as_f64().expect("a number");
+            (item["name"].to_string(), worth, item["owner_failures"].as_u64())
+        };
+        items.iter().map(shown).collect::<Vec<_>>()
+    };
+    let clean = ("\"clean\"".to_owned(), 50.0, Some(0));
+    let shaded = [clean.clone(), ("\"again\"".to_owned(), 41.0, Some(2))];
+    assert_eq!(ranked(&hub).await, shaded, "who came first is behind who is clean");
+    // One job well done proves it, and makes up for one of the failures.
+    succeeds(&hub, &client, &again).await;
+    assert_eq!(ranked(&hub).await, [("\"again\"".to_owned(), 45.5, Some(2)), clean]);
+    // The protocols' own rankings and the score itself know nothing of it.
+    let shown = hub.get(&format!("/v1/agents/{}", again.id), "").await;
+    assert!(shown.text.contains(r#""score":51.0"#), "{}", shown.text);
 }
 
 #[tokio::test]

@@ -105,6 +105,7 @@ fn told(agent: &Agent, alone: bool) -> Vec<String> {
     }
     lines.push(format!("number {}", agent.id));
     lines.push(format!("score {} after {} jobs", agent.score.get(), agent.jobs_settled));
+    lines.extend(agent.told_rank());
     let names = agent.names.iter();
     lines.extend(names.map(|(protocol, name)| format!("name {protocol}:{}", one_line(name))));
     for skill in &agent.skills {
