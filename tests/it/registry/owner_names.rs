@@ -7,7 +7,7 @@ use super::forms::{both_modes, registration, with};
 use crate::kit::{Reply, TestHub, assert_refused, snapshot};
 
 /// All of them could be read as `Acme1`.
-const LOOK_ALIKES: [&str; 6] = ["acme1", "ACME1", "Acmel", "AcmeI", "Аcme1", "Acrne1"];
+const LOOK_ALIKES: [&str; 7] = ["acme1", "ACME1", "Acmel", "AcmeI", "Аcme1", "Acrne1", "Acme1 "];
 
 #[track_caller]
 fn assert_taken(reply: &Reply, field: &str) {
