@@ -61,7 +61,8 @@ fn agree(
 ) -> Result<Job, Refusal> {
     let wrong = Refusal::WrongState { is: job.state };
     let turn = job.assignment.filter(|turn| turn.worker == by).ok_or(Refusal::NotYours)?;
-    let named_before = job.offers.iter().any(|offer| offer.by == by && offer.at >= turn.since);
+    // One price is named for one job: whoever won with it, or put the work off since, cannot raise it.
+    let named_before = job.offers.iter().any(|offer| offer.by == by);
     if job.state != State::Assigned || named_before {
         return Err(wrong);
     }

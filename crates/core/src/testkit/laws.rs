@@ -391,6 +391,8 @@ fn keeps_its_price(old: &Job, job: &Job) {
         return;
     }
     assert_eq!(job.offers.len(), old.offers.len() + 1, "a price changed by itself");
+    let named_before = old.offers.iter().any(|offer| Some(offer.by) == job.worker());
+    assert!(!named_before, "a price that was agreed on was changed: {job:?}");
     let named = job.offers.last().map(|offer| (Some(offer.by), job.grain.shown(offer.price)));
     assert_eq!(named, Some((job.worker(), now)));
     assert!(now <= job.purse(), "beyond the bid");

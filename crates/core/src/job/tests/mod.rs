@@ -1,5 +1,6 @@
 //! Jobs from the asking to the settling, shown by what they do.
 
+mod agreed;
 mod agreeing;
 mod answering;
 mod asking;
