@@ -1,5 +1,6 @@
 //! Registering, keys and presence, shown by what they do.
 
+mod arriving;
 mod likeness;
 mod probation;
 mod saying;

@@ -4,17 +4,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::agent::Agent;
+use crate::agent::key::Holder;
 use crate::changes::Changes;
 use crate::event::Event;
-use crate::id::{JobId, OwnerId};
+use crate::id::{AgentId, JobId, KeyId, OwnerId};
 use crate::job::{Job, State};
 use crate::ledger::Kind;
 use crate::owner::Owner;
 
-/// The accounts that were told of, kept from the rows alone.
+/// What was told of, kept from the rows alone.
 #[derive(Clone, Default)]
 pub struct History {
     accounts: BTreeSet<OwnerId>,
+    agents: BTreeMap<AgentId, Arc<Agent>>,
+    keys: BTreeSet<KeyId>,
+    /// The newest job of each worker that has ended.
+    worked: BTreeMap<AgentId, JobId>,
 }
 
 impl History {
@@ -22,6 +28,51 @@ impl History {
         jobs(before, changes);
         money(changes);
         self.accounts(changes);
+        self.agents(changes);
+        self.keys(changes);
+        self.worked(changes);
+    }
+
+    /// Whoever comes, leaves or says something else about itself is told of.
+    fn agents(&mut self, changes: &Changes) {
+        for agent in changes.agents.values() {
+            let (id, owner) = (agent.id, agent.owner);
+            let told = |wanted: Event| events(changes).any(|event| *event == wanted);
+            let old = self.agents.insert(id, agent.clone());
+            assert_eq!(told(Event::AgentEnrolled { agent: id, owner }), old.is_none(), "{agent:?}");
+            let Some(old) = old else { continue };
+            let removed = [true, false]
+                .map(|by_operator| told(Event::AgentRemoved { agent: id, by_operator }));
+            let left = old.active && !agent.active;
+            assert_eq!(removed.contains(&true), left, "{agent:?}");
+            let says = |agent: &Agent| (agent.name.clone(), agent.skills.clone(), agent.active);
+            let updated = told(Event::AgentUpdated { agent: id });
+            assert!(updated || left || says(&old) == says(agent), "changed silently: {agent:?}");
+        }
+    }
+
+    /// Every key is told of when it is made.
+    fn keys(&mut self, changes: &Changes) {
+        let known = &mut self.keys;
+        let new = changes.keys.values().filter(|key| known.insert(key.id)).map(|key| key.holder);
+        let told = events(changes).filter_map(|event| match event {
+            Event::KeyIssued { agent } => Some(Holder::Agent(*agent)),
+            Event::OperatorKeyIssued => Some(Holder::Operator),
+            _ => None,
+        });
+        assert!(told.eq(new), "a key that is new is told of: {changes:?}");
+    }
+
+    /// What a worker has done can be read backwards from its newest job.
+    fn worked(&mut self, changes: &Changes) {
+        for event in events(changes) {
+            let Event::JobEnded { job, state, .. } = event else { continue };
+            let ended = &changes.jobs[job];
+            let Some(worker) = ended.worker().filter(|_| *state != State::Withdrawn) else {
+                continue;
+            };
+            assert_eq!(ended.before_worked, self.worked.insert(worker, *job), "{ended:?}");
+        }
     }
 
     /// Every account is told when it is opened, and once.
