@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::id::AgentId;
 use crate::job::{Policy, Selection, State};
 use crate::refusal::Refusal;
-use crate::signed::{Deed, Profile};
+use crate::signed::{Deed, Profile, Whom};
 use crate::testkit::{AWAY, HOME, Scene, enrolment, skill};
 use crate::time::Millis;
 
@@ -57,8 +57,9 @@ fn what_waits_is_given_to_whoever_comes_with_its_first_order_and_can_do_it() {
     let policy = Policy { queue_unmatched: true, ..Policy::default() };
     let order = scene.ask(client, "sum", "5");
     let job = scene.open(OpenJob { policy, ..order }).id;
-    let profile = Profile { name: Some("Pat".to_owned()), ..Profile::default() };
-    let mut order = scene.signed("pat", "hello", Deed::Introduce(Box::new(profile)));
+    let bob = scene.worker("bob", "bob", &[("dig", "0")]);
+    let first = scene.question("dig", Whom::Agent(bob), None);
+    let mut order = scene.signed("pat", "first", Deed::Ask(Box::new(first)));
     if let Some(newcomer) = &mut order.newcomer {
         newcomer.skills = vec![skill("sum", "1")];
     }

@@ -13,7 +13,7 @@ use crate::notice::News;
 use crate::refusal::Refusal;
 use crate::signed::{Ask, Deed, Whom};
 use crate::testkit::voices::{offer, part, refusal, result, with};
-use crate::testkit::{LIFE, Scene, credits, enrolment};
+use crate::testkit::{LIFE, Scene, credits, enrolment, reached};
 use crate::time::Millis;
 
 fn has_happened(scene: &Scene, wanted: &Event) -> usize {
@@ -271,4 +271,15 @@ fn so_many_wait_for_who_is_away_and_not_one_more_and_all_of_them_stay() {
     scene.wait(Millis::seconds(2));
     let deferred = |job: &JobId| matches!(scene.state(*job), State::Deferred { .. });
     assert!(jobs.iter().all(deferred));
+}
+
+#[test]
+fn what_cannot_be_brought_to_anybody_waits_if_it_may_and_is_taken_back_if_not() {
+    for (policy, state) in [(PATIENT, State::Queued), (Policy::default(), State::Withdrawn)] {
+        let (mut scene, client) = market();
+        scene.enrol(reached("ada", "acme", &[("sum", "1")])).unwrap();
+        let order = scene.ask(client, "sum", "5");
+        let job = scene.open(OpenJob { policy, ..order }).id;
+        assert_eq!(scene.unreachable(job).state, state);
+    }
 }
