@@ -2,8 +2,8 @@
 //! but not quite meant.
 
 use super::{PATIENT, market, stand};
-use crate::agent::Terms;
 use crate::agent::presence::Stance;
+use crate::agent::{Liveness, Terms};
 use crate::command::{Command, Enrol, JobRef, OpenJob, Unfit};
 use crate::event::Event;
 use crate::id::{AgentId, JobId};
@@ -13,7 +13,7 @@ use crate::notice::News;
 use crate::refusal::Refusal;
 use crate::signed::{Ask, Deed, Whom};
 use crate::testkit::voices::{offer, part, refusal, result, with};
-use crate::testkit::{LIFE, Scene, credits, enrolment, reached};
+use crate::testkit::{AWAY, HOME, LIFE, Scene, credits, enrolment, reached};
 use crate::time::Millis;
 
 fn has_happened(scene: &Scene, wanted: &Event) -> usize {
@@ -281,5 +281,25 @@ fn what_cannot_be_brought_to_anybody_waits_if_it_may_and_is_taken_back_if_not() 
         let order = scene.ask(client, "sum", "5");
         let job = scene.open(OpenJob { policy, ..order }).id;
         assert_eq!(scene.unreachable(job).state, state);
+    }
+}
+
+#[test]
+fn who_named_a_price_is_counted_on_and_for_whom_it_was_named_only_if_it_is_there() {
+    for (home, wins) in [(HOME, true), (AWAY, false)] {
+        let (mut scene, client) = market();
+        let order = Enrol { home, ..enrolment("ada", "acme", &[("sum", "1")]) };
+        let ada = scene.enrol(Enrol { liveness: Liveness::Polls, ..order }).unwrap();
+        let closes = scene.now.plus(Millis::minutes(30));
+        let order = scene.ask(client, "sum", "5");
+        let job = scene.open(OpenJob { selection: Selection::Auction { closes }, ..order }).id;
+        if home == HOME {
+            let (price, valid_for) = (credits("1"), Millis::hours(1));
+            scene.run(Command::Offer { job: JobRef::Id(job), by: ada, price, valid_for }).unwrap();
+        }
+        assert_eq!(scene.job(job).offers.len(), 1);
+        scene.wait(Millis::minutes(30));
+        assert!(!scene.online(ada));
+        assert_eq!(scene.job(job).worker(), wins.then_some(ada), "{home:?}");
     }
 }
