@@ -303,3 +303,14 @@ fn who_named_a_price_is_counted_on_and_for_whom_it_was_named_only_if_it_is_there
         assert_eq!(scene.job(job).worker(), wins.then_some(ada), "{home:?}");
     }
 }
+
+#[test]
+fn who_bids_too_little_is_told_the_lowest_price() {
+    let (mut scene, client) = market();
+    for (name, price) in [("ada", "9"), ("bob", "8"), ("cid", "8.5")] {
+        scene.worker(name, name, &[("sum", price)]);
+    }
+    let order = scene.ask(client, "sum", "5");
+    let price = credits("8");
+    assert_eq!(scene.try_open(order).unwrap_err(), Refusal::BudgetTooLow { price });
+}
