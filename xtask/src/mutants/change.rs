@@ -92,6 +92,11 @@ fn is_code(line: &str) -> bool {
         "impl",
         "fn ",
         "pub fn ",
+        "struct ",
+        "pub struct ",
+        // No rule: what is logged, and what is only looked at while testing.
+        "tracing::",
+        "debug_assert",
     ]
     .iter()
     .any(|start| line.starts_with(start))

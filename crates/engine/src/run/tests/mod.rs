@@ -8,6 +8,7 @@ mod money;
 mod once;
 mod posting;
 mod probation;
+mod quiet;
 mod restart;
 mod time;
 
@@ -112,6 +113,9 @@ impl Hub {
 #[derive(Default)]
 struct Probe {
     commits: AtomicU64,
+    /// Answers that were forgotten, and how often it was asked to tidy up.
+    forgotten: AtomicU64,
+    tended: AtomicU64,
     /// What the next commits say instead of writing; `None` lets one pass.
     faults: Mutex<VecDeque<Option<StoreError>>>,
     closed: Mutex<bool>,
@@ -183,6 +187,7 @@ impl Store for Probed {
             self.probe.opened.wait_while(&mut closed, |closed| *closed);
         }
         self.probe.commits.fetch_add(1, Ordering::SeqCst);
+        self.probe.forgotten.fetch_add(forgotten.len() as u64, Ordering::SeqCst);
         assert!(!self.probe.panics.load(Ordering::SeqCst), "as planned");
         match self.probe.faults.lock().pop_front().flatten() {
             Some(error) => Err(error),
@@ -195,6 +200,7 @@ impl Store for Probed {
     }
 
     fn tend(&mut self) -> Result<bool, StoreError> {
+        self.probe.tended.fetch_add(1, Ordering::SeqCst);
         self.probe.tending.lock().clone().map_or_else(|| self.inner.tend(), Err)
     }
 

@@ -1,0 +1,72 @@
+//! What the lane does behind everybody's back: tidying up, forgetting, and letting go of its notes.
+
+use rialto_core::alias::Digest;
+use rialto_core::memory::KEPT_FOR;
+
+use super::*;
+use crate::run::Idempotency;
+use crate::scene::{enrol, grant, said};
+
+/// Several times as long as the lane waits before it looks again by itself.
+const A_WHILE: Duration = Duration::from_secs(2);
+
+fn tended(probe: &Probe) -> u64 {
+    probe.tended.load(Ordering::SeqCst)
+}
+
+#[tokio::test]
+async fn the_store_is_tidied_up_when_nothing_else_is_to_do_and_then_left_alone() {
+    let (store, probe) = Probed::over(MemoryStore::default());
+    let hub = Hub::over(store, StandingClock::at(DAWN));
+    hub.until(|_| tended(&probe) > 0).await;
+    let before = tended(&probe);
+    hub.run(grant("ada", "1")).await.expect("granted");
+    hub.until(|_| tended(&probe) > before).await;
+    tokio::time::sleep(A_WHILE).await;
+    let tidy = tended(&probe);
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!(tended(&probe), tidy, "woken for nothing");
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_old_is_forgotten_once_and_everywhere() {
+    let (store, probe) = Probed::over(MemoryStore::default());
+    let hub = Hub::over(store, StandingClock::at(DAWN));
+    let (scope, request) = (Digest::of(&[b"scope"]), Digest::of(&[b"request"]));
+    let once = Some(Idempotency { scope, request });
+    hub.engine.run_once(grant("ada", "1"), once).await.expect("granted");
+    hub.clock.advance(KEPT_FOR);
+    for _ in 0..3 {
+        hub.run(grant("ada", "1")).await.expect("granted");
+        assert_eq!(probe.forgotten.load(Ordering::SeqCst), 1, "in the store");
+        let now = hub.engine.now();
+        assert_eq!(hub.engine.look(|world| world.stale_memories(now).count()), 0, "in memory");
+    }
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn what_was_noted_of_a_reader_is_kept_until_it_is_published_and_no_longer() {
+    let (store, probe) = Probed::over(MemoryStore::default());
+    let hub = Hub::over(store, StandingClock::at(DAWN));
+    let ada = hub.enrol(enrol("ada", "ada", &[])).await;
+    let bob = hub.enrol(enrol("bob", "bob", &[])).await;
+    for text in ["one", "two"] {
+        hub.run(Command::Send(Box::new(said(bob, ada, text)))).await.expect("sent");
+    }
+    let noted = |hub: &Hub| hub.engine.inner.presented.lock().get(&ada).copied();
+    hub.engine.presented(ada, 1);
+    probe.close();
+    let engine = hub.engine.clone();
+    let held = tokio::spawn(async move { engine.run(grant("held", "1")).await });
+    probe.held().await;
+    // The next word comes while the first is being written down.
+    hub.engine.presented(ada, 2);
+    probe.open();
+    held.await.expect("no panic").expect("granted");
+    assert_eq!((noted(&hub), hub.engine.read_to(ada)), (Some(2), 2));
+    hub.run(grant("next", "1")).await.expect("granted");
+    assert_eq!((noted(&hub), hub.engine.read_to(ada)), (None, 2));
+    hub.stop().await;
+}
