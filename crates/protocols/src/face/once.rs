@@ -184,3 +184,39 @@ impl Running {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One request from its place in the line to its end.
+    fn passes(running: &Running, scope: Digest) {
+        let _leaving = Leaving { running, scope };
+        let _turn = running.turn(scope);
+    }
+
+    #[test]
+    fn whoever_is_last_in_line_leaves_nothing_behind() {
+        let (running, scope) = (Running::default(), Digest::of(&[b"scope"]));
+        let other = Digest::of(&[b"other"]);
+        let waits = running.turn(scope);
+        passes(&running, other);
+        passes(&running, scope);
+        assert!(Arc::ptr_eq(&waits, &running.turn(scope)), "somebody still waits in that line");
+        assert_eq!(running.lock().len(), 1);
+        drop(waits);
+        passes(&running, scope);
+        assert_eq!(running.lock().len(), 0);
+    }
+
+    #[test]
+    fn only_a_stream_is_a_stream() {
+        let mut answer = Response::new(Body::empty());
+        assert!(!is_stream(&answer));
+        for (kind, streams) in [("application/json", false), ("text/event-stream", true)] {
+            let value = HeaderValue::from_static(kind);
+            answer.headers_mut().insert(axum::http::header::CONTENT_TYPE, value);
+            assert_eq!(is_stream(&answer), streams, "{kind}");
+        }
+    }
+}

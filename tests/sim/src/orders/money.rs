@@ -19,7 +19,7 @@ pub fn next(dice: &mut Dice, scene: &Scene) -> Option<Command> {
         0..=3 => Command::Grant { name: dice.of(PURSES).to_owned(), amount: amount(dice) },
         4 if dice.chance(10) => Command::Grant { name: "hoard".to_owned(), amount: HOARD },
         4 | 5 => Command::Burn { name: dice.of(PURSES).to_owned(), amount: amount(dice) },
-        6 => Command::OpenAccount { name: format!("account-{}", dice.roll(8)) },
+        6 => Command::OpenAccount { name: account(dice) },
         _ => Command::Pay(Box::new(pay(dice, scene))),
     })
 }
@@ -68,4 +68,10 @@ fn for_a_job(dice: &mut Dice, scene: &Scene, order: &mut Pay) {
         (order.from, order.to) = (payer, payee);
         order.amount = if dice.chance(85) { report.paid } else { amount(dice) };
     }
+}
+
+/// An account's name; now and then one that could be taken for another's.
+fn account(dice: &mut Dice) -> String {
+    let name = format!("account-{}", dice.roll(8));
+    if dice.chance(10) { name.to_uppercase() } else { name }
 }
