@@ -5,6 +5,8 @@ use crate::agent::presence::Stance;
 use crate::agent::said::Condition;
 use crate::command::Command;
 use crate::job::State;
+use crate::signed::{self, Whom};
+use crate::testkit::skill;
 
 /// Turns that follow each other at once.
 const AT_ONCE: usize = 8;
@@ -151,4 +153,20 @@ fn a_task_that_rests_still_ends_with_its_time_and_survives_a_restart() {
     );
     scene.wait(crate::testkit::LIFE);
     assert_eq!((scene.state(job), scene.purse("rich")), (State::Expired, purse("100.00", "0.00")));
+}
+
+#[test]
+fn whoever_comes_with_its_first_order_takes_what_rests_if_it_can() {
+    let (mut scene, job, strangers) = among_strangers(AT_ONCE);
+    for _ in 0..AT_ONCE {
+        scene.fail(job);
+    }
+    assert_eq!(scene.state(job), State::Queued);
+    let first = scene.question("sum", Whom::Agent(strangers[0]), None);
+    let mut order = scene.signed("pat", "first", signed::Deed::Ask(Box::new(first)));
+    if let Some(newcomer) = &mut order.newcomer {
+        newcomer.skills = vec![skill("sum", "10")];
+    }
+    let pat = scene.hear(order).unwrap().by;
+    assert_eq!(scene.job(job).worker(), Some(pat));
 }

@@ -2,6 +2,7 @@
 
 use http::Method;
 use rialto_core::command::Command;
+use rialto_core::time::Millis;
 use rialto_protocols::face::Reach;
 
 use super::kit::{Hub, nothing};
@@ -112,4 +113,19 @@ fn the_table_is_listed_whole_and_no_row_twice() {
         assert!(row.protocol.is_none() && row.path.starts_with("/v1/") && !row.about.is_empty());
         assert!(seen.insert((row.method, row.path)));
     }
+}
+
+#[tokio::test]
+async fn every_call_with_its_key_is_a_sign_of_life() {
+    let hub = Hub::start().await;
+    let ada = hub.enrol("ada", "acme", None).await;
+    let seen = || hub.engine.look(|world| world.desk(ada.id).map(|desk| desk.presence.seen));
+    hub.clock.advance(Millis::seconds(30));
+    let now = Some(hub.engine.now());
+    hub.get("/v1/me", "").await;
+    hub.grant("acme", "1").await;
+    assert_ne!(seen(), now, "somebody without a key is nobody's sign");
+    hub.get("/v1/me", &ada.key).await;
+    hub.grant("acme", "1").await;
+    assert_eq!(seen(), now);
 }

@@ -21,6 +21,7 @@ async fn a_repeat_gets_the_first_answer_and_has_no_effect() {
     let again = keyed(&hub, "/v1/messages", &ada.key, &body, "k").await;
     assert_eq!((again.status, &again.text), (200, &first.text));
     assert_eq!(again.headers["idempotency-replayed"], "true");
+    assert_eq!(again.headers["content-type"], "application/json");
     assert_eq!(hub.get("/v1/me", &ada.key).await.body["inbox"]["head"], 1);
     keyed(&hub, "/v1/messages", &ada.key, "{}", "k").await.is_problem(422, "other_content");
     let long = "k".repeat(257);
