@@ -117,8 +117,9 @@ impl Published {
 
     /// An auction that ends for the first time leads to what was published then, for ever.
     fn closings(&mut self, before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, of: Protocol) {
-        for job in changes.jobs.values() {
-            let auction = matches!(job.selection, Selection::Auction { .. }) && job.origin == of;
+        // Somebody else's job may have the same name in its own protocol, and end in the same step.
+        for job in changes.jobs.values().filter(|job| job.origin == of) {
+            let auction = matches!(job.selection, Selection::Auction { .. });
             let open = before.get(&job.id).is_some_and(|old| old.state == State::Negotiating);
             let digest = claim::closed(of, &job.foreign);
             let led = changes.claims.iter().filter(|claim| claim.digest == digest);
