@@ -9,7 +9,7 @@ use std::task::Poll;
 
 use axum::extract::ConnectInfo;
 use futures_util::future::Either;
-use http::{Request, Uri, header};
+use http::{HeaderValue, Request, StatusCode, Uri, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -137,7 +137,12 @@ fn answer(
     };
     let pulse = Arc::clone(pulse);
     async move {
-        let (head, body) = response.await?.into_parts();
+        let (mut head, body) = response.await?.into_parts();
+        // What is left of such a body is not read, so nothing else can come on this connection: whoever
+        // is not told would send its next request into the closing.
+        if matches!(head.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT) {
+            head.headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         let body = Departing::new(body, &head.headers, pulse);
         Ok(http::Response::from_parts(head, body))
     }

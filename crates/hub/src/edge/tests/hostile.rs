@@ -153,7 +153,9 @@ async fn whoever_sends_on_and_on_after_the_refusal_is_cut_off() {
     let mut client = hub.connect().await;
     let head = "POST /limited HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n";
     client.send(head).await;
-    assert!(client.rest().await.starts_with("HTTP/1.1 413"));
+    let answer = client.rest().await;
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    assert!(answer.contains("connection: close"), "not to be used again: {answer}");
     hub.until_open(0).await;
 }
 
@@ -163,6 +165,7 @@ async fn a_body_that_does_not_come_is_given_up() {
     let request = "POST /write HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nab";
     let answer = hub.ask(request).await;
     assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("write says"), "{answer}");
+    assert!(answer.contains("connection: close"), "not to be used again: {answer}");
     hub.until_open(0).await;
 }
 
