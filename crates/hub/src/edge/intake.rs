@@ -14,6 +14,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::house::Trouble;
 use super::pace::{Pace, Tempo};
+use super::patience::poll_due;
 
 /// What went wrong with a body, once something has.
 pub type Fate = Arc<OnceLock<Trouble>>;
@@ -51,20 +52,11 @@ impl<B: HttpBody<Data = Bytes> + Unpin> Intake<B> {
         }
     }
 
-    /// Ready when we have waited long enough. A timer that rings too early is set again.
+    /// Ready when we have waited long enough.
     fn poll_too_slow(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let due = self.pace.patience_ends(Instant::now());
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
-        if timer.deadline() > due {
-            timer.as_mut().reset(due);
-        }
-        while timer.as_mut().poll(context).is_ready() {
-            if Instant::now() >= due {
-                return Poll::Ready(());
-            }
-            timer.as_mut().reset(due);
-        }
-        Poll::Pending
+        poll_due(timer.as_mut(), due, context)
     }
 
     fn weigh(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, Trouble> {

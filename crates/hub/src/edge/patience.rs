@@ -12,6 +12,24 @@ use tokio::time::{Instant, Sleep};
 use super::pulse::{Beat, Phase};
 use super::settings::Settings;
 
+/// Ready once it is due, whenever the timer was set to ring.
+pub(super) fn poll_due(
+    mut timer: Pin<&mut Sleep>,
+    due: Instant,
+    context: &mut Context<'_>,
+) -> Poll<()> {
+    if timer.deadline() > due {
+        timer.as_mut().reset(due);
+    }
+    while timer.as_mut().poll(context).is_ready() {
+        if Instant::now() >= due {
+            return Poll::Ready(());
+        }
+        timer.as_mut().reset(due);
+    }
+    Poll::Pending
+}
+
 /// Watches the beats of one connection.
 pub struct Patience<'a> {
     settings: &'a Settings,
@@ -35,7 +53,7 @@ impl<'a> Patience<'a> {
     pub fn poll(
         &mut self,
         beat: Beat,
-        mut timer: Pin<&mut Sleep>,
+        timer: Pin<&mut Sleep>,
         context: &mut Context<'_>,
     ) -> Poll<()> {
         if self.seen != Some(beat) {
@@ -45,16 +63,7 @@ impl<'a> Patience<'a> {
         let Some(due) = self.due.into_iter().chain(self.end).min() else {
             return Poll::Pending;
         };
-        if timer.deadline() > due {
-            timer.as_mut().reset(due);
-        }
-        while timer.as_mut().poll(context).is_ready() {
-            if Instant::now() >= due {
-                return Poll::Ready(());
-            }
-            timer.as_mut().reset(due);
-        }
-        Poll::Pending
+        poll_due(timer, due, context)
     }
 
     fn limit(&self, beat: Beat) -> Option<Duration> {
