@@ -4,8 +4,11 @@ use rialto_protocols::clara::PROCESS;
 use serde_json::{Value, json};
 
 use super::kit::{Hub, Wallet};
-use crate::kit::Reply;
+use crate::kit::{Reply, snapshot};
 
+/// A hub that is published under this name, as behind a proxy; elsewhere it is on loopback.
+const PUBLISHED: [(&str, &str); 1] = [("http.public_url", "https://hub.example")];
+const NAME: (&str, &str) = ("host", "hub.example");
 const OCTETS: (&str, &str) = ("content-type", "application/octet-stream");
 const UNKNOWN: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
@@ -135,8 +138,8 @@ async fn what_is_not_there_is_told_in_json() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_every_origin_may_ask_all_of_it() {
-    let hub = Hub::serve(&[]).await;
+async fn pages_of_every_origin_may_ask_all_of_a_published_hub() {
+    let hub = Hub::serve(&PUBLISHED).await;
     let by = Wallet::of(1);
     let origin = ("origin", "https://app.example");
     let id = hub.agent(&by, "A", "tweet", "1").await.id;
@@ -156,26 +159,54 @@ async fn pages_of_every_origin_may_ask_all_of_it() {
         ("PUT", "/clara/mu".to_owned()),
     ];
     for (method, path) in &paths {
-        let reply = hub.0.send(method, path, &[origin, OCTETS], b"{}").await;
+        let reply = hub.0.send(method, path, &[NAME, origin, OCTETS], b"{}").await;
         assert_ne!(reply.status, 403, "{method} {path}");
         let allowed = reply.header("access-control-allow-origin");
         assert_eq!(allowed, Some("*"), "{method} {path}: {}", reply.text);
         let asked = ("access-control-request-method", *method);
         let header = ("access-control-request-headers", "content-type");
         let preflight =
-            hub.0.send("OPTIONS", path, &[origin, asked, header], b"").await.expect(204);
+            hub.0.send("OPTIONS", path, &[NAME, origin, asked, header], b"").await.expect(204);
         assert_eq!(preflight.header("access-control-allow-origin"), Some("*"));
         assert_eq!(preflight.header("access-control-allow-methods"), Some(*method));
         assert_eq!(preflight.header("access-control-allow-headers"), Some("*"));
     }
     let item = nop(&by);
-    let posted = hub.0.send("POST", "/clara/mu", &[origin, OCTETS], &item).await.expect(202);
+    let posted = hub.0.send("POST", "/clara/mu", &[NAME, origin, OCTETS], &item).await.expect(202);
     assert_eq!(posted.header("access-control-allow-origin"), Some("*"));
     // The rest of the hub is as closed as it was.
-    let other = hub.0.send("POST", "/registry/register", &[origin], b"{}").await;
+    let other = hub.0.send("POST", "/registry/register", &[NAME, origin], b"{}").await;
     assert_eq!((other.status, other.header("access-control-allow-origin")), (403, None));
     let slashes = hub.get("/registry//skills", None).await;
     assert_eq!(slashes.status, 404);
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_cannot_post_to_a_hub_on_loopback() {
+    let hub = Hub::serve(&PUBLISHED).await;
+    let by = Wallet::of(1);
+    let before = snapshot(&hub.0).await;
+    for origin in ["https://app.example", "http://127.0.0.1:3000", "null"] {
+        let origin = ("origin", origin);
+        for (method, path) in [
+            ("POST", "/clara".to_owned()),
+            ("POST", "/clara//mu/".to_owned()),
+            ("DELETE", format!("/clara/monitor/{PROCESS}")),
+            ("POST", format!("/clara/cu/dry-run?process-id={PROCESS}")),
+        ] {
+            let reply = hub.0.send(method, &path, &[origin, OCTETS], &nop(&by)).await.expect(403);
+            assert!(!reply.str("/error").is_empty());
+            assert_eq!(reply.header("access-control-allow-origin"), None, "{method} {path}");
+            let asked = ("access-control-request-method", method);
+            let preflight = hub.0.send("OPTIONS", &path, &[origin, asked], b"").await.expect(403);
+            assert_eq!(preflight.header("access-control-allow-origin"), None, "{method} {path}");
+        }
+        // What everybody may read, pages may read here as well.
+        let read = hub.0.send("GET", "/clara", &[origin], b"").await.expect(200);
+        assert_eq!(read.header("access-control-allow-origin"), Some("*"));
+    }
+    assert_eq!(snapshot(&hub.0).await, before);
     hub.0.stop().await;
 }
 
@@ -196,11 +227,11 @@ async fn bodies_are_not_compressed_and_have_a_limit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_writes_too_often_is_told_when_to_come_back() {
-    let hub = Hub::serve(&[("limits.writes_per_minute", "3")]).await;
+    let hub = Hub::serve(&[PUBLISHED[0], ("limits.writes_per_minute", "3")]).await;
     let by = Wallet::of(1);
     let mut refused = None;
     for _ in 0..64 {
-        let reply = hub.post_bytes(nop(&by)).await;
+        let reply = hub.0.send("POST", "/clara/mu", &[NAME, OCTETS], &nop(&by)).await;
         if reply.status != 202 {
             refused = Some(reply);
             break;

@@ -74,7 +74,8 @@ impl TestHub {
             ..Options::default()
         };
         let hub = Hub::start(&loaded.config, options, shutdown.clone()).await.expect("a hub");
-        let (url, engine) = (hub.url.clone(), hub.engine.clone());
+        // Whatever name it is published under, here it is reached by its address.
+        let (url, engine) = (format!("http://{}", hub.address), hub.engine.clone());
         let running = tokio::spawn(async move { hub.run(&shutdown).await });
         let http = http();
         Self { url, engine, operator, dir, http, clock, trigger, running }

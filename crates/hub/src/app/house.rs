@@ -13,7 +13,7 @@ use rialto_protocols::face::{Face, Floor, Head, Listed, Reach, Trouble as FaceTr
 
 use super::openapi::listed;
 use super::probes;
-use crate::edge::{Class, Express, House, Kind, Limits, Reading, Trouble};
+use crate::edge::{Class, Express, House, Kind, Limits, Pages, Reading, Trouble};
 use crate::v1::problem::Problem;
 
 /// All paths of this hub.
@@ -56,8 +56,13 @@ impl House for Paths {
             _ if reads => Kind::Read,
             reach => reach.map_or(Kind::Write, counted),
         };
-        let open = owner(path).is_some_and(Face::is_open_to_pages);
-        Class { public: open || reach.is_some_and(Reach::is_public) && reads, kind }
+        let open = || owner(path).is_some_and(Face::is_open_to_pages);
+        let pages = match reach {
+            Some(Reach::Public) if reads => Pages::Any,
+            _ if open() => Pages::AnyIfPublished,
+            _ => Pages::Own,
+        };
+        Class { pages, kind }
     }
 
     fn trouble(&self, path: &str, trouble: Trouble) -> Response<Body> {

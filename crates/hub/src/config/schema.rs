@@ -60,7 +60,8 @@ settings! {
         listen: SocketAddr = "127.0.0.1:7425";
         /// The URL the hub is known by outside; unset, it is that of the address it listens on.
         public_url: Option<BaseUrl> = "";
-        /// `Host` values answered besides the known ones while bound to loopback (C13).
+        /// `Host` values answered besides the known ones while bound to loopback, and origins whose
+        /// pages may call the hub (C13).
         allowed_hosts: Vec<HostName> = "";
         /// The largest body that is read; the relay has its own, smaller one (C1).
         body_limit: Size = "1048576";

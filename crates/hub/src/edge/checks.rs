@@ -3,14 +3,18 @@
 use std::net::SocketAddr;
 
 use axum::extract::ConnectInfo;
-use http::{HeaderValue, Method, Request, Version, header};
+use http::{HeaderName, HeaderValue, Method, Request, Version, header};
 use hyper::body::Body as HttpBody;
 
 use super::connection::Ambiguous;
 use super::cors;
 use super::front::Front;
-use super::house::{Class, Trouble};
+use super::house::{Class, Pages, Trouble};
 use super::peer::Peer;
+
+/// Where a browser says a request comes from: the same origin, the same site, another one, or no
+/// page at all (W3C Fetch Metadata).
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// What becomes of a request nothing is wrong with.
 pub enum Verdict {
@@ -34,11 +38,11 @@ impl Front {
         }
         let path = request.uri().path();
         if let Some(method) = cors::preflighted(request)
-            && self.house.class(&method, path).public
+            && self.is_shared(request, self.house.class(&method, path).pages)
         {
             return Ok(Verdict::Preflight(method));
         }
-        if !class.public && !self.is_home(request, host) {
+        if !self.is_shared(request, class.pages) && !self.is_home(request, host) {
             return Err(Trouble::ForeignOrigin);
         }
         if request.extensions().get::<Ambiguous>().is_some() {
@@ -58,9 +62,27 @@ impl Front {
         Ok(Verdict::Pass)
     }
 
-    /// Only browsers say where a request comes from, and they always do when it matters.
+    /// Whether the page that sends a request may read its answer, whatever its origin is.
+    pub(super) fn is_shared<B>(&self, request: &Request<B>, pages: Pages) -> bool {
+        match pages {
+            Pages::Any => true,
+            Pages::AnyIfPublished => host_of(request).is_ok_and(|host| {
+                let named = request.headers().contains_key(header::ORIGIN);
+                self.hosts.is_published_as(host) || named && self.is_home(request, host)
+            }),
+            Pages::Own => false,
+        }
+    }
+
+    /// Only browsers say where a request comes from. They leave `Origin` out of what a page fetches
+    /// without reading it (an image, a script, a link), but say there that it is another site's.
     fn is_home<B>(&self, request: &Request<B>, host: &str) -> bool {
-        let mut origins = request.headers().get_all(header::ORIGIN).iter();
+        let headers = request.headers();
+        let mut origins = headers.get_all(header::ORIGIN).iter().peekable();
+        if origins.peek().is_none() {
+            let own = |site: &HeaderValue| matches!(site.as_bytes(), b"same-origin" | b"none");
+            return headers.get_all(FETCH_SITE).iter().all(own);
+        }
         origins.all(|origin| origin.to_str().is_ok_and(|origin| self.hosts.is_home(origin, host)))
     }
 }

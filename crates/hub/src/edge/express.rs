@@ -22,7 +22,7 @@ use tracing::error;
 use super::bodies::Arriving;
 use super::checks::Verdict;
 use super::front::{Front, Visit, text_of};
-use super::house::{Class, Kind, Trouble};
+use super::house::{Class, Kind, Pages, Trouble};
 use super::intake::Intake;
 use super::request_id::RequestId;
 use super::trace;
@@ -74,10 +74,10 @@ impl Front {
             began: Instant::now(),
             verb: Verb::from(request.method()),
             route: Route::named(express.route.clone()),
-            public: false,
+            shared: false,
             id: RequestId::of(request.headers(), &self.request_ids),
         };
-        let class = Class { public: false, kind: express.kind };
+        let class = Class { pages: Pages::Own, kind: express.kind };
         let (verdict, shower) = (self.judge(&request, class), Shower::of(&request));
         let (head, body) = request.into_parts();
         let passed = match verdict {

@@ -57,7 +57,8 @@ pub(super) struct Visit {
     pub id: RequestId,
     pub verb: Verb,
     pub route: Route,
-    pub public: bool,
+    /// Whether every page may read the answer.
+    pub shared: bool,
 }
 
 /// Everything the hub serves, with the front before it.
@@ -96,7 +97,7 @@ impl Front {
             id: RequestId::of(request.headers(), &self.request_ids),
             verb: Verb::from(request.method()),
             route: Route::from(None::<MatchedPath>),
-            public: false,
+            shared: false,
         };
         self.complete(visit, self.refuse(request.uri(), Trouble::Overloaded))
     }
@@ -110,9 +111,9 @@ impl Front {
     }
 
     pub(super) fn complete(&self, visit: Visit, mut response: Response<Body>) -> Response<Body> {
-        let Visit { began, id, verb, route, public } = visit;
+        let Visit { began, id, verb, route, shared } = visit;
         response.headers_mut().insert(request_id::HEADER, id.header());
-        if public {
+        if shared {
             cors::allow(response.headers_mut());
         }
         let answered = Answered { verb, route, status: response.status(), took: began.elapsed() };
@@ -144,7 +145,7 @@ where
             began,
             verb: Verb::from(request.method()),
             route: Route::from(request.extensions().get::<MatchedPath>().cloned()),
-            public: class.public,
+            shared: front.is_shared(&request, class.pages),
             id,
         };
         let refusal = match front.judge(&request, class) {

@@ -2,6 +2,7 @@
 //!
 //! A page in the operator's browser can reach a hub on loopback, directly or by giving its own name
 //! a loopback address (GUARANTEES T29). In the first case `Origin` tells, in the second `Host`.
+//! See ADR 26.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -15,16 +16,19 @@ pub struct Hosts {
     guarded: bool,
     /// Names besides those of loopback; one without a port stands for all ports.
     known: Vec<(String, Option<u16>)>,
+    /// The name of `http.public_url`.
+    published: Option<(String, Option<u16>)>,
 }
 
 impl Hosts {
     /// The names of a hub that listens on `bound`.
     pub fn new(http: &Http, bound: SocketAddr) -> Self {
-        let public = http.public_url.as_ref().and_then(|url| authority(url.as_str()));
+        let owned = |(host, port): (&str, _)| (host.to_ascii_lowercase(), port);
+        let url = http.public_url.as_ref().and_then(|url| authority(url.as_str()));
+        let published = url.and_then(split).map(owned);
         let allowed = http.allowed_hosts.iter().map(|host| host.as_str());
-        let known = allowed.chain(public).filter_map(split);
-        let known = known.map(|(host, port)| (host.to_ascii_lowercase(), port)).collect();
-        Self { guarded: bound.ip().to_canonical().is_loopback(), known }
+        let known = allowed.filter_map(split).map(owned).chain(published.clone()).collect();
+        Self { guarded: bound.ip().to_canonical().is_loopback(), known, published }
     }
 
     /// Whether the hub answers to this value of `Host`.
@@ -35,22 +39,36 @@ impl Hosts {
         split(host).is_some_and(|(name, port)| is_loopback(name) || self.knows(name, port))
     }
 
-    /// Whether a page of `origin` is at home on the hub that was asked as `host`.
+    /// Whether `host` is a name under which the hub was published to strangers: never a loopback
+    /// name, and on a loopback address only that of `http.public_url`, which a proxy forwards.
+    pub fn is_published_as(&self, host: &str) -> bool {
+        let Some((name, port)) = split(host) else { return false };
+        let published = |known: &(String, Option<u16>)| is_same(known, name, port);
+        !is_loopback(name) && (!self.guarded || self.published.as_ref().is_some_and(published))
+    }
+
+    /// Whether a page of `origin` belongs to the hub that was asked as `host`: it has the same
+    /// host and port, or is one of the configured names. Two ports of loopback are two origins.
     pub fn is_home(&self, origin: &str, host: &str) -> bool {
         let Some((name, port)) = authority(origin).and_then(split) else {
             return false;
         };
-        let asked = split(host).map_or("", |(asked, _)| asked);
-        name.eq_ignore_ascii_case(asked)
-            || (is_loopback(name) && is_loopback(asked))
-            || self.knows(name, port)
+        let default = if origin.starts_with("https:") { 443 } else { 80 };
+        let same = |(asked, asked_port): (&str, Option<u16>)| {
+            name.eq_ignore_ascii_case(asked)
+                && port.unwrap_or(default) == asked_port.unwrap_or(default)
+        };
+        split(host).is_some_and(same) || self.knows(name, port)
     }
 
     fn knows(&self, name: &str, port: Option<u16>) -> bool {
-        self.known.iter().any(|(known, only)| {
-            known.eq_ignore_ascii_case(name) && (only.is_none() || *only == port)
-        })
+        self.known.iter().any(|known| is_same(known, name, port))
     }
+}
+
+/// Whether a configured name is meant; one without a port stands for all ports.
+fn is_same((known, only): &(String, Option<u16>), name: &str, port: Option<u16>) -> bool {
+    known.eq_ignore_ascii_case(name) && (only.is_none() || *only == port)
 }
 
 /// The `host:port` of a URL or an origin.
@@ -152,21 +170,29 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_at_home_on_its_own_host_and_loopback_is_one_host() {
-        let hosts = hosts("127.0.0.1:7425", &[("http.public_url", "https://p.test")]);
+    fn a_page_is_at_home_on_its_own_host_and_port_alone() {
+        let flags = [("http.public_url", "https://p.test"), ("http.allowed_hosts", "localhost:99")];
+        let hosts = hosts("127.0.0.1:7425", &flags);
         for (origin, host) in [
             ("http://localhost:7425", "localhost:7425"),
-            ("http://localhost:3000", "127.0.0.1:7425"),
-            ("http://[::1]", "127.0.0.1:7425"),
-            ("https://hub.test", "HUB.test:7425"),
+            ("http://localhost", "LOCALHOST:80"),
+            ("https://hub.test", "HUB.test"),
+            ("https://hub.test:443", "hub.test"),
             ("https://p.test", "127.0.0.1:7425"),
+            ("http://localhost:99", "127.0.0.1:7425"),
         ] {
             assert!(hosts.is_home(origin, host), "{origin} {host}");
         }
         for (origin, host) in [
             ("null", "localhost:7425"),
             ("http://evil.test", "localhost:7425"),
+            ("http://evil.test:7425", "localhost:7425"),
             ("http://localhost.evil.test", "localhost"),
+            ("http://localhost:3000", "localhost:7425"),
+            ("http://localhost:7425", "127.0.0.1:7425"),
+            ("http://[::1]", "127.0.0.1:7425"),
+            ("https://hub.test", "hub.test:7425"),
+            ("http://hub.test", "hub.test:443"),
             ("http://localhost:3000", "hub.test"),
             ("file://", "localhost"),
             ("", ""),
@@ -174,5 +200,20 @@ mod tests {
         ] {
             assert!(!hosts.is_home(origin, host), "{origin} {host}");
         }
+    }
+
+    #[test]
+    fn a_hub_on_loopback_is_published_only_under_its_public_url() {
+        let flags = [("http.public_url", "https://p.test"), ("http.allowed_hosts", "hub.test")];
+        let guarded = hosts("127.0.0.1:7425", &flags);
+        assert!(guarded.is_published_as("p.test"));
+        for host in ["127.0.0.1:7425", "localhost:7425", "[::1]", "hub.test", ""] {
+            assert!(!guarded.is_published_as(host), "{host}");
+        }
+        let local = hosts("127.0.0.1:7425", &[("http.public_url", "http://localhost:7425")]);
+        assert!(!local.is_published_as("localhost:7425"));
+        let open = hosts("0.0.0.0:7425", &[]);
+        assert!(open.is_published_as("hub.test:7425") && open.is_published_as("192.0.2.1:7425"));
+        assert!(!open.is_published_as("localhost:7425") && !open.is_published_as("127.0.0.1"));
     }
 }

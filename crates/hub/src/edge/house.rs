@@ -40,9 +40,20 @@ pub trait House: Send + Sync {
 /// How a request is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// Whether the web pages of strangers may ask it: public reads, and the clara MU and CU.
-    pub public: bool,
+    pub pages: Pages,
     pub kind: Kind,
+}
+
+/// Whose web pages may send a request and read its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// Those of every origin: it changes nothing, and everybody may read the answer.
+    Any,
+    /// Those of every origin where the hub is published to strangers; elsewhere only its own. The
+    /// body's signature says who may do what, and nothing the browser adds counts.
+    AnyIfPublished,
+    /// Those of the hub's own origin and of configured ones.
+    Own,
 }
 
 /// What a request counts as.

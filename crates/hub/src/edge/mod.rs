@@ -39,7 +39,7 @@ pub use accept::{bind, serve};
 pub use express::{Answering, Express, Reading};
 pub use front::{Front, Fronted};
 pub use hosts::Hosts;
-pub use house::{Class, House, Kind, Trouble};
+pub use house::{Class, House, Kind, Pages, Trouble};
 pub use limits::Limits;
 pub use pace::Tempo;
 pub use request_id::{IdSource, RequestId};

@@ -207,8 +207,8 @@ pub trait Face: Send + Sync {
         &[]
     }
 
-    /// Whether web pages may call all of it, and slashes too many in its paths mean nothing: where
-    /// nothing but a signature counts.
+    /// Whether web pages may call all of it where the hub is published, and slashes too many in its
+    /// paths mean nothing: where nothing but a signature counts.
     fn is_open_to_pages(&self) -> bool {
         false
     }

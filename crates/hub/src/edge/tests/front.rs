@@ -64,9 +64,59 @@ async fn pages_of_strangers_may_read_what_is_public_and_nothing_else() {
     let answer = hub.ask(&with("GET", "/open", origin)).await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert!(answer.contains("access-control-allow-origin: *\r\n"), "{answer}");
-    let answer = hub.ask(&with("GET", "/hello", "Origin: http://127.0.0.1:3000\r\n")).await;
+    let own = "Host: localhost:7425\r\nOrigin: http://localhost:7425\r\n";
+    let answer = hub.ask(&with("GET", "/hello", own)).await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert!(!answer.contains("access-control"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_page_on_another_loopback_port_is_a_stranger_unless_it_is_configured() {
+    let page = "Host: 127.0.0.1:7425\r\nOrigin: http://127.0.0.1:3000\r\n";
+    let hub = Hub::start(patient());
+    assert_refused(&hub.ask(&with("GET", "/hello", page)).await, 403, "hello");
+    let hub = Hub::with(patient(), &[("http.allowed_hosts", "127.0.0.1:3000")]);
+    assert!(hub.ask(&with("GET", "/hello", page)).await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn what_a_page_of_another_site_fetches_without_an_origin_is_refused_too() {
+    let hub = Hub::start(patient());
+    let from = |site: &str| format!("Sec-Fetch-Site: {site}\r\n");
+    for site in ["cross-site", "same-site", "anything"] {
+        assert_refused(&hub.ask(&with("GET", "/hello", &from(site))).await, 403, "hello");
+        assert!(hub.ask(&with("GET", "/open", &from(site))).await.starts_with("HTTP/1.1 200"));
+    }
+    for site in ["same-origin", "none"] {
+        let answer = hub.ask(&with("GET", "/hello", &from(site))).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{site}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn strangers_pages_may_send_what_is_signed_only_where_the_hub_is_published() {
+    let flags = [("http.public_url", "https://hub.test"), ("http.allowed_hosts", "app.test")];
+    let hub = Hub::with(patient(), &flags);
+    let asking = "Access-Control-Request-Method: POST\r\n";
+    for (host, origin, published) in [
+        ("hub.test", "https://page.test", true),
+        ("hub.test", "null", true),
+        ("localhost:7425", "https://page.test", false),
+        ("[::1]", "null", false),
+        ("app.test", "https://page.test", false),
+        // A configured one.
+        ("localhost:7425", "https://app.test", true),
+    ] {
+        let headers = format!("Host: {host}\r\nOrigin: {origin}\r\n");
+        let posted = hub.ask(&with("POST", "/signed", &headers)).await;
+        let asked = hub.ask(&with("OPTIONS", "/signed", &format!("{headers}{asking}"))).await;
+        for (answer, status) in [(posted, "200"), (asked, "204")] {
+            let status = if published { status } else { "403" };
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{host}: {answer}");
+            let shared = answer.contains("access-control-allow-origin: *\r\n");
+            assert_eq!(shared, published, "{host}: {answer}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::config::{Config, Loaded, Posture};
 use crate::edge::{
-    Class, Express, Front, Hosts, House, Kind, Limits, Settings, Tempo, Trouble, bind, serve,
+    Class, Express, Front, Hosts, House, Kind, Limits, Pages, Settings, Tempo, Trouble, bind, serve,
 };
 use crate::edge::{RequestId, TraceParent};
 use crate::shutdown::{Shutdown, Trigger};
@@ -151,7 +151,37 @@ pub fn get_more(path: &str) -> String {
 /// A client without manners.
 pub struct Client(pub TcpStream);
 
+/// How a client sends a body.
+#[derive(Clone, Copy, Debug)]
+pub enum Form {
+    Whole,
+    Chunked,
+    /// In a packet of its own, so that the hub has read the head before.
+    AfterTheHead,
+}
+
 impl Client {
+    /// A request that leaves the connection open.
+    pub async fn send_body(&mut self, path: &str, headers: &str, length: usize, form: Form) {
+        let host = if headers.contains("Host:") { "" } else { "Host: localhost\r\n" };
+        let body = "x".repeat(length);
+        let (framing, body) = match form {
+            Form::Whole | Form::AfterTheHead => (format!("Content-Length: {length}"), body),
+            Form::Chunked => {
+                let body = format!("{length:x}\r\n{body}\r\n0\r\n\r\n");
+                ("Transfer-Encoding: chunked".to_owned(), body)
+            }
+        };
+        let head = format!("POST {path} HTTP/1.1\r\n{host}{headers}{framing}\r\n\r\n");
+        if matches!(form, Form::AfterTheHead) {
+            self.send(&head).await;
+            tokio::task::yield_now().await;
+            self.send(&body).await;
+        } else {
+            self.send(&(head + &body)).await;
+        }
+    }
+
     pub async fn send(&mut self, text: &str) {
         self.0.write_all(text.as_bytes()).await.expect("the hub reads");
     }
@@ -187,7 +217,12 @@ impl House for TestHouse {
             (&Method::POST, _) => Kind::Write,
             _ => Kind::Read,
         };
-        Class { public: path == "/open" && method == Method::GET, kind }
+        let pages = match path {
+            "/open" if method == Method::GET => Pages::Any,
+            "/signed" => Pages::AnyIfPublished,
+            _ => Pages::Own,
+        };
+        Class { pages, kind }
     }
 
     fn trouble(&self, path: &str, trouble: Trouble) -> Response<Body> {
@@ -255,6 +290,7 @@ fn routes(begun: Arc<AtomicU32>) -> Router {
         .route("/hello", get(async || "hello"))
         .route("/health", get(async || "well"))
         .route("/open", get(async || "open").post(async || "not so open"))
+        .route("/signed", post(async || "signed"))
         .route("/peer", get(peer))
         .route("/agents/{id}", get(async || "an agent"))
         .route("/about", get(about))
