@@ -14,3 +14,4 @@ mod receivers;
 mod room;
 mod slow;
 mod smuggling;
+mod unread;

@@ -1,23 +1,52 @@
 //! The bodies of a connection: the one that arrives and the one that leaves.
 //!
-//! Both are what they wrap; they only tell the pulse when they end.
+//! Both are what they wrap; they only tell the pulse when they end. What a handler leaves of the one
+//! that arrives is read up before the answer if it is little, since the next request comes behind it.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, header};
+use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use tokio::time::timeout;
 
 use super::pulse::{Phase, Pulse};
 
+/// How much of an unread body is read before its refusal is sent. More than that costs less when the
+/// connection is closed.
+const UNREAD_MAX: usize = 64 << 10;
+/// How long reading it may hold the refusal back.
+const UNREAD_TIME: Duration = Duration::from_millis(500);
+
 /// A request's body on its way in.
 pub struct Arriving {
-    body: Incoming,
+    /// Nothing once it is dropped.
+    body: Option<Incoming>,
     pulse: Arc<Pulse>,
+    unread: Unread,
     ended: bool,
+}
+
+/// What is left of a request's body when its answer is ready.
+#[derive(Clone, Default)]
+pub struct Unread(Arc<Mutex<Rest>>);
+
+#[derive(Default)]
+enum Rest {
+    /// All of it was read, or the handler still has it.
+    #[default]
+    None,
+    /// The handler dropped it.
+    Left(Incoming),
+    /// It cannot be read.
+    Broken,
+    /// The answer is on its way, so what is dropped now is not read any more.
+    Answered,
 }
 
 /// A response's body on its way out.
@@ -28,9 +57,51 @@ pub struct Departing {
 }
 
 impl Arriving {
-    pub fn new(body: Incoming, pulse: Arc<Pulse>) -> Self {
-        Self { ended: body.is_end_stream(), body, pulse }
+    pub fn new(body: Incoming, pulse: Arc<Pulse>, unread: Unread) -> Self {
+        Self { ended: body.is_end_stream(), body: Some(body), pulse, unread }
     }
+}
+
+impl Unread {
+    /// Reads what was left, if it `may` and it is little. Whether another request can follow on the
+    /// connection.
+    pub async fn read_up(&self, may: bool, pulse: &Pulse) -> bool {
+        let rest = std::mem::replace(&mut *self.rest(), Rest::Answered);
+        let all_read = match rest {
+            Rest::None => return true,
+            Rest::Left(body) if may => timeout(UNREAD_TIME, is_short(body)).await.unwrap_or(false),
+            Rest::Left(_) | Rest::Broken | Rest::Answered => false,
+        };
+        if all_read {
+            pulse.leave_nothing();
+        }
+        all_read
+    }
+
+    fn leave(&self, left: Rest) {
+        let mut rest = self.rest();
+        if matches!(*rest, Rest::None) {
+            *rest = left;
+        }
+    }
+
+    fn rest(&self) -> std::sync::MutexGuard<'_, Rest> {
+        // It is replaced whole or not at all.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads a body to its end; `false` if it is too long or breaks.
+async fn is_short(mut body: Incoming) -> bool {
+    let mut left = UNREAD_MAX;
+    while body.size_hint().lower() <= left as u64 {
+        let Some(frame) = body.frame().await else { return true };
+        let Ok(frame) = frame else { return false };
+        let read = frame.data_ref().map_or(0, Bytes::len);
+        let Some(rest) = left.checked_sub(read) else { return false };
+        left = rest;
+    }
+    false
 }
 
 impl Departing {
@@ -48,17 +119,21 @@ impl HttpBody for Arriving {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        self.ended = frame.is_none() || self.body.is_end_stream();
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let frame = ready!(Pin::new(&mut *body).poll_frame(context));
+        self.ended = frame.is_none() || body.is_end_stream();
+        if matches!(frame, Some(Err(_))) {
+            self.unread.leave(Rest::Broken);
+        }
         Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.body.as_ref().map(HttpBody::size_hint).unwrap_or_default()
     }
 }
 
@@ -89,8 +164,9 @@ impl HttpBody for Departing {
 
 impl Drop for Arriving {
     fn drop(&mut self) {
-        if !self.ended {
+        if let Some(body) = self.body.take().filter(|_| !self.ended) {
             self.pulse.leave_unread();
+            self.unread.leave(Rest::Left(body));
         }
     }
 }

@@ -20,7 +20,7 @@ use tokio::time::sleep;
 use tower::Service;
 use tracing::debug;
 
-use super::bodies::{Arriving, Departing};
+use super::bodies::{Arriving, Departing, Unread};
 use super::framing::is_ambiguous;
 use super::front::Fronted;
 use super::line::Line;
@@ -126,7 +126,10 @@ fn answer(
     {
         *request.uri_mut() = uri;
     }
-    let request = request.map(|body| Arriving::new(body, Arc::clone(pulse)));
+    let unread = Unread::default();
+    // To read the body of a caller that waits for our go-ahead would be to give it.
+    let waits = request.headers().contains_key(header::EXPECT);
+    let request = request.map(|body| Arriving::new(body, Arc::clone(pulse), unread.clone()));
     let response = if !counter.serves(&request) {
         Either::Left(ready(Ok(fronted.front.turn_away(&request))))
     } else {
@@ -138,9 +141,10 @@ fn answer(
     let pulse = Arc::clone(pulse);
     async move {
         let (mut head, body) = response.await?.into_parts();
-        // What is left of such a body is not read, so nothing else can come on this connection: whoever
-        // is not told would send its next request into the closing.
-        if matches!(head.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT) {
+        let given_up =
+            matches!(head.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT);
+        // Whoever is not told would send its next request into the closing.
+        if !unread.read_up(!given_up && !waits, &pulse).await {
             head.headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         let body = Departing::new(body, &head.headers, pulse);

@@ -104,6 +104,11 @@ impl Pulse {
         self.unread.store(true, Relaxed);
     }
 
+    /// The rest of that body was read after all.
+    pub fn leave_nothing(&self) {
+        self.unread.store(false, Relaxed);
+    }
+
     /// Whether the rest of that body may still arrive.
     pub fn is_unread(&self) -> bool {
         self.unread.load(Relaxed)

@@ -3,7 +3,7 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::sleep;
 
-use super::kit::{BODY_LIMIT, Hub, SHORT, get_more, get_request, patient};
+use super::kit::{BODY_LIMIT, Form, Hub, SHORT, get_more, get_request, patient};
 use crate::edge::Settings;
 
 #[tokio::test]
@@ -145,6 +145,62 @@ async fn a_caller_still_sending_gets_to_read_why_he_was_refused() {
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
     }
     hub.until_open(0).await;
+}
+
+#[tokio::test]
+async fn after_a_refusal_the_next_request_is_answered_or_the_close_was_announced() {
+    let hub = Hub::with(patient(), &[("limits.wrong_keys_per_minute", "1")]);
+    let wrong_key = "Authorization: Bearer wrong\r\n";
+    let refusals: &[(&str, &str, &[&str])] = &[
+        ("/unread", "", &["401"]),
+        ("/unread", wrong_key, &["401", "429"]),
+        ("/express", "X-Refused: 1\r\n", &["401", "413"]),
+        ("/nowhere", "", &["404"]),
+        ("/hello", "", &["405"]),
+        ("/write", "Origin: null\r\n", &["403"]),
+        ("/write", "Host: evil.test\r\n", &["421"]),
+        ("/write", "Content-Encoding: gzip\r\n", &["415"]),
+        ("/limited", "", &["413"]),
+    ];
+    let mut kept = 0;
+    for length in [BODY_LIMIT + 1, 40_000, 65_537, 4 << 20] {
+        for (path, headers, statuses) in refusals {
+            for form in [Form::Whole, Form::Chunked, Form::AfterTheHead] {
+                let mut client = hub.connect().await;
+                client.send_body(path, headers, length, form).await;
+                let answer = client.until("\r\n\r\n").await;
+                let case = format!("{path} {headers:?} {length} {form:?}: {answer}");
+                assert!(statuses.contains(&answer.get(9..12).unwrap_or_default()), "{case}");
+                if answer.contains("connection: close\r\n") {
+                    continue;
+                }
+                assert!(length < 65_537, "{case}");
+                kept += 1;
+                client.send(&get_more("/health")).await;
+                assert!(client.until("well").await.contains("HTTP/1.1 200"), "{case}");
+            }
+        }
+    }
+    assert!(kept > 0, "little is read before the refusal, so that the connection can go on");
+}
+
+#[tokio::test]
+async fn a_refused_caller_that_waits_for_a_go_ahead_is_told_of_the_close_and_sends_nothing() {
+    let hub = Hub::start(patient());
+    let head = "POST /unread HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\
+                Content-Length: 5\r\n\r\n";
+    let answer = hub.ask(head).await;
+    assert!(answer.starts_with("HTTP/1.1 401"), "no go-ahead: {answer}");
+    assert!(answer.contains("connection: close\r\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_refusal_does_not_wait_long_for_a_body_that_does_not_come() {
+    let hub = Hub::start(patient());
+    let head = "POST /unread HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nab";
+    let answer = hub.ask(head).await;
+    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    assert!(answer.contains("connection: close\r\n"), "{answer}");
 }
 
 #[tokio::test]
