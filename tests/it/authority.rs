@@ -6,9 +6,9 @@
 mod actions;
 mod claws;
 mod reads;
-mod scene;
+pub mod scene;
 mod signed;
-mod table;
+pub mod table;
 
 use std::collections::BTreeSet;
 

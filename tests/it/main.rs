@@ -2,6 +2,7 @@
 
 mod agora;
 mod authority;
+mod browser;
 mod canary;
 mod clara;
 mod cli;

@@ -79,6 +79,7 @@ fn test(named: &[String]) -> ExitCode {
         eprintln!("{missing}");
         return ExitCode::FAILURE;
     }
+    needs::get_browser(&chosen);
     let summary = steps::run_all(&chosen);
     print!("{summary}");
     if summary.failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS }

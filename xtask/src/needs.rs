@@ -2,8 +2,9 @@
 //!
 //! This is the place for whatever has to be installed or started for the tests; a private PostgreSQL
 //! will be a further entry of [`Need`], made ready here. Tools are looked for and never installed
-//! behind anybody's back. The packages of foreign clients are no tools: their tests install them
-//! into the target directory, for which Node and its npm are all they need.
+//! behind anybody's back: only a browser is, aloud, by whoever runs as root. The packages of foreign
+//! clients are no tools: their tests install them into the target directory, for which Node and its
+//! npm are all they need.
 
 use std::fmt;
 use std::process::{Command, Stdio};
@@ -42,16 +43,12 @@ impl Need {
             Self::Npm => Command::new("npm"),
             Self::Python => Command::new("python3"),
         };
-        match self {
+        let command = match self {
             Self::Rustfmt => command.arg("fmt"),
             Self::Clippy => command.arg("clippy"),
             Self::Node | Self::Npm | Self::Python => &mut command,
-        }
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
+        };
+        runs(command.arg("--version"))
     }
 
     fn remedy(self) -> &'static str {
@@ -92,6 +89,48 @@ pub fn check(steps: &[Step]) -> Result<(), Missing> {
         .filter(|need| !need.is_met())
         .collect();
     if missing.is_empty() { Ok(()) } else { Err(Missing(missing)) }
+}
+
+/// What a Chromium is called.
+const CHROMIUM: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+
+/// Installs the browser that one test needs, where that can be done. Where it cannot, the test is
+/// skipped and says so, or fails in CI.
+pub fn get_browser(steps: &[Step]) {
+    let there = CHROMIUM.iter().any(|name| runs(Command::new(name).arg("--version")));
+    if there || !steps.contains(&Step::Tests) {
+        return;
+    }
+    if !is_root() || !runs(Command::new("apt-get").arg("--version")) {
+        println!(
+            "xtask: there is no Chromium, so the test with a real browser is skipped; get it with \
+             `apt-get install chromium`, or from https://www.chromium.org"
+        );
+        return;
+    }
+    println!("xtask: there is no Chromium; installing Debian's package `chromium`");
+    let apt = |arguments: &[&str]| {
+        let mut apt = Command::new("apt-get");
+        apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
+        apt.status().is_ok_and(|status| status.success())
+    };
+    // A machine that was just made knows no packages yet.
+    let install = ["install", "--yes", "--no-install-recommends", "chromium"];
+    let installed = apt(&install) || apt(&["update"]) && apt(&install);
+    if !installed {
+        println!("xtask: `chromium` could not be installed; the test with a real browser says so");
+    }
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+/// Whether a command ends well.
+fn runs(command: &mut Command) -> bool {
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
 }
 
 #[cfg(test)]

@@ -51,7 +51,11 @@ pub struct Scene {
 
 impl Scene {
     pub async fn set(row: &Row) -> Self {
-        let hub = TestHub::serve(&[("relay.accept_direct", "true")]).await;
+        Self::on(TestHub::serve(&[("relay.accept_direct", "true")]).await, row).await
+    }
+
+    /// The same on a hub of another kind.
+    pub async fn on(hub: TestHub, row: &Row) -> Self {
         let closed = ClosedPort::take();
         let endpoint = row.route.ends_with("/webhooks/test").then_some(closed.url.as_str());
         let named = hub.agent("named", "named_skill", "0.10", endpoint).await;
@@ -241,7 +245,7 @@ impl Scene {
     }
 
     /// The path, with what this scene calls its things.
-    fn filled(&self, template: &str, row: &Row) -> String {
+    pub fn filled(&self, template: &str, row: &Row) -> String {
         let claws = self.claws.as_ref();
         let part = |part: &str| match part {
             "{agent_id}" if row.of_worker && claws.is_some() => self.claws().worker.id.clone(),

@@ -3,16 +3,15 @@
 //! The client is installed from npm into the target directory the first time, and kept. What is done
 //! with it stands in `foreign/*.mjs`, which print one JSON line for every check.
 
-use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::crash::TO_COME_BACK;
-use crate::kit::{Lines, Process, ended, output};
+use crate::kit::{Lines, Process, ended, npm_package};
 
 /// How many checks the scripts make; fewer would mean that some were left out.
 const CHECKS_MIN: u64 = 130;
@@ -39,7 +38,7 @@ struct Run {
 
 impl Run {
     fn of(version: &str) -> Self {
-        let client = installed(version);
+        let client = npm_package("@permaweb/aoconnect", version);
         let data = TempDir::new().expect("a directory");
         let hub = serve(data.path(), TO_COME_BACK);
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/it/clara/foreign");
@@ -131,37 +130,4 @@ fn serve(data: &Path, address: &str) -> Process {
     let settings = ["ledger.welcome_grant=100.00", "jobs.auction_window=6s", &listen];
     let flags: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
     Process::start("serve", data, &flags)
-}
-
-/// The folder with a version of the client; one test at a time installs.
-fn installed(version: &str) -> PathBuf {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target directory");
-    let folder = target.join("foreign").join(format!("aoconnect-{version}"));
-    fs::create_dir_all(&folder).expect("a directory");
-    let lock = File::create(target.join("foreign/lock")).expect("a file");
-    lock.lock().expect("a lock");
-    let complete = folder.join("complete");
-    if !complete.exists() {
-        install(&folder, version);
-        fs::write(complete, version).expect("a file");
-    }
-    folder
-}
-
-fn install(folder: &Path, version: &str) {
-    fs::write(folder.join("package.json"), r#"{"private":true}"#).expect("a file");
-    let mut npm = Command::new("npm");
-    npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--save-exact"])
-        .args(["--fetch-retries=1", "--fetch-timeout=60000"])
-        .arg(format!("@permaweb/aoconnect@{version}"))
-        .current_dir(folder);
-    let output = output(&mut npm)
-        .expect("npm starts: the foreign client needs Node.js 20 or later, with npm");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success(),
-        "npm could not install @permaweb/aoconnect {version} into {}; without it this test cannot \
-         say anything. Is there a network?\n{said}",
-        folder.display()
-    );
 }

@@ -1,0 +1,206 @@
+//! No page of another origin has an effect on a hub, or reads what is not public: shown with a real
+//! browser, for every route there is, in every way a page can send a request.
+//!
+//! Where there is no Chromium, that is said aloud and the test is skipped; but not where `CI=true`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rialto_hub::app::listed;
+use rialto_hub::config::Posture;
+use rialto_protocols::face::{Listed, Reach};
+use serde_json::{Value, json};
+
+use crate::authority::scene::Scene;
+use crate::authority::table::{Row, TABLE};
+use crate::clara::kit::Wallet;
+use crate::kit::{Reply, TestHub, npm_package, output, say_aloud, snapshot};
+
+const NAME: &str =
+    "browser::a_page_of_another_origin_changes_nothing_and_reads_only_what_is_public";
+/// What a Chromium is called.
+const CHROMIUM: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+/// What drives it.
+const PLAYWRIGHT: &str = "1.65.0";
+
+/// A request a page tries, and whether every page may read the answer.
+struct Attempt {
+    route: String,
+    method: String,
+    path: String,
+    body: Option<Vec<u8>>,
+    public: bool,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_another_origin_changes_nothing_and_reads_only_what_is_public() {
+    let Some(chromium) = chromium() else {
+        let remedy = "install Debian's package `chromium`, or let `cargo xtask test` do it as root";
+        let is_checked = std::env::var("CI").is_ok_and(|text| text == "true");
+        assert!(!is_checked, "{NAME}: where everything is checked, this must be: {remedy}");
+        say_aloud(&format!("{NAME}: SKIPPED, there is no Chromium; {remedy}."));
+        return;
+    };
+    for posture in [Posture::Dev, Posture::Serve] {
+        // openclaw's rows have agents of their own.
+        for claws in [false, true] {
+            let rows: Vec<&Row> =
+                TABLE.iter().filter(|row| row.of_claw.is_some() == claws).collect();
+            let scene = scene(posture, &[], rows[0]).await;
+            let attempts: Vec<Attempt> = rows.iter().map(|row| attempt(&scene, row)).collect();
+            let before = snapshot(&scene.hub).await;
+            let url = scene.hub.url.clone();
+            let origins: &[&str] = match posture {
+                Posture::Dev => &["other", "port", "null"],
+                Posture::Serve => &["other", "port"],
+            };
+            let seen = tried(&chromium, &url, origins, &attempts);
+            assert_eq!(
+                snapshot(&scene.hub).await,
+                before,
+                "a page changed something ({posture:?})"
+            );
+            assert_eq!(seen.len(), origins.len() * attempts.len());
+            for (attempt, seen) in attempts.iter().cycle().zip(&seen) {
+                assert_kept_apart(attempt, seen, attempt.public);
+            }
+            scene.end().await;
+        }
+    }
+    a_published_hub_serves_pages_what_is_signed_and_nothing_else(&chromium).await;
+}
+
+/// Under the name of its public URL a hub takes clara's signed items from every page, as AO's clients
+/// in browsers need it. The rest is as closed as on loopback.
+async fn a_published_hub_serves_pages_what_is_signed_and_nothing_else(chromium: &Path) {
+    let flags = [("http.public_url", "http://hub.example")];
+    let rows: Vec<&Row> = TABLE.iter().filter(|row| row.of_claw.is_none()).collect();
+    let scene = scene(Posture::Serve, &flags, rows[0]).await;
+    let url = scene.hub.url.replace("127.0.0.1", "hub.example");
+    let attempts = rows.iter().map(|row| attempt(&scene, row));
+    let (signed, others): (Vec<Attempt>, Vec<Attempt>) =
+        attempts.partition(|attempt| attempt.path.starts_with("/clara"));
+    let before = snapshot(&scene.hub).await;
+    for (attempt, seen) in others.iter().zip(tried(chromium, &url, &["other"], &others)) {
+        assert_kept_apart(attempt, &seen, attempt.public);
+    }
+    assert_eq!(snapshot(&scene.hub).await, before, "a page changed something");
+    for (attempt, seen) in signed.iter().zip(tried(chromium, &url, &["other"], &signed)) {
+        assert_kept_apart(attempt, &seen, true);
+    }
+    assert_ne!(snapshot(&scene.hub).await, before, "an item was taken");
+    scene.end().await;
+}
+
+#[track_caller]
+fn assert_kept_apart(attempt: &Attempt, seen: &Value, public: bool) {
+    let ways: Vec<&str> =
+        seen["read"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    assert_eq!(seen["route"], attempt.route.as_str(), "{seen}");
+    if public {
+        // With a header of its own, too, so that the browser asks first.
+        assert!(ways.contains(&"preflighted"), "everybody may read it: {seen}");
+        assert!(attempt.method != "GET" || ways.contains(&"simple"), "{seen}");
+    } else {
+        assert!(ways.is_empty(), "a page of another origin read the answer: {seen}");
+    }
+}
+
+async fn scene(posture: Posture, flags: &[(&str, &str)], row: &Row) -> Scene {
+    // Nobody falls silent while the browser is at it.
+    let own =
+        [("relay.accept_direct", "true"), ("registry.heartbeat_ttl", "1h"), ("jobs.lease", "1h")];
+    let flags = [&own, flags].concat();
+    let dir = tempfile::TempDir::new().expect("a directory");
+    Scene::on(TestHub::start(posture, &flags, dir).await, row).await
+}
+
+/// The request of a row, made so that it would have an effect.
+fn attempt(scene: &Scene, row: &Row) -> Attempt {
+    let (method, template) = row.route.split_once(' ').expect("method and path");
+    let is_post = method == "POST" && template.starts_with("/clara");
+    let signed = is_post && row.expected == [202; 6];
+    let body = row.body.map(|body| body(scene).to_string().into_bytes());
+    let is_socket = template.ends_with("/ws");
+    let envelope = || TABLE.iter().find(|row| row.route == "POST /agora").and_then(|row| row.body);
+    Attempt {
+        route: row.route.to_owned(),
+        method: method.to_owned(),
+        path: scene.filled(template, row),
+        body: match (signed, is_socket) {
+            (true, _) => Some(registration()),
+            (_, true) => envelope().map(|body| body(scene).to_string().into_bytes()),
+            _ => body,
+        },
+        public: is_public_read(row.route),
+    }
+}
+
+fn is_public_read(route: &str) -> bool {
+    let reads = |listed: &Listed| listed.method == "GET" && listed.reach == Reach::Public;
+    listed().iter().any(|listed| reads(listed) && route == format!("GET {}", listed.path))
+}
+
+/// An item with an effect: a stranger registers an agent.
+fn registration() -> Vec<u8> {
+    let tags = [
+        ("Action", "Register-Agent-Profile"),
+        ("Protocol", "C.L.A.R.A."),
+        ("RedStone-Agent-Topic", "tweet"),
+        ("RedStone-Agent-Fee", "1"),
+        ("RedStone-Agent-Id", "STRANGER"),
+    ];
+    Wallet::of(9).item(&tags, b"{}")
+}
+
+fn chromium() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let mut all = CHROMIUM.iter().flat_map(|name| folders.iter().map(move |at| at.join(name)));
+    all.find(|path| path.is_file())
+}
+
+/// Has pages of these origins try all of it; what they could read, in order.
+fn tried(chromium: &Path, url: &str, origins: &[&str], attempts: &[Attempt]) -> Vec<Value> {
+    let requests: Vec<Value> = attempts
+        .iter()
+        .map(|Attempt { route, method, path, body, .. }| {
+            json!({"route": route, "method": method, "url": format!("{url}{path}"), "bytes": body})
+        })
+        .collect();
+    let folder = tempfile::TempDir::new().expect("a directory");
+    let plan = folder.path().join("plan.json");
+    let text = json!({"origins": origins, "requests": requests}).to_string();
+    std::fs::write(&plan, text).expect("a file");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/it/browser/run.mjs");
+    let mut node = Command::new("node");
+    node.arg(script).arg(npm_package("playwright-core", PLAYWRIGHT)).arg(chromium).arg(plan);
+    let ran = output(&mut node).expect("node starts: the browser is driven by Node.js 20 or later");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "the browser broke: {said}");
+    let lines = String::from_utf8(ran.stdout).expect("text");
+    let mut seen: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(seen.pop(), Some(json!({"end": true})), "{said}");
+    seen
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_public_read_answers_a_preflight_and_no_other_route_does() {
+    let hub = TestHub::open(&[]).await;
+    let origin = ("origin", "https://page.example");
+    for Listed { method, path, reach, .. } in listed() {
+        let path = path.replace(['{', '}'], "");
+        let asked = ("access-control-request-method", method);
+        let header = ("access-control-request-headers", "x-asked");
+        let reply: Reply = hub.send("OPTIONS", &path, &[origin, asked, header], b"").await;
+        let public = reach == Reach::Public && method == "GET";
+        let case = format!("{method} {path}: {} {}", reply.status, reply.text);
+        assert_eq!(reply.status, if public { 204 } else { 403 }, "{case}");
+        let allowed = reply.header("access-control-allow-origin");
+        assert_eq!(allowed, public.then_some("*"), "{case}");
+        let methods = reply.header("access-control-allow-methods");
+        assert_eq!(methods, public.then_some("GET"), "{case}");
+    }
+    hub.stop().await;
+}
