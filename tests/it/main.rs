@@ -18,6 +18,8 @@ mod hostile;
 mod kit;
 mod library;
 mod openclaw;
+#[cfg(unix)]
+mod private;
 mod races;
 mod readme;
 mod registry;

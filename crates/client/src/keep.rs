@@ -29,12 +29,17 @@ pub(crate) fn file(path: &Path, text: &str) -> io::Result<()> {
     settled(above)
 }
 
-fn fill(path: &Path, text: &str) -> io::Result<()> {
+/// How to make a file that only its owner may read, whatever the umask is.
+pub(crate) fn own() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
+    options.create(true);
+    options
+}
+
+fn fill(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = own().write(true).truncate(true).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }

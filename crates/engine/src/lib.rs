@@ -8,6 +8,7 @@ pub mod clock;
 pub mod delivery;
 pub mod ids;
 pub mod keys;
+pub mod private;
 pub mod run;
 #[cfg(test)]
 mod scene;

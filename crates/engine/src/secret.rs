@@ -128,7 +128,7 @@ fn read(path: &Path) -> Result<HubSecret, NoSecret> {
 /// Makes the file whole or not at all: written and synced under another name, then linked, which
 /// fails rather than replaces if somebody was faster.
 fn make(data_dir: &Path, bytes: &[u8; BYTES]) -> io::Result<()> {
-    fs::create_dir_all(data_dir)?;
+    crate::private::directory(data_dir)?;
     let nonce = getrandom::u64().map_err(io::Error::other)?;
     let draft = data_dir.join(format!("{FILE}.{nonce:016x}.new"));
     let written = write_synced(&draft, bytes).and_then(|()| {

@@ -80,7 +80,7 @@ impl Records {
         let open = self.0.join(&name);
         let directory = if open.is_dir() { open } else { self.0.with_file_name(LOGS).join(&name) };
         keep::directory(&directory)?;
-        File::options().create(true).append(true).open(directory.join(LOG))
+        keep::own().append(true).open(directory.join(LOG))
     }
 
     /// Every record that is not closed, with what it is about.
@@ -168,7 +168,7 @@ pub(super) fn write(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
     let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
     let new = directory.join(format!("{name}.{}.{number}.new", std::process::id()));
-    let mut file = File::create(&new)?;
+    let mut file = keep::own().write(true).truncate(true).open(&new)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&new, directory.join(name))?;

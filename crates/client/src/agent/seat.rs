@@ -1,7 +1,7 @@
 //! The seat of an agent on this machine: a directory with its key, what it signs with and the records
 //! of its work, and that nobody else sits there.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -49,7 +49,7 @@ impl Seat {
         let directory = directory.into();
         keep::directory(&directory).map_err(|error| unwritable(&directory, error))?;
         let path = directory.join(LOCK);
-        let file = OpenOptions::new().create(true).append(true).open(&path);
+        let file = keep::own().append(true).open(&path);
         let lock = file.map_err(|error| unwritable(&path, error))?;
         match lock.try_lock() {
             Ok(()) => {

@@ -15,6 +15,7 @@ use rialto_engine::delivery::Delivery;
 use rialto_engine::delivery::egress::{BadEgress, Egress, EgressSettings};
 use rialto_engine::ids::{Ids, OsIds};
 use rialto_engine::keys::{Key, Kind};
+use rialto_engine::private;
 use rialto_engine::secret::{HubSecret, NoSecret};
 use rialto_engine::store::memory::MemoryStore;
 use rialto_engine::store::sqlite::SqliteStore;
@@ -117,23 +118,13 @@ impl Hub {
     }
 }
 
-/// Makes the data directory, if it is not there, for nobody else to read: what agents say to each other
-/// stands in it.
-fn own_directory(dir: &std::path::Path) -> io::Result<()> {
-    let mut make = std::fs::DirBuilder::new();
-    make.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut make, 0o700);
-    make.create(dir)
-}
-
 fn start_engine(
     config: &Config,
     hub_secret: Option<String>,
     clock: Option<Arc<dyn Clock>>,
 ) -> Result<Started, StartError> {
     let dir = &config.data.dir;
-    own_directory(dir)
+    private::directory(dir)
         .map_err(|error| StartError::DataDir { dir: dir.display().to_string(), error })?;
     let secret = HubSecret::load_or_make(dir, hub_secret)?;
     let store: Box<dyn Store> = match config.store.backend {

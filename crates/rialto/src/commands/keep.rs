@@ -15,6 +15,14 @@ pub fn directory(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
+/// Opens an empty file to lock, and makes it if it is not there.
+pub fn lock_file(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.create(true).truncate(false).write(true).open(path)
+}
+
 /// Writes a file, or replaces it: whoever reads meanwhile has the old text or the new one.
 pub fn file(path: &Path, text: &str) -> io::Result<()> {
     // A link keeps pointing where it points.
@@ -80,6 +88,8 @@ mod tests {
         assert_eq!(mode(&deep), 0o700);
         file(&deep.join("key"), "one").expect("written");
         assert_eq!(mode(&deep.join("key")), 0o600);
+        lock_file(&deep.join("lock")).expect("made");
+        assert_eq!(mode(&deep.join("lock")), 0o600);
         std::os::unix::fs::symlink(deep.join("key"), &link).expect("linked");
         file(&link, "two").expect("replaced");
         assert!(fs::symlink_metadata(&link).expect("there").is_symlink());

@@ -21,7 +21,7 @@ mod tests;
 mod whole;
 mod write;
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +33,7 @@ use rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE as LEAVE_THE_LO
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{Key, Page, Reader, Row, Store, StoreError};
+use crate::private;
 use checkpoint::{Checkpointer, Gate, Limits};
 use claims::Tail;
 use mailboxes::Behind;
@@ -88,7 +89,7 @@ impl SqliteStore {
     fn open_limited(dir: &Path, limits: Limits) -> Result<Self, StoreError> {
         let lock = lock(dir)?;
         log::check(dir)?;
-        let path = dir.join(FILE);
+        let path = own_file(dir)?;
         let mut db = Connection::open(&path).map_err(trouble)?;
         db.busy_timeout(BUSY).map_err(trouble)?;
         // Until it is closed in good order; see `drop`.
@@ -150,6 +151,16 @@ impl Drop for SqliteStore {
     }
 }
 
+/// The database's path. SQLite gives the files it makes beside it the same rights.
+fn own_file(dir: &Path) -> Result<PathBuf, StoreError> {
+    let path = dir.join(FILE);
+    private::file(&path).map_err(broken)?;
+    for beside in ["-wal", "-shm"] {
+        private::narrow_file(&dir.join(format!("{FILE}{beside}")));
+    }
+    Ok(path)
+}
+
 /// A connection that only reads.
 fn reading(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -168,9 +179,7 @@ pub(crate) fn log_is_sound(dir: &Path) -> Result<(), StoreError> {
 }
 
 fn lock(dir: &Path) -> Result<File, StoreError> {
-    let path = dir.join(LOCK);
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path);
-    let file = file.map_err(broken)?;
+    let file = private::file(&dir.join(LOCK)).map_err(broken)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::InUse(dir.display().to_string())),

@@ -7,7 +7,6 @@ pub mod home;
 mod name;
 mod verbs;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, io};
@@ -157,7 +156,7 @@ impl Context {
         let Some(path) = self.me_path() else { return Ok(()) };
         let unwritable = |error: io::Error| home::unwritable(&path, &error);
         // Of several commands that find out at once, one does it.
-        let lock = File::create(path.with_file_name("me.lock")).map_err(unwritable)?;
+        let lock = keep::lock_file(&path.with_file_name("me.lock")).map_err(unwritable)?;
         lock.lock().map_err(unwritable)?;
         if self.me()?.is_none_or(|me| me.key != refused.key) {
             return Ok(());

@@ -1,0 +1,128 @@
+//! Files and directories for their owner alone, whatever the umask is.
+//!
+//! What agents say to each other stands in the data directory, so nobody else may read it. What the
+//! hub made with wider rights before is narrowed; what holds other people's files is left alone.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+use tracing::warn;
+
+/// How the names of the hub's own files begin.
+const OWN: [&str; 3] = ["rialto.db", "rialto.lock", "hub.key"];
+
+/// Makes a directory, and those above it. One that is there and has nothing but the hub's own files
+/// is narrowed; about any other one that others may enter, a warning is written.
+pub fn directory(path: &Path) -> io::Result<()> {
+    if !path.exists() {
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.recursive(true).create(path)?;
+        return narrow(path, 0o700);
+    }
+    let narrowed = !is_exposed(path)? || has_only_own_files(path)? && narrow(path, 0o700).is_ok();
+    if !narrowed {
+        let directory = path.display();
+        warn!(%directory, "others may list the data directory; `chmod 700` it, or set data.dir to a directory of its own");
+    }
+    Ok(())
+}
+
+/// Opens a file for writing without touching what is in it, and makes it if it is not there.
+pub fn file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.create(true).truncate(false).write(true).open(path)?;
+    narrow_file(path);
+    Ok(file)
+}
+
+/// Narrows a file that may not be there.
+pub fn narrow_file(path: &Path) {
+    let narrowed = match is_exposed(path) {
+        Ok(true) => narrow(path, 0o600),
+        Ok(false) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = narrowed {
+        let file = path.display();
+        warn!(%file, %error, "others may read this file, and its rights cannot be changed; `chmod 600` it");
+    }
+}
+
+fn has_only_own_files(path: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(path)? {
+        let name = entry?.file_name();
+        if !OWN.iter().any(|own| name.to_string_lossy().starts_with(own)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(unix)]
+fn is_exposed(path: &Path) -> io::Result<bool> {
+    Ok(std::os::unix::fs::MetadataExt::mode(&fs::metadata(path)?) & 0o077 != 0)
+}
+
+#[cfg(unix)]
+fn narrow(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
+}
+
+// Elsewhere files have the rights of the directory they are in.
+#[cfg(not(unix))]
+fn is_exposed(_: &Path) -> io::Result<bool> {
+    Ok(false)
+}
+
+#[cfg(not(unix))]
+fn narrow(_: &Path, _: u32) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).expect("there").permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_directory_of_the_hub_s_own_is_narrowed_and_one_with_other_files_is_left_alone() {
+        let at = tempfile::tempdir().expect("a directory");
+        let new = at.path().join("a/b");
+        directory(&new).expect("made");
+        assert_eq!(mode(&new), 0o700);
+        narrow(&new, 0o755).expect("widened");
+        file(&new.join("rialto.db")).expect("made");
+        directory(&new).expect("kept");
+        assert_eq!(mode(&new), 0o700);
+        narrow(&new, 0o755).expect("widened");
+        fs::write(new.join("notes.txt"), "mine").expect("written");
+        directory(&new).expect("kept");
+        assert_eq!(mode(&new), 0o755);
+    }
+
+    #[test]
+    fn a_file_keeps_its_content_and_loses_the_rights_of_others() {
+        let at = tempfile::tempdir().expect("a directory");
+        let path = at.path().join("rialto.db");
+        fs::write(&path, "content").expect("written");
+        narrow(&path, 0o664).expect("widened");
+        file(&path).expect("opened");
+        assert_eq!(
+            (mode(&path), fs::read_to_string(&path).expect("text").as_str()),
+            (0o600, "content")
+        );
+        narrow_file(&at.path().join("none"));
+        assert!(!at.path().join("none").exists());
+    }
+}
