@@ -54,12 +54,18 @@ impl Place {
 
     /// `rialto agent run --json` with these arguments; what it says is kept in a file of that name.
     pub fn run(&self, said: &str, arguments: &[&str]) -> Runtime {
+        self.run_with(said, arguments, &[])
+    }
+
+    /// The same with more in its environment.
+    pub fn run_with(&self, said: &str, arguments: &[&str], env: &[(&str, &str)]) -> Runtime {
         let said = self.path(said);
         let out = fs::OpenOptions::new().create(true).append(true).open(&said).expect("a file");
         let child = self
             .rialto()
             .args(["agent", "run", "--json"])
             .args(arguments)
+            .envs(env.iter().copied())
             .stdin(Stdio::null())
             .stdout(out.try_clone().expect("a file"))
             .stderr(out)
@@ -70,7 +76,19 @@ impl Place {
 
     /// The same, and waits until the hub lists it.
     pub async fn at_work(&self, hub: &TestHub, said: &str, arguments: &[&str]) -> Runtime {
-        let mut runtime = self.run(said, &[arguments, &["--hub", &hub.url]].concat());
+        self.at_work_with(hub, said, arguments, &[]).await
+    }
+
+    /// The same with more in its environment.
+    pub async fn at_work_with(
+        &self,
+        hub: &TestHub,
+        said: &str,
+        arguments: &[&str],
+        env: &[(&str, &str)],
+    ) -> Runtime {
+        let arguments = [arguments, &["--hub", &hub.url]].concat();
+        let mut runtime = self.run_with(said, &arguments, env);
         eventually(async || {
             runtime.assert_running();
             runtime.said("at_work").is_some()

@@ -3,6 +3,7 @@
 //! All of them get the job as one JSON object, `{"job_id","skill","input","requester","budget",
 //! "deadline"}`, and answer with the result as JSON.
 
+mod environment;
 mod exec;
 mod group;
 mod lines;
@@ -12,6 +13,7 @@ mod tail;
 mod tests;
 mod web;
 
+pub use environment::{BadVariable, Environment};
 pub use exec::Exec;
 pub(super) use exec::end;
 pub(super) use group::all_ended;

@@ -18,6 +18,7 @@ use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
+use super::environment::Environment;
 use super::tail::{Log, Tail};
 use super::{OUTPUT_MAX, made, reason};
 use crate::agent::handler::Handler;
@@ -25,6 +26,7 @@ use crate::agent::job::Job;
 use crate::agent::outcome::Outcome;
 use crate::agent::record::{self, LOG, Records};
 use crate::agent::workshop::over;
+use crate::keep;
 use alone::alone_with;
 use run::{End, LOOK, OUTPUT, PID, STATUS, UNTIL};
 
@@ -41,14 +43,16 @@ const LOCK_TRIES_MAX: usize = 100;
 ///
 /// It hears a request to end, so that it is there when the program has put its things away.
 const SHELL: &str = r#"trap : TERM
-printf %s "$$" >"$1/pid.new" && mv "$1/pid.new" "$1/pid"
+tell() { (umask 077; printf %s "$3" >"$1/$2.new") && mv "$1/$2.new" "$1/$2"; }
+tell "$1" pid "$$"
 sh -c "$2"
-printf %s "$?" >"$1/status.new" && mv "$1/status.new" "$1/status""#;
+tell "$1" status "$?""#;
 
 /// Runs a command for each job.
 pub struct Exec {
     command: String,
     place: PathBuf,
+    environment: Environment,
     records: Records,
     log: Log,
 }
@@ -56,12 +60,19 @@ pub struct Exec {
 impl Exec {
     /// Runs `command`, a line for the shell, in the current directory, with its files in `records`.
     pub fn new(command: impl Into<String>, records: Records, log: Log) -> Self {
-        Self { command: command.into(), place: PathBuf::from("."), records, log }
+        let (place, environment) = (PathBuf::from("."), Environment::default());
+        Self { command: command.into(), place, environment, records, log }
     }
 
     /// Runs it in another directory.
     pub fn within(mut self, place: impl Into<PathBuf>) -> Self {
         self.place = place.into();
+        self
+    }
+
+    /// Gives it more variables of this process's environment.
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = environment;
         self
     }
 
@@ -114,9 +125,11 @@ impl Exec {
         }
         record::write(directory, INPUT, format!("{}\n", job.document()).as_bytes())?;
         run::keep_until(directory, limit)?;
-        let output = File::create(directory.join(OUTPUT))?;
+        let own = |name| keep::own().write(true).truncate(true).open(directory.join(name));
+        let output = own(OUTPUT)?;
         lock(&output).await?;
-        Command::new("sh")
+        self.environment
+            .apply(&mut Command::new("sh"))
             .arg("-c")
             .arg(SHELL)
             .arg("sh")
@@ -124,7 +137,7 @@ impl Exec {
             .arg(&self.command)
             .stdin(File::open(directory.join(INPUT))?)
             .stdout(Stdio::from(output))
-            .stderr(File::create(directory.join(LOG))?)
+            .stderr(own(LOG)?)
             .current_dir(&self.place)
             .process_group(0)
             .spawn()

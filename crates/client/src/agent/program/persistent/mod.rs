@@ -15,6 +15,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
+use super::environment::Environment;
 use super::tail::Log;
 use crate::agent::handler::Handler;
 use crate::agent::job::Job;
@@ -34,6 +35,7 @@ const TRIES_MAX: usize = 3;
 pub struct Persistent {
     command: String,
     place: PathBuf,
+    environment: Environment,
     log: Log,
     records: Option<Records>,
     limit: Duration,
@@ -46,6 +48,7 @@ impl Persistent {
         Self {
             command: command.into(),
             place: PathBuf::from("."),
+            environment: Environment::default(),
             log,
             records: None,
             limit: Duration::MAX,
@@ -56,6 +59,12 @@ impl Persistent {
     /// Runs it in another directory.
     pub fn within(mut self, place: impl Into<PathBuf>) -> Self {
         self.place = place.into();
+        self
+    }
+
+    /// Gives it more variables of this process's environment.
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = environment;
         self
     }
 
@@ -102,7 +111,8 @@ impl Persistent {
             }
             program.end();
         }
-        let program = Arc::new(Running::start(&self.command, &self.place, &self.log)?);
+        let program = Running::start(&self.command, &self.place, &self.environment, &self.log)?;
+        let program = Arc::new(program);
         *running = Some(Arc::clone(&program));
         Ok(program)
     }

@@ -10,6 +10,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::mpsc;
 
 use super::super::OUTPUT_MAX;
+use super::super::environment::Environment;
 use super::super::group::Group;
 use super::super::lines::Lines;
 use super::super::tail::Log;
@@ -49,8 +50,14 @@ impl Leader {
 }
 
 impl Running {
-    pub(super) fn start(command: &str, place: &Path, log: &Log) -> std::io::Result<Self> {
-        let mut child = Command::new("sh")
+    pub(super) fn start(
+        command: &str,
+        place: &Path,
+        environment: &Environment,
+        log: &Log,
+    ) -> std::io::Result<Self> {
+        let mut child = environment
+            .apply(&mut Command::new("sh"))
             .arg("-c")
             .arg(command)
             .stdin(Stdio::piped())

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::super::{Exec, OUTPUT_MAX};
+use super::super::{Environment, Exec, OUTPUT_MAX};
 use super::{eventually, exec, failed, is_alive, job, listening};
 use crate::agent::record::Records;
 use crate::agent::{Handler, Job, Outcome};
@@ -39,6 +39,17 @@ async fn how_a_program_ends_says_what_became_of_the_job() {
         panic!("not failed")
     };
     assert!(why.starts_with("the output is no JSON"), "{why}");
+}
+
+#[tokio::test]
+async fn a_program_gets_no_variable_it_was_not_given() {
+    let at = tempfile::tempdir().expect("a directory");
+    let names = r#"env | sed -n 's/^\(CARGO[A-Z_]*\|PATH\)=.*/"\1"/p' | sort | paste -s -d, | sed 's/.*/[&]/'"#;
+    let outcome = exec(names, at.path()).work(job("a", "{}")).await;
+    assert_eq!(outcome, Outcome::Done(r#"{"result":["PATH"]}"#.to_owned()));
+    let environment = Environment::default().pass("CARGO_PKG_NAME").expect("a name");
+    let outcome = exec(names, at.path()).environment(environment).work(job("b", "{}")).await;
+    assert_eq!(outcome, Outcome::Done(r#"{"result":["CARGO_PKG_NAME","PATH"]}"#.to_owned()));
 }
 
 #[tokio::test]

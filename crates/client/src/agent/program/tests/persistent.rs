@@ -7,7 +7,7 @@ use std::time::Duration;
 use rialto_core::time::Timestamp;
 use tokio::task::JoinHandle;
 
-use super::super::{OUTPUT_MAX, Persistent, all_ended, told};
+use super::super::{Environment, OUTPUT_MAX, Persistent, all_ended, told};
 use super::{eventually, failed, is_alive, job, listening, quiet};
 use crate::agent::record::Records;
 use crate::agent::{Handler, Job, Outcome};
@@ -40,6 +40,20 @@ fn counted(n: u32) -> Outcome {
 
 fn text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_program_that_stays_gets_no_variable_it_was_not_given() {
+    let script = r#"while read job; do
+  id=$(printf %s "$job" | sed 's/.*"job_id":"\([^"]*\)".*/\1/')
+  echo "{\"job_id\":\"$id\",\"output\":{\"n\":\"${CARGO_MANIFEST_DIR-}${CARGO_PKG_NAME-}\"}}"
+done"#;
+    let told = async |stays: Persistent| stays.work(job("a", "{}")).await;
+    let nothing = told(Persistent::new(script, quiet())).await;
+    assert_eq!(nothing, Outcome::Done(r#"{"n":""}"#.to_owned()));
+    let environment = Environment::default().pass("CARGO_PKG_NAME").expect("a name");
+    let passed = told(Persistent::new(script, quiet()).environment(environment)).await;
+    assert_eq!(passed, Outcome::Done(r#"{"n":"rialto-client"}"#.to_owned()));
 }
 
 #[tokio::test]

@@ -17,6 +17,9 @@ pub struct AgentFile {
     pub name: Option<String>,
     pub owner: Option<String>,
     pub concurrency: Option<u16>,
+    /// Variables that programs get, by name.
+    #[serde(default)]
+    pub env: Vec<String>,
     pub skill: Vec<SkillEntry>,
 }
 

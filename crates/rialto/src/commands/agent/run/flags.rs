@@ -9,7 +9,7 @@ use super::super::super::length::length;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent run --skill summarize --price 0.05 --exec 'python3 handler.py'\n  rialto agent run --skill echo --price 0 --exec cat --concurrency 8 --timeout 10s\n  rialto agent run --skill translate --price 0.10 --http http://127.0.0.1:9000/work\n  rialto agent run                        several skills, from ./agent.toml\n  rialto agent run --skill echo --price 0 --exec cat --direct 127.0.0.1:8010     no hub\n\nThe program gets one JSON object on its standard input: job_id, skill, input, requester, budget,\ndeadline. What it writes to its standard output is the result, as JSON. Exit status 0: done; 75:\nsomebody else should do it; anything else: failed. With another status than 0,\n{\"error\":\"why\"} on the output is told to the requester. What it writes to its standard error is the job's log, on this machine: `rialto job log`."
+    before_help = "Examples:\n  rialto agent run --skill summarize --price 0.05 --exec 'python3 handler.py'\n  rialto agent run --skill echo --price 0 --exec cat --concurrency 8 --timeout 10s\n  rialto agent run --skill translate --price 0.10 --http http://127.0.0.1:9000/work\n  rialto agent run                        several skills, from ./agent.toml\n  rialto agent run --skill echo --price 0 --exec cat --direct 127.0.0.1:8010     no hub\n\nThe program gets one JSON object on its standard input: job_id, skill, input, requester, budget,\ndeadline. What it writes to its standard output is the result, as JSON. Exit status 0: done; 75:\nsomebody else should do it; anything else: failed. With another status than 0,\n{\"error\":\"why\"} on the output is told to the requester. What it writes to its standard error is the job's log, on this machine: `rialto job log`.\n\nOf this environment, commands get PATH, HOME, USER, LOGNAME, SHELL, TERM, LANG, LANGUAGE, LC_*, TZ and\nTMPDIR, and what is named with --env or in `env` of agent.toml."
 )]
 pub struct Args {
     /// What the agent does
@@ -45,6 +45,9 @@ pub struct Args {
     /// Several skills, from a file [default: agent.toml, without --skill]
     #[arg(long, value_name = "FILE", conflicts_with = "skill")]
     pub file: Option<PathBuf>,
+    /// A variable of this environment that commands get, too; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub env: Vec<String>,
     /// The agent's name [default: that of its first skill]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,

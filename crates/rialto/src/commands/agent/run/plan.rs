@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rialto_client::agent::program::{Exec, Log, Persistent, Web};
+use rialto_client::agent::program::{BadVariable, Environment, Exec, Log, Persistent, Web};
 use rialto_client::agent::record::Records;
 use rialto_client::agent::{Agent, BadSkill, Room, Skill};
 use rialto_core::time::Millis;
@@ -26,6 +26,7 @@ pub struct Plan {
     skills: Vec<(Skill, Program)>,
     /// Where programs are run.
     place: PathBuf,
+    environment: Environment,
 }
 
 enum Program {
@@ -47,6 +48,7 @@ impl Plan {
             plan.name.clone_from(name);
         }
         plan.owner = args.owner.clone().or(plan.owner);
+        plan.environment = passed(plan.environment, &args.env)?;
         if let Some(count) = args.concurrency {
             plan.room = Room(count.into());
         }
@@ -76,6 +78,7 @@ impl Plan {
             room: Room::default(),
             skills: vec![(skill, program)],
             place: PathBuf::from("."),
+            environment: Environment::default(),
         })
     }
 
@@ -104,6 +107,7 @@ impl Plan {
             room,
             skills: skills?,
             place,
+            environment: passed(Environment::default(), &file.env)?,
         })
     }
 
@@ -119,12 +123,15 @@ impl Plan {
             let (skill, log) = (skill.clone(), Arc::clone(&log));
             agent = match program {
                 Program::Exec(command) => {
-                    let exec = Exec::new(command, records.clone(), log).within(&self.place);
+                    let exec = Exec::new(command, records.clone(), log)
+                        .within(&self.place)
+                        .environment(self.environment.clone());
                     agent.skill(skill, exec)
                 }
                 Program::Persistent(command) => {
                     let stays = Persistent::new(command, log)
                         .within(&self.place)
+                        .environment(self.environment.clone())
                         .limit(skill.time_limit)
                         .logging_to(records.clone());
                     agent.skill(skill, stays)
@@ -134,6 +141,19 @@ impl Plan {
         }
         agent
     }
+}
+
+/// What programs get when these variables are passed as well.
+fn passed(environment: Environment, names: &[String]) -> Result<Environment, Trouble> {
+    names.iter().try_fold(environment, |environment, name| {
+        environment.pass(name).map_err(|why| {
+            let next = match why {
+                BadVariable::Name => "name the variable alone, like --env API_TOKEN",
+                BadVariable::Secret => "give the program a credential of its own",
+            };
+            Trouble::usage(format!("{name} cannot be passed on: {why}"), next)
+        })
+    })
 }
 
 /// A name that two skills have.
@@ -233,6 +253,8 @@ mod tests {
             (skill(""), "a needs either exec or http"),
             (format!("concurrency = 0\n{}", skill(exec)), "concurrency must be above zero"),
             (format!("{}{}", skill(exec), skill(exec)), "skill a is there twice"),
+            (format!("env = [\"RIALTO_KEY\"]\n{}", skill(exec)), "RIALTO_KEY cannot be passed on"),
+            (format!("env = [\"A=b\"]\n{}", skill(exec)), "A=b cannot be passed on"),
         ] {
             let message = refused(&file);
             assert!(message.contains(wanted), "{message}");

@@ -1,0 +1,93 @@
+//! Which variables of the runner's environment a program gets.
+//!
+//! A program works on what strangers send, so it gets what any program needs to run and what was
+//! passed to it by name. The runner's own secrets are not among that, nor is anything that happens to
+//! be set where it was started: proxies, for example, often have a password in their URL.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+
+use tokio::process::Command;
+
+/// Variables every program gets, if they are set, besides `LC_*`.
+const ALWAYS: [&str; 10] =
+    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "TZ", "TMPDIR"];
+
+/// The variables a program gets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    named: BTreeSet<String>,
+}
+
+/// Why a variable is not passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadVariable {
+    /// It is no name.
+    #[error("a variable's name has no = and is not empty")]
+    Name,
+    /// It is one of our own secrets.
+    #[error("a program never gets a key or secret of the agent that runs it")]
+    Secret,
+}
+
+impl Environment {
+    /// Passes one more variable on, by its name. One that is not set is not passed.
+    pub fn pass(mut self, name: &str) -> Result<Self, BadVariable> {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(BadVariable::Name);
+        }
+        if is_secret(name) {
+            return Err(BadVariable::Secret);
+        }
+        self.named.insert(name.to_owned());
+        Ok(self)
+    }
+
+    /// Leaves `command` nothing else of this process's environment.
+    pub(super) fn apply<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        command.env_clear().envs(self.of(std::env::vars_os()))
+    }
+
+    fn of(
+        &self,
+        all: impl Iterator<Item = (OsString, OsString)>,
+    ) -> impl Iterator<Item = (OsString, OsString)> {
+        all.filter(|(name, _)| self.passes(name))
+    }
+
+    fn passes(&self, name: &OsStr) -> bool {
+        let Some(name) = name.to_str() else { return false };
+        ALWAYS.contains(&name) || name.starts_with("LC_") || self.named.contains(name)
+    }
+}
+
+/// Whether a variable has one of our own secrets: `RIALTO_KEY`, `RIALTO_HUB_SECRET` and the like.
+fn is_secret(name: &str) -> bool {
+    name.starts_with("RIALTO_") && (name.ends_with("_KEY") || name.ends_with("_SECRET"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_gets_what_it_needs_to_run_and_what_is_passed_by_name() {
+        let environment = Environment::default().pass("API_TOKEN").expect("a name");
+        let set =
+            ["PATH", "LC_ALL", "API_TOKEN", "API_TOKEN_2", "RIALTO_KEY", "HTTPS_PROXY", "path"];
+        let all = set.map(|name| (name.into(), "value".into()));
+        let given: Vec<_> = environment.of(all.into_iter()).map(|(name, _)| name).collect();
+        assert_eq!(given, ["PATH", "LC_ALL", "API_TOKEN"]);
+    }
+
+    #[test]
+    fn our_own_secrets_are_passed_by_no_name() {
+        let pass = |name: &str| Environment::default().pass(name).map(drop);
+        for name in ["KEY", "OPERATOR_KEY", "HUB_SECRET", "AGORA_KEY", "WEBHOOK_SECRET"] {
+            assert_eq!(pass(&format!("RIALTO_{name}")), Err(BadVariable::Secret), "{name}");
+        }
+        assert_eq!(pass("RIALTO_HUB"), Ok(()));
+        assert_eq!(pass("A=b"), Err(BadVariable::Name));
+        assert_eq!(pass(""), Err(BadVariable::Name));
+    }
+}
