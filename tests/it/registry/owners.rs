@@ -183,19 +183,22 @@ async fn an_owner_that_exists_gets_another_agent_only_with_a_key_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_owner_exists_as_soon_as_it_has_an_account() {
-    let hub = TestHub::serve(&[]).await;
-    hub.grant("rich", "100.00").await;
-    let before = snapshot(&hub).await;
-    for path in PATHS {
-        assert_refused(&hub.post(path, None, &registration("rich")).await, 409, "CONFLICT");
+async fn an_owner_that_was_granted_credits_before_it_came_registers_and_has_them() {
+    let hub = TestHub::serve(&[("ledger.welcome_grant", "1.00")]).await;
+    for (path, owner) in PATHS.into_iter().zip(["rich", "richer"]) {
+        hub.grant(owner, "100.00").await;
+        let first = hub.post(path, None, &registration(owner)).await.expect(201);
+        let before = snapshot(&hub).await;
+        // Look-alikes and strangers are as little that owner as they ever were.
+        for (key, name) in [(None, owner), (Some(unknown_key()), owner), (None, "r\u{456}ch")] {
+            let reply = hub.post(path, key.as_deref(), &registration(name)).await;
+            assert!([401, 409].contains(&reply.status), "{}", reply.text);
+        }
+        assert_eq!(snapshot(&hub).await, before);
+        let key = first.str("/api_key");
+        hub.post(path, Some(&key), &registration(owner)).await.expect(201);
+        assert_eq!(hub.balance(owner).await.0, "101.00", "all its agents share it");
     }
-    assert_eq!(snapshot(&hub).await, before);
-    let body = registration("rich");
-    let first = hub.post("/register", Some(&hub.operator), &body).await.expect(201);
-    let key = first.str("/api_key");
-    hub.post("/register", Some(&key), &body).await.expect(201);
-    assert_eq!(hub.balance("rich").await.0, "100.00", "all its agents share it");
     hub.stop().await;
 }
 

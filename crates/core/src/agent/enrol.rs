@@ -42,7 +42,9 @@ pub fn enrol(draft: &mut Draft<'_>, order: Enrol) -> Result<Answer, Refusal> {
 fn create(draft: &mut Draft<'_>, order: &Enrol) -> Result<AgentId, Refusal> {
     let owner = match draft.owner_named(&order.owner) {
         Some(Owner::ISSUANCE) => return Err(Refusal::IdTaken),
-        Some(owner) if !speaks_for(draft, order.actor, owner) => return Err(Refusal::IdTaken),
+        Some(owner) if has_come(draft, owner) && !speaks_for(draft, order.actor, owner) => {
+            return Err(Refusal::IdTaken);
+        }
         _ => order::arrive(draft, &order.owner)?.0,
     };
     let max = draft.world.rules.agents_per_owner_max;
@@ -198,6 +200,12 @@ pub fn name(
         }
     }
     Ok(Answer::Done)
+}
+
+/// Whether an owner has ever had an agent. An account that was only granted or paid something belongs
+/// to whoever registers first under its name, as the name itself would.
+fn has_come(draft: &Draft<'_>, owner: OwnerId) -> bool {
+    draft.world.agent_count(owner) > 0
 }
 
 /// Whether the caller may add agents to an owner that exists.

@@ -115,10 +115,15 @@ fn an_existing_owner_takes_new_agents_only_by_a_key_of_a_live_one() {
 }
 
 #[test]
-fn an_account_alone_makes_an_owner_that_strangers_cannot_join() {
+fn an_account_granted_before_is_taken_by_the_first_registration_and_by_no_second() {
     let mut scene = Scene::default();
     scene.grant("acme", "5.00");
-    refuses(&mut scene, by(Actor::Nobody, enrolment("ada", "acme", &[])), Refusal::IdTaken);
+    let ada = scene.enrol(by(Actor::Nobody, enrolment("ada", "acme", &[]))).expect("its owner");
+    assert_eq!(scene.purse("acme").0, "5.00");
+    refuses(&mut scene, by(Actor::Nobody, enrolment("eve", "acme", &[])), Refusal::IdTaken);
+    // Its owner has come, whatever becomes of the agent.
+    scene.remove(ada);
+    refuses(&mut scene, by(Actor::Nobody, enrolment("eve", "acme", &[])), Refusal::IdTaken);
 }
 
 #[test]

@@ -10,7 +10,9 @@ use super::balance;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
-#[command(before_help = "Examples:\n  RIALTO_OPERATOR_KEY=ro_… rialto wallet grant acme 100.00")]
+#[command(
+    before_help = "Examples:\n  RIALTO_OPERATOR_KEY=ro_… rialto wallet grant acme 100.00\n\nAn owner that has not registered yet has the credits with its first registration. As with every name,\nthat is whoever registers it first; grant after the registration where that matters."
+)]
 pub struct Args {
     /// The owner's name in the ledger
     owner: String,
