@@ -15,15 +15,23 @@ struct Block {
     answers: Vec<String>,
 }
 
-/// Runs a page against a hub of its own; how many blocks there were.
+/// Runs a page twice against a hub of its own, as a reader does who tries it again; how many blocks
+/// there were.
 #[track_caller]
 pub fn walk(page: &str) -> usize {
     let place = tempfile::TempDir::new().expect("a directory");
     let hub = Process::start("dev", &place.path().join("data"), &[]);
     let blocks = blocks(page);
+    for folder in ["first", "second"] {
+        run(&hub, place.path(), folder, &blocks);
+    }
+    blocks.len()
+}
+
+fn run(hub: &Process, place: &Path, folder: &str, blocks: &[Block]) {
     let address = hub.url.trim_start_matches("http://");
-    let script = script(&blocks).replace("127.0.0.1:7425", address);
-    let mut shell = shell(place.path(), &script);
+    let script = script(blocks).replace("127.0.0.1:7425", address);
+    let mut shell = shell(place, folder, &script);
     let ran = output(shell.env("RIALTO_HUB", &hub.url)).expect("bash");
     let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
     assert!(ran.status.success(), "{printed}\n{}", String::from_utf8_lossy(&ran.stderr));
@@ -32,15 +40,17 @@ pub fn walk(page: &str) -> usize {
         let own = after.split("=== block").next().unwrap_or_default();
         for answer in &block.answers {
             let there = own.contains(answer.as_str());
-            assert!(there, "the page promises\n{answer}\nbut block {at} printed\n{own}");
+            assert!(
+                there,
+                "the page promises\n{answer}\nbut the {folder} time block {at} printed\n{own}"
+            );
         }
     }
-    blocks.len()
 }
 
 /// A shell where the binary is on the path and nothing of this machine is around it.
-fn shell(place: &Path, script: &str) -> Command {
-    let folder = place.join("folder");
+fn shell(place: &Path, folder: &str, script: &str) -> Command {
+    let (folder, home) = (place.join(folder), place.join(format!("{folder}-home")));
     std::fs::create_dir(&folder).expect("a folder");
     let built = Path::new(env!("CARGO_BIN_EXE_rialto")).parent().expect("a folder");
     let path = format!("{}:{}", built.display(), std::env::var("PATH").unwrap_or_default());
@@ -50,7 +60,7 @@ fn shell(place: &Path, script: &str) -> Command {
         shell.env_remove(name);
     }
     shell.args(["-euo", "pipefail", "-c", script]).current_dir(folder);
-    shell.env("PATH", path).env("RIALTO_HOME", place.join("home"));
+    shell.env("PATH", path).env("RIALTO_HOME", home);
     shell
 }
 
