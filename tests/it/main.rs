@@ -17,6 +17,7 @@ mod hostile;
 mod kit;
 mod library;
 mod openclaw;
+mod operating;
 mod races;
 mod readme;
 mod registry;

@@ -199,3 +199,155 @@ impl Drop for Draft {
             if self.0.is_dir() { fs::remove_dir_all(&self.0) } else { fs::remove_file(&self.0) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rialto_core::event::{Event, Line};
+
+    use super::*;
+    use crate::audit::audit;
+    use crate::scene::{Script, agent_in, enrol, open};
+    use crate::store::sqlite::SqliteStore;
+    use crate::store::{Page, Row, Store};
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+    /// A hub with two agents and a job, and its secret; the store is still open.
+    fn running(dir: &Path) -> (SqliteStore, Script) {
+        HubSecret::load_or_make(dir, None).expect("a secret");
+        let mut store = SqliteStore::open(dir).expect("an empty directory");
+        let mut script = Script::default();
+        let mut keep = |script: &mut Script, command| {
+            let (answer, changes) = script.run(command);
+            store.commit(&changes, &[]).expect("there is room");
+            answer
+        };
+        let asker = keep(&mut script, Command::Enrol(Box::new(enrol("ada", "ada", &[]))));
+        let worker = enrol("bob", "bob", &[("sum", "0")]);
+        keep(&mut script, Command::Enrol(Box::new(worker)));
+        let order = open(1, agent_in(&asker), "sum", "0", script.now);
+        keep(&mut script, Command::OpenJob(Box::new(order)));
+        (store, script)
+    }
+
+    fn order<'a>(from: &'a Path, dir: &'a Path, key: &'a Path) -> Restore<'a> {
+        Restore { from, dir, secret: SecretFrom::File(key), beside_original: false }
+    }
+
+    fn lines(dir: &Path) -> Vec<Line> {
+        let store = SqliteStore::open(dir).expect("free");
+        let page = Page::Lines { after: Default::default(), limit: 1_000 };
+        let rows = store.reader().and_then(|mut reader| reader.page(page)).expect("history");
+        let line = |row| if let Row::Line(line) = row { line } else { panic!("{row:?}") };
+        rows.into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_backup_of_a_running_hub_becomes_a_hub_in_an_epoch_of_its_own() {
+        let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (store, script) = running(old.path());
+        let (file, dir) = (new.path().join("monday.db"), new.path().join("data"));
+        let copied = backup(old.path(), &file, NOW).expect("a copy");
+        assert_eq!((copied.epoch, copied.report.is_clean()), (1, true));
+        assert!(!new.path().join("monday.db-wal").exists(), "one file alone");
+        drop(store);
+        let key = old.path().join(secret::FILE);
+        let restored = restore(&order(&file, &dir, &key), NOW).expect("a hub");
+        assert_eq!(restored.epoch, 2);
+        assert!(audit(&dir).expect("a store").is_clean());
+        assert_eq!(fs::read(dir.join(secret::FILE)).unwrap(), fs::read(&key).unwrap());
+        let (before, after) = (lines(old.path()), lines(&dir));
+        assert_eq!(after[..before.len()], before[..], "the past is the same");
+        let begun = &after[before.len()..];
+        assert_eq!(begun.len(), 1);
+        assert_eq!(begun[0].events, [Event::HubRestored { epoch: 2 }]);
+        let mut store = SqliteStore::open(&dir).expect("a hub may use it");
+        let mut world = rialto_core::world::World::new(Default::default());
+        world.apply(&store.rebuild().unwrap());
+        assert_eq!(world.next.job, script.world.next.job);
+        assert_eq!(world.live_jobs().count(), 1);
+        let left: Vec<_> = fs::read_dir(new.path()).unwrap().collect();
+        assert_eq!(left.len(), 2, "no draft stays behind: {left:?}");
+    }
+
+    #[test]
+    fn a_backup_is_no_hub_until_it_is_restored() {
+        let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (_store, _) = running(old.path());
+        backup(old.path(), &new.path().join(FILE), NOW).expect("a copy");
+        let refused = SqliteStore::open(new.path()).err().expect("not a hub");
+        assert!(matches!(refused, StoreError::Backup { epoch: 1 }), "{refused}");
+        assert!(refused.to_string().contains("rialto restore"), "{refused}");
+        let again = backup(new.path(), &new.path().join("copy"), NOW);
+        assert!(matches!(again, Err(BackupError::Store(StoreError::Backup { .. }))));
+    }
+
+    #[test]
+    fn a_hub_whose_original_runs_on_this_machine_is_made_only_where_that_is_meant() {
+        let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (store, _) = running(old.path());
+        let (file, dir) = (new.path().join("b"), new.path().join("data"));
+        backup(old.path(), &file, NOW).expect("a copy");
+        let key = old.path().join(secret::FILE);
+        let refused = restore(&order(&file, &dir, &key), NOW);
+        assert!(matches!(refused, Err(BackupError::OriginalRuns(_))), "{refused:?}");
+        assert!(!dir.join(FILE).exists() && !dir.join(secret::FILE).exists());
+        let beside = Restore { beside_original: true, ..order(&file, &dir, &key) };
+        assert_eq!(restore(&beside, NOW).expect("a hub").epoch, 2);
+        drop(store);
+        let third = new.path().join("third");
+        assert_eq!(restore(&order(&file, &third, &key), NOW).expect("a hub").epoch, 2);
+    }
+
+    #[test]
+    fn nothing_is_written_over_and_what_is_missing_is_named() {
+        let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (_store, _) = running(old.path());
+        let file = new.path().join("b");
+        let nowhere = backup(new.path(), &file, NOW);
+        assert!(matches!(nowhere, Err(BackupError::Store(StoreError::Missing(_)))));
+        backup(old.path(), &file, NOW).expect("a copy");
+        let first = fs::read(&file).unwrap();
+        assert!(matches!(backup(old.path(), &file, NOW), Err(BackupError::Exists(_))));
+        assert_eq!(fs::read(&file).unwrap(), first);
+        let key = old.path().join(secret::FILE);
+        let over = restore(&order(&file, old.path(), &key), NOW);
+        assert!(matches!(over, Err(BackupError::Exists(_))), "{over:?}");
+        let dir = new.path().join("data");
+        let nothing = restore(&order(&new.path().join("x"), &dir, &key), NOW);
+        assert!(matches!(nothing, Err(BackupError::Missing(_))));
+        let secret = SecretFrom::Place { in_environment: false };
+        let without = Restore { secret, ..order(&file, &dir, &key) };
+        assert!(matches!(restore(&without, NOW), Err(BackupError::NoSecret(_))));
+    }
+
+    #[test]
+    fn a_damaged_backup_does_not_become_a_hub() {
+        let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (store, _) = running(old.path());
+        let (file, dir) = (new.path().join("b"), new.path().join("data"));
+        backup(old.path(), &file, NOW).expect("a copy");
+        drop(store);
+        let db = rusqlite::Connection::open(&file).unwrap();
+        db.execute("UPDATE agents SET body = replace(body, 'ada', 'eve')", []).unwrap();
+        drop(db);
+        let key = old.path().join(secret::FILE);
+        let refused = restore(&order(&file, &dir, &key), NOW);
+        assert!(matches!(refused, Err(BackupError::Unsound { .. })), "{refused:?}");
+        assert!(!dir.join(FILE).exists());
+    }
+
+    #[test]
+    fn a_clean_stop_leaves_everything_in_the_file_though_readers_are_open() {
+        let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (store, script) = running(old.path());
+        let reader = store.reader().expect("a reader");
+        drop(store);
+        let log = fs::metadata(old.path().join(format!("{FILE}-wal"))).map_or(0, |log| log.len());
+        assert_eq!(log, 0, "nothing is left in the log");
+        fs::copy(old.path().join(FILE), new.path().join(FILE)).unwrap();
+        drop(reader);
+        let mut copy = SqliteStore::open(new.path()).expect("the file alone is complete");
+        assert_eq!(copy.rebuild().unwrap().next, Some(script.world.next));
+    }
+}

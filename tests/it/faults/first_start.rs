@@ -103,7 +103,7 @@ async fn second_start(room: &Room, first: Option<Vec<u8>>) {
     assert_eq!(made.len(), 32);
     assert!(first.is_none_or(|first| first == made), "the secret has changed");
     let operator = operator_key();
-    let grant = json!({"owner": "somebody", "amount": 1});
+    let grant = json!({"owner": "somebody", "amount": 1, "create": true});
     caller.must(hub.url(), &Request::post("/v1/operator/grants", Some(&operator), &grant)).await;
     hub.kill();
     let (code, said) = audit(&room.data());
