@@ -58,11 +58,12 @@ pub fn backup(dir: &Path, to: &Path, now: Timestamp) -> Result<Copied, BackupErr
     is_free(to)?;
     log_is_sound(dir)?;
     let from = dir.canonicalize().map_err(at(dir))?;
-    let draft = Draft(beside(to)?);
-    own_file(&draft.0)?;
-    let mark = backup::copy(&path, &draft.0, now, from)?;
-    let report = sound(&draft.0)?;
-    let bytes = finish(&draft.0, to)?;
+    let draft = Draft::beside(to)?;
+    let copy = draft.0.join(FILE);
+    own_file(&copy)?;
+    let mark = backup::copy(&path, &copy, now, from)?;
+    let report = sound(&copy)?;
+    let bytes = finish(&copy, to)?;
     Ok(Copied { epoch: mark.epoch, bytes, report })
 }
 
@@ -105,11 +106,10 @@ pub fn restore(order: &Restore<'_>, now: Timestamp) -> Result<Copied, BackupErro
         }
         SecretFrom::Place { .. } | SecretFrom::New => {}
     }
-    let draft = Draft(beside(&dir.join(FILE))?);
-    own_directory(&draft.0)?;
+    let draft = Draft::beside(&dir.join(FILE))?;
     let copy = draft.0.join(FILE);
-    own_file(&copy)?;
-    fs::copy(from, &copy).map_err(at(from))?;
+    let mut content = File::open(from).map_err(at(from))?;
+    io::copy(&mut content, &mut own_file(&copy)?).map_err(at(from))?;
     if let Some(Mark { from: original, .. }) = backup::mark_of(&copy)? {
         if is_in_use(&original) && !beside_original {
             return Err(BackupError::OriginalRuns(original));
@@ -156,25 +156,15 @@ fn is_free(path: &Path) -> Result<(), BackupError> {
     if path.symlink_metadata().is_ok() { Err(BackupError::Exists(path.to_owned())) } else { Ok(()) }
 }
 
-/// A name that is nobody's yet, in the same directory.
-fn beside(path: &Path) -> Result<PathBuf, BackupError> {
-    let folder = folder(path);
-    own_directory(folder)?;
-    let nonce = getrandom::u64().map_err(io::Error::other).map_err(at(path))?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    Ok(folder.join(format!(".{name}.{nonce:016x}.new")))
-}
-
 fn folder(path: &Path) -> &Path {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new("."))
 }
 
 /// A new file that only its owner can read: what agents say to each other stands in it.
-fn own_file(path: &Path) -> Result<(), BackupError> {
+fn own_file(path: &Path) -> Result<File, BackupError> {
     let mut options = OpenOptions::new();
-    secret::owner_only(options.write(true).create_new(true)).open(path).map_err(at(path))?;
-    Ok(())
+    secret::owner_only(options.write(true).create_new(true)).open(path).map_err(at(path))
 }
 
 fn own_directory(path: &Path) -> Result<(), BackupError> {
@@ -190,13 +180,23 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> BackupError {
     move |source| BackupError::Io { path, source }
 }
 
-/// What is being made, and is gone if it is not finished.
+/// A directory for what is being made, gone with all that is left in it.
 struct Draft(PathBuf);
+
+impl Draft {
+    /// One of a name that is nobody's yet, so that a finished file only needs to be renamed.
+    fn beside(path: &Path) -> Result<Self, BackupError> {
+        let nonce = getrandom::u64().map_err(io::Error::other).map_err(at(path))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let dir = folder(path).join(format!(".{name}.{nonce:016x}.new"));
+        own_directory(&dir)?;
+        Ok(Self(dir))
+    }
+}
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        let _ =
-            if self.0.is_dir() { fs::remove_dir_all(&self.0) } else { fs::remove_file(&self.0) };
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

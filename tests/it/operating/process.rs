@@ -126,7 +126,7 @@ async fn a_hub_logs_its_life_reads_its_settings_again_and_is_not_ended_by_a_hang
     assert_eq!(grant("d").await, 201);
     let wrong = http.get(format!("{url}/v1/me")).bearer_auth("rk_wrong").send().await;
     assert_eq!(wrong.expect("an answer").status().as_u16(), 401);
-    assert_eq!(hub.logged("a key that does not work was refused")["path"], "/v1/me");
+    assert_eq!(hub.logged("a key that does not work was refused")["route"], "/v1/me");
     hub.signal(Signal::TERM);
     hub.logged("hub stopping");
     hub.logged("hub stopped");

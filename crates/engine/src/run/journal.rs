@@ -23,9 +23,9 @@ fn tell(line: &Line, event: &Event) {
         Event::SecretRenewed { agent } => info!(%agent, "webhook secret renewed"),
         Event::OperatorKeyIssued => info!("operator key issued"),
         Event::Granted { owner, amount, welcome: false } => {
-            info!(%owner, amount = amount.text(6), "credits granted");
+            info!(%owner, amount = amount.text(2), "credits granted");
         }
-        Event::Burned { owner, amount } => info!(%owner, amount = amount.text(6), "credits burned"),
+        Event::Burned { owner, amount } => info!(%owner, amount = amount.text(2), "credits burned"),
         Event::AgentRemoved { agent, by_operator: true } => info!(%agent, "agent removed"),
         Event::AgentSuspended { agent } => info!(%agent, "agent suspended"),
         Event::AgentResumed { agent } => info!(%agent, "agent resumed"),

@@ -174,7 +174,7 @@ where
                     front.refuse(&uri, Trouble::Broken)
                 }
             };
-            let response = front.doubt(shower, &uri, response);
+            let response = front.doubt(shower, (&uri, &visit.route), response);
             Ok(front.complete(visit, response))
         })
     }

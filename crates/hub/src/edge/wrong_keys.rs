@@ -12,6 +12,7 @@ use tracing::info;
 use super::checks::peer_of;
 use super::front::Front;
 use super::peer::Peer;
+use crate::telemetry::Route;
 
 /// Whoever has shown something to be let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +31,14 @@ impl Front {
     pub(super) fn doubt(
         &self,
         shower: Option<Shower>,
-        uri: &Uri,
+        (uri, route): (&Uri, &Route),
         response: Response<Body>,
     ) -> Response<Body> {
         let refused = response.status() == StatusCode::UNAUTHORIZED;
         let Some(Shower(peer)) = shower.filter(|_| refused) else { return response };
         let so_far = self.refused_keys.fetch_add(1, Relaxed) + 1;
         if is_told(so_far) {
-            info!(path = uri.path(), so_far, "a key that does not work was refused");
+            info!(route = route.as_str(), so_far, "a key that does not work was refused");
         }
         match self.limits.check_wrong_key(peer) {
             Ok(()) => response,

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use rialto_hub::app::{Hub, Options, Reload};
+use rialto_hub::app::{Hub, Options};
 use rialto_hub::config::{Loaded, Posture, Problems};
 use rialto_hub::shutdown::Shutdown;
 use rialto_hub::telemetry;
@@ -120,8 +120,8 @@ async fn reload_on_hangup(
     mut hangup: tokio::signal::unix::Signal,
     source: &Source,
     mut loaded: Loaded,
-    reload: Reload,
-) {
+    reload: rialto_hub::app::Reload,
+) -> std::convert::Infallible {
     while hangup.recv().await.is_some() {
         match source.read() {
             Ok(new) => {
@@ -136,6 +136,8 @@ async fn reload_on_hangup(
             }
         }
     }
+    // No signal will come any more; the hub goes on.
+    std::future::pending().await
 }
 
 /// Runs a hub until it is told to stop; `greet` says that it is there.
@@ -169,7 +171,7 @@ pub fn hub(source: &Source, greet: impl FnOnce(&Hub)) -> Exit {
             let again = reload_on_hangup(hangup, source, loaded, reload);
             tokio::select! {
                 ended = hub.run(&shutdown) => ended,
-                () = again => Err("the system sends no signals any more".to_owned()),
+                never = again => match never {},
             }
         }
         #[cfg(not(unix))]
