@@ -20,6 +20,7 @@ mod library;
 mod openclaw;
 #[cfg(unix)]
 mod private;
+mod operating;
 mod races;
 mod readme;
 mod registry;

@@ -74,6 +74,9 @@ pub struct Counters {
     pub posts: u64,
     #[serde(default)]
     pub sent: u64,
+    /// Raised at each restore from a backup, so that a restored hub is told from the original.
+    #[serde(default = "first_epoch")]
+    pub epoch: u64,
     /// Hash of the newest ledger line.
     pub chain: Hash,
     /// When something was last written.
@@ -86,6 +89,10 @@ pub struct Counters {
 
 fn first_posting() -> PostingId {
     PostingId(1)
+}
+
+fn first_epoch() -> u64 {
+    1
 }
 
 impl Default for Counters {
@@ -107,6 +114,7 @@ impl Default for Counters {
             posting: first_posting(),
             posts: 0,
             sent: 0,
+            epoch: first_epoch(),
             chain: Hash::default(),
             at: Timestamp::default(),
             payments: 0,

@@ -9,7 +9,7 @@ use crate::agent::said::Condition;
 use crate::agent::{Liveness, Skill, Terms};
 use crate::alias::{Digest, Protocol};
 use crate::grain::Grain;
-use crate::id::{AgentId, JobId, NoticeId};
+use crate::id::{AgentId, JobId, NoticeId, OwnerId};
 use crate::job::{Cause, Policy, Requester, Selection};
 use crate::market::Post;
 use crate::memory::Kept;
@@ -35,6 +35,13 @@ pub enum Command {
         agent: AgentId,
         by_operator: bool,
     },
+    /// Only the operator suspends, and lets go on again.
+    Suspend {
+        subject: Subject,
+        suspended: bool,
+    },
+    /// The store was restored from a backup: what the original did since then did not happen here.
+    BeginEpoch,
     /// A new webhook secret; the ones before it run out.
     RenewSecret {
         agent: AgentId,
@@ -187,10 +194,21 @@ impl Command {
             | Self::RevokeKeys { by_operator, .. } => *by_operator,
             Self::Approve { by, .. } => *by == Approver::Operator,
             Self::Cancel { by, .. } => *by == Canceller::Operator,
-            Self::Grant { .. } | Self::Burn { .. } | Self::Requeue { .. } => true,
+            Self::Grant { .. }
+            | Self::Burn { .. }
+            | Self::Requeue { .. }
+            | Self::Suspend { .. }
+            | Self::BeginEpoch => true,
             _ => false,
         }
     }
+}
+
+/// Who is suspended: one agent, or an owner with all its agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    Agent(AgentId),
+    Owner(OwnerId),
 }
 
 /// Who asks, as far as it has been proven.

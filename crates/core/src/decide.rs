@@ -2,7 +2,7 @@
 //!
 //! Dispatch only; the rules live with their nouns.
 
-use crate::agent::{enrol, presence, probation, said, secret};
+use crate::agent::{enrol, presence, probation, said, secret, suspension};
 use crate::alias::{Digest, Target, claim};
 use crate::answer::Answer;
 use crate::changes::Changes;
@@ -46,6 +46,12 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
             draft.event(crate::event::Event::KeyRevoked { agent });
             Ok(Answer::Done)
         }
+        Command::Suspend { subject, suspended } => suspension::set(draft, subject, suspended),
+        Command::BeginEpoch => {
+            draft.next.epoch += 1;
+            draft.event(crate::event::Event::HubRestored { epoch: draft.next.epoch });
+            Ok(Answer::Done)
+        }
         Command::RenewSecret { agent } => secret::renew(draft, agent),
         Command::Beat { agent } => {
             known(draft, agent)?;
@@ -64,12 +70,21 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         Command::Pay(pay) => order::pay(draft, *pay),
         Command::OpenJob(job) => open::open(draft, *job),
         Command::Offer { job, by, price, valid_for } => {
+            suspension::refuse(draft, by)?;
             offer::make(draft, &job, by, price, ("", valid_for))
         }
-        Command::AcceptOffer { job, by, from } => offer::accept(draft, &job, by, from),
+        Command::AcceptOffer { job, by, from } => {
+            suspension::refuse(draft, by)?;
+            offer::accept(draft, &job, by, from)
+        }
         Command::Start { job, by } => work::start(draft, &job, by),
         Command::Report(said) => work::report(draft, *said),
-        Command::Respond { job, by, said } => respond::respond(draft, &job, by, said),
+        Command::Respond { job, by, said } => {
+            if matches!(said, Response::Accept { .. }) {
+                suspension::refuse(draft, by)?;
+            }
+            respond::respond(draft, &job, by, said)
+        }
         Command::Approve { job, by, yes } => respond::approve(draft, &job, by, yes),
         Command::Stand { agent, told } => {
             known(draft, agent)?;

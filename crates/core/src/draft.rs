@@ -112,10 +112,16 @@ impl<'w> Draft<'w> {
     }
 
     /// Agents the world's index does not show yet: those this command wrote, and those it may have
-    /// brought back by writing down that they are there.
+    /// brought back by writing down that they are there, or by resuming their owner.
     pub fn written(&self) -> impl Iterator<Item = &Agent> {
         let back = self.desks.keys().filter(|id| !self.wrote(**id) && !self.world.shows(**id));
-        self.agents.values().chain(back.filter_map(|id| self.agent(*id)))
+        let resumed = self.owners.values().filter(|owner| {
+            let before = self.world.owner(owner.id);
+            !owner.suspended && before.is_some_and(|before| before.suspended)
+        });
+        let resumed = resumed.flat_map(|owner| self.world.agents_of(owner.id));
+        let resumed = resumed.filter(|id| !self.wrote(*id) && !self.desks.contains_key(id));
+        self.agents.values().chain(back.copied().chain(resumed).filter_map(|id| self.agent(id)))
     }
 
     /// Whether this command wrote that agent, so that what the index says of it is old.
@@ -123,9 +129,18 @@ impl<'w> Draft<'w> {
         self.agents.contains_key(&id)
     }
 
+    /// Whether the agent or its owner is suspended, after what this command did.
+    pub fn is_suspended(&self, id: AgentId) -> bool {
+        let Some(agent) = self.agent(id) else { return false };
+        agent.suspended || self.owner(agent.owner).is_some_and(|owner| owner.suspended)
+    }
+
     /// Whether the agent counts as online, after what this command did.
     pub fn is_online(&self, id: AgentId) -> bool {
         let (Some(agent), Some(desk)) = (self.agent(id), self.desk(id)) else { return false };
+        if self.is_suspended(id) {
+            return false;
+        }
         let until = online_until(agent, desk, self.world.rules.presence_ttl);
         until.is_some_and(|until| self.now <= until)
     }

@@ -62,6 +62,22 @@ pub enum Event {
     SecretRenewed {
         agent: AgentId,
     },
+    AgentSuspended {
+        agent: AgentId,
+    },
+    AgentResumed {
+        agent: AgentId,
+    },
+    OwnerSuspended {
+        owner: OwnerId,
+    },
+    OwnerResumed {
+        owner: OwnerId,
+    },
+    /// The store was restored from a backup. History before this line is shared with the original.
+    HubRestored {
+        epoch: u64,
+    },
     AccountOpened {
         owner: OwnerId,
     },

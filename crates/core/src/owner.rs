@@ -23,6 +23,9 @@ pub struct Owner {
     pub newest: Option<EntryId>,
     /// Payments between owners that touched this account.
     pub movements: u64,
+    /// Suspended with all its agents, by the operator.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub suspended: bool,
 }
 
 impl Owner {

@@ -14,6 +14,8 @@ use crate::time::Millis;
 pub enum Refusal {
     #[error("the credential does not allow this")]
     NotAuthenticated,
+    #[error("suspended by the hub's operator; nothing is lost, ask the operator to resume it")]
+    Suspended,
     #[error("the body names somebody else than the credential")]
     IdentityDiffers,
     #[error("this id is taken")]
@@ -98,10 +100,24 @@ pub enum Retry {
 }
 
 impl Refusal {
-    /// Whether the very same request may be granted later. A purse may fill up, which nobody can
-    /// say when.
+    /// Whether the very same request may be granted later. A purse may fill up and a suspension
+    /// may end, and it is not known when.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::TooFewCredits) || self.retry() != Retry::Never
+        matches!(self, Self::TooFewCredits | Self::Suspended) || self.retry() != Retry::Never
+    }
+
+    /// Its name in snake case, for counting; what it carries is left out.
+    pub fn code(&self) -> String {
+        let debug = format!("{self:?}");
+        let name = debug.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        let mut code = String::with_capacity(name.len() + 4);
+        for c in name.chars() {
+            if c.is_uppercase() && !code.is_empty() {
+                code.push('_');
+            }
+            code.push(c.to_ascii_lowercase());
+        }
+        code
     }
 
     /// Whether asking again can help, and when.
@@ -112,6 +128,7 @@ impl Refusal {
             Self::InboxFull | Self::TooManyOpen => Retry::After(Millis::seconds(10)),
             Self::JobNotPaid { pending: true } => Retry::After(Millis::seconds(1)),
             Self::NotAuthenticated
+            | Self::Suspended
             | Self::IdentityDiffers
             | Self::IdTaken
             | Self::LooksTaken
@@ -152,13 +169,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_code_is_the_name_without_what_it_carries() {
+        assert_eq!(Refusal::TooFewCredits.code(), "too_few_credits");
+        assert_eq!(Refusal::WrongState { is: State::Open }.code(), "wrong_state");
+        assert_eq!(Refusal::NoSuchOwner { name: "Bad Name".to_owned() }.code(), "no_such_owner");
+    }
+
+    #[test]
     fn what_waiting_may_cure_may_pass_and_nothing_else() {
         use Refusal::*;
         let curable = [Offline, AtCapacity, TooFast, InboxFull, TooManyOpen];
         assert!(curable.iter().all(|one| one.may_pass() && one.retry() != Retry::Never));
         assert!(JobNotPaid { pending: true }.may_pass());
-        // A purse may fill up, but nobody can say when.
-        assert_eq!((TooFewCredits.may_pass(), TooFewCredits.retry()), (true, Retry::Never));
+        // A purse may fill up and a suspension may end, but nobody can say when.
+        for refusal in [TooFewCredits, Suspended] {
+            assert_eq!((refusal.may_pass(), refusal.retry()), (true, Retry::Never));
+        }
         let price = Credits::ZERO;
         let final_words = [
             IdTaken,

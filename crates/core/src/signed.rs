@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::agent::Skill;
 use crate::agent::enrol;
 use crate::agent::presence::Stance;
+use crate::agent::suspension;
 use crate::alias::{Digest, Protocol, Target, claim};
 use crate::answer::Answer;
 use crate::command::{Enrol, Unfit};
@@ -205,5 +206,6 @@ fn signer(
     if !agent.active && !matches!(deed, Deed::Introduce(_)) {
         return Err(Refusal::NotAuthenticated);
     }
+    suspension::refuse(draft, id)?;
     Ok(id)
 }

@@ -4,11 +4,14 @@
 //! outgoing connections live here and nowhere below.
 
 pub mod audit;
+pub mod backup;
 pub mod clock;
 pub mod delivery;
 pub mod ids;
 pub mod keys;
 pub mod private;
+pub mod numbers;
+pub mod offline;
 pub mod run;
 #[cfg(test)]
 mod scene;

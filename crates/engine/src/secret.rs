@@ -74,6 +74,24 @@ impl HubSecret {
         }
     }
 
+    /// Puts a copy of another hub's file into a data directory; one that is there stays.
+    pub fn copy(from: &Path, data_dir: &Path) -> Result<(), NoSecret> {
+        let Self(bytes) = read(from)?;
+        let path = data_dir.join(FILE);
+        make(data_dir, &bytes).map_err(|source| NoSecret::Io { path: path.clone(), source })?;
+        match read(&path)?.0 == bytes {
+            true => Ok(()),
+            false => Err(NoSecret::Content(path)),
+        }
+    }
+
+    /// Copies a data directory's file elsewhere, for its owner alone; a file that is there stays.
+    pub fn copy_out(data_dir: &Path, to: &Path) -> Result<(), NoSecret> {
+        let Self(bytes) = read(&data_dir.join(FILE))?;
+        let written = write_synced(to, &bytes);
+        written.map_err(|source| NoSecret::Io { path: to.to_owned(), source })
+    }
+
     /// The secret with these bytes, for tests with known values.
     pub fn from_bytes(bytes: [u8; BYTES]) -> Self {
         Self(bytes)
@@ -149,7 +167,7 @@ fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 #[cfg(unix)]
-fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(crate) fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600)
 }
 
@@ -159,13 +177,13 @@ fn is_exposed(file: &fs::Metadata) -> bool {
 }
 
 #[cfg(unix)]
-fn sync_directory(path: &Path) -> io::Result<()> {
+pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
 // Elsewhere files belong to whoever owns the directory, and directories cannot be synced.
 #[cfg(not(unix))]
-fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(crate) fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
@@ -175,7 +193,7 @@ fn is_exposed(_: &fs::Metadata) -> bool {
 }
 
 #[cfg(not(unix))]
-fn sync_directory(_: &Path) -> io::Result<()> {
+pub(crate) fn sync_directory(_: &Path) -> io::Result<()> {
     Ok(())
 }
 

@@ -69,10 +69,13 @@ const ACTIONS: &[Action] = &[
     Action { name: "open an account", cells: "nynnny", routes: &[
         "POST /registry/accounts", "POST /accounts",
     ] },
-    Action { name: "issue, burn, requeue, revoke and remove", cells: "nnnnny", routes: &[
+    Action { name: "issue, burn, requeue, revoke, suspend and remove", cells: "nnnnny", routes: &[
         "POST /v1/operator/grants", "POST /v1/operator/burns",
         "POST /v1/operator/jobs/{uuid}/cancel", "POST /v1/operator/jobs/{uuid}/requeue",
         "POST /v1/operator/agents/{id}/revoke-keys", "DELETE /v1/operator/agents/{id}",
+        "POST /v1/operator/agents/{id}/suspend", "POST /v1/operator/agents/{id}/resume",
+        "POST /v1/operator/owners/{name}/suspend", "POST /v1/operator/owners/{name}/resume",
+        "POST /v1/operator/keys",
         "POST /v1/operator/pushes/{id}/retry", "POST /relay/agents", "POST /agents",
         "POST /relay/agents/{id}/key", "POST /agents/{id}/key",
     ] },

@@ -371,6 +371,13 @@ pub const TABLE: &[Row] = &[
     get("GET /v1/operator/pushes", OPERATOR),
     send("POST /v1/operator/pushes/{id}/retry", nothing, OPERATOR),
     get("GET /v1/operator/stats", OPERATOR),
+    get("GET /v1/operator/jobs", OPERATOR),
+    get("GET /v1/operator/agents", OPERATOR),
+    send("POST /v1/operator/agents/{id}/suspend", nothing, OPERATOR),
+    send("POST /v1/operator/agents/{id}/resume", nothing, OPERATOR),
+    send("POST /v1/operator/owners/{name}/suspend", nothing, OPERATOR),
+    send("POST /v1/operator/owners/{name}/resume", nothing, OPERATOR),
+    send("POST /v1/operator/keys", nothing, OPERATOR_MAKES),
 
     get("GET /livez", PUBLIC),
     get("GET /readyz", PUBLIC),

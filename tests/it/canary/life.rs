@@ -61,7 +61,7 @@ impl Watched {
     }
 
     async fn grant(&self, owner: &str) {
-        let body = json!({"owner": owner, "amount": 50});
+        let body = json!({"owner": owner, "amount": 50, "create": true});
         self.post("/v1/operator/grants", Some(&self.operator), &body).await.expect(201);
     }
 }

@@ -39,7 +39,7 @@ fn the_operator_grants_credits_and_sees_them_to_the_digit() {
     let key = operator_key();
     let env = [("RIALTO_OPERATOR_KEY", key.as_str())];
     let hub = Process::with_env("serve", data.path(), &[], &env);
-    let grant = ["wallet", "grant", "acme", "100.00", "--hub", &hub.url];
+    let grant = ["wallet", "grant", "acme", "100.00", "--create", "--hub", &hub.url];
     let (code, told, error) = with_env(&grant, &env);
     assert_eq!((code, told.trim()), (0, "acme: 100.00 available, 0.00 held"), "{error}");
     let balance = ["wallet", "balance", "acme", "--json", "--hub", &hub.url];

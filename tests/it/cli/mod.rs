@@ -7,7 +7,7 @@ mod contexts;
 mod doctor;
 mod hiding;
 mod keys;
-mod kit;
+pub mod kit;
 mod messages;
 mod pipes;
 mod reputation;

@@ -25,8 +25,12 @@ pub struct Hub {
 
 impl Hub {
     pub fn start(room: &Room, fault: &Fault) -> Self {
-        let key = operator_key();
-        Self::spawn(room, fault, &[("RIALTO_OPERATOR_KEY", &key)])
+        Self::with_key(room, fault, &operator_key())
+    }
+
+    /// A hub that is given this operator key.
+    pub fn with_key(room: &Room, fault: &Fault, key: &str) -> Self {
+        Self::spawn(room, fault, &[("RIALTO_OPERATOR_KEY", key)])
     }
 
     /// A hub that is given no operator key and has to make one.

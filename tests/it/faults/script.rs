@@ -117,7 +117,7 @@ fn registry(scene: &Scene) -> Vec<Step> {
     let Scene { requester, worker, payer, .. } = scene;
     let newcomer = json!({"agent_id": NEWCOMER, "agent_name": "n", "owner_id": "newcomer",
         "skills": [{"skill_name": "new", "cost_per_call": 0.10}]});
-    let grant = json!({"owner": "payee", "amount": 5});
+    let grant = json!({"owner": "payee", "amount": 5, "create": true});
     let transfer = json!({"transfer_id": TRANSFER, "from_owner": "payer", "to_owner": "payee",
         "amount": 12.34});
     let job = |id: &str| {

@@ -49,7 +49,7 @@ impl Boss {
             http.post(format!("{url}/registry/register")).body(body.to_string()).send().await;
         let answer = value(answer.expect("an answer")).await;
         let key = answer["api_key"].as_str().expect("a key").to_owned();
-        let grant = json!({"owner": "boss", "amount": 1000});
+        let grant = json!({"owner": "boss", "amount": 1000, "create": true});
         let granted = http
             .post(format!("{url}/v1/operator/grants"))
             .bearer_auth(operator_key())

@@ -71,7 +71,9 @@ impl Mail {
             }
             Command::Post(order) => {
                 let fresh = matches!(answer, Answer::Posted { repeated: false, .. });
-                if let (Deed::Read { agent, up_to }, true) = (&order.deed, fresh) {
+                if let (Deed::Read { agent, up_to }, true) = (&order.deed, fresh)
+                    && !scene.world.is_suspended(*agent)
+                {
                     let acked = self.acked.entry(*agent).or_default();
                     *acked = (*up_to).min(head(*agent)).max(*acked);
                 }
@@ -124,9 +126,10 @@ impl Mail {
             }
             (None, _) => {
                 // Who may write at all is asked first.
-                use Refusal::{Blocked, NoSuchAgent, NotAuthenticated};
+                use Refusal::{Blocked, NoSuchAgent, NotAuthenticated, Suspended};
                 let other = refused == Some(&Refusal::SameIdOtherContent);
-                let first = matches!(refused, Some(Blocked | NoSuchAgent | NotAuthenticated));
+                let first =
+                    matches!(refused, Some(Blocked | NoSuchAgent | NotAuthenticated | Suspended));
                 assert_eq!(other, same == Some(false) && !first, "{refused:?} for {order:?}");
                 assert!(same != Some(true) || first, "a repeat was refused: {refused:?}");
             }

@@ -26,6 +26,8 @@ table!(
         Command::Remove { .. } => "Remove",
         Command::IssueKey { .. } => "IssueKey",
         Command::RevokeKeys { .. } => "RevokeKeys",
+        Command::Suspend { .. } => "Suspend",
+        Command::BeginEpoch => "BeginEpoch",
         Command::RenewSecret { .. } => "RenewSecret",
         Command::Beat { .. } => "Beat",
         Command::Return { .. } => "Return",
@@ -95,6 +97,7 @@ table!(
     /// Every way to be told no.
     REFUSALS, refusal(Refusal) {
         Refusal::NotAuthenticated => "NotAuthenticated",
+        Refusal::Suspended => "Suspended",
         Refusal::IdentityDiffers => "IdentityDiffers",
         Refusal::IdTaken => "IdTaken",
         Refusal::LooksTaken => "LooksTaken",

@@ -41,7 +41,12 @@ impl Right {
             Command::Enrol(order) => people::enrol(scene, order),
             Command::Post(order) => posted(scene, order),
             Command::OpenJob(order) => {
-                Self { asks: Some((order.requester.clone(), next)), ..Self::default() }
+                let stopped = match order.requester {
+                    Requester::Agent(agent) => scene.world.is_suspended(agent),
+                    Requester::Guest(_) => false,
+                };
+                let against = stopped.then_some("asked by somebody who is suspended");
+                Self { against, asks: Some((order.requester.clone(), next)), ..Self::default() }
             }
             Command::HandOver { agent, jobs } => {
                 let has = |id: &&JobId| is_in_hand_of(scene, **id, *agent);
@@ -116,6 +121,11 @@ fn against(scene: &Scene, command: &Command) -> Option<&'static str> {
         Command::Defer { job, by, .. } => worker(scene, job, *by),
         Command::Decline { job, by, epoch, .. } => {
             worker(scene, job, *by).or_else(|| turn(scene, job, *epoch))
+        }
+        Command::Offer { by, .. } | Command::AcceptOffer { by, .. }
+            if scene.world.is_suspended(*by) =>
+        {
+            Some("a price named or taken by somebody who is suspended")
         }
         Command::Offer { job, by, .. } => offer(scene, job, *by),
         Command::AcceptOffer { job, by, .. } => accept(scene, job, *by),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::key::{Holder, Key, KeyHash};
-use super::{Agent, Desk, Liveness, presence, probation, said};
+use super::{Agent, Desk, Liveness, presence, probation, said, suspension};
 use crate::alias::Protocol;
 use crate::answer::Answer;
 use crate::command::{Actor, Enrol};
@@ -47,6 +47,9 @@ fn create(draft: &mut Draft<'_>, order: &Enrol) -> Result<AgentId, Refusal> {
         }
         _ => order::arrive(draft, &order.owner)?.0,
     };
+    if draft.owner(owner).is_some_and(|owner| owner.suspended) && order.actor != Actor::Operator {
+        return Err(Refusal::Suspended);
+    }
     let max = draft.world.rules.agents_per_owner_max;
     if draft.world.agent_count(owner) >= max {
         return Err(Refusal::TooManyAgents { max });
@@ -90,10 +93,14 @@ fn update(draft: &mut Draft<'_>, order: &Enrol, id: AgentId) -> Result<AgentId, 
     if draft.owner(old.owner).is_none_or(|owner| owner.name != order.owner) {
         return Err(Refusal::IdentityDiffers);
     }
+    if order.actor != Actor::Operator {
+        suspension::refuse(draft, id)?;
+    }
     let agent = profile(order, id, old.owner, old.registered_at);
     let came_as = came_as(&old, &agent);
-    let Agent { secret_generation, old_secrets, blocked, .. } = old;
-    draft.put_agent(Agent { secret_generation, old_secrets, blocked, came_as, ..agent });
+    let Agent { suspended, secret_generation, old_secrets, blocked, .. } = old;
+    let kept = Agent { suspended, secret_generation, old_secrets, blocked, came_as, ..agent };
+    draft.put_agent(kept);
     draft.event(Event::AgentUpdated { agent: id });
     Ok(id)
 }
@@ -119,6 +126,7 @@ fn profile(
         registered_at,
         probation: None,
         active: true,
+        suspended: false,
         secret_generation: 1,
         old_secrets: Vec::new(),
         blocked: Vec::new(),

@@ -9,6 +9,7 @@ pub mod presence;
 pub mod probation;
 pub mod said;
 pub mod secret;
+pub mod suspension;
 pub mod tally;
 pub mod terms;
 #[cfg(test)]
@@ -58,6 +59,9 @@ pub struct Agent {
     pub probation: Option<Timestamp>,
     /// False once unregistered; the id stays reserved.
     pub active: bool,
+    /// Suspended by the operator. Its owner may be, too: see `World::is_suspended`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub suspended: bool,
     /// Raised when a new webhook secret is wanted; secrets are derived, never stored.
     pub secret_generation: u32,
     /// Those before it that are still good, oldest first.

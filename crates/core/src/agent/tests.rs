@@ -4,6 +4,7 @@ mod arriving;
 mod likeness;
 mod probation;
 mod saying;
+mod suspension;
 
 use super::key::{Holder, KeyHash};
 use super::{Agent, Liveness};

@@ -145,6 +145,9 @@ fn cannot(
     (named, unfit): (bool, &[Unfit]),
 ) -> Option<Refusal> {
     let agent = draft.agent(one)?;
+    if draft.is_suspended(one) {
+        return Some(Refusal::Offline);
+    }
     if agent.home == job.origin {
         return None;
     }

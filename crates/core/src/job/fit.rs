@@ -43,7 +43,8 @@ pub enum Ready {
 /// When the agent takes the job on, or why it does not: presence, then load, then time.
 pub fn when(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<When, Refusal> {
     let named = draft.agent(agent).filter(|agent| agent.active).ok_or(Refusal::NoSuchAgent)?;
-    if job.declined.contains(&agent) {
+    // To others a suspended agent is one that is not there, whatever it promised before.
+    if job.declined.contains(&agent) || draft.is_suspended(agent) {
         return Err(Refusal::Offline);
     }
     // Who named a price for it has said that it will be there; one for whom that was done has not.
@@ -92,6 +93,9 @@ fn is_there(draft: &Draft<'_>, agent: &Agent) -> Result<Option<Timestamp>, Refus
     let presence = draft.desk(agent.id).map(|desk| desk.presence);
     let stance = presence.map_or(Stance::Idle, |presence| presence.stance);
     let back = presence.and_then(|presence| presence.until).filter(|until| *until > draft.now);
+    if draft.is_suspended(agent.id) {
+        return Err(Refusal::Offline);
+    }
     match stance {
         Stance::Broken => return Err(Refusal::OutOfOrder),
         Stance::Maintenance if back.is_some() => return Ok(back),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::fit::Ready;
 use super::{Assignment, Job, Requester, Rest, Selection, State, fit, offer, respond, select};
-use crate::agent::tally;
+use crate::agent::{suspension, tally};
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
 use crate::command::OpenJob;
@@ -101,6 +101,7 @@ pub fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
             if !draft.world.may_ask(*agent, order.input.len() + order.meta.len()) {
                 return Err(Refusal::TooManyOpen);
             }
+            suspension::refuse(draft, *agent)?;
             let asking = draft.agent(*agent).filter(|agent| agent.active);
             let owner = asking.map(|agent| agent.owner).ok_or(Refusal::NoSuchAgent)?;
             (Some(owner), draft.desk_mut(*agent).last_asked.replace(id))

@@ -55,6 +55,7 @@ fn open_empty(draft: &mut Draft<'_>, name: &str) -> Result<OwnerId, Refusal> {
         opened_at: draft.now,
         newest: None,
         movements: 0,
+        suspended: false,
     });
     draft.event(Event::AccountOpened { owner: id });
     Ok(id)
@@ -123,6 +124,9 @@ pub fn pay(draft: &mut Draft<'_>, order: Pay) -> Result<Answer, Refusal> {
         return Err(Refusal::NothingToMove);
     }
     let from = account_named(draft, &order.from)?;
+    if draft.owner(from).is_some_and(|owner| owner.suspended) {
+        return Err(Refusal::Suspended);
+    }
     let run_here = order.job.as_ref().and_then(|id| {
         work::find(draft, &JobRef::Foreign { origin: order.origin, id: id.clone() })
     });

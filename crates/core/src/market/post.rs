@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Scribe, publish};
-use crate::agent::enrol;
+use crate::agent::{enrol, suspension};
 use crate::alias::{Protocol, Target, claim};
 use crate::answer::Answer;
 use crate::changes::Changes;
@@ -83,6 +83,9 @@ pub fn post(world: &World, order: Post, now: Timestamp) -> (Changes, Answer) {
 }
 
 fn carry_out(draft: &mut Draft<'_>, deed: Deed) -> Result<Answer, Refusal> {
+    if let Some(by) = by(&deed) {
+        suspension::refuse(draft, by)?;
+    }
     match deed {
         Deed::Enrol(order) => enrol::enrol(draft, *order),
         Deed::Open(opening) => {
@@ -115,5 +118,15 @@ fn carry_out(draft: &mut Draft<'_>, deed: Deed) -> Result<Answer, Refusal> {
             Ok(Answer::Done)
         }
         Deed::Nothing => Ok(Answer::Done),
+    }
+}
+
+/// Who posted it, where the rule behind it does not ask whether that agent is suspended.
+fn by(deed: &Deed) -> Option<AgentId> {
+    match deed {
+        Deed::Report(said) => Some(said.by),
+        Deed::Decline { by, .. } | Deed::Offer { by, .. } => Some(*by),
+        Deed::Read { agent, .. } => Some(*agent),
+        Deed::Enrol(_) | Deed::Open(_) | Deed::Dispatch | Deed::Nothing => None,
     }
 }

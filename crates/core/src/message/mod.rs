@@ -2,6 +2,7 @@
 
 pub mod mailbox;
 
+use crate::agent::suspension;
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
 use crate::command::SendMessage;
@@ -19,6 +20,7 @@ pub fn send(draft: &mut Draft<'_>, order: SendMessage) -> Result<Answer, Refusal
     let SendMessage { from, to, words, body, url, first_try, turn, by_operator } = order;
     if let Some(from) = from {
         draft.agent(from).filter(|agent| agent.active).ok_or(Refusal::NotAuthenticated)?;
+        suspension::refuse(draft, from)?;
     }
     let receiver = draft.agent(to).filter(|agent| agent.active).ok_or(Refusal::NoSuchAgent)?;
     if from.is_some_and(|from| receiver.blocks(from)) {

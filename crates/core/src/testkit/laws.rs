@@ -91,7 +91,7 @@ impl Laws {
         leases::check(&self.jobs, changes, world, now);
         rests::check(&self.jobs, changes, world, now);
         endings::check(changes, world);
-        self.history.check(&self.jobs, changes);
+        self.history.check(&self.jobs, changes, world);
         for outcome in &changes.outcomes {
             self.outcome(outcome, changes, world);
         }
@@ -107,6 +107,9 @@ impl Laws {
         }
         for notice in &changes.notices {
             self.notice(notice);
+            if let News::Message { from: Some(from), .. } = notice.news {
+                assert!(!world.is_suspended(from), "{from} is suspended, and wrote: {notice:?}");
+            }
         }
         for agent in changes.agents.values() {
             let kept = (agent.owner, agent.registered_at);
@@ -121,7 +124,11 @@ impl Laws {
     /// would say the same as before.
     fn whole(&mut self, changes: &Changes, world: &World, now: Timestamp) {
         let money = !(changes.owners.is_empty() && changes.entries.is_empty());
-        let people = !(changes.agents.is_empty() && changes.desks.is_empty());
+        let of_owner = |event: &Event| {
+            matches!(event, Event::OwnerSuspended { .. } | Event::OwnerResumed { .. })
+        };
+        let owners = changes.lines.iter().flat_map(|line| &line.events).any(of_owner);
+        let people = owners || !(changes.agents.is_empty() && changes.desks.is_empty());
         if money || !changes.jobs.is_empty() {
             self.books.balance(world);
         }
@@ -167,6 +174,7 @@ impl Laws {
             assert_eq!(before, Some((turn.price, turn.own)), "agreed on once: {job:?}");
             return;
         }
+        assert!(!world.is_suspended(turn.worker), "given to somebody who is suspended: {job:?}");
         // Somebody who put it off was given it before, and is the one it waited for.
         let waited = |old: &Job| old.waits_for.is_some_and(|waits| waits.worker == turn.worker);
         let patient = job.policy.queue_later || old.is_some_and(|old| waited(old));

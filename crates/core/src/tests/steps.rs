@@ -7,7 +7,9 @@ use proptest::prelude::*;
 use crate::agent::key::Holder;
 use crate::agent::{Liveness, Terms};
 use crate::alias::Digest;
-use crate::command::{Actor, Command, Enrol, JobRef, Pay, PushEnd, ReportWork, Timer, Turn};
+use crate::command::{
+    Actor, Command, Enrol, JobRef, Pay, PushEnd, ReportWork, Subject, Timer, Turn,
+};
 use crate::id::AgentId;
 use crate::job::{Cause, Job};
 use crate::memory::{Kept, Receipt};
@@ -57,6 +59,8 @@ pub enum Step {
     Pushed { which: u8, how: u8 },
     Remember { scope: u8, done: bool },
     Keys { who: u8, hash: u8, how: u8 },
+    Suspend { who: u8, owner: bool, suspended: bool },
+    Restore,
     Tick { job: u8 },
     Word(Word),
     Say(Voice),
@@ -105,6 +109,9 @@ pub fn step() -> impl Strategy<Value = Step> {
     let people = prop_oneof![
         6 => enrol(),
         2 => n().prop_map(|who| Step::Remove { who }),
+        2 => (n(), seldom(), prop::bool::weighted(0.4))
+            .prop_map(|(who, owner, suspended)| Step::Suspend { who, owner, suspended }),
+        1 => Just(Step::Restore),
         1 => n().prop_map(|who| Step::Beat { who }),
         3 => n().prop_map(|who| Step::Poll { who }),
         2 => (n(), n()).prop_map(|(from, to)| Step::Send { from, to }),
@@ -298,6 +305,13 @@ impl Step {
                     }
                 }
             }
+            Step::Suspend { who, owner, suspended } => {
+                let agent = agent_at(scene, who);
+                let row = scene.world.agent(agent).filter(|_| owner);
+                let subject = row.map_or(Subject::Agent(agent), |row| Subject::Owner(row.owner));
+                Command::Suspend { subject, suspended }
+            }
+            Step::Restore => Command::BeginEpoch,
             Step::Tick { job } => Command::Tick(Timer::Job(job_at(scene, job)?.id)),
             Step::Word(ref word) => word.command(scene)?,
             Step::Say(ref voice) => voice.command(scene)?,

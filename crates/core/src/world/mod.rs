@@ -191,6 +191,7 @@ impl World {
             opened_at: Timestamp(0),
             newest: None,
             movements: 0,
+            suspended: false,
         }));
         world
     }
@@ -405,7 +406,11 @@ impl World {
             self.owner_names.entry(owner.name.clone()).or_insert(owner.id);
             self.note_owner_looks(&owner);
         }
-        self.owners.insert(owner.id, owner);
+        let (id, suspended) = (owner.id, owner.suspended);
+        let known = self.owners.insert(id, owner);
+        if known.is_some_and(|known| known.suspended != suspended) {
+            self.reindex(id);
+        }
     }
 
     fn set_key(&mut self, key: Arc<Key>) {

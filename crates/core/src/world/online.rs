@@ -13,7 +13,7 @@ use super::skills::Rank;
 use crate::agent::presence::online_until;
 use crate::agent::{Agent, Desk};
 use crate::command::Timer;
-use crate::id::AgentId;
+use crate::id::{AgentId, OwnerId};
 use crate::time::Timestamp;
 
 /// Who is online until when, and at what rank it is shown.
@@ -31,7 +31,36 @@ impl World {
         let (Some(agent), Some(desk)) = (self.agents.get(&agent), self.desks.get(&agent)) else {
             return false;
         };
-        online_until(agent, desk, self.rules.presence_ttl).is_some_and(|until| now <= until)
+        self.online_until(agent, desk).is_some_and(|until| now <= until)
+    }
+
+    /// Whether the agent or its owner is suspended.
+    pub fn is_suspended(&self, agent: AgentId) -> bool {
+        self.agents.get(&agent).is_some_and(|agent| self.suspends(agent))
+    }
+
+    /// Whether the agent is registered and not suspended, so that its credential is good.
+    pub fn admits(&self, agent: AgentId) -> bool {
+        self.agents.get(&agent).is_some_and(|agent| agent.active && !self.suspends(agent))
+    }
+
+    fn suspends(&self, agent: &Agent) -> bool {
+        agent.suspended || self.owners.get(&agent.owner).is_some_and(|owner| owner.suspended)
+    }
+
+    fn online_until(&self, agent: &Agent, desk: &Desk) -> Option<Timestamp> {
+        let until = online_until(agent, desk, self.rules.presence_ttl);
+        until.filter(|_| !self.suspends(agent))
+    }
+
+    /// Puts an owner's agents in or out of the index when its suspension begins or ends.
+    pub(super) fn reindex(&mut self, owner: OwnerId) {
+        let agents: Vec<Arc<Agent>> =
+            self.agents_of(owner).filter_map(|id| self.agents.get(&id).cloned()).collect();
+        for agent in agents {
+            self.hide(&agent);
+            self.show(&agent);
+        }
     }
 
     /// Whether the agent is among those who are found, as of the last sweep.
@@ -110,7 +139,7 @@ impl World {
             self.desks.insert(id, desk);
             return;
         };
-        let until = online_until(&agent, &desk, self.rules.presence_ttl);
+        let until = self.online_until(&agent, &desk);
         let rank = rank(&desk);
         self.blame(agent.owner, self.failures_of(id), desk.standing.failures);
         let same_place = self.online.shown.get(&id).is_some_and(|(shown, _)| *shown == rank);
@@ -139,7 +168,7 @@ impl World {
 
     fn show(&mut self, agent: &Agent) {
         let Some(desk) = self.desks.get(&agent.id) else { return };
-        let Some(until) = online_until(agent, desk, self.rules.presence_ttl) else {
+        let Some(until) = self.online_until(agent, desk) else {
             return self.keep_away(agent);
         };
         let rank = rank(desk);

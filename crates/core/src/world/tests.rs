@@ -59,6 +59,7 @@ impl Seat {
             registered_at: DAWN,
             probation: None,
             active: self.active,
+            suspended: false,
             secret_generation: 1,
             old_secrets: Vec::new(),
             blocked: Vec::new(),

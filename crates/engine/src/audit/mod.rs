@@ -46,6 +46,11 @@ pub struct Check {
 }
 
 impl Report {
+    /// How much was found wrong.
+    pub fn breaches(&self) -> u64 {
+        self.checks.iter().map(|check| check.breaches_total).sum()
+    }
+
     /// Whether nothing was found wrong.
     pub fn is_clean(&self) -> bool {
         self.checks.iter().all(|check| check.breaches_total == 0)
@@ -80,8 +85,13 @@ pub fn audit(dir: &Path) -> Result<Report, StoreError> {
         return Err(StoreError::Missing(dir.display().to_string()));
     }
     log_is_sound(dir)?;
+    audit_file(&path)
+}
+
+/// Recounts one file, of a data directory or of a backup.
+pub fn audit_file(path: &Path) -> Result<Report, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(&path, flags).map_err(trouble)?;
+    let db = Connection::open_with_flags(path, flags).map_err(trouble)?;
     // Everything is read at one moment, whatever a hub does meanwhile.
     db.execute_batch("BEGIN").map_err(trouble)?;
     schema::recognise(&db)?;

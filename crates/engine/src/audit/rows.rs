@@ -96,11 +96,34 @@ impl<'d> Rows<'d> {
 
     /// Tables whose rows have no further promise to keep.
     fn rest(&mut self) -> Result<(), StoreError> {
-        use rialto_core::event::Line;
+        use rialto_core::event::{Event, Line};
         use rialto_core::market::Posting;
         use rialto_core::memory::Memory;
         let (lines, answers) = (self.next.event.0, self.next.answer.0);
-        self.each("lines", Some(Ids::Whole(lines)), |one: &Line| one.id.0, |_, _| Ok(()))?;
+        let mut epoch = 1;
+        let ids = Some(Ids::Whole(lines));
+        self.each(
+            "lines",
+            ids,
+            |one: &Line| one.id.0,
+            |_, line| {
+                let restored = line.events.iter().filter_map(|event| match event {
+                    Event::HubRestored { epoch } => Some(*epoch),
+                    _ => None,
+                });
+                for found in restored {
+                    if found != epoch + 1 {
+                        let why = format!("line {} begins epoch {found} after {epoch}", line.id);
+                        return Err(StoreError::Corrupt(why));
+                    }
+                    epoch = found;
+                }
+                Ok(())
+            },
+        )?;
+        let next = self.next.epoch;
+        let other = || format!("the history is in epoch {epoch}, and the counters in {next}");
+        self.counters.holds(next == epoch, other);
         let postings = self.next.posting.0;
         // A file that was last used before there were markets has none.
         let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'postings')";

@@ -7,6 +7,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use parking_lot::RwLockWriteGuard;
 use rialto_core::changes::Changes;
@@ -19,6 +20,7 @@ use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::journal;
 use super::timers::Timers;
 use super::{Ask, Done, Errand, Failure, Idempotency, Inner};
 use crate::store::{Key, Row, Store, StoreError};
@@ -195,6 +197,7 @@ impl Lane {
         let (mut changes, receipt, done) = match decided {
             Ok((changes, answer)) => (changes, answer.receipt(), Ok(Done::Now(answer))),
             Err(refusal) => {
+                self.inner.numbers.refused(&refusal);
                 let receipt = Receipt::Refused(refusal.clone());
                 (Changes::default(), receipt, Err(Failure::Refused(refusal)))
             }
@@ -302,8 +305,14 @@ impl Lane {
         if changes.is_empty() && changes.mailboxes.is_empty() && batch.forgotten.is_empty() {
             return Ok(());
         }
+        let began = Instant::now();
         let committed = self.store.commit(&batch.changes, &batch.forgotten);
-        committed.map_err(|error| self.inner.give_up(&error))
+        committed.map_err(|error| self.inner.give_up(&error))?;
+        self.inner.numbers.commits.time(began.elapsed());
+        self.inner.numbers.batches.count(batch.replies.len());
+        self.inner.numbers.committed(&batch.changes);
+        journal::write(&batch.changes);
+        Ok(())
     }
 
     /// Shows what is committed, in the order in which it came to be.

@@ -8,6 +8,7 @@ mod hand;
 mod history;
 mod inbox;
 mod jobs;
+mod journal;
 mod lane;
 mod live;
 mod readers;
@@ -35,6 +36,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::Clock;
 use crate::ids::Ids;
+use crate::numbers::Numbers;
 use crate::secret::HubSecret;
 use crate::store::{Key, Page, Reader, Row, StoreError};
 #[cfg(any(test, feature = "testkit"))]
@@ -137,6 +139,7 @@ struct Inner {
     /// Set when the store can no longer be trusted.
     broken: watch::Sender<Option<String>>,
     stopping: AtomicBool,
+    numbers: Numbers,
 }
 
 impl Engine {
@@ -330,6 +333,11 @@ impl Engine {
     /// Whether the store has failed, and how; changes at most once.
     pub fn broken(&self) -> watch::Receiver<Option<String>> {
         self.inner.broken.subscribe()
+    }
+
+    /// What was counted since the start.
+    pub fn numbers(&self) -> &Numbers {
+        &self.inner.numbers
     }
 
     /// Whether writes are possible.

@@ -21,6 +21,7 @@ use super::wake::Wake;
 use super::{Engine, Inner, QUEUE};
 use crate::clock::Clock;
 use crate::ids::Ids;
+use crate::numbers::Numbers;
 use crate::secret::HubSecret;
 use crate::store::{Key, Row, Store, StoreError};
 
@@ -87,6 +88,7 @@ pub(crate) fn assemble(setup: Setup) -> Result<Parts, StoreError> {
         secret,
         broken: watch::Sender::new(None),
         stopping: AtomicBool::new(false),
+        numbers: Numbers::new(store.sync_times()),
     });
     let timers = Timers::default();
     let (sender, queue) = mpsc::channel(QUEUE);

@@ -19,6 +19,8 @@ use rialto_core::market::Posting;
 use rialto_core::notice::{Arrival, Notice};
 use rialto_core::reputation::Outcome;
 
+use crate::numbers::Histogram;
+
 /// What goes wrong with a store.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
@@ -37,6 +39,12 @@ pub enum StoreError {
     /// There is nothing to open.
     #[error("there is no store in {0}")]
     Missing(String),
+    /// A backup that nobody has restored: a hub on it would repeat the original's numbers unnoticed.
+    #[error(
+        "the store is a backup of epoch {epoch}, not a hub's own; make a hub of it with `rialto \
+         restore --from FILE --data DIR`"
+    )]
+    Backup { epoch: u64 },
     /// Somebody else has it open.
     #[error("another hub is using {0}")]
     InUse(String),
@@ -95,6 +103,11 @@ pub trait Store: Send {
 
     /// Work that can wait until the lane is idle; true when there is more of it.
     fn tend(&mut self) -> Result<bool, StoreError>;
+
+    /// How long its syncs take, if it has any.
+    fn sync_times(&self) -> Option<Arc<Histogram>> {
+        None
+    }
 
     /// Somebody who reads beside the lane.
     fn reader(&self) -> Result<Box<dyn Reader>, StoreError>;

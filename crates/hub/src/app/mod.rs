@@ -8,4 +8,4 @@ mod settings;
 mod start;
 
 pub use openapi::listed;
-pub use start::{Hub, Options, StartError};
+pub use start::{Hub, Options, Reload, StartError};

@@ -73,14 +73,19 @@ pub fn numbers(engine: &Engine) -> Vec<Extra> {
             row("rialto_owners", "Accounts", world.owners().count() as f64 - 1.0),
             row("rialto_jobs_live", "Jobs that have not ended", world.live_jobs().count() as f64),
             row("rialto_jobs_queued", "Jobs waiting for a worker", world.queue().count() as f64),
-            row("rialto_jobs_opened", "Jobs ever opened", (world.next.job.0 - 1) as f64),
+            row("rialto_jobs_opened_total", "Jobs ever opened", (world.next.job.0 - 1) as f64),
             row(
                 "rialto_pushes_waiting",
                 "Pushes on their way or given up",
                 world.pushes().count() as f64,
             ),
-            row("rialto_payments", "Payments between owners", world.next.payments as f64),
-            row("rialto_payments_credits", "Their sum in credits", credits(world.next.volume)),
+            row("rialto_payments_total", "Payments between owners", world.next.payments as f64),
+            row(
+                "rialto_payments_credits_total",
+                "Their sum in credits",
+                credits(world.next.volume),
+            ),
+            row("rialto_epoch", "Raised at each restore from a backup", world.next.epoch as f64),
             row("rialto_credits_issued", "Credits in circulation", issued.unwrap_or_default()),
             row(
                 "rialto_store_writable",

@@ -27,10 +27,10 @@ use tokio::net::TcpListener;
 
 use super::house::{Paths, SignersLimits};
 use super::{front_door, probes, settings};
-use crate::config::{Backend, Config};
+use crate::config::{Backend, Config, Loaded};
 use crate::edge::{self, Front, Hosts, Limits};
 use crate::shutdown::Shutdown;
-use crate::telemetry::Metrics;
+use crate::telemetry::{self, Metrics};
 
 /// What comes from outside the configuration: secrets, and the time.
 #[derive(Clone, Default)]
@@ -58,6 +58,12 @@ pub enum StartError {
     Listen { address: SocketAddr, error: io::Error },
     #[error("RIALTO_OPERATOR_KEY is no operator key: it has the form ro_ and 48 hex digits")]
     OperatorKey,
+    #[error(
+        "RIALTO_OPERATOR_KEY is not a key this hub knows, and taking it would retire the one it has: \
+         unset it or set the key the hub has; a lost key is replaced with `rialto operator key \
+         rotate --data {0}` while the hub is stopped"
+    )]
+    OtherOperatorKey(String),
     #[error("the hub cannot write: {0}")]
     Write(#[from] Failure),
 }
@@ -69,6 +75,7 @@ pub struct Hub {
     /// Set when an operator key was made just now; shown once and never again.
     pub new_operator_key: Option<String>,
     pub engine: Engine,
+    limits: Arc<Limits>,
     lane: JoinHandle<()>,
     served: tokio::task::JoinHandle<()>,
     delivered: tokio::task::JoinHandle<()>,
@@ -86,15 +93,23 @@ impl Hub {
             edge::bind(address).map_err(|error| StartError::Listen { address, error })?;
         let bound = listener.local_addr().map_err(|error| StartError::Listen { address, error })?;
         let Started { engine, lane } = start_engine(config, options.hub_secret, options.clock)?;
-        let new_operator_key = settle_operator(&engine, options.operator_key).await?;
+        let new_operator_key = settle_operator(config, &engine, options.operator_key).await?;
         let url = config.http.base_url(bound);
         let limits = Arc::new(Limits::new(&config.limits));
         let floor = floor(config, engine.clone(), url.clone(), limits.clone())?;
         face::complete_aliases(&engine).await?;
         let delivery = Delivery::new(engine.clone(), floor.egress.clone(), face::couriers(&floor));
         let delivered = tokio::spawn(delivery.work());
-        let served = serve(config, &floor, limits, listener, bound, shutdown);
-        Ok(Self { address: bound, url, new_operator_key, engine, lane, served, delivered })
+        let served = serve(config, &floor, limits.clone(), listener, bound, shutdown);
+        let epoch = engine.look(|world| world.next.epoch);
+        let (version, data) = (env!("CARGO_PKG_VERSION"), config.data.dir.display());
+        tracing::info!(version, %url, address = %bound, %data, epoch, "hub started");
+        Ok(Self { address: bound, url, new_operator_key, engine, limits, lane, served, delivered })
+    }
+
+    /// What takes settings while the hub runs.
+    pub fn reload(&self) -> Reload {
+        Reload(self.limits.clone())
     }
 
     /// Runs until asked to stop or until the store fails. An error means promises were at stake.
@@ -109,14 +124,39 @@ impl Hub {
             self.served.abort();
             return Err(why);
         }
+        tracing::info!("hub stopping");
         // Waits for what runs, within the edge's own grace.
         let _ = self.served.await;
         self.delivered.abort();
         self.engine.stop().await;
         let _ = tokio::task::spawn_blocking(move || self.lane.join()).await;
+        tracing::info!("hub stopped");
         Ok(())
     }
 }
+
+/// Takes the settings that can change while a hub runs.
+#[derive(Clone)]
+pub struct Reload(Arc<Limits>);
+
+impl Reload {
+    /// Takes over a new configuration: the keys that changed and are in force now, and those that
+    /// changed and need a restart. The level of the log is for its owner to set.
+    pub fn take(&self, old: &Loaded, new: &Loaded) -> (Vec<&'static str>, Vec<&'static str>) {
+        self.0.set(&new.config.limits);
+        let changed = old.rows().iter().zip(new.rows()).filter(|(old, new)| old.value != new.value);
+        changed.map(|(_, new)| new.key).partition(|key| RELOADED.contains(key))
+    }
+}
+
+/// What is taken over without a restart.
+const RELOADED: [&str; 5] = [
+    "limits.registrations_per_minute",
+    "limits.registrations_per_minute_total",
+    "limits.writes_per_minute",
+    "limits.wrong_keys_per_minute",
+    "log.level",
+];
 
 fn start_engine(
     config: &Config,
@@ -148,8 +188,10 @@ fn start_engine(
     Ok(Engine::start(setup)?)
 }
 
-/// The given operator key works; with none given, one is made at the first start.
+/// The first start takes the given operator key, or makes one. Later a given key must be known: a key
+/// that is retired by a variable somebody left in the environment would lock its holder out.
 async fn settle_operator(
+    config: &Config,
     engine: &Engine,
     given: Option<String>,
 ) -> Result<Option<String>, StartError> {
@@ -163,6 +205,9 @@ async fn settle_operator(
     };
     let hash = key.hash();
     let works = engine.look(|world| world.key(&hash).is_some_and(|key| key.works(engine.now())));
+    if !works && has_operator(engine) {
+        return Err(StartError::OtherOperatorKey(config.data.dir.display().to_string()));
+    }
     if !works {
         let holder = Holder::Operator;
         engine
@@ -219,7 +264,12 @@ fn serve(
     shutdown: Shutdown,
 ) -> tokio::task::JoinHandle<()> {
     let counted = floor.engine.clone();
-    let metrics = Metrics::new(move || probes::numbers(&counted));
+    let counting = telemetry::Counting(floor.engine.clone());
+    let process = telemetry::Process::default();
+    let metrics = Metrics::with(
+        move || probes::numbers(&counted),
+        vec![Box::new(counting), Box::new(process)],
+    );
     let probes = probes::Probes { engine: floor.engine.clone(), metrics: metrics.clone() };
     let front = Front {
         house: Arc::new(Paths::new(floor)),
@@ -227,6 +277,7 @@ fn serve(
         limits,
         request_ids: request_ids(),
         metrics: metrics.clone(),
+        refused_keys: AtomicU64::new(0),
         tempo: edge::Tempo::from(&config.http),
     };
     let (stop, stopping) = tokio::sync::watch::channel(false);

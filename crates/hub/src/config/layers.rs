@@ -13,6 +13,7 @@ pub struct Layers<'a> {
     posture: Posture,
     given: Vec<Given<'a>>,
     rows: Vec<Row>,
+    problems: Vec<Problem>,
 }
 
 /// One value somebody set.
@@ -30,17 +31,21 @@ enum Value<'a> {
 
 impl<'a> Layers<'a> {
     pub fn new(posture: Posture) -> Self {
-        Self { posture, given: Vec::new(), rows: Vec::new() }
+        Self { posture, given: Vec::new(), rows: Vec::new(), problems: Vec::new() }
     }
 
     /// Adds every key of a file.
-    pub fn add_file(&mut self, source: &'a Source) -> Result<(), Problem> {
+    pub fn add_file(&mut self, source: &'a Source) {
         let not_toml = |fault: toml::de::Error| Problem::NotToml {
             path: source.name.clone(),
             why: fault.to_string().trim_end().to_owned(),
         };
         let at = |offset| Origin::File { name: source.name.clone(), line: source.line(offset) };
-        for (section, value) in DeTable::parse(&source.text).map_err(not_toml)?.into_inner() {
+        let parsed = match DeTable::parse(&source.text) {
+            Ok(parsed) => parsed,
+            Err(fault) => return self.problems.push(not_toml(fault)),
+        };
+        for (section, value) in parsed.into_inner() {
             let origin = at(section.span().start);
             let section = section.into_inner();
             match value.into_inner() {
@@ -58,7 +63,6 @@ impl<'a> Layers<'a> {
                 }
             }
         }
-        Ok(())
     }
 
     /// Adds the variables that are configuration and passes over all others.
@@ -78,39 +82,38 @@ impl<'a> Layers<'a> {
         }));
     }
 
-    /// Takes the value of one key: the default, or what the highest layer says instead.
-    pub fn take<T: Setting>(
-        &mut self,
-        key: &'static str,
-        serve: &str,
-        dev: Option<&str>,
-    ) -> Result<T, Problem> {
+    /// Takes the value of one key: the default, or what the highest layer says instead. A value that
+    /// does not fit is a problem, which `finish` tells with all others.
+    pub fn take<T: Setting>(&mut self, key: &'static str, serve: &str, dev: Option<&str>) -> T {
         let (text, mut origin) = match dev.filter(|_| self.posture == Posture::Dev) {
             Some(dev) => (dev, Origin::DevDefault),
             None => (serve, Origin::Default),
         };
-        let bad = |origin: &Origin, misfit| bad_value::<T>(key, origin, misfit);
-        let mut value = T::from_text(text).map_err(|misfit| bad(&origin, misfit))?;
+        let fits = T::from_text(text).map_err(|Misfit(why)| why);
+        let mut value = fits.expect("every default fits its key; a test loads them all");
         for given in self.given.extract_if(.., |given| given.key == key) {
-            value = given.value.fit().map_err(|misfit| bad(&given.origin, misfit))?;
-            origin = given.origin;
+            match given.value.fit() {
+                Ok(fitting) => (value, origin) = (fitting, given.origin),
+                Err(misfit) => self.problems.push(bad_value::<T>(key, &given.origin, misfit)),
+            }
         }
         self.rows.push(Row { key, value: value.to_toml(), origin: origin.to_string() });
-        Ok(value)
+        value
     }
 
     /// Ends the taking. Whatever no key has taken is unknown, except a section with nothing in it.
-    pub fn finish(self) -> Result<Vec<Row>, Problem> {
+    pub fn finish(self) -> (Vec<Row>, Vec<Problem>) {
+        let Self { given, rows, mut problems, .. } = self;
         let section = |row: &Row| row.key.split_once('.').map(|(section, _)| section);
-        for Given { key, origin, value } in self.given {
-            let known = self.rows.iter().any(|row| section(row) == Some(&key));
+        for Given { key, origin, value } in given {
+            let known = rows.iter().any(|row| section(row) == Some(&key));
             match value {
                 Value::Toml(DeValue::Table(_)) if known => {}
-                _ if known => return Err(not_a_section(key, &origin)),
-                _ => return Err(unknown(key, &origin, &self.rows)),
+                _ if known => problems.push(not_a_section(key, &origin)),
+                _ => problems.push(unknown(key, &origin, &rows)),
             }
         }
-        Ok(self.rows)
+        (rows, problems)
     }
 }
 

@@ -23,7 +23,7 @@ mod tests;
 
 pub use names::{BaseUrl, HostName, ProcessId, RelayHost};
 pub use numbers::{Limit, Size};
-pub use problem::Problem;
+pub use problem::{Problem, Problems};
 pub use schema::*;
 pub use span::{Span, Wait};
 pub use topics::{TopicMap, Topics};
@@ -78,7 +78,7 @@ impl Loaded {
         file: Option<&Path>,
         env: impl Iterator<Item = (String, String)>,
         flags: &[(&str, String)],
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, Problems> {
         let source = match file {
             Some(named) => Some(Source::read(named)?),
             None => Source::read_if_there(Path::new(FILE))?,
@@ -96,33 +96,51 @@ impl Loaded {
         source: Option<&Source>,
         env: impl Iterator<Item = (String, String)>,
         flags: &[(&str, String)],
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, Problems> {
         let mut layers = Layers::new(posture);
         if let Some(source) = source {
-            layers.add_file(source)?;
+            layers.add_file(source);
         }
         layers.add_env(env);
         layers.add_flags(flags);
-        let config = Config::take(&mut layers)?;
-        let rows = layers.finish()?;
-        check_topics(&config, &rows)?;
-        Ok(Self { config, rows })
+        let config = Config::take(&mut layers);
+        let (rows, mut problems) = layers.finish();
+        problems.extend(check_topics(&config, &rows));
+        problems.extend(check_public_url(&config, &rows));
+        if problems.is_empty() { Ok(Self { config, rows }) } else { Err(Problems(problems)) }
     }
 }
 
-/// A capability mapped to a topic that does not exist would never be matched, and nobody would know.
-fn check_topics(config: &Config, rows: &[Row]) -> Result<(), Problem> {
-    let topics = &config.clara.topics;
-    let Some((_, topic)) = config.bridge.topics.iter().find(|(_, topic)| !topics.contains(topic))
-    else {
-        return Ok(());
-    };
-    let key = "bridge.topics";
-    let origin = rows.iter().find(|row| row.key == key).map(|row| row.origin.clone());
-    let known = topics.iter().collect::<Vec<_>>().join(", ");
-    Err(Problem::BadValue {
+/// Agents are told to call the hub at its URL, and no agent can call a wildcard address. It is not
+/// taken from the `Host` of a request: whoever sends one could then choose where others are sent.
+fn check_public_url(config: &Config, rows: &[Row]) -> Option<Problem> {
+    let address = config.http.listen;
+    if !address.ip().to_canonical().is_unspecified() || config.http.public_url.is_some() {
+        return None;
+    }
+    let key = "http.listen";
+    Some(Problem::BadValue {
         key: key.to_owned(),
-        origin: origin.unwrap_or_default(),
+        origin: origin(rows, key),
+        found: format!("agents cannot call the hub at {address}"),
+        expected: "http.public_url, the URL they should use, beside a wildcard address".to_owned(),
+        example: format!("--public-url http://hub.example:{}", address.port()),
+    })
+}
+
+fn origin(rows: &[Row], key: &str) -> String {
+    rows.iter().find(|row| row.key == key).map(|row| row.origin.clone()).unwrap_or_default()
+}
+
+/// A capability mapped to a topic that does not exist would never be matched, and nobody would know.
+fn check_topics(config: &Config, rows: &[Row]) -> Option<Problem> {
+    let topics = &config.clara.topics;
+    let (_, topic) = config.bridge.topics.iter().find(|(_, topic)| !topics.contains(topic))?;
+    let key = "bridge.topics";
+    let known = topics.iter().collect::<Vec<_>>().join(", ");
+    Some(Problem::BadValue {
+        key: key.to_owned(),
+        origin: origin(rows, key),
         found: format!("`{topic}` is not in clara.topics"),
         expected: format!("topics among {known}"),
         example: "topics = { write_tweet = \"tweet\" }".to_owned(),

@@ -7,7 +7,8 @@ const ENV_PREFIX: &str = "RIALTO_";
 /// What stands between section and key in it, since keys have single underscores of their own.
 const ENV_DOT: &str = "__";
 /// Keys that have a flag of their own; any other is given with `--set`.
-const FLAGS: [(&str, &str); 2] = [("http.listen", "--listen"), ("data.dir", "--data")];
+const FLAGS: [(&str, &str); 3] =
+    [("http.listen", "--listen"), ("http.public_url", "--public-url"), ("data.dir", "--data")];
 
 /// The layer a value was given in.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -46,6 +46,25 @@ pub enum Problem {
     },
 }
 
+/// Everything that is wrong with a configuration, one line each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problems(pub Vec<Problem>);
+
+impl std::error::Error for Problems {}
+
+impl std::fmt::Display for Problems {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let lines: Vec<String> = self.0.iter().map(Problem::to_string).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl From<Problem> for Problems {
+    fn from(problem: Problem) -> Self {
+        Self(vec![problem])
+    }
+}
+
 fn hint(suggestion: Option<&str>) -> String {
     match suggestion {
         Some(name) => format!("did you mean `{name}`?"),

@@ -13,7 +13,6 @@ use rialto_core::money::Credits;
 use super::layers::Layers;
 use super::names::{BaseUrl, HostName, ProcessId, RelayHost};
 use super::numbers::{Limit, Size};
-use super::problem::Problem;
 use super::span::{Span, Wait};
 use super::topics::{TopicMap, Topics};
 use super::words::{Access, Backend, DiscoverEndpoint, FailedStatus, Level, LogFormat, Offline};
@@ -38,14 +37,14 @@ macro_rules! settings {
         })+
 
         impl Config {
-            pub(super) fn take(layers: &mut Layers<'_>) -> Result<Self, Problem> {
-                Ok(Self {$($section: $Section {$(
+            pub(super) fn take(layers: &mut Layers<'_>) -> Self {
+                Self {$($section: $Section {$(
                     $key: layers.take(
                         concat!(stringify!($section), ".", stringify!($key)),
                         $serve,
                         settings!(@dev $($dev)?),
-                    )?,
-                )+},)+})
+                    ),
+                )+},)+}
             }
         }
     };
@@ -58,7 +57,8 @@ settings! {
     http: Http {
         /// The address and port to listen on.
         listen: SocketAddr = "127.0.0.1:7425";
-        /// The URL the hub is known by outside; unset, it is that of the address it listens on.
+        /// The URL the hub is known by outside; unset, it is that of the address it listens on, which
+        /// must then be one that can be called.
         public_url: Option<BaseUrl> = "";
         /// `Host` values answered besides the known ones while bound to loopback, and origins whose
         /// pages may call the hub (C13).

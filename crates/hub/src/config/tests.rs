@@ -14,7 +14,7 @@ fn load(
     text: &str,
     env: &[(&str, &str)],
     flags: &[(&str, &str)],
-) -> Result<Loaded, Problem> {
+) -> Result<Loaded, Problems> {
     let source = Source { name: "rialto.toml".to_owned(), text: text.to_owned() };
     let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let flags: Vec<_> = flags.iter().map(|(key, value)| (*key, (*value).to_owned())).collect();
@@ -275,7 +275,8 @@ fn broken_toml_says_where() {
 fn a_named_file_that_is_missing_stops_everything() {
     let missing = Some(Path::new("no/such.toml"));
     let problem = Loaded::load(Posture::Dev, missing, std::iter::empty(), &[]);
-    assert!(matches!(problem, Err(Problem::Unreadable { path, .. }) if path == "no/such.toml"));
+    let Err(Problems(problems)) = problem else { panic!("there is no such file") };
+    assert!(matches!(&*problems, [Problem::Unreadable { path, .. }] if path == "no/such.toml"));
 }
 
 #[test]
@@ -294,5 +295,38 @@ fn every_shown_value_reads_back_as_itself() {
         let text: String = set.map(|row| format!("{} = {}\n", row.key, row.value)).collect();
         let again = load(Posture::Serve, &text, &[], &[]);
         assert_eq!(again.map(|again| again.config), Ok(loaded.config));
+    }
+}
+
+#[test]
+fn all_mistakes_of_all_layers_are_told_at_once() {
+    let file = "[http]\nlisten = \"nowhere\"\nbody_limt = 5\n[jobs]\nlease = 7";
+    let env = [("RIALTO_LOG__LEVEL", "loud")];
+    let flags = [("ledger.welcome_grant", "much")];
+    let told = complaint(file, &env, &flags);
+    for part in ["http.listen", "http.body_limt", "jobs.lease", "log.level", "ledger.welcome_grant"]
+    {
+        let lines = told.lines().filter(|line| line.contains(&format!("`{part}`")));
+        assert_eq!(lines.count(), 1, "{part}: {told}");
+    }
+    assert_eq!(told.lines().count(), 5, "{told}");
+    // What is no TOML hides nothing of the other layers.
+    let told = complaint("[http", &env, &flags);
+    assert!(told.contains("not valid TOML") && told.contains("welcome_grant"), "{told}");
+}
+
+#[test]
+fn a_wildcard_address_needs_a_url_that_agents_can_call() {
+    for address in ["0.0.0.0:7425", "[::]:7425", "[::ffff:0.0.0.0]:7425"] {
+        let told = complaint("", &[], &[("http.listen", address)]);
+        let parts = ["http.listen", "http.public_url", "--public-url http://hub.example:7425"];
+        assert!(parts.iter().all(|part| told.contains(part)), "{told}");
+        let flags = [("http.listen", address), ("http.public_url", "https://hub.example")];
+        let http = config("", &[], &flags).http;
+        assert_eq!(http.base_url(http.listen), "https://hub.example");
+    }
+    // Any other address is one that somebody can call.
+    for address in ["127.0.0.1:0", "192.0.2.7:7425", "[::1]:1"] {
+        config("", &[], &[("http.listen", address)]);
     }
 }

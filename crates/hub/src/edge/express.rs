@@ -101,7 +101,7 @@ impl Front {
             }
             Err(trouble) => self.refuse(&head.uri, trouble),
         };
-        let response = self.doubt(shower, &head.uri, response);
+        let response = self.doubt(shower, (&head.uri, &visit.route), response);
         Ok(self.complete(visit, response))
     }
 }

@@ -8,6 +8,7 @@ use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -40,6 +41,8 @@ pub struct Front {
     pub limits: Arc<Limits>,
     pub request_ids: IdSource,
     pub metrics: Metrics,
+    /// Keys that did not work, so far.
+    pub refused_keys: AtomicU64,
     /// How slowly a request's body may arrive.
     pub tempo: Tempo,
 }
@@ -172,7 +175,7 @@ where
                     front.refuse(&uri, Trouble::Broken)
                 }
             };
-            let response = front.doubt(shower, &uri, response);
+            let response = front.doubt(shower, (&uri, &visit.route), response);
             Ok(front.complete(visit, response))
         })
     }

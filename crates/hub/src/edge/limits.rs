@@ -3,12 +3,14 @@
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use governor::clock::{Clock, DefaultClock};
 use governor::middleware::NoOpMiddleware;
 use governor::{Quota, RateLimiter};
 use http::{HeaderMap, header};
+use parking_lot::RwLock;
 
 use super::house::{Kind, Trouble};
 use super::peer::Peer;
@@ -25,8 +27,16 @@ const SIGNERS: NonZeroU32 = NonZeroU32::new(10).expect("ten is not zero");
 /// The caller that everybody together is.
 const EVERYBODY: u64 = 0;
 
-/// All rate limits of one hub.
+/// All rate limits of one hub. They can be set anew while it runs.
 pub struct Limits<C: Clock = DefaultClock> {
+    rates: RwLock<Arc<Rates<C>>>,
+    clock: C,
+    /// Keyed at random, so that nobody can choose whose bucket he falls into. It also means that
+    /// no key is kept, not even its plain hash.
+    hash: RandomState,
+}
+
+struct Rates<C: Clock> {
     registrations: Option<Rate<C>>,
     /// Addresses cost little, so what comes from all of them together is counted, too.
     registrations_total: Option<Rate<C>>,
@@ -34,13 +44,11 @@ pub struct Limits<C: Clock = DefaultClock> {
     /// What comes from one address before it is known who signed it.
     signed: Option<Rate<C>>,
     wrong_keys: Option<Rate<C>>,
-    /// Keyed at random, so that nobody can choose whose bucket he falls into. It also means that
-    /// no key is kept, not even its plain hash.
-    hash: RandomState,
+    per_minute: PerMinute,
 }
 
 /// What there may be of each in a minute; `None` is as much as there is.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct PerMinute {
     registrations: Option<NonZeroU32>,
     registrations_total: Option<NonZeroU32>,
@@ -53,20 +61,43 @@ struct Rate<C: Clock> {
     checks: AtomicU32,
 }
 
-impl Limits {
-    pub fn new(limits: &config::Limits) -> Self {
-        let per_minute = PerMinute {
+impl From<&config::Limits> for PerMinute {
+    fn from(limits: &config::Limits) -> Self {
+        Self {
             registrations: limits.registrations_per_minute.max(),
             registrations_total: limits.registrations_per_minute_total.max(),
             writes: limits.writes_per_minute.max(),
             wrong_keys: limits.wrong_keys_per_minute.max(),
-        };
-        Self::with_clock(per_minute, DefaultClock::default())
+        }
+    }
+}
+
+impl Limits {
+    pub fn new(limits: &config::Limits) -> Self {
+        Self::with_clock(limits.into(), DefaultClock::default())
+    }
+
+    /// Sets the limits anew. What was counted so far is forgotten, unless nothing changed.
+    pub fn set(&self, limits: &config::Limits) {
+        self.set_to(limits.into());
     }
 }
 
 impl<C: Clock + Clone> Limits<C> {
     fn with_clock(per_minute: PerMinute, clock: C) -> Self {
+        let rates = RwLock::new(Arc::new(Rates::new(per_minute, &clock)));
+        Self { rates, clock, hash: RandomState::new() }
+    }
+
+    fn set_to(&self, per_minute: PerMinute) {
+        if self.rates().per_minute != per_minute {
+            *self.rates.write() = Arc::new(Rates::new(per_minute, &self.clock));
+        }
+    }
+}
+
+impl<C: Clock + Clone> Rates<C> {
+    fn new(per_minute: PerMinute, clock: &C) -> Self {
         let rate = |per_minute: NonZeroU32| Rate::new(per_minute, clock.clone());
         Self {
             registrations: per_minute.registrations.map(rate),
@@ -74,20 +105,28 @@ impl<C: Clock + Clone> Limits<C> {
             writes: per_minute.writes.map(rate),
             signed: per_minute.writes.map(|one| rate(one.saturating_mul(SIGNERS))),
             wrong_keys: per_minute.wrong_keys.map(rate),
-            hash: RandomState::new(),
+            per_minute,
         }
     }
 }
 
 impl<C: Clock> Limits<C> {
+    fn rates(&self) -> Arc<Rates<C>> {
+        self.rates.read().clone()
+    }
+
     /// Counts a request, or refuses it. Writes are counted by credential, which many agents behind
     /// one address do not share, and only without one by peer.
     pub fn check(&self, kind: Kind, headers: &HeaderMap, peer: Peer) -> Result<(), Trouble> {
+        if kind == Kind::Read {
+            return Ok(());
+        }
+        let rates = self.rates();
         let rate = match kind {
             Kind::Read => return Ok(()),
-            Kind::Register => return self.check_registration(peer),
-            Kind::Write => &self.writes,
-            Kind::Signed => &self.signed,
+            Kind::Register => return self.check_registration(&rates, peer),
+            Kind::Write => &rates.writes,
+            Kind::Signed => &rates.signed,
         };
         let Some(rate) = rate else {
             return Ok(());
@@ -101,8 +140,8 @@ impl<C: Clock> Limits<C> {
     }
 
     /// What one address has too many of does not use up what there is for all.
-    fn check_registration(&self, peer: Peer) -> Result<(), Trouble> {
-        let (own, all) = (self.registrations.as_ref(), self.registrations_total.as_ref());
+    fn check_registration(&self, rates: &Rates<C>, peer: Peer) -> Result<(), Trouble> {
+        let (own, all) = (rates.registrations.as_ref(), rates.registrations_total.as_ref());
         own.map_or(Ok(()), |rate| rate.check(self.hash.hash_one(peer)))?;
         all.map_or(Ok(()), |rate| rate.check(EVERYBODY))
     }
@@ -114,12 +153,14 @@ impl<C: Clock> Limits<C> {
 
     /// Counts a key that does not work, or refuses to say once more that it does not.
     pub fn check_wrong_key(&self, peer: Peer) -> Result<(), Trouble> {
-        self.wrong_keys.as_ref().map_or(Ok(()), |rate| rate.check(self.hash.hash_one(peer)))
+        let rates = self.rates();
+        rates.wrong_keys.as_ref().map_or(Ok(()), |rate| rate.check(self.hash.hash_one(peer)))
     }
 
     /// Counts a write of somebody who is known by what was written.
     pub fn check_signer(&self, who: &[u8]) -> Result<(), Trouble> {
-        self.writes.as_ref().map_or(Ok(()), |rate| rate.check(self.hash.hash_one(who)))
+        let rates = self.rates();
+        rates.writes.as_ref().map_or(Ok(()), |rate| rate.check(self.hash.hash_one(who)))
     }
 }
 
@@ -229,6 +270,21 @@ mod tests {
     }
 
     #[test]
+    fn limits_set_anew_count_from_then_on_and_the_same_ones_forget_nothing() {
+        let (limits, _) = limits(0, 1);
+        let write = || limits.check(Kind::Write, &HeaderMap::new(), peer(1));
+        let same = PerMinute { writes: NonZeroU32::new(1), ..PerMinute::default() };
+        let wait = Err(Trouble::TooManyRequests { retry_after_seconds: 60 });
+        assert_eq!([write(), write()], [Ok(()), wait]);
+        limits.set_to(same);
+        assert_eq!(write(), wait, "nothing changed, so nothing is forgotten");
+        limits.set_to(PerMinute { writes: NonZeroU32::new(2), ..same });
+        assert_eq!([write(), write(), write()], [Ok(()), Ok(()), LATER]);
+        limits.set_to(PerMinute { writes: None, ..same });
+        assert_eq!([write(); 3], [Ok(()); 3]);
+    }
+
+    #[test]
     fn no_limit_is_no_limit() {
         let (limits, _) = limits(0, 0);
         for _ in 0..10_000 {
@@ -241,7 +297,8 @@ mod tests {
     #[test]
     fn callers_that_were_quiet_are_forgotten() {
         let (limits, clock) = limits(2, 0);
-        let rate = limits.registrations.as_ref().expect("there is a limit");
+        let rates = limits.rates();
+        let rate = rates.registrations.as_ref().expect("there is a limit");
         for caller in 0..u64::from(SWEEP_EVERY) - 1 {
             assert_eq!(rate.check(caller), Ok(()));
         }

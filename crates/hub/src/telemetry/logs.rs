@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal};
 use std::panic;
+use std::sync::OnceLock;
 
 use tracing::{Subscriber, error, subscriber};
 use tracing_subscriber::EnvFilter;
@@ -32,11 +33,29 @@ enum Form {
 /// value of [`FILTER_VARIABLE`]. A second start changes nothing, since tests start many hubs.
 pub fn start(log: &Log, filter: Option<&str>) -> Result<(), BadFilter> {
     let form = form(log.format, io::stderr().is_terminal());
+    let named = filter.is_some();
     let filter = parse(filter.unwrap_or(default_filter(log.level)))?;
-    if subscriber::set_global_default(writing(form, filter, io::stderr)).is_ok() {
+    let (lines, set) = writing(form, filter, io::stderr);
+    if subscriber::set_global_default(lines).is_ok() {
         log_panics();
+        // A filter in the environment is above `log.level`, also when that changes.
+        let _ = SET_FILTER.set(if named { Box::new(|_| {}) } else { set });
     }
     Ok(())
+}
+
+/// Replaces the filter of the lines that are written.
+type SetFilter = Box<dyn Fn(EnvFilter) + Send + Sync>;
+
+/// That of the process.
+static SET_FILTER: OnceLock<SetFilter> = OnceLock::new();
+
+/// Takes another level while the process runs.
+pub fn set_level(level: Level) {
+    let filter = parse(default_filter(level));
+    if let (Some(set), Ok(filter)) = (SET_FILTER.get(), filter) {
+        set(filter);
+    }
 }
 
 /// A panic is a log line as any other, or readers of JSON would stumble over it. What it says is
@@ -73,7 +92,11 @@ fn parse(filter: &str) -> Result<EnvFilter, BadFilter> {
     EnvFilter::builder().parse(filter).map_err(|why| BadFilter { why: why.to_string() })
 }
 
-fn writing<W>(form: Form, filter: EnvFilter, writer: W) -> Box<dyn Subscriber + Send + Sync>
+fn writing<W>(
+    form: Form,
+    filter: EnvFilter,
+    writer: W,
+) -> (Box<dyn Subscriber + Send + Sync>, SetFilter)
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
@@ -82,8 +105,17 @@ where
         .with_span_events(FmtSpan::NONE)
         .with_writer(writer);
     match form {
-        Form::Json => Box::new(lines.json().flatten_event(true).with_span_list(false).finish()),
-        Form::Text { colours } => Box::new(lines.with_ansi(colours).finish()),
+        Form::Json => {
+            let lines = lines.json().flatten_event(true).with_span_list(false);
+            let lines = lines.with_filter_reloading();
+            let handle = lines.reload_handle();
+            (Box::new(lines.finish()), Box::new(move |filter| drop(handle.reload(filter))))
+        }
+        Form::Text { colours } => {
+            let lines = lines.with_ansi(colours).with_filter_reloading();
+            let handle = lines.reload_handle();
+            (Box::new(lines.finish()), Box::new(move |filter| drop(handle.reload(filter))))
+        }
     }
 }
 
@@ -100,7 +132,7 @@ impl Page {
         let page = Self::default();
         let to = page.clone();
         let filter = parse(filter).expect("the filter is good");
-        let guard = subscriber::set_default(writing(form, filter, move || to.clone()));
+        let guard = subscriber::set_default(writing(form, filter, move || to.clone()).0);
         (page, guard)
     }
 
@@ -212,6 +244,25 @@ mod tests {
         let text = page.text();
         assert!(text.contains("ours") && text.contains("access"), "{text}");
         assert!(!text.contains("theirs"), "{text}");
+    }
+
+    #[test]
+    fn another_level_is_taken_while_lines_are_written() {
+        write_no_line_off();
+        let page = Page::default();
+        let to = page.clone();
+        for form in [Form::Json, Form::Text { colours: false }] {
+            let filter = parse(default_filter(Level::Warn)).expect("a filter of ours");
+            let to = to.clone();
+            let (lines, set) = writing(form, filter, move || to.clone());
+            let _open = subscriber::set_default(lines);
+            info!("before {form:?}");
+            set(parse(default_filter(Level::Info)).expect("a filter of ours"));
+            info!("after {form:?}");
+        }
+        let text = page.text();
+        assert!(!text.contains("before"), "{text}");
+        assert_eq!(text.matches("after").count(), 2, "{text}");
     }
 
     #[test]

@@ -58,7 +58,16 @@ struct Asked<F>(F);
 
 impl Metrics {
     /// `extra` is asked for the other numbers at each scrape; its names must not repeat.
+    #[cfg(test)]
     pub fn new(extra: impl Fn() -> Vec<Extra> + Send + Sync + 'static) -> Self {
+        Self::with(extra, Vec::new())
+    }
+
+    /// The same with collectors of numbers that have labels or buckets.
+    pub fn with(
+        extra: impl Fn() -> Vec<Extra> + Send + Sync + 'static,
+        collectors: Vec<Box<dyn Collector>>,
+    ) -> Self {
         let mut registry = Registry::default();
         let requests = Family::default();
         let durations: Family<Timed, Histogram, fn() -> Histogram> =
@@ -73,6 +82,9 @@ impl Metrics {
         registry.register("rialto_http_connections", "Connections open now", connections.clone());
         registry.register("rialto_build_info", "The version that runs", build);
         registry.register_collector(Box::new(Asked(extra)));
+        for collector in collectors {
+            registry.register_collector(collector);
+        }
         Self(Arc::new(Inner { registry, requests, durations, connections }))
     }
 

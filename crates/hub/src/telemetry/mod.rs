@@ -1,14 +1,18 @@
 //! What the hub tells its operator: log lines and numbers.
 //!
-//! Neither ever carries a query string, header, body, id or key of a caller: routes are named by
-//! their templates.
+//! Neither ever carries a query string, header, body, name or key of a caller: routes are named by
+//! their templates, agents and owners by the hub's own numbers.
 
+mod counting;
 mod logs;
 mod metrics;
+mod process;
 mod request;
 
-pub use logs::{BadFilter, FILTER_VARIABLE, start};
+pub use counting::Counting;
+pub use logs::{BadFilter, FILTER_VARIABLE, set_level, start};
 #[cfg(test)]
 pub(crate) use logs::{Page, write_no_line_off};
 pub use metrics::{CONTENT_TYPE, Extra, Metrics};
+pub use process::Process;
 pub use request::{Answered, Route, Verb};

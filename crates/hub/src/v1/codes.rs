@@ -25,7 +25,9 @@ pub static UNAUTHORIZED: Kind = kind(401, "unauthorized", "A valid key is needed
 static TOO_FEW_CREDITS: Kind = kind(402, "too_few_credits", "Not enough credits");
 static BUDGET_TOO_LOW: Kind = kind(402, "budget_too_low", "The budget is below the price");
 pub static FORBIDDEN: Kind = kind(403, "forbidden", "This key may not do this");
+static SUSPENDED: Kind = kind(403, "suspended", "The agent or its owner is suspended");
 pub static NOT_FOUND: Kind = kind(404, "not_found", "No such thing");
+pub static NO_SUCH_OWNER: Kind = kind(404, "no_such_owner", "No owner has this name");
 static METHOD_NOT_ALLOWED: Kind = kind(405, "method_not_allowed", "No such method here");
 static TOO_SLOW: Kind = kind(408, "too_slow", "The request took too long to arrive");
 static ID_TAKEN: Kind = kind(409, "id_taken", "This id is taken");
@@ -72,6 +74,7 @@ impl From<Refusal> for Problem {
             Refusal::NothingToMove => return Self::field("/amount", refusal.to_string()),
             Refusal::NoSuchAgent | Refusal::NoSuchOwner { .. } => &NOT_FOUND,
             Refusal::IdentityDiffers | Refusal::GuestCannotPay | Refusal::Blocked => &FORBIDDEN,
+            Refusal::Suspended => &SUSPENDED,
             Refusal::IdTaken | Refusal::LooksTaken => &ID_TAKEN,
             Refusal::TooFewCredits => &TOO_FEW_CREDITS,
             Refusal::BudgetTooLow { .. } => &BUDGET_TOO_LOW,

@@ -4,6 +4,8 @@
 pub fn of(field: &str) -> &'static str {
     match field {
         "/owner" | "/amount" => r#"{"owner":"acme","amount":100.00}"#,
+        "/create" => r#"{"owner":"acme","amount":100.00,"create":true}"#,
+        "/retire_others" => r#"{"retire_others":true}"#,
         "/up_to" => r#"{"up_to":17}"#,
         "/to" | "/body" => {
             r#"{"to":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f","body":{"text":"hello"}}"#

@@ -38,6 +38,7 @@ use axum::{Extension, Router};
 use rialto_protocols::face::route::router;
 use rialto_protocols::face::{Floor, Listed};
 
+pub use events::History;
 pub use table::TABLE;
 
 /// The router of the table.

@@ -8,10 +8,11 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use rialto_core::agent::key::KeyHash;
 use rialto_core::id::AgentId;
+use rialto_core::refusal::Refusal;
 use rialto_core::world::World;
 use rialto_engine::keys::{Key, Kind, bearer};
 use rialto_engine::{Engine, Idempotency};
-use rialto_protocols::face::caller::Caller;
+use rialto_protocols::face::caller::{BadKey, Caller};
 use rialto_protocols::face::once::Once;
 use rialto_protocols::face::{Floor, sent};
 
@@ -36,7 +37,11 @@ impl Proven {
     /// Reads the header: nothing for a caller without a key, or with one that is only good for
     /// coming back. A key that does not work is an error even where none is needed.
     pub fn read(engine: &Engine, headers: &HeaderMap) -> Result<Option<Self>, Problem> {
-        let who = match Caller::read(engine, headers).map_err(|_| Problem::unauthorized())? {
+        let caller = Caller::read(engine, headers).map_err(|bad| match bad {
+            BadKey::Unknown => Problem::unauthorized(),
+            BadKey::Suspended => Refusal::Suspended.into(),
+        });
+        let who = match caller? {
             Caller::Agent(id) => Who::Agent(id),
             Caller::Operator => Who::Operator,
             Caller::Nobody | Caller::Former(_) => return Ok(None),
@@ -51,7 +56,7 @@ impl Proven {
         let now = engine.now();
         engine.look(|world| {
             let works = world.key(&self.key).is_some_and(|key| key.works(now));
-            works && self.agent().is_none_or(|id| is_registered(world, id))
+            works && self.agent().is_none_or(|id| world.admits(id))
         })
     }
 

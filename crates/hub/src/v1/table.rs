@@ -134,6 +134,31 @@ pub const TABLE: &[Route<Floor>] = &[
     row("POST", "/v1/operator/agents/{id}/revoke-keys", Operator, "Revoke its keys", || {
         post(operator::revoke_keys)
     }),
+    row("GET", "/v1/operator/jobs", Operator, "All jobs, live or ended, without content", || {
+        get(operator::jobs::list)
+    }),
+    row("GET", "/v1/operator/agents", Operator, "Everybody that ever registered", || {
+        get(operator::people::list)
+    }),
+    row("POST", "/v1/operator/agents/{id}/suspend", Operator, "Stop an agent for now", || {
+        post(operator::people::suspend_agent)
+    }),
+    row("POST", "/v1/operator/agents/{id}/resume", Operator, "Let an agent go on", || {
+        post(operator::people::resume_agent)
+    }),
+    row(
+        "POST",
+        "/v1/operator/owners/{name}/suspend",
+        Operator,
+        "Stop an owner and all its agents for now",
+        || post(operator::people::suspend_owner),
+    ),
+    row("POST", "/v1/operator/owners/{name}/resume", Operator, "Let an owner go on", || {
+        post(operator::people::resume_owner)
+    }),
+    row("POST", "/v1/operator/keys", Operator, "A new operator key, or the only one", || {
+        post(operator::keys::issue)
+    }),
     row("DELETE", "/v1/operator/agents/{id}", Operator, "Unlist an agent", || {
         delete(operator::remove)
     }),

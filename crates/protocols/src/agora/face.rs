@@ -108,7 +108,8 @@ impl Face for Agora {
     }
 
     fn reader(&self, floor: &Floor, headers: &HeaderMap) -> Option<AgentId> {
-        routes::read_token(floor, headers).map(|token| token.agent)
+        let agent = routes::read_token(floor, headers)?.agent;
+        floor.engine.look(|world| world.admits(agent)).then_some(agent)
     }
 
     fn alias(&self, secret: &HubSecret, new: &Newcomer<'_>, taken: bool) -> Option<String> {

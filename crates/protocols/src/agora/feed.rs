@@ -19,7 +19,7 @@ pub struct Events(pub Token);
 pub struct Frames;
 
 fn is_listed(floor: &Floor, agent: AgentId) -> bool {
-    floor.engine.look(|world| world.agent(agent).is_some_and(|agent| agent.active))
+    floor.engine.look(|world| world.admits(agent))
 }
 
 impl Wording for Events {

@@ -30,9 +30,10 @@ pub fn refused(refusal: &Refusal) -> Failure {
     let code = match refusal {
         // Who is not a party and what does not exist are one answer (D19).
         Refusal::NotYours => return not_a_party(),
-        Refusal::NotAuthenticated | Refusal::IdentityDiffers | Refusal::Blocked => {
-            Code::Unauthorized
-        }
+        Refusal::NotAuthenticated
+        | Refusal::Suspended
+        | Refusal::IdentityDiffers
+        | Refusal::Blocked => Code::Unauthorized,
         Refusal::NoSuchAgent | Refusal::NoSuchSkill | Refusal::NoSuchOwner { .. } => Code::NotFound,
         Refusal::BudgetTooLow { .. }
         | Refusal::TooFewCredits

@@ -18,28 +18,35 @@ pub enum Caller {
     Operator,
 }
 
-/// A key was shown and it does not work: malformed, unknown and revoked are one answer.
+/// A key was shown and it does not work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadKey;
+pub enum BadKey {
+    /// Malformed, unknown and revoked are one answer.
+    Unknown,
+    /// The key is good; its agent, or the agent's owner, is suspended by the operator.
+    Suspended,
+}
 
 impl Caller {
     /// Reads the header. Every bad key takes the same path to the same answer.
     pub fn read(engine: &Engine, headers: &HeaderMap) -> Result<Self, BadKey> {
         let Some(header) = headers.get(AUTHORIZATION) else { return Ok(Self::Nobody) };
-        let key = header.to_str().ok().and_then(bearer).and_then(Key::read).ok_or(BadKey)?;
+        let key =
+            header.to_str().ok().and_then(bearer).and_then(Key::read).ok_or(BadKey::Unknown)?;
         let hash = key.hash();
         let now = engine.now();
         let caller = engine.look(|world| {
             let found = world.key(&hash).filter(|key| same(&key.hash, &hash) && key.works(now))?;
             match found.holder {
-                Holder::Operator => Some(Self::Operator),
+                Holder::Operator => Some(Ok(Self::Operator)),
+                Holder::Agent(id) if world.is_suspended(id) => Some(Err(BadKey::Suspended)),
                 Holder::Agent(id) => {
                     let active = world.agent(id).is_some_and(|agent| agent.active);
-                    Some(if active { Self::Agent(id) } else { Self::Former(id) })
+                    Some(Ok(if active { Self::Agent(id) } else { Self::Former(id) }))
                 }
             }
         });
-        let caller = caller.ok_or(BadKey)?;
+        let caller = caller.ok_or(BadKey::Unknown)??;
         if let Self::Agent(agent) = caller {
             engine.seen(agent);
         }

@@ -277,8 +277,7 @@ impl Wording for Events {
         let now = floor.engine.now();
         floor.engine.look(|world| {
             let works = |hash: KeyHash| world.key(&hash).is_some_and(|key| key.works(now));
-            world.agent(agent).is_some_and(|agent| agent.active)
-                && self.reader.key.is_none_or(works)
+            world.admits(agent) && self.reader.key.is_none_or(works)
         })
     }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use rialto_core::command::Actor;
 use rialto_core::id::AgentId;
 use rialto_core::job::Requester;
+use rialto_core::refusal::Refusal;
 use rialto_core::world::World;
 use rialto_engine::Idempotency;
 use uuid::Uuid;
@@ -16,7 +17,7 @@ use super::codes::Code;
 use super::failure::Failure;
 use super::say::Refused;
 use super::{BODY_MAX, ID, refusals};
-use crate::face::caller::Caller;
+use crate::face::caller::{BadKey, Caller};
 use crate::face::once::Once;
 use crate::face::{Floor, sent};
 
@@ -37,7 +38,13 @@ impl FromRequestParts<Floor> for Anyone {
 
     async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Refused> {
         let caller = Caller::read(&floor.engine, &parts.headers);
-        let caller = caller.map_err(|_| Refused::new(floor, unauthorized()))?;
+        let caller = caller.map_err(|bad| {
+            let failure = match bad {
+                BadKey::Unknown => unauthorized(),
+                BadKey::Suspended => refusals::refused(&Refusal::Suspended),
+            };
+            Refused::new(floor, failure)
+        })?;
         let once = parts.extensions.get::<Once>().map(|once| once.0);
         Ok(Self { caller, open: floor.openclaw.settings.open, once })
     }

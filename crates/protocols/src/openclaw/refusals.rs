@@ -43,7 +43,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
         Refusal::NotYours => return Failure::not_found("collaboration"),
         Refusal::NoSuchAgent => return Failure::not_found("agent"),
         Refusal::NotAuthenticated => Code::Unauthorized,
-        Refusal::IdentityDiffers | Refusal::Blocked => Code::Forbidden,
+        Refusal::IdentityDiffers | Refusal::Blocked | Refusal::Suspended => Code::Forbidden,
         Refusal::NoSuchOwner { .. } | Refusal::NoSuchSkill => Code::NotFound,
         Refusal::IdTaken
         | Refusal::LooksTaken

@@ -145,6 +145,7 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
     let (status, code) = match refusal {
         Refusal::NotAuthenticated => (401, "UNAUTHORIZED"),
         Refusal::IdentityDiffers | Refusal::GuestCannotPay => (403, "FORBIDDEN"),
+        Refusal::Suspended => (403, "SUSPENDED"),
         Refusal::IdTaken | Refusal::LooksTaken => (409, "CONFLICT"),
         Refusal::WrongState { .. } | Refusal::OfferExpired => (409, "CONFLICT"),
         Refusal::TooManyAgents { .. } | Refusal::OtherTurn { .. } => (409, "CONFLICT"),

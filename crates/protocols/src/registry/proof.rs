@@ -7,13 +7,14 @@ use axum::http::request::Parts;
 use bytes::Bytes;
 use rialto_core::command::Actor;
 use rialto_core::id::{AgentId, OwnerId};
+use rialto_core::refusal::Refusal;
 use rialto_core::world::World;
 use rialto_engine::Idempotency;
 
 use super::ID;
-use super::codes::{self, Failure};
+use super::codes::{self, Context, Failure};
 use super::wire::reserved_prefix;
-use crate::face::caller::Caller;
+use crate::face::caller::{BadKey, Caller};
 use crate::face::once::Once;
 use crate::face::{Floor, sent};
 
@@ -50,7 +51,10 @@ impl FromRequestParts<Floor> for Anyone {
 
     async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Failure> {
         let caller = Caller::read(&floor.engine, &parts.headers);
-        let caller = caller.map_err(|_| Failure::unauthorized())?;
+        let caller = caller.map_err(|bad| match bad {
+            BadKey::Unknown => Failure::unauthorized(),
+            BadKey::Suspended => codes::refused(&Refusal::Suspended, Context::Other),
+        })?;
         let once = parts.extensions.get::<Once>().map(|once| once.0);
         Ok(Self { caller, open: floor.settings.registry.open, once })
     }

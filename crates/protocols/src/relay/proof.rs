@@ -74,7 +74,7 @@ impl FromRequestParts<Floor> for Anyone {
 
     async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Refused> {
         let caller = Caller::read(&floor.engine, &parts.headers);
-        let caller = caller.map_err(|_| refuse_at(floor, parts, refusals::unauthorized()))?;
+        let caller = caller.map_err(|bad| refuse_at(floor, parts, refusals::bad_key(bad)))?;
         let once = parts.extensions.get::<Once>().map(|once| once.0);
         Ok(Self { caller, once })
     }
@@ -101,7 +101,10 @@ impl AsEither {
         let agent = match Caller::read(&floor.engine, headers) {
             Ok(Caller::Agent(id)) => Some(id),
             Ok(Caller::Operator) => None,
-            _ => return Err(refuse(floor, refusals::unauthorized())),
+            Ok(Caller::Nobody | Caller::Former(_)) => {
+                return Err(refuse(floor, refusals::unauthorized()));
+            }
+            Err(bad) => return Err(refuse(floor, refusals::bad_key(bad))),
         };
         Ok(Self { agent, once: None })
     }
@@ -169,7 +172,7 @@ pub fn still_holds(engine: &Engine, agent: AgentId, key: &KeyHash) -> bool {
     let now = engine.now();
     engine.look(|world| {
         let works = world.key(key).is_some_and(|key| key.works(now));
-        works && world.agent(agent).is_some_and(|agent| agent.active)
+        works && world.admits(agent)
     })
 }
 

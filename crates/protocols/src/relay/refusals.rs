@@ -11,6 +11,7 @@ use super::codes::Code;
 use super::delivery::REJECTED;
 use super::shape::Failure;
 use crate::face::Trouble;
+use crate::face::caller::BadKey;
 
 /// JSON with a status.
 pub fn json(status: u16, body: Vec<u8>) -> Response {
@@ -65,6 +66,14 @@ pub fn unauthorized() -> Failure {
     Failure { hint: Some(hint.into()), ..Failure::new(Code::Unauthorized, "a valid key is needed") }
 }
 
+/// A key was shown that does not work.
+pub fn bad_key(bad: BadKey) -> Failure {
+    match bad {
+        BadKey::Unknown => unauthorized(),
+        BadKey::Suspended => refused(&Refusal::Suspended),
+    }
+}
+
 /// The agent of a path or a receiver is unknown.
 pub fn no_such_agent() -> Failure {
     Failure::new(Code::AgentNotFound, "no agent has this address; see GET /agents")
@@ -100,7 +109,7 @@ fn refused(refusal: &Refusal) -> Failure {
         Refusal::NotAuthenticated => return unauthorized(),
         Refusal::NoSuchAgent => return no_such_agent(),
         Refusal::IdentityDiffers => Code::SenderMismatch,
-        Refusal::GuestCannotPay => Code::Forbidden,
+        Refusal::GuestCannotPay | Refusal::Suspended => Code::Forbidden,
         Refusal::Blocked => Code::Blocked,
         Refusal::IdTaken | Refusal::LooksTaken => Code::AgentIdTaken,
         Refusal::NotYours | Refusal::NoSuchOwner { .. } => Code::NotFound,

@@ -41,7 +41,7 @@ enum Verb {
     },
     /// Say whether the configuration is good
     #[command(
-        before_help = "Examples:\n  rialto config check\n  rialto config check --config rialto.toml\n\nExits with 2 if it is not, and says what is wrong and where."
+        before_help = "Examples:\n  rialto config check\n  rialto config check --config rialto.toml\n\nExits with 2 if it is not, and says everything that is wrong and where, one line each."
     )]
     Check,
 }
@@ -63,9 +63,9 @@ fn told(args: &Args) -> Result<String, Trouble> {
         Verb::Show { .. } | Verb::Check => Posture::Serve,
     };
     let loaded = Loaded::load(posture, args.config.as_deref(), std::env::vars(), &[]);
-    let loaded = loaded.map_err(|problem| {
+    let loaded = loaded.map_err(|problems| {
         Trouble::usage(
-            problem.to_string(),
+            problems.to_string(),
             "where there is no rialto.toml, `rialto config show` prints every setting as it is written",
         )
     })?;

@@ -6,17 +6,23 @@ use std::path::PathBuf;
 use rialto_hub::config::Posture;
 
 use super::context::OWN_HUB;
-use super::{complain, demo_agents, init, say, serve};
+use super::{complain, demo_agents, init, live, say, serve};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto dev\n  rialto dev --listen 127.0.0.1:0 --data ./scratch"
+    before_help = "Examples:\n  rialto dev\n  rialto dev --listen 127.0.0.1:0 --data ./scratch\n  rialto dev --quiet\n\nPrints a line for everything that happens, until it is stopped."
 )]
 pub struct Args {
     /// Address and port to listen on
     #[arg(long)]
     listen: Option<SocketAddr>,
+    /// The URL that agents should use, if it is not that address
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+    /// Print no line for what happens
+    #[arg(long, short)]
+    quiet: bool,
     /// Keep the data here instead of throwing it away
     #[arg(long)]
     data: Option<PathBuf>,
@@ -32,21 +38,22 @@ pub fn run(args: Args) -> Exit {
         Err(error) => return complain(error),
     };
     let data = args.data.unwrap_or_else(|| scratch.path().to_owned());
-    let flags = match serve::flags(args.listen, Some(&data), &args.set) {
+    let address = (args.listen, args.public_url);
+    let flags = match serve::flags(address, Some(&data), &args.set) {
         Ok(flags) => flags,
         Err(error) => {
             complain(error);
             return Exit::Usage;
         }
     };
-    let loaded = match serve::load(Posture::Dev, None, &flags) {
-        Ok(loaded) => loaded,
-        Err(exit) => return exit,
-    };
-    serve::hub(loaded, |hub| {
+    let source = serve::Source { posture: Posture::Dev, file: None, flags };
+    serve::hub(&source, |hub| {
         let (url, address) = (hub.url.clone(), hub.address);
         // A hub works on, whoever reads what it says.
         let _ = say::line(&greeting(&url, hub.new_operator_key.as_deref()));
+        if !args.quiet {
+            tokio::spawn(live::print(hub.engine.clone()));
+        }
         tokio::spawn(demo_agents::work(format!("http://{address}"), data.clone()));
     })
 }

@@ -4,6 +4,7 @@ mod access;
 mod acting;
 mod agent;
 mod audit;
+mod backup;
 mod bench;
 mod completions;
 mod config;
@@ -20,11 +21,14 @@ mod key;
 mod key_file;
 mod length;
 mod listen;
+mod live;
 mod msg;
 mod newcomer;
 mod notes;
 mod openapi;
+mod operator;
 mod rep;
+mod restore;
 mod say;
 mod serve;
 mod table;
@@ -106,6 +110,12 @@ enum Verb {
     Doctor(doctor::Args),
     /// Recount every promise of a stopped or running hub's data directory
     Audit(audit::Args),
+    /// Copy a hub's data into one file, also while it runs
+    Backup(backup::Args),
+    /// Make a data directory of a backup
+    Restore(restore::Args),
+    /// Run a hub as its operator: numbers, jobs, agents, credits, keys
+    Operator(operator::Args),
     /// Measure the hub against a bare echo in one run
     Bench(bench::Args),
     /// Print the API document
@@ -137,6 +147,9 @@ pub fn run(line: Line) -> ExitCode {
         Verb::Rep(args) => rep::run(&args),
         Verb::Doctor(args) => doctor::run(&args),
         Verb::Audit(args) => audit::run(&args),
+        Verb::Backup(args) => backup::run(&args),
+        Verb::Restore(args) => restore::run(&args),
+        Verb::Operator(args) => operator::run(&args),
         Verb::Bench(args) => bench::run(args),
         Verb::Openapi => openapi::run(),
         Verb::Completions(args) => completions::run(&args),
@@ -345,6 +358,22 @@ mod tests {
             "rialto key verify --now 2024-01-01T00:00:00Z --window 60s -",
             "rialto key canonical",
             "rialto key hello --hub http://h --name n --inbox",
+            "rialto backup --data d --to f --hub-key k --json",
+            "rialto restore --from f --data d --hub-key k --beside-original",
+            "rialto restore --from f --data d --new-hub-key --json",
+            "rialto operator stats --json",
+            "rialto operator jobs --state ended --limit 5",
+            "rialto operator agents --state suspended",
+            "rialto operator grant acme 100.00 --create",
+            "rialto operator burn acme 1",
+            "rialto operator revoke alice",
+            "rialto operator suspend alice",
+            "rialto operator suspend --owner acme",
+            "rialto operator resume --owner acme --json",
+            "rialto operator key new",
+            "rialto operator key rotate --data d",
+            "rialto dev --quiet",
+            "rialto serve --listen 0.0.0.0:7425 --public-url http://h:7425",
         ] {
             parsed(line).unwrap_or_else(|error| panic!("{line}: {error}"));
         }
@@ -400,6 +429,15 @@ mod tests {
             "rialto key sign --type STATUS --to me",
             "rialto key verify --now yesterday",
             "rialto key verify --window 60",
+            "rialto backup --data d",
+            "rialto restore --data d",
+            "rialto restore --from f --data d --hub-key k --new-hub-key",
+            "rialto operator",
+            "rialto operator jobs --state dead",
+            "rialto operator suspend",
+            "rialto operator suspend alice --owner acme",
+            "rialto operator key",
+            "rialto operator grant acme",
         ] {
             assert!(parsed(line).is_err(), "{line}");
         }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use rialto_hub::app::{Hub, Options};
-use rialto_hub::config::{Loaded, Posture};
+use rialto_hub::config::{Loaded, Posture, Problems};
 use rialto_hub::shutdown::Shutdown;
 use rialto_hub::telemetry;
 
@@ -18,7 +18,7 @@ const HUB_SECRET: &str = "RIALTO_HUB_SECRET";
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto serve\n  rialto serve --listen 0.0.0.0:7425 --data /var/lib/rialto\n  RIALTO_LEDGER__WELCOME_GRANT=10.00 rialto serve --config rialto.toml"
+    before_help = "Examples:\n  rialto serve\n  rialto serve --data /var/lib/rialto --listen 0.0.0.0:7425 --public-url https://hub.example\n  RIALTO_LEDGER__WELCOME_GRANT=10.00 rialto serve --config rialto.toml"
 )]
 pub struct Args {
     /// Configuration file; ./rialto.toml is read if it is there
@@ -27,6 +27,9 @@ pub struct Args {
     /// Address and port to listen on
     #[arg(long)]
     listen: Option<SocketAddr>,
+    /// The URL that agents should use, if it is not that address
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
     /// Data directory
     #[arg(long)]
     data: Option<PathBuf>,
@@ -36,18 +39,16 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Exit {
-    let flags = match flags(args.listen, args.data.as_ref(), &args.set) {
+    let address = (args.listen, args.public_url);
+    let flags = match flags(address, args.data.as_ref(), &args.set) {
         Ok(flags) => flags,
         Err(error) => {
             complain(error);
             return Exit::Usage;
         }
     };
-    let loaded = match load(Posture::Serve, args.config.as_deref(), &flags) {
-        Ok(loaded) => loaded,
-        Err(exit) => return exit,
-    };
-    hub(loaded, |hub| {
+    let source = Source { posture: Posture::Serve, file: args.config, flags };
+    hub(&source, |hub| {
         let mut told = format!("rialto {} listens on {}", env!("CARGO_PKG_VERSION"), hub.url);
         if let Some(key) = &hub.new_operator_key {
             told.push_str(&format!("\noperator key, shown only now: {key}"));
@@ -59,12 +60,13 @@ pub fn run(args: Args) -> Exit {
 
 /// Flags as settings.
 pub fn flags(
-    listen: Option<SocketAddr>,
+    (listen, public_url): (Option<SocketAddr>, Option<String>),
     data: Option<&PathBuf>,
     set: &[String],
 ) -> Result<Vec<(String, String)>, String> {
     let mut flags = Vec::new();
     flags.extend(listen.map(|address| ("http.listen".to_owned(), address.to_string())));
+    flags.extend(public_url.map(|url| ("http.public_url".to_owned(), url)));
     flags.extend(data.map(|dir| ("data.dir".to_owned(), dir.display().to_string())));
     for pair in set {
         let Some((key, value)) = pair.split_once('=') else {
@@ -77,28 +79,74 @@ pub fn flags(
     Ok(flags)
 }
 
-/// The configuration, with logs started; problems are told.
-pub fn load(
-    posture: Posture,
-    file: Option<&std::path::Path>,
-    flags: &[(String, String)],
-) -> Result<Loaded, Exit> {
-    let flags: Vec<(&str, String)> =
-        flags.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
-    let loaded = Loaded::load(posture, file, std::env::vars(), &flags).map_err(|problem| {
-        complain(problem);
-        Exit::Usage
-    })?;
-    let filter = std::env::var(telemetry::FILTER_VARIABLE).ok();
-    telemetry::start(&loaded.config.log, filter.as_deref()).map_err(|problem| {
-        complain(problem);
-        Exit::Usage
-    })?;
-    Ok(loaded)
+/// Where a hub's configuration comes from, at the start and whenever it is read again.
+pub struct Source {
+    pub posture: Posture,
+    pub file: Option<PathBuf>,
+    pub flags: Vec<(String, String)>,
+}
+
+impl Source {
+    fn read(&self) -> Result<Loaded, Problems> {
+        let flags: Vec<(&str, String)> =
+            self.flags.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
+        Loaded::load(self.posture, self.file.as_deref(), std::env::vars(), &flags)
+    }
+
+    /// The configuration, with logs started; problems are told.
+    fn load(&self) -> Result<Loaded, Exit> {
+        let usage = |problem: &dyn std::fmt::Display| {
+            complain(problem);
+            Exit::Usage
+        };
+        let loaded = self.read().map_err(|problems| usage(&problems))?;
+        let filter = std::env::var(telemetry::FILTER_VARIABLE).ok();
+        telemetry::start(&loaded.config.log, filter.as_deref()).map_err(|bad| usage(&bad))?;
+        Ok(loaded)
+    }
+}
+
+/// Which settings somebody has set, and where.
+fn set_by(loaded: &Loaded) -> String {
+    let rows = loaded.rows().iter().filter(|row| !row.origin.starts_with("default"));
+    let told: Vec<String> = rows.map(|row| format!("{} ({})", row.key, row.origin)).collect();
+    told.join(", ")
+}
+
+/// Reads the configuration again at each SIGHUP. What can change without a restart does; a mistake
+/// changes nothing. The signal never ends the hub.
+#[cfg(unix)]
+async fn reload_on_hangup(
+    mut hangup: tokio::signal::unix::Signal,
+    source: &Source,
+    mut loaded: Loaded,
+    reload: rialto_hub::app::Reload,
+) -> std::convert::Infallible {
+    while hangup.recv().await.is_some() {
+        match source.read() {
+            Ok(new) => {
+                let (taken, waiting) = reload.take(&loaded, &new);
+                telemetry::set_level(new.config.log.level);
+                let (taken, needs_restart) = (taken.join(", "), waiting.join(", "));
+                tracing::info!(taken, needs_restart, "configuration read again");
+                loaded = new;
+            }
+            Err(problems) => {
+                tracing::error!(%problems, "the configuration has mistakes; the old one stays");
+            }
+        }
+    }
+    // No signal will come any more; the hub goes on.
+    std::future::pending().await
 }
 
 /// Runs a hub until it is told to stop; `greet` says that it is there.
-pub fn hub(loaded: Loaded, greet: impl FnOnce(&Hub)) -> Exit {
+pub fn hub(source: &Source, greet: impl FnOnce(&Hub)) -> Exit {
+    let loaded = match source.load() {
+        Ok(loaded) => loaded,
+        Err(exit) => return exit,
+    };
+    tracing::info!(settings = set_by(&loaded), "configuration read");
     let runtime = match runtime() {
         Ok(runtime) => runtime,
         Err(error) => return complain(error),
@@ -110,9 +158,23 @@ pub fn hub(loaded: Loaded, greet: impl FnOnce(&Hub)) -> Exit {
     };
     let ended = runtime.block_on(async {
         let shutdown = Shutdown::on_signals().map_err(|error| error.to_string())?;
+        // Before anything is worth keeping alive: until then the signal would end the process.
+        #[cfg(unix)]
+        let hangup = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())
+            .map_err(|error| error.to_string())?;
         let hub = Hub::start(&loaded.config, options, shutdown.clone()).await;
         let hub = hub.map_err(|error| error.to_string())?;
         greet(&hub);
+        #[cfg(unix)]
+        {
+            let reload = hub.reload();
+            let again = reload_on_hangup(hangup, source, loaded, reload);
+            tokio::select! {
+                ended = hub.run(&shutdown) => ended,
+                never = again => match never {},
+            }
+        }
+        #[cfg(not(unix))]
         hub.run(&shutdown).await
     });
     // Streams and pushes that still run have nothing left to say.

@@ -1,7 +1,7 @@
 //! Coming, changing, leaving, and being seen.
 
 use rialto_core::agent::key::Holder;
-use rialto_core::command::{Actor, Command, Enrol};
+use rialto_core::command::{Actor, Command, Enrol, Subject};
 use rialto_core::id::AgentId;
 use rialto_core::testkit::Scene;
 use rialto_core::time::Timestamp;
@@ -39,19 +39,36 @@ fn enrol(dice: &mut Dice, home: rialto_core::alias::Protocol, n: u64, now: Times
 
 pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
     let agent = somebody(dice, scene);
-    Some(match dice.roll(30) {
+    Some(match dice.roll(36) {
         0..=9 => again(dice, scene, now),
         10 | 11 => Command::Remove { agent, by_operator: dice.chance(50) },
         12..=14 => keys(dice, scene, agent)?,
         15..=17 => Command::Beat { agent },
         18..=20 => Command::Return { agent },
         21..=26 => Command::Stand { agent, told: openclaw::condition(dice, now, false) },
+        30 => Command::BeginEpoch,
+        31..=35 => suspend(dice, scene, agent),
         27 | 28 => Command::Boast { agent, words: format!("{}", dice.roll(9)).into() },
         _ => {
             let name = format!("later-{}", dice.roll(6));
             Command::Name { agent, aliases: vec![(LATER, name), (LATER, "other".to_owned())] }
         }
     })
+}
+
+/// Somebody is suspended for a while; more often somebody is resumed, so that there is always work done.
+fn suspend(dice: &mut Dice, scene: &Scene, agent: AgentId) -> Command {
+    let suspended = dice.chance(40);
+    let stopped = scene.world.agents().map(|one| one.id).filter(|id| scene.world.is_suspended(*id));
+    let stopped = stopped.min().filter(|_| !suspended);
+    let agent = stopped.unwrap_or(agent);
+    let row = scene.world.agent(agent);
+    let by_owner = row.filter(|row| match suspended {
+        true => dice.chance(20),
+        false => !row.suspended,
+    });
+    let subject = by_owner.map_or(Subject::Agent(agent), |row| Subject::Owner(row.owner));
+    Command::Suspend { subject, suspended }
 }
 
 /// Keys are given to those who are known, and taken from them: whoever asks has proven that.

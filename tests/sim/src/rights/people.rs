@@ -42,6 +42,9 @@ fn changed(scene: &Scene, order: &Enrol, old: &Agent) -> Option<&'static str> {
         Actor::Agent(by) => by == old.id || old.active && is_of(scene, by, old.owner),
         Actor::Operator | Actor::Owner | Actor::Open => true,
     };
+    if order.actor != Actor::Operator && scene.world.is_suspended(old.id) {
+        return Some("changed while it is suspended");
+    }
     (!may).then_some("changed by somebody who may not")
 }
 

@@ -22,6 +22,9 @@ pub fn right(scene: &Scene, order: &Signed) -> Right {
     if !signer.active && !matches!(order.deed, Deed::Introduce(_)) {
         return Some("signed by somebody who has left").into();
     }
+    if scene.world.is_suspended(signer.id) {
+        return Some("signed by somebody who is suspended").into();
+    }
     let next = scene.world.next.job;
     match &order.deed {
         Deed::Ask(_) => {

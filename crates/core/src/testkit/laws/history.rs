@@ -12,6 +12,7 @@ use crate::id::{AgentId, JobId, KeyId, OwnerId};
 use crate::job::{Job, State};
 use crate::ledger::Kind;
 use crate::owner::Owner;
+use crate::world::World;
 
 /// What was told of, kept from the rows alone.
 #[derive(Clone, Default)]
@@ -21,11 +22,16 @@ pub struct History {
     keys: BTreeSet<KeyId>,
     /// The newest job of each worker that has ended.
     worked: BTreeMap<AgentId, JobId>,
+    suspended_agents: BTreeSet<AgentId>,
+    suspended_owners: BTreeSet<OwnerId>,
+    restores: u64,
 }
 
 impl History {
-    pub fn check(&mut self, before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes) {
+    pub fn check(&mut self, before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &World) {
         jobs(before, changes);
+        self.epoch(changes, world);
+        self.suspensions(changes);
         money(changes);
         self.accounts(changes);
         self.agents(changes);
@@ -48,6 +54,52 @@ impl History {
             let says = |agent: &Agent| (agent.name.clone(), agent.skills.clone(), agent.active);
             let updated = told(Event::AgentUpdated { agent: id });
             assert!(updated || left || says(&old) == says(agent), "changed silently: {agent:?}");
+        }
+    }
+
+    /// An epoch begins by a restore that is told of, and each is one above the one before.
+    fn epoch(&mut self, changes: &Changes, world: &World) {
+        let begun = events(changes).filter_map(|event| match event {
+            Event::HubRestored { epoch } => Some(*epoch),
+            _ => None,
+        });
+        for epoch in begun {
+            self.restores += 1;
+            assert_eq!(epoch, 1 + self.restores, "epochs are counted without a gap");
+        }
+        assert_eq!(world.next.epoch, 1 + self.restores, "an epoch began silently");
+    }
+
+    /// Whoever is suspended or resumed is told of, once.
+    fn suspensions(&mut self, changes: &Changes) {
+        let told = |wanted: Event| events(changes).filter(|event| **event == wanted).count();
+        for agent in changes.agents.values() {
+            let id = agent.id;
+            let before = self.suspended_agents.contains(&id);
+            let (begins, ends) = (
+                told(Event::AgentSuspended { agent: id }),
+                told(Event::AgentResumed { agent: id }),
+            );
+            let wanted = [agent.suspended && !before, before && !agent.suspended];
+            assert_eq!([begins, ends], wanted.map(usize::from), "{agent:?}");
+            match agent.suspended {
+                true => self.suspended_agents.insert(id),
+                false => self.suspended_agents.remove(&id),
+            };
+        }
+        for owner in changes.owners.values() {
+            let id = owner.id;
+            let before = self.suspended_owners.contains(&id);
+            let (begins, ends) = (
+                told(Event::OwnerSuspended { owner: id }),
+                told(Event::OwnerResumed { owner: id }),
+            );
+            let wanted = [owner.suspended && !before, before && !owner.suspended];
+            assert_eq!([begins, ends], wanted.map(usize::from), "{owner:?}");
+            match owner.suspended {
+                true => self.suspended_owners.insert(id),
+                false => self.suspended_owners.remove(&id),
+            };
         }
     }
 

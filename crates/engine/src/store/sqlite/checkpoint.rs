@@ -141,6 +141,17 @@ impl Checkpointer {
         Ok(())
     }
 
+    /// Moves the whole log into the file, so that the file alone is complete. For the end, when
+    /// nothing more is written.
+    pub fn empty_the_log(&self, lane: &Connection) -> Result<(), StoreError> {
+        let _nobody_reads = self.shared.gate.0.write();
+        lane.busy_timeout(READERS_MAY_TAKE).map_err(trouble)?;
+        match copy(lane, "TRUNCATE")?.busy {
+            false => Ok(()),
+            true => Err(StoreError::Broken("another process is reading it".to_owned())),
+        }
+    }
+
     /// Ends the thread; false if it has failed.
     pub fn stop(&mut self) -> bool {
         self.nudge = None;

@@ -3,6 +3,7 @@
 //! One connection writes, and belongs to the lane. Readers have connections of their own. A
 //! background thread moves the log into the file, so that hardly a commit has to.
 
+pub(crate) mod backup;
 mod checkpoint;
 pub(crate) mod claims;
 mod durable;
@@ -24,7 +25,7 @@ mod write;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 use rialto_core::changes::Changes;
@@ -34,6 +35,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{Key, Page, Reader, Row, Store, StoreError};
 use crate::private;
+use crate::numbers::Histogram;
 use checkpoint::{Checkpointer, Gate, Limits};
 use claims::Tail;
 use mailboxes::Behind;
@@ -75,6 +77,7 @@ pub struct SqliteStore {
     tail: Arc<RwLock<Tail>>,
     behind: Behind,
     checkpointer: Checkpointer,
+    syncs: Arc<Histogram>,
     /// Something went wrong, and nobody knows what is on disk.
     failed: bool,
     _lock: File,
@@ -95,6 +98,7 @@ impl SqliteStore {
         // Until it is closed in good order; see `drop`.
         db.set_db_config(LEAVE_THE_LOG, true).map_err(trouble)?;
         schema::recognise(&db)?;
+        backup::refuse(&db)?;
         durable::set(&db, limits)?;
         db.set_prepared_statement_cache_capacity(128);
         schema::migrate(&db)?;
@@ -104,8 +108,17 @@ impl SqliteStore {
         let checkpointer = Checkpointer::start(&path, &mut db, limits)?;
         let behind = Behind::default();
         let sieving = Sieving::start(reading(&path)?, tail.clone(), checkpointer.gate())?;
-        let failed = false;
-        Ok(Self { _sieving: sieving, db, path, tail, behind, checkpointer, failed, _lock: lock })
+        Ok(Self {
+            _sieving: sieving,
+            db,
+            path,
+            tail,
+            behind,
+            checkpointer,
+            syncs: Arc::new(Histogram::seconds()),
+            failed: false,
+            _lock: lock,
+        })
     }
 
     /// Runs a statement that is always the same, and parsed only once.
@@ -130,7 +143,12 @@ impl SqliteStore {
     ) -> Result<R, StoreError> {
         self.checkpointer.before_commit(&self.db)?;
         self.say("BEGIN IMMEDIATE")?;
-        let written = work(self).and_then(|done| self.say("COMMIT").map(|()| done));
+        let written = work(self).and_then(|done| {
+            let began = Instant::now();
+            self.say("COMMIT")?;
+            self.syncs.time(began.elapsed());
+            Ok(done)
+        });
         if written.is_err() && !self.db.is_autocommit() {
             // What cannot be taken back is no longer known for certain.
             self.db
@@ -148,6 +166,10 @@ impl Drop for SqliteStore {
     fn drop(&mut self) {
         let fine = self.checkpointer.stop() && !self.failed;
         let _ = self.db.set_db_config(LEAVE_THE_LOG, !fine);
+        // SQLite does it by itself only for the last connection, and readers may still have theirs.
+        if fine && let Err(error) = self.checkpointer.empty_the_log(&self.db) {
+            tracing::warn!(%error, "the log stays beside the file; both are needed for a copy");
+        }
     }
 }
 
@@ -171,11 +193,13 @@ fn reading(path: &Path) -> Result<Connection, StoreError> {
 
 /// Refuses a damaged log, unless a hub is just writing it; that hub has looked already.
 pub(crate) fn log_is_sound(dir: &Path) -> Result<(), StoreError> {
+    if is_in_use(dir) { Ok(()) } else { log::check(dir) }
+}
+
+/// Whether a hub is running on this data directory.
+pub(crate) fn is_in_use(dir: &Path) -> bool {
     let lock = File::open(dir.join(LOCK));
-    match lock.as_ref().map(File::try_lock_shared) {
-        Ok(Err(_)) => Ok(()),
-        Ok(Ok(())) | Err(_) => log::check(dir),
-    }
+    matches!(lock.as_ref().map(File::try_lock_shared), Ok(Err(_)))
 }
 
 fn lock(dir: &Path) -> Result<File, StoreError> {
@@ -237,6 +261,10 @@ impl Store for SqliteStore {
         self.at_once(|store| claims::index(&store.db, &slice))?;
         self.tail.write().release(slice.len());
         Ok(!self.tail.read().slice().is_empty())
+    }
+
+    fn sync_times(&self) -> Option<Arc<Histogram>> {
+        Some(self.syncs.clone())
     }
 
     fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {

@@ -306,6 +306,7 @@ fn the_database_itself_refuses_a_negative_balance() {
             opened_at: Timestamp(0),
             newest: None,
             movements: 0,
+            suspended: false,
         };
         let mut changes = filler(id + 10, 10);
         changes.owners.insert(owner.id, Arc::new(owner));

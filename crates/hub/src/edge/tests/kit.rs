@@ -264,6 +264,7 @@ pub fn front(address: SocketAddr, flags: &[(&str, &str)], metrics: Metrics) -> F
     let config = config(flags);
     let made = AtomicU32::new(0);
     Front {
+        refused_keys: Default::default(),
         house: Arc::new(TestHouse),
         hosts: Hosts::new(&config.http, address),
         limits: Arc::new(Limits::new(&config.limits)),

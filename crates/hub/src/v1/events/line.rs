@@ -68,6 +68,11 @@ impl Said<'_> {
             Fact::OperatorKeyIssued => named("operator_key_issued"),
             Fact::KeyRevoked { agent } => self.agent("key_revoked", *agent),
             Fact::SecretRenewed { agent } => self.agent("secret_renewed", *agent),
+            Fact::AgentSuspended { agent } => self.agent("agent_suspended", *agent),
+            Fact::AgentResumed { agent } => self.agent("agent_resumed", *agent),
+            Fact::OwnerSuspended { owner } => self.owner(named("owner_suspended"), "owner", *owner),
+            Fact::OwnerResumed { owner } => self.owner(named("owner_resumed"), "owner", *owner),
+            Fact::HubRestored { epoch } => named("hub_restored").with("epoch", epoch),
             Fact::AccountOpened { owner } => self.owner(named("account_opened"), "owner", *owner),
             Fact::Granted { owner, amount, welcome } => self
                 .owner(named("granted"), "owner", *owner)
@@ -164,6 +169,11 @@ fn job(fact: &Fact) -> Option<JobId> {
         | Fact::OperatorKeyIssued
         | Fact::KeyRevoked { .. }
         | Fact::SecretRenewed { .. }
+        | Fact::AgentSuspended { .. }
+        | Fact::AgentResumed { .. }
+        | Fact::OwnerSuspended { .. }
+        | Fact::OwnerResumed { .. }
+        | Fact::HubRestored { .. }
         | Fact::AccountOpened { .. }
         | Fact::Granted { .. }
         | Fact::Burned { .. }

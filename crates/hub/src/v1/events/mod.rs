@@ -15,9 +15,11 @@ use axum::response::Response;
 use futures_util::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use rialto_engine::{Engine, Failure};
 use rialto_protocols::face::Floor;
 use rialto_protocols::face::stopping::Stopping;
 use rialto_protocols::kit::last_event_id;
+use tokio::sync::watch;
 
 use super::answer::Answered;
 use super::inbox;
@@ -74,4 +76,33 @@ fn streamed(feed: Feed) -> Response {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(BUFFERING, HeaderValue::from_static("no"));
     answer
+}
+
+/// The hub's history read from inside its process, line by line as it grows.
+pub struct History {
+    engine: Engine,
+    grows: watch::Receiver<u64>,
+    after: u64,
+}
+
+impl History {
+    /// What happens from now on.
+    pub fn from_now(engine: Engine) -> Self {
+        let grows = engine.lines();
+        let after = Source::History.head(&engine);
+        Self { engine, grows, after }
+    }
+
+    /// The next lines, at most so many, as the operator's stream has them; waits until there are some.
+    pub async fn next(&mut self, limit: usize) -> Result<Vec<String>, Failure> {
+        loop {
+            self.grows.borrow_and_update();
+            let events = Source::History.page(&self.engine, self.after, limit).await?;
+            if let Some(last) = events.last() {
+                self.after = last.id;
+                return Ok(events.into_iter().map(|event| event.data).collect());
+            }
+            self.grows.changed().await.map_err(|_| Failure::Down)?;
+        }
+    }
 }

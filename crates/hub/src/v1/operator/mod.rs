@@ -1,5 +1,8 @@
 //! What the operator may do. Every action is a command, and so a line of the history.
 
+pub mod jobs;
+pub mod keys;
+pub mod people;
 pub mod pushes;
 pub mod stats;
 
@@ -15,20 +18,27 @@ use serde::Serialize;
 
 use super::accounts::AccountView;
 use super::answer::{Answered, json, ok};
+use super::codes::NO_SUCH_OWNER;
 use super::jobs::view::{Eyes, JobView};
 use super::problem::Problem;
 use super::proof::{AsOperator, Part, Sent};
-use super::{jobs, names};
+use super::{jobs as shown, names};
 
 /// Longest name in the ledger: an owner's own, or one that begins with its protocol.
 const OWNER_MAX: usize = 160;
 /// Decimals an amount may have.
 const DECIMALS: usize = 6;
 
+/// What to do about a name that nobody has.
+const UNKNOWN_OWNER: &str =
+    "no owner has this name; check the spelling, or add \"create\": true to open an account for it";
+
 /// Credits and whose they are.
 struct Sum {
     owner: String,
     amount: Credits,
+    /// An owner that does not exist is made.
+    create: bool,
 }
 
 impl Sum {
@@ -37,23 +47,32 @@ impl Sum {
         let f = Fields::of(&json, "")?;
         let owner = f.required_name("owner", OWNER_MAX)?.to_owned();
         let amount = f.required_credits("amount", DECIMALS)?;
+        let create = f.flag("create")?.unwrap_or(false);
         match amount.is_zero() {
             true => Err(f.fail("amount", "must be above zero")),
-            false => Ok(Self { owner, amount }),
+            false => Ok(Self { owner, amount, create }),
         }
     }
 }
 
-/// `POST /v1/operator/grants`: new credits for an owner, who need not exist yet.
+/// `POST /v1/operator/grants`: new credits for an owner. One that does not exist is made only where
+/// `create` says so: a misspelt name would get credits that nobody can ever spend.
 pub async fn grant(State(floor): State<Floor>, by: AsOperator, Sent(body): Sent) -> Answered {
-    let Sum { owner, amount } = Sum::read(&body)?;
-    let name = floor.engine.look(|world| naming::owner(world, owner));
+    let Sum { owner, amount, create } = Sum::read(&body)?;
+    let (name, exists) = floor.engine.look(|world| {
+        let name = naming::owner(world, owner);
+        let exists = world.owner_named(&name).is_some();
+        (name, exists)
+    });
+    if !exists && !create {
+        return Err(Problem::new(&NO_SUCH_OWNER, UNKNOWN_OWNER));
+    }
     move_credits(&floor, by, Command::Grant { name, amount }).await
 }
 
 /// `POST /v1/operator/burns`: credits out of circulation.
 pub async fn burn(State(floor): State<Floor>, by: AsOperator, Sent(body): Sent) -> Answered {
-    let Sum { owner, amount } = Sum::read(&body)?;
+    let Sum { owner, amount, .. } = Sum::read(&body)?;
     let name = floor.engine.look(|world| naming::owner(world, owner));
     move_credits(&floor, by, Command::Burn { name, amount }).await
 }
@@ -67,13 +86,13 @@ async fn move_credits(floor: &Floor, by: AsOperator, command: Command) -> Answer
 
 /// `POST /v1/operator/jobs/{uuid}/cancel`: called off, as long as nobody has started on it.
 pub async fn cancel(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -> Answered {
-    let job = JobRef::Uuid(jobs::uuid(&id)?);
+    let job = JobRef::Uuid(shown::uuid(&id)?);
     change_job(&floor, by, Command::Cancel { job, by: Canceller::Operator, reason: None }).await
 }
 
 /// `POST /v1/operator/jobs/{uuid}/requeue`: taken from its worker and given to the next.
 pub async fn requeue(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -> Answered {
-    let job = JobRef::Uuid(jobs::uuid(&id)?);
+    let job = JobRef::Uuid(shown::uuid(&id)?);
     change_job(&floor, by, Command::Requeue { job }).await
 }
 

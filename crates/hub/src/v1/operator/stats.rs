@@ -20,6 +20,8 @@ const SLICE: u64 = 10_000;
 
 #[derive(Serialize)]
 struct Stats {
+    /// Raised at each restore from a backup.
+    epoch: u64,
     /// Registered now.
     agents: usize,
     online: usize,
@@ -43,6 +45,7 @@ pub async fn show(State(floor): State<Floor>, _by: AsOperator) -> Answered {
         }
         let issuance = world.owner(Owner::ISSUANCE).map_or(Credits::ZERO, |owner| owner.available);
         Stats {
+            epoch: world.next.epoch,
             agents,
             online: world.online_count(),
             // The issue account is number 0.

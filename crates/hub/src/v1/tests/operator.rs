@@ -41,6 +41,10 @@ async fn grants_and_burns_move_exactly_what_they_say() {
     let before = newest(&hub);
     let body = r#"{"owner":"fresh","amount":0.000003}"#;
     let got = hub.post("/v1/operator/grants", &hub.operator, body).await;
+    got.is_problem(404, "no_such_owner");
+    assert_eq!(newest(&hub), before, "a misspelt name gets nothing");
+    let body = r#"{"owner":"fresh","amount":0.000003,"create":true}"#;
+    let got = hub.post("/v1/operator/grants", &hub.operator, body).await;
     assert_eq!(got.status, 201);
     assert!(got.text.contains(r#""available":0.000003,"held":0.00"#), "{}", got.text);
     let body = r#"{"owner":"fresh","amount":0.000001}"#;
@@ -195,4 +199,101 @@ async fn the_numbers_add_up() {
         (Some(1), Some(2))
     );
     assert!(got.text.contains(r#""volume":0.05,"issued":10.00"#), "{}", got.text);
+}
+
+#[tokio::test]
+async fn the_operator_lists_all_jobs_in_pages_and_sees_no_content() {
+    let (hub, client, worker) = scene().await;
+    let mut opened = Vec::new();
+    for _ in 0..3 {
+        opened.push(hub.open(&client, "sum", "1.00").await.uuid.to_string());
+    }
+    let ids = |body: &serde_json::Value| -> Vec<String> {
+        let items = body["items"].as_array().expect("a list");
+        items.iter().map(|job| job["id"].as_str().expect("an id").to_owned()).collect()
+    };
+    let first = hub.get("/v1/operator/jobs?limit=2", &hub.operator).await;
+    assert_eq!(ids(&first.body), opened[..2]);
+    assert!(!first.text.contains("\"input\"") && !first.text.contains("s3cret"), "{}", first.text);
+    let cursor = first.body["next_cursor"].as_str().expect("there is more");
+    let path = format!("/v1/operator/jobs?limit=2&cursor={cursor}");
+    let second = hub.get(&path, &hub.operator).await;
+    assert_eq!(ids(&second.body), opened[2..]);
+    assert!(second.body["next_cursor"].is_null());
+    let path = format!("/v1/operator/jobs/{}/cancel", opened[1]);
+    assert_eq!(hub.post(&path, &hub.operator, "").await.status, 200);
+    let ended = hub.get("/v1/operator/jobs?state=ended", &hub.operator).await;
+    assert_eq!(ids(&ended.body), opened[1..2]);
+    for key in [&client.key, &worker.key] {
+        hub.get("/v1/operator/jobs", key).await.is_problem(403, "forbidden");
+    }
+    hub.get("/v1/operator/jobs?state=dead", &hub.operator).await.is_problem(400, "malformed");
+}
+
+#[tokio::test]
+async fn a_suspended_agents_key_is_refused_with_the_reason_until_it_is_resumed() {
+    let (hub, client, worker) = scene().await;
+    for (whom, name) in
+        [(format!("agents/{}", worker.native), "agent"), ("owners/globex".to_owned(), "owner")]
+    {
+        let before = newest(&hub);
+        let got = hub.post(&format!("/v1/operator/{whom}/suspend"), &hub.operator, "").await;
+        assert_eq!((got.status, &got.body["suspended"]), (200, &true.into()), "{}", got.text);
+        let refused = hub.get("/v1/me", &worker.key).await;
+        refused.is_problem(403, "suspended");
+        assert!(refused.body["detail"].as_str().is_some_and(|why| why.contains("operator")));
+        let message = format!(r#"{{"to":{},"body":1}}"#, client.id);
+        hub.post("/v1/messages", &worker.key, &message).await.is_problem(403, "suspended");
+        let ask = r#"{"skill":"sum","budget":1}"#;
+        let got = hub.post("/v1/jobs", &client.key, ask).await;
+        assert!(got.status >= 400, "nobody else does it: {}", got.text);
+        let listed = hub.get("/v1/operator/agents", &hub.operator).await;
+        let row = &listed.body["items"][1];
+        let state = if name == "agent" { "suspended" } else { "owner_suspended" };
+        assert_eq!((row["id"].as_u64(), row["state"].as_str()), (Some(worker.id.0), Some(state)));
+        let only = format!("/v1/operator/agents?state={state}");
+        assert_eq!(
+            hub.get(&only, &hub.operator).await.body["items"].as_array().map(Vec::len),
+            Some(1)
+        );
+        // What others send waits.
+        let message = format!(r#"{{"to":{},"body":1}}"#, worker.id);
+        assert_eq!(hub.post("/v1/messages", &client.key, &message).await.status, 200);
+        let got = hub.post(&format!("/v1/operator/{whom}/resume"), &hub.operator, "").await;
+        assert_eq!(got.status, 200);
+        assert_eq!(hub.get("/v1/me", &worker.key).await.status, 200);
+        let events = history(&hub, before).await;
+        let wanted = |event: &Event| match name {
+            "agent" => matches!(event, Event::AgentSuspended { .. } | Event::AgentResumed { .. }),
+            _ => matches!(event, Event::OwnerSuspended { .. } | Event::OwnerResumed { .. }),
+        };
+        assert_eq!(events.iter().filter(|event| wanted(event)).count(), 2, "{events:?}");
+    }
+    assert_eq!(hub.get("/v1/me", &worker.key).await.body["inbox"]["head"], 2);
+    for path in ["agents/99/suspend", "agents/nobody/resume", "owners/nobody/suspend"] {
+        let got = hub.post(&format!("/v1/operator/{path}"), &hub.operator, "").await;
+        got.is_problem(404, "not_found");
+    }
+    let path = format!("/v1/operator/agents/{}/suspend", worker.id);
+    hub.post(&path, &client.key, "").await.is_problem(403, "forbidden");
+}
+
+#[tokio::test]
+async fn a_new_operator_key_works_beside_the_old_one_and_a_rotated_one_instead() {
+    let (hub, _, _) = scene().await;
+    let issue = |body: &'static str, key: String| {
+        let hub = &hub;
+        async move {
+            let got = hub.post("/v1/operator/keys", &key, body).await;
+            assert_eq!(got.status, 201, "{}", got.text);
+            got.body["key"].as_str().expect("a key").to_owned()
+        }
+    };
+    let second = issue("{}", hub.operator.clone()).await;
+    let works = async |key: &str| hub.get("/v1/operator/stats", key).await.status == 200;
+    assert!(works(&hub.operator).await && works(&second).await);
+    let third = issue(r#"{"retire_others":true}"#, second.clone()).await;
+    assert!(works(&third).await && !works(&second).await && !works(&hub.operator).await);
+    let wrong = hub.post("/v1/operator/keys", &third, r#"{"retire_others":1}"#).await;
+    wrong.is_problem(400, "malformed");
 }

@@ -13,6 +13,7 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use rialto_core::refusal::Refusal;
 use rialto_engine::keys::bearer;
 
 use super::failure::Failure;
@@ -55,6 +56,9 @@ impl FromRequestParts<Floor> for Reader {
 
     async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Refused> {
         let token = read_token(floor, &parts.headers);
+        if token.is_some_and(|token| floor.engine.look(|world| world.is_suspended(token.agent))) {
+            return Err(Refused::new(floor, refusals::refused(&Refusal::Suspended)));
+        }
         token.map(Self).ok_or_else(|| {
             let text = "an inbox token is needed that works: Authorization: Bearer at_…";
             let hint = "a HELLO signed with recipient = the hub and payload.inbox = true gets one";
@@ -63,14 +67,20 @@ impl FromRequestParts<Floor> for Reader {
     }
 }
 
-/// A token of ours, of an agent that is registered. Every other text is one answer.
+/// A token of ours, of an agent that is registered, suspended or not. Every other text is one answer.
 pub fn read_token(floor: &Floor, headers: &HeaderMap) -> Option<Token> {
     let text = headers.get(AUTHORIZATION)?.to_str().ok().and_then(bearer)?;
     let token = floor.agora.tokens.read(text, floor.engine.now())?;
-    let active = |world: &rialto_core::world::World| {
-        world.agent(token.agent).is_some_and(|agent| agent.active)
-    };
-    floor.engine.look(active).then(|| floor.engine.seen(token.agent))?;
+    let known = floor.engine.look(|world| {
+        world
+            .agent(token.agent)
+            .is_some_and(|agent| agent.active)
+            .then(|| world.is_suspended(token.agent))
+    });
+    // A call of a suspended agent is refused, and no sign of life.
+    if !known? {
+        floor.engine.seen(token.agent);
+    }
     Some(token)
 }
 

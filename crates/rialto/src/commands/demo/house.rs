@@ -50,7 +50,8 @@ impl House {
             return Ok(());
         }
         // Written by hand, so that the amount never passes through a float.
-        let body = format!(r#"{{"owner":{},"amount":{}}}"#, json!(owner), purse::text(amount));
+        let (owner, amount) = (json!(owner), purse::text(amount));
+        let body = format!(r#"{{"owner":{owner},"amount":{amount},"create":true}}"#);
         let path = "/v1/operator/grants";
         self.operator.call_text(Method::POST, path, Some(body)).await.map(drop)
     }

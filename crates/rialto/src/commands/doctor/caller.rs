@@ -49,7 +49,8 @@ fn credits(me: &Me) -> Check {
     match millionths(available) {
         Some(1..) => Check::ok("credits", format!("{available} available to {owner}")),
         _ => {
-            let next = format!("the operator gives some with `rialto wallet grant {owner} 10.00`");
+            let next =
+                format!("the operator gives some with `rialto operator grant {owner} 10.00`");
             Check::warn("credits", format!("{owner} has none to spend"), next)
         }
     }

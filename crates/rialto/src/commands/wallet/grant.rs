@@ -1,32 +1,91 @@
 //! `rialto wallet grant`.
 
-use rialto_client::Method;
+use std::io::{self, IsTerminal, Write as _};
+
+use rialto_client::{CallError, Hub, Method};
 use rialto_core::money::Credits;
 use serde_json::json;
 
 use super::super::access::Access;
+use super::super::operator;
+use super::super::say::one_line;
 use super::super::trouble::Trouble;
 use super::balance;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  RIALTO_OPERATOR_KEY=ro_… rialto wallet grant acme 100.00\n\nAn owner that has not registered yet has the credits with its first registration. As with every name,\nthat is whoever registers it first; grant after the registration where that matters."
+    before_help = "Examples:
+  RIALTO_OPERATOR_KEY=ro_… rialto wallet grant acme 100.00
+  RIALTO_OPERATOR_KEY=ro_… rialto wallet grant newcomer 5 --create
+
+With --create, an owner that has not registered yet has the credits with its first registration. As with
+every name, that is whoever registers it first; grant after the registration where that matters."
 )]
 pub struct Args {
     /// The owner's name in the ledger
     owner: String,
     /// Credits, like 100.00
     amount: String,
+    /// Open an account if no owner has this name
+    #[arg(long)]
+    create: bool,
 }
 
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let amount = amount(&args.amount, 6)?;
-    let (hub, _) = access.caller_or(&["RIALTO_OPERATOR_KEY", "RIALTO_KEY"])?;
-    // Written by hand, so that the amount never passes through a float.
-    let body = format!(r#"{{"owner":{},"amount":{}}}"#, json!(args.owner), amount.text(2));
-    let (_, answer) = hub.call_text(Method::POST, "/v1/operator/grants", Some(body)).await?;
-    balance::show(access, &answer)
+    let hub = operator::caller(access)?;
+    let order = Order { owner: &args.owner, amount, create: args.create };
+    let asked = match order.post(&hub).await {
+        Err(error) if is_unknown(&error) && makes_it(&args.owner) => {
+            Order { create: true, ..order }.post(&hub).await
+        }
+        asked => asked,
+    };
+    balance::show(access, &asked.map_err(explained)?)
+}
+
+struct Order<'a> {
+    owner: &'a str,
+    amount: Credits,
+    create: bool,
+}
+
+impl Order<'_> {
+    async fn post(&self, hub: &Hub) -> Result<String, CallError> {
+        let Self { owner, amount, create } = self;
+        // Written by hand, so that the amount never passes through a float.
+        let (owner, amount) = (json!(owner), amount.text(2));
+        let body = format!(r#"{{"owner":{owner},"amount":{amount},"create":{create}}}"#);
+        let path = "/v1/operator/grants";
+        hub.call_text(Method::POST, path, Some(body)).await.map(|(_, answer)| answer)
+    }
+}
+
+/// The hub's word for an owner that does not exist.
+const NO_SUCH_OWNER: &str = "no_such_owner";
+
+fn is_unknown(error: &CallError) -> bool {
+    matches!(error, CallError::Refused { code, .. } if code == NO_SUCH_OWNER)
+}
+
+/// Asks whoever sits before the terminal; a program is told to say so itself.
+fn makes_it(owner: &str) -> bool {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return false;
+    }
+    let _ = write!(io::stderr(), "no owner is called {}; open an account? [y/N] ", one_line(owner));
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
+fn explained(error: CallError) -> Trouble {
+    let unknown = is_unknown(&error);
+    let trouble = Trouble::from(error);
+    match unknown {
+        true => Trouble { next: Some("check the spelling, or add --create".to_owned()), ..trouble },
+        false => trouble,
+    }
 }
 
 /// An amount that was typed.

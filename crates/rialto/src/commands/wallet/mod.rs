@@ -1,8 +1,8 @@
 //! `rialto wallet`: what an account holds, where it came from, and paying from it.
 
-mod balance;
+pub mod balance;
 mod entry;
-mod grant;
+pub mod grant;
 mod ledger;
 mod payee;
 mod transfer;

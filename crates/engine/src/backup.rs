@@ -1,0 +1,353 @@
+//! Backups: a hub's store copied into one file while it runs, and a new data directory made of one.
+//!
+//! Whatever has its final name is whole and was audited: both directions write under another name,
+//! recount the result and rename it last. The hub's secret is not in a backup, since a stolen store
+//! must give away no key; it is copied by itself.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rialto_core::command::Command;
+use rialto_core::time::Timestamp;
+
+use crate::audit::{Report, audit_file};
+use crate::offline;
+use crate::secret::{self, HubSecret, NoSecret};
+use crate::store::StoreError;
+use crate::store::sqlite::backup::{self, Mark};
+use crate::store::sqlite::{FILE, is_in_use, log_is_sound};
+
+/// Why there is no backup, or no hub made of one.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{0} is already there; nothing is ever written over")]
+    Exists(PathBuf),
+    #[error("there is no {0}")]
+    Missing(PathBuf),
+    #[error("{path}: {source}")]
+    Io { path: PathBuf, source: io::Error },
+    /// The copy does not add up. It is not kept.
+    #[error("the audit of the copy found {} mistakes: {first}", .report.breaches())]
+    Unsound { report: Box<Report>, first: String },
+    #[error("the hub this backup was taken from is running on {0}")]
+    OriginalRuns(PathBuf),
+    #[error("the hub secret is not in a backup, and there is none in {0}")]
+    NoSecret(PathBuf),
+    #[error(transparent)]
+    Secret(#[from] NoSecret),
+}
+
+/// A finished backup or restore.
+#[derive(Debug)]
+pub struct Copied {
+    /// The epoch of the store that was copied, or of the hub that was made.
+    pub epoch: u64,
+    pub bytes: u64,
+    pub report: Report,
+}
+
+/// Copies the store of a data directory into one file. A hub that runs on it goes on.
+pub fn backup(dir: &Path, to: &Path, now: Timestamp) -> Result<Copied, BackupError> {
+    let path = dir.join(FILE);
+    if !path.exists() {
+        return Err(StoreError::Missing(dir.display().to_string()).into());
+    }
+    is_free(to)?;
+    log_is_sound(dir)?;
+    let from = dir.canonicalize().map_err(at(dir))?;
+    let draft = Draft::beside(to)?;
+    let copy = draft.0.join(FILE);
+    own_file(&copy)?;
+    let mark = backup::copy(&path, &copy, now, from)?;
+    let report = sound(&copy)?;
+    let bytes = finish(&copy, to)?;
+    Ok(Copied { epoch: mark.epoch, bytes, report })
+}
+
+/// Where the restored hub's secret comes from.
+#[derive(Clone, Debug)]
+pub enum SecretFrom<'a> {
+    /// A copy of the original's file.
+    File(&'a Path),
+    /// The data directory or the environment, where it must be already.
+    Place { in_environment: bool },
+    /// There is none any more: webhook secrets and the hub's own identities change.
+    New,
+}
+
+/// What to restore, and how.
+#[derive(Clone, Debug)]
+pub struct Restore<'a> {
+    /// A backup, or the file of a hub that was stopped.
+    pub from: &'a Path,
+    pub dir: &'a Path,
+    pub secret: SecretFrom<'a>,
+    /// The original may be running on this machine.
+    pub beside_original: bool,
+}
+
+/// Makes a data directory of a backup, in an epoch of its own.
+pub fn restore(order: &Restore<'_>, now: Timestamp) -> Result<Copied, BackupError> {
+    let Restore { from, dir, ref secret, beside_original } = *order;
+    if !from.is_file() {
+        return Err(BackupError::Missing(from.to_owned()));
+    }
+    for name in [FILE.to_owned(), format!("{FILE}-wal")] {
+        is_free(&dir.join(name))?;
+    }
+    let own_key = dir.join(secret::FILE);
+    match *secret {
+        SecretFrom::File(_) => is_free(&own_key)?,
+        SecretFrom::Place { in_environment } if !in_environment && !own_key.exists() => {
+            return Err(BackupError::NoSecret(dir.to_owned()));
+        }
+        SecretFrom::Place { .. } | SecretFrom::New => {}
+    }
+    let draft = Draft::beside(&dir.join(FILE))?;
+    let copy = draft.0.join(FILE);
+    let mut content = File::open(from).map_err(at(from))?;
+    io::copy(&mut content, &mut own_file(&copy)?).map_err(at(from))?;
+    if let Some(Mark { from: original, .. }) = backup::mark_of(&copy)? {
+        if is_in_use(&original) && !beside_original {
+            return Err(BackupError::OriginalRuns(original));
+        }
+        backup::unmark(&copy)?;
+    }
+    sound(&copy)?;
+    // The history says that what follows did not happen at the original.
+    let epoch = offline::run(&draft.0, Command::BeginEpoch, now)?.next.epoch;
+    let report = sound(&copy)?;
+    if let SecretFrom::File(key) = *secret {
+        HubSecret::copy(key, dir)?;
+    }
+    let bytes = finish(&copy, &dir.join(FILE))?;
+    Ok(Copied { epoch, bytes, report })
+}
+
+/// Recounts a copy, which must add up.
+fn sound(path: &Path) -> Result<Report, BackupError> {
+    let report = audit_file(path)?;
+    let mut breaches = report.checks.iter().flat_map(|check| &check.breaches);
+    match breaches.next().cloned() {
+        None if report.is_clean() => Ok(report),
+        first => {
+            let first = first.unwrap_or_default();
+            Err(BackupError::Unsound { report: Box::new(report), first })
+        }
+    }
+}
+
+/// Gives a finished file its name, for good: content, name and directory are synced.
+fn finish(draft: &Path, to: &Path) -> Result<u64, BackupError> {
+    let file = File::open(draft).map_err(at(draft))?;
+    file.sync_all().map_err(at(draft))?;
+    let bytes = file.metadata().map_err(at(draft))?.len();
+    is_free(to)?;
+    fs::rename(draft, to).map_err(at(to))?;
+    let folder = folder(to);
+    secret::sync_directory(folder).map_err(at(folder))?;
+    Ok(bytes)
+}
+
+fn is_free(path: &Path) -> Result<(), BackupError> {
+    if path.symlink_metadata().is_ok() { Err(BackupError::Exists(path.to_owned())) } else { Ok(()) }
+}
+
+fn folder(path: &Path) -> &Path {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
+}
+
+/// A new file that only its owner can read: what agents say to each other stands in it.
+fn own_file(path: &Path) -> Result<File, BackupError> {
+    let mut options = OpenOptions::new();
+    secret::owner_only(options.write(true).create_new(true)).open(path).map_err(at(path))
+}
+
+fn own_directory(path: &Path) -> Result<(), BackupError> {
+    let mut make = fs::DirBuilder::new();
+    make.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut make, 0o700);
+    make.create(path).map_err(at(path))
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> BackupError {
+    let path = path.to_owned();
+    move |source| BackupError::Io { path, source }
+}
+
+/// A directory for what is being made, gone with all that is left in it.
+struct Draft(PathBuf);
+
+impl Draft {
+    /// One of a name that is nobody's yet, so that a finished file only needs to be renamed.
+    fn beside(path: &Path) -> Result<Self, BackupError> {
+        let nonce = getrandom::u64().map_err(io::Error::other).map_err(at(path))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let dir = folder(path).join(format!(".{name}.{nonce:016x}.new"));
+        own_directory(&dir)?;
+        Ok(Self(dir))
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rialto_core::event::{Event, Line};
+
+    use super::*;
+    use crate::audit::audit;
+    use crate::scene::{Script, agent_in, enrol, open};
+    use crate::store::sqlite::SqliteStore;
+    use crate::store::{Page, Row, Store};
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+    /// A hub with two agents and a job, and its secret; the store is still open.
+    fn running(dir: &Path) -> (SqliteStore, Script) {
+        HubSecret::load_or_make(dir, None).expect("a secret");
+        let mut store = SqliteStore::open(dir).expect("an empty directory");
+        let mut script = Script::default();
+        let mut keep = |script: &mut Script, command| {
+            let (answer, changes) = script.run(command);
+            store.commit(&changes, &[]).expect("there is room");
+            answer
+        };
+        let asker = keep(&mut script, Command::Enrol(Box::new(enrol("ada", "ada", &[]))));
+        let worker = enrol("bob", "bob", &[("sum", "0")]);
+        keep(&mut script, Command::Enrol(Box::new(worker)));
+        let order = open(1, agent_in(&asker), "sum", "0", script.now);
+        keep(&mut script, Command::OpenJob(Box::new(order)));
+        (store, script)
+    }
+
+    fn order<'a>(from: &'a Path, dir: &'a Path, key: &'a Path) -> Restore<'a> {
+        Restore { from, dir, secret: SecretFrom::File(key), beside_original: false }
+    }
+
+    fn lines(dir: &Path) -> Vec<Line> {
+        let store = SqliteStore::open(dir).expect("free");
+        let page = Page::Lines { after: Default::default(), limit: 1_000 };
+        let rows = store.reader().and_then(|mut reader| reader.page(page)).expect("history");
+        let line = |row| if let Row::Line(line) = row { line } else { panic!("{row:?}") };
+        rows.into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_backup_of_a_running_hub_becomes_a_hub_in_an_epoch_of_its_own() {
+        let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (store, script) = running(old.path());
+        let (file, dir) = (new.path().join("monday.db"), new.path().join("data"));
+        let copied = backup(old.path(), &file, NOW).expect("a copy");
+        assert_eq!((copied.epoch, copied.report.is_clean()), (1, true));
+        assert!(!new.path().join("monday.db-wal").exists(), "one file alone");
+        drop(store);
+        let key = old.path().join(secret::FILE);
+        let restored = restore(&order(&file, &dir, &key), NOW).expect("a hub");
+        assert_eq!(restored.epoch, 2);
+        assert!(audit(&dir).expect("a store").is_clean());
+        assert_eq!(fs::read(dir.join(secret::FILE)).unwrap(), fs::read(&key).unwrap());
+        let (before, after) = (lines(old.path()), lines(&dir));
+        assert_eq!(after[..before.len()], before[..], "the past is the same");
+        let begun = &after[before.len()..];
+        assert_eq!(begun.len(), 1);
+        assert_eq!(begun[0].events, [Event::HubRestored { epoch: 2 }]);
+        let mut store = SqliteStore::open(&dir).expect("a hub may use it");
+        let mut world = rialto_core::world::World::new(Default::default());
+        world.apply(&store.rebuild().unwrap());
+        assert_eq!(world.next.job, script.world.next.job);
+        assert_eq!(world.live_jobs().count(), 1);
+        let left: Vec<_> = fs::read_dir(new.path()).unwrap().collect();
+        assert_eq!(left.len(), 2, "no draft stays behind: {left:?}");
+    }
+
+    #[test]
+    fn a_backup_is_no_hub_until_it_is_restored() {
+        let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (_store, _) = running(old.path());
+        backup(old.path(), &new.path().join(FILE), NOW).expect("a copy");
+        let refused = SqliteStore::open(new.path()).err().expect("not a hub");
+        assert!(matches!(refused, StoreError::Backup { epoch: 1 }), "{refused}");
+        assert!(refused.to_string().contains("rialto restore"), "{refused}");
+        let again = backup(new.path(), &new.path().join("copy"), NOW);
+        assert!(matches!(again, Err(BackupError::Store(StoreError::Backup { .. }))));
+    }
+
+    #[test]
+    fn a_hub_whose_original_runs_on_this_machine_is_made_only_where_that_is_meant() {
+        let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (store, _) = running(old.path());
+        let (file, dir) = (new.path().join("b"), new.path().join("data"));
+        backup(old.path(), &file, NOW).expect("a copy");
+        let key = old.path().join(secret::FILE);
+        let refused = restore(&order(&file, &dir, &key), NOW);
+        assert!(matches!(refused, Err(BackupError::OriginalRuns(_))), "{refused:?}");
+        assert!(!dir.join(FILE).exists() && !dir.join(secret::FILE).exists());
+        let beside = Restore { beside_original: true, ..order(&file, &dir, &key) };
+        assert_eq!(restore(&beside, NOW).expect("a hub").epoch, 2);
+        drop(store);
+        let third = new.path().join("third");
+        assert_eq!(restore(&order(&file, &third, &key), NOW).expect("a hub").epoch, 2);
+    }
+
+    #[test]
+    fn nothing_is_written_over_and_what_is_missing_is_named() {
+        let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (_store, _) = running(old.path());
+        let file = new.path().join("b");
+        let nowhere = backup(new.path(), &file, NOW);
+        assert!(matches!(nowhere, Err(BackupError::Store(StoreError::Missing(_)))));
+        backup(old.path(), &file, NOW).expect("a copy");
+        let first = fs::read(&file).unwrap();
+        assert!(matches!(backup(old.path(), &file, NOW), Err(BackupError::Exists(_))));
+        assert_eq!(fs::read(&file).unwrap(), first);
+        let key = old.path().join(secret::FILE);
+        let over = restore(&order(&file, old.path(), &key), NOW);
+        assert!(matches!(over, Err(BackupError::Exists(_))), "{over:?}");
+        let dir = new.path().join("data");
+        let nothing = restore(&order(&new.path().join("x"), &dir, &key), NOW);
+        assert!(matches!(nothing, Err(BackupError::Missing(_))));
+        let secret = SecretFrom::Place { in_environment: false };
+        let without = Restore { secret, ..order(&file, &dir, &key) };
+        assert!(matches!(restore(&without, NOW), Err(BackupError::NoSecret(_))));
+    }
+
+    #[test]
+    fn a_damaged_backup_does_not_become_a_hub() {
+        let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (store, _) = running(old.path());
+        let (file, dir) = (new.path().join("b"), new.path().join("data"));
+        backup(old.path(), &file, NOW).expect("a copy");
+        drop(store);
+        let db = rusqlite::Connection::open(&file).unwrap();
+        db.execute("UPDATE agents SET body = replace(body, 'ada', 'eve')", []).unwrap();
+        drop(db);
+        let key = old.path().join(secret::FILE);
+        let refused = restore(&order(&file, &dir, &key), NOW);
+        assert!(matches!(refused, Err(BackupError::Unsound { .. })), "{refused:?}");
+        assert!(!dir.join(FILE).exists());
+    }
+
+    #[test]
+    fn a_clean_stop_leaves_everything_in_the_file_though_readers_are_open() {
+        let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (store, script) = running(old.path());
+        let reader = store.reader().expect("a reader");
+        drop(store);
+        let log = fs::metadata(old.path().join(format!("{FILE}-wal"))).map_or(0, |log| log.len());
+        assert_eq!(log, 0, "nothing is left in the log");
+        fs::copy(old.path().join(FILE), new.path().join(FILE)).unwrap();
+        drop(reader);
+        let mut copy = SqliteStore::open(new.path()).expect("the file alone is complete");
+        assert_eq!(copy.rebuild().unwrap().next, Some(script.world.next));
+    }
+}

@@ -1,0 +1,28 @@
+//! Commands given to the store of a stopped hub, for what its operator cannot ask of a running one.
+
+use std::path::Path;
+
+use rialto_core::command::Command;
+use rialto_core::time::Timestamp;
+use rialto_core::world::{Rules, World};
+
+use crate::store::sqlite::{FILE, SqliteStore};
+use crate::store::{Store, StoreError};
+
+/// Runs one command on a data directory that no hub is using, and gives the world it leaves. Only for
+/// commands that need no settings.
+pub fn run(dir: &Path, command: Command, now: Timestamp) -> Result<World, StoreError> {
+    if !dir.join(FILE).exists() {
+        return Err(StoreError::Missing(dir.display().to_string()));
+    }
+    let mut store = SqliteStore::open(dir)?;
+    let mut world = World::new(Rules::default());
+    world.apply(&store.rebuild()?);
+    // A clock that was set back must not make the past happen again.
+    let now = now.max(world.next.at);
+    let (changes, _) = rialto_core::decide(&world, command, now)
+        .map_err(|refusal| StoreError::Broken(refusal.to_string()))?;
+    store.commit(&changes, &[])?;
+    world.apply(&changes);
+    Ok(world)
+}

@@ -1,0 +1,107 @@
+//! `rialto backup`: a hub's store in one file, also while the hub runs.
+
+use std::path::{Path, PathBuf};
+
+use rialto_engine::backup::{self, BackupError};
+use rialto_engine::clock::{Clock, SystemClock};
+use rialto_engine::secret::{self, HubSecret};
+use serde_json::json;
+
+use super::say;
+use super::trouble::Trouble;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto backup --data ./rialto-data --to monday.db\n  rialto backup --data ./rialto-data --to monday.db --hub-key hub.key.copy\n\nA running hub goes on. The file is what the hub had committed at one moment; it is audited before it\ngets its name, and nothing is ever written over. The hub's secret is not in it: keep a copy of\nhub.key in another place, with --hub-key or by yourself. `rialto restore` makes a hub of it."
+)]
+pub struct Args {
+    /// Data directory of the hub
+    #[arg(long, default_value = "./rialto-data", value_name = "DIR")]
+    data: PathBuf,
+    /// File to write
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+    /// Also copy the hub's secret, to this file
+    #[arg(long, value_name = "FILE")]
+    hub_key: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Exit {
+    match made(args) {
+        Ok(told) => {
+            let _ = say::line(&told);
+            Exit::Ok
+        }
+        Err(trouble) => trouble.tell(args.json),
+    }
+}
+
+fn made(args: &Args) -> Result<String, Trouble> {
+    if let Some(key) = &args.hub_key {
+        HubSecret::copy_out(&args.data, key).map_err(BackupError::from).map_err(explained)?;
+    }
+    let now = SystemClock::start().wall();
+    let copied = backup::backup(&args.data, &args.to, now).map_err(explained)?;
+    let (to, bytes, epoch) = (args.to.display().to_string(), copied.bytes, copied.epoch);
+    if args.json {
+        let key = args.hub_key.as_ref().map(|path| path.display().to_string());
+        let document =
+            json!({"to": to, "bytes": bytes, "epoch": epoch, "audited": true, "hub_key": key});
+        return Ok(document.to_string());
+    }
+    let mut told = format!("{to}: {bytes} bytes, epoch {epoch}, audited");
+    let own = args.data.join(secret::FILE);
+    if args.hub_key.is_none() && own.exists() {
+        told.push_str(&format!(
+            "\nthe hub's secret is not in it: keep a copy of {}",
+            own.display()
+        ));
+    }
+    Ok(told)
+}
+
+/// What went wrong, and what to do.
+pub fn explained(error: BackupError) -> Trouble {
+    use rialto_engine::store::StoreError;
+    let message = error.to_string();
+    match &error {
+        BackupError::Exists(_) => {
+            Trouble::conflict(message, "choose another name, or move it away")
+        }
+        BackupError::Missing(path) => {
+            Trouble::not_found(message, format!("is {} the right path?", shown(path)))
+        }
+        BackupError::Store(StoreError::Missing(_)) => {
+            Trouble::not_found(message, "name a hub's data directory with --data")
+        }
+        BackupError::Store(StoreError::InUse(_)) => {
+            Trouble::conflict(message, "stop that hub first")
+        }
+        BackupError::OriginalRuns(_) => Trouble::conflict(
+            message,
+            "stop it, or add --beside-original if two hubs with one past are wanted",
+        ),
+        BackupError::NoSecret(dir) => Trouble::usage(
+            message,
+            format!(
+                "copy it to {}, name a copy with --hub-key, set RIALTO_HUB_SECRET, or add \
+                 --new-hub-key to go on with new webhook secrets and hub identities",
+                shown(&dir.join(secret::FILE))
+            ),
+        ),
+        BackupError::Unsound { .. } => {
+            Trouble::failed(message, "`rialto audit --data DIR` tells all of it")
+        }
+        BackupError::Store(_) | BackupError::Io { .. } | BackupError::Secret(_) => {
+            Trouble::failed(message, "nothing was made")
+        }
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

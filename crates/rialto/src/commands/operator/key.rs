@@ -1,0 +1,88 @@
+//! `rialto operator key`: one more key, or a new one instead of all others.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use rialto_client::Method;
+use rialto_core::agent::key::Holder;
+use rialto_core::command::Command;
+use rialto_engine::clock::{Clock, SystemClock};
+use rialto_engine::ids::{Ids, OsIds};
+use rialto_engine::keys::{Key, Kind};
+use rialto_engine::offline;
+use rialto_engine::store::StoreError;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::super::access::Access;
+use super::super::say::{self, one_line};
+use super::super::trouble::Trouble;
+use super::super::views::read;
+use super::caller;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto operator key new\n  rialto operator key rotate\n  rialto operator key rotate --data ./rialto-data     with the hub stopped, where the key is lost"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+    /// Work on the data directory of a stopped hub, without a key
+    #[arg(long, global = true, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Make one more key; those there are go on working
+    #[command(before_help = "Examples:\n  rialto operator key new\n\nThe key is shown once.")]
+    New,
+    /// Make a new key; all others stop working at once
+    #[command(
+        before_help = "Examples:\n  rialto operator key rotate\n  rialto operator key rotate --data ./rialto-data\n\nThe key is shown once. A hub that is started with RIALTO_OPERATOR_KEY needs the new one there."
+    )]
+    Rotate,
+}
+
+#[derive(Deserialize)]
+struct Issued {
+    key: String,
+}
+
+pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+    let retire_others = matches!(args.verb, Verb::Rotate);
+    let key = match &args.data {
+        Some(dir) => offline_key(dir, retire_others)?,
+        None => {
+            let body = json!({"retire_others": retire_others}).to_string();
+            let hub = caller(access)?;
+            let (_, answer) = hub.call_text(Method::POST, "/v1/operator/keys", Some(body)).await?;
+            read::<Issued>(&answer)?.key
+        }
+    };
+    let _ = match access.json {
+        true => say::line(&json!({"key": key, "others_retired": retire_others}).to_string()),
+        false => say::line(&format!("operator key, shown only now: {}", one_line(&key))),
+    };
+    Ok(Exit::Ok)
+}
+
+/// Whoever can write the data directory needs no other proof.
+fn offline_key(dir: &std::path::Path, retire_others: bool) -> Result<String, Trouble> {
+    let key = Key::make(Kind::Operator, OsIds.key_bits());
+    let (holder, hash) = (Holder::Operator, key.hash());
+    let command = Command::IssueKey { holder, hash, retire_others, by_operator: true };
+    let ran = offline::run(dir, command, SystemClock::start().wall());
+    ran.map_err(|error| match error {
+        StoreError::InUse(_) => Trouble::conflict(
+            error.to_string(),
+            "stop the hub, or leave --data out and use its key",
+        ),
+        StoreError::Missing(_) => {
+            Trouble::not_found(error.to_string(), "name a hub's data directory with --data")
+        }
+        error => Trouble::failed(error.to_string(), "`rialto audit --data DIR` looks closer"),
+    })?;
+    Ok(key.expose().to_owned())
+}

@@ -1,0 +1,79 @@
+//! `rialto operator`: running a hub from outside, with the operator's key.
+
+mod key;
+mod lists;
+mod money;
+mod people;
+mod stats;
+
+use clap::Subcommand;
+use rialto_client::Hub;
+
+use super::access::Access;
+use super::trouble::Trouble;
+use super::wallet::grant;
+use crate::exit::Exit;
+
+/// Where the operator's key comes from, first the one that is nobody else's.
+const VARIABLES: [&str; 2] = ["RIALTO_OPERATOR_KEY", "RIALTO_KEY"];
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  export RIALTO_OPERATOR_KEY=ro_…; rialto operator stats\n  rialto operator jobs --state live\n  rialto operator agents --state suspended\n  rialto operator grant acme 100.00\n  rialto operator suspend alice\n  rialto operator resume alice\n  rialto operator key rotate\n\nThe key comes from RIALTO_OPERATOR_KEY or --key-file. `serve` shows it once, at the first start."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+    #[command(flatten)]
+    access: Access,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Show numbers about the hub
+    Stats(stats::Args),
+    /// List all jobs, without what they carry
+    Jobs(lists::Jobs),
+    /// List everybody that ever registered
+    Agents(lists::Agents),
+    /// Give credits to an owner
+    Grant(grant::Args),
+    /// Take credits out of circulation
+    Burn(money::Burn),
+    /// Revoke all keys of an agent
+    Revoke(people::Revoke),
+    /// Stop an agent or an owner for now: no work, no calls, nothing lost
+    Suspend(people::Suspend),
+    /// Let a suspended agent or owner go on
+    Resume(people::Resume),
+    /// Make operator keys
+    Key(key::Args),
+}
+
+pub fn run(args: &Args) -> Exit {
+    let access = &args.access;
+    match &args.verb {
+        Verb::Stats(args) => access.run(stats::run(access, args)),
+        Verb::Jobs(args) => access.run(lists::jobs(access, args)),
+        Verb::Agents(args) => access.run(lists::agents(access, args)),
+        Verb::Grant(args) => access.run(grant::run(access, args)),
+        Verb::Burn(args) => access.run(money::burn(access, args)),
+        Verb::Revoke(args) => access.run(people::revoke(access, args)),
+        Verb::Suspend(args) => access.run(people::suspend(access, args)),
+        Verb::Resume(args) => access.run(people::resume(access, args)),
+        Verb::Key(args) => access.run(key::run(access, args)),
+    }
+}
+
+/// The hub, to be called with the operator's key. An agent's key is not even sent.
+pub fn caller(access: &Access) -> Result<Hub, Trouble> {
+    let (hub, keys) = access.caller_or(&VARIABLES)?;
+    let next = "set RIALTO_OPERATOR_KEY or name a file with --key-file; a lost key is replaced with \
+                `rialto operator key rotate --data DIR` while the hub is stopped";
+    let no = |message: &str| Trouble { exit: Exit::Auth, ..Trouble::usage(message, next) };
+    match keys {
+        Some(keys) if keys.key.reveal().starts_with("ro_") => Ok(hub),
+        Some(_) => Err(no("this needs the operator's key, which begins with ro_")),
+        None => Err(no("no operator key is given")),
+    }
+}

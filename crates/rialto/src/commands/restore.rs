@@ -1,0 +1,68 @@
+//! `rialto restore`: a data directory made of a backup.
+
+use std::path::PathBuf;
+
+use rialto_engine::backup::{self, Restore, SecretFrom};
+use rialto_engine::clock::{Clock, SystemClock};
+use rialto_engine::secret::VARIABLE;
+use serde_json::json;
+
+use super::backup::explained;
+use super::say;
+use super::trouble::Trouble;
+use crate::exit::Exit;
+
+#[derive(clap::Args)]
+#[command(
+    before_help = "Examples:\n  rialto restore --from monday.db --data ./restored --hub-key hub.key.copy\n  rialto restore --from monday.db --data ./restored --new-hub-key\n\nThe backup is audited before and after. The new hub begins an epoch of its own, which its history\ntells: whatever the original did after the backup did not happen here. A backup of a hub that is\nrunning on this machine is refused, unless --beside-original says that it is meant."
+)]
+pub struct Args {
+    /// The backup, or the rialto.db of a hub that was stopped
+    #[arg(long, value_name = "FILE")]
+    from: PathBuf,
+    /// Data directory to make
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// A copy of the original's hub.key
+    #[arg(long, value_name = "FILE")]
+    hub_key: Option<PathBuf>,
+    /// Go on without it: webhook secrets and the hub's own identities change
+    #[arg(long, conflicts_with = "hub_key")]
+    new_hub_key: bool,
+    /// The original may go on running
+    #[arg(long)]
+    beside_original: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Exit {
+    match made(args) {
+        Ok(told) => {
+            let _ = say::line(&told);
+            Exit::Ok
+        }
+        Err(trouble) => trouble.tell(args.json),
+    }
+}
+
+fn made(args: &Args) -> Result<String, Trouble> {
+    let secret = match &args.hub_key {
+        Some(path) => SecretFrom::File(path),
+        None if args.new_hub_key => SecretFrom::New,
+        None => SecretFrom::Place { in_environment: std::env::var_os(VARIABLE).is_some() },
+    };
+    let order = Restore {
+        from: &args.from,
+        dir: &args.data,
+        secret,
+        beside_original: args.beside_original,
+    };
+    let restored = backup::restore(&order, SystemClock::start().wall()).map_err(explained)?;
+    let (data, epoch) = (args.data.display().to_string(), restored.epoch);
+    Ok(match args.json {
+        true => json!({"data": data, "epoch": epoch, "audited": true}).to_string(),
+        false => format!("{data}: restored and audited, epoch {epoch} begins"),
+    })
+}

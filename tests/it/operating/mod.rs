@@ -1,0 +1,6 @@
+//! Running a hub: starting it, watching it, its operator's commands, backups.
+
+mod backups;
+mod operator;
+mod process;
+mod suspension;
