@@ -49,8 +49,9 @@ pub fn set(draft: &mut Draft<'_>, subject: Subject, suspended: bool) -> Result<A
     };
     draft.event(event);
     if !suspended {
-        // What waits for anybody may be for those who are back. What was put off has its own moment.
-        open::dispatch(draft);
+        // What waits for anybody may be for those who are there again. What was put off has its own
+        // moment.
+        open::dispatch_rested(draft);
     }
     Ok(Answer::Done)
 }
