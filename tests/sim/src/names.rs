@@ -131,5 +131,6 @@ table!(
         Refusal::BridgeLoop { .. } => "BridgeLoop",
         Refusal::TooManyAgents { .. } => "TooManyAgents",
         Refusal::Overflow => "Overflow",
+        Refusal::MemoryFull { .. } => "MemoryFull",
     }
 );

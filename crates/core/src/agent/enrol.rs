@@ -141,7 +141,7 @@ pub fn arrive(draft: &mut Draft<'_>, order: &Enrol) -> Result<AgentId, Refusal> 
 
 /// Changes what an agent says about itself, and brings it back if it had left.
 pub fn amend(draft: &mut Draft<'_>, id: AgentId, profile: Profile) -> Result<(), Refusal> {
-    let old = draft.agent(id).cloned().ok_or(Refusal::NoSuchAgent)?;
+    let old = draft.whole_agent(id).cloned().ok_or(Refusal::NoSuchAgent)?;
     let mut agent = old.clone();
     agent.active = true;
     if let Some(name) = profile.name {

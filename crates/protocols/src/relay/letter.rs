@@ -65,7 +65,7 @@ fn foreign(world: &World, from: Option<AgentId>, body: &str) -> String {
     let bridge = from.and_then(|from| world.agent(from)).map(|agent| mark::of_agent(agent));
     Object::new()
         .text("chorus_version", VERSION)
-        .text("sender_id", record::address_of(world, from))
+        .text("sender_id", &record::address_of(world, from))
         .text("original_text", said)
         .text("sender_culture", "en")
         .maybe_raw("bridge", bridge.as_deref())
