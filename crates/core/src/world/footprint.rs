@@ -40,7 +40,7 @@ const OWNER: usize = size_of::<Owner>() + 620;
 /// A credential.
 const KEY: usize = size_of::<Key>() + 420;
 /// A job without its texts: its row, its names and its places.
-const JOB: usize = size_of::<Job>() + 900;
+const JOB: usize = size_of::<Job>() + 1_700;
 /// A push without its texts.
 const PUSH: usize = size_of::<Push>() + 180;
 /// A remembered answer without its body.
@@ -70,7 +70,7 @@ impl MemoryLimits {
 
 impl Default for MemoryLimits {
     fn default() -> Self {
-        Self { total: 1 << 30, per_owner: 64 << 20 }
+        Self { total: 1 << 30, per_owner: 128 << 20 }
     }
 }
 

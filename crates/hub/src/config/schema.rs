@@ -222,7 +222,7 @@ settings! {
         /// Bytes of memory for what the hub keeps at hand: agents, open jobs, accounts.
         memory: Size = "1073741824";
         /// Bytes of it for one owner.
-        memory_per_owner: Size = "67108864";
+        memory_per_owner: Size = "134217728";
     }
 }
 

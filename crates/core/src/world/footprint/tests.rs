@@ -51,6 +51,25 @@ fn an_agent_that_has_left_takes_little_memory_and_returns_with_all_it_said() {
 }
 
 #[test]
+fn what_an_agent_says_about_how_it_is_doing_ends_when_it_leaves() {
+    let mut scene = scene(ROOMY);
+    let ada = scene.worker("ada", "ada", &[]);
+    let before = held(&scene, "ada");
+    scene.run(Command::Boast { agent: ada, words: "b".repeat(9_000).into() }).unwrap();
+    let words = Some((scene.now, "s".repeat(9_000).into()));
+    let told = crate::agent::said::Condition {
+        stance: crate::agent::presence::Stance::Busy,
+        until: None,
+        words,
+    };
+    scene.run(Command::Stand { agent: ada, told }).unwrap();
+    assert!(held(&scene, "ada") > before + 18_000);
+    scene.remove(ada);
+    assert!(held(&scene, "ada") <= before);
+    assert_eq!((&scene.desk(ada).said, &scene.desk(ada).claim), (&None, &None));
+}
+
+#[test]
 fn an_agent_that_leaves_and_returns_within_one_batch_loses_nothing() {
     let mut scene = scene(ROOMY);
     let sum = Skill { about: "adds".to_owned(), ..skill("sum", "1") };
@@ -146,14 +165,9 @@ fn at_the_hubs_limit_only_what_takes_no_more_memory_is_accepted() {
 fn owners_that_never_had_a_credit_leave_half_of_the_memory_to_the_others() {
     let total = 400_000;
     let mut scene = scene(MemoryLimits { total, ..ROOMY });
-    let mut came = 0;
-    let refused = loop {
-        match scene.enrol(large(&format!("stranger-{came}"), 10_000)) {
-            Ok(_) => came += 1,
-            Err(refusal) => break refusal,
-        }
-    };
-    assert_eq!(refused, full(Budget::Newcomers));
+    let come = |n| scene.enrol(large(&format!("stranger-{n}"), 10_000)).err();
+    let (came, refused) = (0..100).map(come).enumerate().find(|(_, no)| no.is_some()).unwrap();
+    assert_eq!(refused, Some(full(Budget::Newcomers)));
     assert!(came > 5, "{came}");
     let newcomers = scene.world.footprint().newcomers();
     assert!(newcomers <= total / NEWCOMERS_SHARE, "{newcomers}");
