@@ -34,7 +34,7 @@ impl<'n> Letter<'n> {
         };
         if *words != ID {
             let envelope = foreign(world, *from, body).into();
-            let sender_id = record::address_of(world, *from).into();
+            let sender_id = record::address_of(world, *from);
             return Some(Self { sender_id, envelope, marks: Marks::default() });
         }
         let (envelope, marks) = stored::read(body);
@@ -45,7 +45,7 @@ impl<'n> Letter<'n> {
 /// The sender as registered; somebody unknown is who the envelope says.
 fn sender<'n>(world: &'n World, from: Option<AgentId>, envelope: &'n str) -> Cow<'n, str> {
     if from.is_some() {
-        return record::address_of(world, from).into();
+        return record::address_of(world, from);
     }
     let said = ijson::read(envelope.as_bytes()).ok();
     let said = said.as_ref().and_then(|said| said.get("sender_id")).map(|id| id.kind().clone());

@@ -188,7 +188,7 @@ fn requesters_without_an_account_count_as_one_owner() {
     let ada = scene.client("ada", "acme", "9");
     scene.worker("bob", "bobs", &[("sum", "0")]);
     scene.world.rules.memory.per_owner = 20_000;
-    let mut ask = |scene: &mut Scene, guest: Option<&str>| {
+    let ask = |scene: &mut Scene, guest: Option<&str>| {
         let order = scene.ask(ada, "sum", "0");
         let requester =
             guest.map_or(order.requester.clone(), |name| Requester::Guest(name.to_owned()));
