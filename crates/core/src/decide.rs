@@ -15,6 +15,7 @@ use crate::refusal::Refusal;
 use crate::signed::{Deed, GiveResult, GiveUp, Named, Signed, Whom};
 use crate::time::{Millis, Timestamp};
 use crate::world::World;
+use crate::world::footprint;
 use crate::{market, memory, message, push, signed};
 
 /// Decides one command.
@@ -23,14 +24,24 @@ pub fn decide(
     command: Command,
     now: Timestamp,
 ) -> Result<(Changes, Answer), Refusal> {
+    let unchecked = footprint::is_always_accepted(&command);
+    let fits = |changes: &Changes| match unchecked {
+        true => Ok(()),
+        false => footprint::check(world, changes),
+    };
     if let Command::Post(order) = command {
-        return Ok(market::post::post(world, *order, now));
+        let (changes, answer) = market::post::post(world, *order, now);
+        // Not even posted: the same order can be taken later.
+        fits(&changes)?;
+        return Ok((changes, answer));
     }
     let mut draft = Draft::new(world, now);
     draft.by_operator = command.is_by_operator();
     let answer = dispatch(&mut draft, command)?;
     market::publish::rest(&mut draft);
-    Ok((draft.finish(), answer))
+    let changes = draft.finish();
+    fits(&changes)?;
+    Ok((changes, answer))
 }
 
 fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> {
@@ -141,6 +152,8 @@ fn known(draft: &Draft<'_>, agent: AgentId) -> Result<(), Refusal> {
 /// A row that is not at hand and has to be brought in before a command can be decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
+    /// All of an agent that has left.
+    Agent(AgentId),
     Claim(Digest),
     Job(JobId),
     Transfer(TransferId),
@@ -230,6 +243,7 @@ impl Wants<'_> {
         self.claim(name);
         let by = self.world.agent_named(order.home, &order.native);
         match (&order.deed, by) {
+            (Deed::Introduce(_), Some(by)) => self.whole_agent(by),
             (Deed::Ask(ask), _) => {
                 let best = ask::best(self.world, by, ask);
                 let one = match ask.to {
@@ -258,6 +272,13 @@ impl Wants<'_> {
                 self.own(by, &request.id);
             }
             _ => {}
+        }
+    }
+
+    /// All of an agent, which is not at hand once it has left.
+    fn whole_agent(&mut self, id: AgentId) {
+        if self.world.whole_agent(id).is_none() {
+            self.needs.push(Need::Agent(id));
         }
     }
 

@@ -99,6 +99,11 @@ impl<'w> Draft<'w> {
         self.agents.get(&id).or_else(|| self.world.agent(id).map(|agent| &**agent))
     }
 
+    /// The whole row of an agent, also of one that has left.
+    pub fn whole_agent(&self, id: AgentId) -> Option<&Agent> {
+        self.agents.get(&id).or_else(|| self.world.whole_agent(id).map(|agent| &**agent))
+    }
+
     pub fn desk(&self, id: AgentId) -> Option<&Desk> {
         self.desks.get(&id).or_else(|| self.world.desk(id).map(|desk| &**desk))
     }

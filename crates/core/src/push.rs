@@ -70,7 +70,8 @@ pub fn again(draft: &mut Draft<'_>, notice: NoticeId) -> Answer {
 
 /// An endpoint that says it is gone is not called again; its agent has to come by itself.
 fn switch_off(draft: &mut Draft<'_>, push: &Push) {
-    let Some(agent) = own_endpoint(draft, push).cloned() else { return };
+    let own = own_endpoint(draft, push).filter(|agent| agent.active);
+    let Some(agent) = own.cloned() else { return };
     if agent.liveness == Liveness::Reached {
         draft.event(Event::EndpointSwitchedOff { agent: agent.id });
         draft.put_agent(Agent { liveness: Liveness::Polls, ..agent });

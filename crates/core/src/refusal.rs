@@ -88,6 +88,27 @@ pub enum Refusal {
     TooManyAgents { max: usize },
     #[error("amounts this large cannot be added up")]
     Overflow,
+    #[error("{of}; nothing was changed")]
+    MemoryFull { of: Budget },
+}
+
+/// Whose memory is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum Budget {
+    #[error(
+        "this owner's agents and open jobs take as much memory as one owner may have: end jobs, or \
+         make agents smaller or remove them, and try again"
+    )]
+    Owner,
+    #[error(
+        "the memory for owners without any credits yet is in use: end jobs or remove agents, or try \
+         again later"
+    )]
+    Newcomers,
+    #[error(
+        "the hub's memory is in use: only what takes no more of it is accepted; try again later"
+    )]
+    Hub,
 }
 
 /// Whether asking again can help.
@@ -126,6 +147,7 @@ impl Refusal {
             Self::Offline | Self::AtCapacity => Retry::After(Millis::seconds(30)),
             Self::TooFast => Retry::After(Millis::minutes(1)),
             Self::InboxFull | Self::TooManyOpen => Retry::After(Millis::seconds(10)),
+            Self::MemoryFull { .. } => Retry::After(Millis::seconds(60)),
             Self::JobNotPaid { pending: true } => Retry::After(Millis::seconds(1)),
             Self::NotAuthenticated
             | Self::Suspended
@@ -178,7 +200,8 @@ mod tests {
     #[test]
     fn what_waiting_may_cure_may_pass_and_nothing_else() {
         use Refusal::*;
-        let curable = [Offline, AtCapacity, TooFast, InboxFull, TooManyOpen];
+        let full = MemoryFull { of: Budget::Hub };
+        let curable = [Offline, AtCapacity, TooFast, InboxFull, TooManyOpen, full];
         assert!(curable.iter().all(|one| one.may_pass() && one.retry() != Retry::Never));
         assert!(JobNotPaid { pending: true }.may_pass());
         // A purse may fill up and a suspension may end, but nobody can say when.

@@ -13,6 +13,7 @@ use rialto_core::time::Timestamp;
 
 use crate::audit::{Report, audit_file};
 use crate::offline;
+use crate::private;
 use crate::secret::{self, HubSecret, NoSecret};
 use crate::store::StoreError;
 use crate::store::sqlite::backup::{self, Mark};
@@ -167,14 +168,6 @@ fn own_file(path: &Path) -> Result<File, BackupError> {
     secret::owner_only(options.write(true).create_new(true)).open(path).map_err(at(path))
 }
 
-fn own_directory(path: &Path) -> Result<(), BackupError> {
-    let mut make = fs::DirBuilder::new();
-    make.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut make, 0o700);
-    make.create(path).map_err(at(path))
-}
-
 fn at(path: &Path) -> impl FnOnce(io::Error) -> BackupError {
     let path = path.to_owned();
     move |source| BackupError::Io { path, source }
@@ -189,7 +182,7 @@ impl Draft {
         let nonce = getrandom::u64().map_err(io::Error::other).map_err(at(path))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let dir = folder(path).join(format!(".{name}.{nonce:016x}.new"));
-        own_directory(&dir)?;
+        private::directory(&dir).map_err(at(&dir))?;
         Ok(Self(dir))
     }
 }

@@ -9,6 +9,7 @@ mod crowd;
 mod floods;
 mod full;
 mod house;
+mod memory;
 mod polls;
 mod receivers;
 mod room;

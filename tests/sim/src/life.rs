@@ -11,6 +11,7 @@ use rialto_core::likeness::Likeness;
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::Rules;
+use rialto_core::world::footprint::MemoryLimits;
 use tokio::runtime::Runtime;
 
 use crate::ask::{Ask, Outcome};
@@ -244,6 +245,10 @@ fn rules(dice: &mut Dice) -> Rules {
         turns_at_once: 2,
         agents_per_owner_max: dice.of([3, 100]),
         open_jobs_max: dice.of([4, 100]),
+        memory: MemoryLimits {
+            total: dice.of([150_000, 1 << 30, 1 << 30]),
+            per_owner: dice.of([20_000, 1 << 30, 1 << 30]),
+        },
         likeness: Likeness { owner: |name| vec![name.to_lowercase()], ..Likeness::default() },
         ..Rules::default()
     }

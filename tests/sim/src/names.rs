@@ -134,5 +134,6 @@ table!(
         Refusal::BridgeLoop { .. } => "BridgeLoop",
         Refusal::TooManyAgents { .. } => "TooManyAgents",
         Refusal::Overflow => "Overflow",
+        Refusal::MemoryFull { .. } => "MemoryFull",
     }
 );

@@ -36,6 +36,10 @@ pub fn comes_to_rest(hub: &mut Hub, log: &mut Log) {
 pub fn everything_is_kept(hub: &mut Hub) {
     let rows = hub.model.scene.store.rows.clone();
     let store = hub.store();
+    for agent in rows.agents.values() {
+        let kept = store.load(Key::Agent(agent.id));
+        assert!(matches!(kept, Ok(Some(Row::Agent(kept))) if kept == *agent));
+    }
     for job in rows.jobs.values() {
         assert!(matches!(store.load(Key::Job(job.id)), Ok(Some(Row::Job(kept))) if kept == *job));
     }

@@ -43,6 +43,7 @@ pub fn is_what_is_committed(shown: &World, model: &World) {
     assert_eq!(online, (model.online_count(), model.next_offline()), "who is online");
     let memories = |world: &World| world.stale_memories(Timestamp::NEVER).count();
     assert_eq!(memories(shown), memories(model), "remembered answers");
+    assert_eq!(shown.footprint(), model.footprint(), "memory that rows take");
 }
 
 /// Panics unless a hub that was started again knows what it knew. Signs of life that nobody wrote down

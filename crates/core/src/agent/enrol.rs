@@ -151,7 +151,7 @@ pub fn arrive(draft: &mut Draft<'_>, order: &Enrol) -> Result<AgentId, Refusal> 
 
 /// Changes what an agent says about itself, and brings it back if it had left.
 pub fn amend(draft: &mut Draft<'_>, id: AgentId, profile: Profile) -> Result<(), Refusal> {
-    let old = draft.agent(id).cloned().ok_or(Refusal::NoSuchAgent)?;
+    let old = draft.whole_agent(id).cloned().ok_or(Refusal::NoSuchAgent)?;
     let mut agent = old.clone();
     agent.active = true;
     if let Some(name) = profile.name {
@@ -265,6 +265,11 @@ pub fn remove(draft: &mut Draft<'_>, id: AgentId, by_operator: bool) -> Result<A
     let agent = draft.agent(id).filter(|agent| agent.active).ok_or(Refusal::NotYours)?.clone();
     draft.put_agent(Agent { active: false, ..agent });
     draft.event(Event::AgentRemoved { agent: id, by_operator });
+    // How it is doing and how well it does is said by agents that are there.
+    if draft.desk(id).is_some_and(|desk| desk.said.is_some() || desk.claim.is_some()) {
+        let desk = draft.desk_mut(id);
+        (desk.said, desk.claim) = (None, None);
+    }
     end::worker_left(draft, id)?;
     end::requester_left(draft, id)?;
     Ok(Answer::Done)

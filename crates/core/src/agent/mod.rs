@@ -141,6 +141,22 @@ pub struct Desk {
 }
 
 impl Agent {
+    /// The row as the world holds it. Of an agent that has left this is who it is, and what its skills
+    /// are called; its card, descriptions and schemas are on disk only, to be brought in when it returns.
+    pub fn at_hand(self: &Arc<Self>) -> Arc<Self> {
+        if self.active {
+            return self.clone();
+        }
+        let small = |skill: &Skill| Skill {
+            about: String::new(),
+            input: String::new(),
+            output: String::new(),
+            ..skill.clone()
+        };
+        let skills = self.skills.iter().map(small).collect();
+        Arc::new(Self { skills, card: String::new(), ..Self::clone(self) })
+    }
+
     /// The skill of that name.
     pub fn skill(&self, name: &str) -> Option<&Skill> {
         self.skills.iter().find(|skill| skill.name == name)

@@ -100,7 +100,8 @@ pub fn block(
     whom: AgentId,
     blocked: bool,
 ) -> Result<Answer, Refusal> {
-    let mut own = draft.agent(agent).cloned().ok_or(Refusal::NoSuchAgent)?;
+    let own = draft.agent(agent).filter(|agent| agent.active);
+    let mut own = own.cloned().ok_or(Refusal::NoSuchAgent)?;
     match own.blocked.binary_search(&whom) {
         Ok(at) if !blocked => drop(own.blocked.remove(at)),
         Err(at) if blocked => {

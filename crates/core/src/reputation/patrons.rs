@@ -26,6 +26,11 @@ impl Patrons {
         *self == Self::default()
     }
 
+    /// The bytes it takes beside its own size.
+    pub fn held_bytes(&self) -> usize {
+        self.owners.len() * size_of::<OwnerId>()
+    }
+
     /// How many there are, at most [`PATRONS_MAX`].
     pub fn count(&self) -> usize {
         self.owners.len()

@@ -54,6 +54,11 @@ impl Window {
         })
     }
 
+    /// The bytes it takes beside its own size.
+    pub fn held_bytes(&self) -> usize {
+        self.0.len() * size_of::<u32>()
+    }
+
     /// Whether nothing has been counted yet.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::HOME;
-use crate::agent::Desk;
+use crate::agent::{Desk, Skill};
 use crate::alias::Protocol;
 use crate::changes::Changes;
 use crate::command::Timer;
@@ -132,6 +132,7 @@ impl Laws {
         if money || !changes.jobs.is_empty() {
             self.books.balance(world);
         }
+        memory_is_what_rows_take(world);
         if !(changes.jobs.is_empty() && changes.agents.is_empty()) {
             self.live_jobs(world);
         }
@@ -389,6 +390,16 @@ fn fold(old: Standing, ok: bool, counted: bool, hirer: Score) -> Standing {
         new.score = Score::from_millionths((old.score.millionths() - 4_500_000).max(0));
     }
     new
+}
+
+/// The running sums of memory are what a count of every row gives, and agents that have left hold none of
+/// their content in it.
+fn memory_is_what_rows_take(world: &World) {
+    assert_eq!(*world.footprint(), world.counted_footprint(), "memory is counted as it changes");
+    for agent in world.agents().filter(|agent| !agent.active) {
+        let small = |skill: &Skill| skill.about.len() + skill.input.len() + skill.output.len() == 0;
+        assert!(agent.card.is_empty() && agent.skills.iter().all(small), "{agent:?}");
+    }
 }
 
 /// What was agreed on changes once, by a price its worker names, and never beyond what was bid.

@@ -35,6 +35,11 @@ impl Store {
     /// Brings one row in.
     pub fn bring(&self, world: &mut World, need: Need) {
         match need {
+            Need::Agent(id) => {
+                if let Some(agent) = self.rows.agents.get(&id) {
+                    world.admit_agent(agent.clone());
+                }
+            }
             Need::Claim(digest) => world.admit_claim(digest, self.claim(digest)),
             Need::Job(id) => {
                 if let Some(job) = self.rows.jobs.get(&id) {

@@ -78,6 +78,7 @@ fn remembers_everything(scene: &mut Scene) {
     let mut rebuilt = scene.store.rebuilt(scene.world.rules);
     rebuilt.sweep(scene.now);
     assert_eq!(Picture::of(&rebuilt), Picture::of(&scene.world));
+    assert_eq!(rebuilt.footprint(), scene.world.footprint());
     let later = scene.now.plus(Millis::seconds(60));
     for skill in SKILLS {
         for now in [scene.now, later] {

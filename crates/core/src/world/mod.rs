@@ -9,6 +9,7 @@
 
 mod blame;
 pub mod discover;
+pub mod footprint;
 mod jobs;
 mod looks;
 mod online;
@@ -37,6 +38,7 @@ use crate::money::Credits;
 use crate::notice::Push;
 use crate::owner::Owner;
 use crate::time::{Millis, Timestamp};
+use footprint::{Account, Footprint, Growth, Held, Kind, MemoryLimits};
 use looks::Looks;
 use online::Online;
 use quick::QuickMap;
@@ -68,6 +70,8 @@ pub struct Rules {
     pub approval_window: Millis,
     /// Which names a reader could take for each other.
     pub likeness: Likeness,
+    /// How much memory rows may take.
+    pub memory: MemoryLimits,
 }
 
 impl Default for Rules {
@@ -85,6 +89,7 @@ impl Default for Rules {
             answer_window: Millis::seconds(9),
             approval_window: Millis::hours(1),
             likeness: Likeness::default(),
+            memory: MemoryLimits::default(),
         }
     }
 }
@@ -129,6 +134,7 @@ pub struct World {
     pushes_due: BTreeSet<(Timestamp, NoticeId)>,
     pub skills: Skills,
     online: Online,
+    footprint: Footprint,
     visitors: Visitors,
 }
 
@@ -138,6 +144,8 @@ const VISITORS_KEPT: usize = 8_192;
 /// Rows at hand only for the batch being decided.
 #[derive(Clone, Default)]
 struct Visitors {
+    /// Agents that have left, with what is held on disk only.
+    agents: QuickMap<AgentId, Arc<Agent>>,
     jobs: QuickMap<JobId, Arc<Job>>,
     transfers: QuickMap<TransferId, Arc<Transfer>>,
     /// `None`: looked for and known not to exist.
@@ -180,6 +188,7 @@ impl World {
             pushes_due: BTreeSet::new(),
             skills: Skills::default(),
             online: Online::default(),
+            footprint: Footprint::default(),
             visitors: Visitors::default(),
         };
         world.set_owner(Arc::new(Owner {
@@ -193,11 +202,19 @@ impl World {
             movements: 0,
             suspended: false,
         }));
+        world.footprint = world.counted_footprint();
         world
     }
 
+    /// An agent; of one that has left only the small part, see [`Agent::at_hand`].
     pub fn agent(&self, id: AgentId) -> Option<&Arc<Agent>> {
         self.agents.get(&id)
+    }
+
+    /// The whole row of an agent: of one that has left only if it was brought in.
+    pub fn whole_agent(&self, id: AgentId) -> Option<&Arc<Agent>> {
+        let at_hand = self.agents.get(&id).filter(|agent| agent.active);
+        at_hand.or_else(|| self.visitors.agents.get(&id))
     }
 
     pub fn desk(&self, id: AgentId) -> Option<&Arc<Desk>> {
@@ -317,6 +334,11 @@ impl World {
         self.by_owner.get(&owner).map_or(0, BTreeSet::len)
     }
 
+    /// Brings the whole row of an agent that has left in for this batch.
+    pub fn admit_agent(&mut self, agent: Arc<Agent>) {
+        self.visitors.agents.insert(agent.id, agent);
+    }
+
     /// Brings a stored job in for this batch.
     pub fn admit_job(&mut self, job: Arc<Job>) {
         self.visitors.jobs.insert(job.id, job);
@@ -334,6 +356,7 @@ impl World {
 
     /// Sends the visitors home at the end of a batch.
     pub fn dismiss(&mut self) {
+        send_home(&mut self.visitors.agents);
         send_home(&mut self.visitors.jobs);
         send_home(&mut self.visitors.claims);
         send_home(&mut self.visitors.transfers);
@@ -352,6 +375,7 @@ impl World {
 
     /// Makes the changes of a whole batch: what would be a visitor has gone home already.
     pub fn settle(&mut self, changes: &Changes) {
+        self.count(changes);
         if let Some(next) = changes.next {
             self.next = next;
         }
@@ -392,12 +416,15 @@ impl World {
 
     /// Forgets answers that are too old.
     pub fn forget(&mut self, answers: &[AnswerId]) {
+        let mut growth = Growth::default();
         for id in answers {
             let Some(scope) = self.memory_order.remove(id) else { continue };
-            if self.memories.get(&scope).is_some_and(|memory| memory.id == *id) {
+            if let Some(memory) = self.memories.get(&scope).filter(|memory| memory.id == *id) {
+                growth.release(Kind::Answers, Account::Hub, memory.held_bytes());
                 self.memories.remove(&scope);
             }
         }
+        self.footprint.grow(&growth);
     }
 
     fn set_owner(&mut self, owner: Arc<Owner>) {

@@ -106,6 +106,11 @@ impl World {
     }
 
     pub(super) fn set_agent(&mut self, agent: Arc<Agent>, desk: Option<Arc<Desk>>) {
+        if !agent.active && self.agents.contains_key(&agent.id) {
+            // Later commands of this batch may need all of it, and the store does not have it yet.
+            self.visitors.agents.insert(agent.id, agent.clone());
+        }
+        let agent = agent.at_hand();
         // A desk that is here before its agent belongs to no owner yet.
         let known = self.agents.contains_key(&agent.id);
         let failures = if known { self.failures_of(agent.id) } else { 0 };

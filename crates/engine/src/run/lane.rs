@@ -254,6 +254,7 @@ impl Lane {
     /// Brings in one row, and tells whether it is there.
     fn bring(&mut self, need: Need) -> Result<bool, StoreError> {
         let wanted = match need {
+            Need::Agent(id) => Key::Agent(id),
             Need::Claim(digest) => Key::Claim(digest),
             Need::Job(id) => Key::Job(id),
             Need::Transfer(id) => Key::Transfer(id),
@@ -263,6 +264,7 @@ impl Lane {
         match (need, found) {
             (_, Some(Row::Claim(claim))) => self.world.admit_claim(claim.digest, Some(claim)),
             (Need::Claim(digest), _) => self.world.admit_claim(digest, None),
+            (_, Some(Row::Agent(agent))) => self.world.admit_agent(agent),
             (_, Some(Row::Job(job))) => self.world.admit_job(job),
             (_, Some(Row::Transfer(transfer))) => self.world.admit_transfer(transfer),
             _ => {}

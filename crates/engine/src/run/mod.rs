@@ -176,7 +176,14 @@ impl Engine {
             Receipt::Agent(id) => {
                 let found =
                     self.look(|world| world.agent(id).cloned().zip(world.desk(id).cloned()));
-                let (agent, desk) = found.ok_or(Failure::Fault)?;
+                let (mut agent, desk) = found.ok_or(Failure::Fault)?;
+                // Of an agent that has left since then only the small part is at hand.
+                if !agent.active {
+                    agent = match self.row(Key::Agent(id)).await? {
+                        Some(Row::Agent(whole)) => whole,
+                        _ => return Err(Failure::Fault),
+                    };
+                }
                 Answer::Agent { agent, desk, new: false }
             }
             Receipt::Owner(id) => {

@@ -91,6 +91,11 @@ impl Script {
 
     fn bring(&mut self, need: Need) {
         match need {
+            Need::Agent(id) => {
+                if let Some(agent) = self.rows.agents.get(&id) {
+                    self.world.admit_agent(agent.clone());
+                }
+            }
             Need::Claim(digest) => self.world.admit_claim(digest, self.claim(digest)),
             Need::Job(id) => {
                 if let Some(job) = self.rows.jobs.get(&id) {

@@ -138,6 +138,7 @@ impl Tables {
 
     fn get(&self, key: Key) -> Option<Row> {
         match key {
+            Key::Agent(id) => self.at_hand.agents.get(&id).cloned().map(Row::Agent),
             Key::Claim(digest) => self.claims.get(&digest).copied().map(Row::Claim),
             Key::Job(id) => {
                 let job = self.archive.get(&id).or_else(|| self.at_hand.jobs.get(&id));

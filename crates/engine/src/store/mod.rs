@@ -7,11 +7,12 @@ pub(crate) mod suite;
 
 use std::sync::Arc;
 
+use rialto_core::agent::Agent;
 use rialto_core::alias::{Claim, Digest};
 use rialto_core::changes::Changes;
 use rialto_core::event::Line;
 use rialto_core::id::{
-    AnswerId, EntryId, EventId, JobId, NoticeId, OutcomeId, PostingId, TransferId,
+    AgentId, AnswerId, EntryId, EventId, JobId, NoticeId, OutcomeId, PostingId, TransferId,
 };
 use rialto_core::job::Job;
 use rialto_core::ledger::{Entry, Transfer};
@@ -53,6 +54,8 @@ pub enum StoreError {
 /// A row that is not always at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
+    /// All of an agent, also of one that has left.
+    Agent(AgentId),
     Claim(Digest),
     Job(JobId),
     Transfer(TransferId),
@@ -66,6 +69,7 @@ pub enum Key {
 /// Such a row.
 #[derive(Clone, Debug)]
 pub enum Row {
+    Agent(Arc<Agent>),
     Claim(Claim),
     Job(Arc<Job>),
     Transfer(Arc<Transfer>),
@@ -92,7 +96,8 @@ pub enum Page {
 
 /// The lane's side: the only writer.
 pub trait Store: Send {
-    /// Everything that must be at hand, as one change to an empty world.
+    /// Everything that must be at hand, as one change to an empty world. Of agents that have left only
+    /// the small part may be in it.
     fn rebuild(&mut self) -> Result<Changes, StoreError>;
 
     /// Writes a batch and returns once it is on disk.

@@ -88,6 +88,21 @@ pub fn numbers(engine: &Engine) -> Vec<Extra> {
             row("rialto_epoch", "Raised at each restore from a backup", world.next.epoch as f64),
             row("rialto_credits_issued", "Credits in circulation", issued.unwrap_or_default()),
             row(
+                "rialto_memory_bytes",
+                "Bytes of memory that agents, open jobs and accounts take",
+                world.footprint().total() as f64,
+            ),
+            row(
+                "rialto_memory_newcomers_bytes",
+                "Bytes of it that owners without any credits yet take",
+                world.footprint().newcomers() as f64,
+            ),
+            row(
+                "rialto_memory_limit_bytes",
+                "Bytes that all of it may take",
+                world.rules.memory.total as f64,
+            ),
+            row(
                 "rialto_store_writable",
                 "1 while writes are taken",
                 f64::from(u8::from(engine.is_writable())),

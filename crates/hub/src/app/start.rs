@@ -10,6 +10,7 @@ use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
 use rialto_core::market::Market;
 use rialto_core::world::Rules;
+use rialto_core::world::footprint::MemoryLimits;
 use rialto_engine::clock::{Clock, SystemClock};
 use rialto_engine::delivery::Delivery;
 use rialto_engine::delivery::egress::{BadEgress, Egress, EgressSettings};
@@ -179,6 +180,10 @@ fn start_engine(
         unproven_ttl: config.limits.unproven_ttl.map(|span| span.millis()),
         approval_window: config.openclaw.approval_window.millis(),
         likeness: face::likeness(),
+        memory: MemoryLimits {
+            total: config.store.memory.bytes() as u64,
+            per_owner: config.store.memory_per_owner.bytes() as u64,
+        },
         ..Rules::default()
     };
     let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::start()));

@@ -3,7 +3,7 @@
 //! Sizes and counts are bare numbers in a file. Amounts are text there, because a bare `0.10` would
 //! pass through a float before we could read it.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 
 use rialto_core::money::Credits;
 use toml::de::DeValue;
@@ -15,7 +15,7 @@ const AMOUNT_DECIMALS: usize = 6;
 
 /// A number of bytes; never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size(NonZeroU32);
+pub struct Size(NonZeroU64);
 
 /// How many of something there may be; 0 stands for no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +45,13 @@ impl Setting for Size {
     }
 
     fn from_text(text: &str) -> Result<Self, Misfit> {
-        NonZeroU32::from_text(text).map(Self)
+        digits(text)?;
+        let bytes: u64 = text.parse().map_err(|_| Misfit::new(text, "is too large"))?;
+        NonZeroU64::new(bytes).map(Self).ok_or_else(|| Misfit::new(text, "is zero"))
     }
 
     fn from_toml(value: &DeValue<'_>) -> Result<Self, Misfit> {
-        NonZeroU32::from_toml(value).map(Self)
+        Self::from_text(&bare_number(value)?)
     }
 
     fn to_toml(&self) -> String {
@@ -119,10 +121,15 @@ impl Setting for Credits {
     }
 }
 
-fn count(text: &str) -> Result<u32, Misfit> {
-    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(Misfit::new(text, "is not a whole number"));
+fn digits(text: &str) -> Result<(), Misfit> {
+    match text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => Err(Misfit::new(text, "is not a whole number")),
+        false => Ok(()),
     }
+}
+
+fn count(text: &str) -> Result<u32, Misfit> {
+    digits(text)?;
     text.parse().map_err(|_| Misfit::new(text, "is above 4294967295"))
 }
 

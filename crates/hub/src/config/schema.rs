@@ -220,6 +220,10 @@ settings! {
     store: Store {
         /// The kind of store.
         backend: Backend = "sqlite";
+        /// Bytes of memory for what the hub keeps at hand: agents, open jobs, accounts.
+        memory: Size = "1073741824";
+        /// Bytes of it for one owner.
+        memory_per_owner: Size = "134217728";
     }
 }
 

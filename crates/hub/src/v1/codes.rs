@@ -47,6 +47,7 @@ static INBOX_FULL: Kind = kind(429, "inbox_full", "The receiver's inbox is full"
 static INTERNAL: Kind = kind(500, "internal", "The hub made a mistake");
 static UNAVAILABLE: Kind = kind(503, "unavailable", "The hub cannot do this now");
 static AGENT_UNAVAILABLE: Kind = kind(503, "agent_unavailable", "The agent cannot do this now");
+static MEMORY_FULL: Kind = kind(507, "memory_full", "There is no memory left for this");
 static STORE_FULL: Kind = kind(507, "store_full", "The hub's disk is full");
 
 /// What the engine could not do.
@@ -89,6 +90,7 @@ impl From<Refusal> for Problem {
             Refusal::SameIdOtherContent => &OTHER_CONTENT,
             Refusal::InboxFull | Refusal::TooManyOpen => &INBOX_FULL,
             Refusal::NoSuchSkill => &NO_SUCH_SKILL,
+            Refusal::MemoryFull { .. } => &MEMORY_FULL,
             Refusal::Unfit { .. }
             | Refusal::DeadlineTooSoon
             | Refusal::PaysItself

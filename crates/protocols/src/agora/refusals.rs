@@ -47,7 +47,8 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::AtCapacity
         | Refusal::TooFast
         | Refusal::OutOfOrder
-        | Refusal::InboxFull => Code::Unavailable,
+        | Refusal::InboxFull
+        | Refusal::MemoryFull { .. } => Code::Unavailable,
         Refusal::TooManyOpen => Code::TooManyRequests,
         Refusal::WrongState { .. }
         | Refusal::OtherTurn { .. }
@@ -68,6 +69,9 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::TooManyAgents { .. } => Code::BadRequest,
     };
     let mut failure = Failure::new(code, text(refusal));
+    if let Refusal::MemoryFull { .. } = refusal {
+        failure.http = 507;
+    }
     if let Some(hint) = hint(refusal) {
         failure = failure.with_hint(hint);
     }

@@ -4,7 +4,7 @@ use rialto_core::money::Credits;
 use rialto_core::text::BadName;
 
 use super::price::text as whole;
-use super::{AGENT_ID_MAX, PROTOCOL};
+use super::{AGENT_ID_MAX, METADATA_MAX, PROTOCOL};
 
 /// Why a message changed nothing. Its text is what the sender reads.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,6 +51,9 @@ pub enum Fault {
         /// How many there may be.
         max: usize,
     },
+    /// More about an agent than is kept.
+    #[error("Data must have at most {METADATA_MAX} bytes")]
+    MetadataTooLarge,
     /// The data is no JSON (R6, R26, R44).
     #[error("Data must be valid JSON")]
     BadData,

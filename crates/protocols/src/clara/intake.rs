@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rialto_core::command::{Command, JobRef};
 use rialto_core::market::{Deed, Post};
+use rialto_core::refusal::{Refusal, Retry};
 use rialto_engine::Failure as EngineFailure;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
@@ -109,11 +110,12 @@ pub async fn dry_run(floor: &Floor, raw: &str, body: &[u8]) -> Result<String, Fa
     let decide = move || {
         let now = floor.engine.now();
         let decided = floor.engine.look(|world| rialto_core::decide(world, post, now));
-        let (changes, _) = decided.ok()?;
-        changes.postings.first().map(|posting| posting.text.clone())
+        let (changes, _) = decided.map_err(|refusal| failed(&refusal.into()))?;
+        let text = changes.postings.first().map(|posting| posting.text.clone());
+        text.ok_or_else(|| Failure::fault("dry-run"))
     };
-    let text = tokio::task::spawn_blocking(decide).await.ok().flatten();
-    text.ok_or_else(|| Failure::fault("dry-run"))
+    let decided = tokio::task::spawn_blocking(decide).await;
+    decided.unwrap_or_else(|_| Err(Failure::fault("dry-run")))
 }
 
 /// What the engine could not do.
@@ -123,6 +125,13 @@ pub fn failed(failure: &EngineFailure) -> Failure {
         EngineFailure::Down => {
             let down = Failure::unavailable("the hub cannot write now");
             Failure { retry_after_seconds: Some(5), ..down }
+        }
+        EngineFailure::Refused(refusal @ Refusal::MemoryFull { .. }) => {
+            let seconds = match refusal.retry() {
+                Retry::After(wait) => u32::try_from(wait.0 / 1_000).ok(),
+                Retry::Never => None,
+            };
+            Failure { retry_after_seconds: seconds, ..Failure::new(507, refusal.to_string()) }
         }
         EngineFailure::Refused(refusal) => Failure::bad_request(refusal.to_string()),
         EngineFailure::Fault | EngineFailure::StillRunning => {

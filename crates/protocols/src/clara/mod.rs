@@ -85,6 +85,8 @@ pub const PROTOCOL: &str = "C.L.A.R.A.";
 pub const BODY_MAX: usize = ans104::ITEM_MAX;
 /// Characters of an agent's id (R5).
 pub const AGENT_ID_MAX: usize = 128;
+/// Bytes of an agent's metadata: the hub keeps them in memory.
+pub const METADATA_MAX: usize = 64 << 10;
 /// Characters of the id and the owner a dry-run claims.
 pub const CLAIM_MAX: usize = 128;
 /// The largest fee or reward, in credits (R4).

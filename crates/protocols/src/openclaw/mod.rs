@@ -89,6 +89,8 @@ pub const KEY_MAX: usize = 256;
 pub const TEXT_MAX: usize = 10_000;
 /// Bytes of a status or a reputation, and of a request or result besides input and output.
 pub const WORDS_MAX: usize = 65_536;
+/// Bytes of an identity: the hub keeps it in memory. One schema of the largest size fits.
+pub const IDENTITY_MAX: usize = 96 << 10;
 /// A status told later than this after it changed is late (R32).
 pub const LATE_AFTER: Millis = Millis::seconds(5);
 /// What a request without a priority has.

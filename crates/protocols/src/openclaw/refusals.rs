@@ -59,6 +59,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::TooManyAgents { .. }
         | Refusal::OutOfOrder => Code::Conflict,
         Refusal::SameIdOtherContent => Code::IdempotencyConflict,
+        Refusal::MemoryFull { .. } => Code::Unavailable,
         Refusal::TooManyOpen
         | Refusal::InboxFull
         | Refusal::AtCapacity
@@ -77,6 +78,9 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::Overflow => Code::Validation,
     };
     let mut failure = Failure::new(code, words(refusal));
+    if let Refusal::MemoryFull { .. } = refusal {
+        failure.http = 507;
+    }
     if let Retry::After(wait) = refusal.retry() {
         failure.retryable = true;
         failure.retry_after_seconds = Some(seconds(wait.0));

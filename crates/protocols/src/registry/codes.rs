@@ -79,6 +79,13 @@ impl Failure {
         Malformed { field: field.to_owned(), message: message.into() }.into()
     }
 
+    /// 413 for one member that has more bytes than it may have.
+    pub fn too_large(field: String, max: usize) -> Self {
+        let name = field.rsplit('/').next().unwrap_or_default();
+        let message = format!("{name} has more than {max} bytes; send less");
+        Self { field: Some(field), ..Self::new(413, "TOO_LARGE", message) }
+    }
+
     pub fn of_job(mut self, job: RefusedJob) -> Self {
         self.job = Some(Box::new(job));
         self
@@ -170,6 +177,7 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
         Refusal::TooManyOffers { .. } => (409, "CONFLICT"),
         Refusal::Ambiguous | Refusal::WrongParty => (400, INVALID_REQUEST),
         Refusal::OtherCurrency => (402, TRANSFER_FAILED),
+        Refusal::MemoryFull { .. } => (507, "UNAVAILABLE"),
     };
     let mut failure = Failure::new(status, code, refusal.to_string());
     if let Retry::After(wait) = refusal.retry() {

@@ -22,6 +22,10 @@ pub const NAME_MAX: usize = 128;
 const SKILLS_MAX: usize = 64;
 /// Longest description of a skill.
 const ABOUT_MAX: usize = 4_096;
+/// Bytes of one schema, of all skills together, and of an endpoint: the hub keeps them in memory.
+const SCHEMA_MAX: usize = 16 << 10;
+const SKILLS_BYTES_MAX: usize = 128 << 10;
+const ENDPOINT_MAX: usize = 2_048;
 /// Longest error text of a result.
 const ERROR_TEXT_MAX: usize = 4_096;
 /// The one currency.
@@ -153,6 +157,28 @@ impl Register {
             timestamp_utc: f.time("timestamp_utc")?,
             rotate_key: f.flag("rotate_key")?.unwrap_or(false),
         })
+    }
+}
+
+impl Register {
+    /// The first member that has more bytes than the hub keeps, as a JSON pointer, and how many it may
+    /// have.
+    pub fn too_large(&self) -> Option<(String, usize)> {
+        let schemas = self.skills.iter().enumerate().find_map(|(at, skill)| {
+            let both =
+                [("input_schema", &skill.input_schema), ("output_schema", &skill.output_schema)];
+            let (name, _) = both.into_iter().find(|(_, schema)| schema.len() > SCHEMA_MAX)?;
+            Some((format!("/skills/{at}/{name}"), SCHEMA_MAX))
+        });
+        let bytes = |skill: &SkillOffer| {
+            let schemas = skill.input_schema.len() + skill.output_schema.len();
+            skill.skill_name.len() + skill.description.len() + schemas
+        };
+        let all = self.skills.iter().map(bytes).sum::<usize>();
+        let all = (all > SKILLS_BYTES_MAX).then(|| ("/skills".to_owned(), SKILLS_BYTES_MAX));
+        let endpoint = self.api_endpoint.as_ref().filter(|url| url.len() > ENDPOINT_MAX);
+        let endpoint = endpoint.map(|_| ("/api_endpoint".to_owned(), ENDPOINT_MAX));
+        schemas.or(all).or(endpoint)
     }
 }
 

@@ -7,6 +7,8 @@ use crate::kit::ijson::{Json, Kind};
 
 /// The one version of cards.
 pub const VERSION: &str = "0.3";
+/// Bytes of a card: the hub keeps it in memory.
+pub const CARD_MAX: usize = 32 << 10;
 /// Languages of one agent.
 pub const LANGUAGES_MAX: usize = 1_000;
 

@@ -31,7 +31,7 @@ impl Wording for ByKey {
         floor.engine.look(|world| {
             let backlog = world.mailbox(agent).head.saturating_sub(after);
             let agent_id = record::address_of(world, Some(agent));
-            Connected { agent_id, resume_from: after, backlog }.write(&mut out);
+            Connected { agent_id: &agent_id, resume_from: after, backlog }.write(&mut out);
         });
         out.into()
     }

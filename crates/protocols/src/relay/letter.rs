@@ -34,7 +34,7 @@ impl<'n> Letter<'n> {
         };
         if *words != ID {
             let envelope = foreign(world, *from, body).into();
-            let sender_id = record::address_of(world, *from).into();
+            let sender_id = record::address_of(world, *from);
             return Some(Self { sender_id, envelope, marks: Marks::default() });
         }
         let (envelope, marks) = stored::read(body);
@@ -45,7 +45,7 @@ impl<'n> Letter<'n> {
 /// The sender as registered; somebody unknown is who the envelope says.
 fn sender<'n>(world: &'n World, from: Option<AgentId>, envelope: &'n str) -> Cow<'n, str> {
     if from.is_some() {
-        return record::address_of(world, from).into();
+        return record::address_of(world, from);
     }
     let said = ijson::read(envelope.as_bytes()).ok();
     let said = said.as_ref().and_then(|said| said.get("sender_id")).map(|id| id.kind().clone());
@@ -65,7 +65,7 @@ fn foreign(world: &World, from: Option<AgentId>, body: &str) -> String {
     let bridge = from.and_then(|from| world.agent(from)).map(|agent| mark::of_agent(agent));
     Object::new()
         .text("chorus_version", VERSION)
-        .text("sender_id", record::address_of(world, from))
+        .text("sender_id", &record::address_of(world, from))
         .text("original_text", said)
         .text("sender_culture", "en")
         .maybe_raw("bridge", bridge.as_deref())

@@ -1,5 +1,7 @@
 //! Registration records: what anybody may know about an agent.
 
+use std::borrow::Cow;
+
 use rialto_core::agent::{Agent, Liveness};
 use rialto_core::id::AgentId;
 use rialto_core::world::World;
@@ -39,18 +41,20 @@ pub fn format(agent: &Agent) -> Option<Format> {
 }
 
 /// An agent's address: as it was registered, or as the hub calls an agent of another protocol.
-pub fn address<'w>(world: &'w World, agent: &'w Agent) -> &'w str {
+pub fn address<'w>(world: &'w World, agent: &'w Agent) -> Cow<'w, str> {
+    if agent.home != ID {
+        return world.name_of(agent.id, ID).unwrap_or_default().into();
+    }
     // Addresses need no escapes, so what stands in the text is the address.
     let shown = agent.card.strip_prefix("{\"agent_id\":\"").and_then(|rest| rest.split('"').next());
-    match shown.filter(|_| agent.home == ID) {
-        Some(shown) => shown,
-        None => world.name_of(agent.id, ID).unwrap_or_default(),
-    }
+    // The card of an agent that has left is not at hand; all it had besides is how its host was spelled.
+    let host = || agent.native.split_once('@').map_or("", |(_, host)| host);
+    shown.map_or_else(|| format!("{}@{}", agent.name, host()).into(), Cow::Borrowed)
 }
 
 /// The address of an agent that may have left.
-pub fn address_of(world: &World, agent: Option<AgentId>) -> &str {
-    agent.and_then(|id| world.agent(id)).map_or("", |agent| address(world, agent))
+pub fn address_of(world: &World, agent: Option<AgentId>) -> Cow<'_, str> {
+    agent.and_then(|id| world.agent(id)).map_or("".into(), |agent| address(world, agent))
 }
 
 /// Whether messages reach the agent now.
@@ -100,7 +104,7 @@ pub fn culture(agent: &Agent) -> Option<String> {
 /// Writes a record. Where it is called is shown to those who may know.
 pub fn write(out: &mut Vec<u8>, engine: &Engine, world: &World, agent: &Agent, endpoints: bool) {
     out.extend_from_slice(b"{\"agent_id\":");
-    text(out, address(world, agent));
+    text(out, &address(world, agent));
     out.extend_from_slice(b",\"agent_card\":");
     out.extend_from_slice(card_text(agent).as_bytes());
     out.extend_from_slice(b",\"registered_at\":");

@@ -116,6 +116,7 @@ fn refused(refusal: &Refusal) -> Failure {
         Refusal::SameIdOtherContent => Code::IdempotencyConflict,
         Refusal::InboxFull => Code::InboxFull,
         Refusal::TooManyOpen => Code::RateLimited,
+        Refusal::MemoryFull { .. } => Code::Unavailable,
         Refusal::WrongState { .. } | Refusal::OtherTurn { .. } => Code::WrongState,
         // What a bridged agent refuses is told in its reply; asked for here, it is a bad request.
         Refusal::NoSuchSkill
@@ -143,6 +144,9 @@ fn refused(refusal: &Refusal) -> Failure {
         | Refusal::Overflow => Code::Validation,
     };
     let mut failure = Failure::new(code, refusal.to_string());
+    if let Refusal::MemoryFull { .. } = refusal {
+        failure.status = 507;
+    }
     if let Retry::After(wait) = refusal.retry() {
         let seconds = wait.0.unsigned_abs().div_ceil(1_000);
         failure.retry_after_seconds = Some(u32::try_from(seconds).unwrap_or(u32::MAX));

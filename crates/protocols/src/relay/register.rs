@@ -5,7 +5,7 @@ use url::Url;
 use super::a2a::Format;
 use super::address::Address;
 use super::bad::{Bad, Faults};
-use super::card::Card;
+use super::card::{CARD_MAX, Card};
 use super::examples;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::Json;
@@ -54,6 +54,19 @@ impl<'a> Register<'a> {
             }
             _ => Err(faults.into_bad()),
         }
+    }
+}
+
+/// Bytes of an endpoint.
+const ENDPOINT_MAX: usize = 2_048;
+
+impl Register<'_> {
+    /// The first member that has more bytes than the hub keeps, and how many it may have.
+    pub fn too_large(&self) -> Option<(&'static str, usize)> {
+        let card = self.card.as_ref().filter(|card| card.raw().len() > CARD_MAX);
+        let endpoint = self.endpoint.filter(|url| url.len() > ENDPOINT_MAX);
+        let card = card.map(|_| ("agent_card", CARD_MAX));
+        card.or(endpoint.map(|_| ("endpoint", ENDPOINT_MAX)))
     }
 }
 

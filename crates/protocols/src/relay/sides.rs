@@ -105,7 +105,8 @@ impl Sides for RelaySides {
             }
             (_, Some(_)) => wording::error(report.text.as_deref().unwrap_or_default()),
         };
-        let sender = floor.engine.look(|world| record::address_of(world, job.worker()).to_owned());
+        let sender =
+            floor.engine.look(|world| record::address_of(world, job.worker()).into_owned());
         let envelope = Object::new()
             .text("chorus_version", VERSION)
             .text("sender_id", &sender)

@@ -154,7 +154,7 @@ impl Message {
             for (name, value) in [
                 ("{\"trace_id\":", trace_id),
                 (",\"sender_id\":", sender),
-                (",\"receiver_id\":", record::address_of(world, self.notice.to)),
+                (",\"receiver_id\":", &record::address_of(world, self.notice.to)),
                 (",\"state\":", state.as_str()),
                 (",\"timestamp\":", &stamp::millis(self.notice.at)),
             ] {

@@ -127,7 +127,7 @@ impl Voice {
     fn of_agent(world: &World, id: AgentId) -> Option<Self> {
         let agent = world.agent(id)?;
         Some(Self {
-            address: record::address(world, agent).to_owned(),
+            address: record::address(world, agent).into_owned(),
             culture: record::culture(agent).unwrap_or_else(|| CULTURE.to_owned()),
             bridge: mark::of_agent(agent),
         })

@@ -8,6 +8,7 @@ use rialto_core::agent::key::Key as Credential;
 use rialto_core::agent::{Agent, Desk};
 use rialto_core::alias::Alias;
 use rialto_core::changes::{Changes, Counters};
+use rialto_core::id::AgentId;
 use rialto_core::job::Job;
 use rialto_core::job::select::Turn;
 use rialto_core::memory::Memory;
@@ -34,7 +35,7 @@ pub fn rebuild(db: &Connection) -> Result<(Changes, Behind), StoreError> {
     let turns: Vec<Arc<Turn>> = all("turns", turns, [])?;
     let pushes: Vec<Arc<Push>> = every(db, "pushes")?;
     let at_hand = Changes {
-        agents: keyed(db, "agents", |row: &Agent| row.id)?,
+        agents: agents(db)?,
         desks: keyed(db, "desks", |row: &Desk| row.agent)?,
         owners: keyed(db, "owners", |row: &Owner| row.id)?,
         keys: keyed(db, "keys", |row: &Credential| row.id)?,
@@ -48,6 +49,19 @@ pub fn rebuild(db: &Connection) -> Result<(Changes, Behind), StoreError> {
         ..Changes::default()
     };
     Ok((at_hand, behind))
+}
+
+/// Row by row, so that the content of those who have left is never in memory all at once.
+fn agents(db: &Connection) -> Result<BTreeMap<AgentId, Arc<Agent>>, StoreError> {
+    let sql = "SELECT id, body, crc FROM agents ORDER BY id";
+    let mut statement = db.prepare_cached(sql).map_err(trouble)?;
+    let mut rows = statement.query([]).map_err(trouble)?;
+    let mut found = BTreeMap::new();
+    while let Some(row) = rows.next().map_err(trouble)? {
+        let agent: Arc<Agent> = read("agents", row)?;
+        found.insert(agent.id, agent.at_hand());
+    }
+    Ok(found)
 }
 
 fn keyed<K: Ord, T: DeserializeOwned>(
@@ -86,6 +100,7 @@ pub fn load(db: &Connection, tail: &RwLock<Tail>, wanted: Key) -> Result<Option<
             }
             .map(Row::Claim)
         }
+        Key::Agent(id) => get(db, "agents", id.0)?.map(Row::Agent),
         // The live ones first: a job that ends between the two looks is found by the second.
         Key::Job(id) => match get(db, "jobs", id.0)? {
             Some(live) => Some(live),

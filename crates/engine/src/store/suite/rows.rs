@@ -37,6 +37,7 @@ pub fn what_is_committed_is_rebuilt_equal(place: &mut dyn Place) {
     history(&mut script, &mut *place.enter());
     let world = rebuilt(&script, &mut *place.enter());
     assert_eq!(picture(&world, script.now), picture(&script.world, script.now));
+    assert_eq!(world.footprint(), script.world.footprint(), "and takes the same memory");
 }
 
 pub fn every_kind_of_row_can_be_loaded(place: &mut dyn Place) {
@@ -50,6 +51,10 @@ pub fn every_kind_of_row_can_be_loaded(place: &mut dyn Place) {
         assert_eq!(show(reader.load(key).expect("readers can read")), expected, "{key:?}");
     };
     let rows = &script.rows;
+    for one in rows.agents.values() {
+        same(Key::Agent(one.id), format!("{:?}", Some(Row::Agent(one.clone()))));
+    }
+    assert!(rows.agents.values().any(|one| !one.active), "also one that has left");
     for one in rows.jobs.values() {
         same(Key::Job(one.id), format!("{:?}", Some(Row::Job(one.clone()))));
     }
@@ -78,6 +83,7 @@ pub fn every_kind_of_row_can_be_loaded(place: &mut dyn Place) {
     assert!(some.iter().all(|count| *count >= 2), "{some:?}");
     assert!(!rows.arrivals.is_empty() && rows.postings.len() == 6);
     for none in [0, 999, u64::MAX] {
+        same(Key::Agent(AgentId(none)), "None".to_owned());
         same(Key::Job(JobId(none)), "None".to_owned());
         same(Key::Transfer(TransferId(none)), "None".to_owned());
         same(Key::Entry(EntryId(none)), "None".to_owned());

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use axum::extract::State;
-use rialto_core::id::AgentId;
+use rialto_core::id::{AgentId, OwnerId};
 use rialto_core::money::Credits;
 use rialto_core::owner::Owner;
+use rialto_core::world::World;
+use rialto_core::world::footprint::{Account, Kind};
 use rialto_engine::Engine;
 use rialto_protocols::face::Floor;
 use serde::Serialize;
@@ -33,6 +35,59 @@ struct Stats {
     volume: Box<RawValue>,
     /// Credits in circulation.
     issued: Box<RawValue>,
+    memory: Memory,
+}
+
+/// What rows take of the hub's memory, in bytes.
+#[derive(Serialize)]
+struct Memory {
+    used: u64,
+    limit: u64,
+    limit_per_owner: u64,
+    /// Of owners that never had a credit, and of requesters without an account.
+    newcomers: u64,
+    /// Of requesters without an account.
+    guests: u64,
+    by_kind: BTreeMap<&'static str, u64>,
+    /// Those with the most, at most [`OWNERS_SHOWN`].
+    owners: Vec<OwnerMemory>,
+}
+
+#[derive(Serialize)]
+struct OwnerMemory {
+    owner: String,
+    bytes: u64,
+}
+
+/// Owners listed by the memory they take.
+const OWNERS_SHOWN: usize = 20;
+
+impl Memory {
+    fn of(world: &World) -> Self {
+        let (held, limits) = (world.footprint(), world.rules.memory);
+        let mut owners: Vec<(u64, OwnerId)> = Vec::new();
+        for (account, bytes) in held.accounts() {
+            let Account::Owner(id) = account else { continue };
+            let place = owners.partition_point(|(more, _)| *more >= bytes);
+            if place < OWNERS_SHOWN {
+                owners.truncate(OWNERS_SHOWN - 1);
+                owners.insert(place, (bytes, id));
+            }
+        }
+        let named = |(bytes, id): (u64, OwnerId)| {
+            let owner = world.owner(id)?.name.clone();
+            Some(OwnerMemory { owner, bytes })
+        };
+        Self {
+            used: held.total(),
+            limit: limits.total,
+            limit_per_owner: limits.per_owner,
+            newcomers: held.newcomers(),
+            guests: held.of(Account::Guests),
+            by_kind: Kind::ALL.map(|kind| (kind.as_str(), held.of_kind(kind))).into(),
+            owners: owners.into_iter().filter_map(named).collect(),
+        }
+    }
 }
 
 /// `GET /v1/operator/stats`.
@@ -56,6 +111,7 @@ pub async fn show(State(floor): State<Floor>, _by: AsOperator) -> Answered {
             volume: money(world.next.volume),
             // The issue account is below zero by exactly what circulates.
             issued: money(Credits::from_micros(issuance.micros().saturating_neg())),
+            memory: Memory::of(world),
         }
     });
     Ok(ok(&stats))

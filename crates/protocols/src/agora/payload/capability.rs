@@ -12,6 +12,8 @@ use crate::kit::object::Object;
 
 /// Capabilities of one agent.
 pub const CAPABILITIES_MAX: usize = 100;
+/// Bytes of all of them together: the hub keeps them in memory.
+pub const CAPABILITIES_BYTES_MAX: usize = 64 << 10;
 /// Characters of a description.
 pub const DESCRIPTION_MAX: usize = 1_024;
 

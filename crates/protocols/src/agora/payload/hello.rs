@@ -7,7 +7,7 @@
 
 use rialto_core::text::check_name;
 
-use super::capability::Capability;
+use super::capability::{CAPABILITIES_BYTES_MAX, Capability};
 use super::fields;
 use crate::agora::failure::Failure;
 use crate::kit::fields::{Fields, Malformed};
@@ -48,6 +48,11 @@ impl<'a> Hello<'a> {
         }
         if let Some(name) = name {
             check_name(name, NAME_MAX).map_err(|bad| f.fail("name", bad))?;
+        }
+        let capabilities = f.get("capabilities").map_or(0, |json| json.raw().len());
+        if capabilities > CAPABILITIES_BYTES_MAX {
+            let why = format!("has more than {CAPABILITIES_BYTES_MAX} bytes; send less");
+            return Err(Failure { http: 413, ..f.fail("capabilities", why).into() });
         }
         Ok(Self {
             nonce,

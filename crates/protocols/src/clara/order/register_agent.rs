@@ -8,7 +8,7 @@ use crate::clara::fault::Fault;
 use crate::clara::message::Message;
 use crate::clara::process::Dialect;
 use crate::clara::topics::Topics;
-use crate::clara::{AGENT_ID_MAX, PROTOCOLS, price};
+use crate::clara::{AGENT_ID_MAX, METADATA_MAX, PROTOCOLS, price};
 
 /// An agent's profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,11 @@ impl<'a> RegisterAgent<'a> {
             .ok_or_else(|| Fault::UnknownTopic(topic.map(str::to_owned)))?;
         let fee = message.tag(FEE).and_then(price::read).ok_or(Fault::BadFee)?;
         check_id(id)?;
-        Ok(Self { id, topic, fee, metadata: json(message)? })
+        let metadata = json(message)?;
+        if metadata.len() > METADATA_MAX {
+            return Err(Fault::MetadataTooLarge);
+        }
+        Ok(Self { id, topic, fee, metadata })
     }
 }
 

@@ -11,8 +11,8 @@ use rialto_engine::keys::{Key, Kind};
 use super::aside::aside;
 use super::{about, failed};
 use crate::face::{Floor, Newcomer, aliases};
-use crate::openclaw::ID;
 use crate::openclaw::answers::Published;
+use crate::openclaw::codes::Code;
 use crate::openclaw::common::Common;
 use crate::openclaw::failure::Failure;
 use crate::openclaw::message::{self, Identity, Message};
@@ -20,6 +20,7 @@ use crate::openclaw::proof::{Anyone, Sent};
 use crate::openclaw::refusals;
 use crate::openclaw::say::{self, Answered, Refused};
 use crate::openclaw::translate::{self, Publication};
+use crate::openclaw::{ID, IDENTITY_MAX};
 
 /// `POST /identity`.
 pub async fn post(State(floor): State<Floor>, anyone: Anyone, Sent(body): Sent) -> Answered {
@@ -47,6 +48,13 @@ pub async fn post_among_others(
 /// A new agent, or a new word from a known one (R24).
 async fn publish(floor: &Floor, anyone: Anyone, message: &Message<Identity>) -> Answered {
     let correlation_id = message.correlation_id;
+    if message.raw.len() > IDENTITY_MAX {
+        let text = format!(
+            "the identity has more than {IDENTITY_MAX} bytes; shorten the descriptions and schemas in \
+             capabilities"
+        );
+        return Err(about(floor, Failure::new(Code::TooLarge, text), correlation_id));
+    }
     if let Some(url) = &message.said.endpoint {
         floor.egress.check(url).map_err(|why| {
             let failure = Failure::violated(vec![format!("endpoint {why}")]);

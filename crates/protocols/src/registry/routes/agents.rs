@@ -37,6 +37,9 @@ pub async fn register(
     sent: Sent,
 ) -> Answered {
     let wire = Register::read(&sent.0)?;
+    if let Some((field, max)) = wire.too_large() {
+        return Err(Failure::too_large(field, max));
+    }
     let owner_id = floor.engine.look(|world| naming::owner(world, wire.owner_id));
     let wire = Register { owner_id, ..wire };
     if let Some(url) = wire.api_endpoint.as_deref().filter(|url| translate::is_callable(url)) {

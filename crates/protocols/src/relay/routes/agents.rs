@@ -52,7 +52,7 @@ pub async fn register(
     Ok(done(&floor, if new { 201 } else { 200 }, |out| {
         floor.engine.look(|world| {
             out.extend_from_slice(b"{\"agent_id\":");
-            text(out, record::address(world, &agent));
+            text(out, &record::address(world, &agent));
             if let Some(key) = key {
                 out.extend_from_slice(b",\"api_key\":");
                 text(out, key.expose());
@@ -97,6 +97,11 @@ async fn enrol(
     let json = ijson::read(body).map_err(unreadable)?;
     let wire = Register::read(&json, by, &floor.relay.settings.host);
     let wire = wire.map_err(|bad| refuse(floor, bad))?;
+    if let Some((name, max)) = wire.too_large() {
+        let text = format!("{name} has more than {max} bytes; send less");
+        let failure = Failure::new(Code::PayloadTooLarge, text);
+        return Err(refuse(floor, Failure { field: Some(format!("/{name}").into()), ..failure }));
+    }
     if let Some(url) = wire.endpoint {
         floor.egress.check(url).map_err(|why| {
             let failure = Failure::new(Code::EndpointBlocked, format!("endpoint {why}"));
@@ -148,7 +153,7 @@ fn looks_like_another(floor: &Floor, address: &Address<'_>) -> bool {
         let shown = own.and_then(|id| world.agent(id)).map(|agent| record::address(world, agent));
         let other =
             world.agent_named(LOOKS, &address.shown_skeleton()).filter(|id| Some(*id) != own);
-        other.is_some() && shown != Some(address.shown())
+        other.is_some() && shown.as_deref() != Some(address.shown())
     })
 }
 
@@ -317,7 +322,7 @@ pub async fn unregister(State(floor): State<Floor>, by: AsEither, Named(id): Nam
         let address = address(&floor, &id)?;
         let agent = listed(world, address.canonical())?;
         let agent = world.agent(agent)?;
-        Some((agent.id, agent.home, record::address(world, agent).to_owned()))
+        Some((agent.id, agent.home, record::address(world, agent).into_owned()))
     });
     let Some((agent, home, shown)) = found else { return Ok(gone(&floor, false, &id)) };
     // Another's agent is not there to be deleted; an alias is deleted where it is at home.
@@ -345,7 +350,7 @@ fn gone(floor: &Floor, deleted: bool, id: &str) -> Response {
 pub async fn mint(State(floor): State<Floor>, by: AsOperator, Named(id): Named) -> Answered {
     let found = floor.engine.look(|world| {
         let agent = world.agent(world.agent_named(ID, address(&floor, &id)?.canonical())?)?;
-        (agent.home == ID).then(|| (agent.id, record::address(world, agent).to_owned()))
+        (agent.home == ID).then(|| (agent.id, record::address(world, agent).into_owned()))
     });
     let (agent, shown) = found.ok_or_else(|| refuse(&floor, refusals::no_such_agent()))?;
     let key = Key::make(Kind::Relay, floor.engine.ids().key_bits());

@@ -43,7 +43,7 @@ fn blocked(floor: &Floor, agent: AgentId) -> Response {
             out.push(b'[');
             for (at, id) in ids.iter().enumerate() {
                 out.extend_from_slice(if at == 0 { b"" } else { b"," });
-                text(out, record::address_of(world, Some(*id)));
+                text(out, &record::address_of(world, Some(*id)));
             }
             out.push(b']');
         });

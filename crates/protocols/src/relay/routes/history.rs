@@ -154,7 +154,7 @@ fn write(
     for (name, value) in [
         (",\"trace_id\":", floor.relay.traces.of(notice.id).to_string().as_str()),
         (",\"sender_id\":", &letter.sender_id),
-        (",\"receiver_id\":", record::address_of(world, notice.to)),
+        (",\"receiver_id\":", &record::address_of(world, notice.to)),
         (",\"delivered_via\":", via),
         (",\"timestamp\":", &stamp::millis(notice.at)),
     ] {

@@ -1,0 +1,542 @@
+//! The memory that the rows of a world take, per account and in total.
+//!
+//! A row counts for what it says plus what the indexes need for it, in both copies of the world that a
+//! hub has. The sums follow from the rows that change, in one place, so a new kind of row is counted by
+//! saying its size ([`Held`]) and its account ([`growth`]). What is not held counts for nothing: finished
+//! jobs, notices, ledger lines, and the cards and schemas of agents that have left.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem::size_of;
+
+use super::World;
+use super::quick::QuickMap;
+use crate::agent::key::{Holder, Key};
+use crate::agent::{Agent, Desk, OldSecret, Skill};
+use crate::changes::Changes;
+use crate::command::Command;
+use crate::id::{AgentId, OwnerId};
+use crate::job::select::Turn;
+use crate::job::{Job, Offer, Requester};
+use crate::market::Deed as Posted;
+use crate::memory::{Kept, Memory};
+use crate::notice::{News, Push};
+use crate::owner::Owner;
+use crate::refusal::{Budget, Refusal};
+use crate::signed::Deed;
+
+/// What the allocator adds to a text.
+const ALLOCATION: usize = 16;
+/// An agent without its texts: its row, its desk, its mailbox, and its places in the indexes.
+const AGENT: usize = size_of::<Agent>() + size_of::<Desk>() + 1_100;
+/// A skill without its texts: its entry, and a place in the index that no other agent shares.
+const SKILL: usize = size_of::<Skill>() + 1_800;
+/// A name in one protocol: its entries in the two indexes.
+const ALIAS: usize = 260;
+/// An account without its name.
+const OWNER: usize = size_of::<Owner>() + 620;
+/// A credential.
+const KEY: usize = size_of::<Key>() + 420;
+/// A job without its texts: its row, its names and its places.
+const JOB: usize = size_of::<Job>() + 1_700;
+/// A push without its texts.
+const PUSH: usize = size_of::<Push>() + 180;
+/// A remembered answer without its body.
+const ANSWER: usize = size_of::<Memory>() + 220;
+/// Whose turn it was, without the name of the skill.
+const TURN: usize = size_of::<Turn>() + 160;
+/// Newcomers hold at most one part in so many of all memory together. They are owners without a single
+/// line in the ledger, and requesters without an account: anybody can be many of them for nothing.
+const NEWCOMERS_SHARE: u64 = 2;
+/// One newcomer holds at most one part in so many of what newcomers have free, so that the next one finds
+/// room however many came before.
+const FREE_SHARE: u64 = 4;
+
+/// How much memory there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimits {
+    /// Bytes for all rows together.
+    pub total: u64,
+    /// Bytes for the rows of one owner; all requesters without an account count as one owner.
+    pub per_owner: u64,
+}
+
+impl MemoryLimits {
+    /// As much as there is.
+    pub const NONE: Self = Self { total: u64::MAX, per_owner: u64::MAX };
+}
+
+impl Default for MemoryLimits {
+    fn default() -> Self {
+        Self { total: 1 << 30, per_owner: 128 << 20 }
+    }
+}
+
+/// Whose rows they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Account {
+    Owner(OwnerId),
+    /// Requesters without an account, all together.
+    Guests,
+    /// The hub: what belongs to no owner.
+    Hub,
+}
+
+/// What rows are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Agents,
+    Jobs,
+    Pushes,
+    Answers,
+    Accounts,
+}
+
+impl Kind {
+    pub const ALL: [Self; 5] =
+        [Self::Agents, Self::Jobs, Self::Pushes, Self::Answers, Self::Accounts];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agents => "agents",
+            Self::Jobs => "jobs",
+            Self::Pushes => "pushes",
+            Self::Answers => "answers",
+            Self::Accounts => "accounts",
+        }
+    }
+}
+
+/// The bytes that are held.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    total: u64,
+    newcomers: u64,
+    kinds: BTreeMap<Kind, u64>,
+    accounts: QuickMap<Account, u64>,
+}
+
+impl Footprint {
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// What newcomers hold together.
+    pub fn newcomers(&self) -> u64 {
+        self.newcomers
+    }
+
+    pub fn of(&self, account: Account) -> u64 {
+        self.accounts.get(&account).copied().unwrap_or(0)
+    }
+
+    pub fn of_kind(&self, kind: Kind) -> u64 {
+        self.kinds.get(&kind).copied().unwrap_or(0)
+    }
+
+    /// Every account that holds something, in no order.
+    pub fn accounts(&self) -> impl Iterator<Item = (Account, u64)> {
+        self.accounts.iter().map(|(account, bytes)| (*account, *bytes))
+    }
+
+    pub(super) fn grow(&mut self, growth: &Growth) {
+        self.total = self.total.saturating_add_signed(growth.total());
+        for (kind, bytes) in &growth.kinds {
+            let held = self.kinds.entry(*kind).or_default();
+            *held = held.saturating_add_signed(*bytes);
+            if *held == 0 {
+                self.kinds.remove(kind);
+            }
+        }
+        for (account, bytes) in &growth.accounts {
+            let held = self.accounts.entry(*account).or_default();
+            *held = held.saturating_add_signed(*bytes);
+            if *held == 0 {
+                self.accounts.remove(account);
+            }
+        }
+    }
+}
+
+/// What changes do to the bytes that are held.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Growth {
+    kinds: BTreeMap<Kind, i64>,
+    accounts: BTreeMap<Account, i64>,
+}
+
+impl Growth {
+    pub fn total(&self) -> i64 {
+        self.kinds.values().sum()
+    }
+
+    fn add(&mut self, kind: Kind, account: Account, bytes: usize) {
+        self.put(kind, account, i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    pub(super) fn release(&mut self, kind: Kind, account: Account, bytes: usize) {
+        self.put(kind, account, -i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    /// What newcomers hold more or less, among them those who were newcomers until now.
+    fn of_newcomers(&self, world: &World, changes: &Changes) -> i64 {
+        let touched = changes.owners.keys().map(|id| Account::Owner(*id));
+        let touched: BTreeSet<Account> = touched.chain(self.accounts.keys().copied()).collect();
+        let more = touched.into_iter().map(|account| {
+            let held = i64::try_from(world.footprint.of(account)).unwrap_or(i64::MAX);
+            let grown = self.accounts.get(&account).copied().unwrap_or(0);
+            let before = if is_newcomer(world, None, account) { held } else { 0 };
+            let after = if is_newcomer(world, Some(changes), account) { held + grown } else { 0 };
+            after - before
+        });
+        more.sum()
+    }
+
+    fn put(&mut self, kind: Kind, account: Account, bytes: i64) {
+        if bytes != 0 {
+            *self.kinds.entry(kind).or_default() += bytes;
+            *self.accounts.entry(account).or_default() += bytes;
+        }
+    }
+}
+
+/// Whether an account is a newcomer's, before or after changes.
+fn is_newcomer(world: &World, changes: Option<&Changes>, account: Account) -> bool {
+    match account {
+        Account::Hub => false,
+        Account::Guests => true,
+        Account::Owner(id) => {
+            let changed = changes.and_then(|changes| changes.owners.get(&id));
+            let owner = changed.or_else(|| world.owners.get(&id));
+            owner.is_none_or(|owner| owner.newest.is_none())
+        }
+    }
+}
+
+/// A row that is held in memory.
+pub trait Held {
+    /// The bytes it takes, texts and indexes included.
+    fn held_bytes(&self) -> usize;
+}
+
+fn text(text: &str) -> usize {
+    if text.is_empty() { 0 } else { text.len() + ALLOCATION }
+}
+
+fn maybe(given: &Option<String>) -> usize {
+    given.as_deref().map_or(0, text)
+}
+
+impl Held for Agent {
+    fn held_bytes(&self) -> usize {
+        let texts = text(&self.native) + text(&self.name) + text(&self.card);
+        let perhaps = maybe(&self.came_as) + maybe(&self.endpoint);
+        let skills: usize = self.skills.iter().map(Held::held_bytes).sum();
+        let lists = self.old_secrets.len() * size_of::<OldSecret>()
+            + self.blocked.len() * size_of::<AgentId>();
+        AGENT + texts + perhaps + skills + lists
+    }
+}
+
+impl Held for Skill {
+    fn held_bytes(&self) -> usize {
+        // The row and both indexes have the name.
+        let texts = text(&self.name) * 3 + text(&self.about) + text(&self.input);
+        SKILL + texts + text(&self.output) + maybe(&self.sort) + maybe(&self.stands_for)
+    }
+}
+
+/// Only what varies: the rest is part of its agent.
+impl Held for Desk {
+    fn held_bytes(&self) -> usize {
+        let said = self.said.as_ref().map_or(0, |said| text(&said.words));
+        let claim = self.claim.as_deref().map_or(0, text);
+        let declined: usize =
+            self.declined.iter().map(|name| text(name) + size_of::<String>()).sum();
+        said + claim + declined + self.window.held_bytes() + self.patrons.held_bytes()
+    }
+}
+
+impl Held for Key {
+    fn held_bytes(&self) -> usize {
+        KEY
+    }
+}
+
+impl Held for Owner {
+    fn held_bytes(&self) -> usize {
+        // The row and both indexes have the name.
+        OWNER + text(&self.name) * 3
+    }
+}
+
+/// A job that has ended is not held.
+impl Held for Job {
+    fn held_bytes(&self) -> usize {
+        if self.state.is_final() {
+            return 0;
+        }
+        let also: usize = self.also.iter().map(|name| text(name) + size_of::<String>()).sum();
+        let guest = match &self.requester {
+            Requester::Agent(_) => 0,
+            Requester::Guest(name) => text(name),
+        };
+        let offers: usize =
+            self.offers.iter().map(|offer| text(&offer.name) + size_of::<Offer>()).sum();
+        let agents = (self.declined.len() + self.asked.len()) * size_of::<AgentId>();
+        let perhaps = maybe(&self.payment_proof) + maybe(&self.callback) + maybe(&self.flaw);
+        // The row and both indexes have the requester's name for it.
+        let texts = text(&self.foreign) * 3 + text(&self.skill) + text(&self.input);
+        JOB + texts + text(&self.meta) + also + guest + offers + agents + perhaps
+    }
+}
+
+impl Held for Push {
+    fn held_bytes(&self) -> usize {
+        let body = match &self.news {
+            News::Message { body, .. } => text(body),
+            _ => 0,
+        };
+        PUSH + text(&self.url) + body + maybe(&self.trouble)
+    }
+}
+
+impl Held for Memory {
+    fn held_bytes(&self) -> usize {
+        ANSWER
+            + match &self.kept {
+                Kept::Answer { body, .. } => text(body),
+                Kept::Done(_) => 0,
+            }
+    }
+}
+
+impl Held for Turn {
+    fn held_bytes(&self) -> usize {
+        // The row and both indexes have the name.
+        TURN + text(&self.skill) * 3 + self.agents.len() * size_of::<(OwnerId, AgentId)>()
+    }
+}
+
+/// A name of an agent. Each index has it twice, under the name and under the agent.
+fn alias_bytes(name: &str) -> usize {
+    ALIAS + text(name) * 4
+}
+
+/// What these changes do to the bytes that are held.
+pub fn growth(world: &World, changes: &Changes) -> Growth {
+    let mut growth = Growth::default();
+    let of = |agent: AgentId| {
+        let agent = changes.agents.get(&agent).or_else(|| world.agents.get(&agent));
+        agent.map_or(Account::Hub, |agent| Account::Owner(agent.owner))
+    };
+    for (id, agent) in &changes.agents {
+        let old = world.agents.get(id);
+        growth.release(Kind::Agents, of(*id), old.map_or(0, |old| old.held_bytes()));
+        growth.add(Kind::Agents, of(*id), agent.at_hand().held_bytes());
+        // A desk that was here before its agent belonged to no owner.
+        if let Some(desk) = world.desks.get(id).filter(|_| old.is_none()) {
+            growth.release(Kind::Agents, Account::Hub, desk.held_bytes());
+            growth.add(Kind::Agents, of(*id), desk.held_bytes());
+        }
+    }
+    for (id, desk) in &changes.desks {
+        let old = world.desks.get(id);
+        growth.release(Kind::Agents, of(*id), old.map_or(0, |old| old.held_bytes()));
+        growth.add(Kind::Agents, of(*id), desk.held_bytes());
+    }
+    let mut named = BTreeMap::new();
+    for alias in &changes.aliases {
+        let key = (alias.agent, alias.protocol);
+        let old = named.insert(key, alias.name.as_str());
+        let old = old.or_else(|| world.names.get(&key).map(String::as_str));
+        growth.release(Kind::Agents, of(alias.agent), old.map_or(0, alias_bytes));
+        growth.add(Kind::Agents, of(alias.agent), alias_bytes(&alias.name));
+    }
+    let mut keys = BTreeMap::new();
+    for key in changes.keys.values() {
+        let old = keys.insert(key.hash, key).or_else(|| world.keys.get(&key.hash));
+        if let Some(old) = old {
+            growth.release(Kind::Agents, key_account(old, of), old.held_bytes());
+        }
+        growth.add(Kind::Agents, key_account(key, of), key.held_bytes());
+    }
+    for (id, owner) in &changes.owners {
+        let old = world.owners.get(id);
+        growth.release(Kind::Accounts, Account::Owner(*id), old.map_or(0, |old| old.held_bytes()));
+        growth.add(Kind::Accounts, Account::Owner(*id), owner.held_bytes());
+    }
+    for (id, job) in &changes.jobs {
+        let account = job_account(job, of);
+        let old = world.jobs.get(id);
+        growth.release(Kind::Jobs, account, old.map_or(0, |old| old.held_bytes()));
+        growth.add(Kind::Jobs, account, job.held_bytes());
+    }
+    for (id, push) in &changes.pushes {
+        if let Some(old) = world.pushes.get(id) {
+            growth.release(Kind::Pushes, push_account(old, of), old.held_bytes());
+        }
+        if let Some(push) = push {
+            growth.add(Kind::Pushes, push_account(push, of), push.held_bytes());
+        }
+    }
+    for (skill, turn) in &changes.turns {
+        let old = world.turns.get(skill);
+        growth.release(Kind::Accounts, Account::Hub, old.map_or(0, |old| old.held_bytes()));
+        growth.add(Kind::Accounts, Account::Hub, turn.held_bytes());
+    }
+    let mut kept = BTreeMap::new();
+    for memory in changes.memories.values() {
+        let old = kept.insert(memory.scope, memory);
+        let old = old.or_else(|| world.memories.get(&memory.scope));
+        growth.release(Kind::Answers, Account::Hub, old.map_or(0, |old| old.held_bytes()));
+        growth.add(Kind::Answers, Account::Hub, memory.held_bytes());
+    }
+    growth
+}
+
+fn key_account(key: &Key, of: impl Fn(AgentId) -> Account) -> Account {
+    match key.holder {
+        Holder::Agent(agent) => of(agent),
+        Holder::Operator => Account::Hub,
+    }
+}
+
+fn job_account(job: &Job, of: impl Fn(AgentId) -> Account) -> Account {
+    match job.requester {
+        Requester::Agent(agent) => of(agent),
+        Requester::Guest(_) => Account::Guests,
+    }
+}
+
+/// A message waits at its sender's expense. What the hub tells about a job has no sender.
+fn push_account(push: &Push, of: impl Fn(AgentId) -> Account) -> Account {
+    match push.news {
+        News::Message { from: Some(from), .. } => of(from),
+        _ => Account::Hub,
+    }
+}
+
+/// Whether a command is accepted however little memory is left: it ends, hands on or acknowledges
+/// something, which is how memory is freed, or it is the operator's.
+pub fn is_always_accepted(command: &Command) -> bool {
+    match command {
+        Command::Enrol(_)
+        | Command::IssueKey { .. }
+        | Command::RenewSecret { .. }
+        | Command::OpenAccount { .. }
+        | Command::Pay(_)
+        | Command::OpenJob(_)
+        | Command::Offer { .. }
+        | Command::Stand { .. }
+        | Command::Boast { .. }
+        | Command::Name { .. }
+        | Command::Send(_)
+        | Command::Block { .. } => command.is_by_operator(),
+        // Whoever signs anything else for the first time is registered by it.
+        Command::Signed(order) => {
+            matches!(order.deed, Deed::Accept(_) | Deed::Result(_) | Deed::Fail(_))
+        }
+        Command::Post(order) => {
+            !matches!(order.deed, Posted::Enrol(_) | Posted::Open(_) | Posted::Offer { .. })
+        }
+        _ => true,
+    }
+}
+
+/// Whether there is memory for what a command adds.
+pub fn check(world: &World, changes: &Changes) -> Result<(), Refusal> {
+    let growth = growth(world, changes);
+    let limits = world.rules.memory;
+    let held = world.footprint.total.saturating_add_signed(growth.total());
+    if growth.total() > 0 && held > limits.total {
+        return Err(Refusal::MemoryFull { of: Budget::Hub });
+    }
+    let newcomers = growth.of_newcomers(world, changes);
+    let newcomers = world.footprint.newcomers.saturating_add_signed(newcomers);
+    let free = (limits.total / NEWCOMERS_SHARE).saturating_sub(newcomers);
+    for (account, grown) in &growth.accounts {
+        let held = world.footprint.of(*account).saturating_add_signed(*grown);
+        // What others do with a job that is open is not its requester's doing.
+        if *account == Account::Hub || *grown <= open_jobs(world, changes, *account) {
+            continue;
+        }
+        if held > limits.per_owner {
+            return Err(Refusal::MemoryFull { of: Budget::Owner });
+        }
+        if held > free / FREE_SHARE && is_newcomer(world, Some(changes), *account) {
+            return Err(Refusal::MemoryFull { of: Budget::Newcomers });
+        }
+    }
+    Ok(())
+}
+
+/// How much an account grows by its jobs that were open before.
+fn open_jobs(world: &World, changes: &Changes, account: Account) -> i64 {
+    let of = |agent: AgentId| {
+        world.agents.get(&agent).map_or(Account::Hub, |agent| Account::Owner(agent.owner))
+    };
+    let grown = changes.jobs.iter().map(|(id, job)| {
+        let old = world.jobs.get(id).filter(|old| job_account(old, of) == account);
+        let size = |job: &Job| i64::try_from(job.held_bytes()).unwrap_or(i64::MAX);
+        old.map_or(0, |old| size(job) - size(old))
+    });
+    grown.sum()
+}
+
+impl World {
+    /// The bytes that are held.
+    pub fn footprint(&self) -> &Footprint {
+        &self.footprint
+    }
+
+    /// Takes in what changes do to it, before they are made.
+    pub(super) fn count(&mut self, changes: &Changes) {
+        let growth = growth(self, changes);
+        let newcomers = growth.of_newcomers(self, changes);
+        self.footprint.newcomers = self.footprint.newcomers.saturating_add_signed(newcomers);
+        self.footprint.grow(&growth);
+    }
+
+    /// The same, counted anew from every row.
+    pub fn counted_footprint(&self) -> Footprint {
+        let mut growth = Growth::default();
+        let of = |agent: AgentId| {
+            self.agents.get(&agent).map_or(Account::Hub, |agent| Account::Owner(agent.owner))
+        };
+        for (id, agent) in &self.agents {
+            growth.add(Kind::Agents, of(*id), agent.held_bytes());
+        }
+        for (id, desk) in &self.desks {
+            growth.add(Kind::Agents, of(*id), desk.held_bytes());
+        }
+        for ((agent, _), name) in &self.names {
+            growth.add(Kind::Agents, of(*agent), alias_bytes(name));
+        }
+        for key in self.keys.values() {
+            growth.add(Kind::Agents, key_account(key, of), key.held_bytes());
+        }
+        for owner in self.owners.values() {
+            growth.add(Kind::Accounts, Account::Owner(owner.id), owner.held_bytes());
+        }
+        for job in self.jobs.values() {
+            growth.add(Kind::Jobs, job_account(job, of), job.held_bytes());
+        }
+        for push in self.pushes.values() {
+            growth.add(Kind::Pushes, push_account(push, of), push.held_bytes());
+        }
+        for turn in self.turns.values() {
+            growth.add(Kind::Accounts, Account::Hub, turn.held_bytes());
+        }
+        for memory in self.memories.values() {
+            growth.add(Kind::Answers, Account::Hub, memory.held_bytes());
+        }
+        let mut counted = Footprint::default();
+        counted.grow(&growth);
+        let newcomers = counted.accounts().filter(|(account, _)| is_newcomer(self, None, *account));
+        counted.newcomers = newcomers.map(|(_, bytes)| bytes).sum();
+        counted
+    }
+}

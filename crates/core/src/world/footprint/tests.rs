@@ -1,0 +1,227 @@
+use super::*;
+use crate::answer::Answer;
+use crate::command::{Canceller, Enrol, JobRef};
+use crate::decide::decide;
+use crate::market::Post;
+use crate::signed::Profile;
+use crate::testkit::market::Teller;
+use crate::testkit::{HOME, Scene, credits, enrolment, said, skill};
+use crate::time::Millis;
+use crate::world::Rules;
+
+const ROOMY: MemoryLimits = MemoryLimits { total: 1 << 30, per_owner: 1 << 30 };
+
+fn scene(memory: MemoryLimits) -> Scene {
+    Scene::new(Rules { memory, ..Rules::default() })
+}
+
+fn full(of: Budget) -> Refusal {
+    Refusal::MemoryFull { of }
+}
+
+fn held(scene: &Scene, owner: &str) -> u64 {
+    scene.world.footprint().of(Account::Owner(scene.owner(owner).id))
+}
+
+/// A registration that brings so many bytes.
+fn large(native: &str, bytes: usize) -> Enrol {
+    Enrol { card: "x".repeat(bytes), ..enrolment(native, native, &[]) }
+}
+
+#[test]
+fn an_agent_that_has_left_takes_little_memory_and_returns_with_all_it_said() {
+    let mut scene = scene(ROOMY);
+    let about = "a".repeat(10_000);
+    let sum = Skill { about: about.clone(), input: "b".repeat(20_000), ..skill("sum", "1") };
+    let skills = Some(vec![sum.clone()]);
+    let ada = scene.amend("ada", Profile { skills, ..Profile::default() });
+    let before = held(&scene, "ada");
+    assert!(before > 30_000, "{before}");
+    scene.remove(ada);
+    let left = scene.agent(ada);
+    assert_eq!(left.skills[0].name, "sum", "what it was hired for can still be told");
+    assert!(left.skills[0].about.is_empty() && left.skills[0].input.is_empty());
+    assert!(held(&scene, "ada") < before - 30_000);
+    // Also from what is on disk alone.
+    let rebuilt = scene.store.rebuilt(scene.world.rules);
+    assert_eq!(rebuilt.footprint(), scene.world.footprint());
+    scene.amend("ada", Profile::default());
+    assert_eq!(scene.agent(ada).skills, [sum]);
+    assert_eq!(held(&scene, "ada"), before);
+}
+
+#[test]
+fn what_an_agent_says_about_how_it_is_doing_ends_when_it_leaves() {
+    let mut scene = scene(ROOMY);
+    let ada = scene.worker("ada", "ada", &[]);
+    let before = held(&scene, "ada");
+    scene.run(Command::Boast { agent: ada, words: "b".repeat(9_000).into() }).unwrap();
+    let words = Some((scene.now, "s".repeat(9_000).into()));
+    let told = crate::agent::said::Condition {
+        stance: crate::agent::presence::Stance::Busy,
+        until: None,
+        words,
+    };
+    scene.run(Command::Stand { agent: ada, told }).unwrap();
+    assert!(held(&scene, "ada") > before + 18_000);
+    scene.remove(ada);
+    assert!(held(&scene, "ada") <= before);
+    assert_eq!((&scene.desk(ada).said, &scene.desk(ada).claim), (&None, &None));
+}
+
+#[test]
+fn an_agent_that_leaves_and_returns_within_one_batch_loses_nothing() {
+    let mut scene = scene(ROOMY);
+    let sum = Skill { about: "adds".to_owned(), ..skill("sum", "1") };
+    let profile = Profile { skills: Some(vec![sum.clone()]), ..Profile::default() };
+    let ada = scene.amend("ada", profile);
+    let leave = Command::Remove { agent: ada, by_operator: false };
+    let (left, _) = decide(&scene.world, leave, scene.now).unwrap();
+    // Nothing of this batch is in the store yet.
+    scene.world.apply(&left);
+    let hello = scene.signed("ada", "again", Deed::Introduce(Box::default()));
+    let back = Command::Signed(Box::new(hello));
+    assert!(
+        crate::decide::needs(&scene.world, &back)
+            .iter()
+            .all(|need| { !matches!(need, crate::decide::Need::Agent(_)) })
+    );
+    let (back, _) = decide(&scene.world, back, scene.now).unwrap();
+    assert_eq!(back.agents[&ada].skills, [sum]);
+}
+
+#[test]
+fn an_owner_at_its_limit_can_only_end_what_it_has() {
+    let mut scene = scene(ROOMY);
+    let ada = scene.client("ada", "acme", "9");
+    scene.worker("bob", "bobs", &[("sum", "1")]);
+    let order = scene.ask(ada, "sum", "1");
+    let first = scene.open(order);
+    scene.world.rules.memory.per_owner = held(&scene, "acme");
+    let order = scene.ask(ada, "sum", "1");
+    assert_eq!(scene.try_open(order.clone()).unwrap_err(), full(Budget::Owner));
+    let more = scene.enrol(enrolment("eve", "acme", &[]));
+    assert_eq!(more.unwrap_err(), full(Budget::Owner));
+    assert_eq!(
+        scene.purse("acme"),
+        ("8.00".to_owned(), "1.00".to_owned()),
+        "nothing is held for it"
+    );
+    // Others are not held up by it.
+    let dan = scene.client("dan", "dans", "9");
+    let other = scene.ask(dan, "sum", "1");
+    scene.open(other);
+    scene.succeed(first.id, "1");
+    let second = scene.open(order);
+    let (job, by) = (JobRef::Id(second.id), Canceller::Agent(ada));
+    scene.run(Command::Cancel { job, by, reason: None }).unwrap();
+    scene.remove(ada);
+}
+
+#[test]
+fn what_others_do_with_an_open_job_is_not_refused_for_its_requester() {
+    let mut scene = scene(ROOMY);
+    let ada = scene.client("ada", "acme", "9");
+    let bob = scene.worker("bob", "bobs", &[("sum", "1")]);
+    let order = scene.ask(ada, "sum", "5");
+    let job =
+        scene.open(crate::command::OpenJob { selection: crate::job::Selection::Offers, ..order });
+    scene.world.rules.memory.per_owner = held(&scene, "acme");
+    let (job, price, valid_for) = (JobRef::Id(job.id), credits("2"), Millis::minutes(1));
+    scene.run(Command::Offer { job, by: bob, price, valid_for }).unwrap();
+    assert!(held(&scene, "acme") > scene.world.rules.memory.per_owner);
+}
+
+#[test]
+fn at_the_hubs_limit_only_what_takes_no_more_memory_is_accepted() {
+    let mut scene = scene(ROOMY);
+    let ada = scene.client("ada", "acme", "9");
+    let bob = scene.worker("bob", "bobs", &[("sum", "1")]);
+    let [first, second] = [(); 2].map(|()| {
+        let order = scene.ask(ada, "sum", "1");
+        scene.open(order)
+    });
+    scene.world.rules.memory.total = scene.world.footprint().total();
+    let order = scene.ask(ada, "sum", "1");
+    assert_eq!(scene.try_open(order).unwrap_err(), full(Budget::Hub));
+    assert_eq!(scene.enrol(enrolment("eve", "eves", &[])).unwrap_err(), full(Budget::Hub));
+    let pushed = crate::command::SendMessage {
+        url: Some("https://bob.example".to_owned()),
+        ..said(ada, bob, "hello")
+    };
+    assert_eq!(scene.run(Command::Send(Box::new(pushed))).unwrap_err(), full(Budget::Hub));
+    // A message that only waits in an inbox is on disk.
+    scene.run(Command::Send(Box::new(said(ada, bob, "hello")))).unwrap();
+    scene.run(Command::Ack { agent: bob, up_to: 9 }).unwrap();
+    scene.run(Command::Beat { agent: bob }).unwrap();
+    scene.succeed(first.id, "1");
+    let (job, by) = (JobRef::Id(second.id), Canceller::Agent(ada));
+    scene.run(Command::Cancel { job, by, reason: None }).unwrap();
+    scene.remove(bob);
+    assert!(scene.world.footprint().total() < scene.world.rules.memory.total);
+}
+
+#[test]
+fn owners_that_never_had_a_credit_leave_half_of_the_memory_to_the_others() {
+    let total = 400_000;
+    let mut scene = scene(MemoryLimits { total, ..ROOMY });
+    let come = |n| scene.enrol(large(&format!("stranger-{n}"), 10_000)).err();
+    let (came, refused) = (0..100).map(come).enumerate().find(|(_, no)| no.is_some()).unwrap();
+    assert_eq!(refused, Some(full(Budget::Newcomers)));
+    assert!(came > 5, "{came}");
+    let newcomers = scene.world.footprint().newcomers();
+    assert!(newcomers <= total / NEWCOMERS_SHARE, "{newcomers}");
+    // Somebody who takes little still finds room, and somebody with credits finds a lot.
+    scene.enrol(enrolment("late", "late", &[])).unwrap();
+    scene.grant("acme", "1");
+    let order = Enrol { owner: "acme".to_owned(), ..large("ada", 100_000) };
+    scene.enrol(order).unwrap();
+    // With its first credit a stranger is none any more.
+    let before = scene.world.footprint().newcomers();
+    scene.grant("stranger-0", "1");
+    assert!(scene.world.footprint().newcomers() < before - 10_000);
+}
+
+#[test]
+fn requesters_without_an_account_count_as_one_owner() {
+    let mut scene = scene(ROOMY);
+    let ada = scene.client("ada", "acme", "9");
+    scene.worker("bob", "bobs", &[("sum", "0")]);
+    scene.world.rules.memory.per_owner = 20_000;
+    let ask = |scene: &mut Scene, guest: Option<&str>| {
+        let order = scene.ask(ada, "sum", "0");
+        let requester =
+            guest.map_or(order.requester.clone(), |name| Requester::Guest(name.to_owned()));
+        let input = "i".repeat(10_000);
+        scene.try_open(crate::command::OpenJob { requester, input, ..order })
+    };
+    ask(&mut scene, Some("one")).unwrap();
+    assert_eq!(ask(&mut scene, Some("two")).unwrap_err(), full(Budget::Owner));
+    scene.world.rules.memory.per_owner = held(&scene, "acme") + 20_000;
+    ask(&mut scene, None).unwrap();
+}
+
+#[test]
+fn an_order_that_finds_no_memory_is_not_posted_and_can_be_posted_later() {
+    let rules = Rules { memory: ROOMY, ..Rules::default() };
+    let mut scene = Scene::with_market(rules, HOME);
+    let posted = || {
+        let deed = Posted::Enrol(Box::new(enrolment("ada", "acme", &[])));
+        let (id, scribe) = ("order-1".to_owned(), std::sync::Arc::new(Teller));
+        Command::Post(Box::new(Post { market: HOME, id, deed, scribe }))
+    };
+    scene.world.rules.memory.total = scene.world.footprint().total();
+    assert_eq!(scene.run(posted()).unwrap_err(), full(Budget::Hub));
+    scene.world.rules.memory = ROOMY;
+    let answer = scene.run(posted()).unwrap();
+    assert!(matches!(answer, Answer::Posted { repeated: false, .. }), "{answer:?}");
+    assert!(scene.world.agent_named(HOME, "ada").is_some());
+}
+
+#[test]
+fn the_operator_is_never_refused_for_memory() {
+    let mut scene = scene(MemoryLimits { total: 0, per_owner: 0 });
+    scene.grant("acme", "1");
+    let order = Enrol { actor: crate::command::Actor::Operator, ..enrolment("ada", "acme", &[]) };
+    scene.enrol(order).unwrap();
+}
