@@ -76,6 +76,11 @@ pub enum Refusal {
     AlreadySettled { by: String },
     #[error("the receiver's inbox is full")]
     InboxFull,
+    #[error(
+        "too many answers are kept for this caller's idempotency keys; each goes after a day, so wait, or \
+         send the request without a key"
+    )]
+    TooManyKept,
     #[error("the receiver does not take messages from this sender")]
     Blocked,
     #[error("an agent can block at most {max} others")]
@@ -110,6 +115,8 @@ impl Refusal {
             Self::Offline | Self::AtCapacity => Retry::After(Millis::seconds(30)),
             Self::TooFast => Retry::After(Millis::minutes(1)),
             Self::InboxFull | Self::TooManyOpen => Retry::After(Millis::seconds(10)),
+            // Kept answers go a day after they came, so room comes back bit by bit.
+            Self::TooManyKept => Retry::After(Millis::minutes(10)),
             Self::JobNotPaid { pending: true } => Retry::After(Millis::seconds(1)),
             Self::NotAuthenticated
             | Self::IdentityDiffers
@@ -154,7 +161,7 @@ mod tests {
     #[test]
     fn what_waiting_may_cure_may_pass_and_nothing_else() {
         use Refusal::*;
-        let curable = [Offline, AtCapacity, TooFast, InboxFull, TooManyOpen];
+        let curable = [Offline, AtCapacity, TooFast, InboxFull, TooManyOpen, TooManyKept];
         assert!(curable.iter().all(|one| one.may_pass() && one.retry() != Retry::Never));
         assert!(JobNotPaid { pending: true }.may_pass());
         // A purse may fill up, but nobody can say when.

@@ -22,7 +22,8 @@ use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use tokio::sync::Semaphore;
 
-use crate::run::Engine;
+use crate::run::{Engine, Failure};
+use crate::store::{Key, Row};
 use egress::{Answer, Egress, SendError};
 use signature::WebhookSecret;
 
@@ -210,6 +211,19 @@ impl Delivery {
     }
 
     async fn carry(&self, push: &Push) {
+        let told;
+        let push = match self.with_text(push).await {
+            Ok(None) => push,
+            Ok(Some(whole)) => {
+                told = whole;
+                &told
+            }
+            // Nothing was tried. It stays due, if the hub goes on at all.
+            Err(failure) => {
+                tracing::warn!(notice = %push.notice, %failure, "a push could not be read");
+                return;
+            }
+        };
         let job = match push.news.job() {
             Some(job) => self.engine.job(job).await.ok().flatten(),
             None => None,
@@ -224,6 +238,18 @@ impl Delivery {
         let answer = post(&self.engine, &self.egress, push.to, letter).await;
         let verdict = courier.verdict(&self.engine, push, job.as_deref(), &answer);
         record(&self.engine, push, verdict).await;
+    }
+
+    /// A push with the text of its message, which waits in the store until an attempt is made; `None` for
+    /// one that carries no message.
+    async fn with_text(&self, push: &Push) -> Result<Option<Push>, Failure> {
+        if !matches!(push.news, News::Message { .. }) {
+            return Ok(None);
+        }
+        match self.engine.row(Key::Notice(push.notice)).await? {
+            Some(Row::Notice(notice)) => Ok(Some(Push { news: notice.news, ..push.clone() })),
+            _ => Err(Failure::Fault),
+        }
     }
 
     /// Work is worded by the worker's protocol, the end of a job by the requester's.

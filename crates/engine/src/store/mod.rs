@@ -8,7 +8,7 @@ pub(crate) mod suite;
 use std::sync::Arc;
 
 use rialto_core::alias::{Claim, Digest};
-use rialto_core::changes::Changes;
+use rialto_core::changes::{Changes, Forgotten};
 use rialto_core::event::Line;
 use rialto_core::id::{
     AnswerId, EntryId, EventId, JobId, NoticeId, OutcomeId, PostingId, TransferId,
@@ -16,6 +16,7 @@ use rialto_core::id::{
 use rialto_core::job::Job;
 use rialto_core::ledger::{Entry, Transfer};
 use rialto_core::market::Posting;
+use rialto_core::memory::Memory;
 use rialto_core::notice::{Arrival, Notice};
 use rialto_core::reputation::Outcome;
 
@@ -53,6 +54,7 @@ pub enum Key {
     Arrival(NoticeId),
     Outcome(OutcomeId),
     Posting(PostingId),
+    Memory(AnswerId),
 }
 
 /// Such a row.
@@ -67,6 +69,7 @@ pub enum Row {
     Outcome(Outcome),
     Line(Line),
     Posting(Arc<Posting>),
+    Memory(Arc<Memory>),
 }
 
 /// Rows in the order they were written.
@@ -88,7 +91,7 @@ pub trait Store: Send {
     fn rebuild(&mut self) -> Result<Changes, StoreError>;
 
     /// Writes a batch and returns once it is on disk.
-    fn commit(&mut self, batch: &Changes, forgotten: &[AnswerId]) -> Result<(), StoreError>;
+    fn commit(&mut self, batch: &Changes, forgotten: &Forgotten) -> Result<(), StoreError>;
 
     /// One row, as of the last commit.
     fn load(&mut self, key: Key) -> Result<Option<Row>, StoreError>;

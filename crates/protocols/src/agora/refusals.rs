@@ -46,7 +46,8 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::AtCapacity
         | Refusal::TooFast
         | Refusal::OutOfOrder
-        | Refusal::InboxFull => Code::Unavailable,
+        | Refusal::InboxFull
+        | Refusal::TooManyKept => Code::Unavailable,
         Refusal::TooManyOpen => Code::TooManyRequests,
         Refusal::WrongState { .. }
         | Refusal::OtherTurn { .. }

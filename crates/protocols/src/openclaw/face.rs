@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use rialto_core::agent::Agent;
 use rialto_core::alias::Protocol;
+use rialto_core::refusal::Refusal;
 use rialto_core::time::Timestamp;
 use rialto_engine::delivery::Courier;
 use rialto_engine::secret::HubSecret;
@@ -21,7 +22,7 @@ use super::sides::OpenclawSides;
 use super::{BODY_MAX, ID, courier, fitting, refusals, say};
 use crate::face::fidelity::Sides;
 use crate::face::once::{Words, once_each};
-use crate::face::route::{listed, router};
+use crate::face::route::listed;
 use crate::face::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
 use crate::kit::ijson::{self, Json};
 use crate::kit::object::Object;
@@ -139,7 +140,7 @@ impl Face for Openclaw {
     }
 
     fn routes(&self, floor: &Floor) -> Router {
-        once_each(router(TABLE.iter(), floor.clone()), floor, &Openclaw)
+        once_each(TABLE.iter(), floor, &Openclaw)
     }
 
     fn root_routes(&self, _: &Floor) -> Router {
@@ -216,6 +217,10 @@ impl Words for Openclaw {
             Ok(json) => failure.about(&json),
             Err(_) => failure,
         })
+    }
+
+    fn no_room(&self, refusal: &Refusal) -> Response {
+        bare(&refusals::refused(refusal))
     }
 
     fn trouble(&self, trouble: Trouble) -> Response {

@@ -95,7 +95,7 @@ pub fn failed(failure: EngineFailure) -> Failure {
 }
 
 /// What the rules refuse.
-fn refused(refusal: &Refusal) -> Failure {
+pub fn refused(refusal: &Refusal) -> Failure {
     let code = match refusal {
         Refusal::NotAuthenticated => return unauthorized(),
         Refusal::NoSuchAgent => return no_such_agent(),
@@ -107,6 +107,7 @@ fn refused(refusal: &Refusal) -> Failure {
         Refusal::SameIdOtherContent => Code::IdempotencyConflict,
         Refusal::InboxFull => Code::InboxFull,
         Refusal::TooManyOpen => Code::RateLimited,
+        Refusal::TooManyKept => Code::Unavailable,
         Refusal::WrongState { .. } | Refusal::OtherTurn { .. } => Code::WrongState,
         // What a bridged agent refuses is told in its reply; asked for here, it is a bad request.
         Refusal::NoSuchSkill
@@ -134,6 +135,9 @@ fn refused(refusal: &Refusal) -> Failure {
         | Refusal::Overflow => Code::Validation,
     };
     let mut failure = Failure::new(code, refusal.to_string());
+    if *refusal == Refusal::TooManyKept {
+        failure.status = 507;
+    }
     if let Retry::After(wait) = refusal.retry() {
         let seconds = wait.0.unsigned_abs().div_ceil(1_000);
         failure.retry_after_seconds = Some(u32::try_from(seconds).unwrap_or(u32::MAX));

@@ -1,7 +1,7 @@
 //! Repeats: the same request gets the first answer, for a day, also after a restart.
 
 use rialto_core::alias::Digest;
-use rialto_core::memory::KEPT_FOR;
+use rialto_core::memory::{KEPT_FOR, Principal};
 use rialto_core::refusal::Refusal;
 
 use super::*;
@@ -10,7 +10,7 @@ use crate::scene::{enrol, grant, open, pay};
 
 fn key(name: &str, body: &str) -> Idempotency {
     let (scope, request) = (Digest::of(&[name.as_bytes()]), Digest::of(&[body.as_bytes()]));
-    Idempotency { scope, request }
+    Idempotency { scope, request, principal: Principal::Operator }
 }
 
 async fn once(hub: &Hub, command: Command, key: Idempotency) -> Result<Ran, Failure> {
@@ -40,7 +40,8 @@ async fn the_same_key_with_other_content_is_refused_and_does_nothing() {
     let other = once(&hub, grant("ada", "5"), key("k", "another body")).await;
     assert!(matches!(other, Err(Failure::Refused(Refusal::SameIdOtherContent))), "{other:?}");
     assert_eq!(hub.purse("ada").0, "11.00");
-    assert_eq!(hub.engine.remembered(key("k", "another body")), Some(Err(())));
+    let known = hub.engine.remembered(key("k", "another body")).await.expect("readable");
+    assert_eq!(known, Some(Err(())));
     hub.stop().await;
 }
 
@@ -134,7 +135,7 @@ async fn after_a_day_it_is_forgotten_and_the_store_too() {
     assert!(!once(&hub, grant("ada", "1"), key("k0", "b")).await.expect("granted").replayed);
     assert_eq!(hub.purse("ada").0, "31.00", "welcome, twenty, and one a day later");
     hub.stop().await;
-    let kept = SqliteStore::open(dir.path()).expect("free").rebuild().expect("readable").memories;
+    let kept = SqliteStore::open(dir.path()).expect("free").rebuild().expect("readable").remembered;
     assert_eq!(kept.len(), 1, "{kept:?}");
 }
 
