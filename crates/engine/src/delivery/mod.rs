@@ -211,19 +211,8 @@ impl Delivery {
     }
 
     async fn carry(&self, push: &Push) {
-        let told;
-        let push = match self.with_text(push).await {
-            Ok(None) => push,
-            Ok(Some(whole)) => {
-                told = whole;
-                &told
-            }
-            // Nothing was tried. It stays due, if the hub goes on at all.
-            Err(failure) => {
-                tracing::warn!(notice = %push.notice, %failure, "a push could not be read");
-                return;
-            }
-        };
+        // Without its text nothing is tried. It stays due, if the hub goes on at all.
+        let Some(push) = &with_text(&self.engine, push).await else { return };
         let job = match push.news.job() {
             Some(job) => self.engine.job(job).await.ok().flatten(),
             None => None,
@@ -240,18 +229,6 @@ impl Delivery {
         record(&self.engine, push, verdict).await;
     }
 
-    /// A push with the text of its message, which waits in the store until an attempt is made; `None` for
-    /// one that carries no message.
-    async fn with_text(&self, push: &Push) -> Result<Option<Push>, Failure> {
-        if !matches!(push.news, News::Message { .. }) {
-            return Ok(None);
-        }
-        match self.engine.row(Key::Notice(push.notice)).await? {
-            Some(Row::Notice(notice)) => Ok(Some(Push { news: notice.news, ..push.clone() })),
-            _ => Err(Failure::Fault),
-        }
-    }
-
     /// Work is worded by the worker's protocol, the end of a job by the requester's.
     fn courier(&self, push: &Push, job: Option<&Job>) -> Option<&Arc<dyn Courier>> {
         let home = |id| self.engine.look(|world| world.agent(id).map(|agent| agent.home));
@@ -260,6 +237,22 @@ impl Delivery {
             _ => push.to.and_then(home),
         };
         protocol.and_then(|protocol| self.couriers.get(&protocol))
+    }
+}
+
+/// A push as it is sent: with the text of its message, which waits in the store until an attempt is made.
+/// `None` when it cannot be read, which is logged.
+pub async fn with_text(engine: &Engine, push: &Push) -> Option<Push> {
+    if !matches!(push.news, News::Message { .. }) {
+        return Some(push.clone());
+    }
+    match engine.row(Key::Notice(push.notice)).await {
+        Ok(Some(Row::Notice(notice))) => Some(Push { news: notice.news, ..push.clone() }),
+        other => {
+            let failure = other.err().unwrap_or(Failure::Fault);
+            tracing::warn!(notice = %push.notice, %failure, "the text of a push could not be read");
+            None
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
 use axum::routing::{delete, get, post};
 use rialto_core::agent::Agent;
 use rialto_core::alias::Protocol;
@@ -249,5 +250,9 @@ fn bare(failure: &Failure) -> Response {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let millis = now.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(0));
     let made = Uuid::new_v5(&Uuid::NAMESPACE_OID, &millis.to_be_bytes());
-    say::text(failure.http, failure.write(made, Timestamp(millis))).into_response()
+    let mut answer = say::text(failure.http, failure.write(made, Timestamp(millis)));
+    if let Some(seconds) = failure.retry_after_seconds {
+        answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    answer
 }

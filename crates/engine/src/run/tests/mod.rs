@@ -45,7 +45,11 @@ struct Hub {
 
 impl Hub {
     fn over(store: Box<dyn Store>, clock: Arc<StandingClock>) -> Self {
-        let rules = Rules { welcome_grant: credits("10"), ..Rules::default() };
+        Self::under(Rules::default(), store, clock)
+    }
+
+    fn under(rules: Rules, store: Box<dyn Store>, clock: Arc<StandingClock>) -> Self {
+        let rules = Rules { welcome_grant: credits("10"), ..rules };
         let started = engine(store, rules, clock.clone()).expect("the store can be read");
         let Started { engine, lane } = started;
         Self { engine, clock, lane }
