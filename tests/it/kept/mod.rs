@@ -8,7 +8,7 @@ use rialto_hub::config::Posture;
 use rialto_protocols::face::Reach;
 use serde_json::{Value, json};
 
-use crate::kit::{Agent, Behaviour, Reply, TestHub, Worker, counted, snapshot};
+use crate::kit::{Agent, Behaviour, Reply, TestHub, Worker, counted, eventually, snapshot};
 
 /// A call with an idempotency key.
 async fn keyed(hub: &TestHub, path: &str, by: Option<&str>, once: &str, body: &Value) -> Reply {
@@ -121,11 +121,12 @@ async fn at_its_cap_a_caller_is_refused_before_anything_happens_and_its_repeats_
         assert!(replayed(&again) && again.text == first.text);
         // Without a key it is taken, and others have a share of their own.
         hub.post("/registry/heartbeat", key, &beat).await.expect(200);
-        let grant = json!({"owner": "acme", "amount": "1.00"});
+        let grant = json!({"owner": "acme", "amount": 1.00});
         let operator = Some(hub.operator.as_str());
-        keyed(&hub, "/v1/operator/grants", operator, "k1", &grant).await.expect(200);
+        keyed(&hub, "/v1/operator/grants", operator, "k1", &grant).await.expect(201);
         // Once the first is a day old, there is room.
         hub.pass(rialto_core::memory::KEPT_FOR);
+        eventually(async || kept(&hub) == Amount::default()).await;
         let later = keyed(&hub, "/registry/heartbeat", key, "k2", &beat).await;
         assert!(later.status == 200 && !replayed(&later), "{later:?}");
         hub.stop().await;
