@@ -15,6 +15,7 @@ mod direct;
 mod faults;
 #[cfg(target_os = "linux")]
 mod hostile;
+mod kept;
 mod kit;
 mod library;
 mod openclaw;

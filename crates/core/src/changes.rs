@@ -17,7 +17,7 @@ use crate::job::Job;
 use crate::job::select::Turn;
 use crate::ledger::{Entry, Hash, Transfer};
 use crate::market::Posting;
-use crate::memory::Memory;
+use crate::memory::{Memory, Remembered};
 use crate::message::mailbox::Mailbox;
 use crate::money::Credits;
 use crate::notice::{Arrival, Notice, Push};
@@ -39,7 +39,10 @@ pub struct Changes {
     pub turns: BTreeMap<String, Arc<Turn>>,
     /// `None` once the push has arrived.
     pub pushes: BTreeMap<NoticeId, Option<Arc<Push>>>,
+    /// Kept answers as they are written down.
     pub memories: BTreeMap<AnswerId, Arc<Memory>>,
+    /// The same as the world holds them. A start reads these alone.
+    pub remembered: BTreeMap<AnswerId, Arc<Remembered>>,
     pub aliases: Vec<Alias>,
     pub claims: Vec<Claim>,
     pub entries: Vec<Entry>,
@@ -123,6 +126,21 @@ impl Default for Counters {
     }
 }
 
+/// Rows that are over and go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forgotten {
+    /// Answers kept for long enough.
+    pub answers: Vec<AnswerId>,
+    /// Keys that have stopped working, with the moment they did.
+    pub keys: Vec<(Timestamp, KeyId)>,
+}
+
+impl Forgotten {
+    pub fn is_empty(&self) -> bool {
+        self.answers.is_empty() && self.keys.is_empty()
+    }
+}
+
 impl Changes {
     /// Takes in what a later command of the same batch changed; the later row wins.
     pub fn absorb(&mut self, later: Self) {
@@ -136,6 +154,7 @@ impl Changes {
         self.turns.extend(later.turns);
         self.pushes.extend(later.pushes);
         self.memories.extend(later.memories);
+        self.remembered.extend(later.remembered);
         self.aliases.extend(later.aliases);
         self.claims.extend(later.claims);
         self.entries.extend(later.entries);

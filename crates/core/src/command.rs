@@ -12,7 +12,7 @@ use crate::grain::Grain;
 use crate::id::{AgentId, JobId, NoticeId, OwnerId};
 use crate::job::{Cause, Policy, Requester, Selection};
 use crate::market::Post;
-use crate::memory::Kept;
+use crate::memory::{Kept, Principal};
 use crate::money::Credits;
 use crate::signed::Signed;
 use crate::time::{Millis, Timestamp};
@@ -175,11 +175,7 @@ pub enum Command {
         notice: NoticeId,
         ended: PushEnd,
     },
-    Remember {
-        scope: Digest,
-        request: Digest,
-        kept: Kept,
-    },
+    Remember(Box<Remember>),
     Tick(Timer),
 }
 
@@ -222,6 +218,18 @@ pub enum Actor {
     Owner,
     /// A hub that takes everybody's word, for agents native to the protocol in question.
     Open,
+}
+
+/// Keep an answer for whoever repeats the request.
+#[derive(Clone, Debug)]
+pub struct Remember {
+    /// Of caller, path and key.
+    pub scope: Digest,
+    /// Of the request's body.
+    pub request: Digest,
+    /// Whose share it counts against.
+    pub principal: Principal,
+    pub kept: Kept,
 }
 
 /// Register an agent, or update it.

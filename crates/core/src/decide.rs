@@ -135,10 +135,7 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         Command::Block { agent, whom, blocked } => message::block(draft, agent, whom, blocked),
         Command::PushAgain { notice } => Ok(push::again(draft, notice)),
         Command::PushDone { notice, ended } => Ok(push::done(draft, notice, ended)),
-        Command::Remember { scope, request, kept } => {
-            memory::remember(draft, scope, request, kept);
-            Ok(Answer::Done)
-        }
+        Command::Remember(order) => memory::remember(draft, *order),
         Command::Tick(Timer::Job(job)) => end::overdue(draft, job),
         Command::Tick(Timer::Agent(agent)) => probation::over(draft, agent),
     }

@@ -17,7 +17,7 @@ use crate::job::Job;
 use crate::job::select::Turn;
 use crate::ledger::{Entry, Transfer};
 use crate::market::Posting;
-use crate::memory::Memory;
+use crate::memory::{Memory, Remembered};
 use crate::message::mailbox::Mailbox;
 use crate::notice::{Arrival, News, Notice, Push};
 use crate::owner::Owner;
@@ -306,7 +306,7 @@ impl<'w> Draft<'w> {
         }
         let at = self.now;
         if let Some(url) = url {
-            let (news, next_try) = (news.clone(), Some(at.plus(first_try)));
+            let (news, next_try) = (news.without_text(), Some(at.plus(first_try)));
             let (attempts, trouble) = (0, None);
             let push =
                 Push { notice: id, to, position, at, url, news, attempts, next_try, trouble };
@@ -385,6 +385,11 @@ impl<'w> Draft<'w> {
             keys: shared(self.keys),
             turns: shared(self.turns),
             pushes: self.pushes.into_iter().map(|(id, push)| (id, push.map(Arc::new))).collect(),
+            remembered: self
+                .memories
+                .iter()
+                .map(|one| (one.id, Arc::new(Remembered::from(one))))
+                .collect(),
             memories: self.memories.into_iter().map(|one| (one.id, Arc::new(one))).collect(),
             aliases: self.aliases,
             claims: self.claims,

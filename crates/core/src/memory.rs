@@ -1,17 +1,75 @@
 //! Memory: answers kept so that a repeated request gets the first one again.
+//!
+//! The store has the whole answer. The world holds what is needed to recognise a repeat and to count
+//! what is kept for whom; a body is read from the store when the repeat comes.
 
 use serde::{Deserialize, Serialize};
 
 use crate::alias::Digest;
+use crate::answer::Answer;
+use crate::command::Remember;
 use crate::draft::Draft;
 use crate::id::{AgentId, AnswerId, JobId, NoticeId, OwnerId, TransferId};
 use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
+use crate::world::World;
 
 /// How long an answer is kept.
 pub const KEPT_FOR: Millis = Millis::hours(24);
+/// What a caller with a key may keep however much the others keep: a flood of strangers, or of agents that
+/// cost nothing to register, must not take idempotency away from the rest.
+pub const GUARANTEED: Amount = Amount { answers: 256, bytes: 256 << 10 };
+/// Callers without a key together may use one part in so many of the total.
+pub const ANONYMOUS_PART: u64 = 4;
 
-/// One remembered answer.
+/// Whose share a kept answer counts against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Principal {
+    Agent(AgentId),
+    Operator,
+    /// A caller without a key, by a digest of the address it calls from.
+    Anonymous(Digest),
+}
+
+impl Principal {
+    /// Rows written before there were shares do not say whose they are.
+    fn unknown() -> Self {
+        Self::Anonymous(Digest([0; 16]))
+    }
+}
+
+/// How many answers are kept, and the bytes of their bodies; as a limit, 0 is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    pub answers: u64,
+    pub bytes: u64,
+}
+
+impl Amount {
+    /// Whether this much leaves no room below a limit.
+    fn reaches(self, limit: Self) -> bool {
+        let full = |used: u64, limit: u64| limit != 0 && used >= limit;
+        full(self.answers, limit.answers) || full(self.bytes, limit.bytes)
+    }
+
+    /// One part in so many of a limit; of a limit something is always left.
+    fn part(self, of: u64) -> Self {
+        let part = |limit: u64| if limit == 0 { 0 } else { limit.div_ceil(of) };
+        Self { answers: part(self.answers), bytes: part(self.bytes) }
+    }
+
+    pub(crate) fn add(&mut self, bytes: u64) {
+        self.answers += 1;
+        self.bytes += bytes;
+    }
+
+    pub(crate) fn subtract(&mut self, bytes: u64) {
+        self.answers -= 1;
+        self.bytes -= bytes;
+    }
+}
+
+/// One remembered answer, as the store has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     pub id: AnswerId,
@@ -20,7 +78,34 @@ pub struct Memory {
     /// Of the request's body.
     pub request: Digest,
     pub at: Timestamp,
+    #[serde(default = "Principal::unknown")]
+    pub principal: Principal,
     pub kept: Kept,
+}
+
+/// What the world holds of a remembered answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remembered {
+    pub id: AnswerId,
+    pub scope: Digest,
+    pub request: Digest,
+    pub at: Timestamp,
+    pub principal: Principal,
+    /// Bytes of the answer's body.
+    pub bytes: u64,
+    /// What the command did; `None` once the whole answer is in the store.
+    pub receipt: Option<Receipt>,
+}
+
+impl From<&Memory> for Remembered {
+    fn from(row: &Memory) -> Self {
+        let Memory { id, scope, request, at, principal, ref kept } = *row;
+        let (bytes, receipt) = match kept {
+            Kept::Done(receipt) => (0, Some(receipt.clone())),
+            Kept::Answer { body, .. } => (body.len() as u64, None),
+        };
+        Self { id, scope, request, at, principal, bytes, receipt }
+    }
 }
 
 /// What is remembered.
@@ -44,23 +129,49 @@ pub enum Receipt {
     Refused(Refusal),
 }
 
-impl Memory {
+impl Remembered {
     /// When it may be forgotten.
     pub fn until(&self) -> Timestamp {
         self.at.plus(KEPT_FOR)
     }
 }
 
-/// Writes an answer down, over the receipt that stood there.
-pub fn remember(draft: &mut Draft<'_>, scope: Digest, request: Digest, kept: Kept) {
+/// Whether one more answer may be kept for a caller. Nothing is dropped to make room: a repeat gets the
+/// first outcome for as long as that was promised.
+pub fn room(world: &World, principal: Principal) -> Result<(), Refusal> {
+    let (own, total) = (world.kept_for(principal), world.kept_in_total());
+    let rules = &world.rules;
+    let others = match principal {
+        Principal::Anonymous(_) => {
+            let strangers = world.kept_anonymously();
+            total.reaches(rules.kept_total)
+                || strangers.reaches(rules.kept_total.part(ANONYMOUS_PART))
+        }
+        Principal::Agent(_) | Principal::Operator => {
+            total.reaches(rules.kept_total) && own.reaches(GUARANTEED)
+        }
+    };
+    match own.reaches(rules.kept_per_principal) || others {
+        true => Err(Refusal::TooManyKept),
+        false => Ok(()),
+    }
+}
+
+/// Writes an answer down, over the receipt that stood there. The first word about a request needs room.
+pub fn remember(draft: &mut Draft<'_>, order: Remember) -> Result<Answer, Refusal> {
+    let Remember { scope, request, principal, kept } = order;
     // The time is counted from the receipt: ids then grow with age, and forgetting goes by ids.
-    let known = draft.world.memory(scope, draft.now).map(|memory| (memory.id, memory.at));
-    let (id, at) = known.unwrap_or_else(|| {
-        let id = draft.next.answer;
-        draft.next.answer = id.next();
-        (id, draft.now)
-    });
-    draft.memories.push(Memory { id, scope, request, at, kept });
+    let (id, at, principal) = match draft.world.memory(scope, draft.now) {
+        Some(known) => (known.id, known.at, known.principal),
+        None => {
+            room(draft.world, principal)?;
+            let id = draft.next.answer;
+            draft.next.answer = id.next();
+            (id, draft.now, principal)
+        }
+    };
+    draft.memories.push(Memory { id, scope, request, at, principal, kept });
+    Ok(Answer::Done)
 }
 
 #[cfg(test)]
@@ -68,29 +179,43 @@ mod tests {
     use super::*;
     use crate::command::Command;
     use crate::testkit::Scene;
+    use crate::world::Rules;
 
-    fn scope(n: u8) -> Digest {
-        Digest::of(&[b"scope", &[n]])
+    const ADA: Principal = Principal::Agent(AgentId(1));
+
+    fn scope(n: u32) -> Digest {
+        Digest::of(&[b"scope", &n.to_be_bytes()])
     }
 
-    fn note(scene: &mut Scene, n: u8, kept: Kept) {
+    fn address(n: u8) -> Principal {
+        Principal::Anonymous(Digest::of(&[&[n]]))
+    }
+
+    fn try_note(scene: &mut Scene, n: u32, by: Principal, kept: Kept) -> Result<Answer, Refusal> {
         let request = Digest::of(&[b"request"]);
-        scene.run(Command::Remember { scope: scope(n), request, kept }).unwrap();
+        let order = Remember { scope: scope(n), request, principal: by, kept };
+        scene.run(Command::Remember(Box::new(order)))
+    }
+
+    fn note(scene: &mut Scene, n: u32, kept: Kept) {
+        try_note(scene, n, ADA, kept).unwrap();
     }
 
     fn answer(body: &str) -> Kept {
         Kept::Answer { status: 200, body: body.to_owned() }
     }
 
-    fn kept(scene: &Scene, n: u8) -> Option<Kept> {
-        scene.world.memory(scope(n), scene.now).map(|memory| memory.kept.clone())
+    /// What the store has of an answer that the world still knows.
+    fn kept(scene: &Scene, n: u32) -> Option<Kept> {
+        let known = scene.world.memory(scope(n), scene.now)?;
+        Some(scene.store.rows.memories[&known.id].kept.clone())
     }
 
     /// What the lane does behind every batch.
     fn forget(scene: &mut Scene) -> usize {
-        let stale: Vec<AnswerId> = scene.world.stale_memories(scene.now).collect();
+        let stale = scene.world.stale(scene.now, usize::MAX);
         scene.world.forget(&stale);
-        stale.len()
+        stale.answers.len()
     }
 
     #[test]
@@ -143,5 +268,89 @@ mod tests {
             scene.world = scene.store.rebuilt(scene.world.rules);
             assert_eq!(kept(&scene, 1), Some(answer("second")));
         }
+    }
+
+    #[test]
+    fn what_is_kept_is_counted_for_its_caller_and_no_longer_than_it_is_kept() {
+        let mut scene = Scene::default();
+        note(&mut scene, 1, Kept::Done(Receipt::Nothing));
+        assert_eq!(scene.world.kept_for(ADA), Amount { answers: 1, bytes: 0 });
+        note(&mut scene, 1, answer("12345"));
+        try_note(&mut scene, 2, address(1), answer("123")).unwrap();
+        for _ in 0..2 {
+            assert_eq!(scene.world.kept_for(ADA), Amount { answers: 1, bytes: 5 });
+            assert_eq!(scene.world.kept_anonymously(), Amount { answers: 1, bytes: 3 });
+            assert_eq!(scene.world.kept_in_total(), Amount { answers: 2, bytes: 8 });
+            scene.world = scene.store.rebuilt(scene.world.rules);
+        }
+        scene.sleep(KEPT_FOR);
+        assert_eq!(forget(&mut scene), 2);
+        for amount in [scene.world.kept_for(ADA), scene.world.kept_in_total()] {
+            assert_eq!(amount, Amount::default());
+        }
+        assert_eq!(scene.world.kept_anonymously(), Amount::default());
+    }
+
+    #[test]
+    fn a_caller_at_its_cap_keeps_nothing_new_and_loses_nothing_old() {
+        let each = [Amount { answers: 2, bytes: 0 }, Amount { answers: 0, bytes: 8 }];
+        for kept_per_principal in each {
+            let mut scene = Scene::new(Rules { kept_per_principal, ..Rules::default() });
+            note(&mut scene, 1, Kept::Done(Receipt::Nothing));
+            note(&mut scene, 2, answer("12345678"));
+            let refused = try_note(&mut scene, 3, ADA, answer("x"));
+            assert_eq!(refused, Err(Refusal::TooManyKept));
+            // What has begun is finished, and a repeat still finds it.
+            note(&mut scene, 1, answer("done"));
+            assert_eq!(kept(&scene, 1), Some(answer("done")));
+            try_note(&mut scene, 3, address(1), answer("x")).expect("others have their own share");
+            scene.sleep(KEPT_FOR);
+            forget(&mut scene);
+            note(&mut scene, 3, answer("x"));
+        }
+    }
+
+    #[test]
+    fn a_flood_of_callers_without_a_key_leaves_most_of_the_room_to_those_with_one() {
+        let kept_total = Amount { answers: 40, bytes: 0 };
+        let mut scene = Scene::new(Rules { kept_total, ..Rules::default() });
+        for n in 0..10 {
+            let by = address(u8::try_from(n).unwrap());
+            try_note(&mut scene, n, by, answer("flood")).expect("a part is theirs");
+        }
+        let refused = try_note(&mut scene, 10, address(99), answer("flood"));
+        assert_eq!(refused, Err(Refusal::TooManyKept), "whatever address it comes from");
+        for n in 11..41 {
+            note(&mut scene, n, answer("mine"));
+        }
+    }
+
+    #[test]
+    fn whoever_keeps_little_is_not_refused_because_others_keep_much() {
+        let kept_total = Amount { answers: 10, bytes: 0 };
+        let mut scene = Scene::new(Rules { kept_total, ..Rules::default() });
+        let crowd = |n: u32| Principal::Agent(AgentId(u64::from(n)));
+        for n in 0..20 {
+            try_note(&mut scene, n, crowd(n), answer("x")).expect("little each");
+        }
+        assert_eq!(try_note(&mut scene, 20, address(1), answer("x")), Err(Refusal::TooManyKept));
+        let guaranteed = u32::try_from(GUARANTEED.answers).unwrap();
+        for n in 0..guaranteed {
+            try_note(&mut scene, 100 + n, Principal::Operator, answer("x")).expect("guaranteed");
+        }
+        let refused = try_note(&mut scene, 99, Principal::Operator, answer("x"));
+        assert_eq!(refused, Err(Refusal::TooManyKept), "who keeps more than that waits");
+    }
+
+    #[test]
+    fn a_row_from_before_there_were_shares_still_loads() {
+        let digest = "00".repeat(16);
+        let row = format!(
+            r#"{{"id":7,"scope":"{digest}","request":"{digest}","at":5,"kept":{{"Answer":{{"status":200,"body":"{{}}"}}}}}}"#
+        );
+        let row: Memory = serde_json::from_str(&row).expect("it reads");
+        let known = Remembered::from(&row);
+        assert_eq!((known.bytes, known.receipt), (2, None));
+        assert!(matches!(known.principal, Principal::Anonymous(_)));
     }
 }

@@ -55,6 +55,16 @@ pub enum News {
 }
 
 impl News {
+    /// The same without a message's text, which may be long and stands in its notice.
+    pub fn without_text(&self) -> Self {
+        match self {
+            Self::Message { from, words, follows, .. } => {
+                Self::Message { from: *from, words: *words, body: String::new(), follows: *follows }
+            }
+            other => other.clone(),
+        }
+    }
+
     /// The job it is about.
     pub fn job(&self) -> Option<JobId> {
         match self {
@@ -86,6 +96,8 @@ pub struct Push {
     #[serde(default)]
     pub at: Timestamp,
     pub url: String,
+    /// What is told; the text of a message stands in its notice only, and is read from there when an
+    /// attempt is made.
     pub news: News,
     pub attempts: u32,
     /// When to try next; `None` once given up.
@@ -95,6 +107,11 @@ pub struct Push {
 }
 
 impl Push {
+    /// Whether it carries the text of a message, as rows of older versions do.
+    pub fn has_text(&self) -> bool {
+        matches!(&self.news, News::Message { body, .. } if !body.is_empty())
+    }
+
     /// The notice it is a copy of, as far as its words need it.
     pub fn told(&self) -> Notice {
         let Self { notice: id, to, position, at, ref news, .. } = *self;

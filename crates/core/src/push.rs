@@ -87,8 +87,11 @@ fn own_endpoint<'d>(draft: &'d Draft<'_>, push: &Push) -> Option<&'d Agent> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::command::{Command, OpenJob};
+    use crate::changes::Changes;
+    use crate::command::{Command, OpenJob, SendMessage};
     use crate::id::{AgentId, JobId};
     use crate::testkit::{Scene, reached};
     use crate::time::Millis;
@@ -119,6 +122,43 @@ mod tests {
         assert!(scene.world.push(notice).is_none());
         assert_eq!(scene.world.next_push(), None);
         tried(&mut scene, notice, PushEnd::Delivered { reply: None });
+    }
+
+    #[test]
+    fn a_message_that_waits_for_its_url_holds_no_text_in_memory() {
+        let mut scene = Scene::default();
+        let ann = scene.client("ann", "rich", "0");
+        let ada = scene.enrol(reached("ada", "acme", &[])).unwrap();
+        let text = "long ".repeat(100);
+        let url = Some("https://ada.example".to_owned());
+        let order = SendMessage { url, ..crate::testkit::said(ann, ada, &text) };
+        scene.run(Command::Send(Box::new(order))).unwrap();
+        let push = scene.world.pushes().next().unwrap().clone();
+        assert!(!push.has_text(), "{push:?}");
+        let notice = scene.store.rows.notices.iter().find(|one| one.id == push.notice).unwrap();
+        assert!(matches!(&notice.news, News::Message { body, .. } if *body == text));
+        assert_eq!(notice.news.without_text(), push.news);
+    }
+
+    #[test]
+    fn the_text_in_a_push_of_an_older_version_is_dropped_when_it_is_read() {
+        let mut scene = Scene::default();
+        let (words, body) = (crate::testkit::HOME, "text".to_owned());
+        let push = Push {
+            notice: NoticeId(1),
+            to: None,
+            position: 0,
+            at: scene.now,
+            url: "https://ada.example".to_owned(),
+            news: News::Message { from: None, words, body, follows: None },
+            attempts: 1,
+            next_try: Some(scene.now),
+            trouble: None,
+        };
+        let pushes = [(push.notice, Some(Arc::new(push)))].into();
+        scene.world.apply(&Changes { pushes, ..Changes::default() });
+        let held = scene.world.pushes_due(scene.now).next().expect("it is still due");
+        assert!(!held.has_text(), "{held:?}");
     }
 
     #[test]

@@ -78,6 +78,11 @@ pub enum Refusal {
     AlreadySettled { by: String },
     #[error("the receiver's inbox is full")]
     InboxFull,
+    #[error(
+        "too many answers are kept for this caller's idempotency keys; each goes after a day, so wait, or \
+         send the request without a key"
+    )]
+    TooManyKept,
     #[error("the receiver does not take messages from this sender")]
     Blocked,
     #[error("an agent can block at most {max} others")]
@@ -148,6 +153,8 @@ impl Refusal {
             Self::TooFast => Retry::After(Millis::minutes(1)),
             Self::InboxFull | Self::TooManyOpen => Retry::After(Millis::seconds(10)),
             Self::MemoryFull { .. } => Retry::After(Millis::seconds(60)),
+            // Kept answers go a day after they came, so room comes back bit by bit.
+            Self::TooManyKept => Retry::After(Millis::minutes(10)),
             Self::JobNotPaid { pending: true } => Retry::After(Millis::seconds(1)),
             Self::NotAuthenticated
             | Self::Suspended
@@ -201,7 +208,7 @@ mod tests {
     fn what_waiting_may_cure_may_pass_and_nothing_else() {
         use Refusal::*;
         let full = MemoryFull { of: Budget::Hub };
-        let curable = [Offline, AtCapacity, TooFast, InboxFull, TooManyOpen, full];
+        let curable = [Offline, AtCapacity, TooFast, InboxFull, TooManyOpen, full, TooManyKept];
         assert!(curable.iter().all(|one| one.may_pass() && one.retry() != Retry::Never));
         assert!(JobNotPaid { pending: true }.may_pass());
         // A purse may fill up and a suspension may end, but nobody can say when.

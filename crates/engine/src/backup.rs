@@ -212,7 +212,7 @@ mod tests {
         let mut script = Script::default();
         let mut keep = |script: &mut Script, command| {
             let (answer, changes) = script.run(command);
-            store.commit(&changes, &[]).expect("there is room");
+            store.commit(&changes, &Forgotten::default()).expect("there is room");
             answer
         };
         let asker = keep(&mut script, Command::Enrol(Box::new(enrol("ada", "ada", &[]))));

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rialto_core::changes::Forgotten;
 use rialto_core::command::Command;
 use rialto_core::time::Timestamp;
 use rialto_core::world::{Rules, World};
@@ -22,7 +23,7 @@ pub fn run(dir: &Path, command: Command, now: Timestamp) -> Result<World, StoreE
     let now = now.max(world.next.at);
     let (changes, _) = rialto_core::decide(&world, command, now)
         .map_err(|refusal| StoreError::Broken(refusal.to_string()))?;
-    store.commit(&changes, &[])?;
+    store.commit(&changes, &Forgotten::default())?;
     world.apply(&changes);
     Ok(world)
 }

@@ -21,6 +21,7 @@ mod loading;
 mod money;
 mod once;
 mod paging;
+mod reads;
 mod smoke;
 mod tasks;
 mod wire;

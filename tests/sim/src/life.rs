@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::likeness::Likeness;
+use rialto_core::memory::Amount;
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::Rules;
@@ -249,6 +250,7 @@ fn rules(dice: &mut Dice) -> Rules {
             total: dice.of([150_000, 1 << 30, 1 << 30]),
             per_owner: dice.of([20_000, 1 << 30, 1 << 30]),
         },
+        kept_per_principal: Amount { answers: dice.of([0, 2, 100]), bytes: dice.of([0, 40]) },
         likeness: Likeness { owner: |name| vec![name.to_lowercase()], ..Likeness::default() },
         ..Rules::default()
     }

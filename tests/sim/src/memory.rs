@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rialto_core::alias::Digest;
+use rialto_core::command::Remember;
 use rialto_core::memory::Kept;
 use rialto_core::refusal::Refusal;
 use rialto_core::time::{Millis, Timestamp};
@@ -36,7 +37,8 @@ impl Memory {
     }
 
     /// Keeps an answer, from the first word about it on.
-    pub fn keep(&mut self, scope: Digest, request: Digest, kept: Kept, now: Timestamp) {
+    pub fn keep(&mut self, order: Remember, now: Timestamp) {
+        let Remember { scope, request, kept, .. } = order;
         let at = self.known(scope, now).map_or(now, |first| first.at);
         self.0.insert(scope, First { request, kept, at });
     }

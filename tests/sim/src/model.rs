@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rialto_core::answer::Answer;
-use rialto_core::changes::Changes;
+use rialto_core::changes::{Changes, Forgotten};
 use rialto_core::command::{Command, Timer};
-use rialto_core::id::{AgentId, AnswerId};
+use rialto_core::id::AgentId;
 use rialto_core::market::Market;
-use rialto_core::memory::{Kept, Receipt};
+use rialto_core::memory::{Kept, Receipt, room};
 use rialto_core::refusal::Refusal;
 use rialto_core::testkit::Scene;
 use rialto_core::testkit::laws::Till;
@@ -29,7 +29,7 @@ use crate::rights::Right;
 const TIMERS_A_BATCH: usize = 256;
 /// How long timers wait after a full disk, written a second time.
 const PAUSE: Millis = Millis::seconds(1);
-/// Answers forgotten in one batch, written a second time.
+/// Answers, and keys, forgotten in one batch, written a second time.
 const FORGOTTEN_A_BATCH: usize = 2_048;
 /// Signs of life so close together are one, written a second time.
 const SIGNS_TOGETHER: Millis = Millis(100);
@@ -38,7 +38,7 @@ const SIGNS_TOGETHER: Millis = Millis(100);
 #[derive(Default)]
 pub struct Expected {
     pub changes: Changes,
-    pub forgotten: Vec<AnswerId>,
+    pub forgotten: Forgotten,
     pub due: Vec<Due>,
     /// Commands that nobody asked for: timers, and what readers were handed.
     pub fired: u64,
@@ -136,8 +136,7 @@ impl Model {
             let due = self.one(ask, now, &mut expected);
             expected.due.push(due);
         }
-        let stale = self.scene.world.stale_memories(now);
-        expected.forgotten = stale.take(FORGOTTEN_A_BATCH).collect();
+        expected.forgotten = self.scene.world.stale(now, FORGOTTEN_A_BATCH);
         self.scene.world.forget(&expected.forgotten);
         self.scene.world.sweep(now);
         expected
@@ -147,8 +146,8 @@ impl Model {
     fn decided(&mut self, command: Command) -> Result<(Changes, Answer), Refusal> {
         let decided = self.scene.decided(command.clone());
         self.mail.check(&command, &decided, &self.scene);
-        if let (Command::Remember { scope, request, kept }, Ok(_)) = (command, &decided) {
-            self.memory.keep(scope, request, kept, self.scene.now);
+        if let (Command::Remember(order), Ok(_)) = (command, &decided) {
+            self.memory.keep(*order, self.scene.now);
         }
         decided
     }
@@ -156,6 +155,10 @@ impl Model {
     fn one(&mut self, ask: &Ask, now: Timestamp, expected: &mut Expected) -> Due {
         if let Some(due) = ask.once.and_then(|once| self.memory.due(once, now)) {
             return due;
+        }
+        let room = ask.once.map_or(Ok(()), |once| room(&self.scene.world, once.principal));
+        if let Err(refusal) = room {
+            return Due::Refused(refusal);
         }
         let right = Right::of(&self.scene, &ask.command);
         let (receipt, due) = match self.decided(ask.command.clone()) {
@@ -168,8 +171,7 @@ impl Model {
         };
         let curable = matches!(&due, Due::Refused(refusal) if refusal.may_pass());
         if let Some(once) = ask.once.filter(|_| !curable) {
-            let (scope, request) = (once.scope, once.request);
-            let note = Command::Remember { scope, request, kept: Kept::Done(receipt) };
+            let note = Command::Remember(Box::new(once.keeping(Kept::Done(receipt))));
             let noted = self.decided(note).expect("notes are never refused");
             expected.changes.absorb(noted.0);
         }

@@ -60,7 +60,7 @@ table!(
         Command::Block { .. } => "Block",
         Command::PushAgain { .. } => "PushAgain",
         Command::PushDone { .. } => "PushDone",
-        Command::Remember { .. } => "Remember",
+        Command::Remember(_) => "Remember",
         Command::Tick(_) => "Tick",
     }
 );
@@ -129,6 +129,7 @@ table!(
         Refusal::JobNotPaid { .. } => "JobNotPaid",
         Refusal::AlreadySettled { .. } => "AlreadySettled",
         Refusal::InboxFull => "InboxFull",
+        Refusal::TooManyKept => "TooManyKept",
         Refusal::Blocked => "Blocked",
         Refusal::TooManyBlocked { .. } => "TooManyBlocked",
         Refusal::BridgeLoop { .. } => "BridgeLoop",

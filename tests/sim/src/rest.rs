@@ -1,5 +1,6 @@
 //! The end of a life: everything comes to rest, nothing is missing, and the books can be recounted.
 
+use rialto_core::changes::Forgotten;
 use rialto_core::command::{Command, PushEnd};
 use rialto_core::time::Millis;
 use rialto_engine::audit::audit;
@@ -74,7 +75,7 @@ pub fn everything_is_kept(hub: &mut Hub) {
 pub fn audit_is_clean(hub: &Hub) {
     let dir = tempfile::tempdir().expect("a directory can be made");
     let mut store = SqliteStore::open(dir.path()).expect("nobody else has it open");
-    store.commit(&hub.model.scene.store.rows, &[]).expect("there is room");
+    store.commit(&hub.model.scene.store.rows, &Forgotten::default()).expect("there is room");
     while matches!(store.tend(), Ok(true)) {}
     drop(store);
     let report = audit(dir.path()).expect("the file can be read");

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rialto_core::changes::Changes;
-use rialto_core::id::{AgentId, AnswerId};
+use rialto_core::changes::{Changes, Forgotten};
+use rialto_core::id::AgentId;
 use rialto_core::message::mailbox::Mailbox;
 use rialto_core::notice::{News, Notice};
 use rialto_engine::store::memory::MemoryStore;
@@ -33,12 +33,12 @@ pub enum Fault {
 #[derive(Clone)]
 pub struct Written {
     pub batch: Changes,
-    pub forgotten: Vec<AnswerId>,
+    pub forgotten: Forgotten,
 }
 
 impl Written {
     /// Where it is not what was decided, in words.
-    pub fn differs(&self, batch: &Changes, forgotten: &[AnswerId]) -> Vec<String> {
+    pub fn differs(&self, batch: &Changes, forgotten: &Forgotten) -> Vec<String> {
         let mut all = Vec::new();
         macro_rules! compare {
             ($($field:ident),+) => {$(
@@ -51,8 +51,8 @@ impl Written {
         }
         compare!(agents, desks, mailboxes, settled, owners, jobs, keys, turns, pushes, memories);
         compare!(aliases, claims, entries, transfers, notices, arrivals, outcomes, lines, postings);
-        compare!(next);
-        if self.forgotten != forgotten {
+        compare!(next, remembered);
+        if self.forgotten != *forgotten {
             all.push(format!("forgotten {:?}, not {forgotten:?}", self.forgotten));
         }
         all
@@ -133,7 +133,6 @@ impl SimStore {
         rows.jobs.values_mut().for_each(reread);
         rows.keys.values_mut().for_each(reread);
         rows.turns.values_mut().for_each(reread);
-        rows.memories.values_mut().for_each(reread);
         rows.pushes.values_mut().flatten().for_each(reread);
     }
 }
@@ -182,7 +181,7 @@ impl Store for SimStore {
         Ok(self.at_hand())
     }
 
-    fn commit(&mut self, batch: &Changes, forgotten: &[AnswerId]) -> Result<(), StoreError> {
+    fn commit(&mut self, batch: &Changes, forgotten: &Forgotten) -> Result<(), StoreError> {
         let mut desk = self.desk.lock();
         assert!(desk.written.is_none(), "a batch is committed once");
         let fault = std::mem::take(&mut desk.fault);
@@ -196,7 +195,7 @@ impl Store for SimStore {
         }
         self.rows.commit(batch, forgotten)?;
         desk.behind.keep(batch);
-        desk.written = Some(Written { batch: batch.clone(), forgotten: forgotten.to_vec() });
+        desk.written = Some(Written { batch: batch.clone(), forgotten: forgotten.clone() });
         if fault == Fault::LostAfter { broken() } else { Ok(()) }
     }
 

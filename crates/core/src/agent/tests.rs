@@ -46,6 +46,43 @@ fn refuses(scene: &mut Scene, order: Enrol, why: Refusal) {
 }
 
 #[test]
+fn a_key_that_stopped_working_is_dropped_and_one_that_works_stays() {
+    let mut scene = Scene::default();
+    let ada = scene.enrol(reached("ada", "acme", &[])).unwrap();
+    let holder = Holder::Agent(ada);
+    let rotate = |scene: &mut Scene, n: u8| {
+        let order =
+            Command::IssueKey { holder, hash: [n; 32], retire_others: true, by_operator: false };
+        scene.run(order).unwrap();
+    };
+    // What the lane does behind every batch.
+    let tidy = |scene: &mut Scene| {
+        let stale = scene.world.stale(scene.now, usize::MAX);
+        scene.world.forget(&stale);
+        stale.keys.len()
+    };
+    rotate(&mut scene, 1);
+    for n in 2..100 {
+        rotate(&mut scene, n);
+        assert_eq!(tidy(&mut scene), 0, "the key before still works for a while");
+        assert_eq!(scene.world.keys_of(ada).count(), 2);
+        scene.sleep(Millis::minutes(10));
+        assert_eq!(tidy(&mut scene), 1);
+        assert!(scene.world.key(&[n - 1; 32]).is_none());
+    }
+    // Whoever has left may come back with its key, so that stays.
+    scene.run(Command::Remove { agent: ada, by_operator: false }).unwrap();
+    scene.sleep(Millis::hours(1_000));
+    assert_eq!(tidy(&mut scene), 0);
+    assert!(scene.world.key(&[99; 32]).is_some());
+    // A key that is issued once more after it ended keeps working when its old row goes.
+    scene.run(Command::RevokeKeys { agent: ada, by_operator: false }).unwrap();
+    rotate(&mut scene, 99);
+    assert_eq!(tidy(&mut scene), 1);
+    assert!(scene.world.key(&[99; 32]).is_some_and(|key| key.works(scene.now)));
+}
+
+#[test]
 fn a_new_agent_starts_at_fifty_and_is_found_at_once() {
     let mut scene = Scene::default();
     let order = enrolment("ada", "acme", &[("translate", "0.10"), ("sum", "0.20")]);

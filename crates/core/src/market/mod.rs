@@ -43,6 +43,10 @@ pub struct Posting {
     pub shown: bool,
     /// In the protocol's own words.
     pub text: String,
+    /// What was asked, in those words, where a part of the answer is not kept but worked out whenever it is
+    /// read: an order that only reads must not make the record longer than itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
 }
 
 /// Writes what a market publishes.
@@ -71,4 +75,6 @@ pub struct Written {
     pub text: String,
     pub messages: u64,
     pub shown: bool,
+    /// What was asked, if a part of the answer is not in the text.
+    pub question: Option<String>,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Posting, Scribe, Step};
+use super::{Posting, Scribe, Step, Written};
 use crate::alias::{Protocol, Target, claim};
 use crate::answer::Answer;
 use crate::draft::Draft;
@@ -108,7 +108,7 @@ fn write(
     draft.next.posting = id.next();
     draft.next.sent += written.messages;
     let of = order.map(|(name, _)| name.to_owned());
-    let (at, shown, text) = (draft.now, written.shown, written.text);
-    draft.posting(Posting { id, at, of, shown, text });
+    let Written { text, shown, question, .. } = written;
+    draft.posting(Posting { id, at: draft.now, of, shown, text, question });
     id
 }

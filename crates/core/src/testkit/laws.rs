@@ -8,6 +8,7 @@ mod books;
 mod endings;
 mod finding;
 mod history;
+mod kept;
 mod leases;
 mod patronage;
 mod publishing;
@@ -91,6 +92,7 @@ impl Laws {
         leases::check(&self.jobs, changes, world, now);
         rests::check(&self.jobs, changes, world, now);
         endings::check(changes, world);
+        kept::check(changes, world);
         self.history.check(&self.jobs, changes, world);
         for outcome in &changes.outcomes {
             self.outcome(outcome, changes, world);

@@ -31,7 +31,8 @@ impl Scribe for Teller {
             text.push_str(&line(notice));
         }
         let shown = !matches!(step.outcome, Some(Err(_)));
-        Written { text, messages: replies + step.notices.len() as u64, shown }
+        let messages = replies + step.notices.len() as u64;
+        Written { text, messages, shown, question: None }
     }
 }
 

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::alias::{Claim, Digest};
 use crate::changes::Changes;
 use crate::decide::Need;
+use crate::memory::{Memory, Remembered};
 use crate::world::{Rules, World};
 
 /// All rows, each in its newest form.
@@ -65,6 +66,8 @@ impl Store {
         rows.keys.values_mut().for_each(reread);
         rows.turns.values_mut().for_each(reread);
         rows.memories.values_mut().for_each(reread);
+        let remembered = |row: &Arc<Memory>| (row.id, Arc::new(Remembered::from(&**row)));
+        rows.remembered = rows.memories.values().map(remembered).collect();
         rows.pushes.values_mut().flatten().for_each(reread);
         rows.transfers.iter_mut().for_each(reread);
         let mut world = World::new(rules);

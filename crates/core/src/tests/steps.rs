@@ -8,11 +8,11 @@ use crate::agent::key::Holder;
 use crate::agent::{Liveness, Terms};
 use crate::alias::Digest;
 use crate::command::{
-    Actor, Command, Enrol, JobRef, Pay, PushEnd, ReportWork, Subject, Timer, Turn,
+    Actor, Command, Enrol, JobRef, Pay, PushEnd, Remember, ReportWork, Subject, Timer, Turn,
 };
 use crate::id::AgentId;
 use crate::job::{Cause, Job};
-use crate::memory::{Kept, Receipt};
+use crate::memory::{Kept, Principal, Receipt};
 use crate::money::Credits;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
@@ -287,7 +287,8 @@ impl Step {
                 let scope = Digest::of(&[b"scope", &[scope % 4]]);
                 let answer = Kept::Answer { status: 200, body: "{}".to_owned() };
                 let kept = if done { answer } else { Kept::Done(Receipt::Nothing) };
-                Command::Remember { scope, request: scope, kept }
+                let principal = Principal::Agent(AgentId(1));
+                Command::Remember(Box::new(Remember { scope, request: scope, principal, kept }))
             }
             Step::Keys { who, hash, how } => {
                 let agent = agent_at(scene, who);

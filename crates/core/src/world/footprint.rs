@@ -15,13 +15,13 @@ use super::World;
 use super::quick::QuickMap;
 use crate::agent::key::{Holder, Key};
 use crate::agent::{Agent, Desk, OldSecret, Skill};
-use crate::changes::Changes;
+use crate::changes::{Changes, Forgotten};
 use crate::command::Command;
 use crate::id::{AgentId, OwnerId};
 use crate::job::select::Turn;
 use crate::job::{Job, Offer, Requester};
 use crate::market::Deed as Posted;
-use crate::memory::{Kept, Memory};
+use crate::memory::Remembered;
 use crate::notice::{News, Push};
 use crate::owner::Owner;
 use crate::refusal::{Budget, Refusal};
@@ -44,7 +44,7 @@ const JOB: usize = size_of::<Job>() + 1_700;
 /// A push without its texts.
 const PUSH: usize = size_of::<Push>() + 180;
 /// A remembered answer without its body.
-const ANSWER: usize = size_of::<Memory>() + 220;
+const ANSWER: usize = size_of::<Remembered>() + 220;
 /// Whose turn it was, without the name of the skill.
 const TURN: usize = size_of::<Turn>() + 160;
 /// Newcomers hold at most one part in so many of all memory together. They are owners without a single
@@ -293,23 +293,17 @@ impl Held for Job {
     }
 }
 
+/// The text of a message is read from the store for every attempt.
 impl Held for Push {
     fn held_bytes(&self) -> usize {
-        let body = match &self.news {
-            News::Message { body, .. } => text(body),
-            _ => 0,
-        };
-        PUSH + text(&self.url) + body + maybe(&self.trouble)
+        PUSH + text(&self.url) + maybe(&self.trouble)
     }
 }
 
-impl Held for Memory {
+/// The body of an answer is read from the store when a repeat comes.
+impl Held for Remembered {
     fn held_bytes(&self) -> usize {
         ANSWER
-            + match &self.kept {
-                Kept::Answer { body, .. } => text(body),
-                Kept::Done(_) => 0,
-            }
     }
 }
 
@@ -387,10 +381,8 @@ pub fn growth(world: &World, changes: &Changes) -> Growth {
         growth.release(Kind::Accounts, Account::Hub, old.map_or(0, |old| old.held_bytes()));
         growth.add(Kind::Accounts, Account::Hub, turn.held_bytes());
     }
-    let mut kept = BTreeMap::new();
-    for memory in changes.memories.values() {
-        let old = kept.insert(memory.scope, memory);
-        let old = old.or_else(|| world.memories.get(&memory.scope));
+    for (id, memory) in &changes.remembered {
+        let old = world.memories.get(id);
         growth.release(Kind::Answers, Account::Hub, old.map_or(0, |old| old.held_bytes()));
         growth.add(Kind::Answers, Account::Hub, memory.held_bytes());
     }
@@ -495,9 +487,31 @@ impl World {
     /// Takes in what changes do to it, before they are made.
     pub(super) fn count(&mut self, changes: &Changes) {
         let growth = growth(self, changes);
+        self.take_in(&growth, changes);
+    }
+
+    /// Takes in what forgetting does to it, before it is done.
+    pub(super) fn count_forgotten(&mut self, forgotten: &Forgotten) {
+        let mut growth = Growth::default();
+        let of = |agent: AgentId| {
+            self.agents.get(&agent).map_or(Account::Hub, |agent| Account::Owner(agent.owner))
+        };
+        for memory in forgotten.answers.iter().filter_map(|id| self.memories.get(id)) {
+            growth.release(Kind::Answers, Account::Hub, memory.held_bytes());
+        }
+        for end in &forgotten.keys {
+            let key = self.key_ends.get(end).and_then(|hash| self.keys.get(hash));
+            if let Some(key) = key.filter(|key| key.id == end.1) {
+                growth.release(Kind::Agents, key_account(key, of), key.held_bytes());
+            }
+        }
+        self.take_in(&growth, &Changes::default());
+    }
+
+    fn take_in(&mut self, growth: &Growth, changes: &Changes) {
         let newcomers = growth.of_newcomers(self, changes);
         self.footprint.newcomers = self.footprint.newcomers.saturating_add_signed(newcomers);
-        self.footprint.grow(&growth);
+        self.footprint.grow(growth);
     }
 
     /// The same, counted anew from every row.

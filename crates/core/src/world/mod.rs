@@ -24,7 +24,7 @@ use std::sync::Arc;
 use crate::agent::key::{Holder, Key, KeyHash};
 use crate::agent::{Agent, Desk};
 use crate::alias::{Claim, Digest, Protocol};
-use crate::changes::{Changes, Counters};
+use crate::changes::{Changes, Counters, Forgotten};
 use crate::command::Timer;
 use crate::id::*;
 use crate::job::Job;
@@ -32,13 +32,13 @@ use crate::job::select::Turn;
 use crate::ledger::Transfer;
 use crate::likeness::Likeness;
 use crate::market::Market;
-use crate::memory::Memory;
+use crate::memory::{Amount, Principal, Remembered};
 use crate::message::mailbox::Mailbox;
 use crate::money::Credits;
 use crate::notice::Push;
 use crate::owner::Owner;
 use crate::time::{Millis, Timestamp};
-use footprint::{Account, Footprint, Growth, Held, Kind, MemoryLimits};
+use footprint::{Footprint, MemoryLimits};
 use looks::Looks;
 use online::Online;
 use quick::QuickMap;
@@ -64,6 +64,9 @@ pub struct Rules {
     /// Jobs one agent may have asked for that are not finished, and the bytes of their input.
     pub open_jobs_max: usize,
     pub open_bytes_max: usize,
+    /// What may be kept for repeated requests, for one caller and in total.
+    pub kept_per_principal: Amount,
+    pub kept_total: Amount,
     /// How long an agent that answers for itself may think about a job.
     pub answer_window: Millis,
     /// How long somebody may think about agreeing to a job.
@@ -86,6 +89,8 @@ impl Default for Rules {
             agents_per_owner_max: 100_000,
             open_jobs_max: 10_000,
             open_bytes_max: 32 << 20,
+            kept_per_principal: Amount { answers: 50_000, bytes: 32 << 20 },
+            kept_total: Amount { answers: 500_000, bytes: 512 << 20 },
             answer_window: Millis::seconds(9),
             approval_window: Millis::hours(1),
             likeness: Likeness::default(),
@@ -111,13 +116,21 @@ pub struct World {
     names: HashMap<(AgentId, Protocol), String>,
     keys: HashMap<KeyHash, Arc<Key>>,
     agent_keys: QuickMap<AgentId, Vec<KeyHash>>,
+    /// When keys stop working, of those that do.
+    key_ends: BTreeMap<(Timestamp, KeyId), KeyHash>,
     jobs: QuickMap<JobId, Arc<Job>>,
     job_uuids: QuickMap<uuid::Uuid, JobId>,
     job_names: HashMap<Protocol, HashMap<String, JobId>>,
     turns: HashMap<String, Arc<Turn>>,
     pushes: QuickMap<NoticeId, Arc<Push>>,
-    memories: QuickMap<Digest, Arc<Memory>>,
-    memory_order: BTreeMap<AnswerId, Digest>,
+    /// Kept answers, and the newest of each scope. An older one of the same scope stays until it is
+    /// forgotten, so that its row goes too.
+    memories: BTreeMap<AnswerId, Arc<Remembered>>,
+    memory_scopes: QuickMap<Digest, AnswerId>,
+    /// What is kept for each caller, in total, and for callers without a key.
+    kept: HashMap<Principal, Amount>,
+    kept_in_total: Amount,
+    kept_anonymously: Amount,
     by_owner: QuickMap<OwnerId, BTreeSet<AgentId>>,
     /// How often the agents of an owner have failed.
     blame: QuickMap<OwnerId, u64>,
@@ -169,13 +182,17 @@ impl World {
             names: HashMap::new(),
             keys: HashMap::new(),
             agent_keys: QuickMap::default(),
+            key_ends: BTreeMap::new(),
             jobs: QuickMap::default(),
             job_uuids: QuickMap::default(),
             job_names: HashMap::new(),
             turns: HashMap::new(),
             pushes: QuickMap::default(),
-            memories: QuickMap::default(),
-            memory_order: BTreeMap::new(),
+            memories: BTreeMap::new(),
+            memory_scopes: QuickMap::default(),
+            kept: HashMap::new(),
+            kept_in_total: Amount::default(),
+            kept_anonymously: Amount::default(),
             by_owner: QuickMap::default(),
             blame: QuickMap::default(),
             in_hand: QuickMap::default(),
@@ -263,12 +280,12 @@ impl World {
         self.keys.get(hash)
     }
 
-    /// All keys operators ever had, in no order.
+    /// All keys of operators, in no order; one that has stopped working goes soon after.
     pub fn operator_keys(&self) -> impl Iterator<Item = &Arc<Key>> {
         self.keys.values().filter(|key| key.holder == Holder::Operator)
     }
 
-    /// All keys an agent ever had.
+    /// All keys of an agent; one that has stopped working goes soon after.
     pub fn keys_of(&self, agent: AgentId) -> impl Iterator<Item = &Arc<Key>> {
         self.agent_keys.get(&agent).into_iter().flatten().filter_map(|hash| self.keys.get(hash))
     }
@@ -312,17 +329,40 @@ impl World {
     }
 
     /// A remembered answer that is not too old.
-    pub fn memory(&self, scope: Digest, now: Timestamp) -> Option<&Arc<Memory>> {
-        self.memories.get(&scope).filter(|memory| now < memory.until())
+    pub fn memory(&self, scope: Digest, now: Timestamp) -> Option<&Arc<Remembered>> {
+        let newest = self.memories.get(self.memory_scopes.get(&scope)?);
+        newest.filter(|memory| now < memory.until())
     }
 
-    /// Remembered answers that are too old, oldest first.
-    pub fn stale_memories(&self, now: Timestamp) -> impl Iterator<Item = AnswerId> {
-        let stale = move |(id, scope): &(&AnswerId, &Digest)| {
-            let newest = self.memories.get(*scope);
-            newest.is_none_or(|memory| memory.id != **id || memory.until() <= now)
-        };
-        self.memory_order.iter().take_while(stale).map(|(id, _)| *id)
+    /// Rows that are over, the oldest of each kind first, and of each kind at most so many.
+    pub fn stale(&self, now: Timestamp, limit: usize) -> Forgotten {
+        let newest =
+            |memory: &Remembered| self.memory_scopes.get(&memory.scope) == Some(&memory.id);
+        let is_over = |memory: &&Arc<Remembered>| !newest(memory) || memory.until() <= now;
+        let answers = self.memories.values().take_while(is_over).map(|memory| memory.id);
+        // A key that does not work is told nothing else than one that never was.
+        let keys = self.key_ends.keys().take_while(|(until, _)| *until <= now).copied();
+        Forgotten { answers: answers.take(limit).collect(), keys: keys.take(limit).collect() }
+    }
+
+    /// All remembered answers, oldest first.
+    pub fn memories(&self) -> impl ExactSizeIterator<Item = &Arc<Remembered>> {
+        self.memories.values()
+    }
+
+    /// What is kept for a caller's repeats.
+    pub fn kept_for(&self, principal: Principal) -> Amount {
+        self.kept.get(&principal).copied().unwrap_or_default()
+    }
+
+    /// What is kept for everybody's repeats.
+    pub fn kept_in_total(&self) -> Amount {
+        self.kept_in_total
+    }
+
+    /// What is kept for the repeats of callers without a key.
+    pub fn kept_anonymously(&self) -> Amount {
+        self.kept_anonymously
     }
 
     pub fn agents_of(&self, owner: OwnerId) -> impl Iterator<Item = AgentId> {
@@ -409,22 +449,23 @@ impl World {
         for (id, push) in &changes.pushes {
             self.set_push(*id, push.clone());
         }
-        for memory in changes.memories.values() {
+        for memory in changes.remembered.values() {
             self.set_memory(memory.clone());
         }
     }
 
-    /// Forgets answers that are too old.
-    pub fn forget(&mut self, answers: &[AnswerId]) {
-        let mut growth = Growth::default();
-        for id in answers {
-            let Some(scope) = self.memory_order.remove(id) else { continue };
-            if let Some(memory) = self.memories.get(&scope).filter(|memory| memory.id == *id) {
-                growth.release(Kind::Answers, Account::Hub, memory.held_bytes());
-                self.memories.remove(&scope);
+    /// Forgets what is over.
+    pub fn forget(&mut self, forgotten: &Forgotten) {
+        self.count_forgotten(forgotten);
+        for id in &forgotten.answers {
+            let Some(memory) = self.drop_memory(*id) else { continue };
+            if self.memory_scopes.get(&memory.scope) == Some(id) {
+                self.memory_scopes.remove(&memory.scope);
             }
         }
-        self.footprint.grow(&growth);
+        for end in &forgotten.keys {
+            self.drop_key(*end);
+        }
     }
 
     fn set_owner(&mut self, owner: Arc<Owner>) {
@@ -447,13 +488,56 @@ impl World {
                 known.push(key.hash);
             }
         }
-        self.keys.insert(key.hash, key);
+        if let Some(until) = key.until {
+            self.key_ends.insert((until, key.id), key.hash);
+        }
+        let before = self.keys.insert(key.hash, key.clone());
+        if let Some(until) = before.filter(|old| old.id == key.id).and_then(|old| old.until)
+            && key.until != Some(until)
+        {
+            self.key_ends.remove(&(until, key.id));
+        }
     }
 
-    fn set_memory(&mut self, memory: Arc<Memory>) {
-        // One that was too old and has been replaced stays in the order, so that it is forgotten too.
-        self.memory_order.insert(memory.id, memory.scope);
-        self.memories.insert(memory.scope, memory);
+    fn drop_key(&mut self, end: (Timestamp, KeyId)) {
+        let Some(hash) = self.key_ends.remove(&end) else { return };
+        // Whoever was given the same key once more has a row of its own.
+        let Some(key) = self.keys.get(&hash).filter(|key| key.id == end.1).cloned() else { return };
+        self.keys.remove(&hash);
+        if let Holder::Agent(agent) = key.holder
+            && let Some(known) = self.agent_keys.get_mut(&agent)
+        {
+            known.retain(|one| *one != hash);
+            if known.is_empty() {
+                self.agent_keys.remove(&agent);
+            }
+        }
+    }
+
+    fn set_memory(&mut self, memory: Arc<Remembered>) {
+        self.drop_memory(memory.id);
+        self.kept.entry(memory.principal).or_default().add(memory.bytes);
+        self.kept_in_total.add(memory.bytes);
+        if let Principal::Anonymous(_) = memory.principal {
+            self.kept_anonymously.add(memory.bytes);
+        }
+        self.memory_scopes.insert(memory.scope, memory.id);
+        self.memories.insert(memory.id, memory);
+    }
+
+    fn drop_memory(&mut self, id: AnswerId) -> Option<Arc<Remembered>> {
+        let memory = self.memories.remove(&id)?;
+        self.kept_in_total.subtract(memory.bytes);
+        if let Principal::Anonymous(_) = memory.principal {
+            self.kept_anonymously.subtract(memory.bytes);
+        }
+        if let Some(own) = self.kept.get_mut(&memory.principal) {
+            own.subtract(memory.bytes);
+            if *own == Amount::default() {
+                self.kept.remove(&memory.principal);
+            }
+        }
+        Some(memory)
     }
 
     fn set_push(&mut self, id: NoticeId, push: Option<Arc<Push>>) {
@@ -461,7 +545,10 @@ impl World {
         if let Some(at) = old.and_then(|push| push.next_try) {
             self.pushes_due.remove(&(at, id));
         }
-        if let Some(push) = push {
+        if let Some(mut push) = push {
+            if push.has_text() {
+                push = Arc::new(Push { news: push.news.without_text(), ..Push::clone(&push) });
+            }
             if let Some(at) = push.next_try {
                 self.pushes_due.insert((at, id));
             }

@@ -22,7 +22,8 @@ use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use tokio::sync::Semaphore;
 
-use crate::run::Engine;
+use crate::run::{Engine, Failure};
+use crate::store::{Key, Row};
 use egress::{Answer, Egress, SendError};
 use signature::WebhookSecret;
 
@@ -210,6 +211,8 @@ impl Delivery {
     }
 
     async fn carry(&self, push: &Push) {
+        // Without its text nothing is tried. It stays due, if the hub goes on at all.
+        let Some(push) = &with_text(&self.engine, push).await else { return };
         let job = match push.news.job() {
             Some(job) => self.engine.job(job).await.ok().flatten(),
             None => None,
@@ -234,6 +237,22 @@ impl Delivery {
             _ => push.to.and_then(home),
         };
         protocol.and_then(|protocol| self.couriers.get(&protocol))
+    }
+}
+
+/// A push as it is sent: with the text of its message, which waits in the store until an attempt is made.
+/// `None` when it cannot be read, which is logged.
+pub async fn with_text(engine: &Engine, push: &Push) -> Option<Push> {
+    if !matches!(push.news, News::Message { .. }) {
+        return Some(push.clone());
+    }
+    match engine.row(Key::Notice(push.notice)).await {
+        Ok(Some(Row::Notice(notice))) => Some(Push { news: notice.news, ..push.clone() }),
+        other => {
+            let failure = other.err().unwrap_or(Failure::Fault);
+            tracing::warn!(notice = %push.notice, %failure, "the text of a push could not be read");
+            None
+        }
     }
 }
 

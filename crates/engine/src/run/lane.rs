@@ -10,11 +10,11 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use parking_lot::RwLockWriteGuard;
-use rialto_core::changes::Changes;
+use rialto_core::changes::{Changes, Forgotten};
 use rialto_core::command::Command;
 use rialto_core::decide::Need;
-use rialto_core::id::{AgentId, AnswerId};
-use rialto_core::memory::{Kept, Receipt};
+use rialto_core::id::AgentId;
+use rialto_core::memory::{self, Kept, Receipt};
 use rialto_core::refusal::Refusal;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
@@ -27,7 +27,7 @@ use crate::store::{Key, Row, Store, StoreError};
 
 /// Commands decided before a commit.
 const BATCH: usize = 1_024;
-/// Old answers forgotten in one batch: more than a batch can add.
+/// Old answers, and old keys, forgotten in one batch: more than a batch can add.
 const FORGOTTEN_A_BATCH: usize = 2 * BATCH;
 /// Claims that lead to rows: more rounds than any chain of references has.
 const LOAD_ROUNDS: usize = 4;
@@ -49,7 +49,7 @@ pub struct Lane {
 #[derive(Default)]
 struct Batch {
     changes: Changes,
-    forgotten: Vec<AnswerId>,
+    forgotten: Forgotten,
     replies: Vec<(Reply, Result<Done, Failure>)>,
     signs: Vec<(AgentId, Timestamp)>,
     presented: Vec<(AgentId, u64)>,
@@ -84,7 +84,7 @@ impl Lane {
             let Ok(errand) = self.queue.try_recv() else { break };
             self.take(&mut batch, errand, now);
         }
-        batch.forgotten = self.world.stale_memories(now).take(FORGOTTEN_A_BATCH).collect();
+        batch.forgotten = self.world.stale(now, FORGOTTEN_A_BATCH);
         let stop = batch.stop;
         let quiet = batch.replies.is_empty();
         if !self.finish(batch, now) {
@@ -185,6 +185,11 @@ impl Lane {
         if let Some(known) = once.and_then(|once| self.known(once, now)) {
             return (Changes::default(), known);
         }
+        // Whoever asks for its answer to be kept is refused before anything happens if it cannot be.
+        let room = once.map_or(Ok(()), |once| memory::room(&self.world, once.principal));
+        if let Err(refusal) = room {
+            return (Changes::default(), Err(Failure::Refused(refusal)));
+        }
         if let Err(error) = self.load(&command) {
             return (Changes::default(), Err(self.inner.give_up(&error)));
         }
@@ -205,9 +210,10 @@ impl Lane {
         self.world.apply(&changes);
         // A refusal that waiting can cure is not written down: the repeat is meant to succeed.
         let curable = matches!(&receipt, Receipt::Refused(refusal) if refusal.may_pass());
-        if let Some(Idempotency { scope, request }) = once.filter(|_| !curable) {
-            // The record is decided after the effect, as a command of its own would be.
-            let note = Command::Remember { scope, request, kept: Kept::Done(receipt) };
+        if let Some(once) = once.filter(|_| !curable) {
+            // The record is decided after the effect, as a command of its own would be. There is room for
+            // it, because no effect takes any.
+            let note = Command::Remember(Box::new(once.keeping(Kept::Done(receipt))));
             if let Ok((noted, _)) = rialto_core::decide(&self.world, note, now) {
                 self.world.apply(&noted);
                 changes.absorb(noted);
@@ -222,9 +228,9 @@ impl Lane {
         if memory.request != once.request {
             return Some(Err(Failure::Refused(Refusal::SameIdOtherContent)));
         }
-        Some(match &memory.kept {
-            Kept::Done(receipt) => Ok(Done::Before(receipt.clone())),
-            Kept::Answer { .. } => Err(Failure::StillRunning),
+        Some(match &memory.receipt {
+            Some(receipt) => Ok(Done::Before(receipt.clone())),
+            None => Err(Failure::StillRunning),
         })
     }
 

@@ -26,9 +26,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::{Mutex, RwLock};
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
-use rialto_core::command::Command;
+use rialto_core::command::{Command, Remember};
 use rialto_core::id::AgentId;
-use rialto_core::memory::{Kept, Memory, Receipt};
+use rialto_core::memory::{self, Kept, Memory, Principal, Receipt};
 use rialto_core::refusal::Refusal;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::World;
@@ -84,6 +84,16 @@ pub struct Idempotency {
     pub scope: Digest,
     /// Of the request's body.
     pub request: Digest,
+    /// Whose share of what is kept it counts against.
+    pub principal: Principal,
+}
+
+impl Idempotency {
+    /// The order to keep something for repeats.
+    pub fn keeping(self, kept: Kept) -> Remember {
+        let Self { scope, request, principal } = self;
+        Remember { scope, request, principal, kept }
+    }
 }
 
 /// An answer, and whether it had been given before.
@@ -317,24 +327,56 @@ impl Engine {
     }
 
     /// A remembered answer, or whether the key was used for something else.
-    pub fn remembered(&self, once: Idempotency) -> Option<Result<(u16, String), ()>> {
+    pub async fn remembered(
+        &self,
+        once: Idempotency,
+    ) -> Result<Option<Result<(u16, String), ()>>, Failure> {
         let now = self.now();
-        self.look(|world| {
-            let memory = world.memory(once.scope, now)?;
-            if memory.request != once.request {
-                return Some(Err(()));
-            }
-            match &memory.kept {
+        let Some(known) = self.look(|world| world.memory(once.scope, now).cloned()) else {
+            return Ok(None);
+        };
+        if known.request != once.request {
+            return Ok(Some(Err(())));
+        }
+        if known.receipt.is_some() {
+            return Ok(None);
+        }
+        Ok(match self.row(Key::Memory(known.id)).await? {
+            Some(Row::Memory(row)) => match &row.kept {
                 Kept::Answer { status, body } => Some(Ok((*status, body.clone()))),
                 Kept::Done(_) => None,
-            }
+            },
+            // Its day ended just now.
+            _ => None,
         })
     }
 
     /// What was kept about a request, if it is not too old.
-    pub fn kept(&self, scope: Digest) -> Option<Arc<Memory>> {
+    pub async fn kept(&self, scope: Digest) -> Result<Option<Arc<Memory>>, Failure> {
         let now = self.now();
-        self.look(|world| world.memory(scope, now).cloned())
+        let Some(id) = self.look(|world| world.memory(scope, now).map(|known| known.id)) else {
+            return Ok(None);
+        };
+        Ok(match self.row(Key::Memory(id)).await? {
+            Some(Row::Memory(row)) => Some(row),
+            _ => None,
+        })
+    }
+
+    /// Whether something is kept about a request.
+    pub fn is_kept(&self, scope: Digest) -> bool {
+        let now = self.now();
+        self.look(|world| world.memory(scope, now).is_some())
+    }
+
+    /// Whether one more answer may be kept for a caller.
+    pub fn room_for_answer(&self, principal: Principal) -> Result<(), Refusal> {
+        let room = self.look(|world| memory::room(world, principal));
+        if room.is_err() {
+            // What is over may still be there, because nobody asked for anything since.
+            self.wake();
+        }
+        room
     }
 
     /// Whether the store has failed, and how; changes at most once.

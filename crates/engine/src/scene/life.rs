@@ -6,10 +6,10 @@ use std::sync::Arc;
 use rialto_core::agent::Liveness;
 use rialto_core::agent::key::Holder;
 use rialto_core::alias::Digest;
-use rialto_core::command::{Canceller, Command, JobRef, PushEnd, Turn};
+use rialto_core::command::{Canceller, Command, JobRef, PushEnd, Remember, Turn};
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::{Job, Policy, Requester, Selection};
-use rialto_core::memory::Kept;
+use rialto_core::memory::{Kept, Principal};
 use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::World;
 
@@ -253,7 +253,8 @@ impl Life {
             3 => {
                 let scope = Digest::of(&[&self.dice.roll(30).to_be_bytes()]);
                 let kept = Kept::Answer { status: 200, body: "{}".to_owned() };
-                Command::Remember { scope, request: scope, kept }
+                let principal = Principal::Operator;
+                Command::Remember(Box::new(Remember { scope, request: scope, principal, kept }))
             }
             4 => Command::Beat { agent },
             _ => {

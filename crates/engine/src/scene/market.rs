@@ -20,7 +20,7 @@ impl Scribe for Teller {
             text.push_str(&format!("\n{notice:?}"));
         }
         let messages = step.notices.len() as u64;
-        Written { text, messages, shown: outcome != Some(false) }
+        Written { text, messages, shown: outcome != Some(false), question: None }
     }
 }
 

@@ -44,7 +44,7 @@ pub fn picture(world: &World, now: Timestamp) -> Vec<String> {
     let mut pushes: Vec<_> = world.pushes().collect();
     pushes.sort_by_key(|push| push.notice);
     lines.push(format!("pushes {pushes:?} {:?}", world.next_push()));
-    let memories: Vec<_> = world.stale_memories(Timestamp::NEVER).collect();
+    let memories: Vec<_> = world.memories().collect();
     lines.push(format!("memories {memories:?}"));
     skills.sort();
     skills.dedup();

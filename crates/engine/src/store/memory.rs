@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rialto_core::alias::{Claim, Digest};
-use rialto_core::changes::Changes;
+use rialto_core::changes::{Changes, Forgotten};
 use rialto_core::event::Line;
 use rialto_core::id::{
     AnswerId, EntryId, EventId, JobId, NoticeId, OutcomeId, PostingId, TransferId,
@@ -14,6 +14,7 @@ use rialto_core::id::{
 use rialto_core::job::Job;
 use rialto_core::ledger::{Entry, Transfer};
 use rialto_core::market::Posting;
+use rialto_core::memory::Memory;
 use rialto_core::notice::{Arrival, Notice};
 use rialto_core::reputation::Outcome;
 
@@ -32,6 +33,7 @@ struct Tables {
     outcomes: BTreeMap<OutcomeId, Outcome>,
     lines: BTreeMap<EventId, Arc<Line>>,
     postings: BTreeMap<PostingId, Arc<Posting>>,
+    memories: BTreeMap<AnswerId, Arc<Memory>>,
 }
 
 /// Rows in memory, shared between the lane and its readers.
@@ -45,7 +47,7 @@ impl Store for MemoryStore {
         Ok(self.tables.lock().at_hand.clone())
     }
 
-    fn commit(&mut self, batch: &Changes, forgotten: &[AnswerId]) -> Result<(), StoreError> {
+    fn commit(&mut self, batch: &Changes, forgotten: &Forgotten) -> Result<(), StoreError> {
         self.tables.lock().write(batch, forgotten);
         Ok(())
     }
@@ -98,7 +100,7 @@ impl Reader for MemoryStore {
 }
 
 impl Tables {
-    fn write(&mut self, batch: &Changes, forgotten: &[AnswerId]) {
+    fn write(&mut self, batch: &Changes, forgotten: &Forgotten) {
         let at_hand = &mut self.at_hand;
         at_hand.agents.extend(batch.agents.clone());
         at_hand.desks.extend(batch.desks.clone());
@@ -106,11 +108,16 @@ impl Tables {
         at_hand.owners.extend(batch.owners.clone());
         at_hand.keys.extend(batch.keys.clone());
         at_hand.turns.extend(batch.turns.clone());
-        at_hand.memories.extend(batch.memories.clone());
+        at_hand.remembered.extend(batch.remembered.clone());
+        self.memories.extend(batch.memories.clone());
         at_hand.aliases.extend(batch.aliases.clone());
         at_hand.next = batch.next.or(at_hand.next);
-        for id in forgotten {
-            at_hand.memories.remove(id);
+        for id in &forgotten.answers {
+            at_hand.remembered.remove(id);
+            self.memories.remove(id);
+        }
+        for (_, id) in &forgotten.keys {
+            at_hand.keys.remove(id);
         }
         for (id, push) in &batch.pushes {
             match push {
@@ -150,6 +157,7 @@ impl Tables {
             Key::Arrival(id) => self.arrivals.get(&id).cloned().map(Row::Arrival),
             Key::Outcome(id) => self.outcomes.get(&id).cloned().map(Row::Outcome),
             Key::Posting(id) => self.postings.get(&id).cloned().map(Row::Posting),
+            Key::Memory(id) => self.memories.get(&id).cloned().map(Row::Memory),
         }
     }
 }

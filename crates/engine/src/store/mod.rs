@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rialto_core::agent::Agent;
 use rialto_core::alias::{Claim, Digest};
-use rialto_core::changes::Changes;
+use rialto_core::changes::{Changes, Forgotten};
 use rialto_core::event::Line;
 use rialto_core::id::{
     AgentId, AnswerId, EntryId, EventId, JobId, NoticeId, OutcomeId, PostingId, TransferId,
@@ -17,6 +17,7 @@ use rialto_core::id::{
 use rialto_core::job::Job;
 use rialto_core::ledger::{Entry, Transfer};
 use rialto_core::market::Posting;
+use rialto_core::memory::Memory;
 use rialto_core::notice::{Arrival, Notice};
 use rialto_core::reputation::Outcome;
 
@@ -64,6 +65,7 @@ pub enum Key {
     Arrival(NoticeId),
     Outcome(OutcomeId),
     Posting(PostingId),
+    Memory(AnswerId),
 }
 
 /// Such a row.
@@ -79,6 +81,7 @@ pub enum Row {
     Outcome(Outcome),
     Line(Line),
     Posting(Arc<Posting>),
+    Memory(Arc<Memory>),
 }
 
 /// Rows in the order they were written.
@@ -101,7 +104,7 @@ pub trait Store: Send {
     fn rebuild(&mut self) -> Result<Changes, StoreError>;
 
     /// Writes a batch and returns once it is on disk.
-    fn commit(&mut self, batch: &Changes, forgotten: &[AnswerId]) -> Result<(), StoreError>;
+    fn commit(&mut self, batch: &Changes, forgotten: &Forgotten) -> Result<(), StoreError>;
 
     /// One row, as of the last commit.
     fn load(&mut self, key: Key) -> Result<Option<Row>, StoreError>;

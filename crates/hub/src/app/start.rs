@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
 use rialto_core::market::Market;
+use rialto_core::memory::Amount;
 use rialto_core::world::Rules;
 use rialto_core::world::footprint::MemoryLimits;
 use rialto_engine::clock::{Clock, SystemClock};
@@ -28,7 +29,7 @@ use tokio::net::TcpListener;
 
 use super::house::{Paths, SignersLimits};
 use super::{front_door, probes, settings};
-use crate::config::{Backend, Config, Loaded};
+use crate::config::{Backend, Config, Limit, Loaded};
 use crate::edge::{self, Front, Hosts, Limits};
 use crate::shutdown::Shutdown;
 use crate::telemetry::{self, Metrics};
@@ -172,10 +173,19 @@ fn start_engine(
         Backend::Sqlite => Box::new(SqliteStore::open(dir)?),
         Backend::Memory => Box::new(MemoryStore::default()),
     };
+    let most = |limit: Limit| limit.max().map_or(0, |max| u64::from(max.get()));
     let rules = Rules {
         presence_ttl: config.registry.heartbeat_ttl.millis(),
         welcome_grant: config.ledger.welcome_grant,
-        inbox_messages_max: config.limits.inbox_pending.max().map_or(0, |max| u64::from(max.get())),
+        inbox_messages_max: most(config.limits.inbox_pending),
+        kept_per_principal: Amount {
+            answers: most(config.limits.kept_answers),
+            bytes: most(config.limits.kept_answer_bytes),
+        },
+        kept_total: Amount {
+            answers: most(config.limits.kept_answers_total),
+            bytes: most(config.limits.kept_answer_bytes_total),
+        },
         attempts_max: config.jobs.max_attempts.get(),
         unproven_ttl: config.limits.unproven_ttl.map(|span| span.millis()),
         approval_window: config.openclaw.approval_window.millis(),

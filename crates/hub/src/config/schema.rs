@@ -110,6 +110,14 @@ settings! {
         unproven_ttl: Option<Span> = "";
         /// Items waiting in one inbox.
         inbox_pending: Limit = "10000";
+        /// Answers kept for one caller's idempotency keys, each for a day.
+        kept_answers: Limit = "50000";
+        /// Bytes of those answers.
+        kept_answer_bytes: Limit = "33554432";
+        /// Answers kept for all callers; those without a key may use a quarter.
+        kept_answers_total: Limit = "500000";
+        /// Bytes of those answers; callers without a key may use a quarter.
+        kept_answer_bytes_total: Limit = "536870912";
     }
 
     /// How credits come into being.

@@ -1,10 +1,8 @@
 //! Who counts as one caller when connections and registrations are counted.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
-/// The part of an IPv6 address that is its owner's network. Everybody with one address has the
-/// 2^64 around it as well, so counting single ones would count nothing.
-const NETWORK: u128 = !0 << 64;
+use rialto_protocols::face::peer::network;
 
 /// An IPv4 address, or the network of an IPv6 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,10 +10,7 @@ pub struct Peer(IpAddr);
 
 impl From<SocketAddr> for Peer {
     fn from(address: SocketAddr) -> Self {
-        Self(match address.ip().to_canonical() {
-            IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & NETWORK)),
-            ip @ IpAddr::V4(_) => ip,
-        })
+        Self(network(address))
     }
 }
 

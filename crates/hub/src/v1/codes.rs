@@ -48,6 +48,7 @@ static INTERNAL: Kind = kind(500, "internal", "The hub made a mistake");
 static UNAVAILABLE: Kind = kind(503, "unavailable", "The hub cannot do this now");
 static AGENT_UNAVAILABLE: Kind = kind(503, "agent_unavailable", "The agent cannot do this now");
 static MEMORY_FULL: Kind = kind(507, "memory_full", "There is no memory left for this");
+static TOO_MANY_KEPT: Kind = kind(507, "too_many_kept", "No further answer can be kept");
 static STORE_FULL: Kind = kind(507, "store_full", "The hub's disk is full");
 
 /// What the engine could not do.
@@ -89,6 +90,7 @@ impl From<Refusal> for Problem {
             | Refusal::AlreadySettled { .. } => &WRONG_STATE,
             Refusal::SameIdOtherContent => &OTHER_CONTENT,
             Refusal::InboxFull | Refusal::TooManyOpen => &INBOX_FULL,
+            Refusal::TooManyKept => &TOO_MANY_KEPT,
             Refusal::NoSuchSkill => &NO_SUCH_SKILL,
             Refusal::MemoryFull { .. } => &MEMORY_FULL,
             Refusal::Unfit { .. }

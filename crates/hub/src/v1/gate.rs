@@ -10,6 +10,8 @@ use axum::response::{IntoResponse, Response};
 use http::Method;
 use http::header::CONTENT_TYPE;
 use rialto_core::id::AgentId;
+use rialto_core::refusal::Refusal;
+use rialto_protocols::face::caller::Caller;
 use rialto_protocols::face::once::{Words, at_most_once};
 use rialto_protocols::face::{Floor, Trouble};
 use serde_json::value::RawValue;
@@ -50,13 +52,19 @@ async fn pass(floor: &Floor, mut request: Request, next: Next) -> Response {
             None => return problem.into_response(),
         },
     };
-    match proven {
-        Some(proven) => drop(request.extensions_mut().insert(proven)),
-        None if reads => {}
-        // Nothing here is changed by anybody without a key.
-        None => return Problem::unauthorized().into_response(),
-    }
-    at_most_once(floor, &Ours, request, next).await
+    let Some(proven) = proven else {
+        return match reads {
+            true => next.run(request).await,
+            // Nothing here is changed by anybody without a key.
+            false => Problem::unauthorized().into_response(),
+        };
+    };
+    request.extensions_mut().insert(proven);
+    let caller = match proven.who {
+        Who::Agent(id) => Caller::Agent(id),
+        Who::Operator => Caller::Operator,
+    };
+    at_most_once(floor, &Ours, caller, request, next).await
 }
 
 /// Whoever shows what is no key but good for reading this.
@@ -94,6 +102,11 @@ impl Words for Ours {
     fn other_content(&self, _: &[u8]) -> Response {
         let text = "this Idempotency-Key was used with another body";
         let problem = Problem::new(&codes::OTHER_CONTENT, text);
+        Problem { field: Some("Idempotency-Key".to_owned()), ..problem }.into_response()
+    }
+
+    fn no_room(&self, refusal: &Refusal) -> Response {
+        let problem = Problem::from(refusal.clone());
         Problem { field: Some("Idempotency-Key".to_owned()), ..problem }.into_response()
     }
 

@@ -48,7 +48,8 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::TooFast
         | Refusal::OutOfOrder
         | Refusal::InboxFull
-        | Refusal::MemoryFull { .. } => Code::Unavailable,
+        | Refusal::MemoryFull { .. }
+        | Refusal::TooManyKept => Code::Unavailable,
         Refusal::TooManyOpen => Code::TooManyRequests,
         Refusal::WrongState { .. }
         | Refusal::OtherTurn { .. }

@@ -50,6 +50,11 @@ pub fn queue(floor: &Floor, to: &str) -> Outgoing {
     floor.engine.look(|world| Outgoing::queue(to, &waiting(world)))
 }
 
+/// What still waits, after agents were sought for it.
+pub fn dispatched(floor: &Floor, to: &str) -> Outgoing {
+    floor.engine.look(|world| Outgoing::dispatched(to, &waiting(world)))
+}
+
 fn waiting(world: &World) -> Vec<Task<'_>> {
     let ours = world.queue().filter(|job| job.origin == ID);
     ours.map(|job| task::task(world, job, false)).collect()

@@ -8,6 +8,7 @@ use rialto_core::refusal::Refusal;
 use super::fault::Fault;
 use super::outgoing::{Notice, Outgoing};
 use super::people;
+use super::question::{Ask, KEPT_MAX, Question};
 use super::{result, task, word};
 
 /// Writes what happens without an order.
@@ -20,6 +21,8 @@ pub struct Clerk {
     /// The address of whoever sent it.
     pub from: String,
     pub reply: Reply,
+    /// Whether what is written will be kept; a dry-run's is not, so all of it is written.
+    pub kept: bool,
 }
 
 /// What an order is answered with if it is carried out.
@@ -38,8 +41,8 @@ pub enum Reply {
     /// What is queued was tried again.
     Dispatched,
     /// Words that were known before; whether everybody may read them, and whether they are only said
-    /// if the order is carried out.
-    Known { messages: Vec<Outgoing>, shown: bool },
+    /// if the order is carried out. What was asked, if the answer can be worked out again.
+    Known { messages: Vec<Outgoing>, shown: bool, ask: Option<Ask> },
     /// Nothing can come of it.
     Fault(Fault),
 }
@@ -63,7 +66,7 @@ fn written(step: &Step<'_, '_>, messages: Vec<Outgoing>, shown: bool) -> Written
     let numbered = (step.first_message + 1..).zip(&messages);
     let texts: Vec<String> = numbered.map(|(number, message)| message.write(number)).collect();
     let shown = shown && !texts.is_empty();
-    Written { text: result::sent(&texts), messages: texts.len() as u64, shown }
+    Written { text: result::sent(&texts), messages: texts.len() as u64, shown, question: None }
 }
 
 /// Whether a task's auction is still held after the step.
@@ -74,13 +77,14 @@ fn is_open(step: &Step<'_, '_>, task_id: &str) -> bool {
 }
 
 fn failed(text: &str) -> Written {
-    Written { text: result::error(text), messages: 0, shown: false }
+    Written { text: result::error(text), messages: 0, shown: false, question: None }
 }
 
 impl Clerk {
     /// The reply first, then what others are told (D24).
     fn done(&self, step: &Step<'_, '_>) -> Written {
         let to = &self.from;
+        let mut ask = None;
         let (mut messages, shown) = match &self.reply {
             Reply::Registered { agent_id } => (vec![Outgoing::registered(to, agent_id)], true),
             Reply::Task | Reply::Result { .. } => (Vec::new(), true),
@@ -94,12 +98,40 @@ impl Clerk {
                 // Who bids is seen by nobody (R77).
                 (vec![Outgoing::notice(to, task_id, word)], false)
             }
-            Reply::Dispatched => (vec![self.dispatched(step)], true),
-            Reply::Known { messages, shown } => (messages.clone(), *shown),
+            Reply::Dispatched => {
+                ask = Some(&Ask::Dispatched);
+                (vec![self.dispatched(step)], true)
+            }
+            Reply::Known { messages, shown, ask: asked } => {
+                ask = asked.as_ref();
+                (messages.clone(), *shown)
+            }
             Reply::Fault(fault) => return failed(&fault.to_string()),
         };
-        messages.extend(word::of_all(step.draft, &step.notices));
+        let others = word::of_all(step.draft, &step.notices);
+        if let ([reply], Some(ask)) = (messages.as_slice(), ask.filter(|_| self.kept))
+            && reply.data.as_ref().is_some_and(|data| data.len() > KEPT_MAX)
+        {
+            return self.without_reply(step, ask, others, shown);
+        }
+        messages.extend(others);
         written(step, messages, shown)
+    }
+
+    /// What others are told, and in place of a long reply what was asked.
+    fn without_reply(
+        &self,
+        step: &Step<'_, '_>,
+        ask: &Ask,
+        others: Vec<Outgoing>,
+        shown: bool,
+    ) -> Written {
+        let number = step.first_message + 1;
+        let question = Question { from: self.from.clone(), number, ask: ask.clone() };
+        let question = serde_json::to_string(&question).ok();
+        let after = Step { first_message: number, notices: Vec::new(), ..*step };
+        let Written { text, messages, shown, .. } = written(&after, others, shown);
+        Written { text, messages: messages + 1, shown, question }
     }
 
     /// What still waits, after agents were sought for it.

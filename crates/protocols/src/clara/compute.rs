@@ -15,9 +15,9 @@ use tokio::time::Instant;
 use super::fault::Fault;
 use super::paging::{Cursor, Mark, Paging, Sort};
 use super::result::Evaluated;
-use super::{ID, result};
+use super::{ID, question, result};
 use crate::face::Floor;
-use crate::kit::ijson::{self, Json, Kind};
+use crate::kit::ijson::{self, Json};
 
 /// How much longer than its window an auction is waited for (2.7).
 const GRACE: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ pub async fn result(floor: &Floor, id: &str) -> Result<Option<String>, EngineFai
     let auction = job.filter(|job| matches!(job.selection, Selection::Auction { .. }));
     match auction {
         Some(job) => closed(floor, id, &job, posting).await.map(Some),
-        None => Ok(Some(posting.text)),
+        None => question::answered(floor, posting).await.map(Some),
     }
 }
 
@@ -91,18 +91,12 @@ fn joined(task_id: &str, outcome: &str, asked: &str) -> String {
     let said = Evaluated::read(outcome.as_bytes()).map(|said| said.messages).unwrap_or_default();
     let outcome = ijson::read(outcome.as_bytes()).ok();
     let asked = ijson::read(asked.as_bytes()).ok();
-    let told = outcome.iter().flat_map(messages).zip(&said);
+    let told = outcome.iter().flat_map(result::messages).zip(&said);
     let told = told.filter(|(_, sent)| sent.tag("TaskId") == Some(task_id));
     let told = told.map(|(message, _)| message);
-    let all: Vec<&str> = told.chain(asked.iter().flat_map(messages)).map(Json::raw).collect();
+    let all: Vec<&str> =
+        told.chain(asked.iter().flat_map(result::messages)).map(Json::raw).collect();
     result::sent(&all)
-}
-
-fn messages<'j, 'b>(result: &'j Json<'b>) -> &'j [Json<'b>] {
-    match result.get("Messages").map(Json::kind) {
-        Some(Kind::List(items)) => items,
-        _ => &[],
-    }
 }
 
 /// A page of results.

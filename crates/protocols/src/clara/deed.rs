@@ -72,7 +72,9 @@ pub async fn plan(floor: &Floor, message: &Message<'_>, dialect: Dialect) -> Res
         Order::SubmitOffer(_) if !message.signed => Err(Fault::SignToRead.into()),
         Order::SubmitOffer(order) => offer(floor, from, &order).await,
         Order::DispatchTasks => Ok((Deed::Dispatch, Reply::Dispatched)),
-        Order::Unknown => Ok((Deed::Nothing, Reply::Known { messages: Vec::new(), shown: false })),
+        Order::Unknown => {
+            Ok((Deed::Nothing, Reply::Known { messages: Vec::new(), shown: false, ask: None }))
+        }
         order => reading::plan(floor, message, order).await,
     }
 }

@@ -113,6 +113,9 @@ pub enum Fault {
     /// Only who signs may know this, and only about itself (R78).
     #[error("Sign this message to read it")]
     SignToRead,
+    /// The answer was only for its signer, long, and a day ago.
+    #[error("This answer is kept for a day: sign a new message to read it again")]
+    NotKept,
 }
 
 /// What a tag says, in the word of the real processes' language when there is no such tag.

@@ -48,7 +48,7 @@ pub async fn take(floor: &Floor, body: Bytes, from: Option<SocketAddr>) -> Resul
         market: ID,
         id: id.to_string(),
         deed,
-        scribe: Arc::new(Clerk { from: address, reply }),
+        scribe: Arc::new(Clerk { from: address, reply, kept: true }),
     };
     let ran = floor.engine.run(Command::Post(Box::new(post))).await;
     ran.map_err(|failure| failed(&failure))?;
@@ -102,7 +102,7 @@ pub async fn dry_run(floor: &Floor, raw: &str, body: &[u8]) -> Result<String, Fa
     };
     // An id no item can have.
     let id = format!("dry-run {}", floor.engine.ids().uuid());
-    let scribe = Arc::new(Clerk { from: message.from.to_string(), reply });
+    let scribe = Arc::new(Clerk { from: message.from.to_string(), reply, kept: false });
     let post = Command::Post(Box::new(Post { market: ID, id, deed, scribe }));
     // What it takes to decide depends on who is registered, so it is done where nobody waits for it.
     let Ok(_turn) = DRY_RUNS.acquire().await else { return Err(Failure::fault("dry-run")) };

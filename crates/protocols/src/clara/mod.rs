@@ -17,6 +17,7 @@ pub mod paging;
 pub mod price;
 pub mod process;
 pub mod query;
+mod question;
 pub mod record;
 pub mod result;
 pub mod strategy;

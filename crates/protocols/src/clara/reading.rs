@@ -17,6 +17,7 @@ use super::message::Message;
 use super::order::{LoadNext, Order, Trace};
 use super::outgoing::Outgoing;
 use super::people;
+use super::question::Ask;
 use super::{board, task};
 use crate::face::Floor;
 use crate::face::fidelity::{self, Eyes, Members};
@@ -29,14 +30,36 @@ const PAGE: usize = 64;
 
 /// What a reading order is answered with.
 pub async fn plan(floor: &Floor, message: &Message<'_>, order: Order<'_>) -> Result<Plan, NoPlan> {
-    let from = message.from.as_ref();
-    let said = |messages: Vec<Outgoing>, shown| (Deed::Nothing, Reply::Known { messages, shown });
+    planned(floor, (&message.from, message.signed), order).await
+}
+
+/// The message that answers an order which only reads, as things are now.
+pub async fn answer(
+    floor: &Floor,
+    from: &str,
+    order: Order<'_>,
+) -> Result<Option<Outgoing>, NoPlan> {
+    match planned(floor, (from, true), order).await? {
+        (_, Reply::Known { messages, .. }) => Ok(messages.into_iter().next()),
+        _ => Ok(None),
+    }
+}
+
+async fn planned(
+    floor: &Floor,
+    (from, signed): (&str, bool),
+    order: Order<'_>,
+) -> Result<Plan, NoPlan> {
+    let ask = Ask::of(&order);
+    let said = |messages: Vec<Outgoing>, shown| {
+        (Deed::Nothing, Reply::Known { messages, shown, ask: ask.clone() })
+    };
     Ok(match order {
         Order::ListAgents => said(vec![board::agents(floor, from).await?], true),
         Order::TasksQueue => said(vec![board::queue(floor, from)], true),
         Order::Dashboard => said(vec![board::dashboard(floor, from).await?], true),
         // Whom a dry-run claims to be, it may not be (R74).
-        Order::LoadNext(_) | Order::Claim if !message.signed => {
+        Order::LoadNext(_) | Order::Claim if !signed => {
             return Err(Fault::SignToRead.into());
         }
         Order::Balance => said(vec![Outgoing::balance(from, balance(floor, from))], false),
@@ -116,14 +139,14 @@ async fn next_result(floor: &Floor, from: &str, named: Option<&str>) -> Result<P
         }
     }
     let Some((notice, job, reader)) = oldest else {
-        return Ok((Deed::Nothing, Reply::Known { messages: Vec::new(), shown: false }));
+        return Ok((Deed::Nothing, Reply::Known { messages: Vec::new(), shown: false, ask: None }));
     };
     let message = floor
         .engine
         .look(|world| task::done(world, &job).map(|done| Outgoing::next_result(from, &done)));
     let messages = message.into_iter().collect();
     let deed = Deed::Read { agent: reader, up_to: notice.position };
-    Ok((deed, Reply::Known { messages, shown: false }))
+    Ok((deed, Reply::Known { messages, shown: false, ask: None }))
 }
 
 /// The first result in an inbox after what was read.

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::paging::Cursor;
+use crate::kit::ijson::{Json, Kind};
 use crate::kit::object::Object;
 
 /// What a result has that is never anything else here.
@@ -30,6 +31,14 @@ pub fn error(text: &str) -> String {
         .raw("Spawns", "[]")
         .whole("GasUsed", 0)
         .finish()
+}
+
+/// The messages of a result that was written.
+pub fn messages<'j, 'b>(result: &'j Json<'b>) -> &'j [Json<'b>] {
+    match result.get("Messages").map(Json::kind) {
+        Some(Kind::List(items)) => items,
+        _ => &[],
+    }
 }
 
 /// Writes a page of results, each with its place.

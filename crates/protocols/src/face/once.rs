@@ -3,22 +3,29 @@
 //! The command's own record commits with its effect; the whole answer is written down after it.
 //! So a repeat gets the first answer word for word, and after a crash in between it still gets the
 //! first effect.
+//!
+//! What only reads keeps nothing: it has no effect to be had twice, and anybody may ask for it. What is kept
+//! counts against its caller's share, and without room for it the request is refused before it runs.
 
 use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::extract::{ConnectInfo, Request};
+use axum::http::{Extensions, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use rialto_core::alias::Digest;
 use rialto_core::command::Command;
-use rialto_core::memory::Kept;
+use rialto_core::memory::{Kept, Principal};
+use rialto_core::refusal::Refusal;
 use rialto_engine::Idempotency;
 
 use super::caller::Caller;
+use super::peer::network;
+use super::route::{Route, router};
 use super::{Floor, Trouble, sent};
 
 /// The header.
@@ -47,6 +54,8 @@ pub trait Words: Send + Sync {
     fn key_too_long(&self) -> Response;
     /// The key was used with another body than this one.
     fn other_content(&self, body: &[u8]) -> Response;
+    /// The answer could not be kept, so nothing was done.
+    fn no_room(&self, refusal: &Refusal) -> Response;
     fn trouble(&self, trouble: Trouble) -> Response;
     /// The answer without its secrets.
     fn without_secrets(&self, body: &str) -> String;
@@ -54,10 +63,17 @@ pub trait Words: Send + Sync {
     fn principal(&self, body: &[u8]) -> Option<String>;
 }
 
-/// Has the requests of a protocol that carry a key run once.
-pub fn once_each(router: Router, floor: &Floor, words: &'static dyn Words) -> Router {
+/// The routes of a protocol. Of those that may change something, requests that carry a key run once.
+pub fn once_each<'r>(
+    rows: impl Iterator<Item = &'r Route<Floor>>,
+    floor: &Floor,
+    words: &'static dyn Words,
+) -> Router {
+    let (reads, writes): (Vec<_>, Vec<_>) = rows.partition(|row| row.reach.is_public());
+    let reads = router(reads.into_iter(), floor.clone());
+    let writes = router(writes.into_iter(), floor.clone());
     let floor = floor.clone();
-    router.layer(from_fn(move |request: Request, next: Next| {
+    let writes = writes.route_layer(from_fn(move |request: Request, next: Next| {
         let floor = floor.clone();
         async move {
             if !request.headers().contains_key(HEADER) {
@@ -66,16 +82,18 @@ pub fn once_each(router: Router, floor: &Floor, words: &'static dyn Words) -> Ro
             // A key that works no longer is told so, and gets nothing it was told before.
             match Caller::read(&floor.engine, request.headers()) {
                 Err(_) | Ok(Caller::Former(_)) => next.run(request).await,
-                Ok(_) => at_most_once(&floor, words, request, next).await,
+                Ok(caller) => at_most_once(&floor, words, caller, request, next).await,
             }
         }
-    }))
+    }));
+    reads.merge(writes)
 }
 
 /// Runs a request at most once for its key.
 pub async fn at_most_once(
     floor: &Floor,
     words: &dyn Words,
+    caller: Caller,
     request: Request,
     next: Next,
 ) -> Response {
@@ -91,22 +109,33 @@ pub async fn at_most_once(
         Ok(body) => body,
         Err(trouble) => return words.trouble(trouble),
     };
-    let caller = principal(floor, &parts.headers).or_else(|| words.principal(&body));
+    let principal = principal(caller, &parts.extensions);
+    let caller = name(caller).or_else(|| words.principal(&body));
     let path = parts.uri.path().as_bytes();
     let query = parts.uri.query().unwrap_or_default().as_bytes();
     // The path is what the protocol calls it: the same with its prefix and at the root, and not the
     // same as that of another protocol.
     let (realm, caller) = (words.realm().as_bytes(), caller.unwrap_or_default());
     let scope = Digest::of(&[b"once", realm, caller.as_bytes(), path, key.as_bytes()]);
-    let once = Idempotency { scope, request: Digest::of(&[&body, query]) };
+    let once = Idempotency { scope, request: Digest::of(&[&body, query]), principal };
 
     let _leaving = Leaving { running: &floor.running, scope };
     let turn = floor.running.turn(scope);
     let _first_in_line = turn.lock().await;
-    match floor.engine.remembered(once) {
-        Some(Ok((status, body))) => replay(status, body),
-        Some(Err(())) => words.other_content(&body),
-        None => {
+    match floor.engine.remembered(once).await {
+        Err(failure) => {
+            tracing::warn!(%failure, "a kept answer could not be read");
+            words.trouble(Trouble::Overloaded)
+        }
+        Ok(Some(Ok((status, body)))) => replay(status, body),
+        Ok(Some(Err(()))) => words.other_content(&body),
+        Ok(None) => {
+            // What has its receipt has its place already.
+            if !floor.engine.is_kept(scope)
+                && let Err(refusal) = floor.engine.room_for_answer(principal)
+            {
+                return words.no_room(&refusal);
+            }
             parts.extensions.insert(Once(once));
             let answer = next.run(Request::from_parts(parts, Body::from(body))).await;
             keep(floor, words, once, answer).await
@@ -131,11 +160,28 @@ impl Drop for Leaving<'_> {
 }
 
 /// Who calls, by name and not by key: a rotated key is still the same caller.
-fn principal(floor: &Floor, headers: &HeaderMap) -> Option<String> {
-    match Caller::read(&floor.engine, headers) {
-        Ok(Caller::Agent(id) | Caller::Former(id)) => Some(format!("agent {id}")),
-        Ok(Caller::Operator) => Some("operator".to_owned()),
-        Ok(Caller::Nobody) | Err(_) => None,
+fn name(caller: Caller) -> Option<String> {
+    match caller {
+        Caller::Agent(id) | Caller::Former(id) => Some(format!("agent {id}")),
+        Caller::Operator => Some("operator".to_owned()),
+        Caller::Nobody => None,
+    }
+}
+
+/// Whose share an answer counts against. Whom a body names without proof is nobody's share but the
+/// address's: else anybody could use up somebody else's.
+pub fn principal(caller: Caller, extensions: &Extensions) -> Principal {
+    match caller {
+        Caller::Agent(id) | Caller::Former(id) => Principal::Agent(id),
+        Caller::Operator => Principal::Operator,
+        Caller::Nobody => {
+            let address = extensions.get::<ConnectInfo<SocketAddr>>();
+            Principal::Anonymous(match address.map(|ConnectInfo(address)| network(*address)) {
+                Some(IpAddr::V4(ip)) => Digest::of(&[b"address", &ip.octets()]),
+                Some(IpAddr::V6(ip)) => Digest::of(&[b"address", &ip.octets()]),
+                None => Digest::of(&[b"address"]),
+            })
+        }
     }
 }
 
@@ -160,8 +206,8 @@ async fn keep(floor: &Floor, words: &dyn Words, once: Idempotency, answer: Respo
     };
     let text = String::from_utf8_lossy(&bytes);
     let kept = Kept::Answer { status, body: words.without_secrets(&text) };
-    let Idempotency { scope, request } = once;
-    if let Err(failure) = floor.engine.run(Command::Remember { scope, request, kept }).await {
+    let order = Command::Remember(Box::new(once.keeping(kept)));
+    if let Err(failure) = floor.engine.run(order).await {
         // The effect has its own record, so a repeat is still harmless.
         tracing::warn!(%failure, "an answer could not be written down");
     }

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
 use axum::routing::{delete, get, post};
 use rialto_core::agent::Agent;
 use rialto_core::alias::Protocol;
+use rialto_core::refusal::Refusal;
 use rialto_core::time::Timestamp;
 use rialto_engine::delivery::Courier;
 use rialto_engine::secret::HubSecret;
@@ -21,7 +23,7 @@ use super::sides::OpenclawSides;
 use super::{BODY_MAX, ID, courier, fitting, refusals, say};
 use crate::face::fidelity::Sides;
 use crate::face::once::{Words, once_each};
-use crate::face::route::{listed, router};
+use crate::face::route::listed;
 use crate::face::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
 use crate::kit::ijson::{self, Json};
 use crate::kit::object::Object;
@@ -139,7 +141,7 @@ impl Face for Openclaw {
     }
 
     fn routes(&self, floor: &Floor) -> Router {
-        once_each(router(TABLE.iter(), floor.clone()), floor, &Openclaw)
+        once_each(TABLE.iter(), floor, &Openclaw)
     }
 
     fn root_routes(&self, _: &Floor) -> Router {
@@ -218,6 +220,10 @@ impl Words for Openclaw {
         })
     }
 
+    fn no_room(&self, refusal: &Refusal) -> Response {
+        bare(&refusals::refused(refusal))
+    }
+
     fn trouble(&self, trouble: Trouble) -> Response {
         bare(&refusals::trouble(&trouble))
     }
@@ -244,5 +250,9 @@ fn bare(failure: &Failure) -> Response {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let millis = now.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(0));
     let made = Uuid::new_v5(&Uuid::NAMESPACE_OID, &millis.to_be_bytes());
-    say::text(failure.http, failure.write(made, Timestamp(millis))).into_response()
+    let mut answer = say::text(failure.http, failure.write(made, Timestamp(millis)));
+    if let Some(seconds) = failure.retry_after_seconds {
+        answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    answer
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use rialto_core::command::Actor;
 use rialto_core::id::AgentId;
 use rialto_core::job::Requester;
+use rialto_core::memory::Principal;
 use rialto_core::refusal::Refusal;
 use rialto_core::world::World;
 use rialto_engine::Idempotency;
@@ -18,7 +19,7 @@ use super::failure::Failure;
 use super::say::Refused;
 use super::{BODY_MAX, ID, refusals};
 use crate::face::caller::{BadKey, Caller};
-use crate::face::once::Once;
+use crate::face::once::{Once, principal};
 use crate::face::{Floor, sent};
 
 /// Any caller, with a good key or none; a bad key is refused before the body is read.
@@ -27,6 +28,8 @@ pub struct Anyone {
     pub caller: Caller,
     open: bool,
     pub once: Option<Idempotency>,
+    /// Whose share of kept answers its requests count against.
+    pub principal: Principal,
 }
 
 /// A caller that is known, or whose word is taken.
@@ -46,7 +49,8 @@ impl FromRequestParts<Floor> for Anyone {
             Refused::new(floor, failure)
         })?;
         let once = parts.extensions.get::<Once>().map(|once| once.0);
-        Ok(Self { caller, open: floor.openclaw.settings.open, once })
+        let principal = principal(caller, &parts.extensions);
+        Ok(Self { caller, open: floor.openclaw.settings.open, once, principal })
     }
 }
 

@@ -59,7 +59,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::TooManyAgents { .. }
         | Refusal::OutOfOrder => Code::Conflict,
         Refusal::SameIdOtherContent => Code::IdempotencyConflict,
-        Refusal::MemoryFull { .. } => Code::Unavailable,
+        Refusal::MemoryFull { .. } | Refusal::TooManyKept => Code::Unavailable,
         Refusal::TooManyOpen
         | Refusal::InboxFull
         | Refusal::AtCapacity
@@ -78,7 +78,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::Overflow => Code::Validation,
     };
     let mut failure = Failure::new(code, words(refusal));
-    if let Refusal::MemoryFull { .. } = refusal {
+    if let Refusal::MemoryFull { .. } | Refusal::TooManyKept = refusal {
         failure.http = 507;
     }
     if let Retry::After(wait) = refusal.retry() {
@@ -109,6 +109,11 @@ fn words(refusal: &Refusal) -> Cow<'static, str> {
             "this request_id was used with other content; use a new one".into()
         }
         Refusal::TooManyOpen => "too many of the requester's collaborations are open".into(),
+        Refusal::TooManyKept => {
+            "too many answers are kept for repeats of the caller's messages; they are kept for a day, so \
+             try again later"
+                .into()
+        }
         other => other.to_string().into(),
     }
 }

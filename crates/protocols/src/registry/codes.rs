@@ -171,6 +171,7 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
         Refusal::NothingToMove | Refusal::Unfit { .. } => (400, INVALID_REQUEST),
         Refusal::JobNotPaid { .. } | Refusal::AlreadySettled { .. } => (409, TRANSFER_FAILED),
         Refusal::InboxFull | Refusal::TooManyOpen => (429, "RATE_LIMITED"),
+        Refusal::TooManyKept => (507, "UNAVAILABLE"),
         Refusal::Blocked => (403, "FORBIDDEN"),
         Refusal::TooManyBlocked { .. } => (400, INVALID_REQUEST),
         Refusal::BridgeLoop { .. } => (422, "CONFLICT"),

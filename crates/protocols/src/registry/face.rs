@@ -6,6 +6,7 @@ use axum::Router;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use rialto_core::alias::Protocol;
+use rialto_core::refusal::Refusal;
 use rialto_engine::delivery::Courier;
 use rialto_engine::secret::HubSecret;
 
@@ -16,7 +17,7 @@ use super::sides::RegistrySides;
 use super::{ID, examples};
 use crate::face::fidelity::Sides;
 use crate::face::once::{Words, once_each};
-use crate::face::route::{listed, router};
+use crate::face::route::listed;
 use crate::face::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
 use crate::kit::fields::Malformed;
 use crate::kit::ijson::{self, Json, Kind};
@@ -217,13 +218,13 @@ impl Face for Registry {
     }
 
     fn routes(&self, floor: &Floor) -> Router {
-        once_each(router(TABLE.iter(), floor.clone()), floor, &Registry)
+        once_each(TABLE.iter(), floor, &Registry)
     }
 
     fn root_routes(&self, floor: &Floor) -> Router {
         // Two protocols register at the root; the front door tells them apart.
         let rows = TABLE.iter().filter(|row| row.at_root && row.path != "/register");
-        once_each(router(rows, floor.clone()), floor, &Registry)
+        once_each(rows, floor, &Registry)
     }
 
     fn listed(&self) -> Vec<Listed> {
@@ -279,6 +280,11 @@ impl Words for Registry {
     fn other_content(&self, _: &[u8]) -> Response {
         let text = "this Idempotency-Key was used with another body";
         Failure::new(422, "IDEMPOTENCY_CONFLICT", text).into_response()
+    }
+
+    fn no_room(&self, refusal: &Refusal) -> Response {
+        let failure = codes::refused(refusal, codes::Context::Other);
+        Failure { field: Some("Idempotency-Key".to_owned()), ..failure }.into_response()
     }
 
     fn trouble(&self, trouble: Trouble) -> Response {

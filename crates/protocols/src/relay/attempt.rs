@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rialto_core::id::NoticeId;
 use rialto_core::notice::Push;
@@ -102,9 +102,10 @@ struct Trying {
 impl Trying {
     async fn run(&self) -> Ended {
         let push = self.floor.engine.look(|world| world.push(self.notice).cloned());
-        match push {
+        let Some(push) = push else { return Ended::Read };
+        match delivery::with_text(&self.floor.engine, &push).await {
             Some(push) => once(&self.floor, &push).await,
-            None => Ended::Read,
+            None => Ended::Waits,
         }
     }
 }
@@ -115,7 +116,7 @@ impl Drop for Trying {
     }
 }
 
-async fn once(floor: &Floor, push: &Arc<Push>) -> Ended {
+async fn once(floor: &Floor, push: &Push) -> Ended {
     let courier = RelayCourier { floor: floor.clone() };
     let Some(letter) = courier.letter(&floor.engine, push, None) else {
         let over = Verdict { arrived: Arrived::Over, commands: Vec::new() };

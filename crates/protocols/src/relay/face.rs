@@ -6,6 +6,7 @@ use axum::Router;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
 use rialto_core::alias::Protocol;
+use rialto_core::refusal::Refusal;
 use rialto_core::time::Timestamp;
 use rialto_engine::delivery::Courier;
 use rialto_engine::secret::HubSecret;
@@ -17,7 +18,7 @@ use super::sides::RelaySides;
 use super::{BODY_MAX, Code, Failure, ID, examples};
 use crate::face::fidelity::Sides;
 use crate::face::once::{self, Words, once_each};
-use crate::face::route::{listed, router};
+use crate::face::route::listed;
 use crate::face::{Express, Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
 use crate::kit::ijson::{self, Json, Kind};
 
@@ -170,13 +171,13 @@ impl Face for Relay {
     }
 
     fn routes(&self, floor: &Floor) -> Router {
-        once_each(router(TABLE.iter(), floor.clone()), floor, &Relay)
+        once_each(TABLE.iter(), floor, &Relay)
     }
 
     fn root_routes(&self, floor: &Floor) -> Router {
         // Two protocols register at the root; the front door tells them apart.
         let rows = TABLE.iter().filter(|row| row.at_root && row.path != "/register");
-        once_each(router(rows, floor.clone()), floor, &Relay)
+        once_each(rows, floor, &Relay)
     }
 
     fn listed(&self) -> Vec<Listed> {
@@ -249,6 +250,11 @@ impl Words for Relay {
     fn other_content(&self, _: &[u8]) -> Response {
         let text = "this Idempotency-Key was used with another body; use a new one";
         Refused::new(Failure::new(Code::IdempotencyConflict, text), now()).into_response()
+    }
+
+    fn no_room(&self, refusal: &Refusal) -> Response {
+        let field = Some("Idempotency-Key".into());
+        Refused::new(Failure { field, ..refusals::refused(refusal) }, now()).into_response()
     }
 
     fn trouble(&self, trouble: Trouble) -> Response {

@@ -90,6 +90,9 @@ impl Call {
     async fn run(self) {
         let push = self.floor.engine.look(|world| world.push(self.notice).cloned());
         let Some(push) = push else { return self.conclude(Outcome::Presented).await };
+        let Some(push) = delivery::with_text(&self.floor.engine, &push).await else {
+            return self.conclude(Outcome::Queued).await;
+        };
         let end = self.hear(&push).await;
         if matches!(end, End::Waits) {
             return self.conclude(Outcome::Queued).await;

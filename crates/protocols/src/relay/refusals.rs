@@ -104,7 +104,7 @@ pub fn failed(failure: EngineFailure) -> Failure {
 }
 
 /// What the rules refuse.
-fn refused(refusal: &Refusal) -> Failure {
+pub fn refused(refusal: &Refusal) -> Failure {
     let code = match refusal {
         Refusal::NotAuthenticated => return unauthorized(),
         Refusal::NoSuchAgent => return no_such_agent(),
@@ -116,7 +116,7 @@ fn refused(refusal: &Refusal) -> Failure {
         Refusal::SameIdOtherContent => Code::IdempotencyConflict,
         Refusal::InboxFull => Code::InboxFull,
         Refusal::TooManyOpen => Code::RateLimited,
-        Refusal::MemoryFull { .. } => Code::Unavailable,
+        Refusal::MemoryFull { .. } | Refusal::TooManyKept => Code::Unavailable,
         Refusal::WrongState { .. } | Refusal::OtherTurn { .. } => Code::WrongState,
         // What a bridged agent refuses is told in its reply; asked for here, it is a bad request.
         Refusal::NoSuchSkill
@@ -144,7 +144,7 @@ fn refused(refusal: &Refusal) -> Failure {
         | Refusal::Overflow => Code::Validation,
     };
     let mut failure = Failure::new(code, refusal.to_string());
-    if let Refusal::MemoryFull { .. } = refusal {
+    if let Refusal::MemoryFull { .. } | Refusal::TooManyKept = refusal {
         failure.status = 507;
     }
     if let Retry::After(wait) = refusal.retry() {

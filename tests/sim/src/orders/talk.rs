@@ -2,7 +2,8 @@
 
 use rialto_core::alias::Digest;
 use rialto_core::command::{Command, SendMessage, Turn};
-use rialto_core::memory::Kept;
+use rialto_core::id::AgentId;
+use rialto_core::memory::{Kept, Principal};
 use rialto_core::testkit::Scene;
 use rialto_core::time::Millis;
 use rialto_engine::Idempotency;
@@ -12,6 +13,8 @@ use crate::dice::Dice;
 
 /// Keys that callers use; few, so that some are used again for something else.
 const SCOPES: u64 = 2_000;
+/// Callers who use them.
+const CALLERS: u64 = 8;
 
 pub fn next(dice: &mut Dice, scene: &Scene) -> Option<Command> {
     Some(match dice.roll(20) {
@@ -22,7 +25,7 @@ pub fn next(dice: &mut Dice, scene: &Scene) -> Option<Command> {
         1 => {
             let once = once(dice);
             let kept = Kept::Answer { status: 200, body: "{}".to_owned() };
-            Command::Remember { scope: once.scope, request: once.request, kept }
+            Command::Remember(Box::new(once.keeping(kept)))
         }
         _ => Command::Send(Box::new(letter(dice, scene))),
     })
@@ -32,7 +35,13 @@ pub fn next(dice: &mut Dice, scene: &Scene) -> Option<Command> {
 pub fn once(dice: &mut Dice) -> Idempotency {
     let key = dice.roll(SCOPES);
     let scope = Digest::of(&[b"scope", &key.to_be_bytes()]);
-    Idempotency { scope, request: digest(dice.roll(2)) }
+    // A key is its caller's own.
+    let principal = match key % CALLERS {
+        0 => Principal::Operator,
+        1 => Principal::Anonymous(digest(1)),
+        agent => Principal::Agent(AgentId(agent)),
+    };
+    Idempotency { scope, request: digest(dice.roll(2)), principal }
 }
 
 fn letter(dice: &mut Dice, scene: &Scene) -> SendMessage {

@@ -182,7 +182,7 @@ fn a_script_of_signed_orders_is_clean() {
     for order in voices::trades() {
         let (answer, changes) = script.run(order.clone());
         assert!(matches!(answer, Answer::Heard { repeated: false, .. }), "{order:?}");
-        store.commit(&changes, &[]).expect("there is room");
+        store.commit(&changes, &Forgotten::default()).expect("there is room");
         // Said again, it has no effect and the same answer.
         let (again, nothing) = script.run(order);
         assert!(matches!(again, Answer::Heard { repeated: true, .. }) && nothing.is_empty());

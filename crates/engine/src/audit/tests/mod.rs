@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use rialto_core::agent::Liveness;
 use rialto_core::answer::Answer;
+use rialto_core::changes::Forgotten;
 use rialto_core::command::{Command, OpenJob, PushEnd};
 use rialto_core::id::{JobId, NoticeId};
 use rialto_core::job::{Policy, Selection};
@@ -270,7 +271,9 @@ fn a_hub_that_runs_or_was_killed_can_be_audited() {
     assert!(after.is_clean(), "{after:#?}");
     let rows = |report: &Report| report.checks.iter().map(|check| check.rows).collect::<Vec<_>>();
     assert_eq!(rows(&after)[1..], rows(&report)[1..], "the same rows but for the file's pages");
-    store.commit(&script.run(grant("ada", "1")).1, &[]).expect("nor the other way");
+    store
+        .commit(&script.run(grant("ada", "1")).1, &Forgotten::default())
+        .expect("nor the other way");
 }
 
 #[test]

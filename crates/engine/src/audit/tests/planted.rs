@@ -408,15 +408,21 @@ fn names_and_keys() {
         rewrite(db, "aliases", 1, |alias| alias["agent"] = 999.into());
     });
     plant("keys", "one hash twice", |db| {
-        let hash = "SELECT body ->> 'hash' FROM keys WHERE id = 1";
+        let hash = "SELECT body ->> 'hash' FROM keys ORDER BY id LIMIT 1";
         let hash: String = db.query_row(hash, [], |row| row.get(0)).expect("there");
-        rewrite(db, "keys", 2, |key| key["hash"] = hash.into());
+        rewrite(db, "keys", number(db, "SELECT max(id) FROM keys"), |key| {
+            key["hash"] = hash.into()
+        });
     });
     plant("keys", "a key that is no hash", |db| {
-        rewrite(db, "keys", 1, |key| key["hash"] = "ca_0123".into());
+        rewrite(db, "keys", number(db, "SELECT min(id) FROM keys"), |key| {
+            key["hash"] = "ca_0123".into();
+        });
     });
     plant("keys", "a key of nobody", |db| {
-        rewrite(db, "keys", 1, |key| key["holder"] = serde_json::json!({"Agent": 999}));
+        rewrite(db, "keys", number(db, "SELECT min(id) FROM keys"), |key| {
+            key["holder"] = serde_json::json!({"Agent": 999});
+        });
     });
 }
 

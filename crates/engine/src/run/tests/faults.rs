@@ -1,6 +1,7 @@
 //! Faults: a full disk is survived without a trace, anything worse is the end.
 
 use rialto_core::alias::Digest;
+use rialto_core::memory::Principal;
 
 use super::*;
 use crate::run::Idempotency;
@@ -21,7 +22,8 @@ async fn a_full_disk_leaves_no_trace_and_the_hub_goes_on() {
     let job = hub.open(hub.ask(1, ada, "sum", "2")).await;
     let before = hub.engine.look(|world| picture(world, DAWN));
 
-    let once = Idempotency { scope: Digest([1; 16]), request: Digest([2; 16]) };
+    let principal = Principal::Operator;
+    let once = Idempotency { scope: Digest([1; 16]), request: Digest([2; 16]), principal };
     let failing = [
         Command::Enrol(Box::new(enrol("cyd", "cyd", &[("sum", "0")]))),
         report(job, bob, true, "1"),
@@ -36,7 +38,7 @@ async fn a_full_disk_leaves_no_trace_and_the_hub_goes_on() {
         assert_eq!(hub.engine.look(|world| picture(world, DAWN)), before);
         assert!(hub.engine.is_writable());
     }
-    assert!(hub.engine.remembered(once).is_none(), "nor is the key used up");
+    assert!(!hub.engine.is_kept(once.scope), "nor is the key used up");
     // The working world is the published one again: ids go on where they stood, money is there.
     hub.run(report(job, bob, true, "1")).await.expect("it is its turn");
     hub.open(hub.ask(2, ada, "sum", "1")).await;

@@ -20,9 +20,9 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use rialto_core::answer::Answer;
-use rialto_core::changes::Changes;
+use rialto_core::changes::{Changes, Forgotten};
 use rialto_core::command::{Command, Enrol, OpenJob};
-use rialto_core::id::{AgentId, AnswerId, JobId};
+use rialto_core::id::{AgentId, JobId};
 use rialto_core::time::Millis;
 use rialto_core::world::Rules;
 
@@ -45,7 +45,11 @@ struct Hub {
 
 impl Hub {
     fn over(store: Box<dyn Store>, clock: Arc<StandingClock>) -> Self {
-        let rules = Rules { welcome_grant: credits("10"), ..Rules::default() };
+        Self::under(Rules::default(), store, clock)
+    }
+
+    fn under(rules: Rules, store: Box<dyn Store>, clock: Arc<StandingClock>) -> Self {
+        let rules = Rules { welcome_grant: credits("10"), ..rules };
         let started = engine(store, rules, clock.clone()).expect("the store can be read");
         let Started { engine, lane } = started;
         Self { engine, clock, lane }
@@ -180,14 +184,14 @@ impl Store for Probed {
         self.inner.rebuild()
     }
 
-    fn commit(&mut self, batch: &Changes, forgotten: &[AnswerId]) -> Result<(), StoreError> {
+    fn commit(&mut self, batch: &Changes, forgotten: &Forgotten) -> Result<(), StoreError> {
         {
             let mut closed = self.probe.closed.lock();
             self.probe.held.store(*closed, Ordering::SeqCst);
             self.probe.opened.wait_while(&mut closed, |closed| *closed);
         }
         self.probe.commits.fetch_add(1, Ordering::SeqCst);
-        self.probe.forgotten.fetch_add(forgotten.len() as u64, Ordering::SeqCst);
+        self.probe.forgotten.fetch_add(forgotten.answers.len() as u64, Ordering::SeqCst);
         assert!(!self.probe.panics.load(Ordering::SeqCst), "as planned");
         match self.probe.faults.lock().pop_front().flatten() {
             Some(error) => Err(error),

@@ -1,7 +1,7 @@
 //! Repeats: the same request gets the first answer, for a day, also after a restart.
 
 use rialto_core::alias::Digest;
-use rialto_core::memory::KEPT_FOR;
+use rialto_core::memory::{Amount, KEPT_FOR, Kept, Principal};
 use rialto_core::refusal::Refusal;
 
 use super::*;
@@ -10,7 +10,7 @@ use crate::scene::{enrol, grant, open, pay};
 
 fn key(name: &str, body: &str) -> Idempotency {
     let (scope, request) = (Digest::of(&[name.as_bytes()]), Digest::of(&[body.as_bytes()]));
-    Idempotency { scope, request }
+    Idempotency { scope, request, principal: Principal::Operator }
 }
 
 async fn once(hub: &Hub, command: Command, key: Idempotency) -> Result<Ran, Failure> {
@@ -40,7 +40,8 @@ async fn the_same_key_with_other_content_is_refused_and_does_nothing() {
     let other = once(&hub, grant("ada", "5"), key("k", "another body")).await;
     assert!(matches!(other, Err(Failure::Refused(Refusal::SameIdOtherContent))), "{other:?}");
     assert_eq!(hub.purse("ada").0, "11.00");
-    assert_eq!(hub.engine.remembered(key("k", "another body")), Some(Err(())));
+    let known = hub.engine.remembered(key("k", "another body")).await.expect("readable");
+    assert_eq!(known, Some(Err(())));
     hub.stop().await;
 }
 
@@ -134,8 +135,70 @@ async fn after_a_day_it_is_forgotten_and_the_store_too() {
     assert!(!once(&hub, grant("ada", "1"), key("k0", "b")).await.expect("granted").replayed);
     assert_eq!(hub.purse("ada").0, "31.00", "welcome, twenty, and one a day later");
     hub.stop().await;
-    let kept = SqliteStore::open(dir.path()).expect("free").rebuild().expect("readable").memories;
+    let kept = SqliteStore::open(dir.path()).expect("free").rebuild().expect("readable").remembered;
     assert_eq!(kept.len(), 1, "{kept:?}");
+}
+
+#[tokio::test]
+async fn without_room_for_its_answer_a_command_has_no_effect_and_uses_up_no_key() {
+    let kept_per_principal = Amount { answers: 2, bytes: 0 };
+    let rules = Rules { kept_per_principal, ..Rules::default() };
+    let store = Box::new(MemoryStore::default());
+    let hub = Hub::under(rules, store, StandingClock::at(DAWN));
+    for name in ["k1", "k2"] {
+        once(&hub, grant("ada", "1"), key(name, "b")).await.expect("granted");
+    }
+    let refused = once(&hub, grant("ada", "1"), key("k3", "b")).await;
+    assert!(matches!(refused, Err(Failure::Refused(Refusal::TooManyKept))), "{refused:?}");
+    assert_eq!(hub.purse("ada").0, "12.00");
+    assert!(!hub.engine.is_kept(key("k3", "b").scope));
+    assert!(once(&hub, grant("ada", "1"), key("k1", "b")).await.expect("known").replayed);
+    let other = Idempotency { principal: Principal::Agent(AgentId(1)), ..key("k4", "b") };
+    once(&hub, grant("ada", "1"), other).await.expect("somebody else's share");
+    hub.clock.advance(KEPT_FOR);
+    // What is over goes behind the batch that found no room, and then there is some.
+    let _ = once(&hub, grant("ada", "1"), key("k3", "b")).await;
+    assert!(once(&hub, grant("ada", "1"), key("k5", "b")).await.is_ok());
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn a_body_that_was_kept_is_read_back_after_a_restart() {
+    let dir = tempfile::tempdir().expect("a directory can be made");
+    let clock = StandingClock::at(DAWN);
+    let hub = Hub::on_disk(dir.path(), &clock);
+    let order = key("k", "b").keeping(Kept::Answer { status: 201, body: "long ".repeat(9_999) });
+    hub.run(Command::Remember(Box::new(order))).await.expect("kept");
+    hub.stop().await;
+    let hub = Hub::on_disk(dir.path(), &clock);
+    let known = hub.engine.look(|world| world.kept_in_total());
+    assert_eq!(known, Amount { answers: 1, bytes: 5 * 9_999 });
+    let body = hub.engine.remembered(key("k", "b")).await.expect("readable");
+    assert_eq!(body, Some(Ok((201, "long ".repeat(9_999)))));
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn rotating_on_and_on_leaves_the_keys_that_work_and_no_others() {
+    let dir = tempfile::tempdir().expect("a directory can be made");
+    let clock = StandingClock::at(DAWN);
+    let hub = Hub::on_disk(dir.path(), &clock);
+    let ada = hub.enrol(enrol("ada", "ada", &[])).await;
+    let holder = rialto_core::agent::key::Holder::Agent(ada);
+    for n in 0..50 {
+        let (hash, retire_others) = ([n; 32], true);
+        let order = Command::IssueKey { holder, hash, retire_others, by_operator: false };
+        hub.run(order).await.expect("issued");
+        clock.advance(Millis::minutes(11));
+    }
+    hub.run(grant("ada", "1")).await.expect("granted");
+    let keys = |hub: &Hub| hub.engine.look(|world| world.keys_of(ada).count());
+    assert_eq!(keys(&hub), 1);
+    hub.stop().await;
+    let hub = Hub::on_disk(dir.path(), &clock);
+    assert_eq!(keys(&hub), 1);
+    assert!(hub.engine.look(|world| world.key(&[49; 32]).is_some()));
+    hub.stop().await;
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! What the lane does behind everybody's back: tidying up, forgetting, and letting go of its notes.
 
 use rialto_core::alias::Digest;
-use rialto_core::memory::KEPT_FOR;
+use rialto_core::memory::{KEPT_FOR, Principal};
 
 use super::*;
 use crate::run::Idempotency;
@@ -34,14 +34,15 @@ async fn an_answer_that_is_too_old_is_forgotten_once_and_everywhere() {
     let (store, probe) = Probed::over(MemoryStore::default());
     let hub = Hub::over(store, StandingClock::at(DAWN));
     let (scope, request) = (Digest::of(&[b"scope"]), Digest::of(&[b"request"]));
-    let once = Some(Idempotency { scope, request });
+    let principal = Principal::Operator;
+    let once = Some(Idempotency { scope, request, principal });
     hub.engine.run_once(grant("ada", "1"), once).await.expect("granted");
     hub.clock.advance(KEPT_FOR);
     for _ in 0..3 {
         hub.run(grant("ada", "1")).await.expect("granted");
         assert_eq!(probe.forgotten.load(Ordering::SeqCst), 1, "in the store");
         let now = hub.engine.now();
-        assert_eq!(hub.engine.look(|world| world.stale_memories(now).count()), 0, "in memory");
+        assert_eq!(hub.engine.look(|world| world.stale(now, 1).answers.len()), 0, "in memory");
     }
     hub.stop().await;
 }

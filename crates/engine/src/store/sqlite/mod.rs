@@ -28,8 +28,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
-use rialto_core::changes::Changes;
-use rialto_core::id::AnswerId;
+use rialto_core::changes::{Changes, Forgotten};
 use rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE as LEAVE_THE_LOG;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
@@ -218,7 +217,7 @@ impl Store for SqliteStore {
         Ok(at_hand)
     }
 
-    fn commit(&mut self, batch: &Changes, forgotten: &[AnswerId]) -> Result<(), StoreError> {
+    fn commit(&mut self, batch: &Changes, forgotten: &Forgotten) -> Result<(), StoreError> {
         if batch.is_empty() && forgotten.is_empty() {
             self.behind.keep(batch, false);
             return Ok(());

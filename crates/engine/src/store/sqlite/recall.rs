@@ -8,10 +8,10 @@ use rialto_core::agent::key::Key as Credential;
 use rialto_core::agent::{Agent, Desk};
 use rialto_core::alias::Alias;
 use rialto_core::changes::{Changes, Counters};
-use rialto_core::id::AgentId;
+use rialto_core::id::{AgentId, AnswerId};
 use rialto_core::job::Job;
 use rialto_core::job::select::Turn;
-use rialto_core::memory::Memory;
+use rialto_core::memory::{Memory, Remembered};
 use rialto_core::message::mailbox::Mailbox;
 use rialto_core::notice::Push;
 use rialto_core::owner::Owner;
@@ -40,7 +40,7 @@ pub fn rebuild(db: &Connection) -> Result<(Changes, Behind), StoreError> {
         owners: keyed(db, "owners", |row: &Owner| row.id)?,
         keys: keyed(db, "keys", |row: &Credential| row.id)?,
         jobs: keyed(db, "jobs", |row: &Job| row.id)?,
-        memories: keyed(db, "memories", |row: &Memory| row.id)?,
+        remembered: remembered(db)?,
         turns: turns.into_iter().map(|row| (row.skill.clone(), row)).collect(),
         pushes: pushes.into_iter().map(|row| (row.notice, Some(row))).collect(),
         aliases: every::<Alias>(db, "aliases")?,
@@ -62,6 +62,20 @@ fn agents(db: &Connection) -> Result<BTreeMap<AgentId, Arc<Agent>>, StoreError> 
         found.insert(agent.id, agent.at_hand());
     }
     Ok(found)
+}
+
+/// What the world holds of kept answers. Rows are read one at a time: together their bodies may be larger
+/// than the memory there is.
+fn remembered(db: &Connection) -> Result<BTreeMap<AnswerId, Arc<Remembered>>, StoreError> {
+    let sql = "SELECT id, body, crc FROM memories ORDER BY id";
+    let mut statement = db.prepare_cached(sql).map_err(trouble)?;
+    let mut rows = statement.query([]).map_err(trouble)?;
+    let mut all = BTreeMap::new();
+    while let Some(row) = rows.next().map_err(trouble)? {
+        let row: Memory = read("memories", row)?;
+        all.insert(row.id, Arc::new(Remembered::from(&row)));
+    }
+    Ok(all)
 }
 
 fn keyed<K: Ord, T: DeserializeOwned>(
@@ -113,6 +127,7 @@ pub fn load(db: &Connection, tail: &RwLock<Tail>, wanted: Key) -> Result<Option<
         Key::Arrival(id) => get(db, "arrivals", id.0)?.map(Row::Arrival),
         Key::Outcome(id) => get(db, "outcomes", id.0)?.map(Row::Outcome),
         Key::Posting(id) => get(db, "postings", id.0)?.map(Row::Posting),
+        Key::Memory(id) => get(db, "memories", id.0)?.map(Row::Memory),
     })
 }
 

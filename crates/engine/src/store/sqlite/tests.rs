@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rialto_core::alias::{Claim, Digest, Protocol, Target};
-use rialto_core::changes::{Changes, Counters};
+use rialto_core::changes::{Changes, Counters, Forgotten};
 use rialto_core::command::Command;
 use rialto_core::event::Line;
 use rialto_core::id::*;
@@ -68,7 +68,7 @@ fn an_empty_file_becomes_a_store_and_stays_one() {
     let dir = dir();
     std::fs::write(dir.path().join(FILE), b"").unwrap();
     let mut store = SqliteStore::open(dir.path()).unwrap();
-    store.commit(&filler(1, 10), &[]).unwrap();
+    store.commit(&filler(1, 10), &Forgotten::default()).unwrap();
     drop(store);
     let mut again = SqliteStore::open(dir.path()).unwrap();
     assert!(again.load(Key::Notice(NoticeId(1))).unwrap().is_some());
@@ -110,7 +110,7 @@ fn a_file_from_before_there_were_markets_becomes_a_current_one() {
     let mut script = Script::default();
     for name in ["ada", "bob"] {
         let order = Command::Enrol(Box::new(enrol(name, name, &[("sum", "1")])));
-        store.commit(&script.run(order).1, &[]).unwrap();
+        store.commit(&script.run(order).1, &Forgotten::default()).unwrap();
     }
     drop(store);
     step_one(dir.path());
@@ -132,7 +132,7 @@ fn a_file_from_before_there_were_markets_becomes_a_current_one() {
         };
         assert_eq!(store.reader().unwrap().page(page).unwrap().len(), posted);
         let (_, changes) = script.run(post(&format!("order-{posted}"), Deed::Nothing));
-        store.commit(&changes, &[]).unwrap();
+        store.commit(&changes, &Forgotten::default()).unwrap();
     }
     assert!(crate::audit::audit(dir.path()).unwrap().is_clean());
 }
@@ -227,7 +227,7 @@ fn read_everything(dir: &Path, script: &Script) -> Result<(), StoreError> {
 fn a_row_in_the_wrong_place_is_noticed() {
     let dir = dir();
     let mut store = SqliteStore::open(dir.path()).unwrap();
-    store.commit(&filler(1, 10), &[]).unwrap();
+    store.commit(&filler(1, 10), &Forgotten::default()).unwrap();
     behind(dir.path()).execute_batch("UPDATE notices SET id = 7 WHERE id = 1").unwrap();
     let found = store.load(Key::Notice(NoticeId(7)));
     assert!(matches!(&found, Err(StoreError::Corrupt(_))), "{found:?}");
@@ -243,7 +243,7 @@ fn a_claim_that_was_lost_does_not_look_unused() {
     };
     let claims: Vec<Claim> = (1..=512).map(claim).collect();
     let batch = Changes { claims: claims.clone(), ..filler(1, 10) };
-    store.commit(&batch, &[]).unwrap();
+    store.commit(&batch, &Forgotten::default()).unwrap();
     assert!(!store.tend().unwrap(), "all are in the index");
     assert!(store.load(Key::Claim(claims[0].digest)).unwrap().is_some());
     behind(dir.path()).execute_batch("DELETE FROM claims WHERE id = 1").unwrap();
@@ -271,14 +271,14 @@ fn the_sieve_denies_only_what_was_never_claimed_also_after_a_restart() {
     };
     let mut store = SqliteStore::open(dir.path()).unwrap();
     // More than is read in one go, and a rest that is not indexed yet.
-    store.commit(&some(1..3_000), &[]).unwrap();
+    store.commit(&some(1..3_000), &Forgotten::default()).unwrap();
     while store.tend().unwrap() {}
     assert!(all_there(&mut store, 1..3_000));
     drop(store);
     let mut store = SqliteStore::open(dir.path()).unwrap();
     assert!(all_there(&mut store, 1..3_000), "whether or not the sieve is ready");
     // Indexed while the index is being read.
-    store.commit(&some(3_000..6_000), &[]).unwrap();
+    store.commit(&some(3_000..6_000), &Forgotten::default()).unwrap();
     while store.tend().unwrap() {}
     let until = Instant::now() + Duration::from_secs(60);
     while !store.tail.read().is_sieved() {
@@ -312,9 +312,12 @@ fn the_database_itself_refuses_a_negative_balance() {
         changes.owners.insert(owner.id, Arc::new(owner));
         changes
     };
-    assert!(store.commit(&broke(0, -5, 0), &[]).is_ok(), "credits have to come from somewhere");
+    assert!(
+        store.commit(&broke(0, -5, 0), &Forgotten::default()).is_ok(),
+        "credits have to come from somewhere"
+    );
     for (available, held) in [(-1, 0), (0, -1)] {
-        let refused = store.commit(&broke(1, available, held), &[]);
+        let refused = store.commit(&broke(1, available, held), &Forgotten::default());
         assert!(matches!(&refused, Err(StoreError::Broken(_))), "{refused:?}");
     }
     assert_eq!(store.rebuild().unwrap().owners.len(), 1);
@@ -325,8 +328,8 @@ fn the_database_itself_refuses_a_negative_balance() {
 fn history_is_never_written_twice() {
     let dir = dir();
     let mut store = SqliteStore::open(dir.path()).unwrap();
-    store.commit(&filler(1, 10), &[]).unwrap();
-    let again = store.commit(&filler(1, 20), &[]);
+    store.commit(&filler(1, 10), &Forgotten::default()).unwrap();
+    let again = store.commit(&filler(1, 20), &Forgotten::default());
     assert!(matches!(&again, Err(StoreError::Broken(_))), "{again:?}");
     let Some(Row::Notice(kept)) = store.load(Key::Notice(NoticeId(1))).unwrap() else {
         panic!("the first one is there")
@@ -338,22 +341,22 @@ fn history_is_never_written_twice() {
 fn a_full_disk_refuses_the_whole_batch_and_nothing_else() {
     let dir = dir();
     let mut store = SqliteStore::open(dir.path()).unwrap();
-    store.commit(&filler(1, 10), &[]).unwrap();
+    store.commit(&filler(1, 10), &Forgotten::default()).unwrap();
     store.db.execute_batch("PRAGMA max_page_count = 40").unwrap();
     let digest = Digest([3; 16]);
     let mut large = filler(2, 500_000);
     large.claims.push(Claim { id: ClaimId(1), digest, target: Target::Free });
-    let full = store.commit(&large, &[]);
+    let full = store.commit(&large, &Forgotten::default());
     assert!(matches!(&full, Err(StoreError::Full)), "{full:?}");
     for key in [Key::Notice(NoticeId(2)), Key::Claim(digest)] {
         assert!(store.load(key).unwrap().is_none());
         assert!(store.reader().unwrap().load(key).unwrap().is_none());
     }
-    store.commit(&filler(2, 10), &[]).expect("a little still fits");
+    store.commit(&filler(2, 10), &Forgotten::default()).expect("a little still fits");
     store.db.execute_batch("PRAGMA max_page_count = 1000000").unwrap();
     large.notices = filler(3, 500_000).notices;
     large.lines.clear();
-    store.commit(&large, &[]).expect("there is room again");
+    store.commit(&large, &Forgotten::default()).expect("there is room again");
     drop(store);
     let mut store = SqliteStore::open(dir.path()).unwrap();
     assert!(store.load(Key::Claim(digest)).unwrap().is_some());
@@ -366,7 +369,7 @@ const SMALL: Limits = Limits { pages: 128, pages_max: 512 };
 fn the_log_stays_short_while_commits_and_readers_never_stop() {
     let dir = dir();
     let mut store = SqliteStore::open_limited(dir.path(), SMALL).unwrap();
-    store.commit(&filler(1, 10), &[]).unwrap();
+    store.commit(&filler(1, 10), &Forgotten::default()).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let readers: Vec<_> = (0..2)
         .map(|_| {
@@ -381,7 +384,7 @@ fn the_log_stays_short_while_commits_and_readers_never_stop() {
         .collect();
     let (mut longest, mut written) = (0, 0);
     for n in 2..=120 {
-        store.commit(&filler(n, 100_000), &[]).unwrap();
+        store.commit(&filler(n, 100_000), &Forgotten::default()).unwrap();
         longest = longest.max(log_bytes(dir.path()));
         written += 100_000;
     }
@@ -399,17 +402,17 @@ fn the_log_stays_short_while_commits_and_readers_never_stop() {
 fn a_reader_from_outside_lets_the_log_grow_only_while_it_reads() {
     let dir = dir();
     let mut store = SqliteStore::open_limited(dir.path(), SMALL).unwrap();
-    store.commit(&filler(1, 10), &[]).unwrap();
+    store.commit(&filler(1, 10), &Forgotten::default()).unwrap();
     let outside = behind(dir.path());
     outside.execute_batch("BEGIN; SELECT count(*) FROM lines;").unwrap();
     for n in 2..=30 {
-        store.commit(&filler(n, 100_000), &[]).expect("commits go on");
+        store.commit(&filler(n, 100_000), &Forgotten::default()).expect("commits go on");
     }
     let most = u64::from(SMALL.pages_max + 40) * u64::from(PAGE + 24);
     assert!(log_bytes(dir.path()) > most, "the outside reader still needs the old log");
     drop(outside);
     for n in 31..=60 {
-        store.commit(&filler(n, 100_000), &[]).unwrap();
+        store.commit(&filler(n, 100_000), &Forgotten::default()).unwrap();
     }
     assert!(log_bytes(dir.path()) <= most, "{} bytes of log", log_bytes(dir.path()));
 }

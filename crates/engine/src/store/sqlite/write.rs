@@ -1,7 +1,6 @@
 //! Writing a batch: every changed row once, in key order within each table.
 
-use rialto_core::changes::Changes;
-use rialto_core::id::AnswerId;
+use rialto_core::changes::{Changes, Forgotten};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 use serde::Serialize;
@@ -23,7 +22,7 @@ enum How {
 }
 
 /// Writes a batch, within a transaction of the caller.
-pub fn batch(db: &Connection, batch: &Changes, forgotten: &[AnswerId]) -> Result<(), StoreError> {
+pub fn batch(db: &Connection, batch: &Changes, forgotten: &Forgotten) -> Result<(), StoreError> {
     use How::{Append, Replace};
     put(db, "agents", Replace, batch.agents.values().map(|row| (row.id.0, row)))?;
     put(db, "desks", Replace, batch.desks.values().map(|row| (row.agent.0, row)))?;
@@ -45,7 +44,8 @@ pub fn batch(db: &Connection, batch: &Changes, forgotten: &[AnswerId]) -> Result
     put(db, "pushes", Replace, under_way.map(|row| (row.notice.0, row)))?;
     let arrived = batch.pushes.iter().filter(|(_, push)| push.is_none());
     delete(db, "pushes", arrived.map(|(id, _)| id.0))?;
-    delete(db, "memories", forgotten.iter().map(|id| id.0))?;
+    delete(db, "memories", forgotten.answers.iter().map(|id| id.0))?;
+    delete(db, "keys", forgotten.keys.iter().map(|(_, id)| id.0))?;
     owners(db, batch)?;
     entries(db, batch)?;
     turns(db, batch)?;

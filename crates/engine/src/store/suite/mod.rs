@@ -6,11 +6,12 @@ mod rows;
 use rialto_core::agent::Liveness;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
-use rialto_core::command::{Command, PushEnd};
+use rialto_core::changes::Forgotten;
+use rialto_core::command::{Command, PushEnd, Remember};
 use rialto_core::id::JobId;
 use rialto_core::job::Selection;
 use rialto_core::market::Deed;
-use rialto_core::memory::Kept;
+use rialto_core::memory::{Kept, Principal};
 use rialto_core::time::Millis;
 use rialto_core::world::World;
 
@@ -67,6 +68,8 @@ suite! {
     rows::postings_come_in_pages_in_either_order_between_two_borders,
     rows::what_was_posted_is_known_after_the_store_was_left,
     rows::forgotten_answers_are_gone,
+    rows::the_body_of_a_kept_answer_is_read_from_its_row_alone,
+    rows::keys_that_stopped_working_are_gone,
     moves::a_finished_job_moves_to_the_archive,
     moves::a_job_opened_and_finished_in_one_batch_is_only_history,
     moves::pushes_appear_and_vanish,
@@ -78,7 +81,7 @@ suite! {
 pub fn history(script: &mut Script, store: &mut dyn Store) {
     let mut run = |command| {
         let (answer, changes) = script.run(command);
-        store.commit(&changes, &[]).expect("there is room");
+        store.commit(&changes, &Forgotten::default()).expect("there is room");
         answer
     };
     let enrolled = |order| Command::Enrol(Box::new(order));
@@ -119,7 +122,8 @@ pub fn history(script: &mut Script, store: &mut dyn Store) {
     run(Command::Ack { agent: cyd, up_to: 1 });
     let scope = Digest::of(&[b"once"]);
     let kept = Kept::Answer { status: 201, body: "{}".to_owned() };
-    run(Command::Remember { scope, request: scope, kept });
+    let principal = Principal::Operator;
+    run(Command::Remember(Box::new(Remember { scope, request: scope, principal, kept })));
     run(Command::Remove { agent: cyd, by_operator: false });
     // And what the market published: orders that were carried out, one that was refused, and an end.
     run(post_task(open(5, ada, "draw", "3", now)));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rialto_core::agent::Liveness;
 use rialto_core::alias::{Claim, Digest, Target, claim};
-use rialto_core::changes::{Changes, Counters};
+use rialto_core::changes::{Changes, Counters, Forgotten};
 use rialto_core::command::{Command, JobRef, PushEnd};
 use rialto_core::event::Line;
 use rialto_core::id::*;
@@ -21,7 +21,7 @@ pub fn a_finished_job_moves_to_the_archive(place: &mut dyn Place) {
     let mut store = place.enter();
     let mut run = |script: &mut Script, command| {
         let (answer, changes) = script.run(command);
-        store.commit(&changes, &[]).expect("there is room");
+        store.commit(&changes, &Forgotten::default()).expect("there is room");
         answer
     };
     let ada = agent_in(&run(&mut script, Command::Enrol(Box::new(enrol("ada", "ada", &[])))));
@@ -42,7 +42,7 @@ pub fn a_finished_job_moves_to_the_archive(place: &mut dyn Place) {
     };
     assert_eq!(archive(&*store), 0);
     let (_, changes) = script.run(report(job, bob, true, "1"));
-    store.commit(&changes, &[]).expect("there is room");
+    store.commit(&changes, &Forgotten::default()).expect("there is room");
     assert!(store.rebuild().unwrap().jobs.is_empty());
     assert_eq!(archive(&*store), 1);
     let Some(Row::Job(found)) = store.load(Key::Job(job)).unwrap() else { panic!("it is there") };
@@ -63,7 +63,7 @@ pub fn a_job_opened_and_finished_in_one_batch_is_only_history(place: &mut dyn Pl
     let order = Command::OpenJob(Box::new(open(1, ada, "sum", "1", scene::DAWN)));
     let job = job_in(&run(&mut script, order));
     run(&mut script, report(job, bob, true, "1"));
-    place.enter().commit(&batch, &[]).expect("there is room");
+    place.enter().commit(&batch, &Forgotten::default()).expect("there is room");
     let mut store = place.enter();
     let world = rebuilt(&script, &mut *store);
     assert_eq!(picture(&world, script.now), picture(&script.world, script.now));
@@ -87,7 +87,7 @@ pub fn pushes_appear_and_vanish(place: &mut dyn Place) {
     let mut notice = NoticeId(0);
     for command in [Command::Enrol(Box::new(bob)), Command::OpenJob(Box::new(order))] {
         let (_, changes) = script.run(command);
-        store.commit(&changes, &[]).expect("there is room");
+        store.commit(&changes, &Forgotten::default()).expect("there is room");
         notice = changes.pushes.keys().next().copied().unwrap_or_default();
     }
     drop(store);
@@ -95,11 +95,11 @@ pub fn pushes_appear_and_vanish(place: &mut dyn Place) {
     assert_eq!(store.rebuild().unwrap().pushes.into_keys().collect::<Vec<_>>(), [notice]);
     let (_, changes) =
         script.run(Command::PushDone { notice, ended: PushEnd::Delivered { reply: None } });
-    store.commit(&changes, &[]).expect("there is room");
+    store.commit(&changes, &Forgotten::default()).expect("there is room");
     assert!(store.rebuild().unwrap().pushes.is_empty());
     // Sent and arrived within one batch: there is nothing to keep.
     let never = Changes { pushes: [(NoticeId(9), None)].into(), ..Changes::default() };
-    store.commit(&never, &[]).expect("there is room");
+    store.commit(&never, &Forgotten::default()).expect("there is room");
     drop(store);
     assert!(place.enter().rebuild().unwrap().pushes.is_empty());
 }
@@ -124,7 +124,7 @@ pub fn the_newest_claim_of_an_id_counts_wherever_it_is_found(place: &mut dyn Pla
         claims.extend([Target::Job(JobId(8)), step].map(|target| claimed(ours, target)));
         let newest = *claims.last().expect("not empty");
         let batch = Changes { claims, next: Some(Counters::default()), ..Changes::default() };
-        store.commit(&batch, &[]).expect("there is room");
+        store.commit(&batch, &Forgotten::default()).expect("there is room");
         let look = |store: &mut dyn Store| {
             let found = [
                 store.load(Key::Claim(ours)).unwrap(),
@@ -184,7 +184,7 @@ pub fn a_reader_sees_all_of_a_batch_or_nothing(place: &mut dyn Place) {
             next: Some(Counters::default()),
             ..Changes::default()
         };
-        store.commit(&batch, &[]).expect("there is room");
+        store.commit(&batch, &Forgotten::default()).expect("there is room");
     }
     watching.join().expect("the reader saw nothing half done");
 }

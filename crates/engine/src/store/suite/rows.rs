@@ -1,13 +1,14 @@
 //! Rows are what was written: rebuilt, loaded, in pages, and forgotten when told.
 
+use rialto_core::agent::key::Holder;
 use rialto_core::alias::{Digest, Target, claim};
 use rialto_core::answer::Answer;
-use rialto_core::changes::Changes;
-use rialto_core::command::Command;
+use rialto_core::changes::{Changes, Forgotten};
+use rialto_core::command::{Command, Remember};
 use rialto_core::decide::Need;
 use rialto_core::id::*;
 use rialto_core::market::Deed;
-use rialto_core::memory::Kept;
+use rialto_core::memory::{Kept, Principal};
 use rialto_core::notice::Notice;
 
 use super::{Place, history, rebuilt};
@@ -206,17 +207,61 @@ pub fn what_was_posted_is_known_after_the_store_was_left(place: &mut dyn Place) 
     assert_eq!(closed.target, Target::Posting(PostingId(6)));
 }
 
+/// The order to keep this for repeats of request `n`.
+fn remember(n: u8, body: &str) -> Command {
+    let scope = Digest::of(&[&[n]]);
+    let kept = Kept::Answer { status: 200, body: body.to_owned() };
+    let principal = Principal::Operator;
+    Command::Remember(Box::new(Remember { scope, request: scope, principal, kept }))
+}
+
 pub fn forgotten_answers_are_gone(place: &mut dyn Place) {
     let mut script = Script::default();
     let mut store = place.enter();
     for n in 0..4_u8 {
-        let scope = Digest::of(&[&[n]]);
-        let kept = Kept::Answer { status: 200, body: "{}".to_owned() };
-        let (_, changes) = script.run(Command::Remember { scope, request: scope, kept });
-        store.commit(&changes, &[]).expect("there is room");
+        let (_, changes) = script.run(remember(n, "{}"));
+        store.commit(&changes, &Forgotten::default()).expect("there is room");
     }
-    store.commit(&Changes::default(), &[AnswerId(1), AnswerId(3)]).expect("there is room");
+    let answers = vec![AnswerId(1), AnswerId(3)];
+    let forgotten = Forgotten { answers, ..Forgotten::default() };
+    store.commit(&Changes::default(), &forgotten).expect("there is room");
+    assert!(store.load(Key::Memory(AnswerId(1))).unwrap().is_none());
     drop(store);
-    let kept: Vec<AnswerId> = place.enter().rebuild().unwrap().memories.into_keys().collect();
+    let kept: Vec<AnswerId> = place.enter().rebuild().unwrap().remembered.into_keys().collect();
     assert_eq!(kept, [AnswerId(2), AnswerId(4)]);
+}
+
+pub fn the_body_of_a_kept_answer_is_read_from_its_row_alone(place: &mut dyn Place) {
+    let mut script = Script::default();
+    let mut store = place.enter();
+    let (_, changes) = script.run(remember(1, "the whole answer"));
+    store.commit(&changes, &Forgotten::default()).expect("there is room");
+    drop(store);
+    let mut store = place.enter();
+    let rows = store.rebuild().unwrap();
+    assert!(rows.memories.is_empty(), "a start takes no bodies in");
+    assert_eq!(rows.remembered, changes.remembered);
+    let mut reader = store.reader().unwrap();
+    for found in [store.load(Key::Memory(AnswerId(1))), reader.load(Key::Memory(AnswerId(1)))] {
+        let Some(Row::Memory(row)) = found.unwrap() else { panic!("it was written") };
+        assert_eq!(*row, *changes.memories[&AnswerId(1)]);
+    }
+}
+
+pub fn keys_that_stopped_working_are_gone(place: &mut dyn Place) {
+    let mut script = Script::default();
+    let mut store = place.enter();
+    for n in 1..=3_u8 {
+        let (holder, hash) = (Holder::Operator, [n; 32]);
+        let order = Command::IssueKey { holder, hash, retire_others: true, by_operator: true };
+        let (_, changes) = script.run(order);
+        let forgotten = script.world.stale(script.now, 10);
+        // The key before is ended and dropped in one step.
+        assert_eq!(forgotten.keys.len(), usize::from(n > 1));
+        store.commit(&changes, &forgotten).expect("there is room");
+        script.world.forget(&forgotten);
+    }
+    drop(store);
+    let keys = place.enter().rebuild().unwrap().keys;
+    assert_eq!(keys.values().map(|key| key.hash).collect::<Vec<_>>(), [[3; 32]]);
 }

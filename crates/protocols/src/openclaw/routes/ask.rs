@@ -95,14 +95,15 @@ pub async fn ask(
     let keyed = message.said.idempotency_key.is_some();
     let mut scope = repeat::scope(&requester, &message.said);
     let mut asking = Asking {
-        once: Idempotency { scope, request: content },
+        once: Idempotency { scope, request: content, principal: known.0.principal },
         name: format!("{named}/{}", message.said.request_id),
         requester,
         message: Arc::new(message),
     };
     for turn in 0..TRIES_MAX {
         asking.once.scope = scope;
-        let (reply, before) = match floor.engine.kept(scope) {
+        let kept = floor.engine.kept(scope).await.map_err(|bad| failed(floor, &bad, id))?;
+        let (reply, before) = match kept {
             Some(memory) => (repeat::again(floor, &memory, id).await?, Some(memory)),
             None => match repeat::known_by_name(floor, &asking, keyed || turn > 0).await? {
                 Some(job) if job.content != content => {

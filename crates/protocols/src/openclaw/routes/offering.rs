@@ -78,7 +78,7 @@ pub async fn offer(
             _ => return Err(Unasked::Failed(Failure::not_found("collaboration"))),
         },
         Err(EngineFailure::Refused(Refusal::SameIdOtherContent) | EngineFailure::StillRunning)
-            if floor.engine.kept(asking.once.scope).is_some() =>
+            if floor.engine.is_kept(asking.once.scope) =>
         {
             return Err(Unasked::Known);
         }

@@ -6,7 +6,6 @@ use rialto_core::alias::Digest;
 use rialto_core::command::{Command, JobRef};
 use rialto_core::job::{Job, Requester};
 use rialto_core::memory::{Kept, Memory, Receipt};
-use rialto_engine::Idempotency;
 use uuid::Uuid;
 
 use super::ask::{Asking, Reply};
@@ -81,9 +80,8 @@ pub async fn known_by_name(
 pub async fn remember(floor: &Floor, asking: &Asking, rejection: &Rejection, by: Option<Uuid>) {
     let body =
         Object::new().raw("rejection_reason", &rejection.write()).maybe_id("by", by).finish();
-    let Idempotency { scope, request } = asking.once;
-    let kept = Kept::Answer { status: 200, body };
-    if let Err(failure) = floor.engine.run(Command::Remember { scope, request, kept }).await {
+    let order = asking.once.keeping(Kept::Answer { status: 200, body });
+    if let Err(failure) = floor.engine.run(Command::Remember(Box::new(order))).await {
         tracing::warn!(%failure, "a rejection could not be written down");
     }
 }

@@ -1,12 +1,13 @@
 //! `POST /relay/receive/{id}`: the hub as the receive endpoint of an agent it hosts (R75, R85).
 
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
 use rialto_core::alias::Digest;
 use rialto_core::command::{Command, SendMessage, Turn};
 use rialto_core::time::Millis;
 
 use super::{address, refuse};
+use crate::face::once::Once;
 use crate::face::{Floor, Trouble};
 use crate::kit::ijson;
 use crate::relay::event::Marks;
@@ -14,7 +15,12 @@ use crate::relay::proof::{Named, Sent, listed};
 use crate::relay::{Bad, Code, Envelope, ID, receive, record, refusals, reply, stored};
 
 /// An envelope from a peer, whose word for who it is nobody can check.
-pub async fn post(State(floor): State<Floor>, Named(id): Named, Sent(body): Sent) -> Response {
+pub async fn post(
+    State(floor): State<Floor>,
+    Named(id): Named,
+    once: Option<Extension<Once>>,
+    Sent(body): Sent,
+) -> Response {
     if !floor.relay.settings.accept_direct {
         return refuse(&floor, refusals::trouble(&Trouble::NotFound)).into_response();
     }
@@ -49,7 +55,8 @@ pub async fn post(State(floor): State<Floor>, Named(id): Named, Sent(body): Sent
         turn: turn(&envelope),
         by_operator: false,
     };
-    match floor.engine.run(Command::Send(Box::new(order))).await {
+    let once = once.map(|Extension(Once(once))| once);
+    match floor.engine.run_once(Command::Send(Box::new(order)), once).await {
         Ok(_) => refusals::json(200, reply::OK.as_bytes().to_vec()),
         Err(failure) => {
             let failure = refusals::failed(failure);
