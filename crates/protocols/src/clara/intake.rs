@@ -15,7 +15,7 @@ use super::deed::{self, NoPlan};
 use super::failure::Failure;
 use super::message::{self, Message};
 use super::{ID, query};
-use crate::face::{Floor, Trouble};
+use crate::face::{Floor, Signer, Trouble};
 use crate::kit::ans104::{Id, Item};
 
 /// Items that are proven at the same time; more wait, and the request loop goes on (R75).
@@ -79,7 +79,7 @@ fn count(floor: &Floor, address: &str, from: Option<SocketAddr>) -> Result<(), F
     let name = super::people::owner_name(address);
     let known = floor.engine.look(|world| world.owner_named(&name).is_some());
     let counted = match known {
-        true => floor.writes.count(name.as_bytes()),
+        true => floor.writes.count(Signer::Name(name.as_bytes())),
         false => floor.writes.count_newcomer(from),
     };
     counted.map_err(|trouble| refused(&trouble))
