@@ -32,9 +32,11 @@ pub async fn plan(floor: &Floor, message: &Message<'_>, order: Order<'_>) -> Res
     let from = message.from.as_ref();
     let said = |messages: Vec<Outgoing>, shown| (Deed::Nothing, Reply::Known { messages, shown });
     Ok(match order {
-        Order::ListAgents => said(vec![board::agents(floor, from).await?], true),
-        Order::TasksQueue => said(vec![board::queue(floor, from)], true),
-        Order::Dashboard => said(vec![board::dashboard(floor, from).await?], true),
+        Order::ListAgents => said(vec![board::agents(floor, from, cursor(message)?).await?], true),
+        Order::TasksQueue => said(vec![board::queue(floor, from, cursor(message)?)], true),
+        Order::Dashboard => {
+            said(vec![board::dashboard(floor, from, cursor(message)?).await?], true)
+        }
         // Whom a dry-run claims to be, it may not be (R74).
         Order::LoadNext(_) | Order::Claim if !message.signed => {
             return Err(Fault::SignToRead.into());
@@ -53,6 +55,11 @@ pub async fn plan(floor: &Floor, message: &Message<'_>, order: Order<'_>) -> Res
         Order::Trace(order) => said(vec![trace(floor, from, &order).await?], false),
         _ => said(Vec::new(), false),
     })
+}
+
+/// Where a list goes on.
+fn cursor(message: &Message<'_>) -> Result<u64, Fault> {
+    message.tag("Cursor").map_or(Ok(0), |text| text.parse().map_err(|_| Fault::BadCursor))
 }
 
 fn balance(floor: &Floor, address: &str) -> Credits {
