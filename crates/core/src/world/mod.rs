@@ -307,6 +307,11 @@ impl World {
         self.memory_order.iter().take_while(stale).map(|(id, _)| *id)
     }
 
+    /// All remembered answers, in no order.
+    pub fn memories(&self) -> impl Iterator<Item = &Arc<Memory>> {
+        self.memories.values()
+    }
+
     pub fn agents_of(&self, owner: OwnerId) -> impl Iterator<Item = AgentId> {
         self.by_owner.get(&owner).into_iter().flatten().copied()
     }
