@@ -11,7 +11,8 @@ pub struct Bound {
     /// Bytes kept in memory and on disk when it is over.
     pub memory: usize,
     pub disk: usize,
-    /// Rows the lane changes for it.
+    /// Commands the lane decides for it, and rows they change.
+    pub commands: usize,
     pub rows: usize,
 }
 
@@ -24,7 +25,7 @@ const MIB: usize = 1 << 20;
 
 /// What is refused leaves nothing. A sign of life may be noted.
 pub const REFUSED: Bound =
-    Bound { name: "refused", answered: 4 * KIB, memory: 512, disk: 512, rows: 4 };
+    Bound { name: "refused", answered: 4 * KIB, memory: 512, disk: 512, commands: 3, rows: 4 };
 
 /// What is only read leaves nothing either, whatever key is shown with it.
 const READ: Bound = Bound { name: "read", answered: 16 * KIB, ..REFUSED };
@@ -39,17 +40,35 @@ const MARKET: Bound = Bound { name: "market list", answered: 4 * MIB + 64 * KIB,
 /// All that the hub can do, as one document that is the same for everybody.
 const DOCUMENT: Bound = Bound { name: "document", answered: 512 * KIB, ..READ };
 /// What is handed out is marked as handed out; several large jobs at once.
-const WORK: Bound =
-    Bound { name: "work", answered: 8 * MIB + 64 * KIB, memory: KIB, disk: 4 * KIB, rows: 8 };
+const WORK: Bound = Bound {
+    name: "work",
+    answered: 8 * MIB + 64 * KIB,
+    memory: KIB,
+    disk: 4 * KIB,
+    commands: 4,
+    rows: 8,
+};
 /// A stream is read as it comes, and only that it was opened is looked at here.
 const STREAM: Bound = Bound { name: "stream", ..READ };
 
 /// A change to what is there.
-const CHANGE: Bound =
-    Bound { name: "change", answered: 256 * KIB, memory: 2 * KIB, disk: 6 * KIB, rows: 16 };
+const CHANGE: Bound = Bound {
+    name: "change",
+    answered: 256 * KIB,
+    memory: 2 * KIB,
+    disk: 6 * KIB,
+    commands: 6,
+    rows: 16,
+};
 /// Something new that stays: an agent with its names in five protocols, a job, a message.
-const NEW: Bound =
-    Bound { name: "new", answered: 256 * KIB, memory: 8 * KIB, disk: 24 * KIB, rows: 48 };
+const NEW: Bound = Bound {
+    name: "new",
+    answered: 256 * KIB,
+    memory: 8 * KIB,
+    disk: 24 * KIB,
+    commands: 8,
+    rows: 48,
+};
 
 /// The bound of every route.
 #[rustfmt::skip]
@@ -238,6 +257,7 @@ const SIGNED_READ: Bound = Bound {
     answered: 4 * MIB + 64 * KIB,
     memory: 512,
     disk: 2 * KIB,
+    commands: 4,
     rows: 8,
 };
 
@@ -273,6 +293,7 @@ impl Bound {
             ("answered", cost.answered, self.answered),
             ("kept in memory", cost.memory, self.memory + brought),
             ("kept on disk", cost.disk, self.disk + brought),
+            ("commands decided", cost.commands, self.commands),
             ("rows changed", cost.rows, self.rows),
         ];
         let over = over.into_iter().filter(|(_, is, may)| is > may);

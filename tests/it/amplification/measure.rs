@@ -25,7 +25,8 @@ pub struct Cost {
     /// Bytes kept for each.
     pub memory: usize,
     pub disk: usize,
-    /// Rows changed for each, which is what the lane does.
+    /// Commands the lane decided for each, and rows they changed: its time, whatever the machine.
+    pub commands: usize,
     pub rows: usize,
 }
 
@@ -40,12 +41,14 @@ impl Standing {
     pub fn cost_of(&self, hub: &TestHub, requests: usize, answered: usize) -> Cost {
         let now = Self::of(hub);
         let each = |now: usize, then: usize| now.saturating_sub(then).div_ceil(requests);
-        let rows = usize::try_from(now.effort.rows - self.effort.rows).expect("a few rows");
+        let each_of =
+            |now: u64, then: u64| usize::try_from(now - then).expect("a few").div_ceil(requests);
         Cost {
             answered,
             memory: each(now.memory, self.memory),
             disk: each(now.disk, self.disk),
-            rows: rows.div_ceil(requests),
+            commands: each_of(now.effort.commands, self.effort.commands),
+            rows: each_of(now.effort.rows, self.effort.rows),
         }
     }
 }

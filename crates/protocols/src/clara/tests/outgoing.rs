@@ -3,7 +3,7 @@
 use super::records::{done, query, task};
 use super::*;
 use crate::clara::outgoing::{Notice, Outgoing};
-use crate::clara::record::{Agent, Totals};
+use crate::clara::record::{Agent, Task, Totals};
 
 /// The tags after the four every message has.
 fn tags(outgoing: &Outgoing) -> Tags<'_> {

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::Answered;
-use crate::face::Floor;
+use crate::face::{Floor, RowsRead};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, Kind};
@@ -131,7 +131,10 @@ fn find(floor: &Floor, question: &Question) -> axum::response::Response {
         offset: question.offset,
     };
     let now = floor.engine.now();
-    let found = floor.engine.look(|world| world.discover(&wanted, now));
+    let (found, candidates) = floor.engine.look(|world| {
+        let candidates = world.skills.count(wanted.skill, wanted.max_price, wanted.min_score);
+        (world.discover(&wanted, now), candidates)
+    });
     let (mut agents, mut budget) = (Vec::new(), ByteBudget::default());
     for one in &found.page {
         // One at a time: an entry may be long, and whoever writes waits for a reader of the world.
@@ -144,7 +147,12 @@ fn find(floor: &Floor, question: &Question) -> axum::response::Response {
     }
     let next = question.offset.saturating_add(agents.len());
     let next_offset = (!agents.is_empty() && next < found.total).then_some(next);
-    json(200, &Found { agents, total: found.total, next_offset })
+    let mut answer = json(200, &Found { agents, total: found.total, next_offset });
+    // The index cannot count by jobs, so that everybody with the skill is looked at.
+    if question.min_jobs > 0 {
+        answer.extensions_mut().insert(RowsRead(candidates));
+    }
+    answer
 }
 
 #[derive(Serialize)]
