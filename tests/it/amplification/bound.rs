@@ -57,17 +57,17 @@ const CHANGE: Bound = Bound {
     answered: 256 * KIB,
     memory: 2 * KIB,
     disk: 6 * KIB,
-    commands: 6,
+    commands: 4,
     rows: 16,
 };
 /// Something new that stays: an agent with its names in five protocols, a job, a message.
 const NEW: Bound = Bound {
     name: "new",
     answered: 256 * KIB,
-    memory: 8 * KIB,
-    disk: 24 * KIB,
-    commands: 8,
-    rows: 48,
+    memory: 6 * KIB,
+    disk: 16 * KIB,
+    commands: 4,
+    rows: 32,
 };
 
 /// The bound of every route.
