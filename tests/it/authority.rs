@@ -7,7 +7,7 @@ mod actions;
 mod claws;
 mod reads;
 pub mod scene;
-mod signed;
+pub mod signed;
 pub mod table;
 
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ pub enum Caller {
     Operator,
 }
 
-const CALLERS: [Caller; 6] = [
+pub const CALLERS: [Caller; 6] = [
     Caller::Anyone,
     Caller::Itself,
     Caller::Requester,
@@ -44,11 +44,11 @@ const CALLERS: [Caller; 6] = [
     Caller::Operator,
 ];
 
-fn name(route: &Listed) -> String {
+pub fn name(route: &Listed) -> String {
     format!("{} {}", route.method, route.path)
 }
 
-fn route_of(row: &Row) -> Listed {
+pub fn route_of(row: &Row) -> Listed {
     let found = listed().into_iter().find(|route| name(route) == row.route);
     found.unwrap_or_else(|| panic!("there is no route {}", row.route))
 }

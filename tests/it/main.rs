@@ -1,6 +1,7 @@
 //! Whole hubs on free ports, spoken to the way users speak to them.
 
 mod agora;
+mod amplification;
 mod authority;
 mod browser;
 mod canary;

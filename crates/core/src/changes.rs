@@ -167,6 +167,29 @@ impl Changes {
         self.next = later.next.or(self.next);
     }
 
+    /// How many rows it changes or adds.
+    pub fn rows(&self) -> usize {
+        let changed = self.agents.len()
+            + self.desks.len()
+            + self.mailboxes.len()
+            + self.owners.len()
+            + self.jobs.len()
+            + self.keys.len()
+            + self.turns.len()
+            + self.pushes.len()
+            + self.memories.len();
+        let added = self.aliases.len()
+            + self.claims.len()
+            + self.entries.len()
+            + self.transfers.len()
+            + self.notices.len()
+            + self.arrivals.len()
+            + self.outcomes.len()
+            + self.lines.len()
+            + self.postings.len();
+        changed + added
+    }
+
     /// Whether there is nothing to write. What a mailbox was handed may be written with anything
     /// that comes later: forgetting it costs a repeat and nothing else.
     pub fn is_empty(&self) -> bool {

@@ -65,6 +65,14 @@ impl News {
         }
     }
 
+    /// How long its content is.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Message { body, .. } => body.len(),
+            _ => 0,
+        }
+    }
+
     /// The job it is about.
     pub fn job(&self) -> Option<JobId> {
         match self {

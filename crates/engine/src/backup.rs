@@ -195,6 +195,7 @@ impl Drop for Draft {
 
 #[cfg(test)]
 mod tests {
+    use rialto_core::changes::Forgotten;
     use rialto_core::event::{Event, Line};
 
     use super::*;

@@ -216,6 +216,13 @@ impl Scene {
 
     /// Makes the row's request as this caller; the status is the answer.
     pub async fn ask(&self, row: &Row, caller: Caller) -> u16 {
+        // Streams have no end, so only the status is read.
+        let request = self.request(row, caller);
+        request.send().await.expect("an answer").status().as_u16()
+    }
+
+    /// The row's request as this caller makes it.
+    pub fn request(&self, row: &Row, caller: Caller) -> reqwest::RequestBuilder {
         let (method, template) = row.route.split_once(' ').expect("method and path");
         let path = self.filled(template, row);
         let method = reqwest::Method::from_bytes(method.as_bytes()).expect("a method");
@@ -236,8 +243,7 @@ impl Scene {
         if row.route.starts_with("POST /clara") && row.expected == [202; 6] {
             request = request.body(self.wallet.item(&[("Action", "Tasks-Queue")], b""));
         }
-        // Streams have no end, so only the status is read.
-        request.send().await.expect("an answer").status().as_u16()
+        request
     }
 
     fn http(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {

@@ -30,6 +30,7 @@ impl House {
             ("egress.allow", "127.0.0.0/8"),
             ("egress.per_host_per_minute", "0"),
             ("limits.writes_per_minute", "0"),
+            ("limits.read_bytes_per_minute", "0"),
             ("limits.wrong_keys_per_minute", "0"),
             ("limits.registrations_per_minute", "0"),
             ("limits.registrations_per_minute_total", "0"),

@@ -59,6 +59,7 @@ impl TestHub {
             ("limits.registrations_per_minute", "0".to_owned()),
             ("limits.registrations_per_minute_total", "0".to_owned()),
             ("limits.writes_per_minute", "0".to_owned()),
+            ("limits.read_bytes_per_minute", "0".to_owned()),
             ("limits.wrong_keys_per_minute", "0".to_owned()),
         ];
         let given = flags.iter().map(|(key, value)| (*key, (*value).to_owned()));

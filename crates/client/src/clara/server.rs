@@ -22,6 +22,8 @@ const MOUNT: &str = "clara";
 /// The longest short answer, and the longest page: a full one of the longest results.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 const PAGE_BYTES_MAX: usize = 256 << 20;
+/// Parts of one list.
+const PARTS_MAX: usize = 256;
 /// Results on the largest page.
 const PAGE_MAX: usize = 1_000;
 
@@ -128,11 +130,23 @@ impl Server {
         jobs(&self.shown(Action::TasksQueue).await?)
     }
 
-    /// What an action that only shows something shows.
+    /// The list that an action shows, which a hub gives in parts when it is long.
     async fn shown(&self, action: Action) -> Result<String, CallError> {
-        let shown = self.dry_run("", &[("Action", action.as_str())], "").await?;
-        let data = shown.messages.into_iter().next().and_then(|message| message.data);
-        data.ok_or_else(|| CallError::Unreadable(format!("{} shows nothing", action.as_str())))
+        let nothing = || CallError::Unreadable(format!("{} shows nothing", action.as_str()));
+        let (mut parts, mut cursor) = (Vec::new(), None::<String>);
+        for _ in 0..PARTS_MAX {
+            let next = cursor.as_deref().map(|cursor| ("Cursor", cursor));
+            let tags: Vec<_> = [("Action", action.as_str())].into_iter().chain(next).collect();
+            let shown = self.dry_run("", &tags, "").await?;
+            let message = shown.messages.into_iter().next().ok_or_else(nothing)?;
+            cursor = message.tag("Next-Cursor").map(str::to_owned);
+            parts.push(message.data.ok_or_else(nothing)?);
+            if cursor.is_none() {
+                return Ok(joined(parts));
+            }
+        }
+        let endless = format!("{} has more than {PARTS_MAX} parts", action.as_str());
+        Err(CallError::Unreadable(endless))
     }
 
     async fn page(&self, asked: &[(&str, Option<&str>)]) -> Result<Page, CallError> {
@@ -165,6 +179,18 @@ async fn ask(request: RequestBuilder, max: usize) -> Result<Vec<u8>, CallError> 
     let (status, after) = (answer.status(), retry_after(answer.headers()));
     let body = line::body(&mut answer, max).await?;
     if status.is_success() { Ok(body) } else { Err(refusal(status, after, &body)) }
+}
+
+/// The parts of a list as one.
+fn joined(parts: Vec<String>) -> String {
+    let inner = |part: &String| {
+        let list = part.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        list.map(str::trim).filter(|items| !items.is_empty()).map(str::to_owned)
+    };
+    match parts.as_slice() {
+        [whole] => whole.clone(),
+        parts => format!("[{}]", parts.iter().filter_map(inner).collect::<Vec<_>>().join(",")),
+    }
 }
 
 /// What a unit says when it does not take a request.

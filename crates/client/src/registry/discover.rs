@@ -29,6 +29,9 @@ pub struct Found {
     pub agents: Vec<Entry>,
     /// How many there are on all pages.
     pub total: u64,
+    /// Where the next page begins, if there is one; a page of long entries ends before its limit.
+    #[serde(default)]
+    pub next_offset: Option<u64>,
 }
 
 /// An agent as the hub lists it.
@@ -99,6 +102,9 @@ pub struct Skills {
     pub skills: Vec<String>,
     /// How many agents are online.
     pub total_agents: u64,
+    /// The last of these names, if there are more after it.
+    #[serde(default)]
+    pub next_after: Option<String>,
 }
 
 /// How well an agent does.

@@ -320,6 +320,18 @@ impl Cause {
 }
 
 impl Job {
+    /// How long its content is: what was asked, what came of it, and what protocols keep with it.
+    pub fn bytes(&self) -> usize {
+        let report = self.report.as_ref();
+        let text = |text: Option<&String>| text.map_or(0, String::len);
+        let told = [
+            text(report.and_then(|report| report.output.as_ref())),
+            text(report.and_then(|report| report.text.as_ref())),
+            text(report.and_then(|report| report.words.as_ref())),
+        ];
+        self.input.len() + self.meta.len() + told.iter().sum::<usize>()
+    }
+
     /// What somebody may call what is wanted; the first is its own name.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.skill.as_str()).chain(self.also.iter().map(String::as_str))

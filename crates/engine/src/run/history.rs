@@ -15,6 +15,8 @@ use crate::store::{Key, Reader, Row, StoreError};
 
 /// Rows walked over at most for one page, matching or not.
 const STEPS_MAX: usize = 10_000;
+/// Bytes of content after which a page ends, so that long rows are not all held at once.
+pub(super) const PAGE_BYTES: usize = 1 << 20;
 
 /// A page of something, and where the next one begins.
 #[derive(Clone, Debug)]
@@ -46,14 +48,14 @@ impl Engine {
                 if entry.from.owner != owner && entry.to.owner != owner {
                     return None;
                 }
-                let before = entry.before(owner);
-                Some((wanted(&entry).then_some(entry), before.map(|id| (Key::Entry(id), id.0))))
+                let before = entry.before(owner).map(|id| (Key::Entry(id), id.0));
+                Some(Step { found: wanted(&entry).then_some(entry), bytes: 0, before })
             })
         })
         .await
     }
 
-    /// Finished jobs of one agent, newest first, beginning with `from`.
+    /// Finished jobs of one agent, newest first, beginning with `from`; fewer while they are long.
     pub async fn jobs_of(
         &self,
         side: Side,
@@ -68,7 +70,8 @@ impl Engine {
                     Side::Worked => job.before_worked,
                 };
                 let shown = job.state != rialto_core::job::State::Withdrawn;
-                Some((shown.then_some(job), before.map(|id| (Key::Job(id), id.0))))
+                let (bytes, before) = (job.bytes(), before.map(|id| (Key::Job(id), id.0)));
+                Some(Step { found: shown.then_some(job), bytes, before })
             })
         })
         .await
@@ -84,7 +87,7 @@ impl Engine {
             walk(reader, from.map(Key::Outcome), limit, |row| {
                 let Row::Outcome(outcome) = row else { return None };
                 let before = outcome.before.map(|id| (Key::Outcome(id), id.0));
-                Some((Some(outcome), before))
+                Some(Step { found: Some(outcome), bytes: 0, before })
             })
         })
         .await
@@ -102,7 +105,12 @@ impl Engine {
     }
 }
 
-type Step<T> = (Option<T>, Option<(Key, u64)>);
+/// One row of a walk: whether it is wanted, how long it is, and the row before it.
+struct Step<T> {
+    found: Option<T>,
+    bytes: usize,
+    before: Option<(Key, u64)>,
+}
 
 fn walk<T>(
     reader: &mut dyn Reader,
@@ -111,10 +119,10 @@ fn walk<T>(
     step: impl Fn(Row) -> Option<Step<T>>,
 ) -> Result<Cursor<T>, StoreError> {
     let mut page = Cursor { rows: Vec::new(), next: None };
-    let mut at = from;
+    let (mut at, mut bytes) = (from, 0);
     for steps in 0..STEPS_MAX {
         let Some(key) = at else { break };
-        let Some((found, before)) = reader.load(key)?.and_then(&step) else {
+        let Some(Step { found, bytes: more, before }) = reader.load(key)?.and_then(&step) else {
             // A cursor may be anybody's invention; what one row says of another may not.
             let lost = StoreError::Corrupt(format!("{key:?} is named and not there"));
             return if steps == 0 { Ok(page) } else { Err(lost) };
@@ -122,7 +130,8 @@ fn walk<T>(
         page.rows.extend(found);
         page.next = before.map(|(_, id)| id);
         at = before.map(|(key, _)| key);
-        if page.rows.len() >= limit {
+        bytes += more;
+        if page.rows.len() >= limit || bytes >= PAGE_BYTES {
             break;
         }
     }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use rialto_core::id::{AgentId, NoticeId};
 use rialto_core::notice::Notice;
 
+use super::history::PAGE_BYTES;
 use super::{Engine, Failure};
 use crate::store::{Key, Reader, Row, StoreError};
 
@@ -47,7 +48,8 @@ impl Marks {
 }
 
 impl Engine {
-    /// Notices of one inbox after a position, oldest first.
+    /// Notices of one inbox after a position, oldest first. Fewer than were asked for while they are
+    /// long; none is the end of the inbox.
     pub async fn notices_of(
         &self,
         agent: AgentId,
@@ -68,7 +70,7 @@ impl Engine {
 
 type Way = (Vec<Notice>, Vec<(u64, NoticeId)>);
 
-/// Back to the first wanted one; only the oldest `limit` are kept.
+/// Back to the first wanted one; only the oldest `limit` are kept, and no more than fill a page.
 fn back(
     reader: &mut dyn Reader,
     from: Option<NoticeId>,
@@ -76,7 +78,7 @@ fn back(
     limit: usize,
 ) -> Result<Way, StoreError> {
     let (mut found, mut marks) = (VecDeque::new(), Vec::new());
-    let mut at = from;
+    let (mut at, mut bytes) = (from, 0);
     while let Some(id) = at {
         let Some(Row::Notice(notice)) = reader.load(Key::Notice(id))? else {
             return Err(StoreError::Corrupt(format!("notice {id} is named and not there")));
@@ -88,8 +90,11 @@ fn back(
             marks.push((notice.position, id));
         }
         at = notice.before;
+        bytes += notice.news.bytes();
         found.push_front(notice);
-        found.truncate(limit);
+        while found.len() > limit || bytes > PAGE_BYTES && found.len() > 1 {
+            bytes -= found.pop_back().map_or(0, |last| last.news.bytes());
+        }
     }
     Ok((found.into(), marks))
 }

@@ -182,6 +182,18 @@ impl Lane {
         once: Option<Idempotency>,
         now: Timestamp,
     ) -> (Changes, Result<Done, Failure>) {
+        let (changes, done) = self.decided(command, once, now);
+        self.inner.commands.fetch_add(1, Ordering::Relaxed);
+        self.inner.rows_changed.fetch_add(changes.rows() as u64, Ordering::Relaxed);
+        (changes, done)
+    }
+
+    fn decided(
+        &mut self,
+        command: Command,
+        once: Option<Idempotency>,
+        now: Timestamp,
+    ) -> (Changes, Result<Done, Failure>) {
         if let Some(known) = once.and_then(|once| self.known(once, now)) {
             return (Changes::default(), known);
         }

@@ -21,7 +21,7 @@ mod watchers;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use rialto_core::alias::Digest;
@@ -150,6 +150,17 @@ struct Inner {
     broken: watch::Sender<Option<String>>,
     stopping: AtomicBool,
     numbers: Numbers,
+    commands: AtomicU64,
+    rows_changed: AtomicU64,
+}
+
+/// What the lane has done since the hub started: how much work commands were, whatever the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// Commands decided, refused ones and timers included.
+    pub commands: u64,
+    /// Rows they changed or added.
+    pub rows: u64,
 }
 
 impl Engine {
@@ -214,6 +225,12 @@ impl Engine {
     /// Looks at what is committed. Keep it short: the lane waits to publish.
     pub fn look<R>(&self, at: impl FnOnce(&World) -> R) -> R {
         at(&self.inner.world.read())
+    }
+
+    /// What the lane has done since the hub started.
+    pub fn effort(&self) -> Effort {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Effort { commands: count(&self.inner.commands), rows: count(&self.inner.rows_changed) }
     }
 
     /// The hub's time.

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::JoinHandle;
 
 use parking_lot::{Mutex, RwLock};
@@ -89,6 +89,8 @@ pub(crate) fn assemble(setup: Setup) -> Result<Parts, StoreError> {
         broken: watch::Sender::new(None),
         stopping: AtomicBool::new(false),
         numbers: Numbers::new(store.sync_times()),
+        commands: AtomicU64::new(0),
+        rows_changed: AtomicU64::new(0),
     });
     let timers = Timers::default();
     let (sender, queue) = mpsc::channel(QUEUE);

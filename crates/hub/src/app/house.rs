@@ -6,14 +6,17 @@ use std::sync::{Arc, OnceLock};
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use http::Method;
+use http::{HeaderMap, Method, header};
 use matchit::Router;
 use rialto_protocols::ALL;
-use rialto_protocols::face::{Face, Floor, Head, Listed, Reach, Trouble as FaceTrouble, Writes};
+use rialto_protocols::face::caller::Caller;
+use rialto_protocols::face::{
+    Face, Floor, Head, Listed, Reach, RowsRead, Signer, Trouble as FaceTrouble, Writes,
+};
 
 use super::openapi::listed;
 use super::probes;
-use crate::edge::{Class, Express, House, Kind, Limits, Pages, Reading, Trouble};
+use crate::edge::{Class, Express, House, Kind, Limits, Pages, Principal, Reading, Trouble};
 use crate::v1::problem::Problem;
 
 /// All paths of this hub.
@@ -87,6 +90,24 @@ impl House for Paths {
         spare.then(|| parts().fold(String::new(), |path, part| path + "/" + part))
     }
 
+    fn principal(&self, headers: &HeaderMap) -> Option<Principal> {
+        headers.get(header::AUTHORIZATION)?;
+        match Caller::look_up(&self.floor.engine, headers) {
+            Ok(Caller::Agent(id) | Caller::Former(id)) => Some(Principal::Agent(id.0)),
+            Ok(Caller::Operator) => Some(Principal::Operator),
+            Ok(Caller::Nobody) => None,
+            // No key of ours, but it may be what a protocol lets its agents read with.
+            Err(_) => {
+                let reader = ALL.iter().find_map(|face| face.reader(&self.floor, headers));
+                reader.map(|id| Principal::Agent(id.0))
+            }
+        }
+    }
+
+    fn rows_read(&self, answer: &Response<Body>) -> u64 {
+        answer.extensions().get::<RowsRead>().map_or(0, |rows| rows.0 as u64)
+    }
+
     fn express(&self, method: &Method, path: &str) -> Option<Express> {
         let (taken, express) = self.express.get(path)?;
         (method.as_str() == *taken).then(|| express.clone())
@@ -105,8 +126,16 @@ fn health() -> HashSet<String> {
 pub struct SignersLimits(pub Arc<Limits>);
 
 impl Writes for SignersLimits {
-    fn count(&self, who: &[u8]) -> Result<(), FaceTrouble> {
-        self.0.check_signer(who).map_err(translate)
+    fn count(&self, who: Signer<'_>) -> Result<(), FaceTrouble> {
+        let counted = match who {
+            Signer::Agent(id) => self.0.check_signer(Principal::Agent(id.0)),
+            Signer::Name(name) => self.0.check_signer(name),
+        };
+        counted.map_err(translate)
+    }
+
+    fn count_check(&self, from: Option<SocketAddr>) -> Result<(), FaceTrouble> {
+        from.map_or(Ok(()), |from| self.0.check_signed(from.into())).map_err(translate)
     }
 
     fn count_newcomer(&self, from: Option<SocketAddr>) -> Result<(), FaceTrouble> {

@@ -152,9 +152,10 @@ impl Reload {
 }
 
 /// What is taken over without a restart.
-const RELOADED: [&str; 5] = [
+const RELOADED: [&str; 6] = [
     "limits.registrations_per_minute",
     "limits.registrations_per_minute_total",
+    "limits.read_bytes_per_minute",
     "limits.writes_per_minute",
     "limits.wrong_keys_per_minute",
     "log.level",

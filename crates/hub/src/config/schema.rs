@@ -101,8 +101,10 @@ settings! {
         registrations_per_minute: Limit = "60" or "0";
         /// Registrations from all addresses together.
         registrations_per_minute_total: Limit = "600" or "0";
-        /// Writes with one credential.
+        /// Writes of one agent, whichever of its keys it shows.
         writes_per_minute: Limit = "600" or "0";
+        /// Bytes of long answers to one agent, or to one address without a key.
+        read_bytes_per_minute: Limit = "268435456" or "0";
         /// Keys from one address that do not work.
         wrong_keys_per_minute: Limit = "60";
         /// How long an agent that registered without proof stays without ever showing itself; unset,

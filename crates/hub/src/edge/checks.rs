@@ -9,7 +9,8 @@ use hyper::body::Body as HttpBody;
 use super::connection::Ambiguous;
 use super::cors;
 use super::front::Front;
-use super::house::{Class, Pages, Trouble};
+use super::house::{Class, Kind, Pages, Trouble};
+use super::limits::Caller;
 use super::peer::Peer;
 
 /// Where a browser says a request comes from: the same origin, the same site, another one, or no
@@ -30,6 +31,7 @@ impl Front {
         &self,
         request: &Request<B>,
         class: Class,
+        caller: Caller,
     ) -> Result<Verdict, Trouble> {
         let host = host_of(request)?;
         let target = request.uri().authority().map(|authority| authority.as_str());
@@ -58,8 +60,18 @@ impl Front {
         if request.body().size_hint().lower() > limit as u64 {
             return Err(Trouble::TooLarge { limit });
         }
-        self.limits.check(class.kind, headers, peer_of(request))?;
+        // How the hub is may be asked however much else was read.
+        if !self.house.is_health(request.method(), path) {
+            self.limits.check(class.kind, caller)?;
+        }
         Ok(Verdict::Pass)
+    }
+
+    /// Who is counted for a request. Whose key it shows is looked up where that makes a difference.
+    pub(super) fn caller<B>(&self, request: &Request<B>, kind: Kind) -> Caller {
+        let by_principal = matches!(kind, Kind::Read | Kind::Write);
+        let principal = by_principal.then(|| self.house.principal(request.headers())).flatten();
+        Caller { principal, peer: peer_of(request) }
     }
 
     /// Whether the page that sends a request may read its answer, whatever its origin is.

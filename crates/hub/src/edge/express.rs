@@ -78,7 +78,8 @@ impl Front {
             id: RequestId::of(request.headers(), &self.request_ids),
         };
         let class = Class { pages: Pages::Own, kind: express.kind };
-        let (verdict, shower) = (self.judge(&request, class), Shower::of(&request));
+        let caller = self.caller(&request, class.kind);
+        let (verdict, shower) = (self.judge(&request, class, caller), Shower::of(&request));
         let (head, body) = request.into_parts();
         let passed = match verdict {
             Ok(Verdict::Pass) => Ok(()),

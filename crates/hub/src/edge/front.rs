@@ -25,10 +25,11 @@ use tracing::{Instrument, Span, error, error_span, field};
 use super::checks::Verdict;
 use super::cors;
 use super::hosts::Hosts;
-use super::house::{House, Trouble};
+use super::house::{House, Kind, Trouble};
 use super::intake::{Fate, Intake};
 use super::limits::Limits;
 use super::pace::Tempo;
+use super::reads::Cost;
 use super::request_id::{self, IdSource, RequestId};
 use super::trace::TraceParent;
 use super::wrong_keys::Shower;
@@ -113,6 +114,15 @@ impl Front {
         response
     }
 
+    /// What an answer costs its reader. A stream has its own limits.
+    fn cost_of(&self, response: &Response<Body>) -> Cost {
+        // The answer to a HEAD request was made, and only its length is sent.
+        let told = response.headers().get(header::CONTENT_LENGTH);
+        let told = told.and_then(|length| length.to_str().ok()?.parse().ok());
+        let bytes = response.body().size_hint().exact().unwrap_or(0).max(told.unwrap_or(0));
+        Cost { bytes, rows: self.house.rows_read(response) }
+    }
+
     pub(super) fn complete(&self, visit: Visit, mut response: Response<Body>) -> Response<Body> {
         let Visit { began, id, verb, route, shared } = visit;
         response.headers_mut().insert(request_id::HEADER, id.header());
@@ -151,7 +161,8 @@ where
             shared: front.is_shared(&request, class.pages),
             id,
         };
-        let refusal = match front.judge(&request, class) {
+        let caller = front.caller(&request, class.kind);
+        let refusal = match front.judge(&request, class, caller) {
             Ok(Verdict::Pass) => None,
             Ok(Verdict::Preflight(method)) => Some(cors::preflight(&method)),
             Err(trouble) => Some(front.refuse(request.uri(), trouble)),
@@ -176,6 +187,9 @@ where
                 }
             };
             let response = front.doubt(shower, (&uri, &visit.route), response);
+            if class.kind == Kind::Read {
+                front.limits.charge(caller, front.cost_of(&response));
+            }
             Ok(front.complete(visit, response))
         })
     }

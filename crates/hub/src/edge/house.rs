@@ -4,7 +4,7 @@
 //! how its errors look.
 
 use axum::body::Body;
-use http::{Method, Response, StatusCode};
+use http::{HeaderMap, Method, Response, StatusCode};
 
 use super::express::Express;
 
@@ -29,6 +29,17 @@ pub trait House: Send + Sync {
     /// The path that is meant by one with slashes too many; nothing if it is meant as it stands.
     fn tidied(&self, _path: &str) -> Option<String> {
         None
+    }
+
+    /// Whose credential a request shows, if it is one that works. However a key is spelled, and
+    /// whichever of its keys an agent shows, it is the same caller.
+    fn principal(&self, _headers: &HeaderMap) -> Option<Principal> {
+        None
+    }
+
+    /// How many rows were looked at for an answer.
+    fn rows_read(&self, _answer: &Response<Body>) -> u64 {
+        0
     }
 
     /// The handler of a write that comes so often that it is worth a door of its own.
@@ -56,14 +67,22 @@ pub enum Pages {
     Own,
 }
 
+/// A caller whose credential was checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Principal {
+    /// An agent, by its number.
+    Agent(u64),
+    Operator,
+}
+
 /// What a request counts as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Not counted.
+    /// Counted by the length of its answer.
     Read,
-    /// Counted for each credential.
+    /// Counted for each principal.
     Write,
-    /// Counted for each peer, since whoever registers has no credential yet.
+    /// Counted for each peer, since an agent that registers has no credential yet.
     Register,
     /// Counted for each peer, loosely: who signed it is counted once that is known.
     Signed,

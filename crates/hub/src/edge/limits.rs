@@ -1,6 +1,6 @@
-//! How often one caller may register and write (C11).
+//! How often one caller may register and write, and how much it may read (C11).
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use governor::clock::{Clock, DefaultClock};
 use governor::middleware::NoOpMiddleware;
 use governor::{Quota, RateLimiter};
-use http::{HeaderMap, header};
 use parking_lot::RwLock;
 
-use super::house::{Kind, Trouble};
+use super::house::{Kind, Principal, Trouble};
 use super::peer::Peer;
+use super::reads::{Cost, ReadRate};
 use super::tally::Tally;
 use crate::config;
 
 /// After so many checks the callers that were quiet for long enough are forgotten.
-const SWEEP_EVERY: u32 = 1024;
+pub(super) const SWEEP_EVERY: u32 = 1024;
 
 /// Agents that may share an address and sign as much as each of them may: checking a signature costs
 /// something even if it is a bad one, so somebody has to pay for it.
@@ -41,6 +41,7 @@ struct Rates<C: Clock> {
     /// Addresses cost little, so what comes from all of them together is counted, too.
     registrations_total: Option<Rate<C>>,
     writes: Option<Rate<C>>,
+    reads: Option<ReadRate<C>>,
     /// What comes from one address before it is known who signed it.
     signed: Option<Rate<C>>,
     wrong_keys: Option<Rate<C>>,
@@ -53,7 +54,16 @@ struct PerMinute {
     registrations: Option<NonZeroU32>,
     registrations_total: Option<NonZeroU32>,
     writes: Option<NonZeroU32>,
+    read_bytes: Option<NonZeroU32>,
     wrong_keys: Option<NonZeroU32>,
+}
+
+/// One caller, as it is counted: by whom its credential belongs to, so that neither the spelling of a
+/// header nor a fresh key makes it another one; without a credential that works, by its address.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    pub principal: Option<Principal>,
+    pub peer: Peer,
 }
 
 struct Rate<C: Clock> {
@@ -67,6 +77,7 @@ impl From<&config::Limits> for PerMinute {
             registrations: limits.registrations_per_minute.max(),
             registrations_total: limits.registrations_per_minute_total.max(),
             writes: limits.writes_per_minute.max(),
+            read_bytes: limits.read_bytes_per_minute.max(),
             wrong_keys: limits.wrong_keys_per_minute.max(),
         }
     }
@@ -103,6 +114,7 @@ impl<C: Clock + Clone> Rates<C> {
             registrations: per_minute.registrations.map(rate),
             registrations_total: per_minute.registrations_total.map(rate),
             writes: per_minute.writes.map(rate),
+            reads: per_minute.read_bytes.map(|bytes| ReadRate::new(bytes, clock.clone())),
             signed: per_minute.writes.map(|one| rate(one.saturating_mul(SIGNERS))),
             wrong_keys: per_minute.wrong_keys.map(rate),
             per_minute,
@@ -115,28 +127,37 @@ impl<C: Clock> Limits<C> {
         self.rates.read().clone()
     }
 
-    /// Counts a request, or refuses it. Writes are counted by credential, which many agents behind
-    /// one address do not share, and only without one by peer.
-    pub fn check(&self, kind: Kind, headers: &HeaderMap, peer: Peer) -> Result<(), Trouble> {
-        if kind == Kind::Read {
-            return Ok(());
-        }
+    /// Counts a request, or refuses it. A read is counted once its answer is there; see `charge`.
+    pub fn check(&self, kind: Kind, caller: Caller) -> Result<(), Trouble> {
         let rates = self.rates();
         let rate = match kind {
-            Kind::Read => return Ok(()),
-            Kind::Register => return self.check_registration(&rates, peer),
+            Kind::Read => return self.check_read(&rates, caller),
+            Kind::Register => return self.check_registration(&rates, caller.peer),
             Kind::Write => &rates.writes,
-            Kind::Signed => &rates.signed,
+            Kind::Signed => return self.check_signed(caller.peer),
         };
-        let Some(rate) = rate else {
-            return Ok(());
-        };
-        let credential = headers.get(header::AUTHORIZATION).filter(|_| kind == Kind::Write);
-        let caller = match credential {
-            Some(credential) => self.hash.hash_one(credential.as_bytes()),
-            None => self.hash.hash_one(peer),
-        };
-        rate.check(caller)
+        rate.as_ref().map_or(Ok(()), |rate| rate.check(self.key_of(caller)))
+    }
+
+    /// Counts what was read.
+    pub fn charge(&self, caller: Caller, cost: Cost) {
+        if let Some(reads) = &self.rates().reads {
+            reads.charge(self.key_of(caller), cost);
+        }
+    }
+
+    fn key_of(&self, caller: Caller) -> u64 {
+        match caller.principal {
+            Some(principal) => self.hash.hash_one(principal),
+            None => self.hash.hash_one(caller.peer),
+        }
+    }
+
+    fn check_read(&self, rates: &Rates<C>, caller: Caller) -> Result<(), Trouble> {
+        let Some(reads) = &rates.reads else { return Ok(()) };
+        reads.check(self.key_of(caller)).map_err(|millis| Trouble::TooManyRequests {
+            retry_after_seconds: millis.div_ceil(1_000).max(1),
+        })
     }
 
     /// What one address has too many of does not use up what there is for all.
@@ -148,7 +169,13 @@ impl<C: Clock> Limits<C> {
 
     /// Counts a registration that came in another shape.
     pub fn check_newcomer(&self, from: SocketAddr) -> Result<(), Trouble> {
-        self.check(Kind::Register, &HeaderMap::new(), Peer::from(from))
+        self.check_registration(&self.rates(), Peer::from(from))
+    }
+
+    /// Counts a signature that has to be checked, by where it comes from.
+    pub fn check_signed(&self, peer: Peer) -> Result<(), Trouble> {
+        let rates = self.rates();
+        rates.signed.as_ref().map_or(Ok(()), |rate| rate.check(self.hash.hash_one(peer)))
     }
 
     /// Counts a key that does not work, or refuses to say once more that it does not.
@@ -157,8 +184,8 @@ impl<C: Clock> Limits<C> {
         rates.wrong_keys.as_ref().map_or(Ok(()), |rate| rate.check(self.hash.hash_one(peer)))
     }
 
-    /// Counts a write of somebody who is known by what was written.
-    pub fn check_signer(&self, who: &[u8]) -> Result<(), Trouble> {
+    /// Counts a write whose signer is known by what was written.
+    pub fn check_signer(&self, who: impl Hash) -> Result<(), Trouble> {
         let rates = self.rates();
         rates.writes.as_ref().map_or(Ok(()), |rate| rate.check(self.hash.hash_one(who)))
     }
@@ -196,8 +223,12 @@ mod tests {
         Peer::from(SocketAddr::from((Ipv4Addr::new(192, 0, 2, last), 1)))
     }
 
-    fn with_key(key: &'static str) -> HeaderMap {
-        HeaderMap::from_iter([(header::AUTHORIZATION, http::HeaderValue::from_static(key))])
+    fn anyone(last: u8) -> Caller {
+        Caller { principal: None, peer: peer(last) }
+    }
+
+    fn agent(id: u64, last: u8) -> Caller {
+        Caller { principal: Some(Principal::Agent(id)), peer: peer(last) }
     }
 
     fn limits(registrations: u32, writes: u32) -> (Limits<FakeRelativeClock>, FakeRelativeClock) {
@@ -215,14 +246,13 @@ mod tests {
     #[test]
     fn registrations_are_counted_by_peer_whatever_key_comes_with_them() {
         let (limits, clock) = limits(2, 0);
-        let none = HeaderMap::new();
-        assert_eq!(limits.check(Kind::Register, &none, peer(1)), Ok(()));
-        assert_eq!(limits.check(Kind::Register, &with_key("a"), peer(1)), Ok(()));
-        assert_eq!(limits.check(Kind::Register, &with_key("b"), peer(1)), LATER);
-        assert_eq!(limits.check(Kind::Register, &none, peer(2)), Ok(()));
+        assert_eq!(limits.check(Kind::Register, anyone(1)), Ok(()));
+        assert_eq!(limits.check(Kind::Register, agent(1, 1)), Ok(()));
+        assert_eq!(limits.check(Kind::Register, agent(2, 1)), LATER);
+        assert_eq!(limits.check(Kind::Register, anyone(2)), Ok(()));
         clock.advance(Duration::from_secs(30));
-        assert_eq!(limits.check(Kind::Register, &none, peer(1)), Ok(()));
-        assert_eq!(limits.check(Kind::Register, &none, peer(1)), LATER);
+        assert_eq!(limits.check(Kind::Register, anyone(1)), Ok(()));
+        assert_eq!(limits.check(Kind::Register, anyone(1)), LATER);
     }
 
     #[test]
@@ -231,7 +261,7 @@ mod tests {
         let rates =
             PerMinute { registrations: own, registrations_total: all, ..PerMinute::default() };
         let (limits, clock) = with(rates);
-        let register = |last| limits.check(Kind::Register, &HeaderMap::new(), peer(last));
+        let register = |last| limits.check(Kind::Register, anyone(last));
         assert_eq!([register(1), register(1)], [Ok(()); 2]);
         for _ in 0..9 {
             assert_eq!(register(1), LATER, "which takes nothing from the others");
@@ -244,15 +274,25 @@ mod tests {
     }
 
     #[test]
-    fn writes_are_counted_by_credential_and_without_one_by_peer() {
+    fn writes_are_counted_by_principal_and_without_one_by_peer() {
         let (limits, _) = limits(0, 2);
-        for caller in [with_key("a"), with_key("b"), HeaderMap::new()] {
-            assert_eq!(limits.check(Kind::Write, &caller, peer(1)), Ok(()));
-            assert_eq!(limits.check(Kind::Write, &caller, peer(1)), Ok(()));
-            assert_eq!(limits.check(Kind::Write, &caller, peer(1)), LATER);
+        let operator = Caller { principal: Some(Principal::Operator), peer: peer(1) };
+        for caller in [agent(1, 1), agent(2, 1), operator, anyone(1)] {
+            assert_eq!(limits.check(Kind::Write, caller), Ok(()));
+            assert_eq!(limits.check(Kind::Write, caller), Ok(()));
+            assert_eq!(limits.check(Kind::Write, caller), LATER);
         }
-        assert_eq!(limits.check(Kind::Write, &with_key("a"), peer(2)), LATER);
-        assert_eq!(limits.check(Kind::Read, &with_key("a"), peer(1)), Ok(()));
+        assert_eq!(limits.check(Kind::Write, agent(1, 2)), LATER);
+        assert_eq!(limits.check(Kind::Read, agent(1, 1)), Ok(()));
+    }
+
+    #[test]
+    fn what_an_agent_signs_and_what_it_writes_with_a_key_is_counted_together() {
+        let (limits, _) = limits(0, 2);
+        assert_eq!(limits.check(Kind::Write, agent(1, 1)), Ok(()));
+        assert_eq!(limits.check_signer(Principal::Agent(1)), Ok(()));
+        assert_eq!(limits.check_signer(Principal::Agent(1)), LATER);
+        assert_eq!(limits.check(Kind::Write, agent(1, 1)), LATER);
     }
 
     #[test]
@@ -263,7 +303,7 @@ mod tests {
         assert_eq!(limits.check_wrong_key(peer(1)), Ok(()));
         assert_eq!(limits.check_wrong_key(peer(1)), LATER);
         assert_eq!(limits.check_wrong_key(peer(2)), Ok(()));
-        assert_eq!(limits.check(Kind::Write, &with_key("a"), peer(1)), Ok(()));
+        assert_eq!(limits.check(Kind::Write, agent(1, 1)), Ok(()));
         clock.advance(Duration::from_secs(30));
         assert_eq!(limits.check_wrong_key(peer(1)), Ok(()));
         assert_eq!(limits.check_wrong_key(peer(1)), LATER);
@@ -272,7 +312,7 @@ mod tests {
     #[test]
     fn limits_set_anew_count_from_then_on_and_the_same_ones_forget_nothing() {
         let (limits, _) = limits(0, 1);
-        let write = || limits.check(Kind::Write, &HeaderMap::new(), peer(1));
+        let write = || limits.check(Kind::Write, anyone(1));
         let same = PerMinute { writes: NonZeroU32::new(1), ..PerMinute::default() };
         let wait = Err(Trouble::TooManyRequests { retry_after_seconds: 60 });
         assert_eq!([write(), write()], [Ok(()), wait]);
@@ -288,8 +328,8 @@ mod tests {
     fn no_limit_is_no_limit() {
         let (limits, _) = limits(0, 0);
         for _ in 0..10_000 {
-            assert_eq!(limits.check(Kind::Write, &HeaderMap::new(), peer(1)), Ok(()));
-            assert_eq!(limits.check(Kind::Register, &HeaderMap::new(), peer(1)), Ok(()));
+            assert_eq!(limits.check(Kind::Write, anyone(1)), Ok(()));
+            assert_eq!(limits.check(Kind::Register, anyone(1)), Ok(()));
             assert_eq!(limits.check_wrong_key(peer(1)), Ok(()));
         }
     }

@@ -3,14 +3,15 @@
 use axum::extract::{RawQuery, State};
 use rialto_core::command::Command;
 use rialto_protocols::face::Floor;
+use rialto_protocols::kit::budget::ByteBudget;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson;
 use rialto_protocols::kit::query::Query;
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::answer::{Answered, ok};
 use super::me::InboxView;
-use super::members::Members;
 use super::notice;
 use super::page::{self, Cursor};
 use super::proof::{AsAgent, Sent};
@@ -20,7 +21,7 @@ const NOTICES: char = 'n';
 
 #[derive(Serialize)]
 struct Inbox {
-    items: Vec<Members>,
+    items: Vec<Box<RawValue>>,
     next_cursor: Option<Cursor>,
     #[serde(flatten)]
     stands: InboxView,
@@ -36,9 +37,13 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
         None => position(&query)?.unwrap_or(inbox.acked),
     };
     let told = notice::after(&floor.engine, by.id, after, limit).await?;
-    let last = told.last().map_or(after, |last| last.position);
+    let (mut items, mut last, mut budget) = (Vec::new(), after, ByteBudget::default());
+    for told in told {
+        let Some(text) = budget.write(&told.members) else { break };
+        items.push(text);
+        last = told.position;
+    }
     let next_cursor = (last < inbox.head).then(|| Cursor::new(NOTICES, [last]));
-    let items = told.into_iter().map(|told| told.members).collect();
     Ok(ok(&Inbox { items, next_cursor, stands: InboxView::of(inbox) }))
 }
 

@@ -22,7 +22,7 @@ use super::token::{LIVES, Token};
 use super::translate::{self, Proven};
 use super::{ID, Kind, say};
 use crate::face::fitting::{self, Wanted};
-use crate::face::{Floor, Trouble};
+use crate::face::{Floor, Signer, Trouble};
 use crate::kit::ed25519::PublicKey;
 
 /// An envelope that was taken, and the answer to it.
@@ -95,7 +95,9 @@ async fn act(floor: &Floor, proven: Proven<'_>) -> Result<Taken, Failure> {
     if proven.envelope.bridge.is_some() {
         return Err(Failure::bad_field("/bridge", "is the hub's own mark: leave it out"));
     }
-    let limited = floor.writes.count(proof.key.as_bytes()).err();
+    let known = translate::agent_of(floor, proof.key);
+    let signer = known.map_or(Signer::Name(proof.key.as_bytes()), Signer::Agent);
+    let limited = floor.writes.count(signer).err();
     let hello = hello(floor, &proven)?;
     let uuid = floor.engine.ids().uuid();
     let mut order = translate::order(floor, &proven);
@@ -115,13 +117,16 @@ async fn act(floor: &Floor, proven: Proven<'_>) -> Result<Taken, Failure> {
     {
         return Err(failure);
     }
-    let known = translate::agent_of(floor, proof.key);
     let head = known.map_or(0, |by| floor.engine.look(|world| world.mailbox(by).head));
     let ran = floor.engine.run(Command::Signed(Box::new(order))).await;
     let answer = ran.map_err(|failure| refusals::failed(&failure))?;
     let Answer::Heard { by, job, state, repeated } = answer else {
         return Err(refusals::failed(&EngineFailure::Fault));
     };
+    if known.is_none() {
+        // Its first envelope counts towards what it may write as the agent it has become.
+        let _ = floor.writes.count(Signer::Agent(by));
+    }
     floor.engine.seen(by);
     let heard = Heard { by, job, state, repeated, uuid };
     match hello {

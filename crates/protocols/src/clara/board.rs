@@ -12,15 +12,25 @@ use rialto_engine::store::{Key, Row};
 
 use super::outgoing::Outgoing;
 use super::people::{self, WALLET};
-use super::record::{self, Task, Tasks, Totals};
+use super::record::{self, Tasks, Totals};
 use super::topics::Bridged;
 use super::{ID, price, task};
 use crate::face::Floor;
+use crate::kit::budget::ByteBudget;
 use crate::kit::ijson;
 
-/// The newest finished tasks shown of one agent, and of all together.
+/// Bytes of one list, unless its first item alone is longer. An order with the `Next-Cursor` of the answer
+/// as its `Cursor` gets the next ones.
+pub const PAGE_BYTES: usize = 2 << 20;
+/// Bytes of the tasks shown of one agent, of each kind; its totals tell how many there are.
+const TASKS_BYTES: usize = 128 << 10;
+/// The newest finished tasks shown of one agent, and those read for one list.
 const DONE_MAX: usize = 50;
 const DONE_IN_ALL_MAX: usize = 10_000;
+/// Tasks that wait, of one list.
+const QUEUE_MAX: usize = 10_000;
+/// Agents whose tasks are read together.
+const TOGETHER: usize = 64;
 /// What is said of agents the hub speaks for (B3).
 const BRIDGED: &str = r#"{"bridged":true}"#;
 /// The topic of those who do nothing this market knows.
@@ -35,99 +45,164 @@ struct Shown {
     asked: Vec<Arc<Job>>,
 }
 
-/// Every agent, as a message to somebody.
-pub async fn agents(floor: &Floor, to: &str) -> Result<Outgoing, EngineFailure> {
-    let all = everybody(floor).await?;
-    Ok(floor.engine.look(|world| {
-        let one = |shown| entry(world, &floor.clara.bridged, shown);
-        let records: Vec<_> = all.iter().filter_map(one).collect();
-        Outgoing::agents(to, &records)
-    }))
+/// Agents after one of them, as a message to somebody.
+pub async fn agents(floor: &Floor, to: &str, after: u64) -> Result<Outgoing, EngineFailure> {
+    let page = everybody(floor, after).await?;
+    Ok(Outgoing::agents(to, page.texts).with_next(page.next))
 }
 
-/// The tasks that wait for an agent.
-pub fn queue(floor: &Floor, to: &str) -> Outgoing {
-    floor.engine.look(|world| Outgoing::queue(to, &waiting(world)))
+/// The tasks after one of them that wait for an agent.
+pub fn queue(floor: &Floor, to: &str, after: u64) -> Outgoing {
+    let page = waiting(floor, after);
+    Outgoing::queue(to, page.texts).with_next(page.next)
 }
 
 /// What still waits, after agents were sought for it.
 pub fn dispatched(floor: &Floor, to: &str) -> Outgoing {
-    floor.engine.look(|world| Outgoing::dispatched(to, &waiting(world)))
+    let page = waiting(floor, 0);
+    Outgoing::dispatched(to, page.texts).with_next(page.next)
 }
 
-fn waiting(world: &World) -> Vec<Task<'_>> {
-    let ours = world.queue().filter(|job| job.origin == ID);
-    ours.map(|job| task::task(world, job, false)).collect()
+/// The market at a glance: its first tasks that wait, agents after one of them, and the sums over all.
+pub async fn dashboard(floor: &Floor, to: &str, after: u64) -> Result<Outgoing, EngineFailure> {
+    let page = everybody(floor, after).await?;
+    let totals = floor.engine.look(|world| {
+        let shown = world.agents().filter(|agent| is_shown(agent));
+        let tallies = shown.filter_map(|agent| Some(world.desk(agent.id)?.tally));
+        tallies.fold(Totals::default(), |sum, tally| Totals {
+            requested: sum.requested + tally.asked,
+            assigned: sum.assigned + tally.given,
+            done: sum.done + tally.done,
+            rewards: sum.rewards.plus(tally.earned).unwrap_or(Credits::MAX),
+        })
+    });
+    let queue = waiting(floor, 0).texts;
+    Ok(Outgoing::dashboard(to, queue, page.texts, &totals).with_next(page.next))
 }
 
-/// The market at a glance.
-pub async fn dashboard(floor: &Floor, to: &str) -> Result<Outgoing, EngineFailure> {
-    let all = everybody(floor).await?;
-    Ok(floor.engine.look(|world| {
-        let one = |shown| entry(world, &floor.clara.bridged, shown);
-        let records: Vec<_> = all.iter().filter_map(one).collect();
-        let totals = records.iter().fold(Totals::default(), |sum, one| Totals {
-            requested: sum.requested + one.totals.requested,
-            assigned: sum.assigned + one.totals.assigned,
-            done: sum.done + one.totals.done,
-            rewards: sum.rewards.plus(one.totals.rewards).unwrap_or(Credits::MAX),
-        });
-        Outgoing::dashboard(to, &waiting(world), &records, &totals)
-    }))
+/// Part of a list, as it was written, and the last one of it if there are more.
+struct Page {
+    texts: Vec<String>,
+    next: Option<u64>,
 }
 
-/// Everybody with something to offer, in the order they came.
-async fn everybody(floor: &Floor) -> Result<Vec<Shown>, EngineFailure> {
-    let mut all: Vec<Shown> = floor.engine.look(|world| {
-        let ids = (1..world.next.agent.0).map(AgentId);
-        let shown = ids.filter_map(|id| {
-            let agent = world.agent(id).filter(|agent| is_shown(agent))?;
-            let desk = world.desk(id)?.clone();
-            let held = |job: &&Arc<Job>| job.in_hand_of() == Some(id) && is_public(agent, job);
-            let work = world.work_of(id).filter(held).cloned().collect();
-            Some(Shown { agent: agent.clone(), desk, work, done: Vec::new(), asked: Vec::new() })
+fn waiting(floor: &Floor, after: u64) -> Page {
+    let jobs: Vec<Arc<Job>> = floor.engine.look(|world| {
+        let ours = world.queue().filter(|job| job.origin == ID && job.id.0 > after);
+        ours.take(QUEUE_MAX + 1).cloned().collect()
+    });
+    let (mut texts, mut budget, mut last) = (Vec::new(), ByteBudget::new(PAGE_BYTES), after);
+    for job in &jobs {
+        let text = floor.engine.look(|world| task::task(world, job, false)).write();
+        if texts.len() == QUEUE_MAX || !budget.take(text.len()) {
+            return Page { texts, next: Some(last) };
+        }
+        texts.push(text);
+        last = job.id.0;
+    }
+    Page { texts, next: None }
+}
+
+/// Those after one of them who have something to offer, in the order they came.
+async fn everybody(floor: &Floor, after: u64) -> Result<Page, EngineFailure> {
+    let ids: Vec<AgentId> = floor.engine.look(|world| {
+        let ids = (after.saturating_add(1)..world.next.agent.0).map(AgentId);
+        ids.filter(|id| world.agent(*id).is_some_and(|agent| is_shown(agent))).collect()
+    });
+    let (mut texts, mut budget, mut last) = (Vec::new(), ByteBudget::new(PAGE_BYTES), after);
+    let (mut at, mut left) = (0, DONE_IN_ALL_MAX);
+    while let Some(next) = ids.get(at..).filter(|rest| !rest.is_empty()) {
+        if left == 0 {
+            return Ok(Page { texts, next: Some(last) });
+        }
+        let some = some(floor, &next[..next.len().min(TOGETHER)], &mut left).await?;
+        if some.is_empty() {
+            break;
+        }
+        for shown in some {
+            at += 1;
+            let bridged = &floor.clara.bridged;
+            let record = floor.engine.look(|world| entry(world, bridged, &shown));
+            let Some(text) = record.map(|record| record.write()) else { continue };
+            if !budget.take(text.len()) {
+                return Ok(Page { texts, next: Some(last) });
+            }
+            texts.push(text);
+            last = shown.agent.id.0;
+        }
+    }
+    Ok(Page { texts, next: None })
+}
+
+/// Some agents with their tasks; fewer of them while the tasks are long, and at least one.
+async fn some(
+    floor: &Floor,
+    ids: &[AgentId],
+    left: &mut usize,
+) -> Result<Vec<Shown>, EngineFailure> {
+    let mut some: Vec<Shown> = floor.engine.look(|world| {
+        let shown = ids.iter().filter_map(|id| {
+            let (agent, desk) = (world.agent(*id)?.clone(), world.desk(*id)?.clone());
+            let mut budget = ByteBudget::new(TASKS_BYTES);
+            let held = |job: &&Arc<Job>| job.in_hand_of() == Some(*id) && is_public(&agent, job);
+            let work = world.work_of(*id).filter(held);
+            let work = work.take_while(|job| budget.take(job.input.len())).cloned().collect();
+            Some(Shown { agent, desk, work, done: Vec::new(), asked: Vec::new() })
         });
         shown.collect()
     });
     let starts: Vec<_> =
-        all.iter().map(|one| (one.desk.last_worked, one.desk.last_asked)).collect();
-    let histories = floor
+        some.iter().map(|one| (one.desk.last_worked, one.desk.last_asked)).collect();
+    if starts.iter().all(|(worked, asked)| worked.is_none() && asked.is_none()) {
+        return Ok(some);
+    }
+    let mut rest = *left;
+    let (histories, rest) = floor
         .engine
         .read(move |reader| {
-            let mut left = DONE_IN_ALL_MAX;
-            let mut histories = Vec::with_capacity(starts.len());
+            let (mut histories, mut bytes) = (Vec::with_capacity(starts.len()), 0);
             for (worked, asked) in starts {
-                let done = history(reader, worked, &mut left, |job| job.before_worked)?;
-                let asked = history(reader, asked, &mut left, |job| job.before_asked)?;
+                if bytes >= PAGE_BYTES || rest == 0 && !histories.is_empty() {
+                    break;
+                }
+                let done = history(reader, worked, &mut rest, |job| job.before_worked)?;
+                let asked = history(reader, asked, &mut rest, |job| job.before_asked)?;
+                bytes += done.iter().chain(&asked).map(|job| job.bytes()).sum::<usize>();
                 histories.push((done, asked));
             }
-            Ok(histories)
+            Ok((histories, rest))
         })
         .await?;
-    for (shown, (done, asked)) in all.iter_mut().zip(histories) {
+    *left = rest;
+    some.truncate(histories.len());
+    for (shown, (done, asked)) in some.iter_mut().zip(histories) {
         let public = |jobs: Vec<Arc<Job>>| -> Vec<Arc<Job>> {
             jobs.into_iter().filter(|job| is_public(&shown.agent, job)).collect()
         };
         (shown.done, shown.asked) = (public(done), public(asked));
     }
-    Ok(all)
+    Ok(some)
 }
 
-/// Finished tasks, newest first, from one to the one before it.
+/// Finished tasks, newest first, from one to the one before it; fewer while they are long.
 fn history(
     reader: &mut dyn rialto_engine::store::Reader,
     from: Option<JobId>,
     left: &mut usize,
     before: fn(&Job) -> Option<JobId>,
 ) -> Result<Vec<Arc<Job>>, rialto_engine::store::StoreError> {
-    let (mut found, mut at) = (Vec::new(), from);
+    let (mut found, mut at, mut budget) = (Vec::new(), from, ByteBudget::new(TASKS_BYTES));
     while let Some(id) = at.filter(|_| found.len() < DONE_MAX && *left > 0) {
         *left -= 1;
         let Some(Row::Job(job)) = reader.load(Key::Job(id))? else { break };
         at = before(&job);
-        if job.state == State::Completed {
-            found.push(job);
+        if job.state != State::Completed {
+            continue;
         }
+        if !budget.take(job.bytes()) {
+            break;
+        }
+        found.push(job);
     }
     Ok(found)
 }

@@ -9,7 +9,8 @@ use super::fault::Fault;
 use super::outgoing::{Notice, Outgoing};
 use super::people;
 use super::question::{Ask, KEPT_MAX, Question};
-use super::{result, task, word};
+use super::{board, result, task, word};
+use crate::kit::budget::ByteBudget;
 
 /// Writes what happens without an order.
 #[derive(Clone, Copy, Debug)]
@@ -62,9 +63,17 @@ impl Scribe for Clerk {
     }
 }
 
+/// The result of an order whose answer was known before, without the step it belongs to.
+pub fn known(messages: &[Outgoing], first_message: u64) -> String {
+    result::sent(&numbered(messages, first_message))
+}
+
+fn numbered(messages: &[Outgoing], first: u64) -> Vec<String> {
+    (first + 1..).zip(messages).map(|(number, message)| message.write(number)).collect()
+}
+
 fn written(step: &Step<'_, '_>, messages: Vec<Outgoing>, shown: bool) -> Written {
-    let numbered = (step.first_message + 1..).zip(&messages);
-    let texts: Vec<String> = numbered.map(|(number, message)| message.write(number)).collect();
+    let texts = numbered(&messages, step.first_message);
     let shown = shown && !texts.is_empty();
     Written { text: result::sent(&texts), messages: texts.len() as u64, shown, question: None }
 }
@@ -137,15 +146,18 @@ impl Clerk {
     /// What still waits, after agents were sought for it.
     fn dispatched(&self, step: &Step<'_, '_>) -> Outgoing {
         let draft = step.draft;
-        let waiting: Vec<Job> = draft
-            .world
-            .queue()
-            .filter_map(|job| draft.job(job.id))
-            .filter(|job| job.state == State::Queued && job.origin == super::ID)
-            .cloned()
-            .collect();
-        let shown: Vec<_> = waiting.iter().map(|job| task::task(draft, job, false)).collect();
-        Outgoing::dispatched(&self.from, &shown)
+        let ours = |job: &&Job| job.state == State::Queued && job.origin == super::ID;
+        let mut budget = ByteBudget::new(board::PAGE_BYTES);
+        let (mut shown, mut last, mut next) = (Vec::new(), 0, None);
+        for job in draft.world.queue().filter_map(|job| draft.job(job.id)).filter(ours) {
+            if !budget.take(job.input.len() + job.meta.len()) {
+                next = Some(last);
+                break;
+            }
+            shown.push(task::task(draft, job, false).write());
+            last = job.id.0;
+        }
+        Outgoing::dispatched(&self.from, shown).with_next(next)
     }
 
     fn refused(&self, step: &Step<'_, '_>, refusal: &Refusal) -> Written {

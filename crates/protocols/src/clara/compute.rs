@@ -25,8 +25,8 @@ const GRACE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(20);
 /// A page of results is not longer than this, unless its first one is.
 const PAGE_BYTES: usize = 4 << 20;
-/// Postings read at a time for a page of results.
-const STEP: usize = 256;
+/// Postings read at a time for a page of results: few, since each may be long.
+const STEP: usize = 8;
 
 /// What came of a message; `None` if there was none. An auction is waited for.
 pub async fn result(floor: &Floor, id: &str) -> Result<Option<String>, EngineFailure> {

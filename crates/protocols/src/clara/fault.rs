@@ -110,6 +110,9 @@ pub enum Fault {
     /// Offers are binding, so there is one (2.7).
     #[error("Already offered for task {0}")]
     AlreadyOffered(String),
+    /// A `Cursor` that no answer has given.
+    #[error("Value Cursor must be the Next-Cursor of an earlier answer")]
+    BadCursor,
     /// Only who signs may know this, and only about itself (R78).
     #[error("Sign this message to read it")]
     SignToRead,

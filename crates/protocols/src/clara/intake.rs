@@ -11,12 +11,12 @@ use rialto_engine::Failure as EngineFailure;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use super::clerk::{Clerk, Reply};
+use super::clerk::{self, Clerk, Reply};
 use super::deed::{self, NoPlan};
 use super::failure::Failure;
 use super::message::{self, Message};
 use super::{ID, query};
-use crate::face::{Floor, Trouble};
+use crate::face::{Floor, Signer, Trouble};
 use crate::kit::ans104::{Id, Item};
 
 /// Items that are proven at the same time; more wait, and the request loop goes on (R75).
@@ -80,7 +80,7 @@ fn count(floor: &Floor, address: &str, from: Option<SocketAddr>) -> Result<(), F
     let name = super::people::owner_name(address);
     let known = floor.engine.look(|world| world.owner_named(&name).is_some());
     let counted = match known {
-        true => floor.writes.count(name.as_bytes()),
+        true => floor.writes.count(Signer::Name(name.as_bytes())),
         false => floor.writes.count_newcomer(from),
     };
     counted.map_err(|trouble| refused(&trouble))
@@ -95,17 +95,22 @@ pub async fn dry_run(floor: &Floor, raw: &str, body: &[u8]) -> Result<String, Fa
     let dialect = floor.clara.processes.dialect(process).ok_or_else(Failure::unknown_process)?;
     let json = message::parse(body)?;
     let message = Message::dry_run(&json, process)?;
+    let Ok(_turn) = DRY_RUNS.acquire().await else { return Err(Failure::fault("dry-run")) };
     let (deed, reply) = match deed::plan(floor, &message, dialect).await {
         Ok(plan) => plan,
         Err(NoPlan::Fault(fault)) => (Deed::Nothing, Reply::Fault(fault)),
         Err(NoPlan::Failed(failure)) => return Err(failed(&failure)),
     };
+    // What only reads is answered without the world: nothing has to be decided for it.
+    if let (Deed::Nothing, Reply::Known { messages, .. }) = (&deed, &reply) {
+        let first = floor.engine.look(|world| world.next.sent);
+        return Ok(clerk::known(messages, first));
+    }
     // An id no item can have.
     let id = format!("dry-run {}", floor.engine.ids().uuid());
     let scribe = Arc::new(Clerk { from: message.from.to_string(), reply, kept: false });
     let post = Command::Post(Box::new(Post { market: ID, id, deed, scribe }));
     // What it takes to decide depends on who is registered, so it is done where nobody waits for it.
-    let Ok(_turn) = DRY_RUNS.acquire().await else { return Err(Failure::fault("dry-run")) };
     let floor = floor.clone();
     let decide = move || {
         let now = floor.engine.now();

@@ -31,9 +31,15 @@ pub struct Question {
 /// An order that only reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ask {
-    Agents,
-    Queue,
-    Dashboard,
+    Agents {
+        after: u64,
+    },
+    Queue {
+        after: u64,
+    },
+    Dashboard {
+        after: u64,
+    },
     /// What still waits after agents were sought for it.
     Dispatched,
     Task {
@@ -49,12 +55,12 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// What an order asks, if its answer may be long and it does nothing else.
-    pub fn of(order: &Order<'_>) -> Option<Self> {
+    /// What an order asks, if its answer may be long and it does nothing else; and where a list goes on.
+    pub fn of(order: &Order<'_>, after: u64) -> Option<Self> {
         Some(match order {
-            Order::ListAgents => Self::Agents,
-            Order::TasksQueue => Self::Queue,
-            Order::Dashboard => Self::Dashboard,
+            Order::ListAgents => Self::Agents { after },
+            Order::TasksQueue => Self::Queue { after },
+            Order::Dashboard => Self::Dashboard { after },
             Order::LoadNext(LoadNext::Task { agent_id }) => {
                 Self::Task { agent_id: (*agent_id).to_owned() }
             }
@@ -71,9 +77,9 @@ impl Ask {
 
     fn order(&self) -> Order<'_> {
         match self {
-            Self::Agents => Order::ListAgents,
-            Self::Queue => Order::TasksQueue,
-            Self::Dashboard => Order::Dashboard,
+            Self::Agents { .. } => Order::ListAgents,
+            Self::Queue { .. } => Order::TasksQueue,
+            Self::Dashboard { .. } => Order::Dashboard,
             Self::Dispatched => Order::DispatchTasks,
             Self::Task { agent_id } => Order::LoadNext(LoadNext::Task { agent_id }),
             Self::Query { agent_id } => Order::LoadNext(LoadNext::Query { agent_id }),
@@ -83,10 +89,21 @@ impl Ask {
         }
     }
 
+    /// Where a list goes on.
+    fn after(&self) -> u64 {
+        match self {
+            Self::Agents { after } | Self::Queue { after } | Self::Dashboard { after } => *after,
+            Self::Dispatched | Self::Task { .. } | Self::Query { .. } | Self::Trace { .. } => 0,
+        }
+    }
+
     /// Whether everybody may read the answer.
     fn is_public(&self) -> bool {
         match self {
-            Self::Agents | Self::Queue | Self::Dashboard | Self::Dispatched => true,
+            Self::Agents { .. }
+            | Self::Queue { .. }
+            | Self::Dashboard { .. }
+            | Self::Dispatched => true,
             Self::Task { .. } | Self::Query { .. } | Self::Trace { .. } => false,
         }
     }
@@ -105,7 +122,7 @@ pub async fn answered(floor: &Floor, posting: Posting) -> Result<String, EngineF
     }
     let message = match &ask {
         Ask::Dispatched => Some(board::dispatched(floor, &from)),
-        ask => match reading::answer(floor, &from, ask.order()).await {
+        ask => match reading::answer(floor, &from, ask.order(), ask.after()).await {
             Ok(message) => message,
             Err(NoPlan::Fault(fault)) => return Ok(result::error(&fault.to_string())),
             Err(NoPlan::Failed(failure)) => return Err(failure),

@@ -30,16 +30,21 @@ const PAGE: usize = 64;
 
 /// What a reading order is answered with.
 pub async fn plan(floor: &Floor, message: &Message<'_>, order: Order<'_>) -> Result<Plan, NoPlan> {
-    planned(floor, (&message.from, message.signed), order).await
+    let after = match order {
+        Order::ListAgents | Order::TasksQueue | Order::Dashboard => cursor(message)?,
+        _ => 0,
+    };
+    planned(floor, (&message.from, message.signed), order, after).await
 }
 
-/// The message that answers an order which only reads, as things are now.
+/// The message that answers an order which only reads, as things are now; `after` is where a list goes on.
 pub async fn answer(
     floor: &Floor,
     from: &str,
     order: Order<'_>,
+    after: u64,
 ) -> Result<Option<Outgoing>, NoPlan> {
-    match planned(floor, (from, true), order).await? {
+    match planned(floor, (from, true), order, after).await? {
         (_, Reply::Known { messages, .. }) => Ok(messages.into_iter().next()),
         _ => Ok(None),
     }
@@ -49,15 +54,16 @@ async fn planned(
     floor: &Floor,
     (from, signed): (&str, bool),
     order: Order<'_>,
+    after: u64,
 ) -> Result<Plan, NoPlan> {
-    let ask = Ask::of(&order);
+    let ask = Ask::of(&order, after);
     let said = |messages: Vec<Outgoing>, shown| {
         (Deed::Nothing, Reply::Known { messages, shown, ask: ask.clone() })
     };
     Ok(match order {
-        Order::ListAgents => said(vec![board::agents(floor, from).await?], true),
-        Order::TasksQueue => said(vec![board::queue(floor, from)], true),
-        Order::Dashboard => said(vec![board::dashboard(floor, from).await?], true),
+        Order::ListAgents => said(vec![board::agents(floor, from, after).await?], true),
+        Order::TasksQueue => said(vec![board::queue(floor, from, after)], true),
+        Order::Dashboard => said(vec![board::dashboard(floor, from, after).await?], true),
         // Whom a dry-run claims to be, it may not be (R74).
         Order::LoadNext(_) | Order::Claim if !signed => {
             return Err(Fault::SignToRead.into());
@@ -76,6 +82,11 @@ async fn planned(
         Order::Trace(order) => said(vec![trace(floor, from, &order).await?], false),
         _ => said(Vec::new(), false),
     })
+}
+
+/// Where a list goes on.
+fn cursor(message: &Message<'_>) -> Result<u64, Fault> {
+    message.tag("Cursor").map_or(Ok(0), |text| text.parse().map_err(|_| Fault::BadCursor))
 }
 
 fn balance(floor: &Floor, address: &str) -> Credits {

@@ -28,8 +28,18 @@ pub enum BadKey {
 }
 
 impl Caller {
-    /// Reads the header. Every bad key takes the same path to the same answer.
+    /// Reads the header, which is a sign of life of the agent whose key it is. Every bad key takes the
+    /// same path to the same answer.
     pub fn read(engine: &Engine, headers: &HeaderMap) -> Result<Self, BadKey> {
+        let caller = Self::look_up(engine, headers)?;
+        if let Self::Agent(agent) = caller {
+            engine.seen(agent);
+        }
+        Ok(caller)
+    }
+
+    /// The same, and nothing is noted.
+    pub fn look_up(engine: &Engine, headers: &HeaderMap) -> Result<Self, BadKey> {
         let Some(header) = headers.get(AUTHORIZATION) else { return Ok(Self::Nobody) };
         let key =
             header.to_str().ok().and_then(bearer).and_then(Key::read).ok_or(BadKey::Unknown)?;
@@ -46,10 +56,6 @@ impl Caller {
                 }
             }
         });
-        let caller = caller.ok_or(BadKey::Unknown)??;
-        if let Self::Agent(agent) = caller {
-            engine.seen(agent);
-        }
-        Ok(caller)
+        caller.ok_or(BadKey::Unknown)?
     }
 }

@@ -159,20 +159,23 @@ impl<W: Wording> Feed<W> {
     /// A page as it goes out, if there is anything in it for this reader. What does not fit any
     /// more is read again with the next one.
     async fn written(&mut self, page: &[Arc<Notice>]) -> Option<Bytes> {
-        let jobs = match W::JOBS {
-            true => jobs_of(&self.floor.engine, page).await.ok()?,
-            false => Jobs::new(),
-        };
         let mut out = Vec::new();
-        let mut taken = 0;
+        // Dropped half-way, nothing counts as given out.
+        let (mut taken, mut after) = (0, self.after);
         for notice in page {
             if taken > 0 && out.len() >= PAGE_BYTES {
                 break;
             }
+            // One job at a time, since each may be long.
+            let jobs = match W::JOBS {
+                true => jobs_of(&self.floor.engine, std::slice::from_ref(notice)).await.ok()?,
+                false => Jobs::new(),
+            };
             self.wording.write(&mut out, &self.floor, notice, &jobs);
-            self.after = notice.position;
+            after = notice.position;
             taken += 1;
         }
+        self.after = after;
         self.step = if taken < page.len() { taken } else { (self.step * 2).min(PAGE_EVENTS) };
         // Handed to the connection; whether the reader has it, only an acknowledgement tells.
         self.floor.engine.presented(self.agent, self.after);

@@ -79,17 +79,37 @@ impl std::ops::Deref for Floor {
 /// Counts the writes of callers who prove themselves by what they write.
 pub trait Writes: Send + Sync {
     /// Counts one; refuses it when there were too many.
-    fn count(&self, who: &[u8]) -> Result<(), Trouble>;
+    fn count(&self, who: Signer<'_>) -> Result<(), Trouble>;
+
+    /// Counts a signature that has to be checked, by where it comes from.
+    fn count_check(&self, from: Option<SocketAddr>) -> Result<(), Trouble>;
 
     /// Counts somebody nobody has heard of before, by where it comes from.
     fn count_newcomer(&self, from: Option<SocketAddr>) -> Result<(), Trouble>;
 }
 
+/// A caller that signs what it writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Signer<'a> {
+    /// An agent, counted together with what it writes by other means.
+    Agent(AgentId),
+    /// A key or an account that is no agent yet.
+    Name(&'a [u8]),
+}
+
+/// How many rows were looked at for an answer, which carries it among its extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowsRead(pub usize);
+
 /// No limit.
 pub struct Unlimited;
 
 impl Writes for Unlimited {
-    fn count(&self, _: &[u8]) -> Result<(), Trouble> {
+    fn count(&self, _: Signer<'_>) -> Result<(), Trouble> {
+        Ok(())
+    }
+
+    fn count_check(&self, _: Option<SocketAddr>) -> Result<(), Trouble> {
         Ok(())
     }
 

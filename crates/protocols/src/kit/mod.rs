@@ -6,6 +6,7 @@
 
 pub mod ans104;
 pub mod base64url;
+pub mod budget;
 pub mod ed25519;
 pub mod fields;
 pub mod ijson;

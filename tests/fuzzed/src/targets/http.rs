@@ -107,6 +107,7 @@ async fn open(tell: std::sync::mpsc::Sender<SocketAddr>) {
         ("store.backend", "memory".to_owned()),
         ("limits.registrations_per_minute", "0".to_owned()),
         ("limits.writes_per_minute", "0".to_owned()),
+        ("limits.read_bytes_per_minute", "0".to_owned()),
         ("limits.wrong_keys_per_minute", "0".to_owned()),
     ];
     let loaded = Loaded::load(Posture::Dev, None, std::iter::empty(), &flags);

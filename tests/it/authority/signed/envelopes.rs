@@ -17,7 +17,7 @@ const READER: u8 = 9;
 
 /// How the request of the scene stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub enum Stage {
     /// One was asked by name, without a word about money.
     Direct,
     /// Two were asked.
@@ -29,10 +29,10 @@ enum Stage {
 }
 
 /// One deed and who may do it.
-struct Row {
-    deed: &'static str,
-    kind: Kind,
-    stage: Stage,
+pub struct Row {
+    pub deed: &'static str,
+    pub kind: Kind,
+    pub stage: Stage,
     /// In whose name it is said by those who cannot sign.
     whose: Signer,
     /// Whether it is a letter.
@@ -43,14 +43,14 @@ struct Row {
 }
 
 /// A hub, a request and those who were asked.
-struct Market {
-    hub: Hub,
+pub struct Market {
+    pub hub: Hub,
     request: String,
     offer: String,
 }
 
 impl Market {
-    async fn open(stage: Stage) -> Self {
+    pub async fn open(stage: Stage) -> Self {
         let hub = Hub::serve(&[]).await;
         let [requester, worker, asked, stranger, reader] = [1, 2, 3, 4, READER].map(Key::of);
         hub.fund(&requester, "10").await;
@@ -81,7 +81,7 @@ impl Market {
     }
 
     /// The row's words as this signer brings them.
-    fn said(&self, row: &Row, by: Signer) -> String {
+    pub fn said(&self, row: &Row, by: Signer) -> String {
         let seed = by.seed().or(row.whose.seed()).expect("it is somebody's word");
         let pen = Pen::of(seed);
         let mut draft = pen.draft(row.kind.as_str(), (row.payload)(self));
@@ -153,7 +153,7 @@ fn complaint(_: &Market) -> Value {
 const ONESELF: [u16; 7] = [202, 202, 202, 202, 401, 401, 401];
 
 #[rustfmt::skip]
-const TABLE: &[Row] = &[
+pub const TABLE: &[Row] = &[
     Row { deed: "say who one is", kind: Kind::Hello, stage: Open, whose: Worker, to_reader: false,
         payload: profile, expected: [200, 200, 200, 200, 401, 401, 401] },
     Row { deed: "greet somebody", kind: Kind::Hello, stage: Open, whose: Worker, to_reader: true,

@@ -12,9 +12,9 @@ use About::{Agent, Auction, Newcomer, Purse, Task};
 use Signer::{Requester, Worker};
 
 /// One deed and who may do it.
-struct Row {
-    deed: &'static str,
-    action: Action,
+pub struct Row {
+    pub deed: &'static str,
+    pub action: Action,
     /// As whose agent it is done, and in whose name by those who cannot sign.
     whose: Signer,
     /// What it is done to.
@@ -27,7 +27,7 @@ struct Row {
 
 /// What is spoken of besides the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum About {
+pub enum About {
     /// Nothing but the agent itself.
     Agent,
     /// An agent there is not yet.
@@ -42,7 +42,7 @@ enum About {
 
 impl Row {
     /// As whose agent somebody tries it: as the right one, and where it is about a task, as its own.
-    fn names(&self, by: Signer) -> Vec<&'static str> {
+    pub fn names(&self, by: Signer) -> Vec<&'static str> {
         let mut names = vec![agent(self.whose)];
         if by.seed().is_some() && matches!(self.about, Task | Auction) {
             names.push(agent(by));
@@ -62,14 +62,14 @@ fn agent(of: Signer) -> &'static str {
 }
 
 /// A hub, and the tasks of its market.
-struct Market {
-    hub: Hub,
+pub struct Market {
+    pub hub: Hub,
     task: String,
     auction: String,
 }
 
 impl Market {
-    async fn open() -> Self {
+    pub async fn open() -> Self {
         // Nothing here ends by itself, however slow the machine is.
         let hub = Hub::serve(&[("jobs.auction_window", "1h")]).await;
         let [requester, worker, asked, stranger] = [1, 2, 3, 4].map(Wallet::of);
@@ -117,7 +117,7 @@ impl Market {
     }
 
     /// What comes of the row's order by this signer, at a door; `None` if it is no order at all.
-    async fn bring(&self, row: &Row, by: Signer, agent: &str, door: &str) -> Option<Evaluated> {
+    pub async fn bring(&self, row: &Row, by: Signer, agent: &str, door: &str) -> Option<Evaluated> {
         let seed = by.seed().or(row.whose.seed()).expect("it is somebody's word");
         let (wallet, purse) = (Wallet::of(seed), Wallet::of(1).address());
         let (tags, data) = (self.tags(row, agent, &purse), "{}");
@@ -160,7 +160,7 @@ const fn does(row: Row) -> Row {
 }
 
 #[rustfmt::skip]
-const TABLE: &[Row] = &[
+pub const TABLE: &[Row] = &[
     does(row("register an agent", Action::RegisterAgentProfile, Worker, Newcomer, "yyyytnn")),
     does(row("change an agent", Action::RegisterAgentProfile, Worker, Agent, "nynntnn")),
     does(row("ask as an agent", Action::RegisterTask, Requester, Agent, "ynnntnn")),

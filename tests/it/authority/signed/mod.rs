@@ -3,8 +3,8 @@
 //! The route tells nothing about who may do what here, so the table is one of deeds. A type of message
 //! without a row fails the suite. What is refused must change nothing, at whatever door it is brought.
 
-mod envelopes;
-mod items;
+pub mod envelopes;
+pub mod items;
 
 use rialto_hub::app::listed;
 use rialto_protocols::face::Reach;
@@ -30,7 +30,7 @@ pub enum Signer {
     Operator,
 }
 
-const SIGNERS: [Signer; 7] = [
+pub const SIGNERS: [Signer; 7] = [
     Signer::Requester,
     Signer::Worker,
     Signer::Asked,
@@ -57,7 +57,7 @@ impl Signer {
 }
 
 /// The doors of one protocol at which something signed is posted.
-fn doors(prefix: &str) -> Vec<String> {
+pub fn doors(prefix: &str) -> Vec<String> {
     let posts = listed().into_iter().filter(|route| route.method == "POST");
     let signed = posts.filter(|route| route.reach == Reach::Signed);
     let all: Vec<String> = signed

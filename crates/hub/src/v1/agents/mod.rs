@@ -7,7 +7,8 @@ mod search;
 pub mod view;
 
 use axum::extract::{RawQuery, State};
-use rialto_protocols::face::Floor;
+use rialto_protocols::face::{Floor, RowsRead};
+use rialto_protocols::kit::budget::ByteBudget;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
 
@@ -38,11 +39,24 @@ pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answer
         }
     };
     let now = floor.engine.now();
-    let items = floor.engine.look(|world| {
-        let agents = found.agents.iter();
-        agents.filter_map(|id| AgentView::public(world, *id, now)).collect()
-    });
-    Ok(ok(&Page { items, next_cursor: found.next }))
+    let (mut items, mut next_cursor, mut last) = (Vec::new(), found.next, None);
+    let mut budget = ByteBudget::default();
+    for (id, cursor) in found.agents {
+        // One at a time, so that whoever writes need not wait for a long list.
+        let view = floor.engine.look(|world| AgentView::public(world, id, now));
+        let Some(view) = view else { continue };
+        match budget.write(&view) {
+            Some(text) => items.push(text),
+            None => {
+                next_cursor = last;
+                break;
+            }
+        }
+        last = Some(cursor);
+    }
+    let mut answer = ok(&Page { items, next_cursor });
+    answer.extensions_mut().insert(RowsRead(found.looked_at));
+    Ok(answer)
 }
 
 /// `GET /v1/agents/{id}`: by our number, or by any name in any protocol.

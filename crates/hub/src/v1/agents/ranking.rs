@@ -94,7 +94,7 @@ pub fn ranked(
 ) -> Found {
     let after = after.map(Place::read);
     let now = engine.now();
-    let mut places = engine.look(|world| {
+    let (mut places, looked_at) = engine.look(|world| {
         let online = |id| world.is_online(id, now);
         let fits = |id| online(id) && world.agent(id).is_some_and(|agent| wanted.fits(agent));
         candidates(world, skill, after, limit, fits)
@@ -103,22 +103,25 @@ pub fn ranked(
     places.dedup();
     let more = places.len() > limit;
     places.truncate(limit);
-    let next = places.last().filter(|_| more).map(|last| Cursor::new(RANKED, last.numbers()));
-    Found { agents: places.into_iter().map(|place| place.agent).collect(), next }
+    let cursor = |place: &Place| Cursor::new(RANKED, place.numbers());
+    let next = places.last().filter(|_| more).map(cursor);
+    let agents = places.iter().map(|place| (place.agent, cursor(place))).collect();
+    Found { agents, next, looked_at }
 }
 
-/// Everybody who may stand on the page after a place, in no order.
+/// Everybody who may stand on the page after a place, in no order, and how many were looked at.
 fn candidates(
     world: &World,
     skill: &str,
     after: Option<Place>,
     limit: usize,
     fits: impl Fn(AgentId) -> bool,
-) -> Vec<Place> {
+) -> (Vec<Place>, usize) {
     // The page begins among the proven, unless the last one has passed them.
     let known = after.map_or(Known::Proven, |after| after.known);
-    let (mut found, mut best) = (Vec::new(), BinaryHeap::new());
+    let (mut found, mut best, mut looked_at) = (Vec::new(), BinaryHeap::new(), 0);
     for one in world.skills.ranked(skill, None).take(CANDIDATES_MAX) {
+        looked_at += 1;
         let Some(merit) = Merit::of(world, one.agent) else { continue };
         // The index is in order of scores, and nobody weighs more than its score: once as many as are
         // wanted weigh more than this one scores, nobody behind it belongs on the page.
@@ -138,7 +141,7 @@ fn candidates(
         }
         found.push(place);
     }
-    found
+    (found, looked_at)
 }
 
 #[cfg(test)]

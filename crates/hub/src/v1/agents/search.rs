@@ -30,8 +30,11 @@ pub struct Wanted {
 
 /// What was found, and where to go on.
 pub struct Found {
-    pub agents: Vec<AgentId>,
+    /// Each with the cursor that leads on after it.
+    pub agents: Vec<(AgentId, Cursor)>,
     pub next: Option<Cursor>,
+    /// How many agents were looked at.
+    pub looked_at: usize,
 }
 
 impl Wanted {
@@ -58,7 +61,7 @@ fn speaks_of(agent: &Agent, text: &str) -> bool {
 /// before the end of the list: its cursor then leads on from the last agent looked at.
 pub fn listed(engine: &Engine, wanted: &Wanted, after: u64, limit: usize) -> Found {
     let now = engine.now();
-    let mut found = Found { agents: Vec::new(), next: None };
+    let mut found = Found { agents: Vec::new(), next: None, looked_at: 0 };
     let mut at = AgentId(after);
     for _ in 0..CANDIDATES_MAX.div_ceil(SLICE) {
         let (slice, end) = engine.look(|world| {
@@ -66,10 +69,12 @@ pub fn listed(engine: &Engine, wanted: &Wanted, after: u64, limit: usize) -> Fou
                 wanted.online.is_none_or(|online| world.is_online(id, now) == online)
             })
         });
+        found.looked_at += SLICE;
         for agent in slice.into_iter().filter(|agent| wanted.fits(agent)) {
-            found.agents.push(agent.id);
+            let cursor = Cursor::new(LISTED, [agent.id.0]);
+            found.agents.push((agent.id, cursor.clone()));
             if found.agents.len() == limit {
-                found.next = Some(Cursor::new(LISTED, [agent.id.0]));
+                found.next = Some(cursor);
                 return found;
             }
         }

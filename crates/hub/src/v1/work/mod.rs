@@ -16,6 +16,7 @@ use rialto_core::job::{Job, State as JobState};
 use rialto_core::world::World;
 use rialto_protocols::face::Floor;
 use rialto_protocols::face::caller::Caller;
+use rialto_protocols::kit::budget::ByteBudget;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
 use serde::Serialize;
@@ -87,9 +88,10 @@ pub async fn list(
     }
     let News { fresh, gone, more } = look();
     let jobs = hand_over(&floor, by.id, fresh).await?;
-    let shown = |world: &World| jobs.iter().filter_map(|job| WorkView::of(world, job)).collect();
-    let now = time(floor.engine.now());
-    Ok(ok(&Work { jobs: floor.engine.look(shown), gone, more, now }))
+    // One at a time, since each may be long.
+    let shown = |job: &Arc<Job>| floor.engine.look(|world| WorkView::of(world, job));
+    let (jobs, now) = (jobs.iter().filter_map(shown).collect(), time(floor.engine.now()));
+    Ok(ok(&Work { jobs, gone, more, now }))
 }
 
 /// A worker that was taken off the lists hears so, and not that nobody knows it: it would come back
@@ -130,10 +132,11 @@ fn news(world: &World, agent: AgentId, known: &HashSet<Turn>, limit: usize) -> N
     let is_known = |job: &Job| {
         known.contains(&(job.uuid, Some(job.epoch))) || known.contains(&(job.uuid, None))
     };
-    let mut fresh: Vec<Arc<Job>> =
-        in_hand(world, agent).filter(|job| !is_known(job)).take(limit + 1).cloned().collect();
-    let more = fresh.len() > limit;
-    fresh.truncate(limit);
+    let unknown = || in_hand(world, agent).filter(|job| !is_known(job)).take(limit + 1);
+    let mut budget = ByteBudget::default();
+    let fitting = unknown().take(limit).take_while(|job| budget.take(job.input.len()));
+    let fresh: Vec<Arc<Job>> = fitting.cloned().collect();
+    let more = unknown().count() > fresh.len();
     let has = |(id, epoch): &&Turn| {
         let same = |job: &Arc<Job>| job.uuid == *id && epoch.is_none_or(|epoch| epoch == job.epoch);
         in_hand(world, agent).any(same)

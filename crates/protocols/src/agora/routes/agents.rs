@@ -12,12 +12,13 @@ use super::{Answered, Named, Refused, malformed, query};
 use crate::agora::directory::{Entry, Listed, Page};
 use crate::agora::{ID, record, say};
 use crate::face::Floor;
+use crate::kit::budget::ByteBudget;
 use crate::kit::ed25519::PublicKey;
 
 /// Agents on one page.
 const PAGE: i64 = 50;
 const PAGE_MAX: i64 = 200;
-/// A page ends with the entry that fills this many bytes.
+/// Bytes of one page, unless its first entry alone is longer.
 const PAGE_BYTES: usize = 256 << 10;
 /// Agents looked at for one page; a directory with gaps still answers in time.
 const SCAN_MAX: u64 = 10_000;
@@ -30,24 +31,35 @@ pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answer
     let limit = usize::try_from(limit).unwrap_or(1);
     let cursor = query.integer("cursor", 0..=i64::MAX).map_err(bad)?.unwrap_or(0).unsigned_abs();
     let (hub, now) = (floor.agora.hub.did(), floor.engine.now());
-    let entry = |world: &World, id: AgentId| {
-        let agent = world.agent(id).filter(|agent| agent.active)?;
-        record::entry(world, agent, hub, now)
-    };
-    let page = floor.engine.look(|world| match query.text("resource") {
-        Some(resource) => supporting(world, resource, cursor, limit, entry),
-        None => everybody(world, cursor, limit, entry),
+    let (found, rest) = floor.engine.look(|world| match query.text("resource") {
+        Some(resource) => supporting(world, resource, cursor, limit),
+        None => everybody(world, cursor, limit),
     });
+    let (mut agents, mut budget, mut next, mut last) =
+        (Vec::new(), ByteBudget::new(PAGE_BYTES), rest, cursor);
+    for (place, id) in found {
+        // One at a time, so that whoever writes need not wait for a long list.
+        let entry = floor.engine.look(|world| {
+            let agent = world.agent(id).filter(|agent| agent.active)?;
+            record::entry(world, agent, hub, now)
+        });
+        if let Some(entry) = entry {
+            if !budget.take(size(&entry)) {
+                next = Some(last);
+                break;
+            }
+            agents.push(entry);
+        }
+        last = place;
+    }
+    let page = Page { agents, next_cursor: next.map(|next| next.to_string()) };
     Ok(say::json(200, serde_json::to_string(&page).unwrap_or_default()))
 }
 
-fn supporting(
-    world: &World,
-    resource: &str,
-    cursor: u64,
-    limit: usize,
-    entry: impl Fn(&World, AgentId) -> Option<Entry>,
-) -> Page {
+/// Agents with their places in a list, and the last place looked at if there are more.
+type Places = (Vec<(u64, AgentId)>, Option<u64>);
+
+fn supporting(world: &World, resource: &str, cursor: u64, limit: usize) -> Places {
     let skip = usize::try_from(cursor).unwrap_or(usize::MAX);
     let listed = |id: &AgentId| {
         let is_it = |agent: &Arc<Agent>| {
@@ -56,44 +68,32 @@ fn supporting(
         };
         world.agent(*id).is_some_and(is_it)
     };
-    let all = world.skills.by_merit(record::skill_name(resource)).filter(listed);
+    let all = || world.skills.by_merit(record::skill_name(resource)).filter(listed);
     // Those whose own words these are come first.
     let of_others = |id: &AgentId| world.agent(*id).is_some_and(|agent| agent.home != ID);
-    let (theirs, own): (Vec<AgentId>, Vec<AgentId>) = all.partition(of_others);
-    let found = own.into_iter().chain(theirs).skip(skip).take(limit.saturating_add(1));
-    let found: Vec<AgentId> = found.collect();
-    let (mut agents, mut bytes, mut next) = (Vec::new(), 0, cursor);
-    for id in found.iter().take(limit) {
-        if bytes >= PAGE_BYTES {
-            break;
-        }
-        let shown = entry(world, *id);
-        bytes += shown.as_ref().map_or(0, size);
-        agents.extend(shown);
-        next += 1;
-    }
-    let more = next.saturating_sub(cursor) < u64::try_from(found.len()).unwrap_or(u64::MAX);
-    Page { agents, next_cursor: more.then(|| next.to_string()) }
+    let own = all().filter(|id| !of_others(id));
+    let found = own.chain(all().filter(of_others)).skip(skip).take(limit.saturating_add(1));
+    let mut found: Vec<(u64, AgentId)> = (cursor.saturating_add(1)..).zip(found).collect();
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let last = found.last().map(|(place, _)| *place).filter(|_| more);
+    (found, last)
 }
 
 /// In the order they came, which never changes.
-fn everybody(
-    world: &World,
-    cursor: u64,
-    limit: usize,
-    entry: impl Fn(&World, AgentId) -> Option<Entry>,
-) -> Page {
-    let (mut agents, mut at, mut bytes) = (Vec::new(), cursor, 0);
+fn everybody(world: &World, cursor: u64, limit: usize) -> Places {
+    let (mut found, mut at) = (Vec::new(), cursor);
     let end = world.next.agent.0;
     let last = end.min(cursor.saturating_add(SCAN_MAX));
-    while at.saturating_add(1) < last && agents.len() < limit && bytes < PAGE_BYTES {
+    let is_listed = |id| {
+        let active = world.agent(id).is_some_and(|agent| agent.active);
+        active && world.name_of(id, ID).is_some()
+    };
+    while at.saturating_add(1) < last && found.len() < limit {
         at += 1;
-        let shown = entry(world, AgentId(at));
-        bytes += shown.as_ref().map_or(0, size);
-        agents.extend(shown);
+        found.extend(Some((at, AgentId(at))).filter(|(_, id)| is_listed(*id)));
     }
-    let more = at.saturating_add(1) < end;
-    Page { agents, next_cursor: more.then(|| at.to_string()) }
+    (found, (at.saturating_add(1) < end).then_some(at))
 }
 
 /// About how many bytes an entry takes.

@@ -94,7 +94,7 @@ pub async fn page(
             }
         }
         looked += step;
-        if notices.len() < step {
+        if notices.is_empty() {
             break;
         }
     }

@@ -13,7 +13,7 @@ use super::{Answered, Refused};
 use crate::agora::failure::Failure;
 use crate::agora::feed::Frames;
 use crate::agora::intake::{self, Taken, Untaken, Way};
-use crate::agora::{BODY_MAX, say};
+use crate::agora::{BODY_MAX, refusals, say};
 use crate::face::Floor;
 use crate::face::feed::{Feed, From};
 use crate::face::peer::Peer;
@@ -79,7 +79,7 @@ impl Line {
                 _ => return Err(Gone),
             };
             let way = Way { peer: self.peer, ..Way::default() };
-            let taken = match intake::take(&self.floor, text.as_bytes(), way).await {
+            let taken = match self.take(text.as_bytes(), way).await {
                 Ok(taken) if taken.hello_to_hub => taken,
                 Ok(_) => {
                     self.refuse(not_a_hello().into()).await?;
@@ -119,10 +119,17 @@ impl Line {
 
     async fn answer(&mut self, hello: &Taken, bytes: &[u8]) -> Result<(), Gone> {
         let way = Way { to: None, from: Some(hello.key), peer: self.peer };
-        match intake::take(&self.floor, bytes, way).await {
+        match self.take(bytes, way).await {
             Ok(taken) => self.say(taken.text).await,
             Err(untaken) => self.refuse(untaken).await,
         }
+    }
+
+    /// A frame costs what a posted envelope costs: checking its signature counts by address.
+    async fn take(&mut self, bytes: &[u8], way: Way) -> Result<Taken, Untaken> {
+        let counted = self.floor.writes.count_check(self.peer);
+        counted.map_err(|trouble| Untaken::from(refusals::trouble(&trouble)))?;
+        intake::take(&self.floor, bytes, way).await
     }
 
     async fn pass_on(&mut self, lines: &Bytes) -> Result<(), Gone> {

@@ -4,7 +4,7 @@ use rialto_core::money::Credits;
 
 use super::Outgoing;
 use crate::clara::price;
-use crate::clara::record::{Agent, Task, Totals, list};
+use crate::clara::record::{Totals, list};
 use crate::kit::object::Object;
 
 impl Outgoing {
@@ -13,19 +13,24 @@ impl Outgoing {
         Self::new(to, "Registered").data(format!("Agent {agent_id} registered in Market"))
     }
 
-    /// Every agent.
-    pub fn agents(to: &str, agents: &[Agent<'_>]) -> Self {
-        Self::new(to, "List-Agents").data(list(agents.iter().map(Agent::write)))
+    /// Agents, as they were written.
+    pub fn agents(to: &str, agents: impl IntoIterator<Item = String>) -> Self {
+        Self::new(to, "List-Agents").data(list(agents))
     }
 
-    /// The tasks that wait for an agent.
-    pub fn queue(to: &str, tasks: &[Task<'_>]) -> Self {
-        Self::new(to, "Tasks-Queue").data(list(tasks.iter().map(Task::write)))
+    /// The tasks that wait for an agent, as they were written.
+    pub fn queue(to: &str, tasks: impl IntoIterator<Item = String>) -> Self {
+        Self::new(to, "Tasks-Queue").data(list(tasks))
+    }
+
+    /// The same, of which there are more: an order with this `Cursor` gets them.
+    pub fn with_next(self, cursor: Option<u64>) -> Self {
+        self.maybe_tag("Next-Cursor", cursor.map(|cursor| cursor.to_string()).as_deref())
     }
 
     /// The tasks that still wait, after agents were sought for them.
-    pub fn dispatched(to: &str, tasks: &[Task<'_>]) -> Self {
-        Self::new(to, "Tasks-Dispatched").data(list(tasks.iter().map(Task::write)))
+    pub fn dispatched(to: &str, tasks: impl IntoIterator<Item = String>) -> Self {
+        Self::new(to, "Tasks-Dispatched").data(list(tasks))
     }
 
     /// What an account has, in whole credits.
@@ -34,10 +39,15 @@ impl Outgoing {
     }
 
     /// The market at a glance.
-    pub fn dashboard(to: &str, queue: &[Task<'_>], agents: &[Agent<'_>], totals: &Totals) -> Self {
+    pub fn dashboard(
+        to: &str,
+        queue: impl IntoIterator<Item = String>,
+        agents: impl IntoIterator<Item = String>,
+        totals: &Totals,
+    ) -> Self {
         let data = Object::new()
-            .raw("queue", &list(queue.iter().map(Task::write)))
-            .raw("agents", &list(agents.iter().map(Agent::write)))
+            .raw("queue", &list(queue))
+            .raw("agents", &list(agents))
             .raw("totals", &totals.write());
         Self::new(to, "Dashboard-Data").data(data.finish())
     }

@@ -3,7 +3,7 @@
 use super::records::{done, query, task};
 use super::*;
 use crate::clara::outgoing::{Notice, Outgoing};
-use crate::clara::record::{Agent, Totals};
+use crate::clara::record::{Agent, Task, Totals};
 
 /// The tags after the four every message has.
 fn tags(outgoing: &Outgoing) -> Tags<'_> {
@@ -113,22 +113,27 @@ fn what_was_waiting_is_the_data() {
 fn the_board_is_shown_as_lists() {
     let agents: [Agent<'_>; 2] = [records::agent(), records::new_agent()];
     let listed = format!("[{},{}]", agents[0].write(), agents[1].write());
-    let sent = Outgoing::agents("1234", &agents);
+    let sent = Outgoing::agents("1234", agents.iter().map(Agent::write));
     assert_eq!(
         (tags(&sent), sent.data.clone()),
         (starts("List-Agents", &[]), Some(listed.clone()))
     );
-    assert_eq!(Outgoing::agents("1234", &[]).data.as_deref(), Some("[]"));
+    assert_eq!(Outgoing::agents("1234", []).data.as_deref(), Some("[]"));
     let queue = [records::queued_task()];
     let queued = format!("[{}]", queue[0].write());
     for (sent, action) in [
-        (Outgoing::queue(ALICE, &queue), "Tasks-Queue"),
-        (Outgoing::dispatched(ALICE, &queue), "Tasks-Dispatched"),
+        (Outgoing::queue(ALICE, queue.iter().map(Task::write)), "Tasks-Queue"),
+        (Outgoing::dispatched(ALICE, queue.iter().map(Task::write)), "Tasks-Dispatched"),
     ] {
         assert_eq!((tags(&sent), sent.data.as_deref()), (starts(action, &[]), Some(&*queued)));
     }
     let totals = Totals { requested: 3, assigned: 2, done: 1, rewards: credits(20) };
-    let sent = Outgoing::dashboard(ALICE, &queue, &agents, &totals);
+    let sent = Outgoing::dashboard(
+        ALICE,
+        queue.iter().map(Task::write),
+        agents.iter().map(Agent::write),
+        &totals,
+    );
     let counts = r#"{"requested":3,"assigned":2,"done":1,"rewards":"20"}"#;
     let data = format!(r#"{{"queue":{queued},"agents":{listed},"totals":{counts}}}"#);
     assert_eq!((tags(&sent), &sent.data), (starts("Dashboard-Data", &[]), &Some(data)));

@@ -156,8 +156,13 @@ async fn end(floor: &Floor, job: &Job) -> Result<Option<Notice>, Failure> {
 async fn near(floor: &Floor, reader: AgentId, news: &News) -> Result<Option<Notice>, Failure> {
     let head = floor.engine.look(|world| world.mailbox(reader).head);
     let limit = usize::try_from(LOOK_BACK).unwrap_or(usize::MAX);
-    let near = floor.engine.notices_of(reader, head.saturating_sub(LOOK_BACK), limit).await?;
-    Ok(near.into_iter().rev().find(|notice| notice.news == *news))
+    let (mut after, mut newest) = (head.saturating_sub(LOOK_BACK), None);
+    loop {
+        let page = floor.engine.notices_of(reader, after, limit).await?;
+        let Some(last) = page.last() else { return Ok(newest) };
+        after = last.position;
+        newest = page.into_iter().rev().find(|notice| notice.news == *news).or(newest);
+    }
 }
 
 impl Somebody {

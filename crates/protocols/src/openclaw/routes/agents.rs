@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::{about, failed, query};
 use crate::face::Floor;
 use crate::face::caller::Caller;
+use crate::kit::budget::ByteBudget;
 use crate::kit::object::Object;
 use crate::kit::{ijson, write};
 use crate::openclaw::answers::Unregistered;
@@ -28,8 +29,6 @@ use crate::openclaw::{ID, VERSION, bulletin, record, stream};
 /// Agents on one page.
 const PAGE: i64 = 50;
 const PAGE_MAX: i64 = 200;
-/// A page ends with the entry that fills this many bytes.
-const PAGE_BYTES: usize = 1 << 20;
 /// Agents looked at for one page; a directory with gaps still answers in time.
 const SCAN_MAX: usize = 5_000;
 
@@ -64,7 +63,7 @@ pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answer
     let (limit, cursor) = (usize::try_from(limit).unwrap_or(1), cursor.unsigned_abs());
     let wanted = Wanted { category, status };
     let capability = query.text("capability").filter(|text| !text.is_empty());
-    let (found, next) = floor.engine.look(|world| match capability {
+    let (found, rest) = floor.engine.look(|world| match capability {
         Some(capability) => {
             let skip = usize::try_from(cursor).unwrap_or(usize::MAX);
             let found = world.skills.by_merit(capability).skip(skip);
@@ -79,29 +78,35 @@ pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answer
         }
     });
     // What agents wrote is read here, where it holds up nobody.
-    let entries = found.iter().filter_map(|glimpse| entry(&floor, glimpse));
-    let agents = entries.map(|text| write::verbatim(&text)).collect();
+    let (mut agents, mut budget, mut next) = (Vec::new(), ByteBudget::default(), rest);
+    let mut last = cursor;
+    for (place, glimpse) in &found {
+        let Some(text) = entry(&floor, glimpse) else { continue };
+        if !budget.take(text.len()) {
+            next = Some(last);
+            break;
+        }
+        agents.push(write::verbatim(&text));
+        last = *place;
+    }
     let common = say::common(&floor, None);
     Ok(say::json(200, &Page::new(common, agents, next.map(|next| next.to_string()))))
 }
 
-/// Those who are wanted, each place with its agent, and the last place looked at.
+/// Those who are wanted, each with its place, and the last place looked at if there are more.
 fn gather(
     world: &World,
     wanted: &Wanted,
     mut places: impl Iterator<Item = (u64, AgentId)>,
     limit: usize,
     now: Timestamp,
-) -> (Vec<Glimpse>, Option<u64>) {
-    let (mut found, mut bytes, mut last) = (Vec::new(), 0, 0);
+) -> (Vec<(u64, Glimpse)>, Option<u64>) {
+    let (mut found, mut last) = (Vec::new(), 0);
     for (place, id) in places.by_ref().take(SCAN_MAX) {
         last = place;
         let agent = world.agent(id).filter(|agent| agent.active && fits(world, agent, wanted));
-        if let Some(glimpse) = agent.and_then(|agent| Glimpse::of(world, agent, now)) {
-            bytes += glimpse.agent.card.len();
-            found.push(glimpse);
-        }
-        if found.len() >= limit || bytes >= PAGE_BYTES {
+        found.extend(agent.and_then(|agent| Some((place, Glimpse::of(world, agent, now)?))));
+        if found.len() >= limit {
             break;
         }
     }

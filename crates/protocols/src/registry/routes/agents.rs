@@ -92,11 +92,12 @@ impl axum::extract::FromRequestParts<Floor> for Shown {
 pub async fn show(State(floor): State<Floor>, _: Anyone, Named(id): Named) -> Answered {
     let id = path_uuid(&id, "agent_id")?.to_string();
     let now = floor.engine.now();
-    floor.engine.look(|world| {
-        let agent = public(world, &id).ok_or_else(Failure::not_found)?;
-        let both = world.agent(agent).zip(world.desk(agent)).ok_or_else(Failure::not_found)?;
-        Ok(json(200, &shape::entry(&floor, world, (both.0, both.1), None, now)))
-    })
+    let entry = floor.engine.look(|world| {
+        let agent = public(world, &id)?;
+        let (agent, desk) = world.agent(agent).zip(world.desk(agent))?;
+        Some(shape::entry(&floor, world, (agent, desk), None, now))
+    });
+    Ok(json(200, &entry.ok_or_else(Failure::not_found)?))
 }
 
 /// An agent of any protocol that is on the lists.

@@ -2,21 +2,25 @@
 //!
 //! No key is needed. One that is shown is checked all the same, and is a sign of its agent's life.
 
+use std::collections::BTreeSet;
+
 use axum::extract::{RawQuery, State};
 use rialto_core::money::{Credits, NotMoney};
 use rialto_core::reputation::Score;
 use rialto_core::world::discover::Wanted;
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::Answered;
-use crate::face::Floor;
+use crate::face::{Floor, RowsRead};
+use crate::kit::budget::ByteBudget;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, Kind};
 use crate::kit::query::Query;
 use crate::registry::codes::{json, unread};
 use crate::registry::examples;
 use crate::registry::proof::{Anyone, Sent};
-use crate::registry::shape::{self, Entry};
+use crate::registry::shape;
 use crate::registry::wire::DECIMALS;
 
 /// Entries of one page at most, and when nothing is said.
@@ -27,8 +31,11 @@ const SKILLS_MAX: usize = 10_000;
 
 #[derive(Serialize)]
 struct Found {
-    agents: Vec<Entry>,
+    agents: Vec<Box<RawValue>>,
     total: usize,
+    /// Where the next page begins, if there is one: a page ends early when it is long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_offset: Option<usize>,
 }
 
 struct Question {
@@ -124,32 +131,74 @@ fn find(floor: &Floor, question: &Question) -> axum::response::Response {
         offset: question.offset,
     };
     let now = floor.engine.now();
-    let found = floor.engine.look(|world| {
-        let found = world.discover(&wanted, now);
-        let agents = found.page.iter().filter_map(|one| {
-            let both = world.agent(one.agent).zip(world.desk(one.agent))?;
-            Some(shape::entry(floor, world, (both.0, both.1), Some(&question.skill), now))
-        });
-        Found { agents: agents.collect(), total: found.total }
+    let (found, candidates) = floor.engine.look(|world| {
+        let candidates = world.skills.count(wanted.skill, wanted.max_price, wanted.min_score);
+        (world.discover(&wanted, now), candidates)
     });
-    json(200, &found)
+    let (mut agents, mut budget) = (Vec::new(), ByteBudget::default());
+    for one in &found.page {
+        // One at a time: an entry may be long, and whoever writes waits for a reader of the world.
+        let entry = floor.engine.look(|world| {
+            let (agent, desk) = world.agent(one.agent).zip(world.desk(one.agent))?;
+            Some(shape::entry(floor, world, (agent, desk), Some(&question.skill), now))
+        });
+        let Some(text) = entry.and_then(|entry| budget.write(&entry)) else { break };
+        agents.push(text);
+    }
+    let next = question.offset.saturating_add(agents.len());
+    let next_offset = (!agents.is_empty() && next < found.total).then_some(next);
+    let mut answer = json(200, &Found { agents, total: found.total, next_offset });
+    // The index cannot count by jobs, so that everybody with the skill is looked at.
+    if question.min_jobs > 0 {
+        answer.extensions_mut().insert(RowsRead(candidates));
+    }
+    answer
 }
 
 #[derive(Serialize)]
 struct Skills {
     skills: Vec<String>,
     total_agents: usize,
+    /// The last name listed, if there are more; `?after=` it lists those.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_after: Option<String>,
 }
 
-/// `GET /skills`.
-pub async fn skills(State(floor): State<Floor>, _: Anyone) -> Answered {
-    let (mut skills, total_agents) = floor.engine.look(|world| {
-        let names: Vec<String> = world.skills.names().map(str::to_owned).collect();
-        (names, world.online_count())
-    });
-    skills.sort_unstable();
-    skills.truncate(SKILLS_MAX);
-    Ok(json(200, &Skills { skills, total_agents }))
+/// `GET /skills`: in alphabetical order, after a name if one is given.
+pub async fn skills(State(floor): State<Floor>, _: Anyone, RawQuery(raw): RawQuery) -> Answered {
+    let query = Query::read(raw.as_deref().unwrap_or_default())?;
+    let after = query.text("after").unwrap_or_default();
+    let (names, total_agents) = floor
+        .engine
+        .look(|world| (first_names(world.skills.names(), after, SKILLS_MAX), world.online_count()));
+    let (all, mut budget) = (names.len(), ByteBudget::default());
+    let mut skills: Vec<String> = Vec::new();
+    for name in names {
+        // As long as it is with every character escaped.
+        if skills.len() == SKILLS_MAX || !budget.take(name.len() * 6 + 2) {
+            break;
+        }
+        skills.push(name);
+    }
+    let next_after = skills.last().filter(|_| skills.len() < all).cloned();
+    Ok(json(200, &Skills { skills, total_agents, next_after }))
+}
+
+/// The first names after one, in order, and one more than are wanted if there are more. Only these are
+/// copied, however many there are.
+fn first_names<'n>(
+    names: impl Iterator<Item = &'n str>,
+    after: &str,
+    wanted: usize,
+) -> Vec<String> {
+    let mut first = BTreeSet::new();
+    for name in names.filter(|name| *name > after) {
+        first.insert(name);
+        if first.len() > wanted + 1 {
+            first.pop_last();
+        }
+    }
+    first.into_iter().map(str::to_owned).collect()
 }
 
 #[derive(Serialize)]

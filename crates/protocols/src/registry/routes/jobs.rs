@@ -15,6 +15,7 @@ use super::Answered;
 use crate::face::Floor;
 use crate::face::caller::Caller;
 use crate::face::mark;
+use crate::kit::budget::ByteBudget;
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 use crate::registry::codes::{Context, Failure, RefusedJob, failed, json, unread};
@@ -26,6 +27,9 @@ use crate::registry::{ID, examples};
 
 /// Jobs given to a worker at once.
 const FETCHED_MAX: usize = 50;
+/// Bytes of input given to a worker at once, unless the first job alone has more. It is several times
+/// what one job may bring, so that a worker can have several large ones in hand.
+const FETCHED_BYTES: usize = 8 << 20;
 /// The longest a poll may wait, in seconds.
 const WAIT_MAX: i64 = 30;
 
@@ -215,9 +219,12 @@ pub async fn fetch(
 
 /// The oldest jobs in the agent's hands; those it has not seen are marked as handed over first.
 async fn hand_over(floor: &Floor, agent: AgentId) -> Result<Vec<Arc<Job>>, Failure> {
+    let mut budget = ByteBudget::new(FETCHED_BYTES);
     let jobs: Vec<Arc<Job>> = floor.engine.look(|world| {
         let held = |job: &&Arc<Job>| matches!(job.state, JobState::Assigned | JobState::Running);
-        world.work_of(agent).filter(held).take(FETCHED_MAX).cloned().collect()
+        let oldest = world.work_of(agent).filter(held).take(FETCHED_MAX);
+        // What does not fit any more is fetched once the first ones are reported.
+        oldest.take_while(|job| budget.take(job.input.len() + job.meta.len())).cloned().collect()
     });
     let fresh = |job: &Arc<Job>| job.assignment.is_some_and(|turn| !turn.handed_over);
     if !jobs.iter().any(fresh) {

@@ -1,22 +1,23 @@
 //! Money: transfers, accounts, the audit list, the economy at large.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
 use rialto_core::answer::Answer;
-use rialto_core::command::Command;
-use rialto_core::id::{EntryId, OwnerId};
+use rialto_core::command::{Command, JobRef};
+use rialto_core::id::{EntryId, JobId, OwnerId};
 use rialto_core::ledger::{Entry, Kind};
 use rialto_core::money::Credits;
 use rialto_core::owner::Owner;
-use rialto_engine::store::{Page, Row};
+use rialto_engine::Failure as EngineFailure;
+use rialto_engine::store::{Key, Reader, Row, StoreError};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::Answered;
 use crate::face::caller::Caller;
-use crate::face::{Floor, naming};
+use crate::face::{Floor, RowsRead, naming};
+use crate::kit::budget::ByteBudget;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson;
 use crate::kit::query::Query;
@@ -31,6 +32,8 @@ use crate::registry::{examples, translate};
 /// Transactions listed at once, at most and when nothing is said.
 const AUDIT_MAX: i64 = 500;
 const AUDIT: i64 = 100;
+/// Lines of the ledger looked at for one answer.
+const LINES_MAX: usize = 2_000;
 /// Balances shown at once.
 const BALANCES_MAX: usize = 10_000;
 
@@ -137,6 +140,9 @@ pub async fn account(State(floor): State<Floor>, known: Known, Named(name): Name
 struct Audit {
     transactions: Vec<TransferBody>,
     total: u64,
+    /// The line to go on from, if there are more: `?from=` it lists those.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_from: Option<u64>,
 }
 
 /// `GET /audit`: payments, newest first; one's own, or all for the operator.
@@ -144,23 +150,112 @@ pub async fn audit(State(floor): State<Floor>, known: Known, RawQuery(raw): RawQ
     let query = Query::read(raw.as_deref().unwrap_or_default())?;
     let limit = query.integer("limit", 1..=AUDIT_MAX)?.unwrap_or(AUDIT) as usize;
     let job = query.text("job_id").map(|id| path_uuid(id, "?job_id")).transpose()?;
+    let from = query.integer("from", 1..=i64::MAX)?.map(|id| EntryId(id.unsigned_abs()));
     let whose = whose(&floor, &known, query.text("owner_id"))?;
-    let (entries, total) =
-        entries(&floor, whose, if job.is_some() { usize::MAX } else { limit }).await?;
-    let mut transactions = Vec::new();
-    let mut matching = 0;
-    for entry in entries {
-        let body = describe(&floor, &entry).await?;
-        let fits = |id: &uuid::Uuid| body.1.as_deref() == Some(id.to_string().as_str());
-        if job.as_ref().is_none_or(fits) {
-            matching += 1;
-            if transactions.len() < limit {
-                transactions.push(body.0);
+    let wrong = |failure| failed(failure, Context::Other);
+    let (newest, all) = floor.engine.look(|world| match whose.and_then(|id| world.owner(id)) {
+        Some(owner) => (owner.newest, owner.movements),
+        None => (Some(EntryId(world.next.entry.0)), world.next.payments),
+    });
+    let sought = match job {
+        Some(id) => Some(Sought::named(&floor, id.to_string()).await.map_err(wrong)?),
+        None => None,
+    };
+    let of_job = sought.is_some();
+    // Nothing comes after the newest line, whatever the caller says.
+    let at = from.map_or(newest, |from| newest.map(|newest| from.min(newest)));
+    let walk = Walk { whose, at, limit, sought };
+    let found = floor.engine.read(move |reader| walk.payments(reader)).await.map_err(wrong)?;
+    let mut transactions = Vec::with_capacity(found.entries.len());
+    for entry in &found.entries {
+        transactions.push(describe(&floor, entry).await?);
+    }
+    let total = if of_job { transactions.len() as u64 } else { all };
+    let next_from = found.next.map(|next| next.0);
+    let mut answer = json(200, &Audit { transactions, total, next_from });
+    answer.extensions_mut().insert(RowsRead(found.looked_at));
+    Ok(answer)
+}
+
+/// The job whose payments are looked for: by the requester's id, and by the hub's.
+struct Sought {
+    name: String,
+    ids: Vec<JobId>,
+}
+
+impl Sought {
+    async fn named(floor: &Floor, name: String) -> Result<Self, EngineFailure> {
+        let mut ids = Vec::new();
+        for face in crate::ALL {
+            let wanted = JobRef::Foreign { origin: face.id(), id: name.clone() };
+            ids.extend(floor.engine.find_job(&wanted).await?.map(|job| job.id));
+        }
+        Ok(Self { name, ids })
+    }
+
+    /// Whether a payment was made by the job's hold, or by an order that names the job.
+    fn is_for(&self, reader: &mut dyn Reader, entry: &Entry) -> Result<bool, StoreError> {
+        if let Some(job) = entry.job {
+            return Ok(self.ids.contains(&job));
+        }
+        let Some(id) = entry.transfer else { return Ok(false) };
+        Ok(match reader.load(Key::Transfer(id))? {
+            Some(Row::Transfer(transfer)) => transfer.job.as_deref() == Some(&*self.name),
+            _ => false,
+        })
+    }
+}
+
+/// The way back through the ledger, from a line on.
+struct Walk {
+    whose: Option<OwnerId>,
+    at: Option<EntryId>,
+    limit: usize,
+    sought: Option<Sought>,
+}
+
+/// Payments, and the line to go on from if there are more.
+struct Payments {
+    entries: Vec<Entry>,
+    next: Option<EntryId>,
+    looked_at: usize,
+}
+
+impl Walk {
+    /// The next payments, newest first. So many lines are looked at and no more, whatever is found.
+    fn payments(self, reader: &mut dyn Reader) -> Result<Payments, StoreError> {
+        let (mut entries, mut at, mut looked_at) = (Vec::new(), self.at, 0);
+        while let Some(id) = at.filter(|_| entries.len() < self.limit && looked_at < LINES_MAX) {
+            looked_at += 1;
+            // A line to go on from may be anybody's invention, and leads nowhere then.
+            let Some(Row::Entry(entry)) = reader.load(Key::Entry(id))? else {
+                at = self.before(id, None);
+                continue;
+            };
+            if self.whose.is_some_and(|own| entry.from.owner != own && entry.to.owner != own) {
+                at = None;
+                break;
+            }
+            at = self.before(id, Some(&entry));
+            let wanted = match &self.sought {
+                _ if !entry.kind.is_payment() => false,
+                Some(sought) => sought.is_for(reader, &entry)?,
+                None => true,
+            };
+            if wanted {
+                entries.push(entry);
             }
         }
+        Ok(Payments { entries, next: at, looked_at })
     }
-    let total = if job.is_some() { matching } else { total };
-    Ok(json(200, &Audit { transactions, total }))
+
+    /// The line before one: the owner's own, or of all.
+    fn before(&self, id: EntryId, entry: Option<&Entry>) -> Option<EntryId> {
+        match self.whose {
+            Some(owner) => entry.and_then(|entry| entry.before(owner)),
+            None => id.0.checked_sub(1).filter(|before| *before > 0).map(EntryId),
+        }
+    }
 }
 
 /// Whose payments are listed: everybody's for the operator and on an open hub.
@@ -180,56 +275,20 @@ fn whose(floor: &Floor, known: &Known, named: Option<&str>) -> Result<Option<Own
     })
 }
 
-/// Payments between owners, newest first, and how many there are.
-async fn entries(
-    floor: &Floor,
-    whose: Option<OwnerId>,
-    limit: usize,
-) -> Result<(Vec<Entry>, u64), Failure> {
-    let wrong = |failure| failed(failure, Context::Other);
-    let payment = |entry: &Entry| entry.kind.is_payment();
-    if let Some(id) = whose {
-        let owner: Option<Arc<Owner>> = floor.engine.look(|world| world.owner(id).cloned());
-        let owner = owner.ok_or_else(Failure::not_found)?;
-        let page = floor.engine.entries_of(id, owner.newest, limit, payment).await;
-        return Ok((page.map_err(wrong)?.rows, owner.movements));
-    }
-    let total = floor.engine.look(|world| world.next.payments);
-    let mut found = Vec::new();
-    let mut before = EntryId(u64::MAX);
-    while found.len() < limit {
-        let page =
-            floor.engine.page(Page::Entries { before, limit: 1_000 }).await.map_err(wrong)?;
-        if page.is_empty() {
-            break;
-        }
-        for row in page {
-            let Row::Entry(entry) = row else { continue };
-            before = entry.id;
-            if payment(&entry) && found.len() < limit {
-                found.push(entry);
-            }
-        }
-    }
-    Ok((found, total))
-}
-
-/// A payment in this protocol's shape, and the job it was for.
-async fn describe(floor: &Floor, entry: &Entry) -> Result<(TransferBody, Option<String>), Failure> {
+/// A payment in this protocol's shape.
+async fn describe(floor: &Floor, entry: &Entry) -> Result<TransferBody, Failure> {
     let wrong = |failure| failed(failure, Context::Other);
     if entry.kind == Kind::Transfer
         && let Some(id) = entry.transfer
         && let Some(transfer) = floor.engine.transfer(id).await.map_err(wrong)?
     {
-        let body = floor.engine.look(|world| TransferBody::of(world, &transfer));
-        return Ok((body, transfer.job.clone()));
+        return Ok(floor.engine.look(|world| TransferBody::of(world, &transfer)));
     }
     let job = match entry.job {
         Some(id) => floor.engine.job(id).await.map_err(wrong)?.map(|job| job.foreign.clone()),
         None => None,
     };
-    let body = floor.engine.look(|world| TransferBody::of_entry(world, entry, job.clone()));
-    Ok((body, job))
+    Ok(floor.engine.look(|world| TransferBody::of_entry(world, entry, job)))
 }
 
 #[derive(Serialize)]
@@ -242,19 +301,28 @@ struct Economy {
 
 /// `GET /economy`: the sums, and the balances the caller may see.
 pub async fn economy(State(floor): State<Floor>, known: Known) -> Answered {
-    let body = floor.engine.look(|world| {
+    let (shown, mut body) = floor.engine.look(|world| {
         let all = known.0.is_operator() || known.0.caller == Caller::Nobody;
         let own = known.own(world);
         let shown = world
             .owners()
             .filter(|owner| owner.id != Owner::ISSUANCE && (all || Some(owner.id) == own));
-        let balances = shown.take(BALANCES_MAX).map(|o| (o.name.clone(), money(o.available)));
-        Economy {
+        let body = Economy {
             total_accounts: world.owners().count() - 1,
             total_volume: money(world.next.volume),
             total_transactions: world.next.payments,
-            all_balances: balances.collect(),
-        }
+            all_balances: BTreeMap::new(),
+        };
+        (shown.take(BALANCES_MAX).cloned().collect::<Vec<_>>(), body)
     });
+    // What is left out is told by `total_accounts`.
+    let mut budget = ByteBudget::default();
+    for owner in shown {
+        let balance = money(owner.available);
+        if !budget.take(owner.name.len() * 6 + balance.get().len() + 3) {
+            break;
+        }
+        body.all_balances.insert(owner.name.clone(), balance);
+    }
     Ok(json(200, &body))
 }

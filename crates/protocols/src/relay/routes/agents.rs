@@ -1,5 +1,7 @@
 //! Agents: register, list, show, unregister, and keys minted by the operator.
 
+use std::sync::Arc;
+
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use rialto_core::agent::key::Holder;
@@ -13,7 +15,8 @@ use rialto_engine::keys::{Key, Kind};
 
 use super::{Answered, address, done, failed, malformed, query, refuse};
 use crate::face::caller::Caller;
-use crate::face::{Floor, Newcomer, aliases};
+use crate::face::{Floor, Newcomer, RowsRead, aliases};
+use crate::kit::budget::ByteBudget;
 use crate::kit::ijson;
 use crate::kit::query::Query;
 use crate::relay::proof::{Anyone, AsEither, AsOperator, Named, Sent, Shown, listed};
@@ -22,11 +25,10 @@ use crate::relay::register::{By, Register};
 use crate::relay::shape::{self, text};
 use crate::relay::{Address, Bad, Code, Failure, ID, LOOKS, examples, record, skill};
 
-/// Agents on one page, and the bytes after which it ends.
+/// Agents on one page.
 const PAGE: i64 = 1_000;
-const PAGE_BYTES: usize = 1 << 20;
 /// Agents looked at together, and for one page; a rare one is found a few pages on.
-const SLICE: u64 = 4_096;
+const SLICE: u64 = 1_024;
 const LOOKED_AT: u64 = 200_000;
 
 /// `POST /register`: an agent registers itself, or updates itself with its key.
@@ -79,7 +81,7 @@ pub async fn announce(State(floor): State<Floor>, by: AsOperator, Sent(body): Se
 }
 
 struct Enrolled {
-    agent: std::sync::Arc<Agent>,
+    agent: Arc<Agent>,
     new: bool,
     /// Whether the key that came along is the agent's now.
     fresh: bool,
@@ -177,23 +179,33 @@ pub async fn list(State(floor): State<Floor>, by: Anyone, RawQuery(raw): RawQuer
     let wanted = Wanted::read(&query).map_err(|bad| malformed(&floor, bad))?;
     // Nobody comes after the newest agent, whatever a cursor says.
     let after = wanted.after.min(floor.engine.look(|world| world.next.agent.0));
-    let mut page = Page { data: Vec::from(b"["), found: 0, last: after, rest: Rest::Unseen };
+    let mut page = Page {
+        data: Vec::from(b"["),
+        found: 0,
+        budget: ByteBudget::default(),
+        last: after,
+        rest: Rest::Unseen,
+    };
     // In slices, so that whoever writes need not wait for a long list.
     let last = after + LOOKED_AT;
     while page.rest == Rest::Unseen && page.last < last {
-        floor.engine.look(|world| page.extend(&floor, world, &wanted, by.caller));
+        page.extend(&floor, &wanted, by.caller);
     }
     let next = (page.rest != Rest::None).then(|| page.last.to_string());
     let mut data = page.data;
     data.push(b']');
     let data = String::from_utf8(data).unwrap_or_default();
-    Ok(refusals::json(200, shape::page(&data, next.as_deref(), floor.engine.now())))
+    let mut answer = refusals::json(200, shape::page(&data, next.as_deref(), floor.engine.now()));
+    let looked_at = usize::try_from(page.last.saturating_sub(after)).unwrap_or(usize::MAX);
+    answer.extensions_mut().insert(RowsRead(looked_at));
+    Ok(answer)
 }
 
 /// A list in the making.
 struct Page {
     data: Vec<u8>,
     found: usize,
+    budget: ByteBudget,
     /// The last agent that was looked at.
     last: u64,
     rest: Rest,
@@ -210,25 +222,33 @@ enum Rest {
 }
 
 impl Page {
-    /// Looks at the next few agents.
-    fn extend(&mut self, floor: &Floor, world: &World, wanted: &Wanted<'_>, caller: Caller) {
-        let end = world.next.agent.0;
-        let slice = self.last + 1..end.min(self.last + 1 + SLICE);
-        for id in slice {
-            let agent = world.agent(AgentId(id)).filter(|agent| agent.active);
-            let Some(agent) = agent.filter(|agent| wanted.fits(floor, world, agent)) else {
-                self.last = id;
-                continue;
-            };
-            if self.found == wanted.limit || self.data.len() > PAGE_BYTES {
+    /// Looks at the next few agents. Only who they are is found out while the world is held; cards are
+    /// read and records are written one at a time.
+    fn extend(&mut self, floor: &Floor, wanted: &Wanted<'_>, caller: Caller) {
+        let (candidates, last, end) = floor.engine.look(|world| {
+            let end = world.next.agent.0;
+            let last = end.saturating_sub(1).min(self.last + SLICE);
+            let agents = (self.last + 1..=last).filter_map(|id| world.agent(AgentId(id)));
+            let fitting =
+                agents.filter(|agent| agent.active && wanted.fits(floor, world, agent)).cloned();
+            (fitting.collect::<Vec<Arc<Agent>>>(), last, end)
+        });
+        for agent in candidates.iter().filter(|agent| wanted.speaks(agent)) {
+            if self.found == wanted.limit {
+                return self.rest = Rest::Full;
+            }
+            let (mut text, engine) = (Vec::new(), &floor.engine);
+            let shown = sees_endpoint(floor, caller, agent);
+            engine.look(|world| record::write(&mut text, engine, world, agent, shown));
+            if !self.budget.take(text.len()) {
                 return self.rest = Rest::Full;
             }
             self.data.extend_from_slice(if self.found == 0 { b"" } else { b"," });
-            let shown = sees_endpoint(floor, caller, agent);
-            record::write(&mut self.data, &floor.engine, world, agent, shown);
-            (self.found, self.last) = (self.found + 1, id);
+            self.data.extend_from_slice(&text);
+            (self.found, self.last) = (self.found + 1, agent.id.0);
         }
-        self.rest = if self.last + 1 < end { Rest::Unseen } else { Rest::None };
+        self.last = last;
+        self.rest = if last + 1 < end { Rest::Unseen } else { Rest::None };
     }
 }
 
@@ -269,6 +289,7 @@ impl<'q> Wanted<'q> {
         })
     }
 
+    /// All that can be told without reading its card.
     fn fits(&self, floor: &Floor, world: &World, agent: &Agent) -> bool {
         self.protocol.is_none_or(|protocol| agent.home.as_str() == protocol)
             && self.online.is_none_or(|on| record::is_online(&floor.engine, world, agent) == on)
@@ -276,9 +297,9 @@ impl<'q> Wanted<'q> {
                 record::address(world, agent).to_lowercase().contains(text)
                     || agent.name.to_lowercase().contains(text)
             })
-            && self.speaks(agent)
     }
 
+    /// Whether its card is in the language that is asked for.
     fn speaks(&self, agent: &Agent) -> bool {
         if self.culture.is_none() && self.language.is_none() {
             return true;

@@ -1,5 +1,8 @@
 //! `GET /agent/messages`: what an agent sent and received, oldest first.
+//!
+//! A page ends where it is long enough. `metadata.next_cursor` then leads to what came later.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
@@ -9,17 +12,18 @@ use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use rialto_engine::store::{Key, Reader, Row, StoreError};
 
-use super::{Answered, done, failed, malformed, query};
-use crate::face::Floor;
+use super::{Answered, failed, malformed, query};
 use crate::face::feed::jobs_of;
+use crate::face::{Floor, RowsRead};
+use crate::kit::budget::{ANSWER_BYTES, ByteBudget};
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 use crate::kit::stamp;
 use crate::relay::letter::Letter;
 use crate::relay::proof::AsAgent;
-use crate::relay::record;
-use crate::relay::shape::text;
+use crate::relay::shape::{self, text};
 use crate::relay::state::{self, State as Standing};
+use crate::relay::{record, refusals};
 
 /// Messages on one page.
 const LIMIT: i64 = 100;
@@ -33,6 +37,8 @@ struct Wanted {
     agent: AgentId,
     since: Option<Timestamp>,
     after: Option<u64>,
+    /// The last message of the page before.
+    from: Option<NoticeId>,
     limit: usize,
 }
 
@@ -41,8 +47,14 @@ impl Wanted {
         let wrong = |why| Malformed { field: "?since".to_owned(), message: format!("since {why}") };
         let since = query.text("since").map(stamp::parse).transpose().map_err(wrong)?;
         let after = query.integer("after", 0..=i64::MAX)?.map(i64::unsigned_abs);
+        let from = query.integer("cursor", 0..=i64::MAX)?.map(|id| NoticeId(id.unsigned_abs()));
         let limit = query.integer("limit", 1..=LIMIT_MAX)?.unwrap_or(LIMIT).unsigned_abs();
-        Ok(Self { agent, since, after, limit: limit as usize })
+        Ok(Self { agent, since, after, from, limit: limit as usize })
+    }
+
+    /// Whether the newest messages are wanted, and not those from somewhere on.
+    fn newest(&self) -> bool {
+        self.since.is_none() && self.after.is_none() && self.from.is_none()
     }
 }
 
@@ -54,19 +66,26 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
     let mailbox = floor.engine.look(|world| world.mailbox(by.id));
     let (newest, sent) = (mailbox.newest, mailbox.sent);
     let found = floor.engine.read(move |reader| {
-        let (mut found, last_seen) = walk(reader, newest, &wanted, None, |notice| notice.before)?;
+        let received = walk(reader, newest, &wanted, wanted.from, |notice| notice.before)?;
         // What the agent wrote before the last message it has seen is not wanted either.
-        let (own, _) = walk(reader, sent, &wanted, last_seen, |notice| match notice.news {
+        let from = received.last_seen.max(wanted.from);
+        let own = walk(reader, sent, &wanted, from, |notice| match notice.news {
             News::Message { follows, .. } => follows,
             _ => None,
         })?;
+        let left_out = [received.left_out, own.left_out].into_iter().flatten().min();
+        let rows_read = received.rows_read + own.rows_read;
+        let mut found = received.found;
         // A message to oneself is in both walks.
-        found.extend(own.into_iter().filter(|own| own.to != Some(wanted.agent)));
+        found.extend(own.found.into_iter().filter(|own| own.to != Some(wanted.agent)));
+        // Nothing is shown that is later than something left out: the cursor would lead past it.
+        found.retain(|notice| left_out.is_none_or(|first| notice.id < first));
         found.sort_by_key(|notice| notice.id);
+        let more = left_out.is_some() || found.len() > wanted.limit;
         let spare = found.len().saturating_sub(wanted.limit);
-        match wanted.since.is_some() || wanted.after.is_some() {
-            true => found.truncate(wanted.limit),
-            false => drop(found.drain(..spare)),
+        match wanted.newest() {
+            true => drop(found.drain(..spare)),
+            false => found.truncate(wanted.limit),
         }
         let mut rows: Found = Vec::with_capacity(found.len());
         for notice in found {
@@ -76,56 +95,98 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
             };
             rows.push((Arc::new(notice), arrival));
         }
-        Ok(rows)
+        Ok((rows, more, rows_read))
     });
-    let found = found.await.map_err(|failure| failed(&floor, failure))?;
-    let page: Vec<_> = found.iter().map(|(notice, _)| notice.clone()).collect();
-    let jobs = jobs_of(&floor.engine, &page).await.map_err(|failure| failed(&floor, failure))?;
-    Ok(done(&floor, 200, |out| {
-        out.push(b'[');
+    let (mut found, more, rows_read) = found.await.map_err(|failure| failed(&floor, failure))?;
+    // Of the newest ones the last are kept, of others the first.
+    if wanted.newest() {
+        found.reverse();
+    }
+    let (mut texts, mut budget, mut last) = (Vec::new(), ByteBudget::default(), None);
+    let all = found.len();
+    for (taken, (notice, arrival)) in found.into_iter().enumerate() {
+        let jobs = jobs_of(&floor.engine, std::slice::from_ref(&notice)).await;
+        let jobs = jobs.map_err(|failure| failed(&floor, failure))?;
+        let job = notice.news.job().and_then(|job| jobs.get(&job)).map(|job| &**job);
+        let mut text = Vec::new();
         floor.engine.look(|world| {
-            for (notice, arrival) in found {
-                let job = notice.news.job().and_then(|job| jobs.get(&job)).map(|job| &**job);
-                let Some(letter) = Letter::of(world, &notice, job) else { continue };
-                out.extend_from_slice(if out.ends_with(b"[") { b"" } else { b"," });
-                write(out, &floor, world, by.id, &letter, &notice, arrival);
+            if let Some(letter) = Letter::of(world, &notice, job) {
+                write(&mut text, &floor, world, by.id, &letter, &notice, arrival);
             }
         });
-        out.push(b']');
-    }))
+        if !text.is_empty() && !budget.take(text.len()) {
+            break;
+        }
+        last = Some((taken + 1, notice.id));
+        texts.extend((!text.is_empty()).then_some(text));
+    }
+    if wanted.newest() {
+        texts.reverse();
+    }
+    let cut = last.is_some_and(|(taken, _)| taken < all);
+    let next = last.filter(|_| (more || cut) && !wanted.newest()).map(|(_, id)| id.to_string());
+    let data = [b"[".as_slice(), &texts.join(&b","[..]), b"]"].concat();
+    let data = String::from_utf8(data).unwrap_or_default();
+    let page = shape::page(&data, next.as_deref(), floor.engine.now());
+    let mut answer = refusals::json(200, page);
+    answer.extensions_mut().insert(RowsRead(rows_read));
+    Ok(answer)
 }
 
-/// Back along a chain of messages to the first wanted one, oldest first; and the received one
-/// before it, if the way ended there.
+/// What was found on the way back along a chain.
+struct Walk {
+    found: Vec<Notice>,
+    /// The received message before the first wanted one, if the way ended there.
+    last_seen: Option<NoticeId>,
+    /// The first of those that are left for the next page.
+    left_out: Option<NoticeId>,
+    rows_read: usize,
+}
+
+/// Back along a chain of messages to the first wanted one, oldest first. Only as many are held as one
+/// page shows.
 fn walk(
     reader: &mut dyn Reader,
     mut at: Option<NoticeId>,
     wanted: &Wanted,
-    last_seen: Option<NoticeId>,
+    from: Option<NoticeId>,
     before: impl Fn(&Notice) -> Option<NoticeId>,
-) -> Result<(Vec<Notice>, Option<NoticeId>), StoreError> {
-    let mut found = std::collections::VecDeque::new();
-    let open_ended = wanted.since.is_none() && wanted.after.is_none();
-    for _ in 0..WALK_MAX {
-        let Some(id) = at.filter(|id| last_seen.is_none_or(|seen| *id > seen)) else { break };
+) -> Result<Walk, StoreError> {
+    let (mut found, mut bytes) = (VecDeque::<Notice>::new(), 0);
+    let (mut last_seen, mut left_out, mut rows_read) = (None, None, 0);
+    while rows_read < WALK_MAX {
+        let Some(id) = at.filter(|id| from.is_none_or(|from| *id > from)) else { break };
         let Some(Row::Notice(notice)) = reader.load(Key::Notice(id))? else {
             return Err(StoreError::Corrupt(format!("notice {id} is named and not there")));
         };
+        rows_read += 1;
         let received = notice.to == Some(wanted.agent);
         if received && wanted.after.is_some_and(|after| notice.position <= after) {
-            return Ok((found.into(), Some(id)));
+            last_seen = Some(id);
+            break;
         }
-        let early = wanted.since.is_some_and(|since| notice.at < since)
-            || open_ended && found.len() >= wanted.limit;
-        if early {
+        let full = found.len() >= wanted.limit || bytes > ANSWER_BYTES;
+        let early = wanted.since.is_some_and(|since| notice.at < since);
+        if early || wanted.newest() && full {
             break;
         }
         at = before(&notice);
-        if is_said(&notice.news) {
-            found.push_front(notice);
+        if !is_said(&notice.news) {
+            continue;
+        }
+        bytes += notice.news.bytes();
+        found.push_front(notice);
+        // Of what is wanted from somewhere on, the later ones are for the next page.
+        let too_many = |found: &VecDeque<Notice>, bytes: usize| {
+            found.len() > wanted.limit || bytes > ANSWER_BYTES && found.len() > 1
+        };
+        while !wanted.newest() && too_many(&found, bytes) {
+            let Some(later) = found.pop_back() else { break };
+            bytes -= later.news.bytes();
+            left_out = Some(later.id);
         }
     }
-    Ok((found.into(), None))
+    Ok(Walk { found: found.into(), last_seen, left_out, rows_read })
 }
 
 /// Whether it is a message, or told as one.
