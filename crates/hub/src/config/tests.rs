@@ -81,6 +81,7 @@ fn dev_differs_from_serve_only_where_the_book_says_so() {
         ("limits.registrations_per_minute", "60", "0"),
         ("limits.registrations_per_minute_total", "600", "0"),
         ("limits.writes_per_minute", "600", "0"),
+        ("limits.read_bytes_per_minute", "268435456", "0"),
         ("ledger.welcome_grant", "\"0.00\"", "\"100.00\""),
         ("egress.allow", "[]", "[\"127.0.0.0/8\", \"::1/128\"]"),
         ("egress.per_host_per_minute", "6000", "0"),

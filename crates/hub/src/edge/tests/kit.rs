@@ -22,7 +22,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::config::{Config, Loaded, Posture};
 use crate::edge::{
-    Class, Express, Front, Hosts, House, Kind, Limits, Pages, Settings, Tempo, Trouble, bind, serve,
+    Class, Express, Front, Hosts, House, Kind, Limits, Pages, Principal, Settings, Tempo, Trouble,
+    bind, serve,
 };
 use crate::edge::{RequestId, TraceParent};
 use crate::shutdown::{Shutdown, Trigger};
@@ -236,6 +237,14 @@ impl House for TestHouse {
 
     fn is_health(&self, _: &Method, path: &str) -> bool {
         path == "/health"
+    }
+
+    /// Keys of one letter work; each is an agent's.
+    fn principal(&self, headers: &http::HeaderMap) -> Option<Principal> {
+        match headers.get(header::AUTHORIZATION)?.as_bytes().strip_prefix(b"Bearer ")? {
+            [letter] => Some(Principal::Agent(u64::from(*letter))),
+            _ => None,
+        }
     }
 
     fn express(&self, method: &Method, path: &str) -> Option<Express> {
