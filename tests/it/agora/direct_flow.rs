@@ -49,7 +49,7 @@ async fn who_lists_a_price_and_names_another_gives_up_the_listed_one() {
     let offer = pair.offer(&request, json!(3)).await;
     assert_eq!(pair.purse().await, credits("10", "0"), "released");
     hub.refuses(&bob.result(&request.id), 400).await;
-    hub.told(&alice.accept(&offer.id)).await;
+    hub.told(&alice.accept(&offer)).await;
     assert_eq!(pair.purse().await, credits("7", "3"));
     hub.told(&bob.result(&request.id)).await;
     assert_eq!((pair.purse().await, pair.earned().await), (credits("7", "0"), "3".to_owned()));

@@ -36,7 +36,7 @@ async fn both_parties_see_every_state_on_the_way() {
     let offers = json!([{"offer_id": offer.id, "provider": bob.did(), "cost": 5.25, "eta": 1_234,
         "expires_at": expires_at}]);
     both("NEGOTIATING", &offers).await;
-    hub.told(&alice.accept(&offer.id)).await;
+    hub.told(&alice.accept(&offer)).await;
     both("PROCESSING", &offers).await;
     hub.told(&bob.partial(&request.id, false)).await;
     both("PROCESSING", &offers).await;
@@ -81,7 +81,7 @@ async fn a_provider_sees_its_own_offers_and_the_requester_sees_all() {
     assert_eq!(seen(&dave_reads).await, Vec::<String>::new());
     // Nobody has it yet; then one has.
     assert_eq!(shown(&pair, alice_reads, &request).await["provider"], Value::Null);
-    hub.told(&alice.accept(&bobs.id)).await;
+    hub.told(&alice.accept(&bobs)).await;
     assert_eq!(shown(&pair, alice_reads, &request).await["provider"], bob.did());
     assert_eq!(seen(&carol_reads).await, [&*carols.id]);
 }
@@ -174,5 +174,5 @@ async fn an_offer_for_ever_is_shown_and_can_be_taken() {
         assert_eq!(shown["eta"], most);
         stamp::parse(shown["expires_at"].as_str().expect("text")).expect("a moment");
     }
-    assert_eq!(pair.hub.told(&pair.alice.accept(&endless.id)).await, "PROCESSING");
+    assert_eq!(pair.hub.told(&pair.alice.accept(&endless)).await, "PROCESSING");
 }

@@ -106,7 +106,7 @@ async fn a_whole_negotiation_goes_over_two_sockets() {
     let offer = bob.offer(&request.id, json!(5.25));
     assert_eq!(his.ask(&offer).await["payload"]["state"], "NEGOTIATING");
     assert_eq!(hers.letter(hub).await, offer.json());
-    let accept = alice.accept(&offer.id);
+    let accept = alice.accept(&offer);
     assert_eq!(hers.ask(&accept).await["payload"]["state"], "PROCESSING");
     assert_eq!(his.letter(hub).await, accept.json());
     let result = bob.result(&request.id);
@@ -129,7 +129,7 @@ async fn the_ways_in_may_be_mixed_within_one_request() {
     let offer = pair.offer(&request, json!(2)).await;
     assert_eq!(hers.letter(hub).await, offer.json());
     // Accepted by POST, read on a page.
-    let accept = alice.accept(&offer.id);
+    let accept = alice.accept(&offer);
     hub.told(&accept).await;
     assert_eq!(hub.newest(bob_reads).await, accept.json());
     // Delivered over a socket, read everywhere.

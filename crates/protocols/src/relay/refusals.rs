@@ -119,6 +119,7 @@ fn refused(refusal: &Refusal) -> Failure {
         | Refusal::Unfit { .. }
         | Refusal::DeadlineTooSoon
         | Refusal::OfferExpired
+        | Refusal::UnreadOffer
         | Refusal::PaysItself
         | Refusal::NothingToMove
         | Refusal::NotWhatWasPaid { .. }
