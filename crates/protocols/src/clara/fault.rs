@@ -5,6 +5,7 @@ use rialto_core::text::BadName;
 
 use super::price::text as whole;
 use super::{AGENT_ID_MAX, PROTOCOL};
+use crate::kit::ans104::Id;
 
 /// Why a message changed nothing. Its text is what the sender reads.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -107,6 +108,15 @@ pub enum Fault {
     /// Offers are binding, so there is one (2.7).
     #[error("Already offered for task {0}")]
     AlreadyOffered(String),
+    /// The order moves money, and its signed bytes do not say on which hub.
+    #[error(
+        "This process id is shared by many hubs, and a signed order to it is good on all of them: \
+         send it to {own}"
+    )]
+    SharedProcess {
+        /// The hub's own process.
+        own: Id,
+    },
     /// Only who signs may know this, and only about itself (R78).
     #[error("Sign this message to read it")]
     SignToRead,

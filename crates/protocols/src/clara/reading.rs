@@ -17,7 +17,7 @@ use super::message::Message;
 use super::order::{LoadNext, Order, Trace};
 use super::outgoing::Outgoing;
 use super::people;
-use super::{board, task};
+use super::{Dialect, board, task};
 use crate::face::Floor;
 use crate::face::fidelity::{self, Eyes, Members};
 use crate::kit::object::Object;
@@ -28,7 +28,12 @@ const READERS_MAX: usize = 64;
 const PAGE: usize = 64;
 
 /// What a reading order is answered with.
-pub async fn plan(floor: &Floor, message: &Message<'_>, order: Order<'_>) -> Result<Plan, NoPlan> {
+pub async fn plan(
+    floor: &Floor,
+    message: &Message<'_>,
+    order: Order<'_>,
+    dialect: Dialect,
+) -> Result<Plan, NoPlan> {
     let from = message.from.as_ref();
     let said = |messages: Vec<Outgoing>, shown| (Deed::Nothing, Reply::Known { messages, shown });
     Ok(match order {
@@ -48,7 +53,7 @@ pub async fn plan(floor: &Floor, message: &Message<'_>, order: Order<'_>) -> Res
             said(next_query(floor, from, agent_id)?.into_iter().collect(), false)
         }
         Order::LoadNext(LoadNext::Result { agent_id }) => {
-            return next_result(floor, from, agent_id).await;
+            return next_result(floor, from, agent_id, dialect).await;
         }
         Order::Trace(order) => said(vec![trace(floor, from, &order).await?], false),
         _ => said(Vec::new(), false),
@@ -97,7 +102,12 @@ fn is_asked(job: &Job, agent: AgentId) -> bool {
 }
 
 /// The oldest result for the sender that nobody has read.
-async fn next_result(floor: &Floor, from: &str, named: Option<&str>) -> Result<Plan, NoPlan> {
+async fn next_result(
+    floor: &Floor,
+    from: &str,
+    named: Option<&str>,
+    dialect: Dialect,
+) -> Result<Plan, NoPlan> {
     let readers: Vec<AgentId> = match named {
         Some(agent_id) => vec![floor.engine.look(|world| own(world, from, agent_id))?],
         None => floor.engine.look(|world| {
@@ -118,9 +128,10 @@ async fn next_result(floor: &Floor, from: &str, named: Option<&str>) -> Result<P
     let Some((notice, job, reader)) = oldest else {
         return Ok((Deed::Nothing, Reply::Known { messages: Vec::new(), shown: false }));
     };
-    let message = floor
-        .engine
-        .look(|world| task::done(world, &job).map(|done| Outgoing::next_result(from, &done)));
+    let message = floor.engine.look(|world| {
+        let (done, asked) = (task::done(world, &job)?, task::task(world, &job, false));
+        Some(Outgoing::next_result(dialect, from, &done, &asked))
+    });
     let messages = message.into_iter().collect();
     let deed = Deed::Read { agent: reader, up_to: notice.position };
     Ok((deed, Reply::Known { messages, shown: false }))
