@@ -273,8 +273,7 @@ pub fn find(draft: &Draft<'_>, by: AgentId, wanted: &Named) -> Result<Job, Refus
         (Some(with), _) => named_by(draft, with, &wanted.id).filter(|job| concerns(job, by)),
         // Nobody can take a worker's own job from under it by using its name again.
         (None, Some(Target::Several)) => {
-            let only = only_called(draft.world, by, &wanted.id).and_then(|job| draft.job(job.id));
-            Some(only.cloned().ok_or(Refusal::Ambiguous)?)
+            Some(in_hand(draft, by, &wanted.id).ok_or(Refusal::Ambiguous)?)
         }
         (None, Some(Target::Job(id))) => draft.job(id).cloned(),
         (None, _) => None,
@@ -292,13 +291,18 @@ pub fn find(draft: &Draft<'_>, by: AgentId, wanted: &Named) -> Result<Job, Refus
     Ok(job)
 }
 
-/// The one live job of that name that an agent is at work on, else the one it was asked to do.
+/// The one job of that name that an agent is at work on.
+fn in_hand(draft: &Draft<'_>, by: AgentId, id: &str) -> Option<Job> {
+    let mut called = draft.world.work_of(by).filter(|job| is_called(job, id));
+    let only = called.next().filter(|_| called.next().is_none())?;
+    draft.job(only.id).cloned()
+}
+
+/// The one live job of that name that an agent was asked to do. An offer can only be for that, while
+/// a result may come late for one that is over.
 pub fn only_called<'w>(world: &'w World, by: AgentId, id: &str) -> Option<&'w Arc<Job>> {
-    let mut in_hand = world.work_of(by).filter(|job| is_called(job, id));
-    let mut asked = all_called(world, by, id);
-    let only = |first: Option<&'w Arc<Job>>, more: bool| first.filter(|_| !more);
-    let at_work = only(in_hand.next(), in_hand.next().is_some());
-    at_work.or_else(|| only(asked.next(), asked.next().is_some()))
+    let mut called = all_called(world, by, id);
+    called.next().filter(|_| called.next().is_none())
 }
 
 /// The live jobs of that name that an agent was asked to do, oldest first: requesters who do not

@@ -244,7 +244,14 @@ pub fn propose(
     name: &str,
     order: MakeOffer,
 ) -> Result<Job, Refusal> {
-    let mut job = ask::find(draft, by, &order.request)?;
+    let mut job = match ask::find(draft, by, &order.request) {
+        Err(Refusal::Ambiguous) => {
+            let only = ask::only_called(draft.world, by, &order.request.id);
+            let only = only.filter(|job| draft.now < job.deadline);
+            only.and_then(|job| draft.job(job.id)).cloned().ok_or(Refusal::Ambiguous)?
+        }
+        found => found?,
+    };
     if !matches!(job.selection, Selection::Asked { .. }) {
         return bargain::name(draft, by, name, job, &order);
     }

@@ -6,7 +6,7 @@ use rialto_core::text::BadName;
 const UNKNOWN_PROTOCOL: &str = "Unknown protocol nil, supported: C.L.A.R.A.";
 
 #[test]
-fn all_but_the_public_board_need_the_protocol() {
+fn all_but_what_only_shows_something_need_the_protocol() {
     for example in good::ALL {
         let without = order(&without(example, "Protocol"), data(example));
         let other = order(&with(example, "Protocol", "clara"), data(example));
@@ -18,18 +18,19 @@ fn all_but_the_public_board_need_the_protocol() {
         let text = other.expect_err("another protocol").to_string();
         assert_eq!(text, "Unknown protocol clara, supported: C.L.A.R.A.");
     }
-    for action in ["Load-Next-Assigned-Task", "Submit-Offer", "Balance", "Withdraw", "Task-Trace"] {
+    for action in ["Load-Next-Assigned-Task", "Submit-Offer", "Withdraw", "Task-Trace"] {
         assert_eq!(fault(&[("Action", action)], ""), UNKNOWN_PROTOCOL, "{action}");
     }
-    for action in ["Tasks-Queue", "Dispatch-Tasks"] {
+    for action in ["Tasks-Queue", "Dispatch-Tasks", "Dashboard-Data", "Balance"] {
         assert!(order(&[("Action", action)], "").is_ok(), "{action}");
     }
+    assert_eq!(fault(&[("Action", "Balances")], ""), Fault::SignToRead.to_string());
 }
 
 #[test]
 fn topics_and_strategies_are_known() {
     let tag = "RedStone-Agent-Topic";
-    for topic in ["broadcast", "chat", "none", "TWEET", "", "tweet "] {
+    for topic in ["broadcast", "chat", "none", "TWEET", "tweet "] {
         let tags = with(good::REGISTER_AGENT, tag, topic);
         assert_eq!(fault(&tags, "{}"), format!("Unknown Topic {topic}"));
     }
