@@ -50,7 +50,7 @@ async fn what_is_about_a_request_goes_to_its_other_party_and_nowhere_else() {
     let offer = bob.offer(&request.id, json!(1));
     let said = [
         (&bob, offer.clone(), &alice, &alice_reads),
-        (&alice, alice.accept(&offer), &bob, &bob_reads),
+        (&alice, alice.accept_id(&offer.id), &bob, &bob_reads),
         (&bob, bob.partial(&request.id, false), &alice, &alice_reads),
         (&bob, bob.result(&request.id), &alice, &alice_reads),
     ];

@@ -116,7 +116,8 @@ async fn a_budget_below_the_listed_price_of_the_only_provider_is_refused() {
 async fn a_price_that_cannot_be_paid_is_refused_and_can_be_asked_for_again() {
     let pair = Pair::priced(json!(20)).await;
     let Pair { hub, alice, bob, .. } = &pair;
-    let request = alice.request(SEARCH, json!({"budget": {"max": 50}}));
+    let to_bob = Some(bob.public());
+    let request = alice.request_for(SEARCH, json!({"budget": {"max": 50}}), to_bob);
     hub.refuses(&request, 402).await;
     hub.fund(alice, "10").await;
     // Refused is not heard: the very same envelope is good now.

@@ -223,7 +223,7 @@ async fn a_proof_of_payment_is_kept_and_passed_on_and_not_interpreted() {
     let request = pair.ask(json!({"budget": {"max": 6}})).await;
     let offer = pair.offer(&request, json!(2)).await;
     let payload = json!({"offer_id": offer.id, "payment_proof": "ipfs://☂\n{\"paid\":1000}"});
-    let accept = alice.sign(Kind::Accept, &payload);
+    let accept = alice.sign_for(Kind::Accept, &payload, Some(bob.public()));
     hub.told(&accept).await;
     assert_eq!(hub.newest(bob_reads).await["payload"], payload);
     // It pays for nothing.

@@ -130,10 +130,10 @@ async fn an_address_comes_before_the_party_and_that_before_state_and_money() {
     hub.tell(&other).await.expect(202);
     let before = state(&hub).await;
     // An address that is nobody's, in a message of somebody who has no say.
-    assert_error(&hub.tell_to(Key::of(9).did(), &eve.accept(&cheap)).await, 404);
+    assert_error(&hub.tell_to(Key::of(9).did(), &eve.accept_id(&cheap.id)).await, 404);
     assert_error(&hub.tell_to(Key::of(9).did(), &eve.result(&request.id)).await, 404);
     // Who has no say hears nothing of state, price or purse.
-    assert_error(&hub.tell(&eve.accept(&cheap)).await, 401);
+    assert_error(&hub.tell(&eve.accept_id(&cheap.id)).await, 401);
     assert_error(&hub.tell(&eve.offer(&request.id, json!(500))).await, 401);
     // A party hears of the state before the money: too dear, but also out of turn.
     assert_error(&hub.tell(&bob.offer(&request.id, json!(500))).await, 402);

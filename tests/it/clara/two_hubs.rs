@@ -95,7 +95,7 @@ async fn the_published_process_id_reads_and_registers_and_moves_no_money() {
     let (id, _) = outcome(&hub, requester.item_for(&own, &task(), b"{}"), PROCESS).await;
     assert_eq!(hub.purse(&requester).await, purse("50", "50"));
     let bid = [&result(&id)[..], &[("RedStone-Agent-Fee", "1")]].concat();
-    let bid: Vec<_> = bid.into_iter().map(|tag| match tag {
+    let bid = bid.into_iter().map(|tag| match tag {
         ("Action", _) => ("Action", "Submit-Offer"),
         tag => tag,
     });

@@ -75,7 +75,8 @@ impl Market {
             tell(&market.hub, &offer).await;
             market.offer = offer.id;
             // Who accepts by the offer's id alone has read it here.
-            market.hub.letters(&inbox).await;
+            let read = json!({"up_to": 1});
+            market.hub.post("/agora/inbox/ack", Some(&inbox.0), &read).await.expect(200);
         }
         if stage == Agreed {
             tell(&market.hub, &requester.accept_id(&market.offer)).await;

@@ -44,3 +44,14 @@ pub async fn show(State(floor): State<Floor>) -> Response {
     };
     say::json(200, serde_json::to_string(&about).unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_websocket_has_the_scheme_that_belongs_to_the_hubs() {
+        assert_eq!(websocket("http://127.0.0.1:7425"), "ws://127.0.0.1:7425");
+        assert_eq!(websocket("https://hub.example"), "wss://hub.example");
+    }
+}

@@ -74,7 +74,6 @@ fn members_a_client_adds_change_nothing() {
             ("Type", "Message"),
             ("SDK", "aoconnect"),
             ("Content-Type", "text/plain"),
-            ("RedStone-Task-Recipient", BOB),
         ]);
         assert_eq!(order(&tags, data(example)), order(example.tags, data(example)));
     }

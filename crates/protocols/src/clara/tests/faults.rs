@@ -35,9 +35,9 @@ fn topics_and_strategies_are_known() {
         assert_eq!(fault(&tags, "{}"), format!("Unknown Topic {topic}"));
     }
     for example in [good::REGISTER_AGENT, good::REGISTER_TASK] {
-        assert_eq!(fault(&without(example, tag), "{}"), "Unknown Topic nil");
         assert_eq!(fault(&with(example, tag, "cooking"), "{}"), "Unknown Topic cooking");
     }
+    assert_eq!(fault(&without(good::REGISTER_TASK, tag), "{}"), "Unknown Topic nil");
     for word in ["roundrobin", "best", ""] {
         let tags = with(good::REGISTER_TASK, "RedStone-Agent-Matching", word);
         assert_eq!(fault(&tags, "{}"), format!("Unknown strategy {word}"));
@@ -123,12 +123,16 @@ fn the_first_of_many_mistakes_is_told() {
     for (name, value) in [
         ("Protocol", "C.L.A.R.A."),
         ("RedStone-Agent-Id", "relay/x"),
-        ("RedStone-Agent-Topic", "nft"),
-        ("RedStone-Agent-Fee", "1"),
+        ("RedStone-Agent-Topic", "cooking"),
     ] {
         tags.push((name, value));
         told.push(fault(&tags, "{"));
     }
+    let topic = tags.iter_mut().find(|(name, _)| *name == "RedStone-Agent-Topic").expect("one");
+    topic.1 = "nft";
+    told.push(fault(&tags, "{"));
+    tags.push(("RedStone-Agent-Fee", "1"));
+    told.push(fault(&tags, "{"));
     let id = tags.iter_mut().find(|(name, _)| *name == "RedStone-Agent-Id").expect("an id");
     id.1 = "x";
     told.push(fault(&tags, "{"));
@@ -137,7 +141,8 @@ fn the_first_of_many_mistakes_is_told() {
         [
             UNKNOWN_PROTOCOL,
             "Tag RedStone-Agent-Id is required",
-            "Unknown Topic nil",
+            "Value Agent-Id must not start with relay/",
+            "Unknown Topic cooking",
             "Value Agent-Fee must be positive integer",
             "Value Agent-Id must not start with relay/",
             "Data must be valid JSON",
