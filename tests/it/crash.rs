@@ -59,6 +59,8 @@ pub fn flags() -> Vec<&'static str> {
         // What was signed once is said again, however long that takes.
         "agora.window=1h",
         "egress.per_host_per_minute=0",
+        // The tests' clients have the published id in their settings.
+        "clara.process_id=CS5biQW6v2PsT3HM19P_f8Fj8UGYnFFNF8O6sfZ1jLc",
     ];
     set.iter().flat_map(|one| ["--set", one]).collect()
 }

@@ -300,11 +300,12 @@ impl Wants<'_> {
     /// Who asked for the job, once it is at hand.
     fn requester(&self, by: AgentId, wanted: &Named) -> Option<AgentId> {
         let id = match self.world.claim(claim::asked(by, &wanted.id))?.target {
+            _ if wanted.with.is_some() => return wanted.with,
             Target::Job(id) => id,
-            _ => return wanted.with,
+            _ => ask::only_called(self.world, by, &wanted.id)?.id,
         };
         match self.world.job(id)?.requester {
-            Requester::Agent(agent) => Some(wanted.with.unwrap_or(agent)),
+            Requester::Agent(agent) => Some(agent),
             Requester::Guest(_) => None,
         }
     }

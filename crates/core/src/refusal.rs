@@ -54,6 +54,8 @@ pub enum Refusal {
     OtherTurn { is: u32 },
     #[error("the offer has expired")]
     OfferExpired,
+    #[error("the order names neither this hub nor who is paid, and the offer was not read here")]
+    UnreadOffer,
     #[error("at most {max} offers may be made for one job")]
     TooManyOffers { max: usize },
     #[error("two others use this id; say whose is meant")]
@@ -173,6 +175,7 @@ impl Refusal {
             | Self::WrongState { .. }
             | Self::OtherTurn { .. }
             | Self::OfferExpired
+            | Self::UnreadOffer
             | Self::TooManyOffers { .. }
             | Self::Ambiguous
             | Self::WrongParty

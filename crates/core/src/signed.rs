@@ -75,6 +75,8 @@ pub struct Ask {
     /// How long it may take, from when the order is taken.
     pub timeout: Millis,
     pub meta: String,
+    /// Whether the signed bytes name this hub or the worker. Only then is money held for it.
+    pub is_bound: bool,
 }
 
 /// Who is asked.
@@ -109,6 +111,17 @@ pub struct MakeOffer {
 pub struct TakeOffer {
     pub offer: Named,
     pub payment_proof: Option<String>,
+    pub binding: Binding,
+}
+
+/// What shows that an order to pay was given for this hub. Another hub may know the same keys, and
+/// whoever sees a signed order can post it there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// The signed bytes name this hub or the payee.
+    Named,
+    /// They name neither. The signer has read its inbox here up to this position.
+    ReadTo(u64),
 }
 
 /// Hand over what was made, or a part of it.

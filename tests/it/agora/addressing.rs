@@ -50,7 +50,7 @@ async fn what_is_about_a_request_goes_to_its_other_party_and_nowhere_else() {
     let offer = bob.offer(&request.id, json!(1));
     let said = [
         (&bob, offer.clone(), &alice, &alice_reads),
-        (&alice, alice.accept(&offer.id), &bob, &bob_reads),
+        (&alice, alice.accept_id(&offer.id), &bob, &bob_reads),
         (&bob, bob.partial(&request.id, false), &alice, &alice_reads),
         (&bob, bob.result(&request.id), &alice, &alice_reads),
     ];
@@ -132,7 +132,7 @@ async fn a_better_score_comes_before_an_earlier_registration() {
     let request = alice.request(SEARCH, json!({"budget": {"max": 5}}));
     hub.tell_to(carol.did(), &request).await.expect(202);
     let offer = carol.offer(&request.id, json!(1));
-    for said in [&offer, &alice.accept(&offer.id), &carol.result(&request.id)] {
+    for said in [&offer, &alice.accept(&offer), &carol.result(&request.id)] {
         hub.tell(said).await.expect(202);
     }
     let next = alice.request(SEARCH, json!({}));

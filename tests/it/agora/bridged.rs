@@ -123,7 +123,7 @@ async fn a_price_becomes_an_offer_and_is_held_and_paid_like_any_other() {
     assert_eq!(shown["offers"][0]["offer_id"], offer["id"]);
     assert_eq!(shown["offers"][0]["provider"], alias.did());
 
-    let accept = alice.accept(offer["id"].as_str().expect("an id"));
+    let accept = alice.accept_id(offer["id"].as_str().expect("an id"));
     assert_eq!(hub.told(&accept).await, "PROCESSING");
     assert_eq!(hub.purse(alice).await, credits("9.5", "0.5"));
     let work = bridge.work().await;
@@ -147,7 +147,7 @@ async fn a_worker_that_fails_is_an_error_signed_for_it_and_nothing_is_paid() {
     let request = alice.request(SUMMARIZE, json!({"budget": {"max": 2}}));
     hub.tell_to(&alias.did(), &request).await.expect(202);
     let offer = hub.newest(alice_reads).await;
-    hub.told(&alice.accept(offer["id"].as_str().expect("an id"))).await;
+    hub.told(&alice.accept_id(offer["id"].as_str().expect("an id"))).await;
     let job = bridge.work().await[0]["job_id"].as_str().expect("an id").to_owned();
     hub.report(worker, &job, "FAILURE", "0").await.expect(200);
     let error = hub.newest(alice_reads).await;
@@ -205,7 +205,7 @@ async fn a_worker_at_an_endpoint_is_called_there() {
     let request = alice.request(SUMMARIZE, json!({"budget": {"max": 2}}));
     hub.tell_to(&alias.did(), &request).await.expect(202);
     let offer = hub.newest_is(alice_reads, Kind::Offer).await;
-    hub.told(&alice.accept(offer["id"].as_str().expect("an id"))).await;
+    hub.told(&alice.accept_id(offer["id"].as_str().expect("an id"))).await;
     let result = hub.newest_is(alice_reads, Kind::Result).await;
     bridge.assert_held(&result).await;
     assert_eq!(result["payload"]["data"], json!({"sum": "short"}));
@@ -302,7 +302,7 @@ async fn a_request_that_waits_is_answered_with_the_offer_and_an_accept_with_the_
     assert_eq!(super::kit::assert_signed(&offer.text), *alias);
     bridge.assert_held(&offer.json()).await;
     assert_eq!(offer.str("/type"), "OFFER");
-    let accept = alice.accept(&offer.str("/id"));
+    let accept = alice.accept_id(&offer.str("/id"));
     let path = "/agora/envelopes?wait=30000";
     let result = hub.call("POST", path, None, Some(&accept.text)).await.expect(200);
     assert_eq!(super::kit::assert_signed(&result.text), *alias);
@@ -333,13 +333,13 @@ async fn a_worker_has_nothing_to_do_with_what_was_withdrawn_or_came_too_late() {
     hub.tell_to(&alias.did(), &request).await.expect(202);
     let offer = hub.newest(alice_reads).await;
     assert_eq!(hub.told(&alice.error(&request.id, 500)).await, "FAILED");
-    hub.refuses(&alice.accept(offer["id"].as_str().expect("an id")), 400).await;
+    hub.refuses(&alice.accept_id(offer["id"].as_str().expect("an id")), 400).await;
     assert!(bridge.work().await.is_empty());
 
     let request = alice.request(SUMMARIZE, json!({"budget": {"max": 2}, "timeout": 4_000}));
     hub.tell_to(&alias.did(), &request).await.expect(202);
     let offer = hub.newest(alice_reads).await;
-    hub.told(&alice.accept(offer["id"].as_str().expect("an id"))).await;
+    hub.told(&alice.accept_id(offer["id"].as_str().expect("an id"))).await;
     let job = bridge.work().await[0]["job_id"].as_str().expect("an id").to_owned();
     let late = hub.newest_is(alice_reads, Kind::Error).await;
     // Nobody of either protocol said this, so the hub says it in its own name.

@@ -159,7 +159,7 @@ async fn negotiate(
         assert_eq!(client.state(&request).await, "PENDING");
         let offer = bob.offer(&request.id, json!(cost as f64 / 100.0));
         assert_eq!(client.state(&offer).await, "NEGOTIATING");
-        let accept = alice.accept(&offer.id);
+        let accept = alice.accept(&offer);
         assert_eq!(client.state(&accept).await, "PROCESSING");
         let (last, wanted, paid) = match n % 4 {
             3 => (bob.error(&request.id, 500), "FAILED", 0),
@@ -252,7 +252,7 @@ async fn a_kill_after_every_step_changes_no_step() {
     let bob_reads = client.hello(&bob, true).await;
     let request = alice.request(SEARCH, json!({"budget": {"max": 6}}));
     let offer = bob.offer(&request.id, json!(5.25));
-    let accept = alice.accept(&offer.id);
+    let accept = alice.accept(&offer);
     let result = bob.result(&request.id);
     let full = PURSE * 100;
     let mut said = Vec::new();
@@ -299,7 +299,7 @@ async fn a_timeout_that_was_running_when_the_hub_was_killed_still_comes() {
     client.state(&request).await;
     let offer = bob.offer(&request.id, json!(2));
     client.state(&offer).await;
-    assert_eq!(client.state(&alice.accept(&offer.id)).await, "PROCESSING");
+    assert_eq!(client.state(&alice.accept(&offer)).await, "PROCESSING");
     hub.kill();
     let hub = start(data.path());
     url.send_replace(hub.url.clone());

@@ -49,7 +49,7 @@ async fn who_lists_a_price_and_names_another_gives_up_the_listed_one() {
     let offer = pair.offer(&request, json!(3)).await;
     assert_eq!(pair.purse().await, credits("10", "0"), "released");
     hub.refuses(&bob.result(&request.id), 400).await;
-    hub.told(&alice.accept(&offer.id)).await;
+    hub.told(&alice.accept(&offer)).await;
     assert_eq!(pair.purse().await, credits("7", "3"));
     hub.told(&bob.result(&request.id)).await;
     assert_eq!((pair.purse().await, pair.earned().await), (credits("7", "0"), "3".to_owned()));
@@ -116,7 +116,8 @@ async fn a_budget_below_the_listed_price_of_the_only_provider_is_refused() {
 async fn a_price_that_cannot_be_paid_is_refused_and_can_be_asked_for_again() {
     let pair = Pair::priced(json!(20)).await;
     let Pair { hub, alice, bob, .. } = &pair;
-    let request = alice.request(SEARCH, json!({"budget": {"max": 50}}));
+    let to_bob = Some(bob.public());
+    let request = alice.request_for(SEARCH, json!({"budget": {"max": 50}}), to_bob);
     hub.refuses(&request, 402).await;
     hub.fund(alice, "10").await;
     // Refused is not heard: the very same envelope is good now.

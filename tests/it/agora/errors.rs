@@ -80,7 +80,7 @@ async fn what_cannot_be_paid_is_402() {
     assert_eq!(pair.state(&request).await, "PENDING");
     // Above what there is.
     let offer = pair.offer(&request, json!(20)).await;
-    let accept = alice.accept(&offer.id);
+    let accept = alice.accept(&offer);
     assert_refusal(&hub.refuses(&accept, 402).await, &accept, 402, false);
     assert_eq!(pair.state(&request).await, "NEGOTIATING");
     assert_eq!(pair.purse().await, credits("10", "0"));
@@ -119,7 +119,7 @@ async fn what_comes_too_late_is_408() {
     hub.told(&brief).await;
     let offers = hub.standing(alice_reads, &request.id).await["offers"].clone();
     hub.past(offers[0]["expires_at"].as_str().expect("a moment")).await;
-    let accept = alice.accept(&brief.id);
+    let accept = alice.accept(&brief);
     assert_refusal(&hub.refuses(&accept, 408).await, &accept, 408, true);
     let request = pair.ask(json!({"timeout": 500})).await;
     pair.fails(&request).await;
@@ -222,7 +222,7 @@ async fn the_end_of_a_request_is_told_however_full_an_inbox_is() {
         let request = pair.ask(json!({"budget": {"max": 6}})).await;
         let offer = pair.offer(&request, json!(1)).await;
         hub.post("/agora/inbox/ack", Some(&bob_reads.0), &json!({"up_to": 1})).await.expect(200);
-        hub.told(&pair.alice.accept(&offer.id)).await;
+        hub.told(&pair.alice.accept(&offer)).await;
         let part = bob.partial(&request.id, false);
         assert_refusal(&hub.refuses(&part, 503).await, &part, 503, true);
         // Work that was agreed on is not lost for want of room.

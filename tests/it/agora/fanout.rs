@@ -70,7 +70,7 @@ async fn one_of_several_offers_is_taken_and_the_other_offerers_are_told_so() {
         assert_eq!(hub.newest(alice_reads).await, offer.json());
         offers.push(offer);
     }
-    let accept = alice.accept(&offers[3].id);
+    let accept = alice.accept(&offers[3]);
     assert_eq!(hub.told(&accept).await, "PROCESSING");
     assert_eq!(hub.purse(alice).await, credits("7", "3"));
     // The chosen one is told by the requester, the others by the hub, once each.
@@ -93,7 +93,7 @@ async fn one_of_several_offers_is_taken_and_the_other_offerers_are_told_so() {
         hub.refuses(&crowd.key(n).result(&request.id), 400).await;
         hub.refuses(&crowd.key(n).offer(&request.id, json!(1)), 400).await;
     }
-    hub.refuses(&alice.accept(&offers[0].id), 400).await;
+    hub.refuses(&alice.accept(&offers[0]), 400).await;
     assert_eq!(hub.told(&crowd.key(2).result(&request.id)).await, "COMPLETED");
     assert_eq!(hub.spendable(crowd.key(2)).await, "3");
 }
@@ -142,10 +142,10 @@ async fn who_says_no_is_left_out_and_the_others_go_on() {
         assert_eq!(hub.standing_of(crowd.key(n).did()).outcomes, 0, "it was only asked");
     }
     // What it offered went with it.
-    hub.refuses(&alice.accept(&taken_back.id), 408).await;
+    hub.refuses(&alice.accept(&taken_back), 408).await;
     let offer = crowd.key(2).offer(&request.id, json!(2));
     hub.told(&offer).await;
-    hub.told(&alice.accept(&offer.id)).await;
+    hub.told(&alice.accept(&offer)).await;
     assert_eq!(hub.told(&crowd.key(2).result(&request.id)).await, "COMPLETED");
     // Who had left is told nothing more.
     assert_eq!(crowd.heard().await[..2], [["REQUEST"], ["REQUEST"]]);

@@ -24,7 +24,7 @@ async fn a_request_is_offered_accepted_and_delivered_and_the_offerer_is_paid() {
     let offer = bob.offer(&request.id, json!(5.25));
     assert_eq!(hub.tell(&offer).await.expect(202).at("/payload/state"), "NEGOTIATING");
     assert_eq!(hub.newest(&alice_reads).await, offer.json());
-    let accept = alice.accept(&offer.id);
+    let accept = alice.accept(&offer);
     assert_eq!(hub.tell(&accept).await.expect(202).at("/payload/state"), "PROCESSING");
     assert_eq!(hub.balance(&alice.owner()).await, ("4.75".to_owned(), "5.25".to_owned()));
     assert_eq!(hub.newest(&bob_reads).await, accept.json());

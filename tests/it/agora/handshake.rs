@@ -142,18 +142,13 @@ async fn a_hello_may_hold_anything_but_promises_that_cannot_be_kept() {
     let before = state(&hub).await;
     let many: Vec<String> = (0..101).map(|n| format!("agora:r{n}:v1")).collect();
     for (payload, field) in [
-        (json!({"capabilities": "all"}), "/payload/capabilities"),
         (json!({"capabilities": many}), "/payload/capabilities"),
-        (json!({"capabilities": [7]}), "/payload/capabilities/0"),
         (json!({"capabilities": ["a", "a"]}), "/payload/capabilities/1"),
-        (json!({"capabilities": [{"price": 1}]}), "/payload/capabilities/0/resource"),
         (
             json!({"capabilities": [{"resource": "a", "price": -1}]}),
             "/payload/capabilities/0/price",
         ),
         (json!({"endpoint": "here"}), "/payload/endpoint"),
-        (json!({"endpoint": 7}), "/payload/endpoint"),
-        (json!({"inbox": "yes"}), "/payload/inbox"),
         (json!({"nonce": "n".repeat(257)}), "/payload/nonce"),
     ] {
         let reply = hub.tell(&alice.sign(Kind::Hello, &payload)).await;
@@ -161,4 +156,42 @@ async fn a_hello_may_hold_anything_but_promises_that_cannot_be_kept() {
         assert_eq!(reply.str("/payload/field"), field, "{}", reply.text);
     }
     assert_eq!(state(&hub).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hello_and_a_status_with_members_of_another_shape_are_taken() {
+    let hub = Hub::serve(&[]).await;
+    let key = Key::of(1);
+    let entry = async || hub.get(&format!("/agora/agents/{}", key.did()), None).await.expect(200);
+    let hello = json!({"name": "", "capabilities": {"search": {"version": 1}}, "inbox": "yes",
+        "endpoint": {"kind": "none"}, "nonce": 7, "agent": {"software": "x/1"}});
+    let welcome = hub.tell(&key.sign(Kind::Hello, &hello)).await.expect(200);
+    assert_eq!(welcome.str("/type"), "WELCOME");
+    assert_eq!(entry().await.at("/capabilities"), json!([]));
+    let known = json!({"capabilities": ["agora:time:v1"], "name": "clock"});
+    hub.tell(&key.sign(Kind::Hello, &known)).await.expect(200);
+    for strange in [
+        json!({"capabilities": "all"}),
+        json!({"capabilities": [{"name": "search", "input": {}}, 7, null]}),
+        json!({"capabilities": {"time": true}, "name": ""}),
+    ] {
+        hub.tell(&key.sign(Kind::Hello, &strange)).await.expect(200);
+        hub.tell(&key.sign(Kind::Status, &strange)).await.expect(202);
+        let shown = entry().await;
+        assert_eq!(shown.at("/capabilities"), json!([{"resource": "agora:time:v1"}]), "{strange}");
+        assert_eq!(shown.str("/name"), "clock", "what is not said stays");
+    }
+    // What has the known shape is still held to it.
+    let wrong = json!({"capabilities": [{"resource": "agora:time:v1", "price": -1}]});
+    let refused = hub.tell(&key.sign(Kind::Hello, &wrong)).await;
+    assert_error(&refused, 400);
+    assert_eq!(refused.str("/payload/field"), "/payload/capabilities/0/price");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_websocket_s_url_is_one_that_its_clients_can_use() {
+    let hub = Hub::serve(&[]).await;
+    let shown = hub.get("/agora", None).await.expect(200).str("/endpoints/websocket");
+    assert_eq!(shown, format!("{}/agora/ws", hub.url.replace("http://", "ws://")));
+    tokio_tungstenite::connect_async(shown).await.expect("a socket");
 }

@@ -142,7 +142,7 @@ async fn a_key_is_an_agent_from_its_first_accepted_message_on() {
     assert_error(&hub.post_envelope(&alice.sign(&stale)).await, 401);
     let nowhere = alice.note(Key::of(9).public());
     assert_error(&hub.post_envelope(&alice.sign(&nowhere)).await, 404);
-    assert_error(&hub.tell(&Key::of(1).accept("no-such-offer")).await, 401);
+    assert_error(&hub.tell(&Key::of(1).accept_id("no-such-offer")).await, 401);
     assert_error(&known().await, 404);
     assert_eq!(state(&hub).await, before);
     // What is accepted does, and its owner is given the welcome grant, once.

@@ -68,16 +68,21 @@ impl Key {
         recipient: Option<PublicKey>,
     ) -> Said {
         let payload = payload.to_string();
-        let draft = Draft { id, timestamp, kind, payload: &payload, recipient, bridge: None };
+        let draft =
+            Draft { id, timestamp, kind, payload: &payload, recipient, hub: None, bridge: None };
         let signed = self.composer.sign(&draft).expect("a payload");
         Said { id: id.to_owned(), text: signed.text }
     }
 
     pub fn request(&self, resource: &str, more: Value) -> Said {
+        self.request_for(resource, more, None)
+    }
+
+    pub fn request_for(&self, resource: &str, more: Value, to: Option<PublicKey>) -> Said {
         let mut payload = json!({"resource": resource, "params": {"q": "weather tokyo"}});
         let (members, more) = (payload.as_object_mut().expect("an object"), more);
         members.extend(more.as_object().expect("an object").clone());
-        self.sign(Kind::Request, &payload)
+        self.sign_for(Kind::Request, &payload, to)
     }
 
     pub fn offer(&self, request_id: &str, cost: Value) -> Said {
@@ -85,7 +90,15 @@ impl Key {
         self.sign(Kind::Offer, &payload)
     }
 
-    pub fn accept(&self, offer_id: &str) -> Said {
+    /// Takes an offer and names who made it.
+    pub fn accept(&self, offer: &Said) -> Said {
+        let provider =
+            offer.json()["sender"]["id"].as_str().and_then(|id| PublicKey::parse(id).ok());
+        self.sign_for(Kind::Accept, &json!({"offer_id": offer.id}), provider)
+    }
+
+    /// Takes an offer by its id alone, as the spec prints it.
+    pub fn accept_id(&self, offer_id: &str) -> Said {
         self.sign(Kind::Accept, &json!({"offer_id": offer_id}))
     }
 

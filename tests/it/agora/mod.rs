@@ -30,4 +30,5 @@ mod socket;
 mod stream;
 mod timeouts;
 mod tokens;
+mod two_hubs;
 mod wait;

@@ -51,6 +51,7 @@ fn written(by: &Key, request: &Said, cost: &str) -> Said {
         kind: Kind::Offer,
         payload: &payload,
         recipient: None,
+        hub: None,
         bridge: None,
     };
     let text = by.composer.sign(&draft).expect("a payload").text;
@@ -74,7 +75,7 @@ async fn a_cost_is_what_its_canonical_number_says_however_it_is_written() {
         let request = pair.ask(json!({"budget": {"max": 10}})).await;
         let offer = written(&pair.bob, &request, cost);
         pair.hub.told(&offer).await;
-        pair.hub.told(&pair.alice.accept(&offer.id)).await;
+        pair.hub.told(&pair.alice.accept(&offer)).await;
         assert_eq!(pair.purse().await, credits(left, held), "{cost}");
         pair.hub.told(&pair.bob.result(&request.id)).await;
         assert_eq!(pair.earned().await, held, "{cost}");
@@ -100,7 +101,7 @@ async fn a_millionth_is_held_and_paid_and_less_than_that_is_no_amount() {
     let path = format!("/agora/requests/{}", request.id);
     let shown = hub.get(&path, Some(&alice_reads.0)).await.expect(200).text;
     assert!(shown.contains(r#""cost":0.000001,"#), "{shown}");
-    hub.told(&alice.accept(&offer.id)).await;
+    hub.told(&alice.accept(&offer)).await;
     let held = async |key: &Key| {
         let owner = key.owner();
         hub.engine.look(|world| {
@@ -169,7 +170,7 @@ async fn who_has_too_little_may_accept_later() {
     let first = pair.agree(json!(6), json!({})).await;
     let second = pair.ask(json!({})).await;
     let offer = pair.offer(&second, json!(5)).await;
-    let accept = alice.accept(&offer.id);
+    let accept = alice.accept(&offer);
     // Ten, of which six are promised.
     hub.refuses(&accept, 402).await;
     assert_eq!(pair.state(&second).await, "NEGOTIATING");
@@ -187,7 +188,7 @@ async fn many_accepts_at_once_never_spend_a_credit_twice() {
     for _ in 0..12 {
         let request = pair.ask(json!({})).await;
         let offer = pair.offer(&request, json!(3)).await;
-        accepts.push((request, alice.accept(&offer.id)));
+        accepts.push((request, alice.accept(&offer)));
     }
     let replies = together(accepts.iter().map(|(_, accept)| hub.tell(accept))).await;
     let taken = replies.iter().filter(|reply| reply.status == 202).count();
@@ -219,7 +220,7 @@ async fn one_of_several_accepts_at_once_wins_and_one_price_is_held() {
     let mut accepts = Vec::new();
     for cost in [1, 2, 3, 4] {
         let offer = pair.offer(&request, json!(cost)).await;
-        accepts.push(alice.accept(&offer.id));
+        accepts.push(alice.accept(&offer));
     }
     let replies = together(accepts.iter().map(|accept| hub.tell(accept))).await;
     let won: Vec<usize> = (0..4).filter(|n| replies[*n].status == 202).collect();

@@ -18,7 +18,7 @@ async fn every_message_moves_the_request_on_and_reaches_the_other_party_as_it_wa
     assert_eq!(pair.state(&request).await, "NEGOTIATING");
     assert_eq!(hub.newest(alice_reads).await, first.json());
     // The offer's id is that of its envelope, the request's that of the REQUEST.
-    let accept = alice.accept(&first.id);
+    let accept = alice.accept(&first);
     assert_eq!(hub.told(&accept).await, "PROCESSING");
     assert_eq!(pair.state(&request).await, "PROCESSING");
     assert_eq!(hub.newest(bob_reads).await, accept.json());
@@ -42,10 +42,10 @@ async fn four_offers_may_be_made_and_any_one_of_them_accepted_but_no_second() {
     }
     let refused = hub.refuses(&bob.offer(&request.id, json!(1)), 400).await;
     assert!(refused.str("/payload/message").contains('4'), "{}", refused.text);
-    assert_eq!(hub.told(&alice.accept(&offers[2].id)).await, "PROCESSING");
+    assert_eq!(hub.told(&alice.accept(&offers[2])).await, "PROCESSING");
     assert_eq!(pair.purse().await, credits("6.5", "3.5"));
     for other in [&offers[0], &offers[2], &offers[3]] {
-        hub.refuses(&alice.accept(&other.id), 400).await;
+        hub.refuses(&alice.accept(&other), 400).await;
     }
     // His own other offers are no news to who was chosen.
     assert_eq!(hub.letters(bob_reads).await.len(), 2);
@@ -62,9 +62,9 @@ async fn what_comes_in_the_wrong_state_is_refused() {
     // Who has named a price waits for an answer.
     hub.refuses(&bob.result(&request.id), 400).await;
     hub.refuses(&bob.partial(&request.id, false), 400).await;
-    hub.told(&alice.accept(&first.id)).await;
+    hub.told(&alice.accept(&first)).await;
     hub.refuses(&bob.offer(&request.id, json!(1)), 400).await;
-    hub.refuses(&alice.accept(&first.id), 400).await;
+    hub.refuses(&alice.accept(&first), 400).await;
     // Who has agreed cannot withdraw.
     hub.refuses(&alice.error(&request.id, 500), 400).await;
     hub.told(&bob.result(&request.id)).await;
@@ -74,7 +74,7 @@ async fn what_comes_in_the_wrong_state_is_refused() {
         bob.offer(&request.id, json!(1)),
         bob.error(&request.id, 500),
         alice.error(&request.id, 500),
-        alice.accept(&first.id),
+        alice.accept(&first),
     ] {
         let refused = hub.refuses(&late, 400).await;
         assert_eq!(refused.at("/payload/retryable"), false);
@@ -93,7 +93,7 @@ async fn nothing_can_be_said_about_a_request_that_failed() {
         bob.result(&request.id),
         bob.offer(&request.id, json!(1)),
         bob.error(&request.id, 500),
-        alice.accept(&first.id),
+        alice.accept(&first),
         alice.error(&request.id, 500),
     ] {
         hub.refuses(&late, 400).await;
@@ -143,7 +143,7 @@ async fn strangers_are_told_the_same_as_about_ids_that_nobody_used() {
 async fn a_newcomer_that_is_refused_leaves_no_trace() {
     let pair = Pair::meet().await;
     let mallory = Key::of(9);
-    pair.hub.refuses(&mallory.accept("never"), 401).await;
+    pair.hub.refuses(&mallory.accept_id("never"), 401).await;
     let path = format!("/agora/agents/{}", mallory.did());
     assert_error(&pair.hub.get(&path, None).await, 404);
 }
@@ -223,7 +223,7 @@ async fn a_proof_of_payment_is_kept_and_passed_on_and_not_interpreted() {
     let request = pair.ask(json!({"budget": {"max": 6}})).await;
     let offer = pair.offer(&request, json!(2)).await;
     let payload = json!({"offer_id": offer.id, "payment_proof": "ipfs://☂\n{\"paid\":1000}"});
-    let accept = alice.sign(Kind::Accept, &payload);
+    let accept = alice.sign_for(Kind::Accept, &payload, Some(bob.public()));
     hub.told(&accept).await;
     assert_eq!(hub.newest(bob_reads).await["payload"], payload);
     // It pays for nothing.
@@ -252,7 +252,7 @@ async fn who_asked_may_withdraw_until_somebody_works() {
         assert_eq!(hub.newest(bob_reads).await, withdrawal.json());
         hub.refuses(&bob.result(&request.id), 400).await;
         for offer in &offers {
-            hub.refuses(&alice.accept(&offer.id), 400).await;
+            hub.refuses(&alice.accept(&offer), 400).await;
         }
         assert_eq!(pair.purse().await, credits("10", "0"));
         assert_eq!(hub.standing_of(bob.did()), Default::default(), "nobody is to blame");
@@ -271,6 +271,6 @@ async fn an_offer_nobody_answers_to_just_stands() {
     let offers = hub.standing(alice_reads, &request.id).await["offers"].clone();
     assert_eq!(offers[0]["offer_id"], first.id);
     assert_eq!(offers[1]["offer_id"], second.id);
-    hub.told(&alice.accept(&second.id)).await;
+    hub.told(&alice.accept(&second)).await;
     assert_eq!(pair.purse().await, credits("9", "1"));
 }

@@ -130,21 +130,21 @@ async fn an_address_comes_before_the_party_and_that_before_state_and_money() {
     hub.tell(&other).await.expect(202);
     let before = state(&hub).await;
     // An address that is nobody's, in a message of somebody who has no say.
-    assert_error(&hub.tell_to(Key::of(9).did(), &eve.accept(&cheap.id)).await, 404);
+    assert_error(&hub.tell_to(Key::of(9).did(), &eve.accept_id(&cheap.id)).await, 404);
     assert_error(&hub.tell_to(Key::of(9).did(), &eve.result(&request.id)).await, 404);
     // Who has no say hears nothing of state, price or purse.
-    assert_error(&hub.tell(&eve.accept(&cheap.id)).await, 401);
+    assert_error(&hub.tell(&eve.accept_id(&cheap.id)).await, 401);
     assert_error(&hub.tell(&eve.offer(&request.id, json!(500))).await, 401);
     // A party hears of the state before the money: too dear, but also out of turn.
     assert_error(&hub.tell(&bob.offer(&request.id, json!(500))).await, 402);
-    assert_error(&hub.tell(&alice.accept(&cheap.id)).await, 402);
+    assert_error(&hub.tell(&alice.accept(&cheap)).await, 402);
     assert_eq!(state(&hub).await, before);
     hub.fund(&alice, "5").await;
-    hub.tell(&alice.accept(&cheap.id)).await.expect(202);
+    hub.tell(&alice.accept(&cheap)).await.expect(202);
     let before = state(&hub).await;
     assert_error(&hub.tell(&bob.offer(&request.id, json!(500))).await, 400);
-    assert_error(&hub.tell(&alice.accept(&other.id)).await, 400);
-    assert_error(&hub.tell(&eve.accept(&other.id)).await, 401);
+    assert_error(&hub.tell(&alice.accept(&other)).await, 400);
+    assert_error(&hub.tell(&eve.accept(&other)).await, 401);
     assert_eq!(state(&hub).await, before);
     // Nor is a missing address told to those whose message has none to miss.
     assert_error(&hub.tell(&eve.sign(Kind::Welcome, &json!({}))).await, 400);

@@ -126,7 +126,7 @@ async fn who_is_not_chosen_is_told_at_its_endpoint() {
     let request = pair.ask(json!({"budget": {"max": 6}})).await;
     let offer = pair.offer(&request, json!(2)).await;
     hub.told(&carol.offer(&request.id, json!(3))).await;
-    hub.told(&alice.accept(&offer.id)).await;
+    hub.told(&alice.accept(&offer)).await;
     // What is read first is not posted any more, so it is read last.
     let got = worker.heard(2).await;
     let letters = hub.letters(&carol_reads).await;

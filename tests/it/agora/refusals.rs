@@ -60,7 +60,7 @@ async fn every_refusal_of_the_hub_has_one_of_the_eight_codes_as_its_status() {
     let expired = alice.sign(Kind::Request, &json!({"resource": SEARCH, "params": 7}));
     for (said, code, request_id) in [
         (expired, 400, false),
-        (alice.accept("no-such-offer"), 401, false),
+        (alice.accept_id("no-such-offer"), 401, false),
         (alice.result("no-such-request"), 401, true),
         (request(json!({"budget": {"max": 1}})), 402, true),
         (request(json!({"budget": {"max": 9, "currency": "EUR"}})), 402, true),
@@ -120,7 +120,7 @@ async fn what_does_not_exist_and_what_is_not_ones_own_are_one_answer() {
             eve.offer(request, json!(1)),
             eve.result(request),
             eve.error(request, 500),
-            eve.accept(offer),
+            eve.accept_id(offer),
         ]
     };
     let (there, not) = (said(&request.id, &offer.id), said("nothing", "nothing"));
@@ -259,7 +259,7 @@ async fn a_block_and_a_used_id_are_told_before_too_much_and_that_before_an_addre
     assert_error(&hub.tell_to(Key::of(9).did(), &torn).await, 429);
     assert_error(&hub.tell_to(Key::of(9).did(), &alice.sign(Kind::Status, &json!({}))).await, 429);
     assert_error(&hub.tell(&alice.sign(Kind::Welcome, &json!({}))).await, 429);
-    assert_error(&hub.tell(&alice.accept("no-such-offer")).await, 429);
+    assert_error(&hub.tell(&alice.accept_id("no-such-offer")).await, 429);
     assert_error(&hub.tell(&alice.request("agora:none:v1", json!({}))).await, 429);
     // What is not even an envelope of that key is told first of all.
     let pen = Pen::of(1);

@@ -19,7 +19,7 @@ async fn the_same_envelope_again_gets_the_first_answer_and_does_nothing() {
     hub.provider(&bob, SEARCH, None).await;
     let request = alice.request(SEARCH, json!({"budget": {"max": 9}}));
     let offer = bob.offer(&request.id, json!(4));
-    let said = [request.clone(), offer.clone(), alice.accept(&offer.id), bob.result(&request.id)];
+    let said = [request.clone(), offer.clone(), alice.accept(&offer), bob.result(&request.id)];
     let mut answers = Vec::new();
     for one in &said {
         answers.push(hub.tell(one).await.expect(202));

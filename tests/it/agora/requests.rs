@@ -36,7 +36,7 @@ async fn both_parties_see_every_state_on_the_way() {
     let offers = json!([{"offer_id": offer.id, "provider": bob.did(), "cost": 5.25, "eta": 1_234,
         "expires_at": expires_at}]);
     both("NEGOTIATING", &offers).await;
-    hub.told(&alice.accept(&offer.id)).await;
+    hub.told(&alice.accept(&offer)).await;
     both("PROCESSING", &offers).await;
     hub.told(&bob.partial(&request.id, false)).await;
     both("PROCESSING", &offers).await;
@@ -81,7 +81,7 @@ async fn a_provider_sees_its_own_offers_and_the_requester_sees_all() {
     assert_eq!(seen(&dave_reads).await, Vec::<String>::new());
     // Nobody has it yet; then one has.
     assert_eq!(shown(&pair, alice_reads, &request).await["provider"], Value::Null);
-    hub.told(&alice.accept(&bobs.id)).await;
+    hub.told(&alice.accept(&bobs)).await;
     assert_eq!(shown(&pair, alice_reads, &request).await["provider"], bob.did());
     assert_eq!(seen(&carol_reads).await, [&*carols.id]);
 }
@@ -174,5 +174,40 @@ async fn an_offer_for_ever_is_shown_and_can_be_taken() {
         assert_eq!(shown["eta"], most);
         stamp::parse(shown["expires_at"].as_str().expect("text")).expect("a moment");
     }
-    assert_eq!(pair.hub.told(&pair.alice.accept(&endless.id)).await, "PROCESSING");
+    assert_eq!(pair.hub.told(&pair.alice.accept(&endless)).await, "PROCESSING");
+}
+
+#[tokio::test]
+async fn another_requesters_equal_id_neither_blocks_an_offer_nor_hides_a_request() {
+    let pair = Pair::meet().await;
+    let Pair { hub, alice, bob, alice_reads, bob_reads } = &pair;
+    let carol = Key::of(3);
+    let carol_reads = hub.hello(&carol, json!({})).await;
+    let kind = rialto_protocols::agora::Kind::Request;
+    let payload = json!({"resource": SEARCH, "params": {}, "budget": {"max": 5}});
+    for by in [alice, &carol] {
+        hub.told(&by.sign_at("one-id", super::kit::now(), kind, &payload, None)).await;
+    }
+    // Both are listed, the older first, and each says whose it is.
+    let both = hub.standing(bob_reads, "one-id").await;
+    assert_eq!((&both["requester"], &both["state"]), (&json!(alice.did()), &json!("PENDING")));
+    assert_eq!(both["others"][0]["requester"], carol.did());
+    // Whom an OFFER names decides.
+    let terms = json!({"request_id": "one-id", "cost": 1, "ttl": 60_000, "eta": 0});
+    let offer_to =
+        |to: &Key| bob.sign_for(rialto_protocols::agora::Kind::Offer, &terms, Some(to.public()));
+    let unclear = hub.refuses(&bob.offer("one-id", json!(1)), 400).await;
+    assert!(unclear.str("/payload/hint").contains("recipient"), "{}", unclear.text);
+    let (hers, carols) = (offer_to(alice), offer_to(&carol));
+    assert_eq!(hub.told(&hers).await, "NEGOTIATING");
+    assert_eq!(hub.newest(alice_reads).await, hers.json());
+    assert_eq!(hub.letters(&carol_reads).await.len(), 0);
+    assert_eq!(hub.told(&carols).await, "NEGOTIATING");
+    // Once one of them is over, the other one is meant.
+    hub.told(&carol.error("one-id", 500)).await;
+    let left = hub.standing(bob_reads, "one-id").await;
+    assert_eq!((&left["requester"], left.get("others")), (&json!(alice.did()), None));
+    assert_eq!(hub.told(&bob.offer("one-id", json!(2))).await, "NEGOTIATING");
+    let path = format!("one-id?requester={}", carol.did());
+    assert_eq!(hub.standing(bob_reads, &path).await["state"], "FAILED");
 }

@@ -41,9 +41,10 @@ impl Pair {
         Self { hub, alice, bob, alice_reads, bob_reads }
     }
 
-    /// Alice asks Bob.
+    /// Alice asks Bob, or with a budget everybody who searches; so that she may pay, for this hub.
     pub async fn ask(&self, more: Value) -> Said {
-        let request = self.alice.request(SEARCH, more);
+        let hub = self.hub.hub_key().await;
+        let request = self.alice.request_for(SEARCH, more, Some(hub));
         assert_eq!(self.hub.told(&request).await, "PENDING");
         request
     }
@@ -59,7 +60,7 @@ impl Pair {
     pub async fn agree(&self, cost: Value, more: Value) -> Said {
         let request = self.ask(more).await;
         let offer = self.offer(&request, cost).await;
-        assert_eq!(self.hub.told(&self.alice.accept(&offer.id)).await, "PROCESSING");
+        assert_eq!(self.hub.told(&self.alice.accept(&offer)).await, "PROCESSING");
         request
     }
 

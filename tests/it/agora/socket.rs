@@ -16,10 +16,10 @@ type Stream =
     tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
 
 /// One end of a WebSocket.
-struct Socket(Stream);
+pub struct Socket(Stream);
 
 impl Socket {
-    async fn open(hub: &Hub) -> Self {
+    pub async fn open(hub: &Hub) -> Self {
         let url = format!("{}/agora/ws", hub.url.replace("http://", "ws://"));
         Self(tokio_tungstenite::connect_async(url).await.expect("a socket").0)
     }
@@ -39,12 +39,12 @@ impl Socket {
         socket
     }
 
-    async fn say(&mut self, said: &Said) {
+    pub async fn say(&mut self, said: &Said) {
         self.0.send(Message::text(said.text.clone())).await.expect("it is taken");
     }
 
     /// The next text frame; `None` when the hub has closed.
-    async fn next(&mut self) -> Option<String> {
+    pub async fn next(&mut self) -> Option<String> {
         let read = async {
             loop {
                 match self.0.next().await {
@@ -106,7 +106,7 @@ async fn a_whole_negotiation_goes_over_two_sockets() {
     let offer = bob.offer(&request.id, json!(5.25));
     assert_eq!(his.ask(&offer).await["payload"]["state"], "NEGOTIATING");
     assert_eq!(hers.letter(hub).await, offer.json());
-    let accept = alice.accept(&offer.id);
+    let accept = alice.accept(&offer);
     assert_eq!(hers.ask(&accept).await["payload"]["state"], "PROCESSING");
     assert_eq!(his.letter(hub).await, accept.json());
     let result = bob.result(&request.id);
@@ -129,7 +129,7 @@ async fn the_ways_in_may_be_mixed_within_one_request() {
     let offer = pair.offer(&request, json!(2)).await;
     assert_eq!(hers.letter(hub).await, offer.json());
     // Accepted by POST, read on a page.
-    let accept = alice.accept(&offer.id);
+    let accept = alice.accept(&offer);
     hub.told(&accept).await;
     assert_eq!(hub.newest(bob_reads).await, accept.json());
     // Delivered over a socket, read everywhere.
@@ -319,4 +319,38 @@ async fn the_path_speaks_nothing_but_websocket() {
     let pair = Pair::meet().await;
     let reply = pair.hub.get("/agora/ws", None).await.expect(426);
     assert_eq!((reply.str("/type"), reply.at("/payload/code")), ("ERROR".into(), json!(400)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_frame_that_is_refused_has_no_effect() {
+    let pair = Pair::priced(json!(2)).await;
+    let Pair { hub, alice, bob, .. } = &pair;
+    let known = hub.hub_key().await;
+    let (to_bob, budget) = (Some(bob.public()), json!({"budget": {"max": 5}}));
+    let hello = alice.sign_for(Kind::Hello, &json!({"name": "said before"}), Some(known));
+    hub.tell(&hello).await.expect(200);
+    let newcomer = Key::of(8);
+    let frames = [
+        alice.request_for(SEARCH, budget.clone(), to_bob),
+        alice.request_for(SEARCH, budget.clone(), Some(known)),
+        alice.request(SEARCH, budget.clone()),
+        alice.sign(Kind::Hello, &json!({"name": "for any hub", "capabilities": [SEARCH]})),
+        alice.sign_for(Kind::Hello, &json!({"name": "for Bob"}), to_bob),
+        alice.sign(Kind::Status, &json!({"status": "busy"})),
+        alice.sign_for(Kind::Status, &json!({}), to_bob),
+        newcomer.sign(Kind::Hello, &json!({})),
+        newcomer.request_for(SEARCH, budget, to_bob),
+        hello,
+    ];
+    let before = super::pen::state(hub).await;
+    for frame in &frames {
+        let mut socket = Socket::open(hub).await;
+        socket.say(frame).await;
+        let answer = socket.answer().await;
+        assert_eq!((&answer["type"], &answer["payload"]["code"]), (&json!("ERROR"), &json!(401)));
+        assert_eq!(socket.next().await, None, "and it is closed");
+    }
+    assert_eq!(super::pen::state(hub).await, before);
+    // Refused is not heard: the same envelopes are good where they belong.
+    hub.tell(&frames[0]).await.expect(202);
 }

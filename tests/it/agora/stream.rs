@@ -188,7 +188,7 @@ async fn every_kind_of_envelope_of_a_request_comes_with_a_receipt() {
     let request = pair.ask(json!({"budget": {"max": 6}})).await;
     hub.told(&carol.offer(&request.id, json!(3))).await;
     let offer = pair.offer(&request, json!(2)).await;
-    hub.told(&alice.accept(&offer.id)).await;
+    hub.told(&alice.accept(&offer)).await;
     hub.told(&bob.partial(&request.id, false)).await;
     hub.told(&bob.error(&request.id, 500)).await;
     let timed = pair.ask(json!({"timeout": 500, "budget": {"max": 6}})).await;

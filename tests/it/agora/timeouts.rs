@@ -35,7 +35,7 @@ async fn an_offer_nobody_takes_does_not_stop_the_clock() {
     let request = pair.ask(json!({"budget": {"max": 6}, "timeout": 2_500})).await;
     let offer = pair.offer(&request, json!(2)).await;
     assert_timed_out(&pair, &request).await;
-    pair.hub.refuses(&pair.alice.accept(&offer.id), 408).await;
+    pair.hub.refuses(&pair.alice.accept(&offer), 408).await;
 }
 
 #[tokio::test]
@@ -62,7 +62,7 @@ async fn everything_after_a_timeout_is_too_late() {
         bob.partial(&request.id, false),
         bob.offer(&request.id, json!(1)),
         bob.error(&request.id, 500),
-        alice.accept(&offer.id),
+        alice.accept(&offer),
         alice.error(&request.id, 500),
     ] {
         let refused = hub.refuses(&late, 408).await;
@@ -99,11 +99,11 @@ async fn an_offer_can_be_accepted_until_its_ttl_is_over() {
     }
     let offers = hub.standing(alice_reads, &request.id).await["offers"].clone();
     hub.past(offers[0]["expires_at"].as_str().expect("text")).await;
-    let refused = hub.refuses(&alice.accept(&brief.id), 408).await;
+    let refused = hub.refuses(&alice.accept(&brief), 408).await;
     assert!(refused.str("/payload/message").contains("expired"), "{}", refused.text);
     assert_eq!(pair.state(&request).await, "NEGOTIATING");
     // The other one still stands.
-    assert_eq!(hub.told(&alice.accept(&longer.id)).await, "PROCESSING");
+    assert_eq!(hub.told(&alice.accept(&longer)).await, "PROCESSING");
     assert_eq!(pair.purse().await, credits("8", "2"));
 }
 

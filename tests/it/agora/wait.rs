@@ -55,7 +55,7 @@ async fn an_accept_is_answered_with_the_result_or_the_error() {
         let request = pair.ask(json!({"budget": {"max": 6}})).await;
         let offer = pair.offer(&request, json!(2)).await;
         let answer = if fails { bob.error(&request.id, 503) } else { bob.result(&request.id) };
-        let accept = alice.accept(&offer.id);
+        let accept = alice.accept(&offer);
         let (reply, ()) = tokio::join!(tell_and_wait(hub, &accept, "30000"), async {
             comes_to_bob(&pair, &accept).await;
             hub.told(&answer).await;
@@ -178,7 +178,7 @@ async fn an_accept_said_again_is_answered_with_what_came_of_it_and_not_with_its_
     let Pair { hub, alice, bob, .. } = &pair;
     let request = pair.ask(json!({"budget": {"max": 6}})).await;
     let offer = pair.offer(&request, json!(2)).await;
-    let accept = alice.accept(&offer.id);
+    let accept = alice.accept(&offer);
     tell_and_wait(hub, &accept, "1").await.expect(202);
     // Nothing came yet, and the offer is no answer to who has taken it.
     tell_and_wait(hub, &accept, "1").await.expect(202);

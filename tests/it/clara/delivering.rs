@@ -28,7 +28,7 @@ async fn a_result_goes_to_the_requester_and_into_the_outbox() {
     let Scene { hub, agent, requester, .. } = scene().await;
     let task = hub.task(&requester, "tweet", "50", "cheapest").await;
     let [first, second] = about("A", &task.id);
-    // Results cannot be diverted (D6).
+    // Whom its agent names is shown, and diverts nothing (D6).
     let tags = [first, second, ("RedStone-Task-Recipient", "somebody else")];
     let done = hub.act(&agent, "Send-Result", &tags, r#"{"text":"é","n":1.50}"#).await;
     assert_eq!(done.actions(), ["Task-Result"]);
@@ -45,7 +45,7 @@ async fn a_result_goes_to_the_requester_and_into_the_outbox() {
     }
     let data = done.data();
     let wanted = json!({"id": task.id, "agentId": "A", "sender": agent.address(),
-        "recipient": requester.address(), "result": {"text": "é", "n": 1.50},
+        "recipient": "somebody else", "result": {"text": "é", "n": 1.50},
         "timestamp": data["timestamp"], "block": data["block"]});
     assert_eq!(data, wanted);
     let number = |value: &Value| value.as_i64().expect("a number");

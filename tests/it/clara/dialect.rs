@@ -7,6 +7,8 @@ use super::kit::{Hub, Wallet};
 
 const DEPLOYED: &str = "ZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZY";
 
+const OTHER: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
+
 async fn say(hub: &Hub, by: &Wallet, tags: &[(&str, &str)], data: &str) -> (String, Evaluated) {
     let mut all = vec![("Protocol", "C.L.A.R.A.")];
     all.extend_from_slice(tags);
@@ -63,7 +65,7 @@ async fn through_the_deployed_process_the_same_market_uses_the_deployed_words() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_second_id_the_default_is_the_only_one() {
+async fn without_a_second_id_there_is_the_market_s_own_and_the_published_one() {
     let hub = Hub::serve(&[]).await;
     let by = Wallet::of(1);
     assert_eq!(PROCESS, "CS5biQW6v2PsT3HM19P_f8Fj8UGYnFFNF8O6sfZ1jLc");
@@ -73,7 +75,9 @@ async fn without_a_second_id_the_default_is_the_only_one() {
     let own = Hub::serve(&[("clara.process_id", DEPLOYED)]).await;
     let item = by.item_for(DEPLOYED, &[("Action", "List-Agents")], b"");
     own.post_bytes(item).await.expect(202);
-    own.post_bytes(by.item(&[("Action", "List-Agents")], b"")).await.expect(404);
+    own.post_bytes(by.item(&[("Action", "List-Agents")], b"")).await.expect(202);
+    let other = by.item_for(OTHER, &[("Action", "List-Agents")], b"");
+    own.post_bytes(other).await.expect(404);
     own.0.stop().await;
     hub.0.stop().await;
 }

@@ -127,7 +127,8 @@ impl Drop for Run {
 /// slowly on a busy machine.
 fn serve(data: &Path, address: &str) -> Process {
     let listen = format!("http.listen={address}");
-    let settings = ["ledger.welcome_grant=100.00", "jobs.auction_window=6s", &listen];
+    let process = format!("clara.process_id={}", rialto_protocols::clara::PROCESS);
+    let settings = ["ledger.welcome_grant=100.00", "jobs.auction_window=6s", &listen, &process];
     let flags: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
     Process::start("serve", data, &flags)
 }

@@ -61,6 +61,8 @@ impl TestHub {
             ("limits.writes_per_minute", "0".to_owned()),
             ("limits.read_bytes_per_minute", "0".to_owned()),
             ("limits.wrong_keys_per_minute", "0".to_owned()),
+            // The tests' clients have the published id in their settings, and their operators know.
+            ("clara.process_id", rialto_protocols::clara::PROCESS.to_owned()),
         ];
         let given = flags.iter().map(|(key, value)| (*key, (*value).to_owned()));
         let all: Vec<(&str, String)> = own.into_iter().chain(given).collect();

@@ -117,6 +117,7 @@ table!(
         Refusal::WrongState { .. } => "WrongState",
         Refusal::OtherTurn { .. } => "OtherTurn",
         Refusal::OfferExpired => "OfferExpired",
+        Refusal::UnreadOffer => "UnreadOffer",
         Refusal::TooManyOffers { .. } => "TooManyOffers",
         Refusal::Ambiguous => "Ambiguous",
         Refusal::WrongParty => "WrongParty",

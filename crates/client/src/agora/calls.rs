@@ -20,7 +20,8 @@ use crate::call::CallError;
 impl Agent {
     /// Signs a REQUEST without sending it, so that its id is known before.
     pub fn draw_up(&self, order: &Order) -> Result<Sealed, CallError> {
-        self.identity().seal(Kind::Request, &order.payload()?, order.recipient())
+        let (hub, payload) = (self.server().key(), order.payload()?);
+        self.identity().seal_at(hub, Kind::Request, &payload, order.recipient())
     }
 
     /// Asks for work and waits at the server for the first answer, if that is wanted. Says the id of
@@ -59,7 +60,8 @@ impl Agent {
         wait: Duration,
     ) -> Result<Answered, CallError> {
         let payload = Accept { offer_id, payment_proof }.write();
-        let sealed = self.identity().seal(Kind::Accept, &payload, Some(to))?;
+        let hub = self.server().key();
+        let sealed = self.identity().seal_at(hub, Kind::Accept, &payload, Some(to))?;
         self.send_and_wait(sealed, wait).await
     }
 

@@ -47,6 +47,19 @@ impl Identity {
         self.seal_as(&fresh_id()?, clock::now(), kind, payload, recipient)
     }
 
+    /// The same for one hub and no other, so that it can be spent nowhere else: to somebody there, or
+    /// to whom the hub chooses.
+    pub fn seal_at(
+        &self,
+        hub: PublicKey,
+        kind: Kind,
+        payload: &str,
+        recipient: Option<PublicKey>,
+    ) -> Result<Sealed, CallError> {
+        let to = (Some(recipient.unwrap_or(hub)), Some(hub));
+        self.seal_to(&fresh_id()?, clock::now(), kind, payload, to)
+    }
+
     /// The same with an id and a time of the caller's. An id must not be used twice.
     pub fn seal_as(
         &self,
@@ -56,7 +69,18 @@ impl Identity {
         payload: &str,
         recipient: Option<PublicKey>,
     ) -> Result<Sealed, CallError> {
-        let draft = Draft { id, timestamp, kind, payload, recipient, bridge: None };
+        self.seal_to(id, timestamp, kind, payload, (recipient, None))
+    }
+
+    fn seal_to(
+        &self,
+        id: &str,
+        timestamp: Timestamp,
+        kind: Kind,
+        payload: &str,
+        (recipient, hub): (Option<PublicKey>, Option<PublicKey>),
+    ) -> Result<Sealed, CallError> {
+        let draft = Draft { id, timestamp, kind, payload, recipient, hub, bridge: None };
         let signed = self.composer.sign(&draft).map_err(|bad| {
             let hint = format!("the payload of {kind} is a JSON object; see {}", bad.field);
             CallError::invalid(bad.message, Some(hint))
@@ -65,6 +89,7 @@ impl Identity {
             id: id.to_owned(),
             kind,
             recipient,
+            hub,
             timestamp,
             sha256: signed.sha256,
             payload: payload.to_owned(),
@@ -75,7 +100,8 @@ impl Identity {
     /// The same message with a new time. It keeps its id, so that whoever has taken it already
     /// refuses it rather than doing it twice.
     pub fn seal_again(&self, old: &Sealed) -> Result<Sealed, CallError> {
-        self.seal_as(&old.id, clock::now(), old.kind, &old.payload, old.recipient)
+        let to = (old.recipient, old.hub);
+        self.seal_to(&old.id, clock::now(), old.kind, &old.payload, to)
     }
 }
 

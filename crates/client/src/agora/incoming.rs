@@ -104,7 +104,8 @@ impl Incoming {
         received_at: Timestamp,
         reader: Reader,
     ) -> Result<Self, NotTrusted> {
-        if envelope.recipient.is_some_and(|key| key != reader.me) {
+        let is_ours = |key| key == reader.me || key == reader.hub;
+        if envelope.recipient.is_some_and(|key| !is_ours(key)) {
             return Err(NotTrusted::NotForMe);
         }
         let bridge = envelope.bridge.and_then(Bridge::read);
@@ -114,7 +115,7 @@ impl Incoming {
             id: envelope.id.to_owned(),
             sender: proof.key,
             kind: envelope.kind,
-            recipient: envelope.recipient,
+            recipient: envelope.recipient.filter(|key| *key == reader.me),
             said: Said::read(envelope)?,
             received_at,
             bridged: bridge

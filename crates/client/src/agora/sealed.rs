@@ -13,6 +13,8 @@ pub struct Sealed {
     pub kind: Kind,
     /// Whom it is for.
     pub recipient: Option<PublicKey>,
+    /// The one hub it may be acted on, if it says so.
+    pub hub: Option<PublicKey>,
     /// When it was signed.
     pub timestamp: Timestamp,
     /// SHA-256 of what was signed, as receipts name it.

@@ -52,7 +52,7 @@ pub fn ask(draft: &mut Draft<'_>, by: AgentId, id: &str, order: Ask) -> Result<J
             input: order.input,
             budget: order.budget.unwrap_or(Credits::ZERO),
             grain: order.grain,
-            selection: Selection::Asked { any_price: order.budget.is_none() },
+            selection: Selection::Asked { any_price: order.budget.is_none(), offers_only: false },
             unfit: Vec::new(),
             policy: Policy::default(),
             deadline: draft.now.plus(order.timeout),
@@ -72,7 +72,7 @@ pub fn ask(draft: &mut Draft<'_>, by: AgentId, id: &str, order: Ask) -> Result<J
     for provider in job.asked.clone() {
         let Some(agent) = draft.agent(provider).cloned() else { continue };
         match (agent.home == home, alone) {
-            (true, true) => ask_alone(draft, &mut job, &agent)?,
+            (true, true) => ask_alone(draft, &mut job, &agent, order.is_bound)?,
             (true, false) => tell_asked(draft, &job, provider),
             (false, _) => offer_listed(draft, &mut job, &agent, alone)?,
         }
@@ -193,11 +193,22 @@ pub fn best(world: &World, by: Option<AgentId>, order: &Ask) -> Vec<AgentId> {
 }
 
 /// Somebody asked alone may do the work at once, for the listed price if the requester can pay it.
-fn ask_alone(draft: &mut Draft<'_>, job: &mut Job, agent: &Agent) -> Result<(), Refusal> {
-    let Selection::Asked { any_price } = job.selection else { return Ok(()) };
+fn ask_alone(
+    draft: &mut Draft<'_>,
+    job: &mut Job,
+    agent: &Agent,
+    is_bound: bool,
+) -> Result<(), Refusal> {
+    let Selection::Asked { any_price, .. } = job.selection else { return Ok(()) };
     if let Some(price) = agent.listed_price(&job.skill).filter(|_| !any_price) {
         if price > job.budget {
             return Err(Refusal::BudgetTooLow { price });
+        }
+        // The same request could be posted to another hub, and would be paid for on both.
+        if !is_bound && !price.is_zero() {
+            job.selection = Selection::Asked { any_price, offers_only: true };
+            tell_asked(draft, job, agent.id);
+            return Ok(());
         }
         if let Some(payer) = job.payer {
             post::hold(draft, payer, price, job.id)?;
@@ -228,12 +239,16 @@ fn offer_listed(
     let place = job.offers.len();
     let name = format!("{}-{place}", job.uuid);
     let (at, valid_until) = (draft.now, draft.now.plus(LISTED_PRICE_STANDS));
-    note_offer(draft, job, Offer { by: agent.id, name, price, eta: None, at, valid_until });
+    note_offer(
+        draft,
+        job,
+        Offer { by: agent.id, name, price, eta: None, at, valid_until, told_at: None },
+    );
     Ok(())
 }
 
 /// Writes an offer down and tells the requester.
-pub fn note_offer(draft: &mut Draft<'_>, job: &mut Job, offer: Offer) {
+pub fn note_offer(draft: &mut Draft<'_>, job: &mut Job, mut offer: Offer) {
     let Requester::Agent(requester) = job.requester else { return };
     let place = u32::try_from(job.offers.len()).unwrap_or(u32::MAX);
     let target = Target::Offer { job: job.id, place };
@@ -242,6 +257,9 @@ pub fn note_offer(draft: &mut Draft<'_>, job: &mut Job, offer: Offer) {
     draft.event(Event::JobOffered { job: job.id, by: offer.by });
     job.state = State::Negotiating;
     let by_itself = draft.said.as_ref().is_some_and(|said| said.by == offer.by);
+    if by_itself {
+        offer.told_at = Some(draft.mailbox(requester).head + 1);
+    }
     job.offers.push(offer);
     let (news, url) = (News::Offered { job: job.id, place }, end::told_at(draft, job));
     // A listed price is nobody's words: it is news also to who has just asked.
@@ -278,10 +296,30 @@ pub fn find(draft: &Draft<'_>, by: AgentId, wanted: &Named) -> Result<Job, Refus
 
 /// The one job of that name that an agent is at work on.
 fn in_hand(draft: &Draft<'_>, by: AgentId, id: &str) -> Option<Job> {
-    let is_called = |job: &&Arc<Job>| job.foreign.split_once('/').is_some_and(|(_, own)| own == id);
-    let mut called = draft.world.work_of(by).filter(is_called);
+    let mut called = draft.world.work_of(by).filter(|job| is_called(job, id));
     let only = called.next().filter(|_| called.next().is_none())?;
     draft.job(only.id).cloned()
+}
+
+/// The one live job of that name that an agent was asked to do. An offer can only be for that, while
+/// a result may come late for one that is over.
+pub fn only_called<'w>(world: &'w World, by: AgentId, id: &str) -> Option<&'w Arc<Job>> {
+    let mut called = all_called(world, by, id);
+    called.next().filter(|_| called.next().is_none())
+}
+
+/// The live jobs of that name that an agent was asked to do, oldest first: requesters who do not
+/// know each other may choose the same.
+pub fn all_called<'w>(
+    world: &'w World,
+    by: AgentId,
+    id: &str,
+) -> impl Iterator<Item = &'w Arc<Job>> {
+    world.asked_to(by).filter(move |job| is_called(job, id))
+}
+
+fn is_called(job: &Job, id: &str) -> bool {
+    job.foreign.split_once('/').is_some_and(|(_, own)| own == id)
 }
 
 /// The job of that name among those an agent asked for.

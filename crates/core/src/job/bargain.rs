@@ -81,7 +81,8 @@ fn agree(
     let (at, valid_until) = (draft.now, draft.now.plus(order.valid_for));
     let place = u32::try_from(job.offers.len()).unwrap_or(u32::MAX);
     let (name, eta) = (name.to_owned(), Some(order.eta));
-    job.offers.push(Offer { by, name, price: order.price, eta, at, valid_until });
+    let (price, told_at) = (order.price, None);
+    job.offers.push(Offer { by, name, price, eta, at, valid_until, told_at });
     draft.event(Event::JobOffered { job: job.id, by });
     if job.accepted_at.is_none() {
         respond::take_on(draft, &mut job, None);
@@ -106,6 +107,6 @@ pub fn standing(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Option<Credits>
 /// Makes the offer of somebody who always asks the same. It binds as long as the job lives.
 pub fn offer_for(draft: &mut Draft<'_>, job: &mut Job, agent: AgentId, price: Credits) {
     let (at, valid_until, name) = (draft.now, job.deadline, String::new());
-    job.offers.push(Offer { by: agent, name, price, eta: None, at, valid_until });
+    job.offers.push(Offer { by: agent, name, price, eta: None, at, valid_until, told_at: None });
     draft.event(Event::JobOffered { job: job.id, by: agent });
 }

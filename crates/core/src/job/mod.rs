@@ -374,7 +374,7 @@ impl Job {
         match self.selection {
             _ if self.policy.unpaid => self.budget,
             _ if self.payer.is_none() => Credits::ZERO,
-            Selection::Asked { any_price: true } => Credits::from_micros(i64::MAX),
+            Selection::Asked { any_price: true, .. } => Credits::from_micros(i64::MAX),
             _ => self.budget,
         }
     }

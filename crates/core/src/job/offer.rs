@@ -21,7 +21,7 @@ use crate::message;
 use crate::money::Credits;
 use crate::notice::News;
 use crate::refusal::Refusal;
-use crate::signed::{MakeOffer, Named, TakeOffer};
+use crate::signed::{Binding, MakeOffer, Named, TakeOffer};
 use crate::time::{Millis, Timestamp};
 use crate::world::skills::Candidate;
 
@@ -43,6 +43,9 @@ pub struct Offer {
     pub eta: Option<Millis>,
     pub at: Timestamp,
     pub valid_until: Timestamp,
+    /// Where the requester's inbox tells it in its maker's own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_at: Option<u64>,
 }
 
 /// Asks those who may name a price for one; somebody must be there.
@@ -158,7 +161,8 @@ pub fn make(
         return Err(Refusal::TooManyOffers { max: OFFERS_PER_AGENT_MAX });
     }
     let (at, valid_until) = (draft.now, draft.now.plus(valid_for));
-    job.offers.push(Offer { by, name: name.to_owned(), price, eta: None, at, valid_until });
+    let (name, told_at) = (name.to_owned(), None);
+    job.offers.push(Offer { by, name, price, eta: None, at, valid_until, told_at });
     draft.event(Event::JobOffered { job: job.id, by });
     if job.selection == Selection::Offers {
         shown(draft, &mut job, by);
@@ -240,7 +244,14 @@ pub fn propose(
     name: &str,
     order: MakeOffer,
 ) -> Result<Job, Refusal> {
-    let mut job = ask::find(draft, by, &order.request)?;
+    let mut job = match ask::find(draft, by, &order.request) {
+        Err(Refusal::Ambiguous) => {
+            let only = ask::only_called(draft.world, by, &order.request.id);
+            let only = only.filter(|job| draft.now < job.deadline);
+            only.and_then(|job| draft.job(job.id)).cloned().ok_or(Refusal::Ambiguous)?
+        }
+        found => found?,
+    };
     if !matches!(job.selection, Selection::Asked { .. }) {
         return bargain::name(draft, by, name, job, &order);
     }
@@ -248,7 +259,7 @@ pub fn propose(
     if draft.agent(requester).is_some_and(|agent| agent.blocks(by)) {
         return Err(Refusal::Blocked);
     }
-    let (Selection::Asked { any_price }, State::Open | State::Negotiating) =
+    let (Selection::Asked { any_price, .. }, State::Open | State::Negotiating) =
         (job.selection, job.state)
     else {
         return Err(Refusal::WrongState { is: job.state });
@@ -270,7 +281,8 @@ pub fn propose(
     end::release(draft, &mut job, None)?;
     let (name, at) = (name.to_owned(), draft.now);
     let (eta, valid_until) = (Some(order.eta), at.plus(order.valid_for));
-    ask::note_offer(draft, &mut job, Offer { by, name, price, eta, at, valid_until });
+    let offer = Offer { by, name, price, eta, at, valid_until, told_at: None };
+    ask::note_offer(draft, &mut job, offer);
     draft.put_job(job.clone());
     Ok(job)
 }
@@ -278,10 +290,21 @@ pub fn propose(
 /// The requester takes one of the prices it was named.
 pub fn take(draft: &mut Draft<'_>, by: AgentId, order: TakeOffer) -> Result<Job, Refusal> {
     let (job, place) = offered(draft, by, &order.offer)?;
+    if job.offers.get(place).is_some_and(|offer| !is_known(draft, by, offer, order.binding)) {
+        return Err(Refusal::UnreadOffer);
+    }
     let mut job = agree(draft, job, place)?;
     job.payment_proof = order.payment_proof;
     draft.put_job(job.clone());
     Ok(job)
+}
+
+/// Whether whoever takes an offer means the one that was made here. Its maker chose the offer's name
+/// and may use it on another hub as well; the hub's own names exist nowhere else.
+fn is_known(draft: &Draft<'_>, to: AgentId, offer: &Offer, binding: Binding) -> bool {
+    let Binding::ReadTo(read) = binding else { return true };
+    let read = read.max(draft.mailbox(to).read());
+    offer.price.is_zero() || offer.told_at.is_none_or(|at| at <= read)
 }
 
 /// Both sides mean the same price: money first, then the work.

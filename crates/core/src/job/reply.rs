@@ -69,9 +69,10 @@ fn part(draft: &mut Draft<'_>, mut job: Job) -> Result<Job, Refusal> {
     Ok(job)
 }
 
-/// Whether this agent, and nobody else, was asked.
+/// Whether this agent, and nobody else, was asked to work without an offer.
 fn asked_alone(job: &Job, by: AgentId) -> bool {
-    job.asked == [by] && job.declined.is_empty()
+    let offers_only = matches!(job.selection, Selection::Asked { offers_only: true, .. });
+    job.asked == [by] && job.declined.is_empty() && !offers_only
 }
 
 /// Somebody asked alone takes the job without a word about the price.

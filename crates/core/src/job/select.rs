@@ -38,7 +38,13 @@ pub enum Selection {
     /// Everybody of the requester's own protocol, whatever they can do, a job each.
     Everybody,
     /// Those who were asked: they work at once or name a price, and the requester takes one.
-    Asked { any_price: bool },
+    Asked {
+        any_price: bool,
+        /// The request names neither this hub nor a worker, so that nothing is held until an offer
+        /// is accepted.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        offers_only: bool,
+    },
     /// Sealed offers until a moment, then the lowest.
     Auction { closes: Timestamp },
     /// Offers that the requester sees as they come, and takes one of.

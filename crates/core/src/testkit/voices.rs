@@ -34,7 +34,8 @@ pub fn offer(request: &str, price: &str) -> Deed {
 
 /// Somebody's price is taken.
 pub fn accept(offer: &str) -> Deed {
-    Deed::Accept(TakeOffer { offer: named(offer), payment_proof: None })
+    let (offer, binding) = (named(offer), Binding::Named);
+    Deed::Accept(TakeOffer { offer, payment_proof: None, binding })
 }
 
 /// The work is done.
@@ -146,6 +147,7 @@ impl Scene {
             other_currency: false,
             timeout: LIFE,
             meta: "{}".to_owned(),
+            is_bound: true,
         }
     }
 

@@ -238,6 +238,7 @@ fn random_voices_are_heard_and_refused_in_every_way() {
     assert!(voices::KINDS.iter().all(|kind| done.get(kind) > Some(&9)), "{done:?}");
     for why in [
         "Ambiguous",
+        "UnreadOffer",
         "BridgeLoop",
         "BudgetTooLow",
         "DeadlineTooSoon",

@@ -218,7 +218,11 @@ impl Voice {
                 let offers = job.map(|job| &job.offers[..]).unwrap_or_default();
                 let name = (!offers.is_empty()).then(|| pick_ref(offers, self.who).name.clone());
                 let offer = Named { id: name.unwrap_or(request.id), with };
-                Deed::Accept(TakeOffer { offer, payment_proof: None })
+                let binding = match self.who % 3 {
+                    0 => Binding::ReadTo(u64::from(self.amount % 8)),
+                    _ => Binding::Named,
+                };
+                Deed::Accept(TakeOffer { offer, payment_proof: None, binding })
             }
             Kind::Result => Deed::Result(GiveResult { request, output, last: true }),
             Kind::Part => Deed::Result(GiveResult { request, output, last: false }),
@@ -270,6 +274,7 @@ impl Voice {
             other_currency: self.amount % 64 == 63,
             timeout: Millis::seconds(i64::from(self.amount / 8) * 32),
             meta: "{}".to_owned(),
+            is_bound: !self.who.is_multiple_of(3),
         }
     }
 

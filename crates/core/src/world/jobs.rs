@@ -11,7 +11,7 @@ use crate::command::Timer;
 use crate::event::Event;
 use crate::id::{AgentId, JobId};
 use crate::job::fit::MINUTE;
-use crate::job::{Job, Requester, State};
+use crate::job::{Job, Requester, Selection, State};
 use crate::time::Timestamp;
 
 impl World {
@@ -62,6 +62,11 @@ impl World {
     /// Live jobs the agent asked for, oldest first.
     pub fn asked_by(&self, agent: AgentId) -> impl Iterator<Item = &Arc<Job>> {
         self.asked.get(&agent).into_iter().flatten().filter_map(|id| self.jobs.get(id))
+    }
+
+    /// Live jobs the agent was asked to do and has not declined, oldest first.
+    pub fn asked_to(&self, agent: AgentId) -> impl Iterator<Item = &Arc<Job>> {
+        self.asked_to.get(&agent).into_iter().flatten().filter_map(|id| self.jobs.get(id))
     }
 
     /// Whether an agent may ask for one more job with that many bytes of input.
@@ -186,6 +191,9 @@ impl World {
         if job.state == State::Queued {
             self.waiting.insert(job.id);
         }
+        for agent in asked_of(job) {
+            self.asked_to.entry(*agent).or_default().insert(job.id);
+        }
     }
 
     fn unplace(&mut self, job: &Job) {
@@ -199,6 +207,17 @@ impl World {
             leave(&mut self.put_off, waits.worker, job.id);
         }
         self.waiting.remove(&job.id);
+        for agent in asked_of(job) {
+            leave(&mut self.asked_to, *agent, job.id);
+        }
+    }
+}
+
+/// Those whom the requester asks itself.
+fn asked_of(job: &Job) -> &[AgentId] {
+    match job.selection {
+        Selection::Asked { .. } => &job.asked,
+        _ => &[],
     }
 }
 

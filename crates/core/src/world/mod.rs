@@ -140,6 +140,8 @@ pub struct World {
     /// When those who limit it began their last jobs.
     begun: QuickMap<AgentId, VecDeque<Timestamp>>,
     asked: QuickMap<AgentId, BTreeSet<JobId>>,
+    /// Jobs whose requesters asked an agent themselves, by that agent.
+    asked_to: QuickMap<AgentId, BTreeSet<JobId>>,
     /// Bytes of input of those jobs.
     asked_bytes: QuickMap<AgentId, usize>,
     waiting: BTreeSet<JobId>,
@@ -199,6 +201,7 @@ impl World {
             put_off: QuickMap::default(),
             begun: QuickMap::default(),
             asked: QuickMap::default(),
+            asked_to: QuickMap::default(),
             asked_bytes: QuickMap::default(),
             waiting: BTreeSet::new(),
             timers: BTreeSet::new(),

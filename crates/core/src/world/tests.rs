@@ -267,6 +267,7 @@ fn what_is_over_leaves_nothing_behind_in_memory() {
             && world.job_names.values().all(|names| names.is_empty())
     );
     assert!(world.in_hand.is_empty() && world.asked.is_empty() && world.waiting.is_empty());
+    assert!(world.asked_to.is_empty());
     assert!(world.timers.is_empty() && world.visitors.jobs.is_empty());
     assert!(world.visitors.claims.is_empty() && world.visitors.transfers.is_empty());
 }

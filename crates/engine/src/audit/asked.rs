@@ -29,9 +29,10 @@ pub fn money(check: &mut Check, job: &Job, moved: Moved) {
     let waits = |by| job.waits_for.is_some_and(|waits| waits.worker == by);
     let put_off = job.assignment.is_none()
         && job.offers.iter().any(|offer| waits(offer.by) && offer.price.micros() == held);
+    let unbound = matches!(job.selection, Selection::Asked { offers_only: true, .. });
     let right = match job.state {
         State::Deferred { .. } if put_off => true,
-        State::Open => held == 0 || job.offers.is_empty() && job.asked.len() == 1,
+        State::Open => held == 0 || job.offers.is_empty() && job.asked.len() == 1 && !unbound,
         State::Assigned | State::Running | State::Deferred { .. } => held == agreed,
         _ => held == 0,
     };

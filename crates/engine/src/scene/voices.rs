@@ -49,6 +49,7 @@ pub fn ask(n: u64, skill: &str, max: usize, budget: Option<&str>) -> Deed {
         other_currency: false,
         timeout: LIFE,
         meta: "{}".to_owned(),
+        is_bound: true,
     }))
 }
 
@@ -63,7 +64,7 @@ pub fn offer(request: &str, price: Credits) -> Deed {
 
 pub fn accept(offer: &str) -> Deed {
     let payment_proof = Some("paid".to_owned());
-    Deed::Accept(TakeOffer { offer: named(offer), payment_proof })
+    Deed::Accept(TakeOffer { offer: named(offer), payment_proof, binding: Binding::Named })
 }
 
 pub fn result(request: &str, last: bool) -> Deed {

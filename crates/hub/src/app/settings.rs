@@ -1,10 +1,11 @@
 //! The configuration as each protocol wants it.
 
 use rialto_core::time::Millis;
+use rialto_engine::secret::HubSecret;
 use rialto_protocols::kit::ans104::Id;
 use rialto_protocols::{agora, clara, openclaw, registry, relay};
 
-use crate::config::{Access, Config, DiscoverEndpoint, FailedStatus, Offline};
+use crate::config::{Access, Config, DiscoverEndpoint, FailedStatus, Offline, ProcessId};
 
 /// How long a worker may be silent: one answer for all protocols, or each its own.
 fn lease(config: &Config, usual: Millis) -> Millis {
@@ -49,14 +50,19 @@ pub fn openclaw(config: &Config) -> openclaw::Settings {
     }
 }
 
-pub fn clara(config: &Config) -> clara::Settings {
-    let usual = clara::Settings::default();
+pub fn clara(config: &Config, secret: &HubSecret) -> clara::Settings {
+    let usual = clara::Settings::of(secret);
     // The configuration takes nothing that is no process id.
-    let process = |text: &str| Id::read(text).unwrap_or(usual.processes.spec);
+    let process = |id: &ProcessId| Id::read(id.as_str());
     clara::Settings {
         processes: clara::Processes {
-            spec: process(config.clara.process_id.as_str()),
-            deployed: config.clara.deployed_process_id.as_ref().map(|id| process(id.as_str())),
+            spec: config
+                .clara
+                .process_id
+                .as_ref()
+                .and_then(process)
+                .unwrap_or(usual.processes.spec),
+            deployed: config.clara.deployed_process_id.as_ref().and_then(process),
         },
         topics: clara::Topics::with(config.clara.topics.iter()),
         bridged: clara::Bridged::with(bridged(config)),

@@ -255,7 +255,7 @@ fn floor(
         tracing::warn!(why, "agents with https endpoints cannot be reached");
     }
     Ok(Floor::new(Ground {
-        clara: settings::clara(config),
+        clara: settings::clara(config, engine.secret()),
         relay: relay::Room::new(settings::relay(config), engine.secret()),
         agora: agora::Room::new(settings::agora(config), engine.secret()),
         openclaw: openclaw::Room::new(settings::openclaw(config), engine.secret()),

@@ -188,8 +188,9 @@ settings! {
 
     /// The clara protocol.
     clara: Clara {
-        /// The process id this market answers to, speaking as the specification does.
-        process_id: ProcessId = "CS5biQW6v2PsT3HM19P_f8Fj8UGYnFFNF8O6sfZ1jLc";
+        /// The process id this market answers to, speaking as the specification does; unset, one of
+        /// the hub's own.
+        process_id: Option<ProcessId> = "";
         /// A second process id, under which it speaks as the deployed market does.
         deployed_process_id: Option<ProcessId> = "";
         /// Topics agents may register for.

@@ -86,6 +86,7 @@ impl From<Refusal> for Problem {
             Refusal::WrongState { .. }
             | Refusal::OtherTurn { .. }
             | Refusal::OfferExpired
+            | Refusal::UnreadOffer
             | Refusal::JobNotPaid { .. }
             | Refusal::AlreadySettled { .. } => &WRONG_STATE,
             Refusal::SameIdOtherContent => &OTHER_CONTENT,

@@ -12,7 +12,10 @@ use crate::kit::ed25519::PublicKey;
 /// Somebody named by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Address {
+    /// This hub, by the signed `recipient`.
     Hub,
+    /// This hub, by the URL alone.
+    HubPath,
     Agent(AgentId),
 }
 
@@ -29,10 +32,11 @@ pub fn named(
     }
 }
 
-/// Who has that key.
-pub fn resolve(floor: &Floor, key: PublicKey) -> Result<Address, Failure> {
+/// Who has that key, which an envelope or its URL names.
+pub fn resolve(floor: &Floor, envelope: &Envelope<'_>, key: PublicKey) -> Result<Address, Failure> {
     if key == floor.agora.hub.key() {
-        return Ok(Address::Hub);
+        let signed = envelope.recipient.is_some();
+        return Ok(if signed { Address::Hub } else { Address::HubPath });
     }
     let known = floor.engine.look(|world| {
         let id = world.agent_named(ID, &key.did())?;

@@ -27,6 +27,8 @@ pub struct Draft<'a> {
     pub payload: &'a str,
     /// Whom it is for.
     pub recipient: Option<PublicKey>,
+    /// The one hub it may be acted on. Written beside the recipient, so not without one.
+    pub hub: Option<PublicKey>,
     /// For whom it is signed, if not for the signer itself.
     pub bridge: Option<Bridge<'a>>,
 }
@@ -98,7 +100,13 @@ impl Composer {
         out.push_str(",\"protocol\":\"");
         out.push_str(VERSION);
         if let Some(recipient) = draft.recipient {
-            out.push_str("\",\"recipient\":{\"id\":\"");
+            out.push_str("\",\"recipient\":{");
+            if let Some(hub) = draft.hub {
+                out.push_str("\"hub\":\"");
+                out.push_str(&hub.did());
+                out.push_str("\",");
+            }
+            out.push_str("\"id\":\"");
             out.push_str(&recipient.did());
             out.push_str("\"},\"sender\":{\"id\":\"");
         } else {

@@ -41,6 +41,8 @@ pub struct Envelope<'a> {
     pub payload: &'a Json<'a>,
     /// Whom it is for, if it says so.
     pub recipient: Option<PublicKey>,
+    /// The one hub it may be acted on, if it says so.
+    pub hub: Option<PublicKey>,
     /// The mark of a hub that signs for somebody else; see [`super::Bridge`].
     pub bridge: Option<&'a Json<'a>>,
     json: &'a Json<'a>,
@@ -71,7 +73,7 @@ impl<'a> Envelope<'a> {
         let signature = sender.required_text("signature")?;
         let payload = f.required("payload", f.get("payload"))?;
         f.object("payload")?;
-        let recipient = recipient(&f)?;
+        let (recipient, hub) = recipient(&f)?;
         let bridge = f.get("bridge");
         let key = PublicKey::parse(sender_text).map_err(|bad| refused_key(&sender, bad))?;
         Ok(Self {
@@ -84,6 +86,7 @@ impl<'a> Envelope<'a> {
             signature,
             payload,
             recipient,
+            hub,
             bridge,
             json,
             canonical,
@@ -160,17 +163,19 @@ fn utc(text: &str) -> Result<Timestamp, &'static str> {
     })
 }
 
-fn recipient(f: &Fields<'_, '_>) -> Result<Option<PublicKey>, Malformed> {
-    let Some(given) = f.get("recipient") else { return Ok(None) };
-    let key = |f: &Fields<'_, '_>, name, text| {
-        PublicKey::parse(text).map(Some).map_err(|bad| f.fail(name, bad))
-    };
+/// Whom it is for, and the hub it may be acted on.
+fn recipient(f: &Fields<'_, '_>) -> Result<(Option<PublicKey>, Option<PublicKey>), Malformed> {
+    let Some(given) = f.get("recipient") else { return Ok((None, None)) };
+    let key =
+        |f: &Fields<'_, '_>, name, text| PublicKey::parse(text).map_err(|bad| f.fail(name, bad));
     if let ijson::Kind::Text(text) = given.kind() {
-        return key(f, "recipient", text);
+        return Ok((Some(key(f, "recipient", text)?), None));
     }
     let wanted = |_| f.fail("recipient", "must be {\"id\":\"did:key:…\"} or a string");
     let inner = Fields::of(given, f.pointer("recipient")).map_err(wanted)?;
-    key(&inner, "id", inner.required_text("id")?)
+    let id = key(&inner, "id", inner.required_text("id")?)?;
+    let hub = inner.text("hub")?.map(|hub| key(&inner, "hub", hub)).transpose()?;
+    Ok((Some(id), hub))
 }
 
 /// Text that is no key is malformed (400); a good key of another type is nobody we can know (401).

@@ -54,6 +54,8 @@ pub struct Way {
     pub from: Option<PublicKey>,
     /// Where it came from.
     pub peer: Option<SocketAddr>,
+    /// Whether it must be a new HELLO signed for this hub, since it opens a connection.
+    pub greets: bool,
 }
 
 /// Why an envelope was not taken, and who is told, if that was proven.
@@ -91,6 +93,15 @@ async fn act(floor: &Floor, proven: Proven<'_>) -> Result<Taken, Failure> {
     if is_held(floor, proof.key) {
         return Err(Failure::unauthorized("this key is the hub's, which does not hear itself"));
     }
+    let hub = floor.agora.hub.key();
+    if proven.envelope.hub.is_some_and(|named| named != hub) {
+        let text = "this envelope is signed for another hub: recipient.hub is not this one's key";
+        return Err(Failure::unauthorized(text).with_hint("GET /agora tells the hub's did:key"));
+    }
+    let is_greeting = proven.envelope.kind == Kind::Hello && proven.envelope.recipient == Some(hub);
+    if way.greets && !is_greeting {
+        return Err(not_a_greeting());
+    }
     // Only what the hub signs for others carries its mark (R70).
     if proven.envelope.bridge.is_some() {
         return Err(Failure::bad_field("/bridge", "is the hub's own mark: leave it out"));
@@ -112,9 +123,12 @@ async fn act(floor: &Floor, proven: Proven<'_>) -> Result<Taken, Failure> {
         None => ordered.err(),
     };
     // Whether it was said before comes first: then it is answered, or refused, for that (R73).
-    if let Some(failure) = hindrance
-        && !was_said(floor, &order).await
-    {
+    let was_said = (hindrance.is_some() || way.greets) && was_said(floor, &order).await;
+    // A HELLO that somebody else may have seen opens no connection (R69).
+    if way.greets && was_said {
+        return Err(not_a_greeting());
+    }
+    if let Some(failure) = hindrance.filter(|_| !was_said) {
         return Err(failure);
     }
     let head = known.map_or(0, |by| floor.engine.look(|world| world.mailbox(by).head));
@@ -133,6 +147,12 @@ async fn act(floor: &Floor, proven: Proven<'_>) -> Result<Taken, Failure> {
         Some(hello) => Ok(welcome(floor, &proven, &hello, heard)),
         None => accepted(floor, &proven, heard, head).await,
     }
+}
+
+/// What opens no connection.
+pub fn not_a_greeting() -> Failure {
+    let text = "the first frame must be a new HELLO whose signed recipient is the hub";
+    Failure::unauthorized(text).with_hint("GET /agora tells the hub's did:key")
 }
 
 /// Whether the hub signs with this key, for itself or for an agent of another protocol.
@@ -188,7 +208,7 @@ fn deed(
     uuid: Uuid,
 ) -> Result<Deed, Failure> {
     let named = address::named(proven.envelope, proven.way.to)?;
-    let named = named.map(|key| address::resolve(floor, key)).transpose()?;
+    let named = named.map(|key| address::resolve(floor, proven.envelope, key)).transpose()?;
     if let Some(url) = hello.and_then(|hello| hello.endpoint) {
         let blocked = |why| Failure::bad_field("/payload/endpoint", &format!("{why}"));
         floor.egress.check(url).map_err(blocked)?;
@@ -308,7 +328,7 @@ async fn accepted(
 /// Whether whoever is named, if anybody is, has to do with a job: what was said about it to one of
 /// its parties is not said again to somebody else (R30).
 fn concerns(floor: &Floor, job: &Job, named: Option<PublicKey>) -> bool {
-    let Some(key) = named else { return true };
+    let Some(key) = named.filter(|key| *key != floor.agora.hub.key()) else { return true };
     let agent = translate::agent_of(floor, key);
     agent.is_some_and(|agent| job.asked_by(agent) || ask::concerns(job, agent))
 }

@@ -133,6 +133,7 @@ impl Pen<'_> {
             kind,
             payload,
             recipient: key_in(self.floor, self.reader),
+            hub: None,
             bridge: Some(bridge),
         };
         let signed = composer.sign(&draft).ok()?;

@@ -33,7 +33,8 @@ pub fn refused(refusal: &Refusal) -> Failure {
         Refusal::NotAuthenticated
         | Refusal::Suspended
         | Refusal::IdentityDiffers
-        | Refusal::Blocked => Code::Unauthorized,
+        | Refusal::Blocked
+        | Refusal::UnreadOffer => Code::Unauthorized,
         Refusal::NoSuchAgent | Refusal::NoSuchSkill | Refusal::NoSuchOwner { .. } => Code::NotFound,
         Refusal::BudgetTooLow { .. }
         | Refusal::TooFewCredits
@@ -112,6 +113,11 @@ fn hint(refusal: &Refusal) -> Option<&'static str> {
     Some(match refusal {
         Refusal::SameIdOtherContent => "every message has an id of its own; use a new UUID",
         Refusal::Ambiguous => "add recipient {\"id\":\"did:key:…\"} with the other party's key",
+        Refusal::UnreadOffer => {
+            "add recipient {\"id\":\"did:key:…\"} with the provider's key or the hub's, or read the \
+             OFFER from your inbox here first"
+        }
+        Refusal::WrongState { is: State::Open } => "the request asks for offers: send an OFFER",
         Refusal::OfferExpired => "send a new REQUEST, or wait for another OFFER",
         Refusal::NotAuthenticated => "come back with a HELLO to the hub",
         Refusal::OtherCurrency => "leave budget.currency out, or set it to \"credits\"",

@@ -30,7 +30,7 @@ pub fn sign_as(
     payload: &str,
     recipient: Option<PublicKey>,
 ) -> Signed {
-    let draft = Draft { id, timestamp, kind, payload, recipient, bridge: None };
+    let draft = Draft { id, timestamp, kind, payload, recipient, hub: None, bridge: None };
     floor.agora.hub.sign(&draft).expect("what the hub writes itself is a payload")
 }
 

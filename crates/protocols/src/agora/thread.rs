@@ -59,6 +59,24 @@ pub struct Thread {
     pub offers: Vec<Offered>,
     /// When it fails by itself, as RFC 3339.
     pub deadline: Option<String>,
+    /// Who asked, as did:key; said where several requesters use the id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requester: Option<String>,
+    /// Requests of other requesters with the same id that the reader was asked for, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<Thread>,
+}
+
+impl Thread {
+    /// The request of a requester, of all that have this id.
+    pub fn of(self, requester: &str) -> Option<Self> {
+        let Self { others, .. } = &self;
+        let is_its = |thread: &Self| thread.requester.as_deref().is_none_or(|one| one == requester);
+        match is_its(&self) {
+            true => Some(self),
+            false => others.iter().find(|thread| is_its(thread)).cloned(),
+        }
+    }
 }
 
 /// One of the offers.

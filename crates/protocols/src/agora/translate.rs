@@ -9,7 +9,7 @@ use rialto_core::id::AgentId;
 use rialto_core::job::Cause;
 use rialto_core::money::Credits;
 use rialto_core::signed::{
-    Ask, Deed, GiveResult, GiveUp, MakeOffer, Named, Profile, Signed, TakeOffer, Whom,
+    Ask, Binding, Deed, GiveResult, GiveUp, MakeOffer, Named, Profile, Signed, TakeOffer, Whom,
 };
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
@@ -104,6 +104,15 @@ fn newcomer(floor: &Floor, native: &str, name: &str) -> Enrol {
     }
 }
 
+/// What shows that an order to pay was signed for this hub.
+fn binding(floor: &Floor, proven: &Proven<'_>) -> Binding {
+    match (proven.envelope.recipient, agent_of(floor, proven.proof.key)) {
+        (Some(_), _) => Binding::Named,
+        (None, Some(signer)) => Binding::ReadTo(floor.engine.read_to(signer)),
+        (None, None) => Binding::ReadTo(0),
+    }
+}
+
 /// What is ordered of those it is for. `uuid` is the name of the job it may open.
 pub fn deed(
     floor: &Floor,
@@ -114,7 +123,9 @@ pub fn deed(
     Ok(match &proven.payload {
         Payload::Request(request) => {
             let meta = evidence::keep(proven.envelope.raw(), request);
-            Deed::Ask(Box::new(Ask { meta, ..ask(floor, request, named, uuid)? }))
+            // The path is not signed: whoever reposts the envelope chooses it.
+            let is_bound = proven.envelope.recipient.is_some();
+            Deed::Ask(Box::new(Ask { meta, is_bound, ..ask(floor, request, named, uuid)? }))
         }
         Payload::Offer(offer) => Deed::Offer(MakeOffer {
             request: about(offer.request_id, named)?,
@@ -125,6 +136,7 @@ pub fn deed(
         Payload::Accept(accept) => Deed::Accept(TakeOffer {
             offer: about(accept.offer_id, named)?,
             payment_proof: accept.payment_proof.map(str::to_owned),
+            binding: binding(floor, proven),
         }),
         Payload::Result(output) => Deed::Result(GiveResult {
             request: about(output.request_id, named)?,
@@ -154,10 +166,10 @@ fn ask(
     let max = if request.budget.is_some() { settings.fanout } else { 1 };
     let to = match named {
         Some(Address::Agent(agent)) => Whom::Agent(agent),
-        Some(Address::Hub) => {
+        Some(Address::HubPath) => {
             return Err(Failure::new(Code::NotFound, "the hub itself supports no resource"));
         }
-        None => Whom::Best { max },
+        Some(Address::Hub) | None => Whom::Best { max },
     };
     let currency = request.budget.and_then(|budget| budget.currency);
     Ok(Ask {
@@ -171,6 +183,7 @@ fn ask(
         other_currency: currency.is_some_and(|currency| currency != CURRENCY),
         timeout: request.timeout.unwrap_or(settings.default_timeout),
         meta: "{}".to_owned(),
+        is_bound: false,
     })
 }
 
@@ -191,10 +204,11 @@ fn skill(floor: &Floor, resource: &str, to: Whom) -> String {
 /// The thing an id names, and the other party if the envelope is addressed.
 fn about(id: &str, named: Option<Address>) -> Result<Named, Failure> {
     let with = match named {
-        None => None,
+        // Signed for this hub, and the id says the rest.
+        None | Some(Address::Hub) => None,
         Some(Address::Agent(agent)) => Some(agent),
-        Some(Address::Hub) => {
-            let text = "is the hub, which is no party of any request";
+        Some(Address::HubPath) => {
+            let text = "is missing, and the URL names the hub, which is no party of any request";
             return Err(Failure::bad_field("/recipient", text));
         }
     };
@@ -205,7 +219,7 @@ fn about(id: &str, named: Option<Address>) -> Result<Named, Failure> {
 fn write(named: Option<Address>, what: &str) -> Result<Deed, Failure> {
     match named {
         Some(Address::Agent(to)) => Ok(Deed::Write { to }),
-        Some(Address::Hub) => Ok(Deed::Nothing),
+        Some(Address::Hub | Address::HubPath) => Ok(Deed::Nothing),
         None => {
             let message = format!("is required: {what} does not say otherwise whom it is for");
             Err(Failure::bad_field("/recipient", &message))

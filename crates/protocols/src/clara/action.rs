@@ -98,9 +98,17 @@ impl Action {
         Self::ALL.into_iter().find(|action| action.as_str() == word)
     }
 
-    /// Whether the tag `Protocol` must be there, and right (R2). What only shows the public board
-    /// does without.
+    /// Whether the tag `Protocol` must be there, and right (R2). What only shows something does
+    /// without, as clients leave it out there.
     pub const fn needs_protocol(self) -> bool {
-        !matches!(self, Self::ListAgents | Self::TasksQueue | Self::DispatchTasks)
+        !matches!(
+            self,
+            Self::ListAgents
+                | Self::TasksQueue
+                | Self::DispatchTasks
+                | Self::DashboardData
+                | Self::Balance
+                | Self::Balances
+        )
     }
 }

@@ -220,16 +220,22 @@ fn declined<'d>(world: &World, desk: &'d Desk) -> impl Iterator<Item = &'d Strin
     })
 }
 
-/// Wallets that only ask, and agents without anything to offer, are not on the board.
+/// Wallets that only ask, and agents of other protocols without anything to offer, are not on the
+/// board. Agents that registered here are, also those that only post tasks.
 fn is_shown(agent: &Agent) -> bool {
-    let wallet = agent.home == ID && agent.native.starts_with(WALLET);
-    agent.active && !wallet && !agent.skills.is_empty()
+    let own = agent.home == ID && !agent.native.starts_with(WALLET);
+    agent.active && (own || agent.home != ID && !agent.skills.is_empty())
 }
 
 fn entry<'s>(world: &World, bridged: &Bridged, shown: &'s Shown) -> Option<record::Agent<'s>> {
     let Shown { agent, desk, work, done, asked } = shown;
     let own = agent.home == ID;
-    let (skill, topic) = offered(agent, bridged)?;
+    let (fee, topic) = match offered(agent, bridged) {
+        Some((skill, topic)) if own => (skill.price, topic),
+        Some((skill, topic)) => (price::fee_of(skill.price), topic),
+        // A fee is at least 1, also that of somebody who only posts.
+        None => (price::fee_of(Credits::ZERO), NO_TOPIC.to_owned()),
+    };
     let tally = desk.tally;
     let metadata = match own && ijson::read(agent.card.as_bytes()).is_ok() {
         true => agent.card.as_str(),
@@ -240,7 +246,7 @@ fn entry<'s>(world: &World, bridged: &Bridged, shown: &'s Shown) -> Option<recor
         id: people::agent_id(world, agent.id)?.into(),
         profile_address: people::address(world, agent.id).into(),
         topic: topic.into(),
-        fee: if own { skill.price } else { price::fee_of(skill.price) },
+        fee,
         metadata,
         protocol: elsewhere(agent.home.to_string()),
         native_id: elsewhere(agent.native.clone()),

@@ -19,7 +19,7 @@ use super::clerk::Reply;
 use super::evidence::{self, Around};
 use super::fault::Fault;
 use super::message::Message;
-use super::order::{Decline, Order, RegisterAgent, RegisterTask, SendResult, SubmitOffer};
+use super::order::{Decline, Order, RegisterAgent, RegisterTask, SendResult, Service, SubmitOffer};
 use super::people::{self, WALLET};
 use super::settings::Settings;
 use super::strategy::Strategy;
@@ -63,6 +63,10 @@ impl From<EngineFailure> for NoPlan {
 pub async fn plan(floor: &Floor, message: &Message<'_>, dialect: Dialect) -> Result<Plan, NoPlan> {
     let order = Order::read(message, &floor.clara.topics, dialect)?;
     let from = message.from.as_ref();
+    let processes = &floor.clara.processes;
+    if order.moves_money() && !processes.may_pay(message.target) {
+        return Err(Fault::SharedProcess { own: processes.spec }.into());
+    }
     match order {
         Order::RegisterAgent(order) => Ok(register(floor, from, &order)?),
         Order::RegisterTask(order) => Ok(open(floor, message, dialect, &order).await?),
@@ -75,7 +79,7 @@ pub async fn plan(floor: &Floor, message: &Message<'_>, dialect: Dialect) -> Res
         Order::Unknown => {
             Ok((Deed::Nothing, Reply::Known { messages: Vec::new(), shown: false, ask: None }))
         }
-        order => reading::plan(floor, message, order).await,
+        order => reading::plan(floor, message, order, dialect).await,
     }
 }
 
@@ -105,10 +109,11 @@ fn register(floor: &Floor, from: &str, order: &RegisterAgent<'_>) -> Result<Plan
     if order.id != from && Id::read(order.id).is_some() {
         return Err(Fault::AddressAsId);
     }
-    let newcomer = Newcomer { home: ID, native: order.id, name: order.id };
-    let skill = Skill {
-        name: task::skill(order.topic),
-        price: order.fee,
+    let name = order.name();
+    let newcomer = Newcomer { home: ID, native: order.id, name: &name };
+    let skill = |service: Service<'_>| Skill {
+        name: task::skill(service.topic),
+        price: service.fee,
         by_offer: false,
         takes: None,
         approval: false,
@@ -119,7 +124,7 @@ fn register(floor: &Floor, from: &str, order: &RegisterAgent<'_>) -> Result<Plan
         output: "{}".to_owned(),
     };
     let enrol = Enrol {
-        skills: vec![skill],
+        skills: order.service.map(skill).into_iter().collect(),
         card: order.metadata.to_owned(),
         ..somebody(floor, from, order.id.to_owned(), newcomer)
     };
@@ -343,7 +348,8 @@ async fn result(floor: &Floor, from: &str, order: &SendResult<'_>) -> Result<Pla
         took: Millis(0),
         cause: None,
         text: None,
-        words: None,
+        // Only this market's own requesters read it.
+        words: order.recipient.filter(|_| job.origin == ID).map(task::recipient_words),
         // Every message is another one, so a second result is never the first again (R49).
         content: Digest::of(&[floor.engine.ids().uuid().as_bytes()]),
     }));

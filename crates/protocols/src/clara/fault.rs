@@ -5,6 +5,7 @@ use rialto_core::text::BadName;
 
 use super::price::text as whole;
 use super::{AGENT_ID_MAX, METADATA_MAX, PROTOCOL};
+use crate::kit::ans104::Id;
 
 /// Why a message changed nothing. Its text is what the sender reads.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -113,6 +114,15 @@ pub enum Fault {
     /// A `Cursor` that no answer has given.
     #[error("Value Cursor must be the Next-Cursor of an earlier answer")]
     BadCursor,
+    /// The order moves money, and its signed bytes do not say on which hub.
+    #[error(
+        "This process id is shared by many hubs, and a signed order to it is good on all of them: \
+         send it to {own}"
+    )]
+    SharedProcess {
+        /// The hub's own process.
+        own: Id,
+    },
     /// Only who signs may know this, and only about itself (R78).
     #[error("Sign this message to read it")]
     SignToRead,

@@ -78,7 +78,8 @@ use crate::kit::ans104;
 
 /// The protocol's id.
 pub const ID: Protocol = Protocol::new("clara");
-/// The process the market is known as, unless the operator says otherwise (R67).
+/// The process the market was published as. Many hubs answer to it, so that orders that move money
+/// need a hub's own (R67).
 pub const PROCESS: &str = "CS5biQW6v2PsT3HM19P_f8Fj8UGYnFFNF8O6sfZ1jLc";
 /// What the tag `Protocol` says (R2).
 pub const PROTOCOL: &str = "C.L.A.R.A.";

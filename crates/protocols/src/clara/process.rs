@@ -1,5 +1,6 @@
 //! The processes the market answers as, and the dialect each speaks.
 
+use super::PROCESS;
 use crate::kit::ans104::Id;
 
 /// How the market words what it sends (D1).
@@ -12,10 +13,11 @@ pub enum Dialect {
     Deployed,
 }
 
-/// The ids of the one market.
+/// The ids of the one market. Every hub also answers to the published one ([`PROCESS`]), but moves no
+/// money for orders to it: the same signed order would be good on all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Processes {
-    /// The one that speaks as the spec does.
+    /// This hub's own, which speaks as the spec does.
     pub spec: Id,
     /// The one that speaks as deployed processes do, if the operator wants one.
     pub deployed: Option<Id>,
@@ -27,6 +29,14 @@ impl Processes {
         if process == self.spec {
             return Some(Dialect::Spec);
         }
-        (Some(process) == self.deployed).then_some(Dialect::Deployed)
+        if Some(process) == self.deployed {
+            return Some(Dialect::Deployed);
+        }
+        (Id::read(PROCESS) == Some(process)).then_some(Dialect::Spec)
+    }
+
+    /// Whether orders to a process may move money: it is this hub's own, or the operator's choice.
+    pub fn may_pay(&self, process: Id) -> bool {
+        process == self.spec || Some(process) == self.deployed
     }
 }

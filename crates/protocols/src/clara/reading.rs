@@ -18,7 +18,7 @@ use super::order::{LoadNext, Order, Trace};
 use super::outgoing::Outgoing;
 use super::people;
 use super::question::Ask;
-use super::{board, task};
+use super::{Dialect, board, task};
 use crate::face::Floor;
 use crate::face::fidelity::{self, Eyes, Members};
 use crate::kit::object::Object;
@@ -29,8 +29,17 @@ const READERS_MAX: usize = 64;
 const PAGE: usize = 64;
 
 /// What a reading order is answered with.
-pub async fn plan(floor: &Floor, message: &Message<'_>, order: Order<'_>) -> Result<Plan, NoPlan> {
+pub async fn plan(
+    floor: &Floor,
+    message: &Message<'_>,
+    order: Order<'_>,
+    dialect: Dialect,
+) -> Result<Plan, NoPlan> {
     let after = match order {
+        // Whom a dry-run claims to be, it may not be (R74).
+        Order::LoadNext(LoadNext::Result { agent_id }) if message.signed => {
+            return next_result(floor, &message.from, agent_id, dialect).await;
+        }
         Order::ListAgents | Order::TasksQueue | Order::Dashboard => cursor(message)?,
         _ => 0,
     };
@@ -75,9 +84,6 @@ async fn planned(
         }
         Order::LoadNext(LoadNext::Query { agent_id }) => {
             said(next_query(floor, from, agent_id)?.into_iter().collect(), false)
-        }
-        Order::LoadNext(LoadNext::Result { agent_id }) => {
-            return next_result(floor, from, agent_id).await;
         }
         Order::Trace(order) => said(vec![trace(floor, from, &order).await?], false),
         _ => said(Vec::new(), false),
@@ -131,7 +137,12 @@ fn is_asked(job: &Job, agent: AgentId) -> bool {
 }
 
 /// The oldest result for the sender that nobody has read.
-async fn next_result(floor: &Floor, from: &str, named: Option<&str>) -> Result<Plan, NoPlan> {
+async fn next_result(
+    floor: &Floor,
+    from: &str,
+    named: Option<&str>,
+    dialect: Dialect,
+) -> Result<Plan, NoPlan> {
     let readers: Vec<AgentId> = match named {
         Some(agent_id) => vec![floor.engine.look(|world| own(world, from, agent_id))?],
         None => floor.engine.look(|world| {
@@ -152,9 +163,10 @@ async fn next_result(floor: &Floor, from: &str, named: Option<&str>) -> Result<P
     let Some((notice, job, reader)) = oldest else {
         return Ok((Deed::Nothing, Reply::Known { messages: Vec::new(), shown: false, ask: None }));
     };
-    let message = floor
-        .engine
-        .look(|world| task::done(world, &job).map(|done| Outgoing::next_result(from, &done)));
+    let message = floor.engine.look(|world| {
+        let (done, asked) = (task::done(world, &job)?, task::task(world, &job, false));
+        Some(Outgoing::next_result(dialect, from, &done, &asked))
+    });
     let messages = message.into_iter().collect();
     let deed = Deed::Read { agent: reader, up_to: notice.position };
     Ok((deed, Reply::Known { messages, shown: false, ask: None }))

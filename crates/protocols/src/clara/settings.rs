@@ -2,10 +2,10 @@
 
 use rialto_core::time::Millis;
 
-use super::PROCESS;
 use super::process::Processes;
 use super::topics::{Bridged, Topics};
 use crate::kit::ans104::Id;
+use rialto_engine::secret::HubSecret;
 
 /// The protocol's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,9 +28,11 @@ pub struct Settings {
     pub auction_window: Millis,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        let spec = Id::read(PROCESS).expect("the id is part of the program and tested");
+impl Settings {
+    /// The usual settings of a hub: its process id is derived from its secret, so that no other hub
+    /// has the same and it stays the same over restarts.
+    pub fn of(secret: &HubSecret) -> Self {
+        let spec = Id(secret.derive("rialto clara process v1", "hub"));
         Self {
             processes: Processes { spec, deployed: None },
             topics: Topics::default(),
@@ -47,9 +49,28 @@ impl Default for Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clara::{Dialect, PROCESS};
+
+    fn process(secret: u8) -> Processes {
+        Settings::of(&HubSecret::from_bytes([secret; 32])).processes
+    }
 
     #[test]
-    fn the_default_process_is_the_books() {
-        assert_eq!(Settings::default().processes.spec.to_string(), PROCESS);
+    fn every_hub_has_a_process_id_of_its_own_and_keeps_it() {
+        assert_eq!(process(1), process(1));
+        assert_ne!(process(1), process(2));
+        assert_ne!(process(1).spec.to_string(), PROCESS);
+    }
+
+    #[test]
+    fn the_published_process_id_is_understood_and_moves_no_money() {
+        let published = Id::read(PROCESS).expect("an id");
+        let usual = process(1);
+        assert_eq!(usual.dialect(published), Some(Dialect::Spec));
+        assert!(usual.may_pay(usual.spec) && !usual.may_pay(published));
+        // Unless the operator says that it is this hub's.
+        let chosen = Processes { spec: published, deployed: None };
+        assert!(chosen.may_pay(published));
+        assert_eq!(chosen.dialect(usual.spec), None);
     }
 }

@@ -105,6 +105,26 @@ pub fn requester(people: &impl People, job: &Job) -> String {
     }
 }
 
+/// What only this protocol knows of a result; kept with the job's report.
+#[derive(Serialize, Deserialize)]
+struct Words {
+    recipient: String,
+}
+
+/// Whom a result's sender says it is for, as it is kept.
+pub fn recipient_words(recipient: &str) -> String {
+    let words = Words { recipient: recipient.to_owned() };
+    serde_json::to_string(&words).unwrap_or_default()
+}
+
+/// Whom a result is shown to be for: as its sender said, else its requester.
+fn recipient(people: &impl People, job: &Job) -> String {
+    let words = job.report.as_ref().and_then(|report| report.words.as_deref());
+    let words = words.filter(|_| job.origin == ID);
+    let said = words.and_then(|words| serde_json::from_str::<Words>(words).ok());
+    said.map_or_else(|| requester(people, job), |words| words.recipient)
+}
+
 /// What came of a task.
 pub fn done<'j>(people: &impl People, job: &'j Job) -> Option<Done<'j>> {
     let worker = job.worker()?;
@@ -113,7 +133,7 @@ pub fn done<'j>(people: &impl People, job: &'j Job) -> Option<Done<'j>> {
         id: id(job).into(),
         agent_id: people::agent_id(people, worker)?.into(),
         sender: people::address(people, worker).into(),
-        recipient: requester(people, job).into(),
+        recipient: recipient(people, job).into(),
         result: output.filter(|_| job.origin == ID),
         timestamp: job.ended_at.unwrap_or(job.opened_at),
         block: job.posts_at_end + 1,

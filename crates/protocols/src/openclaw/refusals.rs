@@ -50,6 +50,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::WrongState { .. }
         | Refusal::OtherTurn { .. }
         | Refusal::OfferExpired
+        | Refusal::UnreadOffer
         | Refusal::TooManyOffers { .. }
         | Refusal::Ambiguous
         | Refusal::WrongParty

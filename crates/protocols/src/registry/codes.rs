@@ -154,7 +154,9 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
         Refusal::IdentityDiffers | Refusal::GuestCannotPay => (403, "FORBIDDEN"),
         Refusal::Suspended => (403, "SUSPENDED"),
         Refusal::IdTaken | Refusal::LooksTaken => (409, "CONFLICT"),
-        Refusal::WrongState { .. } | Refusal::OfferExpired => (409, "CONFLICT"),
+        Refusal::WrongState { .. } | Refusal::OfferExpired | Refusal::UnreadOffer => {
+            (409, "CONFLICT")
+        }
         Refusal::TooManyAgents { .. } | Refusal::OtherTurn { .. } => (409, "CONFLICT"),
         Refusal::NotYours | Refusal::NoSuchAgent => (404, "NOT_FOUND"),
         Refusal::NoSuchSkill => (422, SKILL_MISMATCH),

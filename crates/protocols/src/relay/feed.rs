@@ -112,7 +112,7 @@ mod tests {
             relay: Room::new(Settings::default(), engine.secret()),
             agora: crate::agora::Room::new(Default::default(), engine.secret()),
             openclaw: crate::openclaw::Room::new(Default::default(), engine.secret()),
-            clara: Default::default(),
+            clara: crate::clara::Settings::of(engine.secret()),
             writes: Arc::new(Unlimited),
             engine,
             egress: Arc::new(egress),

@@ -129,6 +129,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::Unfit { .. }
         | Refusal::DeadlineTooSoon
         | Refusal::OfferExpired
+        | Refusal::UnreadOffer
         | Refusal::PaysItself
         | Refusal::NothingToMove
         | Refusal::NotWhatWasPaid { .. }

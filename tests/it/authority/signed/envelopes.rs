@@ -57,9 +57,10 @@ impl Market {
         for one in [&worker, &asked] {
             hub.provider(one, RESOURCE, None).await;
         }
-        for one in [&requester, &stranger, &reader] {
+        for one in [&stranger, &reader] {
             hub.hello(one, json!({})).await;
         }
+        let inbox = hub.hello(&requester, json!({})).await;
         let request = match stage {
             Direct => {
                 let wish = json!({"resource": RESOURCE, "params": {}});
@@ -73,9 +74,12 @@ impl Market {
             let offer = worker.offer(&market.request, json!(2));
             tell(&market.hub, &offer).await;
             market.offer = offer.id;
+            // Who accepts by the offer's id alone has read it here.
+            let read = json!({"up_to": 1});
+            market.hub.post("/agora/inbox/ack", Some(&inbox.0), &read).await.expect(200);
         }
         if stage == Agreed {
-            tell(&market.hub, &requester.accept(&market.offer)).await;
+            tell(&market.hub, &requester.accept_id(&market.offer)).await;
         }
         market
     }

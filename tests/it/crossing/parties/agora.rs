@@ -126,6 +126,7 @@ impl Signer {
             kind,
             payload,
             recipient: to,
+            hub: None,
             bridge: None,
         };
         let signed = self.key.composer.sign(&draft).expect("a payload");

@@ -8,7 +8,7 @@ use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job, Requester, Selection};
 use rialto_core::money::Credits;
 use rialto_core::signed::{
-    Ask, Deed, GiveResult, GiveUp, MakeOffer, Named, Profile, Signed, TakeOffer, Whom,
+    Ask, Binding, Deed, GiveResult, GiveUp, MakeOffer, Named, Profile, Signed, TakeOffer, Whom,
 };
 use rialto_core::testkit::Scene;
 use rialto_core::time::Millis;
@@ -133,7 +133,11 @@ fn deed(dice: &mut Dice, scene: &Scene, kind: Kind, job: Option<&Job>) -> Deed {
             let offers = job.map(|job| &job.offers[..]).unwrap_or_default();
             let name = dice.pick(offers).map(|offer| offer.name.clone());
             let offer = Named { id: name.unwrap_or(request.id), with };
-            Deed::Accept(TakeOffer { offer, payment_proof: None })
+            let binding = match dice.chance(20) {
+                true => Binding::ReadTo(dice.roll(12)),
+                false => Binding::Named,
+            };
+            Deed::Accept(TakeOffer { offer, payment_proof: None, binding })
         }
         Kind::Result { last } => Deed::Result(GiveResult { request, output, last }),
         Kind::Fail | Kind::Refuse => {
@@ -177,6 +181,7 @@ fn question(dice: &mut Dice, scene: &Scene) -> Ask {
         other_currency: dice.chance(2),
         timeout: Millis(dice.within_seconds(1_000)),
         meta: "{}".to_owned(),
+        is_bound: dice.chance(80),
     }
 }
 

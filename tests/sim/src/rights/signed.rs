@@ -2,8 +2,8 @@
 
 use rialto_core::agent::Agent;
 use rialto_core::id::JobId;
-use rialto_core::job::{Job, Requester, State};
-use rialto_core::signed::{Deed, GiveUp, Named, Signed, TakeOffer};
+use rialto_core::job::{Job, Requester, Selection, State};
+use rialto_core::signed::{Binding, Deed, GiveUp, Named, Signed, TakeOffer};
 use rialto_core::testkit::Scene;
 
 use super::{Right, people};
@@ -63,7 +63,7 @@ fn meant(scene: &Scene, signer: &Agent, deed: &Deed) -> Vec<JobId> {
     let live = jobs.filter(|job| !job.state.is_final() && scene.now < job.deadline);
     let may = |job: &&std::sync::Arc<Job>| match deed {
         Deed::Offer(order) => is_asked(job, signer) && is(scene, job, signer, &order.request),
-        Deed::Accept(order) => job.asked_by(signer.id) && has_offer(job, order),
+        Deed::Accept(order) => job.asked_by(signer.id) && has_offer(scene, job, order),
         Deed::Result(order) => does(job, signer) && is(scene, job, signer, &order.request),
         Deed::Fail(order) => gives_up(scene, job, signer, order),
         Deed::Ask(_) | Deed::Write { .. } | Deed::Introduce(_) | Deed::Nothing => false,
@@ -80,16 +80,28 @@ fn is_asked(job: &Job, signer: &Agent) -> bool {
 fn does(job: &Job, signer: &Agent) -> bool {
     match job.state {
         State::Assigned | State::Running => job.worker() == Some(signer.id),
-        State::Open => job.asked == [signer.id] && job.declined.is_empty(),
+        State::Open => {
+            let offers_only = matches!(job.selection, Selection::Asked { offers_only: true, .. });
+            job.asked == [signer.id] && job.declined.is_empty() && !offers_only
+        }
         _ => false,
     }
 }
 
-fn has_offer(job: &Job, order: &TakeOffer) -> bool {
+/// Whoever names neither this hub nor the payee must have read the offer here.
+fn has_offer(scene: &Scene, job: &Job, order: &TakeOffer) -> bool {
     let Named { id, with } = &order.offer;
     let named = job.offers.iter().filter(|offer| offer.name == *id);
     let mut standing = named.filter(|offer| with.is_none_or(|with| offer.by == with));
-    job.state == State::Negotiating && standing.any(|offer| job.asked.contains(&offer.by))
+    let read = match (order.binding, &job.requester) {
+        (Binding::ReadTo(read), Requester::Agent(to)) => read.max(scene.world.mailbox(*to).read()),
+        _ => u64::MAX,
+    };
+    let known = |at: Option<u64>| at.is_none_or(|at| at <= read);
+    job.state == State::Negotiating
+        && standing.any(|offer| {
+            job.asked.contains(&offer.by) && (offer.price.is_zero() || known(offer.told_at))
+        })
 }
 
 /// The requester before anybody works; whoever was asked, or has it.

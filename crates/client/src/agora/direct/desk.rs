@@ -170,6 +170,9 @@ impl<H: Handler> Desk<H> {
             let unknown = Failure::new(Code::NotFound, "no agent has that key");
             return Err(about(unknown.with_hint(hint)));
         }
+        if envelope.hub.is_some_and(|key| key != me) {
+            return Err(about(Failure::unauthorized("this envelope is signed for a hub")));
+        }
         let reader = Reader { me, hub: me, window: WINDOW };
         let incoming = Incoming::fresh(json.raw(), now, reader).map_err(|why| match why {
             NotTrusted::Envelope(failure) => about(*failure),

@@ -34,6 +34,7 @@ pub(super) async fn answer<H: Handler>(
 ) -> Ended {
     if from_before
         && let Ok(thread) = agent.thread(&job.request_id).await
+        && let Some(thread) = thread.of(&job.requester.did())
         && let Some(known) = known(&thread, agent.identity().did())
     {
         return match known {

@@ -7,7 +7,7 @@ use crate::job::State;
 use crate::money::Credits;
 use crate::notice::News;
 use crate::refusal::Refusal;
-use crate::signed::{Deed, MakeOffer, Profile, TakeOffer};
+use crate::signed::{Ask, Binding, Deed, MakeOffer, Profile, TakeOffer, Whom};
 use crate::testkit::voices::{accept, failure, offer, part, refusal, result, words};
 use crate::testkit::{LIFE, Scene, credits};
 use crate::time::Millis;
@@ -204,4 +204,55 @@ fn nobody_else_bids_and_whoever_takes_an_offer_by_job_pays_like_anybody() {
     scene.run(pick(pat)).unwrap();
     assert_eq!(purse(&scene, "ann"), ("6.00".to_owned(), "4.00".to_owned()));
     assert!(scene.told(pat).contains(&News::Assigned { job, epoch: 1 }), "nobody said it in words");
+}
+
+/// An ACCEPT that names neither the hub nor the payee, by somebody who has read so far.
+fn unbound(offer: &str, read_to: u64) -> Deed {
+    let Deed::Accept(order) = accept(offer) else { unreachable!() };
+    Deed::Accept(TakeOffer { binding: Binding::ReadTo(read_to), ..order })
+}
+
+#[test]
+fn an_order_to_pay_that_names_nobody_takes_only_an_offer_that_was_read() {
+    let (mut scene, ann, ..) = asked(Some("8"));
+    for (by, name) in [("pat", "o1"), ("sue", "o2")] {
+        scene.sign(by, name, offer("r", "5")).unwrap();
+    }
+    for (id, read) in [("a1", 0), ("a2", 1)] {
+        assert_eq!(scene.sign("ann", id, unbound("o2", read)), Err(Refusal::UnreadOffer));
+        assert_eq!(purse(&scene, "ann"), ("10.00".to_owned(), "0.00".to_owned()));
+    }
+    assert_eq!(scene.world.mailbox(ann).head, 2);
+    assert_eq!(scene.sign("ann", "a3", unbound("o2", 2)), Ok(State::Assigned));
+    assert_eq!(purse(&scene, "ann"), ("5.00".to_owned(), "5.00".to_owned()));
+}
+
+#[test]
+fn what_costs_nothing_may_be_taken_unread() {
+    let (mut scene, ..) = asked(Some("8"));
+    scene.sign("pat", "o", offer("r", "0")).unwrap();
+    assert_eq!(scene.sign("ann", "a", unbound("o", 0)), Ok(State::Assigned));
+}
+
+#[test]
+fn a_request_that_names_neither_hub_nor_worker_holds_nothing_and_wants_an_offer() {
+    let mut scene = Scene::default();
+    scene.grant("ann", AWAY_PURSE);
+    scene.hello("ann", &[]);
+    let pat = scene.hello("pat", &[("sum", "2")]);
+    for (id, to) in [("r1", Whom::Best { max: 8 }), ("r2", Whom::Agent(pat))] {
+        let order = scene.question("sum", to, Some("5"));
+        let order = Deed::Ask(Box::new(Ask { is_bound: false, ..order }));
+        assert_eq!(scene.sign("ann", id, order), Ok(State::Open));
+        assert_eq!(purse(&scene, "ann"), ("10.00".to_owned(), "0.00".to_owned()));
+        let done = scene.sign("pat", &format!("x-{id}"), result(id));
+        assert_eq!(done, Err(Refusal::WrongState { is: State::Open }));
+        let offered = scene.sign("pat", &format!("o-{id}"), offer(id, "2"));
+        assert_eq!(offered, Ok(State::Negotiating));
+    }
+    // What is free needs no name.
+    scene.hello("pat", &[("sum", "0")]);
+    let order = scene.question("sum", Whom::Best { max: 8 }, Some("5"));
+    scene.sign("ann", "r3", Deed::Ask(Box::new(Ask { is_bound: false, ..order }))).unwrap();
+    assert_eq!(scene.sign("pat", "x3", result("r3")), Ok(State::Completed));
 }

@@ -46,7 +46,7 @@ fn a_request_waits_for_its_provider_who_reads_it_word_for_word() {
     let id = scene.request("ann", "r1", pat, None);
     let job = scene.job(id);
     assert_eq!((job.state, job.worker(), &job.asked[..]), (State::Open, None, &[pat][..]));
-    assert_eq!(job.selection, Selection::Asked { any_price: true });
+    assert_eq!(job.selection, Selection::Asked { any_price: true, offers_only: false });
     assert_eq!(scene.heard(pat), [words("ann", "r1")]);
     assert_eq!(scene.told(ann), [], "nobody is told its own words");
 }

@@ -36,6 +36,9 @@ fn two_requesters_with_one_id_are_told_apart_by_who_they_are() {
     // One of them is over, and yet the id alone still says too little.
     assert_eq!(scene.sign("pat", "x2", result("r")), Err(Refusal::Ambiguous));
     assert_eq!(scene.sign("pat", "o1", with(ann, offer("r", "2"))), Ok(State::Negotiating));
+    // An offer can only be for the one that is not over.
+    assert_eq!(scene.sign("pat", "o2", offer("r", "3")), Ok(State::Negotiating));
+    assert_eq!(scene.job(first).offers.len(), 2);
     // The requesters themselves know what they mean.
     assert_eq!(scene.sign("ann", "e1", failure("r")), Ok(State::Cancelled));
 }

@@ -69,6 +69,8 @@ impl Asking {
             State::Open => {
                 let alone = first.len() == 1 && job.declined.is_empty();
                 assert!(job.held.is_zero() || alone, "a hold without anybody it is for");
+                let unbound = matches!(job.selection, Selection::Asked { offers_only: true, .. });
+                assert!(job.held.is_zero() || !unbound, "a request for any hub holds nothing");
             }
             State::Negotiating => assert_eq!(job.held, Credits::ZERO, "nothing is agreed yet"),
             // Nobody has it yet, but a price is agreed on.

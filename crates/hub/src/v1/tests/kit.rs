@@ -77,7 +77,7 @@ impl Hub {
             relay: rialto_protocols::relay::Room::new(relay, engine.secret()),
             agora: rialto_protocols::agora::Room::new(Default::default(), engine.secret()),
             openclaw: rialto_protocols::openclaw::Room::new(Default::default(), engine.secret()),
-            clara: Default::default(),
+            clara: rialto_protocols::clara::Settings::of(engine.secret()),
             writes: Arc::new(rialto_protocols::face::Unlimited),
             engine: engine.clone(),
             egress: Arc::new(egress),

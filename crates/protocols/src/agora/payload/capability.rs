@@ -7,7 +7,7 @@ use rialto_core::money::Credits;
 use super::amount;
 use super::request::RESOURCE_MAX;
 use crate::kit::fields::{Fields, Malformed};
-use crate::kit::ijson::Kind;
+use crate::kit::ijson::{Json, Kind};
 use crate::kit::object::Object;
 
 /// Capabilities of one agent.
@@ -30,13 +30,22 @@ pub struct Capability<'a> {
 
 impl<'a> Capability<'a> {
     /// Reads the member `capabilities`: resources, or objects with more to say. A resource stands
-    /// there once, since it has one price.
+    /// there once, since it has one price. A list of something else, or no list, is passed over: the
+    /// spec says nothing about it (R60).
     pub fn list(f: &Fields<'_, 'a>) -> Result<Option<Vec<Self>>, Malformed> {
         const NAME: &str = "capabilities";
-        let Some(items) = f.list(NAME, CAPABILITIES_MAX)? else { return Ok(None) };
-        let mut seen = HashSet::with_capacity(items.len());
-        let mut read = Vec::with_capacity(items.len());
-        for (at, item) in items.iter().enumerate() {
+        let Some(Kind::List(items)) = f.get(NAME).map(Json::kind) else { return Ok(None) };
+        let known: Vec<_> = items.iter().enumerate().filter(|(_, item)| is_known(item)).collect();
+        if known.is_empty() && !items.is_empty() {
+            return Ok(None);
+        }
+        if known.len() > CAPABILITIES_MAX {
+            let why = format_args!("has more than {CAPABILITIES_MAX} items");
+            return Err(f.fail(NAME, why));
+        }
+        let mut seen = HashSet::with_capacity(known.len());
+        let mut read = Vec::with_capacity(known.len());
+        for (at, item) in known {
             let place = format!("{}/{at}", f.pointer(NAME));
             let bad =
                 |why: String| Malformed { message: format!("{at} {why}"), field: place.clone() };
@@ -46,8 +55,7 @@ impl<'a> Capability<'a> {
                         .map_err(|why| bad(why.to_string()))?;
                     Self { resource: text, price: None, description: None }
                 }
-                Kind::Object(_) => Self::read(&Fields::of(item, place.clone())?)?,
-                _ => return Err(bad("must be a resource or an object with one".to_owned())),
+                _ => Self::read(&Fields::of(item, place.clone())?)?,
             };
             if !seen.insert(capability.resource) {
                 return Err(bad("is a resource that stands there already".to_owned()));
@@ -79,4 +87,10 @@ impl<'a> Capability<'a> {
             .maybe_text("description", self.description)
             .finish()
     }
+}
+
+/// Whether an item has one of the two shapes that are read.
+fn is_known(item: &Json<'_>) -> bool {
+    let is_text = |json: &Json<'_>| matches!(json.kind(), Kind::Text(_));
+    is_text(item) || item.get("resource").is_some_and(is_text)
 }

@@ -1,9 +1,9 @@
 //! HELLO to the hub: who is here, what it can do, and where it wants to hear from us.
 //!
-//! The spec gives HELLO no payload (R60, D11), so agents greet each other with any object, and the
-//! hub reads only what is addressed to it. There, `nonce` and `name` of another type are somebody
-//! else's members and are passed over. `capabilities`, `endpoint` and `inbox` are promises (to list,
-//! to call, to give a token) that must not be broken in silence: a wrong shape is refused by name.
+//! The spec gives HELLO no payload (R60, D11), so any object is taken, and the hub reads only what is
+//! addressed to it and has the shape it knows. Members of another type, and capabilities of another
+//! shape, are somebody else's: they are kept in the envelope and passed over. What has the right shape
+//! and a wrong value (a price below zero, an endpoint that is no URL) is refused by name.
 
 use rialto_core::text::check_name;
 
@@ -42,7 +42,7 @@ impl<'a> Hello<'a> {
     pub fn read(payload: &'a Json<'_>) -> Result<Self, Failure> {
         let f = fields(payload)?;
         let text = |name| f.text(name).ok().flatten();
-        let (nonce, name) = (text("nonce"), text("name"));
+        let (nonce, name) = (text("nonce"), text("name").filter(|name| !name.is_empty()));
         if nonce.is_some_and(|nonce| nonce.chars().count() > NONCE_MAX) {
             return Err(f.fail("nonce", "has more than 256 characters").into());
         }
@@ -59,7 +59,7 @@ impl<'a> Hello<'a> {
             name,
             capabilities: Capability::list(&f)?,
             endpoint: endpoint(&f)?,
-            inbox: f.flag("inbox")?.unwrap_or(false),
+            inbox: f.flag("inbox").ok().flatten().unwrap_or(false),
         })
     }
 
@@ -77,7 +77,7 @@ impl<'a> Hello<'a> {
 }
 
 fn endpoint<'b>(f: &Fields<'_, 'b>) -> Result<Option<&'b str>, Malformed> {
-    let Some(text) = f.text("endpoint")? else { return Ok(None) };
+    let Some(text) = f.text("endpoint").ok().flatten() else { return Ok(None) };
     let url = (text.len() <= ENDPOINT_MAX).then(|| url::Url::parse(text).ok()).flatten();
     match url.is_some_and(|url| matches!(url.scheme(), "http" | "https")) {
         true => Ok(Some(text)),

@@ -1,8 +1,7 @@
 //! STATUS: how an agent is doing, or what the hub did with a message.
 //!
-//! The spec gives it no payload either: what an agent says in words of its own is passed over, but
-//! for `capabilities`, which it would wonder not to find in the directory. Receipts have a file of
-//! their own.
+//! The spec gives it no payload either: what an agent says in words of its own is passed over.
+//! Receipts have a file of their own.
 
 use super::capability::Capability;
 use super::fields;

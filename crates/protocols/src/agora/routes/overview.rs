@@ -15,12 +15,27 @@ const ENDPOINTS: [(&str, &str); 7] = [
     ("messages", "/agora/messages"),
     ("ack", "/agora/inbox/ack"),
     ("requests", "/agora/requests/{id}"),
-    ("websocket", "/agora/ws"),
+    (WEBSOCKET, "/agora/ws"),
 ];
+
+/// The endpoint that is reached with another scheme.
+const WEBSOCKET: &str = "websocket";
+
+/// A hub's address as clients of WebSocket write it: `ws://` for `http://`, `wss://` for `https://`.
+fn websocket(hub_url: &str) -> String {
+    match hub_url.strip_prefix("http") {
+        Some(rest) => format!("ws{rest}"),
+        None => hub_url.to_owned(),
+    }
+}
 
 /// Says so.
 pub async fn show(State(floor): State<Floor>) -> Response {
-    let url = |(name, path): (&str, &str)| (name.to_owned(), format!("{}{path}", floor.hub_url));
+    let url = |(name, path): (&str, &str)| {
+        let base =
+            if name == WEBSOCKET { websocket(&floor.hub_url) } else { floor.hub_url.clone() };
+        (name.to_owned(), format!("{base}{path}"))
+    };
     let about = About {
         protocol: VERSION.to_owned(),
         hub: floor.agora.hub.did().to_owned(),
@@ -28,4 +43,15 @@ pub async fn show(State(floor): State<Floor>) -> Response {
         endpoints: ENDPOINTS.into_iter().map(url).collect(),
     };
     say::json(200, serde_json::to_string(&about).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_websocket_has_the_scheme_that_belongs_to_the_hubs() {
+        assert_eq!(websocket("http://127.0.0.1:7425"), "ws://127.0.0.1:7425");
+        assert_eq!(websocket("https://hub.example"), "wss://hub.example");
+    }
 }

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use rialto_core::alias::{Target, claim};
 use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
-use rialto_core::job::{Job, ask};
+use rialto_core::job::{Job, Requester, ask};
 use rialto_core::time::Millis;
 use rialto_core::world::World;
 
-use super::{Answered, Named, Reader, Refused};
+use super::{Answered, Named, Reader, Refused, query};
 use crate::agora::codes::Code;
 use crate::agora::failure::Failure;
 use crate::agora::intake::foreign_id;
@@ -18,19 +18,70 @@ use crate::agora::refusals::{self, state_of};
 use crate::agora::thread::{Offered, Thread};
 use crate::agora::{ID, say};
 use crate::face::Floor;
+use crate::kit::ed25519::PublicKey;
 use crate::kit::stamp;
 
-/// Shows it.
-pub async fn show(State(floor): State<Floor>, Reader(token): Reader, Named(id): Named) -> Answered {
+/// How many requests of one id are shown at most.
+const LISTED_MAX: usize = 16;
+
+/// Shows it. Of several requesters' equal ids `?requester=` picks one; else all that are not over
+/// are shown, the oldest first.
+pub async fn show(
+    State(floor): State<Floor>,
+    Reader(token): Reader,
+    Named(id): Named,
+    RawQuery(raw): RawQuery,
+) -> Answered {
     let failed = |failure| Refused::new(&floor, refusals::failed(&failure));
-    let job = find(&floor, token.agent, &id).await.map_err(failed)?;
+    let query = query(&floor, raw.as_deref())?;
+    let requester = query.text("requester").map(PublicKey::parse).transpose();
+    let requester = requester
+        .map_err(|bad| Refused::new(&floor, Failure::bad_request(format!("requester {bad}"))))?;
+    let only = match requester {
+        Some(_) => None,
+        None => find(&floor, token.agent, &id).await.map_err(failed)?,
+    };
+    let is_shared = only.is_none();
+    let jobs = match (only, requester) {
+        (Some(job), _) => vec![job],
+        (None, Some(key)) => asked_by(&floor, token.agent, key, &id).await.map_err(failed)?,
+        (None, None) => floor.engine.look(|world| all_live(world, token.agent, &id)),
+    };
+    let threads = floor.engine.look(|world| {
+        let shown = jobs.iter().map(|job| thread(world, job, token.agent, is_shared));
+        shown.collect::<Vec<_>>()
+    });
+    let mut threads = threads.into_iter();
     let unknown = || {
         let text = "no request of that id concerns you";
-        Refused::new(&floor, Failure::new(Code::NotFound, text))
+        let hint = "of an id that several requesters used, ?requester=did:key:… shows one";
+        Refused::new(&floor, Failure::new(Code::NotFound, text).with_hint(hint))
     };
-    let job = job.ok_or_else(unknown)?;
-    let thread = floor.engine.look(|world| thread(world, &job, token.agent));
-    Ok(say::json(200, serde_json::to_string(&thread).unwrap_or_default()))
+    let mut first = threads.next().ok_or_else(unknown)?;
+    first.others = threads.collect();
+    Ok(say::json(200, serde_json::to_string(&first).unwrap_or_default()))
+}
+
+/// The request of that id that a certain requester made of the reader.
+async fn asked_by(
+    floor: &Floor,
+    reader: AgentId,
+    requester: PublicKey,
+    id: &str,
+) -> Result<Vec<Arc<Job>>, rialto_engine::Failure> {
+    let own = floor.engine.look(|world| {
+        let requester = world.agent_named(ID, &requester.did())?;
+        ask::own_name(world, requester, id)
+    });
+    let Some((origin, id)) = own else { return Ok(Vec::new()) };
+    let job = floor.engine.find_job(&JobRef::Foreign { origin, id }).await?;
+    let concerns = |job: &Arc<Job>| job.asked_by(reader) || ask::concerns(job, reader);
+    Ok(job.filter(concerns).into_iter().collect())
+}
+
+/// The live requests of an id that a reader was asked for, oldest first.
+fn all_live(world: &World, reader: AgentId, id: &str) -> Vec<Arc<Job>> {
+    ask::all_called(world, reader, id).take(LISTED_MAX).cloned().collect()
 }
 
 /// The request an agent made, else one it was asked for, else work it has from elsewhere.
@@ -56,7 +107,7 @@ pub async fn find(
 }
 
 /// The request as one of its parties may see it: offers are between who made them and who asked.
-fn thread(world: &World, job: &Job, reader: AgentId) -> Thread {
+fn thread(world: &World, job: &Job, reader: AgentId, is_shared: bool) -> Thread {
     let did = |agent| world.name_of(agent, ID).unwrap_or_default().to_owned();
     let shown = job.offers.iter().filter(|offer| job.asked_by(reader) || offer.by == reader);
     let offers = shown.map(|offer| {
@@ -70,5 +121,14 @@ fn thread(world: &World, job: &Job, reader: AgentId) -> Thread {
         provider: job.worker().or(alone).map(did),
         offers: offers.collect(),
         deadline: Some(stamp::millis(job.deadline)),
+        requester: is_shared.then(|| requester(world, job)).flatten(),
+        others: Vec::new(),
+    }
+}
+
+fn requester(world: &World, job: &Job) -> Option<String> {
+    match job.requester {
+        Requester::Agent(agent) => world.name_of(agent, ID).map(str::to_owned),
+        Requester::Guest(_) => None,
     }
 }

@@ -78,11 +78,12 @@ impl Line {
                 }
                 _ => return Err(Gone),
             };
-            let way = Way { peer: self.peer, ..Way::default() };
+            let way = Way { peer: self.peer, greets: true, ..Way::default() };
             let taken = match self.take(text.as_bytes(), way).await {
                 Ok(taken) if taken.hello_to_hub => taken,
+                // Said on two connections at once, it opens the first.
                 Ok(_) => {
-                    self.refuse(not_a_hello().into()).await?;
+                    self.refuse(intake::not_a_greeting().into()).await?;
                     return Err(Gone);
                 }
                 Err(untaken) => {
@@ -118,7 +119,7 @@ impl Line {
     }
 
     async fn answer(&mut self, hello: &Taken, bytes: &[u8]) -> Result<(), Gone> {
-        let way = Way { to: None, from: Some(hello.key), peer: self.peer };
+        let way = Way { from: Some(hello.key), peer: self.peer, ..Way::default() };
         match self.take(bytes, way).await {
             Ok(taken) => self.say(taken.text).await,
             Err(untaken) => self.refuse(untaken).await,
@@ -162,9 +163,4 @@ impl Line {
 
 fn only_text() -> Failure {
     Failure::bad_request("envelopes come as text frames, one in each")
-}
-
-fn not_a_hello() -> Failure {
-    let text = "the first frame must be a new HELLO whose signed recipient is the hub";
-    Failure::unauthorized(text).with_hint("GET /agora tells the hub's did:key")
 }

@@ -54,6 +54,8 @@ fn a_thread_is_the_books() {
         provider: None,
         offers: vec![offered],
         deadline: Some("2026-03-20T10:10:00.000Z".into()),
+        requester: None,
+        others: Vec::new(),
     };
     let text = serde_json::to_string(&thread).expect("JSON");
     let wanted = r#"{"request_id":"r-1","state":"NEGOTIATING","provider":null,"offers":[{"offer_id":"o-1","provider":"did:key:p","cost":5.25,"eta":900,"expires_at":"2026-03-20T10:00:00.000Z"}],"deadline":"2026-03-20T10:10:00.000Z"}"#;

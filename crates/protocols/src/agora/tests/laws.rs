@@ -108,6 +108,7 @@ proptest! {
             kind: Kind::Result,
             payload: &payload,
             recipient: Some(bob().public()),
+            hub: None,
             bridge: None,
         };
         let Ok(made) = composer.sign(&draft) else { return Ok(()) };

@@ -4,7 +4,15 @@ use super::*;
 use crate::agora::{Bridge, Composer, Draft, Kind};
 
 fn plain(payload: &str) -> Draft<'_> {
-    Draft { id: "m-1", timestamp: NOW, kind: Kind::Status, payload, recipient: None, bridge: None }
+    Draft {
+        id: "m-1",
+        timestamp: NOW,
+        kind: Kind::Status,
+        payload,
+        recipient: None,
+        hub: None,
+        bridge: None,
+    }
 }
 
 #[test]

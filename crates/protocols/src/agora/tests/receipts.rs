@@ -16,6 +16,7 @@ fn status(payload: &str) -> String {
         kind: Kind::Status,
         payload,
         recipient: None,
+        hub: None,
         bridge: None,
     };
     hub().sign(&draft).expect("a good draft").text

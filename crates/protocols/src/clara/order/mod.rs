@@ -16,7 +16,7 @@ pub mod trace;
 
 pub use decline::Decline;
 pub use load_next::LoadNext;
-pub use register_agent::RegisterAgent;
+pub use register_agent::{RegisterAgent, Service};
 pub use register_task::RegisterTask;
 pub use send_result::SendResult;
 pub use submit_offer::SubmitOffer;
@@ -75,6 +75,11 @@ pub enum Order<'a> {
 }
 
 impl<'a> Order<'a> {
+    /// Whether carrying it out may hold or move money, or bind somebody to a price.
+    pub const fn moves_money(&self) -> bool {
+        matches!(self, Self::RegisterTask(_) | Self::SendResult(_) | Self::SubmitOffer(_))
+    }
+
     /// Reads the order of a message to a market with these topics, in the dialect of the process it
     /// is for.
     pub fn read(message: &Message<'a>, topics: &Topics, dialect: Dialect) -> Result<Self, Fault> {

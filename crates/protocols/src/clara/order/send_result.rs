@@ -1,4 +1,5 @@
-//! `Send-Result`: what came of a task. A tag that names another recipient is not looked at (D6).
+//! `Send-Result`: what came of a task. A tag that names a recipient is shown and diverts nothing: the
+//! result goes to the requester (D6).
 
 use super::{agent_and_task, json};
 use crate::clara::fault::Fault;
@@ -13,12 +14,15 @@ pub struct SendResult<'a> {
     pub task_id: &'a str,
     /// JSON text for the requester.
     pub result: &'a str,
+    /// Whom its sender says it is for.
+    pub recipient: Option<&'a str>,
 }
 
 impl<'a> SendResult<'a> {
     /// Reads a message.
     pub fn read(message: &Message<'a>) -> Result<Self, Fault> {
         let (agent_id, task_id) = agent_and_task(message)?;
-        Ok(Self { agent_id, task_id, result: json(message)? })
+        let recipient = message.tag("RedStone-Task-Recipient").filter(|given| !given.is_empty());
+        Ok(Self { agent_id, task_id, result: json(message)?, recipient })
     }
 }

@@ -26,16 +26,12 @@ impl Outgoing {
 
     /// A result for who wanted it. The deployed dialect says which task it answers.
     pub fn task_result(dialect: Dialect, done: &Done<'_>, task: &Task<'_>, fee: Credits) -> Self {
-        let data = match dialect {
-            Dialect::Spec => done.write(),
-            Dialect::Deployed => done.write_with(task),
-        };
-        Self::new(&done.recipient, "Task-Result")
+        Self::new(&task.requester, "Task-Result")
             .about(&done.id)
             .tag("Assigned-Agent-Id", done.agent_id.as_ref())
             .tag("Assigned-Agent-Address", done.sender.as_ref())
             .tag("Fee", price::text(fee))
-            .data(data)
+            .data(result_data(dialect, done, task))
     }
 
     /// To who declined: so it is.
@@ -58,9 +54,9 @@ impl Outgoing {
         Self::new(to, "Load-Next-Assigned-Task-Result").data(task.write())
     }
 
-    /// The oldest result that was not read.
-    pub fn next_result(to: &str, done: &Done<'_>) -> Self {
-        Self::new(to, "Load-Next-Task-Result-Response").data(done.write())
+    /// The oldest result that was not read. The deployed dialect says which task it answers.
+    pub fn next_result(dialect: Dialect, to: &str, done: &Done<'_>, task: &Task<'_>) -> Self {
+        Self::new(to, "Load-Next-Task-Result-Response").data(result_data(dialect, done, task))
     }
 
     /// The oldest query that was not answered.
@@ -71,5 +67,12 @@ impl Outgoing {
     /// What became of a task: JSON text of the hub's.
     pub fn trace(to: &str, task_id: &str, trace: String) -> Self {
         Self::new(to, "Task-Trace").about(task_id).data(trace)
+    }
+}
+
+fn result_data(dialect: Dialect, done: &Done<'_>, task: &Task<'_>) -> String {
+    match dialect {
+        Dialect::Spec => done.write(),
+        Dialect::Deployed => done.write_with(task),
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::clara::failure::Failure;
 use crate::clara::message::parse;
-use crate::clara::order::{Decline, SendResult};
+use crate::clara::order::{Decline, SendResult, Service};
 use crate::clara::paging::{Mark, Paging};
 use crate::clara::{Cursor, query};
 use crate::kit::ans104::Item;
@@ -55,7 +55,8 @@ fn agents_register_decline_and_deliver() {
         assert_eq!(message.id, "6nNtWEkuN97j10aSpM36wMBe0puNHFeR2X3Kni72f1k");
         assert_eq!(message.from, ALICE);
         let Ok(Order::RegisterAgent(agent)) = order else { panic!("{order:?}") };
-        assert_eq!((agent.id, agent.topic, agent.fee), ("AO_Agent_1", "tweet", credits(20)));
+        let service = Some(Service { topic: "tweet", fee: credits(20) });
+        assert_eq!((agent.id, agent.service), ("AO_Agent_1", service));
         assert_eq!(agent.metadata, message.data);
     });
     ordered(5, |message, order| {
@@ -70,6 +71,7 @@ fn agents_register_decline_and_deliver() {
             agent_id: "AO_Agent_1",
             task_id: "qeGMxFlyASvEuCSFhRjeTWEnqBg_W9vHlwguV-qG7g8",
             result: message.data,
+            recipient: None,
         };
         assert_eq!(order, Ok(Order::SendResult(result)));
     });

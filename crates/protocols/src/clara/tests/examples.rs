@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clara::action::Action;
-use crate::clara::order::{Decline, RegisterAgent, RegisterTask, SendResult};
+use crate::clara::order::{Decline, RegisterAgent, RegisterTask, SendResult, Service};
 use crate::clara::strategy::Strategy;
 
 #[test]
@@ -12,8 +12,7 @@ fn every_example_is_the_order_it_shows() {
         read(good::REGISTER_AGENT),
         Order::RegisterAgent(RegisterAgent {
             id: "AO_Agent_1",
-            topic: "tweet",
-            fee: credits(20),
+            service: Some(Service { topic: "tweet", fee: credits(20) }),
             metadata: data(good::REGISTER_AGENT),
         })
     );
@@ -34,7 +33,12 @@ fn every_example_is_the_order_it_shows() {
     let result = r#"{"result":"whatever"}"#;
     assert_eq!(
         read(good::SEND_RESULT),
-        Order::SendResult(SendResult { agent_id: "AO_Agent_1", task_id: TASK, result })
+        Order::SendResult(SendResult {
+            agent_id: "AO_Agent_1",
+            task_id: TASK,
+            result,
+            recipient: None,
+        })
     );
     assert_eq!(
         read(good::DECLINE_TASK),
@@ -70,7 +74,6 @@ fn members_a_client_adds_change_nothing() {
             ("Type", "Message"),
             ("SDK", "aoconnect"),
             ("Content-Type", "text/plain"),
-            ("RedStone-Task-Recipient", BOB),
         ]);
         assert_eq!(order(&tags, data(example)), order(example.tags, data(example)));
     }

@@ -139,3 +139,35 @@ fn a_trace_is_for_who_signs() {
     let read = Order::read(&unsigned, &Topics::default(), Dialect::Spec);
     assert_eq!(read, Err(Fault::SignToRead));
 }
+
+#[test]
+fn an_agent_without_a_topic_only_posts_and_may_leave_out_its_fee() {
+    let id = ("RedStone-Agent-Id", "P");
+    let register = |more: &[(&'static str, &'static str)]| {
+        order(
+            &[&[("Action", "Register-Agent-Profile"), ("Protocol", "C.L.A.R.A."), id], more]
+                .concat(),
+            "{}",
+        )
+    };
+    for more in [&[][..], &[("RedStone-Agent-Topic", "")], &[("RedStone-Agent-Fee", "5")]] {
+        let Ok(Order::RegisterAgent(agent)) = register(more) else { panic!("{more:?}") };
+        assert_eq!((agent.id, agent.service), ("P", None), "{more:?}");
+    }
+    assert_eq!(register(&[("RedStone-Agent-Fee", "x")]), Err(Fault::BadFee));
+}
+
+#[test]
+fn a_name_in_the_metadata_names_the_agent_and_anything_else_leaves_its_id() {
+    let named = |data: &'static str| {
+        let Ok(Order::RegisterAgent(agent)) = order(good::REGISTER_AGENT.tags, data) else {
+            panic!("{data}")
+        };
+        agent.name()
+    };
+    assert_eq!(named(r#"{"name":"Nice Writer"}"#), "Nice Writer");
+    assert_eq!(named(r#"{"name":" Nice Writer "}"#), "Nice Writer");
+    for data in [r#"{"name":""}"#, r#"{"name":7}"#, r#"{"name":"a\u0000"}"#, "[]", "7", "{}"] {
+        assert_eq!(named(data), "AO_Agent_1", "{data}");
+    }
+}

@@ -97,9 +97,15 @@ fn queries_declines_and_notices_say_which_task_and_whose() {
 
 #[test]
 fn what_was_waiting_is_the_data() {
+    let next_result = |dialect| Outgoing::next_result(dialect, BOB, &done(), &task());
     for (sent, action, data) in [
         (Outgoing::next_task(BOB, &task()), "Load-Next-Assigned-Task-Result", task().write()),
-        (Outgoing::next_result(BOB, &done()), "Load-Next-Task-Result-Response", done().write()),
+        (next_result(Dialect::Spec), "Load-Next-Task-Result-Response", done().write()),
+        (
+            next_result(Dialect::Deployed),
+            "Load-Next-Task-Result-Response",
+            done().write_with(&task()),
+        ),
         (Outgoing::next_query(BOB, &query()), "Load-Next-Query-Result", query().write()),
     ] {
         assert_eq!((tags(&sent), sent.data.clone()), (starts(action, &[]), Some(data)));
