@@ -66,7 +66,7 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         Command::Offer { job, by, price, valid_for } => {
             offer::make(draft, &job, by, price, ("", valid_for))
         }
-        Command::AcceptOffer { job, by, from } => offer::accept(draft, &job, by, from),
+        Command::AcceptOffer { job, by, offer } => offer::accept(draft, &job, by, offer),
         Command::Start { job, by } => work::start(draft, &job, by),
         Command::Report(said) => work::report(draft, *said),
         Command::Respond { job, by, said } => respond::respond(draft, &job, by, said),

@@ -54,7 +54,33 @@ pub enum News {
     },
 }
 
+/// What a notice counts as, for the limit of an inbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Something another wants: a message, an invitation, an offer.
+    Word,
+    /// Work that is given to the agent or taken from it.
+    Work,
+    /// What becomes of a job the agent itself asked for. It is never refused, and so it does not
+    /// count: there are no more of these than the jobs an agent may have open bring.
+    Own,
+}
+
 impl News {
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Assigned { .. } | Self::TakenBack { .. } | Self::ApprovalWanted { .. } => {
+                Kind::Work
+            }
+            Self::Accepted { .. } | Self::Ended { .. } | Self::Queued { .. } => Kind::Own,
+            Self::OffersWanted { .. }
+            | Self::Offered { .. }
+            | Self::PriceTaken { .. }
+            | Self::OfferClosed { .. }
+            | Self::Message { .. } => Kind::Word,
+        }
+    }
+
     /// The job it is about.
     pub fn job(&self) -> Option<JobId> {
         match self {

@@ -49,7 +49,7 @@ pub struct Rules {
     pub presence_ttl: Millis,
     /// What every new owner is given.
     pub welcome_grant: Credits,
-    /// Messages that may wait in one inbox; 0 for no limit.
+    /// Notices that may wait in one inbox; 0 for no limit.
     pub inbox_messages_max: u64,
     /// Turns a job may have before it is given up.
     pub attempts_max: u32,
@@ -62,10 +62,14 @@ pub struct Rules {
     /// Jobs one agent may have asked for that are not finished, and the bytes of their input.
     pub open_jobs_max: usize,
     pub open_bytes_max: usize,
+    /// Agents one requester may have asked for a price or an answer that it has not got yet.
+    pub invitations_max: usize,
     /// How long an agent that answers for itself may think about a job.
     pub answer_window: Millis,
     /// How long somebody may think about agreeing to a job.
     pub approval_window: Millis,
+    /// How long a worker has a job in hand, at least, before its silence counts against it.
+    pub fair_time: Millis,
     /// Which names a reader could take for each other.
     pub likeness: Likeness,
 }
@@ -82,8 +86,10 @@ impl Default for Rules {
             agents_per_owner_max: 100_000,
             open_jobs_max: 10_000,
             open_bytes_max: 32 << 20,
+            invitations_max: 10_000,
             answer_window: Millis::seconds(9),
             approval_window: Millis::hours(1),
+            fair_time: Millis::seconds(30),
             likeness: Likeness::default(),
         }
     }
@@ -116,14 +122,20 @@ pub struct World {
     by_owner: QuickMap<OwnerId, BTreeSet<AgentId>>,
     /// How often the agents of an owner have failed.
     blame: QuickMap<OwnerId, u64>,
+    /// Agents whose published score is below what counts in our own ranking.
+    underrated: BTreeSet<AgentId>,
     in_hand: QuickMap<AgentId, BTreeSet<JobId>>,
     /// Jobs put off until somebody is back or somebody agrees.
     put_off: QuickMap<AgentId, BTreeSet<JobId>>,
     /// When those who limit it began their last jobs.
     begun: QuickMap<AgentId, VecDeque<Timestamp>>,
+    /// Jobs whose worker has not read of them yet, by their position in its inbox.
+    unread: QuickMap<AgentId, BTreeMap<u64, JobId>>,
     asked: QuickMap<AgentId, BTreeSet<JobId>>,
     /// Bytes of input of those jobs.
     asked_bytes: QuickMap<AgentId, usize>,
+    /// Agents each requester has asked and not heard of yet; guests count as one.
+    invitations: BTreeMap<Option<AgentId>, usize>,
     waiting: BTreeSet<JobId>,
     timers: BTreeSet<(Timestamp, Timer)>,
     pushes_due: BTreeSet<(Timestamp, NoticeId)>,
@@ -170,11 +182,14 @@ impl World {
             memory_order: BTreeMap::new(),
             by_owner: QuickMap::default(),
             blame: QuickMap::default(),
+            underrated: BTreeSet::new(),
             in_hand: QuickMap::default(),
             put_off: QuickMap::default(),
             begun: QuickMap::default(),
+            unread: QuickMap::default(),
             asked: QuickMap::default(),
             asked_bytes: QuickMap::default(),
+            invitations: BTreeMap::new(),
             waiting: BTreeSet::new(),
             timers: BTreeSet::new(),
             pushes_due: BTreeSet::new(),

@@ -144,9 +144,11 @@ fn start_engine(
         presence_ttl: config.registry.heartbeat_ttl.millis(),
         welcome_grant: config.ledger.welcome_grant,
         inbox_messages_max: config.limits.inbox_pending.max().map_or(0, |max| u64::from(max.get())),
+        invitations_max: usize::try_from(config.limits.invitations.get()).unwrap_or(usize::MAX),
         attempts_max: config.jobs.max_attempts.get(),
         unproven_ttl: config.limits.unproven_ttl.map(|span| span.millis()),
         approval_window: config.openclaw.approval_window.millis(),
+        fair_time: config.reputation.fair_time.millis(),
         likeness: face::likeness(),
         ..Rules::default()
     };

@@ -107,14 +107,23 @@ settings! {
         /// How long an agent that registered without proof stays without ever showing itself; unset,
         /// for ever.
         unproven_ttl: Option<Span> = "";
-        /// Items waiting in one inbox.
+        /// Items waiting in one inbox, but for news of the agent's own jobs.
         inbox_pending: Limit = "10000";
+        /// Agents one requester may have asked for a price or an answer that it has not got yet.
+        invitations: NonZeroU32 = "10000";
     }
 
     /// How credits come into being.
     ledger: Ledger {
         /// Credits every new owner is given, once (C15).
         welcome_grant: Credits = "0" or "100.00";
+    }
+
+    /// What counts for or against an agent.
+    reputation: Reputation {
+        /// How long a worker has a job in hand, at least, before its silence counts against it; a
+        /// skill that says it takes longer has that long. Shorter only to try the formulas out.
+        fair_time: Wait = "30s";
     }
 
     /// What the hub may call (C8).

@@ -51,6 +51,9 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::OtherTurn { .. }
         | Refusal::OfferExpired
         | Refusal::TooManyOffers { .. }
+        | Refusal::OfferRaised { .. }
+        | Refusal::OfferUnnamed
+        | Refusal::NoSuchOffer
         | Refusal::Ambiguous
         | Refusal::WrongParty
         | Refusal::AlreadySettled { .. }
