@@ -12,6 +12,7 @@ mod crash;
 mod crossing;
 mod demo;
 mod direct;
+mod fairness;
 #[cfg(target_os = "linux")]
 mod faults;
 #[cfg(target_os = "linux")]

@@ -75,7 +75,7 @@ pub enum Command {
     AcceptOffer {
         job: JobRef,
         by: AgentId,
-        from: AgentId,
+        offer: OfferRef,
     },
     /// The worker has the job and will answer later.
     Start {
@@ -343,6 +343,17 @@ pub enum JobRef {
     Id(JobId),
     Uuid(Uuid),
     Foreign { origin: Protocol, id: String },
+}
+
+/// One offer for a job, as its requester names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfferRef {
+    /// By its place among the offers, as notices tell it.
+    Place(u32),
+    /// By its maker and the price that was shown.
+    Price { by: AgentId, price: Credits },
+    /// By its maker alone, which is enough while that has made only one.
+    Only { by: AgentId },
 }
 
 /// What a worker says about a job it was given.

@@ -84,9 +84,9 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
             suspension::refuse(draft, by)?;
             offer::make(draft, &job, by, price, ("", valid_for))
         }
-        Command::AcceptOffer { job, by, from } => {
+        Command::AcceptOffer { job, by, offer } => {
             suspension::refuse(draft, by)?;
-            offer::accept(draft, &job, by, from)
+            offer::accept(draft, &job, by, offer)
         }
         Command::Start { job, by } => work::start(draft, &job, by),
         Command::Report(said) => work::report(draft, *said),

@@ -54,6 +54,18 @@ pub enum News {
     },
 }
 
+/// What a notice counts as, for the limit of an inbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Something another wants: a message, an invitation, an offer.
+    Word,
+    /// Work that is given to the agent or taken from it.
+    Work,
+    /// What becomes of a job the agent itself asked for. It is never refused, and so it does not
+    /// count: there are no more of these than the jobs an agent may have open bring.
+    Own,
+}
+
 impl News {
     /// The same without a message's text, which may be long and stands in its notice.
     pub fn without_text(&self) -> Self {
@@ -70,6 +82,20 @@ impl News {
         match self {
             Self::Message { body, .. } => body.len(),
             _ => 0,
+        }
+    }
+
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Assigned { .. } | Self::TakenBack { .. } | Self::ApprovalWanted { .. } => {
+                Kind::Work
+            }
+            Self::Accepted { .. } | Self::Ended { .. } | Self::Queued { .. } => Kind::Own,
+            Self::OffersWanted { .. }
+            | Self::Offered { .. }
+            | Self::PriceTaken { .. }
+            | Self::OfferClosed { .. }
+            | Self::Message { .. } => Kind::Word,
         }
     }
 

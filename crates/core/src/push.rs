@@ -6,7 +6,8 @@ use crate::command::PushEnd;
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::NoticeId;
-use crate::notice::{Arrival, News, Push};
+use crate::job::fair;
+use crate::notice::{Arrival, Kind, News, Push};
 
 /// Records how an attempt ended.
 pub fn done(draft: &mut Draft<'_>, notice: NoticeId, ended: PushEnd) -> Answer {
@@ -17,6 +18,12 @@ pub fn done(draft: &mut Draft<'_>, notice: NoticeId, ended: PushEnd) -> Answer {
     match ended {
         PushEnd::Delivered { reply } => {
             arrived(draft, &push, attempts, reply);
+            if let Some(agent) = push.to {
+                fair::arrived(draft, agent, push.position);
+                if push.news.kind() == Kind::Work {
+                    draft.mailbox_mut(agent).took_work();
+                }
+            }
             if let Some(agent) = own_endpoint(draft, &push).map(|agent| agent.id) {
                 probation::passed(draft, agent);
             }

@@ -58,6 +58,12 @@ pub enum Refusal {
     UnreadOffer,
     #[error("at most {max} offers may be made for one job")]
     TooManyOffers { max: usize },
+    #[error("a later offer must not be above the {} offered before", before.text(6))]
+    OfferRaised { before: Credits },
+    #[error("this agent made several offers; say which one by its id or its price")]
+    OfferUnnamed,
+    #[error("there is no such offer")]
+    NoSuchOffer,
     #[error("two others use this id; say whose is meant")]
     Ambiguous,
     #[error("the address contradicts who this is about")]
@@ -177,6 +183,9 @@ impl Refusal {
             | Self::OfferExpired
             | Self::UnreadOffer
             | Self::TooManyOffers { .. }
+            | Self::OfferRaised { .. }
+            | Self::OfferUnnamed
+            | Self::NoSuchOffer
             | Self::Ambiguous
             | Self::WrongParty
             | Self::OtherCurrency
@@ -232,6 +241,9 @@ mod tests {
             SameIdOtherContent,
             WrongState { is: State::Open },
             OtherTurn { is: 2 },
+            OfferRaised { before: price },
+            OfferUnnamed,
+            NoSuchOffer,
             JobNotPaid { pending: false },
         ];
         for refusal in final_words {

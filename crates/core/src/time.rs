@@ -32,6 +32,11 @@ impl Timestamp {
 }
 
 impl Millis {
+    /// Whether it is no time at all.
+    pub fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+
     /// Whole seconds as milliseconds.
     pub const fn seconds(n: i64) -> Self {
         Self(n * 1_000)

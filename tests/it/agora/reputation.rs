@@ -54,7 +54,7 @@ async fn in_the_direct_flow_refusals_do_not_count_and_failures_do() {
 
 #[tokio::test]
 async fn silence_in_the_direct_flow_counts_against_who_was_asked_alone() {
-    let pair = Pair::meet().await;
+    let pair = Pair::on(&[("reputation.fair_time", "1s")], None).await;
     let request = pair.ask(json!({"timeout": 2_500})).await;
     assert_eq!(pair.hub.letters(&pair.bob_reads).await.len(), 1, "Bob has read it");
     pair.fails(&request).await;
@@ -68,7 +68,7 @@ async fn silence_in_the_direct_flow_counts_against_who_was_asked_alone() {
 
 #[tokio::test]
 async fn nobody_is_blamed_for_what_it_never_read_or_had_no_time_for() {
-    let pair = Pair::meet().await;
+    let pair = Pair::on(&[("reputation.fair_time", "1s")], None).await;
     let unread = pair.ask(json!({"timeout": 1_500})).await;
     pair.fails(&unread).await;
     assert_eq!(tally(&pair), (0, 0, 0));
@@ -140,4 +140,20 @@ async fn the_outcome_is_seen_from_the_registry_too() {
     let path = format!("/registry/reputation/{alias}");
     let shown = pair.hub.get(&path, None).await.expect(200);
     assert_eq!(crate::kit::digits(&shown.text, "score").parse::<f64>().expect("a number"), 51.0);
+}
+
+#[tokio::test]
+async fn throw_away_keys_cannot_spoil_a_name_with_requests_that_leave_no_time() {
+    let pair = Pair::meet().await;
+    for number in 10..22 {
+        let stranger = Key::of(number);
+        let reads = pair.hub.hello(&stranger, json!({})).await;
+        let request = stranger.request(SEARCH, json!({"timeout": 1_000}));
+        assert_eq!(pair.hub.told(&request).await, "PENDING");
+        pair.hub.letters(&pair.bob_reads).await;
+        pair.hub.pass(rialto_core::time::Millis(1_000));
+        let state = async || pair.hub.state_of(&reads, &request.id).await;
+        crate::kit::eventually(async || state().await == "FAILED").await;
+    }
+    assert_eq!(pair.hub.standing_of(pair.bob.did()), Standing::default());
 }

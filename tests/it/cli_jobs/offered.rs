@@ -19,7 +19,7 @@ impl Desk {
 fn prices(ran: &Ran) -> Vec<String> {
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let lines: Vec<Vec<String>> = ran.out.lines().map(words).collect();
-    assert_eq!(lines[0], ["AGENT", "NAME", "PRICE", "UNTIL", "ACCEPTED"], "{ran:#?}");
+    assert_eq!(lines[0], ["OFFER", "AGENT", "NAME", "PRICE", "UNTIL", "ACCEPTED"], "{ran:#?}");
     // Names have spaces in them, so prices are counted from the end.
     lines[1..].iter().map(|line| line[line.len() - 3].clone()).collect()
 }
@@ -43,6 +43,25 @@ async fn a_requester_sees_all_offers_and_takes_one() {
     assert_eq!((accepted(0), accepted(1)), (json!(false), json!(true)), "{document}");
     // What is taken is taken.
     desk.run(&["job", "accept", &id, "--from", &one.id]).await.failed(5, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offer_is_taken_by_its_id_or_its_price_and_never_by_a_name_that_stands_for_several() {
+    let desk = Desk::start().await;
+    let one = desk.agent("one", "shout", "0.05", None).await;
+    for (named, price) in [
+        (&["--offer", "0"][..], "0.04"),
+        (&["--offer", "1"], "0.03"),
+        (&["--from", &one.id, "--price", "0.04"], "0.04"),
+    ] {
+        let id = desk.posted("shout", &["--select", "offers"]).await;
+        for price in ["0.04", "0.03"] {
+            desk.offer(&one, &id, price).await;
+        }
+        desk.run(&["job", "accept", &id, "--from", &one.id]).await.failed(2, "by its id");
+        let ran = desk.run(&[&["job", "accept", &id, "--json"], named].concat()).await.ok();
+        assert!(ran.out.contains(&format!(r#""price":{price}"#)), "{named:?}: {ran:#?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -186,7 +186,7 @@ async fn a_flood_of_offers_is_bounded_and_one_of_them_can_be_taken() {
     }
     assert_eq!((taken, refused), (EACH * workers.len(), (25 - EACH) * workers.len()));
     // The requester is told of all that were taken, and takes one.
-    let taken = json!({"agent": workers[0].id});
+    let taken = json!({"agent": workers[0].id, "price": 0});
     let path = format!("/v1/jobs/{job}/accept");
     house.post(&path, Some(&requester.key), &taken).await.expect(200);
     house.assert_within(before, 64 << 20, "a flood of offers");

@@ -3,7 +3,7 @@
 use rialto_core::time::Millis;
 use serde_json::{Value, json};
 
-use super::kit::{Hub, Node, assert_rejected, with};
+use super::kit::{Hub, Node, able, assert_rejected, identity, with};
 use super::scene::{credits, limits};
 
 async fn cast(hub: &Hub) -> (Node, Node) {
@@ -174,5 +174,35 @@ async fn what_waits_may_be_called_off() {
     hub.report(&worker, "idle", json!({})).await.expect(200);
     assert_eq!(hub.state(&asker, id_of(&request)).await, "cancelled");
     assert_eq!(hub.entry(&worker.id).await["active_collaborations"], 0);
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agreed_price_survives_a_deferral_a_new_profile_and_a_restart() {
+    let hub = Hub::serve(&[]).await;
+    let asker = hub.node("asker").await;
+    hub.fund(&asker, "50").await;
+    let priced = |price: u32| json!({"price": price});
+    let asks = json!({"response_mode": "ask"});
+    let published = with(&able(&identity("worker", hub.now()), priced(1)), asks.clone());
+    let worker = hub.publish(&published).await;
+    let request = hub.request(&asker, json!({"responder_agent_id": worker.id, "budget": 40}));
+    let until = hub.time(60_000);
+    let later =
+        json!({"response_status": "deferred", "deferred_until": until, "collaboration_id": null});
+    let reply = hub.meanwhile(&asker, &request, async || {
+        hub.respond(&worker, &request, later).await.expect(200);
+    });
+    assert_eq!(reply.await.str("/response_status"), "deferred");
+    hub.again(&worker, &able(&published, priced(20))).await;
+    let hub = hub.restart(&[]).await;
+    hub.report(&worker, "idle", json!({})).await.expect(200);
+    hub.pass(Millis(60_000));
+    hub.becomes(&asker, id_of(&request), "awaiting_response").await;
+    let yes = hub.respond(&worker, &request, json!({})).await.expect(200);
+    let work = super::kit::Work { id: yes.str("/collaboration_id"), request, by: worker.clone() };
+    hub.result(&work, json!({})).await.expect(200);
+    assert_eq!(hub.purse(&worker).await, credits("1.00", "0.00"));
+    assert_eq!(hub.purse(&asker).await, credits("49.00", "0.00"));
     hub.0.stop().await;
 }

@@ -205,3 +205,21 @@ async fn what_was_called_off_counts_nowhere() {
     );
     hub.0.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deadlines_that_pass_before_the_work_was_read_leave_an_agent_that_accepts_by_itself_unscored()
+ {
+    let hub = Hub::serve(&[]).await;
+    let (asker, worker) = (hub.node("asker").await, hub.node("worker").await);
+    for _ in 0..12 {
+        let work = hub.accepted(&asker, &worker, json!({"deadline": hub.time(50)})).await;
+        hub.pass(Millis(50));
+        hub.becomes(&asker, &work.id, "failed").await;
+    }
+    let shown = hub.entry(&worker.id).await;
+    assert_eq!(
+        shown["trust_signals"],
+        json!({"reputation_score": null, "total_collaborations": 0})
+    );
+    hub.0.stop().await;
+}

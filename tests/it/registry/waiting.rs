@@ -65,7 +65,9 @@ async fn an_answer_within_the_wait_is_final_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_worker_loses_the_job_and_its_late_word_changes_nothing() {
-    for market in Market::both(&[("jobs.lease", "1500ms")]).await {
+    // The formula is what is shown here, so the shortest silence counts.
+    let flags = [("jobs.lease", "1500ms"), ("reputation.fair_time", "0s")];
+    for market in Market::both(&flags).await {
         let (silent, slow) = (market.pending().await, market.pending().await);
         let callback = market.callback(&market.working, &silent).await;
         // Saying PENDING is no final result.
@@ -97,7 +99,13 @@ async fn a_silent_worker_loses_the_job_and_its_late_word_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_never_answers_its_endpoint_loses_the_job_too() {
-    let flags = [("jobs.lease", "1500ms"), ("registry.sync_wait", "50ms")];
+    // The call is over, without an answer, before the lease ends: the worker has had the job.
+    let flags = [
+        ("jobs.lease", "1500ms"),
+        ("registry.sync_wait", "50ms"),
+        ("egress.timeout", "500ms"),
+        ("reputation.fair_time", "0s"),
+    ];
     let market = Market::keyed(&flags).await;
     let worker = Worker::start(Behaviour::Dawdle(Duration::from_secs(60))).await;
     let agent = market.endpoint(&worker.url).await;

@@ -242,6 +242,8 @@ fn rules(dice: &mut Dice) -> Rules {
     Rules {
         welcome_grant: Credits::from_micros(dice.of([0, 3_000_000, 10_000_000])),
         inbox_messages_max: dice.of([0, 4, 12]),
+        fair_time: Millis(dice.of([0, 1_000, 30_000])),
+        invitations_max: dice.of([6, 10_000]),
         attempts_max: dice.of([3, 4, 16]),
         turns_at_once: 2,
         agents_per_owner_max: dice.of([3, 100]),

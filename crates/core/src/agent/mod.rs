@@ -23,9 +23,9 @@ use crate::alias::Protocol;
 use crate::id::{AgentId, JobId, OutcomeId, OwnerId};
 use crate::job::Job;
 use crate::money::Credits;
-use crate::reputation::Standing;
 use crate::reputation::patrons::Patrons;
 use crate::reputation::window::Window;
+use crate::reputation::{Score, Standing};
 use crate::time::{Millis, Timestamp};
 use presence::Presence;
 pub use said::Said;
@@ -116,6 +116,10 @@ pub struct Desk {
     pub agent: AgentId,
     pub presence: Presence,
     pub standing: Standing,
+    /// The same without free work of strangers, for our own ranking; unset while that makes no
+    /// difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weighed: Option<Standing>,
     /// Its newest outcomes; shared, because a desk is copied far more often than these change.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub window: Arc<Window>,
@@ -204,12 +208,25 @@ fn has_no_patrons(patrons: &Arc<Patrons>) -> bool {
 }
 
 impl Desk {
+    /// Where the agent stands in our own ranking.
+    pub fn weighed(&self) -> Standing {
+        self.weighed.unwrap_or(self.standing)
+    }
+
+    /// Notes an outcome: whether it counts, and whether it does so in our own ranking.
+    pub fn judge(&mut self, ok: bool, (counted, weighs): (bool, bool), hirer: Score) {
+        let before = self.weighed.or((counted && !weighs).then_some(self.standing));
+        self.weighed = before.map(|before| before.after(ok, counted && weighs, hirer));
+        self.standing = self.standing.after(ok, counted, hirer);
+    }
+
     /// The desk of an agent that has just arrived.
     pub fn new(agent: AgentId, now: Timestamp) -> Self {
         Self {
             agent,
             presence: Presence::new(now),
             standing: Standing::default(),
+            weighed: None,
             window: Arc::default(),
             patrons: Arc::default(),
             said: None,

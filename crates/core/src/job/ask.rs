@@ -68,6 +68,9 @@ pub fn ask(draft: &mut Draft<'_>, by: AgentId, id: &str, order: Ask) -> Result<J
     job.pending = true;
     let named = matches!(order.to, Whom::Agent(_));
     job.asked = able(draft, &job, asked, (named, &order.unfit))?;
+    if draft.world.invitations_left(&job.requester) < job.asked.len() {
+        return Err(Refusal::TooManyOpen);
+    }
     let alone = job.asked.len() == 1;
     for provider in job.asked.clone() {
         let Some(agent) = draft.agent(provider).cloned() else { continue };
@@ -180,7 +183,7 @@ fn offers(by: Option<&Agent>, agent: &Agent, name: &str) -> bool {
 pub fn best(world: &World, by: Option<AgentId>, order: &Ask) -> Vec<AgentId> {
     let Whom::Best { max } = order.to else { return Vec::new() };
     let limit = world.rules.inbox_messages_max;
-    let full = |id| limit > 0 && world.mailbox(id).messages_waiting >= limit;
+    let full = |id| limit > 0 && world.mailbox(id).waiting() >= limit;
     let own = by.and_then(|by| world.agent(by)).map(|by| &**by);
     let willing = |id: &AgentId| {
         let takes = |agent: &Arc<Agent>| {

@@ -3,7 +3,7 @@
 //! Such a requester has no word for choosing among offers. So the hub takes the first price that is
 //! within the bid; and in an auction, whoever always asks the same has its offer made for it.
 
-use super::{Job, Offer, Requester, Selection, State, offer, respond};
+use super::{Agreed, Job, Offer, Requester, Selection, State, offer, respond};
 use crate::command::JobRef;
 use crate::draft::Draft;
 use crate::event::Event;
@@ -74,10 +74,11 @@ fn agree(
     if price > limit {
         return Err(Refusal::BudgetTooLow { price: order.price });
     }
+    let own = Some(order.price).filter(|own| *own < price);
     if let Some(turn) = &mut job.assignment {
-        turn.price = price;
-        turn.own = Some(order.price).filter(|own| *own < price);
+        (turn.price, turn.own) = (price, own);
     }
+    job.agree(Agreed { worker: by, price, own });
     let (at, valid_until) = (draft.now, draft.now.plus(order.valid_for));
     let place = u32::try_from(job.offers.len()).unwrap_or(u32::MAX);
     let (name, eta) = (name.to_owned(), Some(order.eta));

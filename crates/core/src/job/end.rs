@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Cause, Job, Report, Requester, Selection, State, offer, open, reply, respond, rest, work,
+    Assignment, Cause, Job, Report, Requester, Selection, State, fair, offer, open, reply, respond,
+    rest, work,
 };
 use crate::agent::{Agent, tally};
 use crate::alias::{Target, claim};
@@ -123,8 +124,10 @@ pub fn record_outcome(
     };
     let hirer = hired_by.and_then(|agent| draft.desk(agent));
     let hirer_score = hirer.map_or(Score::START, |desk| desk.standing.score);
+    let cause = if turn.excused { Some(Cause::NoFairTime) } else { cause };
     let to_blame = ok || cause.is_some_and(Cause::blames_worker);
     let counted = to_blame && job.payer != Some(turn.owner);
+    let weighs = !is_favour_to_a_stranger(draft, job, turn);
     let (id, now) = (draft.next.outcome, draft.now);
     let assigned_at = job.accepted_at.unwrap_or(turn.since);
     let on_time = now <= job.promised.unwrap_or(job.deadline);
@@ -132,12 +135,12 @@ pub fn record_outcome(
         draft.event(Event::AgentJudged { agent: turn.worker, job: job.id, ok });
     }
     let desk = draft.desk_mut(turn.worker);
-    desk.standing = desk.standing.after(ok, counted, hirer_score);
+    desk.judge(ok, (counted, weighs), hirer_score);
     if counted {
         let took = now.since(assigned_at);
         Arc::make_mut(&mut desk.window).push(Seen { ok, on_time, took });
     }
-    if counted && ok {
+    if counted && weighs && ok {
         Arc::make_mut(&mut desk.patrons).add(job.payer, paid);
     }
     let outcome = Outcome {
@@ -150,6 +153,7 @@ pub fn record_outcome(
         ok,
         cause,
         counted,
+        weighs,
         paid,
         assigned_at,
         ended_at: now,
@@ -158,6 +162,14 @@ pub fn record_outcome(
         before: desk.last_outcome.replace(id),
     };
     draft.outcome(outcome);
+}
+
+/// Whether it is free work for somebody who never paid or was paid: such requesters cost nothing to
+/// make up, so what comes of their jobs counts neither for nor against a worker in our own ranking.
+fn is_favour_to_a_stranger(draft: &Draft<'_>, job: &Job, turn: Assignment) -> bool {
+    let payer = job.payer.and_then(|payer| draft.owner(payer));
+    let is_free = turn.price.is_zero() || job.policy.unpaid;
+    is_free && payer.is_none_or(|payer| payer.movements == 0)
 }
 
 /// Whoever has the job, or was asked and nobody has it yet, need not go on.
@@ -276,10 +288,12 @@ pub fn overdue(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
             silent(draft, job, "the agent did not answer in time")
         }
         State::Assigned | State::Running if job.policy.next_when_failed && !past_deadline => {
+            fair::excuse_silence(draft, &mut job);
             work::failed_turn(draft, job, Cause::TimedOut)
         }
         _ => {
             reply::silent(draft, &mut job);
+            fair::excuse_silence(draft, &mut job);
             let text = Some("no result in time".to_owned());
             fail(draft, job, State::Expired, Cause::TimedOut, text)
         }
@@ -319,7 +333,8 @@ pub fn requeue(draft: &mut Draft<'_>, wanted: &JobRef) -> Result<Answer, Refusal
 pub fn worker_left(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), Refusal> {
     let work: Vec<Arc<Job>> = draft.world.work_of(agent).cloned().collect();
     for job in work {
-        let job = Job::clone(&job);
+        let mut job = Job::clone(&job);
+        fair::excuse_leaving(&mut job);
         if job.accepted_at.is_none() {
             silent(draft, job, "the agent unregistered before it answered")?;
         } else if job.policy.next_when_failed {

@@ -3,12 +3,15 @@
 //! What an agent says about itself (its stance, its terms, how long its skills take) is kept here for
 //! it, whichever protocol the job comes from.
 
+use std::sync::Arc;
+
 use super::{Job, State};
 use crate::agent::Agent;
 use crate::agent::presence::Stance;
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::AgentId;
+use crate::message;
 use crate::notice::News;
 use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
@@ -19,6 +22,22 @@ pub const MINUTE: Millis = Millis::minutes(1);
 
 /// Jobs that may wait for one agent to be back.
 pub const WAITING_MAX: usize = 256;
+
+/// How many of them one requester may have there that pays nothing.
+pub const FREE_WAITING_MAX: usize = 64;
+
+/// Free jobs of one requester in one worker's hands.
+pub const FREE_WORK_MAX: usize = 1_024;
+
+/// Whether one more job may wait with those.
+pub fn has_a_place<'j>(waiting: impl Iterator<Item = &'j Arc<Job>>, job: &Job) -> bool {
+    let (mut all, mut free) = (0, 0);
+    for other in waiting.take(WAITING_MAX) {
+        all += 1;
+        free += usize::from(other.budget.is_zero() && other.requester == job.requester);
+    }
+    all < WAITING_MAX && (!job.budget.is_zero() || free < FREE_WAITING_MAX)
+}
 
 /// When an agent takes a job on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +77,7 @@ pub fn when(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<When, Refusa
     if let Some(back) = there {
         // All of it is looked at in one step when the agent is back.
         let own = job.waits_for.is_some_and(|waits| waits.worker == agent);
-        if !own && draft.world.waiting_for(agent).nth(WAITING_MAX - 1).is_some() {
+        if !own && !has_a_place(draft.world.waiting_for(agent), job) {
             return Err(Refusal::AtCapacity);
         }
         return Ok(When::Back(back));
@@ -72,6 +91,11 @@ pub fn when(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<When, Refusa
         return Err(Refusal::Offline);
     }
     has_room(draft, named)?;
+    is_no_burden(draft, job, agent)?;
+    // Who named a price waits to hear of it.
+    if !named_a_price && !message::takes_work(draft, agent) {
+        return Err(Refusal::InboxFull);
+    }
     let skill = named.skill_for(job);
     let takes = skill.and_then(|skill| skill.takes).unwrap_or_default();
     let by = job.wanted.unwrap_or(job.deadline).min(job.deadline);
@@ -120,6 +144,19 @@ fn has_room(draft: &Draft<'_>, agent: &Agent) -> Result<(), Refusal> {
         return Err(Refusal::AtCapacity);
     }
     Ok(())
+}
+
+/// Whether free work leaves the agent room for others: one requester that pays nothing gets no more
+/// of it at a time.
+fn is_no_burden(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<(), Refusal> {
+    if !job.budget.is_zero() || draft.world.jobs_in_hand(agent) < FREE_WORK_MAX {
+        return Ok(());
+    }
+    let same = |other: &&Arc<Job>| other.budget.is_zero() && other.requester == job.requester;
+    match draft.world.work_of(agent).filter(same).nth(FREE_WORK_MAX - 1) {
+        Some(_) => Err(Refusal::AtCapacity),
+        None => Ok(()),
+    }
 }
 
 /// Whether it could begin as soon as it has to.

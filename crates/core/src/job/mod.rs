@@ -6,6 +6,7 @@
 pub mod ask;
 pub mod bargain;
 pub mod end;
+pub mod fair;
 pub mod fit;
 pub mod offer;
 pub mod open;
@@ -60,6 +61,10 @@ pub struct Job {
     pub state: State,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<Assignment>,
+    /// The price agreed with each worker that was ever chosen. It holds however often the job comes
+    /// back to the same worker, and whatever that lists or offers by then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agreed: Vec<Agreed>,
     /// Raised with every assignment; only the holder of the current one may act.
     pub epoch: u32,
     /// Who will not be asked again.
@@ -76,6 +81,9 @@ pub struct Job {
     /// Where the question stands in the inbox of somebody who was asked alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<u64>,
+    /// When that agent read the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_at: Option<Timestamp>,
     /// What the requester said about having paid; kept, not interpreted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payment_proof: Option<String>,
@@ -220,6 +228,27 @@ pub struct Assignment {
     pub until: Timestamp,
     /// The work has been handed over and can no longer be called back.
     pub handed_over: bool,
+    /// Position of the assignment in the worker's inbox, if it was told there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_at: Option<u64>,
+    /// When the worker had the job in hand: fetched, read, delivered to its endpoint, or accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handed_at: Option<Timestamp>,
+    /// How long the worker must have the job in hand before its silence counts against it.
+    #[serde(default, skip_serializing_if = "Millis::is_zero")]
+    pub fair_time: Millis,
+    /// The turn ended before that, so its end says nothing about the worker.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub excused: bool,
+}
+
+/// The price agreed with one worker, as in its [`Assignment`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Agreed {
+    pub worker: AgentId,
+    pub price: Credits,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<Credits>,
 }
 
 /// Where a job stands. The terminal ones never change again.
@@ -309,6 +338,9 @@ pub enum Cause {
     Policy,
     /// Everybody declined or failed.
     NobodyLeft,
+    /// The turn ended before the worker had the job in hand for a fair time. Only in outcomes: the
+    /// requester is told that the job timed out or that the worker left.
+    NoFairTime,
 }
 
 impl Cause {
@@ -367,6 +399,30 @@ impl Job {
     pub fn in_hand_of(&self) -> Option<AgentId> {
         let held = matches!(self.state, State::Assigned | State::Running | State::Deferred { .. });
         self.worker().filter(|_| held)
+    }
+
+    /// The price agreed with this worker, if it was chosen before.
+    pub fn agreed_with(&self, worker: AgentId) -> Option<Agreed> {
+        self.agreed.iter().find(|agreed| agreed.worker == worker).copied()
+    }
+
+    /// Notes the price agreed with a worker, in place of an earlier one.
+    pub fn agree(&mut self, agreed: Agreed) {
+        self.agreed.retain(|known| known.worker != agreed.worker);
+        self.agreed.push(agreed);
+    }
+
+    /// Who still has to read about it in its inbox before it has it in hand, and at which position.
+    pub fn unread(&self) -> Option<(AgentId, u64)> {
+        match (self.state, self.assignment) {
+            (State::Assigned | State::Running, Some(turn)) if turn.handed_at.is_none() => {
+                Some((turn.worker, turn.told_at?))
+            }
+            (State::Open, None) if self.read_at.is_none() => {
+                Some((*self.asked.first()?, self.asked_at?))
+            }
+            _ => None,
+        }
     }
 
     /// The most it can pay: a requester without an account pays nothing, whatever it says.

@@ -12,7 +12,7 @@ use super::{
 use crate::agent::tally;
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
-use crate::command::JobRef;
+use crate::command::{JobRef, OfferRef};
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::{AgentId, OwnerId};
@@ -30,7 +30,8 @@ const OFFERS_PER_AGENT_MAX: usize = 4;
 /// Workers invited to one auction.
 const INVITED_MAX: usize = 1_024;
 
-/// One price asked for one job. It binds whoever made it.
+/// One price asked for one job. It binds whoever made it until it expires, also if the same worker
+/// has offered less since. Its place in the job's list is its id, since offers are only ever added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
     pub by: AgentId,
@@ -59,8 +60,18 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     let affordable = |one: &AgentId| {
         bargain::standing(draft, job, *one).is_none_or(|price| price <= job.purse())
     };
-    let all: Vec<AgentId> = all.map(|one| one.agent).filter(affordable).collect();
-    let invited = fairly(draft, all);
+    let all = all.map(|one| one.agent).filter(affordable);
+    // Who is not told of it needs no room for it.
+    let has_room = |one: &AgentId| {
+        message::takes_invitations(draft, *one) || bargain::standing(draft, job, *one).is_some()
+    };
+    let all: Vec<AgentId> = all.filter(has_room).collect();
+    let mut invited = fairly(draft, all);
+    let left = draft.world.invitations_left(&job.requester);
+    if left == 0 {
+        return Err(Refusal::TooManyOpen);
+    }
+    invited.truncate(left);
     if invited.is_empty() {
         return Err(select::why_nobody(draft.world, job));
     }
@@ -160,6 +171,15 @@ pub fn make(
     if has_offered_enough(&job, by) {
         return Err(Refusal::TooManyOffers { max: OFFERS_PER_AGENT_MAX });
     }
+    let lowest = job.offers.iter().filter(|offer| offer.by == by).map(|offer| offer.price).min();
+    if let Some(before) = lowest.filter(|before| price > *before) {
+        return Err(Refusal::OfferRaised { before });
+    }
+    if let (Selection::Offers, Requester::Agent(requester)) = (job.selection, &job.requester)
+        && message::is_full(draft, *requester)
+    {
+        return Err(Refusal::InboxFull);
+    }
     let (at, valid_until) = (draft.now, draft.now.plus(valid_for));
     let (name, told_at) = (name.to_owned(), None);
     job.offers.push(Offer { by, name, price, eta: None, at, valid_until, told_at });
@@ -219,22 +239,46 @@ pub fn answered(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
 }
 
-/// The requester takes one worker's newest offer.
+/// The requester takes an offer, at the price that was shown to it and no other.
 pub fn accept(
     draft: &mut Draft<'_>,
     wanted: &JobRef,
     by: AgentId,
-    from: AgentId,
+    offer: OfferRef,
 ) -> Result<Answer, Refusal> {
     let job = work::find(draft, wanted).filter(|job| job.asked_by(by)).ok_or(Refusal::NotYours)?;
     // The bids of an auction are sealed: nobody picks one by hand.
     if matches!(job.selection, Selection::Auction { .. }) {
         return Err(Refusal::WrongState { is: job.state });
     }
-    let newest = job.offers.iter().rposition(|offer| offer.by == from);
-    let job = agree(draft, job, newest.ok_or(Refusal::NotYours)?)?;
+    let place = named(&job, offer, draft.now)?;
+    let job = agree(draft, job, place)?;
     draft.put_job(job.clone());
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
+}
+
+/// The place of the offer that is meant. Whoever names no price could be shown one and charged another,
+/// so that is enough only where there was never a choice.
+fn named(job: &Job, offer: OfferRef, now: Timestamp) -> Result<usize, Refusal> {
+    match offer {
+        OfferRef::Place(place) => {
+            let place = usize::try_from(place).unwrap_or(usize::MAX);
+            Some(place).filter(|place| *place < job.offers.len()).ok_or(Refusal::NoSuchOffer)
+        }
+        OfferRef::Price { by, price } => {
+            let asks = |offer: &Offer| offer.by == by && offer.price == price;
+            let stands = |offer: &Offer| asks(offer) && now < offer.valid_until;
+            // One price offered twice is one price: whichever of them still stands.
+            let place = job.offers.iter().rposition(stands);
+            let place = place.or_else(|| job.offers.iter().rposition(asks));
+            place.ok_or(Refusal::NoSuchOffer)
+        }
+        OfferRef::Only { by } => {
+            let mut own = (0..).zip(&job.offers).filter(|(_, offer)| offer.by == by);
+            let (place, _) = own.next().ok_or(Refusal::NotYours)?;
+            if own.next().is_some() { Err(Refusal::OfferUnnamed) } else { Ok(place) }
+        }
+    }
 }
 
 /// Somebody who was asked names a price.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::fit::Ready;
-use super::{Assignment, Job, Requester, Rest, Selection, State, fit, offer, respond, select};
+use super::{
+    Agreed, Assignment, Job, Requester, Rest, Selection, State, fair, fit, offer, respond, select,
+};
 use crate::agent::{suspension, tally};
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
@@ -61,10 +63,7 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
 fn has_a_place(draft: &Draft<'_>, job: &Job) -> Result<(), Refusal> {
     let Selection::Direct(_) = job.selection else { return Ok(()) };
     let same = draft.world.queue().filter(|other| other.selection == job.selection);
-    match same.take(fit::WAITING_MAX).count() < fit::WAITING_MAX {
-        true => Ok(()),
-        false => Err(Refusal::AtCapacity),
-    }
+    if fit::has_a_place(same, job) { Ok(()) } else { Err(Refusal::AtCapacity) }
 }
 
 /// Whether somebody may come who changes this answer.
@@ -125,12 +124,14 @@ pub fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
         policy: order.policy,
         state: State::Open,
         assignment: None,
+        agreed: Vec::new(),
         epoch: 0,
         declined: order.unfit.iter().map(|unfit| unfit.agent).collect(),
         asked: Vec::new(),
         offers: Vec::new(),
         round: None,
         asked_at: None,
+        read_at: None,
         payment_proof: None,
         opened_at: draft.now,
         deadline: order.deadline,
@@ -177,6 +178,24 @@ pub fn set_aside(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// The price agreed with a worker. It is fixed by the first choice, whatever the worker asks later;
+/// only an offer of less takes its place.
+/// What is beyond the budget is no agreement: who is away is asked again when it is back.
+pub fn agree(draft: &Draft<'_>, job: &mut Job, chosen: Candidate) -> Agreed {
+    let known = job.agreed_with(chosen.agent).filter(|known| known.price <= chosen.price);
+    if let Some(agreed) = known {
+        return agreed;
+    }
+    let skill = draft.agent(chosen.agent).and_then(|agent| agent.skill_for(job));
+    let own = skill.filter(|skill| !skill.by_offer).map(|skill| skill.price);
+    let own = own.filter(|own| *own < chosen.price);
+    let agreed = Agreed { worker: chosen.agent, price: chosen.price, own };
+    if chosen.price <= job.purse() {
+        job.agree(agreed);
+    }
+    agreed
+}
+
 /// Gives the job to a worker: a new epoch, a new lease, and the news.
 pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     let Some(agent) = draft.agent(chosen.agent) else { return };
@@ -184,14 +203,9 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     let answers_itself = agent.terms.answers_itself;
     // Who reads by urgency is told when it reads.
     let told_later = agent.terms.urgent_first && url.is_none();
-    let skill = agent.skill_for(job);
-    let takes = skill.and_then(|skill| skill.takes);
-    let own = skill.filter(|skill| !skill.by_offer).map(|skill| skill.price);
-    // Who has it already, and is given it once more, keeps what was agreed on.
-    let (price, own) = match job.assignment.filter(|turn| turn.worker == chosen.agent) {
-        Some(turn) => (turn.price, turn.own),
-        None => (chosen.price, own.filter(|own| *own < chosen.price)),
-    };
+    let takes = agent.skill_for(job).and_then(|skill| skill.takes);
+    let fair_time = fair::time(draft, job, chosen.agent);
+    let Agreed { price, own, .. } = agree(draft, job, chosen);
     let lease = if answers_itself { draft.world.rules.answer_window } else { job.lease };
     // Who does not answer for itself has taken it on by being chosen.
     job.accepted_at = (!answers_itself).then_some(draft.now);
@@ -210,6 +224,10 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
         until: draft.now.plus(lease).min(job.deadline),
         // What is sent cannot be called back; what is fetched can, until it is.
         handed_over: url.is_some(),
+        told_at: None,
+        handed_at: None,
+        fair_time,
+        excused: false,
     });
     // Nobody can answer at once for a worker that comes by itself.
     job.pending |= url.is_none();
@@ -224,6 +242,10 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     match draft.said.as_ref().is_some_and(|said| job.asked_by(said.by)) {
         true => draft.tell_party(chosen.agent, news, url),
         false => drop(draft.tell(Some(chosen.agent), news, url)),
+    }
+    let position = draft.mailbox(chosen.agent).head;
+    if let Some(turn) = &mut job.assignment {
+        turn.told_at = Some(position);
     }
 }
 

@@ -1,6 +1,8 @@
 //! Replies: what those who were asked hand over, and how either side ends a job it asked about.
 
-use super::{Assignment, Cause, Job, Report, Requester, Selection, State, ask, end, respond, work};
+use super::{
+    Assignment, Cause, Job, Report, Requester, Selection, State, ask, end, fair, respond, work,
+};
 use crate::agent::tally;
 use crate::alias::Digest;
 use crate::answer::Answer;
@@ -11,7 +13,6 @@ use crate::message;
 use crate::money::Credits;
 use crate::refusal::Refusal;
 use crate::signed::{GiveResult, GiveUp};
-use crate::time::Millis;
 
 /// The work is done, or a part of it.
 pub fn result(
@@ -78,6 +79,7 @@ fn asked_alone(job: &Job, by: AgentId) -> bool {
 /// Somebody asked alone takes the job without a word about the price.
 pub fn begin(draft: &mut Draft<'_>, job: &mut Job, by: AgentId) {
     let Some(owner) = draft.agent(by).map(|agent| agent.owner) else { return };
+    let fair_time = fair::time(draft, job, by);
     job.epoch += 1;
     job.accepted_at = Some(job.opened_at);
     job.state = State::Running;
@@ -89,6 +91,10 @@ pub fn begin(draft: &mut Draft<'_>, job: &mut Job, by: AgentId) {
         since: job.opened_at,
         until: job.deadline,
         handed_over: true,
+        told_at: job.asked_at,
+        handed_at: job.read_at.or(Some(draft.now)),
+        fair_time,
+        excused: false,
     });
     draft.event(Event::JobAssigned { job: job.id, worker: by, epoch: job.epoch });
 }
@@ -194,16 +200,13 @@ fn leave(draft: &mut Draft<'_>, mut job: Job, by: AgentId) -> Job {
     job
 }
 
-/// What somebody must be given to answer at all; nobody is blamed for less.
-const FAIR_TIME: Millis = Millis::seconds(1);
-
 /// Time is up for a job nobody answered: somebody asked alone is to blame, if it had read the question
-/// and was given time. Otherwise anybody could spoil a name by asking what cannot be answered.
+/// and was given its fair time since. Otherwise anybody could spoil a name by asking what cannot be
+/// answered.
 pub fn silent(draft: &mut Draft<'_>, job: &mut Job) {
     let asked = was_asked(job) && job.state == State::Open && job.declined.is_empty();
-    let fair = job.deadline.since(job.opened_at) >= FAIR_TIME;
-    let ([only], true) = (&job.asked[..], asked && fair) else { return };
-    if job.asked_at.is_some_and(|position| draft.mailbox(*only).read() >= position) {
+    let ([only], Some(read_at), true) = (&job.asked[..], job.read_at, asked) else { return };
+    if draft.now.since(read_at) >= fair::time(draft, job, *only) {
         begin(draft, job, *only);
     }
 }

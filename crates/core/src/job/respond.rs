@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{Cause, Job, Selection, State, Waiting, end, fit, open, rest, work};
+use super::{Cause, Job, Selection, State, Waiting, end, fair, fit, open, rest, work};
 use crate::agent::tally;
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
@@ -107,6 +107,7 @@ pub fn take_on(draft: &Draft<'_>, job: &mut Job, ready_at: Option<Timestamp>) {
         turn.until = until.min(job.deadline);
         turn.handed_over = true;
     }
+    fair::in_hand(job, draft.now);
 }
 
 /// A job that was put off has a worker now; whoever waits for the word is told.
@@ -183,12 +184,13 @@ pub fn again(draft: &mut Draft<'_>, mut job: Job, worker: AgentId) -> Result<Ans
             }
             Ok(put(draft, job))
         }
-        Ok((_, when)) => {
+        Ok((price, when)) => {
+            open::agree(draft, &mut job, Candidate { agent: worker, price });
             fit::put_off(draft, &mut job, worker, when);
             Ok(put(draft, job))
         }
         // A yes is not lost because the worker has its hands full.
-        Err(Refusal::AtCapacity | Refusal::TooFast) if agreed => {
+        Err(Refusal::AtCapacity | Refusal::TooFast | Refusal::InboxFull) if agreed => {
             let back = fit::When::Back(draft.now.plus(NO_ROOM_YET));
             fit::put_off(draft, &mut job, worker, back);
             Ok(put(draft, job))
@@ -233,18 +235,19 @@ fn hold(draft: &mut Draft<'_>, job: &mut Job, when: fit::When) -> Result<(), Ref
     Ok(())
 }
 
-/// What the worker gets: what was agreed on, or what it asks now.
+/// What the worker gets: what was agreed on, or what it asks now. What it does not do any more, it
+/// does for no price.
 fn price(draft: &Draft<'_>, job: &Job, worker: AgentId) -> Option<Credits> {
-    let mut own = job.offers.iter().filter(|offer| offer.by == worker).map(|offer| offer.price);
-    let listed = || {
-        let skill = draft.agent(worker)?.skill_for(job)?;
-        Some(job.grain.shown(skill.price))
-    };
-    match job.selection {
-        Selection::Asked { .. } => Some(job.held),
-        Selection::Auction { .. } => own.min().or_else(listed),
-        Selection::Offers => own.next_back().or_else(listed),
-        _ => listed(),
+    if let Selection::Asked { .. } = job.selection {
+        return Some(job.held);
+    }
+    let agreed = job.agreed_with(worker).map(|agreed| agreed.price);
+    match agreed.filter(|_| job.selection.is_by_offers()) {
+        Some(price) => Some(price),
+        None => {
+            let skill = draft.agent(worker)?.skill_for(job)?;
+            Some(agreed.unwrap_or_else(|| job.grain.shown(skill.price)))
+        }
     }
 }
 
@@ -287,7 +290,10 @@ pub fn begin(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) -> Result<
 pub fn give(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) -> Result<(), Refusal> {
     match fit::when(draft, job, chosen.agent)? {
         fit::When::Now => open::assign(draft, job, chosen),
-        when => fit::put_off(draft, job, chosen.agent, when),
+        when => {
+            open::agree(draft, job, chosen);
+            fit::put_off(draft, job, chosen.agent, when);
+        }
     }
     Ok(())
 }

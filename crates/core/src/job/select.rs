@@ -14,6 +14,7 @@ use super::{Job, Requester, fit, offer};
 use crate::agent::Agent;
 use crate::draft::Draft;
 use crate::id::{AgentId, OwnerId};
+use crate::message;
 use crate::money::Credits;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
@@ -86,7 +87,10 @@ pub fn candidates<'d>(
         Some(Candidate { agent: agent.id, price })
     });
     let all = listed.filter(|one| !draft.wrote(one.agent)).chain(arriving);
-    let shown = all.map(|one| Candidate { price: job.grain.shown(one.price), ..one });
+    let shown = all.map(|one| {
+        let agreed = job.agreed_with(one.agent).map(|agreed| agreed.price);
+        Candidate { price: agreed.unwrap_or_else(|| job.grain.shown(one.price)), ..one }
+    });
     let welcome = |one: &Candidate| {
         let shut_out = job.declined.contains(&one.agent) || blocks(draft, job, one.agent);
         !job.asked_by(one.agent) && !shut_out
@@ -138,7 +142,8 @@ pub fn everybody(draft: &Draft<'_>, job: &Job) -> Vec<(String, Candidate)> {
         let first = agent.skills.first()?;
         let affordable = first.price <= job.purse() && !job.asked_by(agent.id);
         let whom = Candidate { agent: agent.id, price: first.price };
-        (affordable && draft.is_online(agent.id)).then(|| (first.name.clone(), whom))
+        let there = draft.is_online(agent.id) && message::takes_work(draft, agent.id);
+        (affordable && there).then(|| (first.name.clone(), whom))
     };
     let of_home = |id: AgentId| draft.agent(id).filter(|agent| agent.home == job.origin);
     let ids = (1..draft.next.agent.0).map(AgentId);
@@ -164,8 +169,9 @@ fn direct(
     ready: Ready,
 ) -> Result<Candidate, Refusal> {
     let named = draft.agent(agent).filter(|named| named.active).ok_or(Refusal::NoSuchAgent)?;
-    let price = named.skill_for(job).ok_or(Refusal::NoSuchSkill)?.price;
-    let price = job.grain.shown(price);
+    let listed = named.skill_for(job).ok_or(Refusal::NoSuchSkill)?.price;
+    let agreed = job.agreed_with(agent).map(|agreed| agreed.price);
+    let price = agreed.unwrap_or_else(|| job.grain.shown(listed));
     if job.asked_by(agent) {
         return Err(Refusal::BridgeLoop { max: HOPS_MAX });
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::fit::Ready;
-use super::{Cause, Job, Report, Selection, State, end, open, respond, rest, select};
+use super::{Cause, Job, Report, Selection, State, end, fair, open, respond, rest, select};
 use crate::agent::{presence, tally};
 use crate::alias::{Target, claim};
 use crate::answer::Answer;
@@ -70,7 +70,7 @@ pub fn start(draft: &mut Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Answ
     }
     job.state = State::Running;
     job.pending = true;
-    hand_over_one(&mut job);
+    hand_over_one(&mut job, draft.now);
     draft.event(Event::JobStarted { job: job.id });
     Ok(put(draft, job))
 }
@@ -89,6 +89,7 @@ pub fn report(draft: &mut Draft<'_>, said: ReportWork) -> Result<Answer, Refusal
     in_hand(&job)?;
     // Who hands something over has taken it on, also without having said so.
     job.accepted_at = job.accepted_at.or(Some(draft.now));
+    fair::in_hand(&mut job, draft.now);
     let price = job.assignment.map_or(Credits::ZERO, |turn| turn.price);
     let earned = earned(&job, said.cost).min(job.held);
     let paid = if said.ok { earned } else { Credits::ZERO };
@@ -156,6 +157,7 @@ pub fn defer(
     let mut job = held_by(draft, wanted, by)?;
     in_hand(&job)?;
     let until = rest::put_off(draft, &mut job, until);
+    fair::in_hand(&mut job, draft.now);
     job.state = State::Deferred { until };
     job.pending = true;
     draft.event(Event::JobDeferred { job: job.id, until });
@@ -172,20 +174,25 @@ pub fn hand_over(draft: &mut Draft<'_>, agent: AgentId, jobs: &[JobId]) -> Answe
             continue;
         }
         if job.assignment.is_some_and(|turn| !turn.handed_over) {
-            hand_over_one(&mut job);
+            hand_over_one(&mut job, draft.now);
             draft.put_job(job.clone());
             if told_now {
                 let news = News::Assigned { job: job.id, epoch: job.epoch };
                 draft.tell(Some(agent), news, None);
             }
+        } else if job.assignment.is_some_and(|turn| turn.handed_at.is_none()) {
+            hand_over_one(&mut job, draft.now);
+            draft.put_job(job.clone());
         }
         given.push(Arc::new(job));
     }
+    draft.mailbox_mut(agent).took_work();
     presence::seen(draft, agent);
     Answer::Jobs(given)
 }
 
-fn hand_over_one(job: &mut Job) {
+fn hand_over_one(job: &mut Job, now: Timestamp) {
+    fair::in_hand(job, now);
     if let Some(turn) = &mut job.assignment {
         turn.handed_over = true;
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AgentId, NoticeId};
-use crate::notice::{News, Notice};
+use crate::notice::{Kind, Notice};
 
 /// Where an inbox stands. Positions start at 1 and have no gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,8 +16,11 @@ pub struct Mailbox {
     /// Everything up to here has been handed to somebody who reads for the agent.
     pub presented: u64,
     pub newest: Option<NoticeId>,
-    /// Messages nobody has been handed yet, or a few more; only these count against the limit.
+    /// Messages, invitations and offers nobody has been handed yet, or a few more.
     pub messages_waiting: u64,
+    /// The same of what was told about work given to the agent. It also learns of that elsewhere.
+    #[serde(default)]
+    pub work_waiting: u64,
     /// The newest message the agent wrote.
     pub sent: Option<NoticeId>,
 }
@@ -32,6 +35,7 @@ impl Mailbox {
             presented: 0,
             newest: None,
             messages_waiting: 0,
+            work_waiting: 0,
             sent: None,
         }
     }
@@ -44,7 +48,11 @@ impl Mailbox {
         }
         self.head = notice.position;
         self.newest = Some(notice.id);
-        self.messages_waiting += u64::from(matches!(notice.news, News::Message { .. }));
+        match notice.news.kind() {
+            Kind::Word => self.messages_waiting += 1,
+            Kind::Work => self.work_waiting += 1,
+            Kind::Own => {}
+        }
     }
 
     /// Takes in a message the agent wrote.
@@ -69,6 +77,11 @@ impl Mailbox {
         self.settle();
     }
 
+    /// What counts against the limit.
+    pub fn waiting(&self) -> u64 {
+        self.messages_waiting + self.work_waiting
+    }
+
     /// A message has arrived by another way than by reading the inbox.
     pub fn arrived(&mut self, position: u64) {
         if position == self.read() + 1 {
@@ -78,8 +91,16 @@ impl Mailbox {
         }
     }
 
-    /// Notices and messages share positions, so what waits can only be bounded from above.
+    /// The agent has taken its work by another way than by reading the inbox, so it knows where all
+    /// of it stands.
+    pub fn took_work(&mut self) {
+        self.work_waiting = 0;
+    }
+
+    /// All kinds share positions, so what waits can only be bounded from above.
     fn settle(&mut self) {
-        self.messages_waiting = self.messages_waiting.min(self.head - self.read());
+        let rest = self.head - self.read();
+        self.messages_waiting = self.messages_waiting.min(rest);
+        self.work_waiting = self.work_waiting.min(rest - self.messages_waiting);
     }
 }

@@ -9,6 +9,7 @@ use crate::command::SendMessage;
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::AgentId;
+use crate::job::fair;
 use crate::notice::News;
 use crate::refusal::Refusal;
 
@@ -55,10 +56,26 @@ pub fn send(draft: &mut Draft<'_>, order: SendMessage) -> Result<Answer, Refusal
     Ok(Answer::Sent { notice, repeated: false })
 }
 
+/// The part of an inbox that invitations may fill: one of so many. The rest is kept for messages and
+/// work, however many auctions somebody holds.
+const INVITATIONS_SHARE: u64 = 2;
+
 /// Whether no more messages fit into an agent's inbox.
 pub fn is_full(draft: &Draft<'_>, agent: AgentId) -> bool {
     let max = draft.world.rules.inbox_messages_max;
-    max > 0 && draft.mailbox(agent).messages_waiting >= max
+    max > 0 && draft.mailbox(agent).waiting() >= max
+}
+
+/// Whether an agent can be told of more work. One that has taken all it was told of can, also if it
+/// does not read its messages: work is fetched and delivered by other ways, too.
+pub fn takes_work(draft: &Draft<'_>, agent: AgentId) -> bool {
+    !is_full(draft, agent) || draft.mailbox(agent).work_waiting == 0
+}
+
+/// Whether an agent can be invited to name a price.
+pub fn takes_invitations(draft: &Draft<'_>, agent: AgentId) -> bool {
+    let max = draft.world.rules.inbox_messages_max;
+    max == 0 || draft.mailbox(agent).waiting() < max.div_ceil(INVITATIONS_SHARE)
 }
 
 /// Puts what was said into somebody's inbox as it is.
@@ -84,12 +101,14 @@ pub fn pass_on(draft: &mut Draft<'_>, to: AgentId) -> Result<(), Refusal> {
 pub fn ack(draft: &mut Draft<'_>, agent: AgentId, up_to: u64) -> Answer {
     draft.mailbox_mut(agent).ack(up_to);
     draft.settle_mailbox(agent);
+    fair::read(draft, agent, up_to);
     Answer::Position(draft.mailbox(agent).acked)
 }
 
 /// Somebody who reads for the agent has been handed everything up to this position.
 pub fn present(draft: &mut Draft<'_>, agent: AgentId, up_to: u64) -> Answer {
     draft.mailbox_mut(agent).present(up_to);
+    fair::read(draft, agent, up_to);
     Answer::Done
 }
 

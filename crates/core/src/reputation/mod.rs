@@ -33,6 +33,9 @@ pub struct Outcome {
     pub cause: Option<Cause>,
     /// Whether scores move: not inside one owner, and not for what was no fault of the worker.
     pub counted: bool,
+    /// Whether it counts in our own ranking as well: not free work of a stranger without history.
+    #[serde(default = "weighs", skip_serializing_if = "does_weigh")]
+    pub weighs: bool,
     pub paid: Credits,
     /// When the subject took it on.
     pub assigned_at: Timestamp,
@@ -42,6 +45,14 @@ pub struct Outcome {
     pub score_after: Score,
     /// The subject's outcome before this one.
     pub before: Option<OutcomeId>,
+}
+
+fn weighs() -> bool {
+    true
+}
+
+fn does_weigh(weighs: &bool) -> bool {
+    *weighs
 }
 
 /// Where an agent stands after all its outcomes.

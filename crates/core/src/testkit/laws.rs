@@ -5,6 +5,7 @@
 
 mod asking;
 mod books;
+mod economy;
 mod endings;
 mod finding;
 mod history;
@@ -70,6 +71,7 @@ pub struct Laws {
     history: history::History,
     asking: asking::Asking,
     terms: terms::Kept,
+    economy: economy::Economy,
     work: work::Work,
     published: publishing::Published,
     /// When it was last looked whether everybody is found.
@@ -88,6 +90,7 @@ impl Laws {
         self.asking.check(changes, world);
         self.terms.check(&self.jobs, changes, world, now);
         self.work.check(&self.jobs, changes, world);
+        self.economy.check(&self.jobs, changes, world, now);
         self.published.check(&self.jobs, changes, world);
         leases::check(&self.jobs, changes, world, now);
         rests::check(&self.jobs, changes, world, now);
@@ -185,7 +188,8 @@ impl Laws {
         let listed = world.agent(turn.worker).and_then(|worker| worker.skill_for(job));
         let offered = job.offers.iter().any(|o| o.by == turn.worker && o.price == turn.price);
         if !offered {
-            let asked = listed.map(|skill| job.grain.shown(skill.price));
+            let agreed = old.and_then(|old| old.agreed_with(turn.worker)).map(|old| old.price);
+            let asked = agreed.or(listed.map(|skill| job.grain.shown(skill.price)));
             assert_eq!(asked, Some(turn.price), "at the listed price, as it is shown");
             let there = world.is_online(turn.worker, now) || job.policy.absent_too;
             assert!(there, "given to somebody who is not there");
@@ -283,7 +287,13 @@ impl Laws {
         assert_eq!(hirer_score, standing.unwrap_or_default().score, "as it stands now");
         let excused = matches!(
             outcome.cause,
-            Some(Cause::NoSuchSkill | Cause::BudgetTooLow | Cause::Policy | Cause::NobodyLeft)
+            Some(
+                Cause::NoSuchSkill
+                    | Cause::BudgetTooLow
+                    | Cause::Policy
+                    | Cause::NobodyLeft
+                    | Cause::NoFairTime
+            )
         );
         assert_eq!(counted, !excused && named.payer != Some(owner), "{outcome:?}");
         self.patronage.note(outcome, named.payer);
@@ -369,13 +379,14 @@ impl Laws {
             assert_eq!(desk.standing, standing, "a score is the fold of its outcomes");
             assert_eq!(desk.last_outcome, self.last_outcome.get(agent).copied());
             self.patronage(world, *agent, desk);
+            self.weight(world, *agent, desk);
             let inbox = self.inboxes.get(agent).copied();
             let mailbox = world.mailbox(*agent);
             assert_eq!(mailbox.head, inbox.map_or(0, |(head, _)| head));
             assert_eq!(mailbox.newest, inbox.map(|(_, id)| id));
             assert_eq!(mailbox.sent, self.sent.get(agent).copied());
             assert!(mailbox.read() <= mailbox.head);
-            assert!(mailbox.messages_waiting <= mailbox.head - mailbox.read());
+            assert!(mailbox.waiting() <= mailbox.head - mailbox.read());
         }
     }
 }

@@ -88,6 +88,12 @@ impl Scene {
         self.worker(native, owner, &[])
     }
 
+    /// The agent reads all of its inbox.
+    pub fn read(&mut self, agent: AgentId) {
+        let up_to = self.world.mailbox(agent).head;
+        self.run(Command::Ack { agent, up_to }).expect("whoever reads is there");
+    }
+
     pub fn remove(&mut self, agent: AgentId) {
         let command = Command::Remove { agent, by_operator: false };
         self.run(command).expect("the agent is registered");

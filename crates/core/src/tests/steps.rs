@@ -8,7 +8,8 @@ use crate::agent::key::Holder;
 use crate::agent::{Liveness, Terms};
 use crate::alias::Digest;
 use crate::command::{
-    Actor, Command, Enrol, JobRef, Pay, PushEnd, Remember, ReportWork, Subject, Timer, Turn,
+    Actor, Command, Enrol, JobRef, OfferRef, Pay, PushEnd, Remember, ReportWork, Subject, Timer,
+    Turn,
 };
 use crate::id::AgentId;
 use crate::job::{Cause, Job};
@@ -247,7 +248,13 @@ impl Step {
             }
             Step::Accept { job, by, from } => {
                 let job = name_of(&*job_at(scene, job)?, job);
-                Command::AcceptOffer { job, by: agent_at(scene, by), from: agent_at(scene, from) }
+                let maker = agent_at(scene, from);
+                let offer = match from % 3 {
+                    0 => OfferRef::Place(u32::from(from / 3)),
+                    1 => OfferRef::Price { by: maker, price: credits("0.10") },
+                    _ => OfferRef::Only { by: maker },
+                };
+                Command::AcceptOffer { job, by: agent_at(scene, by), offer }
             }
             Step::Report { .. } => self.report(scene)?,
             Step::Start { job } => {

@@ -69,6 +69,26 @@ impl World {
         self.asked_to.get(&agent).into_iter().flatten().filter_map(|id| self.jobs.get(id))
     }
 
+    /// Jobs the agent has in hand once it has read its inbox up to a position.
+    pub fn unread_by(&self, agent: AgentId, up_to: u64) -> impl Iterator<Item = JobId> {
+        self.unread
+            .get(&agent)
+            .into_iter()
+            .flat_map(move |jobs| jobs.range(..=up_to))
+            .map(|(_, id)| *id)
+    }
+
+    /// The job of that kind that the notice at a position tells of.
+    pub fn unread_at(&self, agent: AgentId, position: u64) -> Option<JobId> {
+        self.unread.get(&agent)?.get(&position).copied()
+    }
+
+    /// How many more agents a requester may ask now.
+    pub fn invitations_left(&self, requester: &Requester) -> usize {
+        let open = self.invitations.get(&asker(requester)).copied().unwrap_or(0);
+        self.rules.invitations_max.saturating_sub(open)
+    }
+
     /// Whether an agent may ask for one more job with that many bytes of input.
     pub fn may_ask(&self, agent: AgentId, bytes: usize) -> bool {
         let open = self.asked.get(&agent).map_or(0, BTreeSet::len);
@@ -194,6 +214,12 @@ impl World {
         for agent in asked_of(job) {
             self.asked_to.entry(*agent).or_default().insert(job.id);
         }
+        if is_asking(job) {
+            *self.invitations.entry(asker(&job.requester)).or_default() += job.asked.len();
+        }
+        if let Some((agent, position)) = job.unread() {
+            self.unread.entry(agent).or_default().insert(position, job.id);
+        }
     }
 
     fn unplace(&mut self, job: &Job) {
@@ -210,6 +236,22 @@ impl World {
         for agent in asked_of(job) {
             leave(&mut self.asked_to, *agent, job.id);
         }
+        if is_asking(job) {
+            let who = asker(&job.requester);
+            let left = self.invitations.get(&who).map_or(0, |open| open - job.asked.len());
+            match left {
+                0 => drop(self.invitations.remove(&who)),
+                left => drop(self.invitations.insert(who, left)),
+            }
+        }
+        if let Some((agent, position)) = job.unread()
+            && let Some(jobs) = self.unread.get_mut(&agent)
+        {
+            jobs.remove(&position);
+            if jobs.is_empty() {
+                self.unread.remove(&agent);
+            }
+        }
     }
 }
 
@@ -218,6 +260,19 @@ fn asked_of(job: &Job) -> &[AgentId] {
     match job.selection {
         Selection::Asked { .. } => &job.asked,
         _ => &[],
+    }
+}
+
+/// Whether those who were asked have still to be heard.
+fn is_asking(job: &Job) -> bool {
+    matches!(job.state, State::Open | State::Negotiating) && !job.asked.is_empty()
+}
+
+/// Guests give any name they like, so they are one.
+fn asker(requester: &Requester) -> Option<AgentId> {
+    match requester {
+        Requester::Agent(agent) => Some(*agent),
+        Requester::Guest(_) => None,
     }
 }
 

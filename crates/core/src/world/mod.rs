@@ -51,7 +51,7 @@ pub struct Rules {
     pub presence_ttl: Millis,
     /// What every new owner is given.
     pub welcome_grant: Credits,
-    /// Messages that may wait in one inbox; 0 for no limit.
+    /// Notices that may wait in one inbox; 0 for no limit.
     pub inbox_messages_max: u64,
     /// Turns a job may have before it is given up.
     pub attempts_max: u32,
@@ -67,10 +67,14 @@ pub struct Rules {
     /// What may be kept for repeated requests, for one caller and in total.
     pub kept_per_principal: Amount,
     pub kept_total: Amount,
+    /// Agents one requester may have asked for a price or an answer that it has not got yet.
+    pub invitations_max: usize,
     /// How long an agent that answers for itself may think about a job.
     pub answer_window: Millis,
     /// How long somebody may think about agreeing to a job.
     pub approval_window: Millis,
+    /// How long a worker has a job in hand, at least, before its silence counts against it.
+    pub fair_time: Millis,
     /// Which names a reader could take for each other.
     pub likeness: Likeness,
     /// How much memory rows may take.
@@ -91,8 +95,10 @@ impl Default for Rules {
             open_bytes_max: 32 << 20,
             kept_per_principal: Amount { answers: 50_000, bytes: 32 << 20 },
             kept_total: Amount { answers: 500_000, bytes: 512 << 20 },
+            invitations_max: 10_000,
             answer_window: Millis::seconds(9),
             approval_window: Millis::hours(1),
+            fair_time: Millis::seconds(30),
             likeness: Likeness::default(),
             memory: MemoryLimits::default(),
         }
@@ -134,16 +140,22 @@ pub struct World {
     by_owner: QuickMap<OwnerId, BTreeSet<AgentId>>,
     /// How often the agents of an owner have failed.
     blame: QuickMap<OwnerId, u64>,
+    /// Agents whose published score is below what counts in our own ranking.
+    underrated: BTreeSet<AgentId>,
     in_hand: QuickMap<AgentId, BTreeSet<JobId>>,
     /// Jobs put off until somebody is back or somebody agrees.
     put_off: QuickMap<AgentId, BTreeSet<JobId>>,
     /// When those who limit it began their last jobs.
     begun: QuickMap<AgentId, VecDeque<Timestamp>>,
+    /// Jobs whose worker has not read of them yet, by their position in its inbox.
+    unread: QuickMap<AgentId, BTreeMap<u64, JobId>>,
     asked: QuickMap<AgentId, BTreeSet<JobId>>,
     /// Jobs whose requesters asked an agent themselves, by that agent.
     asked_to: QuickMap<AgentId, BTreeSet<JobId>>,
     /// Bytes of input of those jobs.
     asked_bytes: QuickMap<AgentId, usize>,
+    /// Agents each requester has asked and not heard of yet; guests count as one.
+    invitations: BTreeMap<Option<AgentId>, usize>,
     waiting: BTreeSet<JobId>,
     timers: BTreeSet<(Timestamp, Timer)>,
     pushes_due: BTreeSet<(Timestamp, NoticeId)>,
@@ -197,12 +209,15 @@ impl World {
             kept_anonymously: Amount::default(),
             by_owner: QuickMap::default(),
             blame: QuickMap::default(),
+            underrated: BTreeSet::new(),
             in_hand: QuickMap::default(),
             put_off: QuickMap::default(),
             begun: QuickMap::default(),
+            unread: QuickMap::default(),
             asked: QuickMap::default(),
             asked_to: QuickMap::default(),
             asked_bytes: QuickMap::default(),
+            invitations: BTreeMap::new(),
             waiting: BTreeSet::new(),
             timers: BTreeSet::new(),
             pushes_due: BTreeSet::new(),

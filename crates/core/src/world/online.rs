@@ -132,7 +132,7 @@ impl World {
         self.by_owner.entry(agent.owner).or_default().insert(agent.id);
         self.agents.insert(agent.id, agent.clone());
         if let Some(desk) = desk {
-            self.desks.insert(agent.id, desk);
+            self.put_desk(desk);
         }
         self.blame(agent.owner, failures, self.failures_of(agent.id));
         self.show(&agent);
@@ -141,14 +141,14 @@ impl World {
     pub(super) fn set_desk(&mut self, desk: Arc<Desk>) {
         let id = desk.agent;
         let Some(agent) = self.agents.get(&id).cloned() else {
-            self.desks.insert(id, desk);
+            self.put_desk(desk);
             return;
         };
         let until = self.online_until(&agent, &desk);
         let rank = rank(&desk);
-        self.blame(agent.owner, self.failures_of(id), desk.standing.failures);
+        self.blame(agent.owner, self.failures_of(id), desk.weighed().failures);
         let same_place = self.online.shown.get(&id).is_some_and(|(shown, _)| *shown == rank);
-        self.desks.insert(id, desk);
+        self.put_desk(desk);
         match until {
             // The usual case all day long: nothing the index cares about but the last moment.
             Some(until) if same_place => self.prolong(id, until),

@@ -40,10 +40,9 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError
         check.holds(mailbox.read() <= mailbox.head, || {
             format!("agent {agent} has read {} of {}", mailbox.read(), mailbox.head)
         });
-        check
-            .holds(mailbox.messages_waiting <= mailbox.head.saturating_sub(mailbox.read()), || {
-                format!("{} messages wait for agent {agent}", mailbox.messages_waiting)
-            });
+        check.holds(mailbox.waiting() <= mailbox.head.saturating_sub(mailbox.read()), || {
+            format!("{} notices wait for agent {agent}", mailbox.waiting())
+        });
     }
     for agent in heads.keys().chain(mailboxes.keys()) {
         let known = people.agents.contains_key(agent);

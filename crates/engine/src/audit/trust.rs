@@ -18,6 +18,7 @@ use crate::store::sqlite::{row, trouble};
 
 type Standings = HashMap<AgentId, (Standing, OutcomeId)>;
 type Windows = HashMap<AgentId, Window>;
+type Weighed = HashMap<AgentId, Standing>;
 type Patronage = HashMap<AgentId, Patrons>;
 
 /// Walks through the outcomes in the order they came.
@@ -25,6 +26,7 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError
     let mut check = Check::new("reputation");
     let mut standings = Standings::new();
     let mut windows = Windows::new();
+    let mut weighed = Weighed::new();
     let mut patronage = Patronage::new();
     let judged = Scratch::new()?;
     let ids = Some(Ids::Whole(rows.next.outcome.0));
@@ -38,6 +40,9 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError
             let first = judged.first(job.0, subject.0)?;
             check.holds(first, || format!("outcome {id} judges {subject} for job {job} again"));
             fold(&mut check, &mut standings, &outcome);
+            let weight = weighed.entry(subject).or_default();
+            let counted = outcome.counted && outcome.weighs;
+            *weight = weight.after(outcome.ok, counted, outcome.hirer_score);
             if outcome.counted {
                 windows.entry(subject).or_default().push(seen(&outcome));
             }
@@ -48,7 +53,7 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError
             match found {
                 Some(job) => {
                     borne_out(&mut check, people, &job, &outcome);
-                    if outcome.counted && outcome.ok {
+                    if outcome.counted && outcome.weighs && outcome.ok {
                         patronage.entry(subject).or_default().add(job.payer, outcome.paid);
                     }
                 }
@@ -69,6 +74,11 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError
                 "agent {agent} stands at {:?}, and its outcomes give {standing:?}",
                 desk.standing
             )
+        });
+        let weight = weighed.remove(&agent).unwrap_or_default();
+        check.holds(desk.weighed() == weight, || {
+            let said = desk.weighed();
+            format!("agent {agent} ranks as {said:?}, and its outcomes give {weight:?}")
         });
         let window = windows.remove(&agent).unwrap_or_default();
         check.holds(*desk.window == window, || {

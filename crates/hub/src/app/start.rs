@@ -187,9 +187,11 @@ fn start_engine(
             answers: most(config.limits.kept_answers_total),
             bytes: most(config.limits.kept_answer_bytes_total),
         },
+        invitations_max: usize::try_from(config.limits.invitations.get()).unwrap_or(usize::MAX),
         attempts_max: config.jobs.max_attempts.get(),
         unproven_ttl: config.limits.unproven_ttl.map(|span| span.millis()),
         approval_window: config.openclaw.approval_window.millis(),
+        fair_time: config.reputation.fair_time.millis(),
         likeness: face::likeness(),
         memory: MemoryLimits {
             total: config.store.memory.bytes() as u64,

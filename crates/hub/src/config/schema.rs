@@ -110,7 +110,7 @@ settings! {
         /// How long an agent that registered without proof stays without ever showing itself; unset,
         /// for ever.
         unproven_ttl: Option<Span> = "";
-        /// Items waiting in one inbox.
+        /// Items waiting in one inbox, but for news of the agent's own jobs.
         inbox_pending: Limit = "10000";
         /// Answers kept for one caller's idempotency keys, each for a day.
         kept_answers: Limit = "50000";
@@ -120,12 +120,21 @@ settings! {
         kept_answers_total: Limit = "500000";
         /// Bytes of those answers; callers without a key may use a quarter.
         kept_answer_bytes_total: Limit = "536870912";
+        /// Agents one requester may have asked for a price or an answer that it has not got yet.
+        invitations: NonZeroU32 = "10000";
     }
 
     /// How credits come into being.
     ledger: Ledger {
         /// Credits every new owner is given, once (C15).
         welcome_grant: Credits = "0" or "100.00";
+    }
+
+    /// What counts for or against an agent.
+    reputation: Reputation {
+        /// How long a worker has a job in hand, at least, before its silence counts against it; a
+        /// skill that says it takes longer has that long. Shorter only to try the formulas out.
+        fair_time: Wait = "30s";
     }
 
     /// What the hub may call (C8).

@@ -74,7 +74,8 @@ impl From<Refusal> for Problem {
             Refusal::NotAuthenticated => return Self::unauthorized(),
             Refusal::NotYours => return Self::not_found(),
             Refusal::NothingToMove => return Self::field("/amount", refusal.to_string()),
-            Refusal::NoSuchAgent | Refusal::NoSuchOwner { .. } => &NOT_FOUND,
+            Refusal::NoSuchAgent | Refusal::NoSuchOwner { .. } | Refusal::NoSuchOffer => &NOT_FOUND,
+            Refusal::OfferUnnamed => return Self::field("/offer", refusal.to_string()),
             Refusal::IdentityDiffers | Refusal::GuestCannotPay | Refusal::Blocked => &FORBIDDEN,
             Refusal::Suspended => &SUSPENDED,
             Refusal::IdTaken | Refusal::LooksTaken => &ID_TAKEN,
@@ -100,6 +101,7 @@ impl From<Refusal> for Problem {
             | Refusal::NotWhatWasPaid { .. }
             | Refusal::TooManyBlocked { .. }
             | Refusal::TooManyOffers { .. }
+            | Refusal::OfferRaised { .. }
             | Refusal::Ambiguous
             | Refusal::WrongParty
             | Refusal::OtherCurrency

@@ -73,7 +73,7 @@ pub const TABLE: &[Route<Floor>] = &[
         "POST",
         "/v1/jobs/{id}/accept",
         AnyAgent,
-        "Take an agent's price, as the requester",
+        "Take an offer by its id, or by agent and price, as the requester",
         || post(jobs::offers::accept),
     ),
     row(

@@ -255,7 +255,7 @@ impl Voice<'_> {
         let report = self.job.report.as_ref();
         let cause = report.and_then(|report| report.cause).unwrap_or(Cause::TimedOut);
         let code = match cause {
-            Cause::TimedOut => Code::Timeout,
+            Cause::TimedOut | Cause::NoFairTime => Code::Timeout,
             Cause::NoSuchSkill => Code::NotFound,
             Cause::BudgetTooLow | Cause::Payment => Code::PaymentRequired,
             Cause::Offline | Cause::NobodyLeft => Code::Unavailable,

@@ -56,6 +56,9 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::OtherTurn { .. }
         | Refusal::SameIdOtherContent
         | Refusal::TooManyOffers { .. }
+        | Refusal::OfferRaised { .. }
+        | Refusal::OfferUnnamed
+        | Refusal::NoSuchOffer
         | Refusal::Ambiguous
         | Refusal::WrongParty
         | Refusal::IdTaken

@@ -52,6 +52,9 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::OfferExpired
         | Refusal::UnreadOffer
         | Refusal::TooManyOffers { .. }
+        | Refusal::OfferRaised { .. }
+        | Refusal::OfferUnnamed
+        | Refusal::NoSuchOffer
         | Refusal::Ambiguous
         | Refusal::WrongParty
         | Refusal::AlreadySettled { .. }

@@ -177,8 +177,9 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
         Refusal::Blocked => (403, "FORBIDDEN"),
         Refusal::TooManyBlocked { .. } => (400, INVALID_REQUEST),
         Refusal::BridgeLoop { .. } => (422, "CONFLICT"),
-        Refusal::TooManyOffers { .. } => (409, "CONFLICT"),
-        Refusal::Ambiguous | Refusal::WrongParty => (400, INVALID_REQUEST),
+        Refusal::TooManyOffers { .. } | Refusal::OfferRaised { .. } => (409, "CONFLICT"),
+        Refusal::NoSuchOffer => (404, "NOT_FOUND"),
+        Refusal::Ambiguous | Refusal::WrongParty | Refusal::OfferUnnamed => (400, INVALID_REQUEST),
         Refusal::OtherCurrency => (402, TRANSFER_FAILED),
         Refusal::MemoryFull { .. } => (507, "UNAVAILABLE"),
     };
@@ -243,7 +244,8 @@ pub fn of_cause(cause: Cause) -> Option<&'static str> {
         | Cause::TimedOut
         | Cause::WorkerLeft
         | Cause::Policy
-        | Cause::NobodyLeft => Some(EXECUTION_ERROR),
+        | Cause::NobodyLeft
+        | Cause::NoFairTime => Some(EXECUTION_ERROR),
         Cause::Cancelled => None,
     }
 }

@@ -139,6 +139,9 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::TooManyAgents { .. }
         | Refusal::TooManyBlocked { .. }
         | Refusal::TooManyOffers { .. }
+        | Refusal::OfferRaised { .. }
+        | Refusal::OfferUnnamed
+        | Refusal::NoSuchOffer
         | Refusal::Ambiguous
         | Refusal::WrongParty
         | Refusal::OtherCurrency

@@ -3,6 +3,7 @@
 //! Every choice comes from the dice of one step and what is there when it is taken, so a step keeps its
 //! meaning when others are left out.
 
+mod adversary;
 pub mod agora;
 mod clara;
 mod money;
@@ -39,6 +40,7 @@ pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Ask> {
         38..44 => openclaw::next(dice, scene, now),
         44..56 => Some(clara::next(dice, scene, now)?),
         56..72 => agora::next(dice, scene),
+        72..78 => adversary::next(dice, scene, now),
         _ => work::next(dice, scene, now),
     };
     let mut ask = Ask::from(command?);

@@ -1,7 +1,9 @@
 //! What is said about jobs that are there: by their workers, their requesters and the operator, in
 //! time and too late, truly and not.
 
-use rialto_core::command::{Approver, Canceller, Command, JobRef, ReportWork, Response, Timer};
+use rialto_core::command::{
+    Approver, Canceller, Command, JobRef, OfferRef, ReportWork, Response, Timer,
+};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job, Requester, Selection, State};
 use rialto_core::money::Credits;
@@ -150,11 +152,16 @@ fn by_requester(dice: &mut Dice, scene: &Scene) -> Option<Command> {
             true => requester(&job)?,
             false => somebody(dice, scene),
         };
-        let from = match dice.pick(&job.offers) {
-            Some(offer) if dice.chance(90) => offer.by,
-            _ => somebody(dice, scene),
+        let (maker, price) = match dice.pick(&job.offers) {
+            Some(offer) if dice.chance(90) => (offer.by, offer.price),
+            _ => (somebody(dice, scene), amount(dice)),
         };
-        return Some(Command::AcceptOffer { job: name(dice, &job), by, from });
+        let offer = match dice.roll(3) {
+            0 => OfferRef::Place(dice.roll(4) as u32),
+            1 => OfferRef::Price { by: maker, price },
+            _ => OfferRef::Only { by: maker },
+        };
+        return Some(Command::AcceptOffer { job: name(dice, &job), by, offer });
     }
     let job = some_job(dice, scene, |_| true)?;
     let by = match (dice.roll(6), &job.requester, job.for_whom()) {

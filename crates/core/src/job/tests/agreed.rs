@@ -3,7 +3,7 @@
 use super::responding::{ASKS, YES, seconds};
 use super::{PATIENT, keeps, market, sums};
 use crate::agent::Terms;
-use crate::command::{Approver, Command, JobRef, OpenJob, Response};
+use crate::command::{Approver, Command, JobRef, OfferRef, OpenJob, Response};
 use crate::grain::Grain;
 use crate::id::AgentId;
 use crate::job::{Policy, Selection, State};
@@ -38,7 +38,8 @@ fn whoever_won_at_a_price_cannot_raise_it_afterwards() {
         scene.sign("pat", "o1", offer(&uuid, "3")).unwrap();
         scene.wait(seconds(3));
         if by_hand {
-            let take = Command::AcceptOffer { job: JobRef::Id(job.id), by: client, from: pat };
+            let offer = OfferRef::Only { by: pat };
+            let take = Command::AcceptOffer { job: JobRef::Id(job.id), by: client, offer };
             scene.run(take).unwrap();
         }
         assert_eq!(scene.job(job.id).assignment.unwrap().price, credits("3"));
@@ -159,7 +160,7 @@ fn who_wins_with_the_lower_of_its_two_prices_gets_that_one_after_the_yes() {
     let closes = scene.now.plus(seconds(2));
     let order = scene.ask(client, "sum", "50");
     let job = scene.open(OpenJob { selection: Selection::Auction { closes }, ..order }).id;
-    for price in ["37", "40"] {
+    for price in ["40", "37"] {
         let (price, valid_for) = (credits(price), Millis::hours(2));
         scene.run(Command::Offer { job: JobRef::Id(job), by: ada, price, valid_for }).unwrap();
     }
@@ -176,7 +177,7 @@ fn who_does_not_fit_any_more_once_the_yes_is_there_is_not_asked_a_second_time() 
     let job = scene.open(OpenJob { policy: PATIENT, ..order }).id;
     sums(&mut scene, "ada", |skill| {
         skill.approval = true;
-        skill.price = credits("9");
+        skill.name = "dig".to_owned();
     });
     scene.approve(job, Approver::Agent(ada), true).unwrap();
     assert_eq!((scene.state(job), &scene.job(job).declined[..]), (State::Queued, &[ada][..]));

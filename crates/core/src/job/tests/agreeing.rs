@@ -1,7 +1,7 @@
 //! Offers and the one that is taken.
 
 use super::AWAY_PURSE;
-use crate::command::{Command, JobRef};
+use crate::command::{Command, JobRef, OfferRef};
 use crate::id::{AgentId, JobId};
 use crate::job::State;
 use crate::money::Credits;
@@ -57,6 +57,7 @@ fn when_time_runs_out_the_price_goes_back() {
     let (mut scene, _, [pat, ..], job) = asked(None);
     scene.sign("pat", "o", offer("r", "5.25")).unwrap();
     scene.sign("ann", "a", accept("o")).unwrap();
+    scene.read(pat);
     scene.wait(LIFE);
     assert_eq!(scene.state(job), State::Expired);
     assert_eq!(purse(&scene, "ann"), ("10.00".to_owned(), "0.00".to_owned()));
@@ -199,7 +200,8 @@ fn nobody_else_bids_and_whoever_takes_an_offer_by_job_pays_like_anybody() {
         let bid = Command::Offer { job: JobRef::Id(job), by, price, valid_for };
         assert_eq!(scene.run(bid).unwrap_err(), Refusal::NotYours);
     }
-    let pick = |from| Command::AcceptOffer { job: JobRef::Id(job), by: ann, from };
+    let only = |by| OfferRef::Only { by };
+    let pick = |from| Command::AcceptOffer { job: JobRef::Id(job), by: ann, offer: only(from) };
     assert_eq!(scene.run(pick(stranger)).unwrap_err(), Refusal::NotYours);
     scene.run(pick(pat)).unwrap();
     assert_eq!(purse(&scene, "ann"), ("6.00".to_owned(), "4.00".to_owned()));

@@ -1,5 +1,5 @@
 use super::{PATIENT, market};
-use crate::command::{Command, JobRef, OpenJob};
+use crate::command::{Command, JobRef, OfferRef, OpenJob};
 use crate::id::{AgentId, JobId};
 use crate::job::{Requester, Selection, State};
 use crate::notice::News;
@@ -66,7 +66,8 @@ fn what_cannot_be_offered() {
     assert_eq!(bid(&mut scene, JobId(99), a, "1"), Err(Refusal::NotYours));
     assert_eq!(bid(&mut scene, job, a, "50"), Ok(()));
     // Nobody picks a sealed offer by hand.
-    let pick = Command::AcceptOffer { job: JobRef::Id(job), by: client, from: a };
+    let offer = OfferRef::Place(0);
+    let pick = Command::AcceptOffer { job: JobRef::Id(job), by: client, offer };
     let wrong = Refusal::WrongState { is: State::Negotiating };
     assert_eq!(scene.run(pick).unwrap_err(), wrong);
     // The clock closes it, whether or not its timer has fired yet.
@@ -193,7 +194,7 @@ fn a_guest_is_only_offered_what_is_free() {
 }
 
 #[test]
-fn offers_wait_for_the_requester_who_takes_the_newest_of_one() {
+fn offers_wait_for_the_requester_who_takes_the_one_it_names() {
     let (mut scene, client) = market();
     let a = scene.worker("a", "o1", &[("sum", "0.10")]);
     let b = scene.worker("b", "o2", &[("sum", "0.10")]);
@@ -205,16 +206,17 @@ fn offers_wait_for_the_requester_who_takes_the_newest_of_one() {
         let valid_for = Millis::minutes(1);
         scene.run(Command::Offer { job: wanted(), by, price: credits(price), valid_for })
     };
-    for (by, price) in [(a, "0.30"), (b, "0.20"), (a, "0.40")] {
+    for (by, price) in [(a, "0.40"), (b, "0.20"), (a, "0.30")] {
         offer(by, price).unwrap();
     }
     assert_eq!(offer(client, "0.10").unwrap_err(), Refusal::NotYours);
     assert_eq!(scene.state(job), State::Negotiating, "nobody chooses for the requester");
-    let take = |by, from| Command::AcceptOffer { job: wanted(), by, from };
-    assert_eq!(scene.run(take(a, b)).unwrap_err(), Refusal::NotYours);
-    let taken = job_in(scene.run(take(client, a)).unwrap());
+    let take = |by, offer| Command::AcceptOffer { job: wanted(), by, offer };
+    assert_eq!(scene.run(take(a, OfferRef::Place(1))).unwrap_err(), Refusal::NotYours);
+    let taken = job_in(scene.run(take(client, OfferRef::Place(0))).unwrap());
     assert_eq!(taken.assignment.map(|turn| turn.price), Some(credits("0.40")));
-    assert!(matches!(scene.run(take(client, b)), Err(Refusal::WrongState { .. })));
+    let second = scene.run(take(client, OfferRef::Place(1)));
+    assert!(matches!(second, Err(Refusal::WrongState { .. })));
     scene.succeed(job, "0.40");
     assert_eq!(scene.purse("o1").0, "0.40");
     assert_eq!(scene.purse("rich"), ("99.60".to_owned(), "0.00".to_owned()));

@@ -4,7 +4,7 @@
 use super::{PATIENT, market, stand};
 use crate::agent::presence::Stance;
 use crate::agent::{Liveness, Terms};
-use crate::command::{Command, Enrol, JobRef, OpenJob, Unfit};
+use crate::command::{Command, Enrol, JobRef, OfferRef, OpenJob, Unfit};
 use crate::event::Event;
 use crate::id::{AgentId, JobId};
 use crate::job::fit::WAITING_MAX;
@@ -73,7 +73,8 @@ fn who_came_by_itself_and_named_a_price_can_be_chosen() {
     }
     let asked = scene.job(job).asked.iter().filter(|one| **one == late).count();
     assert_eq!(asked, 1);
-    scene.run(Command::AcceptOffer { job: JobRef::Id(job), by: client, from: late }).unwrap();
+    let offer = OfferRef::Price { by: late, price: credits("3") };
+    scene.run(Command::AcceptOffer { job: JobRef::Id(job), by: client, offer }).unwrap();
     assert_eq!(scene.job(job).worker(), Some(late));
 }
 

@@ -85,6 +85,7 @@ fn a_queued_job_can_be_called_off() {
 #[test]
 fn the_jobs_of_a_worker_that_leaves_fail_with_refund() {
     let (mut scene, _, ada, job) = waiting();
+    scene.read(ada);
     scene.remove(ada);
     let ended = scene.job(job);
     assert_eq!(ended.state, State::Failed);

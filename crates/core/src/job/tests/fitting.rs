@@ -269,7 +269,6 @@ fn who_does_not_come_back_is_not_waited_for() {
 #[test]
 fn whoever_comes_back_changed_is_looked_at_anew() {
     for (price, terms, skill, cause) in [
-        ("0.60", Terms::default(), "sum", Cause::BudgetTooLow),
         ("0.10", Terms::default(), "dig", Cause::NoSuchSkill),
         ("0.10", Terms { at_once: Some(0), ..Terms::default() }, "sum", Cause::Offline),
     ] {

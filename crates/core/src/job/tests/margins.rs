@@ -4,7 +4,7 @@
 use super::market;
 use crate::agent::Terms;
 use crate::agent::presence::Stance;
-use crate::command::{Canceller, Command, Enrol, JobRef, OpenJob, Timer};
+use crate::command::{Canceller, Command, Enrol, JobRef, OfferRef, OpenJob, Timer};
 use crate::event::Event;
 use crate::grain::Grain;
 use crate::id::{AgentId, JobId};
@@ -247,7 +247,8 @@ fn a_signers_price_is_one_of_the_offers_its_requester_chooses_among() {
     let named = scene.sign("pat", "o", offer(&job.uuid.to_string(), "4"));
     assert_eq!(named, Ok(State::Negotiating));
     assert_eq!(scene.told(client), [News::Offered { job: job.id, place: 0 }]);
-    let take = Command::AcceptOffer { job: JobRef::Id(job.id), by: client, from: pat };
+    let offer = OfferRef::Only { by: pat };
+    let take = Command::AcceptOffer { job: JobRef::Id(job.id), by: client, offer };
     scene.run(take).unwrap();
     assert_eq!(scene.job(job.id).assignment.unwrap().price, credits("4"));
 }

@@ -11,6 +11,7 @@ mod calling_off;
 mod crossing;
 mod edges;
 mod ending;
+mod fairness;
 mod fitting;
 mod flaws;
 mod hands;

@@ -301,6 +301,7 @@ fn starting_keeps_the_lease_running() {
 #[test]
 fn silence_past_the_lease_is_a_failure_with_refund() {
     let (mut scene, ada, job) = hired();
+    scene.read(ada);
     scene.wait(Millis(LEASE.0 - 1));
     assert_eq!(scene.state(job), State::Assigned);
     scene.wait(Millis(1));
@@ -322,6 +323,7 @@ fn silence_can_pass_the_job_on_and_the_old_worker_is_a_stranger_then() {
     let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "1.00") };
     let job = scene.open(order).id;
     let zombie = scene.word(job, true, "0.10");
+    scene.read(a);
     scene.wait(LEASE);
     let passed = scene.job(job);
     assert_eq!((passed.worker(), passed.epoch), (Some(b), 2));

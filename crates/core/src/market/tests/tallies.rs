@@ -67,6 +67,7 @@ fn silence_is_no_decline() {
     let a = scene.worker("a", "a", &[("sum", "20")]);
     let order = task(&mut scene, client, "50", Selection::Cheapest);
     post_task(&mut scene, order);
+    scene.read(a);
     scene.wait(LEASE);
     let desk = scene.desk(a);
     assert_eq!((desk.tally.given, desk.tally.done, desk.declined.len()), (1, 0, 0));

@@ -64,6 +64,7 @@ fn what_blames_the_worker_counts_and_is_never_on_time_by_rate() {
     let (mut scene, client, ada) = market();
     let order = scene.ask(client, "sum", "0.10");
     let job = scene.open(order).id;
+    scene.read(ada);
     scene.wait(LEASE);
     assert!(scene.state(job).is_final());
     let order = scene.ask(client, "sum", "0.10");

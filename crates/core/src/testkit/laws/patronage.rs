@@ -15,7 +15,7 @@ pub struct Patronage(BTreeMap<AgentId, (BTreeSet<OwnerId>, i64)>);
 
 impl Patronage {
     pub fn note(&mut self, outcome: &Outcome, payer: Option<OwnerId>) {
-        if outcome.counted && outcome.ok {
+        if outcome.counted && outcome.weighs && outcome.ok {
             let (owners, paid) = self.0.entry(outcome.subject).or_default();
             owners.extend(payer);
             *paid += outcome.paid.micros();
@@ -32,7 +32,8 @@ impl Laws {
         let (own, _) = self.agents[&agent];
         assert!(!owners.contains(&own), "nobody is its own patron");
         let others = self.agents.iter().filter(|(id, (owner, _))| **id != agent && *owner == own);
-        let failures = others.filter_map(|(id, _)| self.standings.get(id)).map(|one| one.failures);
+        let weighed = &self.economy.weighed;
+        let failures = others.filter_map(|(id, _)| weighed.get(id)).map(|one| one.failures);
         assert_eq!(world.failures_elsewhere(agent), failures.sum::<u64>());
     }
 }

@@ -10,6 +10,9 @@
 //!   were its own, at most ten of them, and every patron makes up for one. Whoever is new and in the
 //!   shade stands behind everybody who is new and is not.
 //!
+//! - **Strangers**. Free work for somebody who never paid or was paid counts for nothing, good or bad:
+//!   such requesters cost nothing to make up.
+//!
 //! The score itself, and the rankings that the protocols publish, stay as they are.
 
 use rialto_core::id::AgentId;
@@ -27,7 +30,9 @@ const INHERITED_MAX: u64 = 10;
 pub struct Merit {
     /// The published score.
     pub score: Score,
-    /// Jobs finished for other owners.
+    /// The same without free work of strangers.
+    pub weighed: Score,
+    /// Jobs finished for other owners, without free work of strangers.
     pub settled: u64,
     /// Other owners it has done a job for well.
     pub patrons: u64,
@@ -52,7 +57,8 @@ impl Merit {
         let desk = world.desk(agent)?;
         Some(Self {
             score: desk.standing.score,
-            settled: desk.standing.settled(),
+            weighed: desk.weighed().score,
+            settled: desk.weighed().settled(),
             patrons: desk.patrons.count() as u64,
             paid: desk.patrons.paid(),
             inherited: world.failures_elsewhere(agent),
@@ -67,12 +73,12 @@ impl Merit {
         }
     }
 
-    /// What the score is worth; never more than the score.
+    /// What the score is worth; never more than the score without free work of strangers.
     pub fn weight(&self) -> Score {
         let start = Score::START.millionths();
         let patrons = i64::try_from(self.patrons).unwrap_or(i64::MAX);
         let borne_out = start.saturating_add(BORNE_OUT.saturating_mul(patrons));
-        let weight = self.score.min(Score::from_millionths(borne_out));
+        let weight = self.weighed.min(Score::from_millionths(borne_out));
         match self.shade() {
             0 => weight,
             shade => weight.min((0..shade).fold(Score::START, |score, _| score.after_failure())),
@@ -91,7 +97,7 @@ mod tests {
 
     fn merit(score: i64, patrons: u64, inherited: u64) -> Merit {
         let score = Score::from_millionths(score * 1_000_000);
-        Merit { score, settled: 1, patrons, paid: Credits::ZERO, inherited }
+        Merit { score, weighed: score, settled: 1, patrons, paid: Credits::ZERO, inherited }
     }
 
     fn weighs(merit: Merit) -> i64 {
@@ -126,5 +132,13 @@ mod tests {
         assert_eq!(Merit { inherited: 1, ..new }.known(), Known::Shaded);
         assert_eq!(Merit { settled: 1, inherited: 1, ..new }.known(), Known::Proven);
         assert!(Known::Proven < Known::New && Known::New < Known::Shaded);
+    }
+
+    #[test]
+    fn a_score_that_only_strangers_brought_down_is_worth_what_it_was() {
+        let spoilt = Merit { score: Score::MIN, ..merit(60, 3, 0) };
+        assert_eq!(weighs(spoilt), 60_000_000);
+        let praised = Merit { score: Score::MAX, ..merit(50, 9, 0) };
+        assert_eq!(weighs(praised), 50_000_000);
     }
 }

@@ -120,11 +120,18 @@ fn candidates(
     // The page begins among the proven, unless the last one has passed them.
     let known = after.map_or(Known::Proven, |after| after.known);
     let (mut found, mut best, mut looked_at) = (Vec::new(), BinaryHeap::new(), 0);
+    let offers = |id: &AgentId| world.agent(*id).is_some_and(|agent| agent.skill(skill).is_some());
+    let underrated = world.underrated().filter(offers).take(CANDIDATES_MAX);
+    found.extend(underrated.filter(|id| fits(*id)).filter_map(|id| {
+        let place = Place::of(id, &Merit::of(world, id)?);
+        (after.is_none_or(|after| place > after)).then_some(place)
+    }));
     for one in world.skills.ranked(skill, None).take(CANDIDATES_MAX) {
         looked_at += 1;
         let Some(merit) = Merit::of(world, one.agent) else { continue };
-        // The index is in order of scores, and nobody weighs more than its score: once as many as are
-        // wanted weigh more than this one scores, nobody behind it belongs on the page.
+        // The index is in order of scores, and nobody but the underrated weighs more than its score:
+        // once as many as are wanted weigh more than this one scores, nobody behind it belongs on the
+        // page.
         let full = best.len() > limit;
         if full && best.peek().is_some_and(|Reverse(least)| merit.score < *least) {
             break;
@@ -150,7 +157,7 @@ mod tests {
 
     fn best() -> Merit {
         let (score, paid) = (Score::from_millionths(60_000_000), Credits::from_micros(900));
-        Merit { score, settled: 9, patrons: 4, paid, inherited: 0 }
+        Merit { score, weighed: score, settled: 9, patrons: 4, paid, inherited: 0 }
     }
 
     fn place(agent: u64, merit: Merit) -> Place {
@@ -162,9 +169,16 @@ mod tests {
         let fewer = Merit { patrons: 3, ..best() };
         let poorer = Merit { paid: Credits::from_micros(899), ..fewer };
         let idler = Merit { settled: 8, ..poorer };
-        let ring = Merit { score: Score::MAX, settled: 99, patrons: 1, ..best() };
-        let new =
-            Merit { score: Score::START, settled: 0, patrons: 0, paid: Credits::ZERO, ..best() };
+        let ring =
+            Merit { score: Score::MAX, weighed: Score::MAX, settled: 99, patrons: 1, ..best() };
+        let new = Merit {
+            score: Score::START,
+            weighed: Score::START,
+            settled: 0,
+            patrons: 0,
+            paid: Credits::ZERO,
+            ..best()
+        };
         let best_first = [
             place(9, best()),
             place(8, fewer),
@@ -173,7 +187,7 @@ mod tests {
             place(10, idler),
             place(1, ring),
             place(2, Merit { inherited: 5, ..best() }),
-            place(3, Merit { score: Score::MIN, ..best() }),
+            place(3, Merit { score: Score::MIN, weighed: Score::MIN, ..best() }),
             place(4, new),
             place(5, new),
             place(0, Merit { inherited: 1, ..new }),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use http::StatusCode;
 use rialto_core::answer::Answer;
-use rialto_core::command::{Command, JobRef};
+use rialto_core::command::{Command, JobRef, OfferRef};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Offer, Selection, State as JobState};
 use rialto_core::time::Millis;
@@ -38,6 +38,8 @@ struct Offers {
 /// One price.
 #[derive(Serialize)]
 struct OfferView {
+    /// Names this offer for as long as the job is known; notices tell it, too.
+    id: usize,
     agent: u64,
     name: String,
     price: Box<RawValue>,
@@ -47,9 +49,10 @@ struct OfferView {
 }
 
 impl OfferView {
-    fn of(world: &World, job: &Job, offer: &Offer) -> Self {
+    fn of(world: &World, job: &Job, (id, offer): (usize, &Offer)) -> Self {
         let name = world.agent(offer.by).map(|agent| agent.name.clone());
         Self {
+            id,
             agent: offer.by.0,
             name: name.unwrap_or_default(),
             price: money(offer.price),
@@ -68,12 +71,12 @@ fn taken(job: &Job) -> Option<&Offer> {
 }
 
 /// What an agent may see: who asked, all of them once they are open, and who made one, its own.
-fn seen(job: &Job, by: AgentId) -> impl Iterator<Item = &Offer> {
+fn seen(job: &Job, by: AgentId) -> impl Iterator<Item = (usize, &Offer)> {
     // Sealed until it closes, so that nobody shades a bid by watching the others.
     let auction = matches!(job.selection, Selection::Auction { .. });
     let sealed = auction && matches!(job.state, JobState::Negotiating | JobState::Queued);
     let all = job.asked_by(by) && !sealed;
-    job.offers.iter().filter(move |offer| all || offer.by == by)
+    (0..).zip(&job.offers).filter(move |(_, offer)| all || offer.by == by)
 }
 
 /// The job of this public id, if somebody was asked to name a price for it.
@@ -123,10 +126,22 @@ pub async fn make(
     let Answer::Job { job, .. } = floor.engine.run_once(order, by.once).await?.answer else {
         return Err(Problem::not_found());
     };
-    let newest = job.offers.iter().rev().find(|offer| offer.by == by.id);
+    let newest = (0..).zip(&job.offers).filter(|(_, offer)| offer.by == by.id).last();
     let made = newest.ok_or_else(Problem::not_found)?;
     let view = floor.engine.look(|world| OfferView::of(world, &job, made));
     Ok(json(StatusCode::CREATED, &view))
+}
+
+/// An offer's id, as a number or as text.
+fn offer_id(f: &Fields<'_, '_>) -> Result<Option<u32>, Malformed> {
+    let Some(given) = f.get("offer") else { return Ok(None) };
+    let id = match given.kind() {
+        ijson::Kind::Text(text) => text.parse().ok(),
+        ijson::Kind::Number(digits) => digits.parse().ok(),
+        _ => None,
+    };
+    let wrong = || f.fail("offer", "must be an offer's id, as GET /v1/jobs/{id}/offers shows it");
+    id.map(Some).ok_or_else(wrong)
 }
 
 /// `"60s"`.
@@ -142,7 +157,28 @@ fn valid_for(f: &Fields<'_, '_>) -> Result<Millis, Malformed> {
     length.filter(fits).ok_or_else(wrong)
 }
 
-/// `POST /v1/jobs/{id}/accept`: the requester takes an agent's newest price.
+/// What a requester sees of the offers for its job, with the job itself.
+pub fn shown(job: &Job, by: AgentId) -> Vec<BriefOffer> {
+    let brief = |(id, offer): (usize, &Offer)| BriefOffer {
+        id,
+        agent: offer.by.0,
+        price: money(offer.price),
+        valid_until: time(offer.valid_until),
+    };
+    seen(job, by).map(brief).collect()
+}
+
+/// One price, as far as one needs to know it to take it.
+#[derive(Serialize)]
+pub struct BriefOffer {
+    id: usize,
+    agent: u64,
+    price: Box<RawValue>,
+    valid_until: String,
+}
+
+/// `POST /v1/jobs/{id}/accept`: the requester takes an offer, named by its id, or by its maker and the
+/// price that was shown.
 pub async fn accept(
     State(floor): State<Floor>,
     by: AsAgent,
@@ -151,10 +187,34 @@ pub async fn accept(
 ) -> Answered {
     let json = ijson::read(&body).map_err(Malformed::from)?;
     let f = Fields::of(&json, "")?;
-    let name = f.required("agent", names::given(&f, "agent")?)?;
+    let (place, name) = (offer_id(&f)?, names::given(&f, "agent")?);
+    let price = f.credits("price", DECIMALS)?;
+    if place.is_none() && name.is_none() {
+        let text = "name the offer by its id, or say \"agent\" and \"price\" as they were shown";
+        return Err(f.fail("offer", text).into());
+    }
     let job = super::party(&floor, by.id, &id).await?;
-    let from = floor.engine.look(|world| names::find(world, &name, "/agent"))?;
-    let order = Command::AcceptOffer { job: JobRef::Id(job.id), by: by.id, from };
+    let find = |name: &String| floor.engine.look(|world| names::find(world, name, "/agent"));
+    let maker = name.as_ref().map(find).transpose()?;
+    let offer = match (place, maker) {
+        (Some(place), _) => {
+            // What is said besides the id has to be true of that offer.
+            let named = usize::try_from(place).ok().and_then(|place| job.offers.get(place));
+            let other = |offer: &Offer| {
+                let other_maker = maker.is_some_and(|maker| maker != offer.by);
+                other_maker || price.is_some_and(|price| price != offer.price)
+            };
+            if named.is_some_and(other) {
+                return Err(f.fail("offer", "has another maker or price than was said").into());
+            }
+            OfferRef::Place(place)
+        }
+        (None, Some(by)) => {
+            price.map_or(OfferRef::Only { by }, |price| OfferRef::Price { by, price })
+        }
+        (None, None) => return Err(Problem::not_found()),
+    };
+    let order = Command::AcceptOffer { job: JobRef::Id(job.id), by: by.id, offer };
     match floor.engine.run_once(order, by.once).await?.answer {
         Answer::Job { job, .. } => Ok(ok(&JobView::whole(&job, Eyes::Requester))),
         _ => Err(Problem::not_found()),

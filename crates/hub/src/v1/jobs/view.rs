@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::offers::{self, BriefOffer};
 use crate::v1::answer::{money, time};
 
 /// Who looks.
@@ -62,6 +63,9 @@ struct Content {
     result: Option<ResultView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     callback: Option<String>,
+    /// Prices that were asked, for who may take one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    offers: Vec<BriefOffer>,
 }
 
 #[derive(Serialize)]
@@ -109,6 +113,10 @@ impl JobView {
             input: write::verbatim(&job.input),
             result: job.report.as_ref().map(ResultView::of),
             callback: job.callback.clone().filter(|_| eyes == Eyes::Requester),
+            offers: match job.requester {
+                Requester::Agent(by) if eyes == Eyes::Requester => offers::shown(job, by),
+                _ => Vec::new(),
+            },
         };
         Self {
             content: Some(content).filter(|_| eyes != Eyes::Operator),
@@ -142,5 +150,6 @@ pub fn cause(cause: Cause) -> &'static str {
         Cause::Cancelled => "cancelled",
         Cause::Policy => "policy",
         Cause::NobodyLeft => "nobody_left",
+        Cause::NoFairTime => "no_fair_time",
     }
 }

@@ -18,8 +18,9 @@ async fn an_auction_stays_sealed_until_it_closes() {
     let path = format!("/v1/jobs/{}/offers", job.uuid);
     let made = hub.post(&path, &one.key, r#"{"price":0.04,"valid_for":"1h"}"#).await;
     let view = |agent: &super::kit::Agent, name: &str, price: &str, until: &str, accepted: bool| {
+        let id = u8::from(name == "two");
         format!(
-            r#"{{"agent":{},"name":"{name}","price":{price},"valid_until":"2026-02-11T{until}.000Z","accepted":{accepted}}}"#,
+            r#"{{"id":{id},"agent":{},"name":"{name}","price":{price},"valid_until":"2026-02-11T{until}.000Z","accepted":{accepted}}}"#,
             agent.id
         )
     };
@@ -101,7 +102,7 @@ async fn a_requester_sees_offers_as_they_come_and_takes_one() {
     assert_eq!(hub.get("/v1/inbox", &client.key).await.body["items"][0]["kind"], "offered");
 
     let accept = format!("{job}/accept");
-    let whom = format!(r#"{{"agent":"{}"}}"#, two.native);
+    let whom = format!(r#"{{"agent":"{}","price":0.05}}"#, two.native);
     hub.post(&accept, &one.key, &whom).await.is_problem(404, "not_found");
     let got = hub.post(&accept, &client.key, &whom).await;
     assert_eq!((&got.body["state"], &got.body["worker"]), (&"assigned".into(), &two.id.0.into()));
@@ -137,4 +138,52 @@ async fn offers_nobody_took_end_with_the_deadline_and_everything_goes_back() {
     assert_eq!(hub.get(&job, &client.key).await.body["state"], "expired");
     assert!(hub.get("/v1/me", &client.key).await.text.contains(r#""available":11.00"#));
     hub.get(&job, &one.key).await.is_problem(404, "not_found");
+}
+
+#[tokio::test]
+async fn an_offer_is_accepted_at_the_price_that_was_shown_or_not_at_all() {
+    let hub = Hub::start().await;
+    hub.grant("rich", "100.00").await;
+    let client = hub.enrol("client", "rich", None).await;
+    let one = hub.enrol("one", "globex", Some(("sum", "0.05"))).await;
+    let two = hub.enrol("two", "initech", Some(("sum", "0.05"))).await;
+    let asked = r#"{"skill":"sum","budget":50,"select":"offers"}"#;
+    for (said, price) in [
+        (r#"{"offer":0}"#.to_owned(), "1.00"),
+        (r#"{"offer":"2"}"#.to_owned(), "0.50"),
+        (format!(r#"{{"agent":{},"price":1.00}}"#, one.id), "1.00"),
+        (format!(r#"{{"agent":{}}}"#, two.id), "2.00"),
+        (format!(r#"{{"offer":2,"agent":{},"price":0.5}}"#, one.id), "0.50"),
+    ] {
+        let opened = hub.post("/v1/jobs", &client.key, asked).await;
+        let job = format!("/v1/jobs/{}", opened.body["id"].as_str().expect("an id"));
+        let offers = format!("{job}/offers");
+        for (agent, price) in [(&one, "1.00"), (&two, "2.00"), (&one, "0.50")] {
+            let made = hub.post(&offers, &agent.key, &format!(r#"{{"price":{price}}}"#)).await;
+            assert_eq!(made.status, 201, "{}", made.text);
+        }
+        let raised = hub.post(&offers, &one.key, r#"{"price":20}"#).await;
+        raised.is_problem(422, "refused");
+        let ids = |shown: &serde_json::Value| {
+            let offers = shown["offers"].as_array().expect("a list").clone();
+            offers.iter().map(|offer| offer["id"].as_u64().expect("an id")).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(&hub.get(&offers, &client.key).await.body), [0, 1, 2]);
+        assert_eq!(ids(&hub.get(&job, &client.key).await.body), [0, 1, 2]);
+        assert_eq!(ids(&hub.get(&offers, &one.key).await.body), [0, 2]);
+        let accept = format!("{job}/accept");
+        for (wrong, status, code) in [
+            (format!(r#"{{"agent":{}}}"#, one.id), 400, "malformed"),
+            (format!(r#"{{"agent":{},"price":0.75}}"#, one.id), 404, "not_found"),
+            (r#"{"offer":3}"#.to_owned(), 404, "not_found"),
+            (r#"{"offer":-1}"#.to_owned(), 400, "malformed"),
+            (r#"{"offer":0,"price":0.5}"#.to_owned(), 400, "malformed"),
+            (format!(r#"{{"offer":0,"agent":{}}}"#, two.id), 400, "malformed"),
+        ] {
+            hub.post(&accept, &client.key, &wrong).await.is_problem(status, code);
+        }
+        let got = hub.post(&accept, &client.key, &said).await;
+        assert_eq!(got.body["state"], "assigned", "{said}: {}", got.text);
+        assert!(got.text.contains(&format!(r#""price":{price},"#)), "{said}: {}", got.text);
+    }
 }

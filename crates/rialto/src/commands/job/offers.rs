@@ -1,9 +1,10 @@
 //! `rialto job offers` and `rialto job accept`.
 
 use rialto_client::Method;
-use serde::Deserialize;
+use rialto_core::money::Credits;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::super::access::Access;
 use super::super::acting::called;
@@ -12,12 +13,16 @@ use super::super::table::{Column, Table};
 use super::super::trouble::Trouble;
 use super::super::uri::part;
 use super::super::views::{get, read};
+use super::post::unreadable;
 use super::{ASKED, Standing, YOURS, refused};
 use crate::exit::Exit;
 
+/// Decimals of a price.
+const DECIMALS: usize = 6;
+
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job offers f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job offers f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json | jq .offers[0].price\n\nWhoever asked sees all offers that may be seen, a worker its own. One line each: agent, name, price,\nuntil when it stands, and whether it was accepted. The --json document is the hub's own."
+    before_help = "Examples:\n  rialto job offers f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n  rialto job offers f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --json | jq .offers[0].price\n\nWhoever asked sees all offers that may be seen, a worker its own. One line each: the offer's id, agent, name,\nprice, until when it stands, and whether it was accepted. The --json document is the hub's own."
 )]
 pub struct Args {
     /// The hub's id of the job, or your own
@@ -26,14 +31,20 @@ pub struct Args {
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto job accept f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --from adder\n  rialto job accept f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --from 7 --json\n\nTakes an agent's newest offer, and the job is assigned to it. For whoever asked for the job."
+    before_help = "Examples:\n  rialto job accept f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --offer 0\n  rialto job accept f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --from adder --price 0.06\n  rialto job accept f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --from 7 --json\n\nTakes the offer you name, at exactly its price, and the job is assigned to its agent. An agent's name\nalone is enough if it made only one offer. For whoever asked for the job."
 )]
 pub struct AcceptArgs {
     /// The hub's id of the job, or your own
     id: String,
+    /// Which offer: its id in `rialto job offers`
+    #[arg(long, value_name = "ID", required_unless_present = "from")]
+    offer: Option<u32>,
     /// Whose offer: any name of the agent, or its number in `rialto job offers`
     #[arg(long, value_name = "AGENT")]
-    from: String,
+    from: Option<String>,
+    /// The price it was offered at
+    #[arg(long, value_name = "CREDITS", requires = "from", value_parser = price)]
+    price: Option<Credits>,
 }
 
 #[derive(Deserialize)]
@@ -43,11 +54,38 @@ struct Offers {
 
 #[derive(Deserialize)]
 struct Offer {
+    id: u64,
     agent: u64,
     name: String,
     price: Box<RawValue>,
     valid_until: Option<String>,
     accepted: bool,
+}
+
+/// What names the offer; amounts are written in their own digits.
+#[derive(Serialize)]
+struct Accept {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offer: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price: Option<Box<RawValue>>,
+}
+
+fn named(args: &AcceptArgs, from: Option<String>) -> Result<String, serde_json::Error> {
+    let number =
+        |from: String| from.parse::<u64>().map_or_else(|_| Value::from(from.as_str()), Value::from);
+    let price = |price: Credits| RawValue::from_string(price.text(DECIMALS));
+    serde_json::to_string(&Accept {
+        offer: args.offer,
+        agent: from.map(number),
+        price: args.price.map(price).transpose()?,
+    })
+}
+
+fn price(text: &str) -> Result<Credits, String> {
+    Credits::parse(text, DECIMALS).map_err(|why| format!("the price {why}: write it like 0.10"))
 }
 
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
@@ -65,6 +103,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
 
 fn table(offers: Vec<Offer>) -> Table {
     let mut table = Table::new([
+        Column::number("OFFER"),
         Column::number("AGENT"),
         Column::free("NAME"),
         Column::number("PRICE"),
@@ -74,6 +113,7 @@ fn table(offers: Vec<Offer>) -> Table {
     for offer in offers {
         let accepted = if offer.accepted { "yes" } else { "" };
         table.row([
+            offer.id.to_string(),
             offer.agent.to_string(),
             offer.name,
             offer.price.get().to_owned(),
@@ -87,9 +127,8 @@ fn table(offers: Vec<Offer>) -> Table {
 pub async fn accept(access: &Access, args: &AcceptArgs) -> Result<Exit, Trouble> {
     let (hub, _) = access.me()?;
     let path = format!("/v1/jobs/{}/accept", part(&args.id));
-    let from = called(access, &args.from)?;
-    let agent = from.parse::<u64>().map_or_else(|_| Value::from(from.as_str()), Value::from);
-    let body = json!({"agent": agent}).to_string();
+    let from = args.from.as_ref().map(|from| called(access, from)).transpose()?;
+    let body = named(args, from).map_err(|error| Trouble::from(unreadable(error)))?;
     let (_, text) = hub.call_text(Method::POST, &path, Some(body)).await.map_err(|error| {
         let offers = format!("`rialto job offers {}` lists what can be accepted", args.id);
         refused(error, &format!("{offers}; {ASKED}")).on(Exit::Conflict, offers.as_str())
@@ -106,10 +145,10 @@ mod tests {
     fn offers_fit_a_terminal() {
         let name = "a worker whose name is as long as names may be where nobody says no";
         let text = format!(
-            r#"{{"offers":[{{"agent":123456,"name":"{name}","price":100.00,
+            r#"{{"offers":[{{"id":1023,"agent":123456,"name":"{name}","price":100.00,
             "valid_until":"2026-02-11T14:15:09.123Z","accepted":true}}]}}"#
         );
         let Offers { offers } = read(&text).expect("offers");
-        assert_fits(&table(offers), "AGENT NAME PRICE UNTIL ACCEPTED");
+        assert_fits(&table(offers), "OFFER AGENT NAME PRICE UNTIL ACCEPTED");
     }
 }

@@ -147,6 +147,6 @@ fn budget(text: &str) -> Result<Credits, String> {
     Credits::parse(text, DECIMALS).map_err(|why| format!("the budget {why}: write it like 0.10"))
 }
 
-fn unreadable(error: serde_json::Error) -> CallError {
+pub fn unreadable(error: serde_json::Error) -> CallError {
     CallError::Unreadable(error.to_string())
 }

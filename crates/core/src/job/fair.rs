@@ -1,0 +1,65 @@
+//! Fair time: when silence says something about a worker.
+//!
+//! A requester chooses the deadline of its job, so it could have any worker time out. A worker
+//! answers for silence only once it has had the job in hand for as long as it says the work takes,
+//! and never for less than [`Rules::fair_time`](crate::world::Rules). Having it in hand starts when
+//! the worker fetched it, read of it in its inbox, got it at its endpoint, or said anything about it.
+
+use super::Job;
+use crate::draft::Draft;
+use crate::id::{AgentId, JobId};
+use crate::time::{Millis, Timestamp};
+
+/// How long this worker must have the job in hand before its silence counts.
+pub fn time(draft: &Draft<'_>, job: &Job, worker: AgentId) -> Millis {
+    let skill = draft.agent(worker).and_then(|agent| agent.skill_for(job));
+    let takes = skill.and_then(|skill| skill.takes).unwrap_or_default();
+    takes.max(draft.world.rules.fair_time)
+}
+
+/// The worker has the job in hand, since now if not for longer.
+pub fn in_hand(job: &mut Job, now: Timestamp) {
+    if let Some(turn) = &mut job.assignment {
+        turn.handed_at = turn.handed_at.or(Some(now));
+    }
+}
+
+/// The agent has read its inbox up to a position.
+pub fn read(draft: &mut Draft<'_>, agent: AgentId, up_to: u64) {
+    let read: Vec<JobId> = draft.world.unread_by(agent, up_to).collect();
+    for id in read {
+        note(draft, id, agent, |position| position <= up_to);
+    }
+}
+
+/// The notice at a position has arrived at the agent's endpoint.
+pub fn arrived(draft: &mut Draft<'_>, agent: AgentId, position: u64) {
+    if let Some(id) = draft.world.unread_at(agent, position) {
+        note(draft, id, agent, |told_at| told_at == position);
+    }
+}
+
+fn note(draft: &mut Draft<'_>, id: JobId, agent: AgentId, is_read: impl Fn(u64) -> bool) {
+    let waits = |job: &&Job| job.unread().is_some_and(|(who, at)| who == agent && is_read(at));
+    let Some(mut job) = draft.job(id).filter(waits).cloned() else { return };
+    match job.assignment {
+        Some(_) => in_hand(&mut job, draft.now),
+        None => job.read_at = Some(draft.now),
+    }
+    draft.put_job(job);
+}
+
+/// The worker stayed silent: it is excused unless it has had its fair time.
+pub fn excuse_silence(draft: &Draft<'_>, job: &mut Job) {
+    let now = draft.now;
+    if let Some(turn) = &mut job.assignment {
+        turn.excused = turn.handed_at.is_none_or(|at| now.since(at) < turn.fair_time);
+    }
+}
+
+/// The worker left: it is excused from what it never had in hand.
+pub fn excuse_leaving(job: &mut Job) {
+    if let Some(turn) = &mut job.assignment {
+        turn.excused = turn.handed_at.is_none();
+    }
+}

@@ -1,0 +1,518 @@
+//! What a requester or a worker cannot do to the other: spoil a name for free, or change a price.
+
+use super::{market, stand};
+use crate::agent::presence::Stance;
+use crate::agent::{Skill, Terms};
+use crate::command::{Approver, Command, Enrol, JobRef, OfferRef, OpenJob, PushEnd, Response};
+use crate::id::{AgentId, JobId};
+use crate::job::fit::FREE_WAITING_MAX;
+use crate::job::{Cause, Policy, Requester, Selection, State};
+use crate::notice::News;
+use crate::refusal::Refusal;
+use crate::reputation::Score;
+use crate::signed::{Ask, Deed, Whom};
+use crate::testkit::{LEASE, Scene, credits, enrolment, job_in, reached, said};
+use crate::time::Millis;
+use crate::world::Rules;
+
+fn seconds(n: i64) -> Millis {
+    Millis::seconds(n)
+}
+
+fn asked_first() -> Terms {
+    Terms { answers_itself: true, ..Terms::default() }
+}
+
+/// A job with a deadline of the requester's choosing.
+fn rushed(scene: &mut Scene, by: AgentId, worker: AgentId, time: Millis) -> JobId {
+    let order = scene.ask(by, "sum", "1.00");
+    let (deadline, selection) = (scene.now.plus(time), Selection::Direct(worker));
+    scene.open(OpenJob { deadline, selection, ..order }).id
+}
+
+/// How often the agent was blamed, in each of the two formulas.
+fn blamed(scene: &Scene, agent: AgentId) -> (u64, usize) {
+    let desk = scene.desk(agent);
+    (desk.standing.failures, desk.window.newest().count())
+}
+
+fn last_cause(scene: &Scene) -> Option<Cause> {
+    scene.store.rows.outcomes.last().and_then(|outcome| outcome.cause)
+}
+
+#[test]
+fn a_deadline_that_passes_before_the_worker_sees_the_job_costs_it_nothing() {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    for _ in 0..12 {
+        let job = rushed(&mut scene, client, ada, Millis(50));
+        scene.wait(Millis(50));
+        assert_eq!(scene.job(job).report.as_ref().unwrap().cause, Some(Cause::TimedOut));
+    }
+    assert_eq!((scene.score(ada), blamed(&scene, ada)), (Score::START, (0, 0)));
+    assert_eq!(last_cause(&scene), Some(Cause::NoFairTime));
+}
+
+#[test]
+fn silence_counts_from_the_moment_the_worker_has_had_its_fair_time() {
+    for (time, failures) in [(29_999, 0), (30_000, 1)] {
+        let (mut scene, client) = market();
+        let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+        rushed(&mut scene, client, ada, Millis(5_000 + time));
+        scene.wait(seconds(5));
+        scene.read(ada);
+        scene.wait(Millis(time));
+        assert_eq!(blamed(&scene, ada), (failures, failures as usize), "{time}");
+    }
+}
+
+#[test]
+fn a_skill_that_takes_longer_has_that_long_and_cannot_be_restated_afterwards() {
+    let takes = |takes: i64| {
+        let mut order = enrolment("ada", "acme", &[("sum", "0.10")]);
+        order.skills[0].takes = Some(seconds(takes));
+        order
+    };
+    for (restated, time, failures) in [(300, 119, 0), (300, 120, 1), (1, 119, 0)] {
+        let (mut scene, client) = market();
+        let ada = scene.enrol(takes(120)).unwrap();
+        let job = rushed(&mut scene, client, ada, seconds(120 + 10));
+        scene.wait(seconds(130 - time));
+        scene.read(ada);
+        scene.enrol(takes(restated)).unwrap();
+        scene.wait(seconds(time));
+        assert_eq!((scene.state(job), blamed(&scene, ada).0), (State::Expired, failures));
+    }
+}
+
+#[test]
+fn a_job_is_in_hand_once_it_is_fetched_delivered_accepted_or_begun() {
+    type Step = fn(&mut Scene, AgentId, JobId);
+    let steps: [(&str, bool, Step, u64); 5] = [
+        ("nothing", false, |_, _, _| {}, 0),
+        (
+            "fetched",
+            false,
+            |scene, agent, job| {
+                scene.run(Command::HandOver { agent, jobs: vec![job] }).unwrap();
+            },
+            1,
+        ),
+        (
+            "begun",
+            false,
+            |scene, by, job| {
+                scene.run(Command::Start { job: JobRef::Id(job), by }).unwrap();
+            },
+            1,
+        ),
+        ("not delivered", true, |_, _, _| {}, 0),
+        (
+            "delivered",
+            true,
+            |scene, _, _| {
+                let notice = scene.world.pushes_due(scene.now).next().unwrap().notice;
+                let ended = PushEnd::Delivered { reply: None };
+                scene.run(Command::PushDone { notice, ended }).unwrap();
+            },
+            1,
+        ),
+    ];
+    for (name, endpoint, step, failures) in steps {
+        let (mut scene, client) = market();
+        let order = if endpoint { reached } else { enrolment }("ada", "acme", &[("sum", "0.10")]);
+        let ada = scene.enrol(order).unwrap();
+        let job = rushed(&mut scene, client, ada, Millis::hours(1));
+        step(&mut scene, ada, job);
+        scene.wait(LEASE);
+        assert_eq!((scene.state(job), blamed(&scene, ada).0), (State::Expired, failures), "{name}");
+    }
+}
+
+#[test]
+fn silence_without_a_fair_time_passes_the_job_on_without_blame() {
+    let (mut scene, client) = market();
+    let [a, b] = ["a", "b"].map(|one| scene.worker(one, one, &[("sum", "0.10")]));
+    let policy = Policy { next_when_failed: true, ..Policy::default() };
+    let lease = seconds(1);
+    let order = scene.ask(client, "sum", "1.00");
+    let job = scene.open(OpenJob { policy, lease, ..order }).id;
+    scene.read(a);
+    scene.wait(lease);
+    assert_eq!((scene.job(job).worker(), blamed(&scene, a)), (Some(b), (0, 0)));
+}
+
+#[test]
+fn who_leaves_answers_only_for_jobs_it_has_in_hand() {
+    for reads in [false, true] {
+        let (mut scene, client) = market();
+        let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+        rushed(&mut scene, client, ada, Millis::hours(1));
+        if reads {
+            scene.read(ada);
+        }
+        scene.remove(ada);
+        assert_eq!(blamed(&scene, ada).0, u64::from(reads));
+    }
+}
+
+#[test]
+fn a_worker_that_says_itself_that_it_failed_is_blamed_at_once() {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let job = rushed(&mut scene, client, ada, Millis(50));
+    scene.fail(job);
+    assert_eq!(blamed(&scene, ada), (1, 1));
+}
+
+#[test]
+fn throw_away_askers_cannot_spoil_a_name_by_asking_for_what_cannot_be_answered_in_time() {
+    let mut scene = Scene::default();
+    let pat = scene.hello("pat", &[("sum", "0")]);
+    for number in 0..12 {
+        let name = format!("ann-{number}");
+        scene.hello(&name, &[]);
+        let question = scene.question("sum", Whom::Agent(pat), None);
+        let ask = Ask { timeout: seconds(1), ..question };
+        scene.sign(&name, "r", Deed::Ask(Box::new(ask))).unwrap();
+        scene.read(pat);
+        scene.wait(seconds(1));
+    }
+    assert_eq!((scene.score(pat), blamed(&scene, pat)), (Score::START, (0, 0)));
+}
+
+#[test]
+fn free_work_of_a_stranger_moves_the_published_score_and_not_our_own() {
+    let mut scene = Scene::default();
+    let ada = scene.worker("ada", "acme", &[("sum", "0"), ("dig", "1")]);
+    let stranger = scene.client("stranger", "nobody", "5");
+    let free = |scene: &mut Scene, requester: Requester| {
+        let order = scene.ask(stranger, "sum", "0");
+        scene.open(OpenJob { requester, ..order }).id
+    };
+    let job = free(&mut scene, Requester::Guest("somebody".to_owned()));
+    scene.fail(job);
+    let job = free(&mut scene, Requester::Agent(stranger));
+    scene.succeed(job, "0");
+    let desk = scene.desk(ada);
+    assert_eq!((desk.standing.failures, desk.standing.successes), (1, 1));
+    assert_eq!((desk.weighed().settled(), desk.weighed().score), (0, Score::START));
+    assert_eq!(desk.patrons.count(), 0);
+    // Whoever has paid is no stranger any more, also when it asks for what is free.
+    let order = scene.ask(stranger, "dig", "1");
+    let job = scene.open(order).id;
+    scene.succeed(job, "1");
+    let job = free(&mut scene, Requester::Agent(stranger));
+    scene.fail(job);
+    let weighed = scene.desk(ada).weighed();
+    assert_eq!((weighed.successes, weighed.failures), (1, 1));
+    let rebuilt = scene.store.rebuilt(scene.world.rules);
+    assert_eq!(rebuilt.desk(ada), scene.world.desk(ada), "and a restart forgets nothing");
+}
+
+fn sums(price: &str, change: impl Fn(&mut Skill)) -> Enrol {
+    let mut order = enrolment("ada", "acme", &[("sum", price)]);
+    change(&mut order.skills[0]);
+    order
+}
+
+/// Runs a hire at 1.00 through `delay`, in which the worker lists the skill for 20.00 before it
+/// goes on, and tells what the worker was paid.
+fn paid_after(order: Enrol, policy: Policy, delay: impl Fn(&mut Scene, AgentId, JobId)) -> String {
+    let (mut scene, client) = market();
+    let ada = scene.enrol(order).unwrap();
+    let asked = scene.ask(client, "sum", "50");
+    let selection = Selection::Direct(ada);
+    let job = scene.open(OpenJob { selection, policy, ..asked }).id;
+    delay(&mut scene, ada, job);
+    let rebuilt = scene.store.rebuilt(scene.world.rules);
+    assert_eq!(rebuilt.job(job), scene.world.job(job), "a restart keeps what was agreed");
+    assert_eq!(scene.state(job), State::Assigned);
+    scene.succeed(job, "20");
+    scene.purse("acme").0
+}
+
+#[test]
+fn an_agreed_price_survives_a_worker_that_puts_the_job_off_and_raises_its_price() {
+    let answers = Enrol { terms: asked_first(), ..sums("1", |_| {}) };
+    let raised = |terms| Enrol { terms, ..sums("20", |_| {}) };
+    let paid = paid_after(answers, Policy::default(), |scene, ada, job| {
+        let until = scene.now.plus(seconds(5));
+        scene.respond(job, ada, Response::Defer { until }).unwrap();
+        scene.enrol(raised(asked_first())).unwrap();
+        scene.wait(seconds(5));
+    });
+    assert_eq!(paid, "1.00");
+    let paid = paid_after(sums("1", |_| {}), Policy::default(), |scene, by, job| {
+        let until = scene.now.plus(seconds(5));
+        scene.run(Command::Defer { job: JobRef::Id(job), by, until }).unwrap();
+        scene.enrol(raised(Terms::default())).unwrap();
+        scene.wait(seconds(5));
+    });
+    assert_eq!(paid, "1.00");
+}
+
+#[test]
+fn an_agreed_price_survives_waiting_for_approval_and_for_a_worker_that_is_away() {
+    let approves = |skill: &mut Skill| skill.approval = true;
+    let paid = paid_after(sums("1", approves), Policy::default(), |scene, ada, job| {
+        scene.enrol(sums("20", approves)).unwrap();
+        scene.approve(job, Approver::Agent(ada), true).unwrap();
+    });
+    assert_eq!(paid, "1.00");
+    let (mut scene, client) = market();
+    let ada = scene.enrol(sums("1", |_| {})).unwrap();
+    stand(&mut scene, ada, Stance::Maintenance, Some(60));
+    let order = scene.ask(client, "sum", "50");
+    let policy = Policy { presence_first: true, ..Policy::default() };
+    let job = scene.open(OpenJob { selection: Selection::Direct(ada), policy, ..order }).id;
+    scene.enrol(sums("20", |_| {})).unwrap();
+    stand(&mut scene, ada, Stance::Idle, None);
+    scene.succeed(job, "20");
+    assert_eq!(scene.purse("acme").0, "1.00");
+}
+
+#[test]
+fn an_agreed_price_survives_a_worker_that_cannot_be_reached_and_comes_back_dearer() {
+    let policy = Policy { queue_unmatched: true, next_when_unreachable: true, ..Policy::default() };
+    let endpoint = reached("ada", "acme", &[("sum", "1")]);
+    let paid = paid_after(endpoint, policy, |scene, _, job| {
+        scene.unreachable(job);
+        assert_eq!(scene.state(job), State::Queued);
+        scene.enrol(reached("ada", "acme", &[("sum", "20")])).unwrap();
+    });
+    assert_eq!(paid, "1.00");
+}
+
+#[test]
+fn an_offer_that_was_taken_fixes_the_price_also_when_its_maker_puts_the_job_off() {
+    let (mut scene, client) = market();
+    let ada = scene.enrol(Enrol { terms: asked_first(), ..sums("1", |_| {}) }).unwrap();
+    let job = calls_for_offers(&mut scene, client);
+    for price in ["3", "2"] {
+        offers(&mut scene, job, ada, price).unwrap();
+    }
+    take(&mut scene, job, client, OfferRef::Place(1)).unwrap();
+    let until = scene.now.plus(seconds(5));
+    scene.respond(job, ada, Response::Defer { until }).unwrap();
+    scene.wait(seconds(5));
+    assert_eq!(scene.job(job).assignment.unwrap().price, credits("2"));
+}
+
+fn calls_for_offers(scene: &mut Scene, client: AgentId) -> JobId {
+    let order = scene.ask(client, "sum", "50");
+    scene.open(OpenJob { selection: Selection::Offers, ..order }).id
+}
+
+fn offers(scene: &mut Scene, job: JobId, by: AgentId, price: &str) -> Result<(), Refusal> {
+    let (price, valid_for) = (credits(price), Millis::minutes(1));
+    scene.run(Command::Offer { job: JobRef::Id(job), by, price, valid_for }).map(|_| ())
+}
+
+fn take(scene: &mut Scene, job: JobId, by: AgentId, offer: OfferRef) -> Result<String, Refusal> {
+    let taken = scene.run(Command::AcceptOffer { job: JobRef::Id(job), by, offer })?;
+    Ok(job_in(taken).assignment.map(|turn| turn.price.text(2)).unwrap_or_default())
+}
+
+#[test]
+fn a_later_offer_of_one_worker_may_not_be_higher() {
+    let (mut scene, client) = market();
+    let [ada, bob] = ["ada", "bob"].map(|one| scene.worker(one, one, &[("sum", "1")]));
+    let job = calls_for_offers(&mut scene, client);
+    offers(&mut scene, job, ada, "2").unwrap();
+    let raised = Refusal::OfferRaised { before: credits("2") };
+    assert_eq!(offers(&mut scene, job, ada, "20"), Err(raised));
+    for price in ["2", "1.50"] {
+        offers(&mut scene, job, ada, price).unwrap();
+    }
+    offers(&mut scene, job, bob, "20").unwrap();
+    assert_eq!(scene.job(job).offers.len(), 4);
+}
+
+#[test]
+fn whoever_takes_an_offer_gets_the_price_it_was_shown() {
+    let (mut scene, client) = market();
+    let [ada, bob] = ["ada", "bob"].map(|one| scene.worker(one, one, &[("sum", "1")]));
+    let job = calls_for_offers(&mut scene, client);
+    for (by, price) in [(ada, "3"), (bob, "4"), (ada, "2")] {
+        offers(&mut scene, job, by, price).unwrap();
+    }
+    let price = |by, price| OfferRef::Price { by, price: credits(price) };
+    for (offer, refusal) in [
+        (OfferRef::Only { by: ada }, Refusal::OfferUnnamed),
+        (OfferRef::Place(3), Refusal::NoSuchOffer),
+        (price(ada, "4"), Refusal::NoSuchOffer),
+        (OfferRef::Only { by: client }, Refusal::NotYours),
+    ] {
+        assert_eq!(take(&mut scene, job, client, offer), Err(refusal), "{offer:?}");
+    }
+    for (offer, paid) in [
+        (OfferRef::Place(0), "3.00"),
+        (OfferRef::Place(2), "2.00"),
+        (price(ada, "3"), "3.00"),
+        (price(ada, "2"), "2.00"),
+        (OfferRef::Only { by: bob }, "4.00"),
+    ] {
+        let mut scene = scene.clone();
+        assert_eq!(take(&mut scene, job, client, offer).as_deref(), Ok(paid), "{offer:?}");
+    }
+}
+
+#[test]
+fn an_offer_stays_takable_until_it_expires_also_after_a_lower_one() {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "ada", &[("sum", "1")]);
+    let job = calls_for_offers(&mut scene, client);
+    offers(&mut scene, job, ada, "3").unwrap();
+    scene.wait(seconds(30));
+    offers(&mut scene, job, ada, "2").unwrap();
+    let mut later = scene.clone();
+    assert_eq!(take(&mut scene, job, client, OfferRef::Place(0)).as_deref(), Ok("3.00"));
+    later.wait(seconds(30));
+    let expired = take(&mut later, job, client, OfferRef::Place(0));
+    assert_eq!(expired, Err(Refusal::OfferExpired));
+    assert_eq!(take(&mut later, job, client, OfferRef::Place(1)).as_deref(), Ok("2.00"));
+}
+
+#[test]
+fn rows_from_before_turns_said_when_they_were_handed_over_are_read() {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let id = rushed(&mut scene, client, ada, Millis::hours(1));
+    let mut row = serde_json::to_value(&*scene.job(id)).expect("a row");
+    let members = row.as_object_mut().expect("members");
+    members.remove("agreed").expect("there was one");
+    let turn = members["assignment"].as_object_mut().expect("a turn");
+    for name in ["told_at", "fair_time"] {
+        turn.remove(name).expect(name);
+    }
+    let old: crate::job::Job = serde_json::from_value(row).expect("an old row");
+    assert_eq!((old.agreed.len(), old.unread()), (0, None));
+}
+
+/// A scene in which inboxes hold few notices, and a client with money.
+fn small_inboxes(inbox_messages_max: u64) -> (Scene, AgentId) {
+    let mut scene = Scene::new(Rules { inbox_messages_max, ..Rules::default() });
+    let client = scene.client("client", "rich", "100.00");
+    (scene, client)
+}
+
+#[test]
+fn notices_of_work_count_against_the_limit_of_an_inbox() {
+    let (mut scene, client) = small_inboxes(6);
+    let [ada, bob] = ["ada", "bob"].map(|one| scene.worker(one, one, &[("sum", "0.10")]));
+    for _ in 0..3 {
+        rushed(&mut scene, client, ada, Millis(50));
+        scene.wait(Millis(50));
+    }
+    assert_eq!(scene.world.mailbox(ada).waiting(), 6, "given and taken back");
+    let order = scene.ask(client, "sum", "1.00");
+    let direct = OpenJob { selection: Selection::Direct(ada), ..order };
+    assert_eq!(scene.try_open(direct).unwrap_err(), Refusal::InboxFull);
+    let order = scene.ask(client, "sum", "1.00");
+    assert_eq!(scene.open(order).worker(), Some(bob), "the choice passes over it");
+    scene.read(ada);
+    rushed(&mut scene, client, ada, Millis(50));
+}
+
+#[test]
+fn whoever_takes_its_work_elsewhere_is_hired_however_little_it_reads() {
+    for endpoint in [false, true] {
+        let (mut scene, client) = small_inboxes(4);
+        let order = if endpoint { reached } else { enrolment }("ada", "acme", &[("sum", "0.10")]);
+        let ada = scene.enrol(order).unwrap();
+        for _ in 0..4 {
+            scene.run(Command::Send(Box::new(said(client, ada, "hello")))).unwrap();
+        }
+        for _ in 0..10 {
+            let order = scene.ask(client, "sum", "1.00");
+            let job = scene.open(OpenJob { selection: Selection::Direct(ada), ..order }).id;
+            if endpoint {
+                let notice = scene.world.pushes_due(scene.now).next().unwrap().notice;
+                let ended = PushEnd::Delivered { reply: None };
+                scene.run(Command::PushDone { notice, ended }).unwrap();
+            } else {
+                scene.run(Command::HandOver { agent: ada, jobs: vec![job] }).unwrap();
+            }
+            scene.succeed(job, "0.10");
+        }
+        let order = said(client, ada, "one more");
+        let full = scene.run(Command::Send(Box::new(order)));
+        assert_eq!(full.unwrap_err(), Refusal::InboxFull, "messages still have their limit");
+    }
+}
+
+#[test]
+fn news_of_its_own_jobs_always_reach_a_requester_and_leave_room_for_others() {
+    let (mut scene, client) = small_inboxes(2);
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    for _ in 0..5 {
+        let order = scene.ask(client, "sum", "1.00");
+        let job = scene.open(order).id;
+        scene.succeed(job, "0.10");
+        scene.read(ada);
+    }
+    let ended = scene.told(client).into_iter().filter(|news| matches!(news, News::Ended { .. }));
+    assert_eq!(ended.count(), 5);
+    scene.run(Command::Send(Box::new(said(ada, client, "hello")))).unwrap();
+}
+
+#[test]
+fn invitations_fill_at_most_half_of_an_inbox_and_offers_no_more_than_all_of_it() {
+    let (mut scene, client) = small_inboxes(6);
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let mut jobs = Vec::new();
+    for _ in 0..3 {
+        jobs.push(calls_for_offers(&mut scene, client));
+    }
+    let order = scene.ask(client, "sum", "50");
+    let order = OpenJob { selection: Selection::Offers, ..order };
+    assert_eq!(scene.try_open(order).unwrap_err(), Refusal::Offline);
+    rushed(&mut scene, client, ada, Millis::hours(1));
+    for (price, job) in [("3", 0), ("2", 0), ("3", 1), ("2", 1), ("3", 2), ("2", 2)] {
+        offers(&mut scene, jobs[job], ada, price).unwrap();
+    }
+    assert_eq!(offers(&mut scene, jobs[0], ada, "1"), Err(Refusal::InboxFull));
+    scene.read(client);
+    offers(&mut scene, jobs[0], ada, "1").unwrap();
+}
+
+#[test]
+fn one_requester_can_only_ask_so_many_at_a_time() {
+    let mut scene = Scene::new(Rules { invitations_max: 3, ..Rules::default() });
+    let client = scene.client("client", "rich", "100.00");
+    let workers = ["a", "b"].map(|one| scene.worker(one, one, &[("sum", "0.10")]));
+    assert_eq!(workers.len(), 2);
+    let first = calls_for_offers(&mut scene, client);
+    let second = calls_for_offers(&mut scene, client);
+    let asked = [first, second].map(|job| scene.job(job).asked.len());
+    assert_eq!(asked, [2, 1], "as many as are left");
+    let order = scene.ask(client, "sum", "50");
+    let third = OpenJob { selection: Selection::Offers, ..order };
+    assert_eq!(scene.try_open(third).unwrap_err(), Refusal::TooManyOpen);
+    let other = scene.client("other", "richer", "100.00");
+    let theirs = calls_for_offers(&mut scene, other);
+    assert_eq!(scene.job(theirs).asked.len(), 2);
+    scene.cancel(first, client).unwrap();
+    calls_for_offers(&mut scene, client);
+}
+
+#[test]
+fn one_requester_that_pays_nothing_takes_a_part_of_the_places_where_jobs_wait() {
+    let mut scene = Scene::default();
+    let ada = scene.worker("ada", "acme", &[("sum", "0"), ("dig", "1")]);
+    stand(&mut scene, ada, Stance::Maintenance, Some(60));
+    let [stranger, other] = ["stranger", "other"].map(|one| scene.client(one, one, "5"));
+    let policy = Policy { presence_first: true, ..Policy::default() };
+    let mut open = |by, skill, budget| {
+        let order = scene.ask(by, skill, budget);
+        let order = OpenJob { selection: Selection::Direct(ada), policy, ..order };
+        scene.try_open(order).map(|_| ())
+    };
+    for _ in 0..FREE_WAITING_MAX {
+        open(stranger, "sum", "0").unwrap();
+    }
+    assert_eq!(open(stranger, "sum", "0"), Err(Refusal::AtCapacity));
+    open(stranger, "dig", "1").unwrap();
+    open(other, "sum", "0").unwrap();
+}

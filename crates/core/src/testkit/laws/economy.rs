@@ -1,0 +1,196 @@
+//! The economic laws: nobody pays more than the price shown when it agreed, no score falls by silence
+//! before the worker had the job in hand for a fair time, and nobody fills an inbox or a queue.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Laws, fold};
+use crate::agent::Desk;
+use crate::changes::Changes;
+use crate::id::{AgentId, JobId};
+use crate::job::{Assignment, Cause, Job, Requester, Selection, State};
+use crate::message::mailbox::Mailbox;
+use crate::money::Credits;
+use crate::notice::News;
+use crate::reputation::{Outcome, Standing};
+use crate::time::Timestamp;
+use crate::world::World;
+
+/// What was shown and handed over, kept from the rows alone.
+#[derive(Clone, Default)]
+pub struct Economy {
+    /// The price at which a worker was first chosen for a job.
+    shown: BTreeMap<(JobId, AgentId), Credits>,
+    /// Since when the worker of a turn has had the job in hand.
+    in_hand: BTreeMap<(JobId, u32), Timestamp>,
+    /// Where each inbox stood after the last command.
+    inboxes: BTreeMap<AgentId, Mailbox>,
+    /// Scores without free work of strangers.
+    pub weighed: BTreeMap<AgentId, Standing>,
+}
+
+impl Economy {
+    pub fn check(
+        &mut self,
+        before: &BTreeMap<JobId, Arc<Job>>,
+        changes: &Changes,
+        world: &World,
+        now: Timestamp,
+    ) {
+        for job in changes.jobs.values() {
+            let old = before.get(&job.id).map(|old| &**old);
+            self.price(old, job, world);
+            self.hands(old, job, world, now);
+        }
+        self.room(before, changes, world);
+        for outcome in &changes.outcomes {
+            let job = &changes.jobs[&outcome.job];
+            let old = before.get(&outcome.job).map(|old| &**old);
+            // A turn that was passed on is only in the row before.
+            let turn = |job: &Job| job.assignment.filter(|turn| turn.worker == outcome.subject);
+            let turn = turn(job).or(old.and_then(turn)).expect("an outcome is about a turn");
+            silence(old, turn, outcome, world);
+            self.weigh(job, turn, outcome, world);
+        }
+    }
+
+    /// Whoever agreed to a price never pays more, whatever the worker lists or offers later.
+    fn price(&mut self, old: Option<&Job>, job: &Job, world: &World) {
+        if matches!(job.selection, Selection::Asked { .. }) {
+            return;
+        }
+        let named =
+            |job: &Job| job.offers.iter().filter(|one| Some(one.by) == job.worker()).count();
+        let chosen = job.for_whom();
+        if let Some(worker) = chosen {
+            let key = (job.id, worker);
+            let skill = world.agent(worker).and_then(|agent| agent.skill_for(job));
+            let by_offers = job.selection.is_by_offers();
+            let listed = skill.filter(|_| !by_offers).map(|skill| job.grain.shown(skill.price));
+            let price = job.assignment.map(|turn| turn.price).or(listed);
+            if let Some(price) = price.filter(|price| *price <= job.purse()) {
+                self.shown.entry(key).or_insert(price);
+            }
+            // Who names a price for each job has its first one agreed on once it has the work.
+            let bargained =
+                old.is_some_and(|old| named(job) > named(old) && old.worker() == job.worker());
+            if let (true, Some(turn), false) = (bargained, job.assignment, by_offers) {
+                self.shown.insert(key, turn.price);
+            }
+        }
+        let Some(turn) = job.assignment else { return };
+        let shown = self.shown.get(&(job.id, turn.worker));
+        assert!(
+            shown.is_some_and(|shown| turn.price <= *shown),
+            "raised after it was agreed: {job:?}"
+        );
+        // Rounding adds what the requester's protocol shows, and nothing besides.
+        let rounded = turn.own.is_none_or(|own| job.grain.shown(own) == turn.price);
+        assert!(rounded || job.selection.is_by_offers(), "gained by rounding: {job:?}");
+        let paid = job.report.as_ref().map_or(Credits::ZERO, |report| report.paid);
+        assert!(paid <= turn.price, "paid more than was shown: {job:?}");
+    }
+
+    /// A worker has a job in hand from a moment that is written when it comes, and never changed.
+    fn hands(&mut self, old: Option<&Job>, job: &Job, world: &World, now: Timestamp) {
+        if old.is_none_or(|old| old.read_at != job.read_at) {
+            assert!(job.read_at.is_none_or(|at| at == now), "read at another time: {job:?}");
+        }
+        let Some(turn) = job.assignment else { return };
+        assert!(turn.fair_time >= world.rules.fair_time, "less than a fair time: {job:?}");
+        let Some(at) = turn.handed_at else { return };
+        let since = *self.in_hand.entry((job.id, job.epoch)).or_insert(now);
+        let asked_alone =
+            matches!(job.selection, Selection::Asked { .. }) && job.read_at == Some(at);
+        assert!(at == since || asked_alone, "in hand since another moment: {job:?}");
+    }
+
+    /// Work and invitations go only where there is room for them, and nobody asks too many at a time.
+    fn room(&mut self, before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &World) {
+        let max = world.rules.inbox_messages_max;
+        for notice in &changes.notices {
+            let (Some(agent), Some(job)) = (notice.to, notice.news.job()) else { continue };
+            let inbox = self.inboxes.entry(agent).or_insert_with(|| Mailbox::new(agent));
+            // What is taken up again, or was offered or begun by the agent itself, was let in before.
+            let known = before.get(&job).is_some_and(|old| {
+                let offered = old.offers.iter().any(|offer| offer.by == agent);
+                offered || old.for_whom() == Some(agent) || old.read_at.is_some()
+            });
+            let asked = changes
+                .jobs
+                .get(&job)
+                .is_some_and(|job| matches!(job.selection, Selection::Asked { .. }));
+            match notice.news {
+                News::Assigned { .. } | News::ApprovalWanted { .. }
+                    if !known && !asked && max > 0 =>
+                {
+                    let room = inbox.waiting() < max || inbox.work_waiting == 0;
+                    assert!(room, "work for a full inbox: {notice:?}");
+                }
+                News::OffersWanted { .. } if !asked && max > 0 => {
+                    assert!(inbox.waiting() < max.div_ceil(2), "no room for it: {notice:?}");
+                }
+                News::OffersWanted { .. } | News::Offered { .. } if max > 0 => {
+                    assert!(asked || inbox.waiting() < max, "no room for it: {notice:?}");
+                }
+                _ => {}
+            }
+            inbox.receive(notice);
+        }
+        for agent in changes.mailboxes.keys() {
+            self.inboxes.insert(*agent, world.mailbox(*agent));
+        }
+        let mut asked: BTreeMap<Option<AgentId>, usize> = BTreeMap::new();
+        for job in
+            world.live_jobs().filter(|job| matches!(job.state, State::Open | State::Negotiating))
+        {
+            let who = match job.requester {
+                Requester::Agent(agent) => Some(agent),
+                Requester::Guest(_) => None,
+            };
+            *asked.entry(who).or_default() += job.asked.len();
+        }
+        let most = asked.values().max().copied().unwrap_or(0);
+        // Whoever comes by itself to name a price was not asked.
+        let offers: usize = world.live_jobs().map(|job| job.offers.len()).sum();
+        assert!(most <= world.rules.invitations_max + offers, "one requester asks too many");
+    }
+
+    /// In our own ranking, free work of somebody who never paid or was paid counts for nothing.
+    fn weigh(&mut self, job: &Job, turn: Assignment, outcome: &Outcome, world: &World) {
+        let strange =
+            job.payer.and_then(|payer| world.owner(payer)).is_none_or(|one| one.movements == 0);
+        let free = turn.price.is_zero() || job.policy.unpaid;
+        assert_eq!(outcome.weighs, !(strange && free), "{outcome:?}");
+        let before = self.weighed.get(&outcome.subject).copied().unwrap_or_default();
+        let counted = outcome.counted && outcome.weighs;
+        let after = fold(before, outcome.ok, counted, outcome.hirer_score);
+        self.weighed.insert(outcome.subject, after);
+    }
+}
+
+/// Silence counts exactly when the worker had its fair time; leaving, when it had the job.
+fn silence(old: Option<&Job>, turn: Assignment, outcome: &Outcome, world: &World) {
+    let since = turn.handed_at;
+    let had = since.is_some_and(|at| outcome.ended_at.since(at) >= turn.fair_time);
+    let left = world.agent(outcome.subject).is_some_and(|agent| !agent.active);
+    // Before anything was due, it is the worker itself who said that time had run out.
+    let due = old.and_then(Job::due).is_some_and(|due| due <= outcome.ended_at);
+    match outcome.cause {
+        Some(Cause::TimedOut) if due => assert!(had, "blamed for silence too soon: {outcome:?}"),
+        Some(Cause::WorkerLeft) => assert!(since.is_some(), "never had it: {outcome:?}"),
+        Some(Cause::NoFairTime) if left => assert!(since.is_none(), "it had it: {outcome:?}"),
+        Some(Cause::NoFairTime) => assert!(due && !had, "excused for nothing: {outcome:?}"),
+        _ => {}
+    }
+}
+
+impl Laws {
+    /// What our own ranking is made of is the fold of what counts in it.
+    pub(super) fn weight(&self, world: &World, agent: AgentId, desk: &Desk) {
+        let weighed = self.economy.weighed.get(&agent).copied().unwrap_or_default();
+        assert_eq!(desk.weighed(), weighed, "our own ranking counts what it should");
+        let underrated = world.underrated().any(|one| one == agent);
+        assert_eq!(underrated, weighed.score > desk.standing.score);
+    }
+}

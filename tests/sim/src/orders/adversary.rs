@@ -1,0 +1,121 @@
+//! Adversaries: requesters that let jobs expire unseen or fill inboxes, workers that bait with a price
+//! and switch it, and owners that work for each other in fractions of what others can count.
+//!
+//! What they ask for is allowed. What they gain by it is bounded by the economic laws.
+
+use rialto_core::agent::Agent;
+use rialto_core::command::{Actor, Canceller, Command, Enrol, JobRef, Response};
+use rialto_core::grain::Grain;
+use rialto_core::id::AgentId;
+use rialto_core::job::{Job, Policy, Requester, Selection, State};
+use rialto_core::money::Credits;
+use rialto_core::testkit::Scene;
+use rialto_core::time::{Millis, Timestamp};
+
+use super::{opened, wish};
+use crate::cast::{OPENCLAW, REGISTRY, requester, some_job, somebody};
+use crate::dice::Dice;
+
+/// How coarsely a colluding requester counts.
+const COARSE: Grain = Grain { decimals: 1, least: Credits::ZERO };
+/// Less than anybody counts in, and not divisible by it.
+const FRACTION: Credits = Credits::from_micros(333_333);
+
+pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
+    match dice.roll(12) {
+        0..=2 => rush(dice, scene, now),
+        3..=7 => switch(dice, scene, now),
+        8 | 9 => crowd(dice, scene, now),
+        _ => collude(dice, scene, now),
+    }
+}
+
+/// A job that ends before its worker could have done it.
+fn rush(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
+    let origin = dice.of([REGISTRY, OPENCLAW]);
+    let mut order = wish(dice, scene, origin, now);
+    let time = Millis(1 + i64::try_from(dice.roll(3_000)).unwrap_or_default());
+    (order.deadline, order.lease) = (now.plus(time), time);
+    order.selection = Selection::Direct(somebody(dice, scene));
+    order.policy = Policy { next_when_failed: dice.chance(30), ..Policy::default() };
+    opened(order)
+}
+
+/// A worker that was chosen for its price, or offered one, asks for more.
+fn switch(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
+    let chosen = |job: &Job| job.for_whom().is_some() || !job.offers.is_empty();
+    let job = some_job(dice, scene, chosen)?;
+    let offered = job.offers.last().map(|offer| offer.by);
+    let by = job.for_whom().or(offered)?;
+    let wanted = JobRef::Id(job.id);
+    let until = now.plus(Millis(1 + dice.within_seconds(60)));
+    Some(match (dice.roll(3), job.state) {
+        (0, State::Negotiating) => {
+            let price = job.offers.last().map_or(FRACTION, |offer| raised(offer.price));
+            Command::Offer { job: wanted, by, price, valid_for: Millis::minutes(1) }
+        }
+        (0, State::Assigned) if job.accepted_at.is_none() => {
+            Command::Respond { job: wanted, by, said: Response::Defer { until } }
+        }
+        (0, _) => Command::Defer { job: wanted, by, until },
+        _ => Command::Enrol(Box::new(dearer(scene, by)?)),
+    })
+}
+
+/// The same agent at higher prices.
+fn dearer(scene: &Scene, agent: AgentId) -> Option<Enrol> {
+    let known: Agent = Agent::clone(scene.world.agent(agent)?);
+    let owner = scene.world.owner(known.owner)?.name.clone();
+    let mut skills = known.skills;
+    for skill in &mut skills {
+        skill.price = raised(skill.price);
+    }
+    Some(Enrol {
+        actor: Actor::Agent(agent),
+        home: known.home,
+        native: known.native,
+        aliases: Vec::new(),
+        owner,
+        name: known.name,
+        endpoint: known.endpoint,
+        liveness: known.liveness,
+        skills,
+        terms: known.terms,
+        condition: None,
+        card: known.card,
+        key: None,
+        rotate: false,
+    })
+}
+
+/// More than before, and not for ever.
+fn raised(price: Credits) -> Credits {
+    let twice = price.plus(price).unwrap_or(price);
+    if twice > Credits::from_micros(30_000_000) { FRACTION } else { twice.max(FRACTION) }
+}
+
+/// A requester that asks everybody for a price, or one for free work, and calls it off again.
+fn crowd(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
+    if dice.chance(30) {
+        let job = some_job(dice, scene, |job| job.state == State::Negotiating)?;
+        let by = Canceller::Agent(requester(&job)?);
+        return Some(Command::Cancel { job: JobRef::Id(job.id), by, reason: None });
+    }
+    let mut order = wish(dice, scene, REGISTRY, now);
+    order.selection = Selection::Offers;
+    if dice.chance(40) {
+        order.budget = Credits::ZERO;
+        order.selection = Selection::Direct(somebody(dice, scene));
+    }
+    opened(order)
+}
+
+/// Two that hire each other across protocols, where prices are rounded.
+fn collude(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
+    let mut order = wish(dice, scene, REGISTRY, now);
+    let (one, other) = (somebody(dice, scene), somebody(dice, scene));
+    order.requester = Requester::Agent(one);
+    order.selection = Selection::Direct(other);
+    (order.grain, order.budget) = (COARSE, Credits::from_micros(2_000_000));
+    opened(order)
+}
