@@ -6,7 +6,7 @@ use crate::agent::{enrol, presence, probation, said, secret, suspension};
 use crate::alias::{Digest, Target, claim};
 use crate::answer::Answer;
 use crate::changes::Changes;
-use crate::command::{Command, JobRef, Response, Timer};
+use crate::command::{Command, JobRef, Response, Subject, Timer};
 use crate::draft::Draft;
 use crate::id::{AgentId, JobId, TransferId};
 use crate::job::{Requester, ask, end, offer, open, respond, work};
@@ -175,6 +175,7 @@ pub fn needs(world: &World, command: &Command) -> Vec<Need> {
                 wants.claim(claim::turn(order.from, order.to, turn));
             }
         }
+        Command::Suspend { subject: Subject::Agent(id), .. } => wants.whole_agent(*id),
         Command::Signed(order) => wants.signed(order),
         Command::Post(order) => wants.posted(order),
         Command::Report(said) => wants.named(&said.job),

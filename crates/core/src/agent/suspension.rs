@@ -23,7 +23,8 @@ pub fn refuse(draft: &Draft<'_>, agent: AgentId) -> Result<(), Refusal> {
 pub fn set(draft: &mut Draft<'_>, subject: Subject, suspended: bool) -> Result<Answer, Refusal> {
     let event = match subject {
         Subject::Agent(id) => {
-            let agent = draft.agent(id).ok_or(Refusal::NoSuchAgent)?.clone();
+            // Of one that has left, only part is at hand, and the whole is written.
+            let agent = draft.whole_agent(id).ok_or(Refusal::NoSuchAgent)?.clone();
             if agent.suspended == suspended {
                 return Ok(Answer::Done);
             }

@@ -2,7 +2,7 @@
 
 use super::finds;
 use crate::answer::Answer;
-use crate::command::{Actor, Command, Enrol, JobRef, OpenJob, Response, Subject};
+use crate::command::{Actor, Command, Enrol, JobRef, OfferRef, OpenJob, Response, Subject};
 use crate::event::Event;
 use crate::id::{AgentId, OwnerId};
 use crate::job::{Policy, Selection, State};
@@ -138,7 +138,7 @@ fn work_in_hand_stays_in_hand_and_a_price_named_before_is_not_taken() {
     scene.run(offer.clone()).expect("it may");
     set(&mut scene, Subject::Agent(ada), true);
     assert_eq!(scene.run(offer), Err(Refusal::Suspended));
-    let take = Command::AcceptOffer { job, by: client, from: ada };
+    let take = Command::AcceptOffer { job, by: client, offer: OfferRef::Only { by: ada } };
     assert!(scene.run(take).is_err());
     assert!(!matches!(scene.state(offered), State::Assigned | State::Running));
     let accept = Response::Accept { ready_at: None, called: None };
