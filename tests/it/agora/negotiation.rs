@@ -45,7 +45,7 @@ async fn four_offers_may_be_made_and_any_one_of_them_accepted_but_no_second() {
     assert_eq!(hub.told(&alice.accept(&offers[2])).await, "PROCESSING");
     assert_eq!(pair.purse().await, credits("6.5", "3.5"));
     for other in [&offers[0], &offers[2], &offers[3]] {
-        hub.refuses(&alice.accept(&other), 400).await;
+        hub.refuses(&alice.accept(other), 400).await;
     }
     // His own other offers are no news to who was chosen.
     assert_eq!(hub.letters(bob_reads).await.len(), 2);
@@ -252,7 +252,7 @@ async fn who_asked_may_withdraw_until_somebody_works() {
         assert_eq!(hub.newest(bob_reads).await, withdrawal.json());
         hub.refuses(&bob.result(&request.id), 400).await;
         for offer in &offers {
-            hub.refuses(&alice.accept(&offer), 400).await;
+            hub.refuses(&alice.accept(offer), 400).await;
         }
         assert_eq!(pair.purse().await, credits("10", "0"));
         assert_eq!(hub.standing_of(bob.did()), Default::default(), "nobody is to blame");

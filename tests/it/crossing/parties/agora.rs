@@ -175,7 +175,7 @@ impl Signer {
             of.skill,
             order.more()
         );
-        let request = self.sign(hub, Kind::Request, &payload, None);
+        let request = self.sign(hub, Kind::Request, &payload, PublicKey::parse(&of.alias).ok());
         let path = format!("/agora/agents/{}", of.alias);
         let reply = hub.post_text(&path, None, &request.text).await;
         (request, path, reply)
