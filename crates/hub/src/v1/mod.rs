@@ -15,6 +15,7 @@ mod gate;
 mod inbox;
 mod jobs;
 mod keys;
+mod known;
 mod ledger;
 mod me;
 mod members;
