@@ -87,7 +87,7 @@ fn table(offers: Vec<Offer>) -> Table {
 pub async fn accept(access: &Access, args: &AcceptArgs) -> Result<Exit, Trouble> {
     let (hub, _) = access.me()?;
     let path = format!("/v1/jobs/{}/accept", part(&args.id));
-    let from = called(access, &args.from)?;
+    let from = called(access, &hub, &args.from).await?;
     let agent = from.parse::<u64>().map_or_else(|_| Value::from(from.as_str()), Value::from);
     let body = json!({"agent": agent}).to_string();
     let (_, text) = hub.call_text(Method::POST, &path, Some(body)).await.map_err(|error| {

@@ -12,7 +12,7 @@ use rialto_engine::delivery::signature::WebhookSecret;
 use rialto_engine::ids::{Ids, OsIds};
 
 use super::access::Access;
-use super::acting::Acting;
+use super::key_file::KeyFile;
 use super::say;
 use super::trouble::Trouble;
 use super::views::Me;
@@ -38,8 +38,6 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     #[command(flatten)]
-    acting: Acting,
-    #[command(flatten)]
     access: Access,
 }
 
@@ -48,7 +46,7 @@ pub fn run(args: &Args) -> Exit {
 }
 
 async fn listen(args: &Args) -> Result<Exit, Trouble> {
-    let (hub, known) = args.acting.hub_and_secret(&args.access)?;
+    let (hub, KeyFile { webhook_secret: known, .. }) = args.access.me()?;
     let target = match &args.forward_to {
         Some(url) => {
             let known = known.and_then(|secret| WebhookSecret::read(&secret.reveal()));

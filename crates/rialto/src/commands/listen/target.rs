@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use reqwest::Client;
 use reqwest::redirect::Policy;
 use rialto_client::Retry;
+use rialto_client::call::cause;
 use rialto_core::time::Timestamp;
 use rialto_engine::delivery::signature::{WebhookSecret, sign};
 
@@ -67,8 +68,7 @@ impl Target {
             Ok(answer) if answer.status().is_success() => Answer::Taken(answer.status().as_u16()),
             Ok(answer) => Answer::Refused(answer.status().as_u16()),
             Err(error) if error.is_timeout() => Answer::Nothing("no answer in time".to_owned()),
-            Err(error) if error.is_connect() => Answer::Nothing("nobody listens there".to_owned()),
-            Err(error) => Answer::Nothing(error.without_url().to_string()),
+            Err(error) => Answer::Nothing(cause(&error.without_url())),
         }
     }
 }

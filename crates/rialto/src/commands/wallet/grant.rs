@@ -20,10 +20,12 @@ pub struct Args {
 
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let amount = amount(&args.amount, 6)?;
+    access.without_acting("granting needs RIALTO_OPERATOR_KEY")?;
     let (hub, _) = access.caller_or(&["RIALTO_OPERATOR_KEY", "RIALTO_KEY"])?;
     // Written by hand, so that the amount never passes through a float.
     let body = format!(r#"{{"owner":{},"amount":{}}}"#, json!(args.owner), amount.text(2));
-    let (_, answer) = hub.call_text(Method::POST, "/v1/operator/grants", Some(body)).await?;
+    let granted = hub.call_text(Method::POST, "/v1/operator/grants", Some(body)).await;
+    let (_, answer) = granted.map_err(|error| Trouble::from(error).for_operator())?;
     balance::show(access, &answer)
 }
 
