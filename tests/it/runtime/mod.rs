@@ -2,6 +2,7 @@
 
 mod alone;
 mod basics;
+mod folders;
 mod found;
 mod kills;
 pub mod kit;
