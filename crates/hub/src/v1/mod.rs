@@ -9,6 +9,7 @@ mod accounts;
 mod agents;
 mod answer;
 mod codes;
+mod delivery;
 mod events;
 mod examples;
 mod gate;

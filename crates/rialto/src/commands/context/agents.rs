@@ -86,9 +86,15 @@ impl Context {
     pub fn claim(&self, agent: &Starting<'_>) -> Result<PathBuf, Trouble> {
         let entry = self.agent_dir(&place(agent.name))?;
         let _held = lock(&entry.with_file_name(CLAIMS))?;
-        let state = self.state_for(agent, &entry)?;
-        self.refuse_copies(agent, &entry, &state)?;
-        self.drop_other_names(&entry, &state)?;
+        let free = self.state_for(agent, &entry).and_then(|state| {
+            self.refuse_copies(agent, &entry, &state)?;
+            self.drop_other_names(&entry, &state)?;
+            Ok(state)
+        });
+        let state = free.inspect_err(|_| {
+            // A name that was refused is not one of the context; with anything in it, it stays.
+            let _ = fs::remove_dir(&entry);
+        })?;
         let beside = (state != entry).then(|| state.clone());
         let claim = Claim { folder: agent.folder.to_owned(), state: beside };
         if read(&entry)?.is_none_or(|before| before != claim) {
