@@ -31,7 +31,7 @@ pub enum CallError {
         retry_after: Option<Duration>,
     },
     /// The hub could not be reached.
-    #[error("cannot reach {url}: {error}")]
+    #[error("cannot reach {url}: {}", cause(error))]
     Unreachable {
         /// What was called.
         url: String,
@@ -175,6 +175,20 @@ fn failed(url: &str, error: reqwest::Error) -> CallError {
     match error.is_timeout() {
         true => CallError::TimedOut { url: url.to_owned() },
         false => CallError::Unreachable { url: url.to_owned(), error: error.without_url() },
+    }
+}
+
+/// Why a connection did not come about, without the layers between: `connection refused`.
+pub fn cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    let kind = last.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    match kind {
+        Some(std::io::ErrorKind::ConnectionRefused) => "connection refused".to_owned(),
+        Some(std::io::ErrorKind::ConnectionReset) => "connection reset".to_owned(),
+        _ => last.to_string(),
     }
 }
 

@@ -153,7 +153,7 @@ impl Push {
     }
 }
 
-/// A message that arrived at a URL, and what was answered there.
+/// A notice that arrived at a URL, and what was answered there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrival {
     pub notice: NoticeId,
@@ -161,4 +161,7 @@ pub struct Arrival {
     pub attempts: u32,
     /// The answer's body, when the receiver's protocol keeps it.
     pub reply: Option<String>,
+    /// Where it arrived; empty in rows of older versions.
+    #[serde(default)]
+    pub url: String,
 }

@@ -57,13 +57,16 @@ pub fn done(draft: &mut Draft<'_>, notice: NoticeId, ended: PushEnd) -> Answer {
     Answer::Done
 }
 
-/// A message that arrived needs no reading in the inbox any more; that it did is kept.
+/// What arrived in somebody's name is kept, so that it can be listed. A message that did needs no
+/// reading in the inbox any more.
 fn arrived(draft: &mut Draft<'_>, push: &Push, attempts: u32, reply: Option<String>) {
-    let (News::Message { .. }, Some(agent)) = (&push.news, push.to) else { return };
-    draft.mailbox_mut(agent).arrived(push.position);
-    draft.settle_mailbox(agent);
-    let (notice, at) = (push.notice, draft.now);
-    draft.arrival(Arrival { notice, at, attempts, reply });
+    let Some(agent) = push.to else { return };
+    if matches!(push.news, News::Message { .. }) {
+        draft.mailbox_mut(agent).arrived(push.position);
+        draft.settle_mailbox(agent);
+    }
+    let (notice, at, url) = (push.notice, draft.now, push.url.clone());
+    draft.arrival(Arrival { notice, at, attempts, reply, url });
 }
 
 /// Has a push tried now, also one that was given up. It keeps its count of attempts.
@@ -125,7 +128,11 @@ mod tests {
         let push = scene.world.push(notice).unwrap().clone();
         assert_eq!((push.to, push.url.as_str()), (Some(ada), "https://ada.example"));
         assert_eq!(push.news, News::Assigned { job, epoch: 1 });
-        tried(&mut scene, notice, PushEnd::Delivered { reply: None });
+        let done = Command::PushDone { notice, ended: PushEnd::Delivered { reply: None } };
+        let arrivals = scene.decided(done).unwrap().0.arrivals;
+        let [arrival] = arrivals.as_slice() else { panic!("one arrival, not {arrivals:?}") };
+        assert_eq!((arrival.notice, arrival.attempts), (notice, 1));
+        assert_eq!(arrival.url, "https://ada.example");
         assert!(scene.world.push(notice).is_none());
         assert_eq!(scene.world.next_push(), None);
         tried(&mut scene, notice, PushEnd::Delivered { reply: None });

@@ -352,6 +352,7 @@ pub const TABLE: &[Row] = &[
     get("GET /v1/ledger", AGENTS_AND_OPERATOR),
     get("GET /v1/accounts/{name}", OWNER_IN_PATH),
     get("GET /v1/inbox", AGENTS),
+    get("GET /v1/inbox/delivery", AGENTS),
     send("POST /v1/inbox/ack", acked, AGENTS),
     get("GET /v1/events", AGENTS_AND_OPERATOR),
     send("POST /v1/messages", message, AGENTS),

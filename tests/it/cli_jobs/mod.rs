@@ -7,6 +7,7 @@ mod listed;
 mod listening;
 mod logs;
 mod lost;
+mod names;
 mod offered;
 mod patience;
 mod posting;

@@ -54,6 +54,16 @@ async fn a_call_that_did_not_arrive_is_listed_and_sent_again() {
     let arrived =
         async || desk.get("/v1/webhooks", Some(&desk.boss.key)).await.at("/items") == json!([]);
     eventually(arrived).await;
+    // And what arrived is listed as such, for its receiver alone.
+    let line = ["webhook", "ls", "--delivered", "--json"];
+    let delivered = desk.run(&line).await.ok().json();
+    assert_eq!(delivered.as_array().map(Vec::len), Some(1), "{delivered}");
+    let wanted = json!([number, "delivered", back, id]);
+    let one = &delivered[0];
+    assert_eq!(json!([one["id"].to_string(), one["state"], one["url"], one["job"]]), wanted);
+    assert!(one["tries"].as_u64() > Some(1) && one["delivered_at"].is_string(), "{one}");
+    assert!(desk.run(&["webhook", "ls", "--delivered"]).await.ok().out.contains("ARRIVED"));
+    assert_eq!(desk.run_for(&shop, &line).await.ok().json(), json!([]));
     desk.run(&["webhook", "resend", &number, "--json"]).await.expect(3).str("/error");
     let mut stranger = desk.command(&["webhook", "ls", "--json"]);
     stranger.env("RIALTO_KEY", "rk_wrong");

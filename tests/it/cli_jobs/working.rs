@@ -49,7 +49,7 @@ async fn an_agent_of_the_context_is_acted_for_by_name() {
     let with_id = |name: &'static str| [&line(name)[..], &[id.as_str()]].concat();
     let ran = desk.run(&with_id("nobody")).await.failed(3, "has no agent nobody");
     assert!(ran.err.contains("it has shout"), "{ran:#?}");
-    desk.run(&with_id("../shout")).await.failed(2, "is no name");
+    desk.run(&with_id("../shout")).await.failed(3, "has no agent ../shout");
     // The boss has the job as well, but not in hand.
     desk.run(&["job", "submit", &id, "--output", output]).await.failed(3, "");
     assert_eq!(desk.run(&with_id("shout")).await.ok().out, format!("{id} completed\n"));

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use rialto_client::agent::post::Told;
-use rialto_client::agent::{Job, Outcome, Room, Skill};
+use rialto_client::agent::post::{Entry, Post, Told, enrol};
+use rialto_client::agent::record::Records;
+use rialto_client::agent::{Job, Outcome, Room, Skill, Workshop};
 use rialto_client::registry::direct::Peer;
 use rialto_client::registry::{self, Credits, Order};
 use rialto_client::{Agent, AgentError, Hub, KeyFile, Wanted};
@@ -12,7 +13,7 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::kit::{ClosedPort, TestHub, eventually};
+use crate::kit::{ClosedPort, TestHub, eventually, in_time};
 
 /// An agent that runs, and what it told.
 pub struct Running {
@@ -111,6 +112,34 @@ async fn a_function_of_ones_own_types_is_an_agent() {
     running.stop().await.expect("it leaves");
     let found = hub.get("/registry/discover?skill=add", None).await.expect(200).json();
     assert_eq!(found["total"], 0, "{found}");
+}
+
+/// The pause of an idle agent is an hour here: if one job ended in it, the next would wait for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_that_follow_each_other_are_taken_without_a_pause() {
+    let ((hub, boss), state) = (hub_and_boss().await, TempDir::new().expect("a directory"));
+    let echo = |job: Job| async move { Outcome::Done(job.input) };
+    let shop = Workshop::setup().skill(Skill::new("add", "0.05").expect("a skill"), echo).open();
+    let nobody = Hub::new(&hub.url).expect("a hub");
+    let entry = Entry { name: "Echo", owner: "echoes", id: None };
+    let enrolled = enrol(&nobody, &entry, &shop).await.expect("registered");
+    let records = Records::at(state.path().join("jobs")).expect("a directory");
+    let at_work = nobody.with_key(&enrolled.api_key);
+    let post = Post::new(at_work, shop, records, Arc::new(|_| {}))
+        .idle_pause(std::time::Duration::from_secs(3_600));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let working = tokio::spawn(post.work(async move {
+        let _ = stopped.await;
+    }));
+    in_time(async {
+        for n in 0..5 {
+            let job = hire(&boss, &json!({ "n": n })).await;
+            assert_eq!(job.output::<Value>().expect("an output"), json!({ "n": n }));
+        }
+    })
+    .await;
+    drop(stop);
+    working.await.expect("no panic").expect("it leaves");
 }
 
 #[tokio::test(flavor = "multi_thread")]

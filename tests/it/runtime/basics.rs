@@ -228,19 +228,20 @@ async fn a_runtime_that_is_told_to_stop_finishes_or_hands_back_and_leaves_the_li
 }
 
 #[tokio::test]
-async fn two_agents_of_one_name_sit_apart_unless_the_name_was_asked_for() {
+async fn a_second_agent_of_one_name_is_refused_and_gets_a_name_of_its_own() {
     let ((hub, _), place) = (hub_and_boss().await, Place::new());
     let flags = ["--skill", "twin", "--price", "0.05", "--exec", "echo '{}'"];
-    let one = place.at_work(&hub, "one", &flags).await;
-    let two = place.at_work(&hub, "two", &flags).await;
-    let name = |runtime: &Runtime| runtime.said("at_work").expect("said")["agent"].clone();
-    assert_eq!((name(&one), name(&two)), (json!("twin"), json!("twin-2")));
-    let mut third = place.rialto();
-    third.args(["agent", "run", "--json", "--hub", &hub.url, "--name", "twin"]).args(flags);
-    let output = output(&mut third).expect("it runs");
-    assert_eq!(output.status.code(), Some(5));
-    let told: Value = serde_json::from_slice(&output.stdout).expect("one document");
-    assert!(told["next"].as_str().is_some_and(|next| next.contains("--name")), "{told}");
+    let _one = place.at_work(&hub, "one", &flags).await;
+    for name in [&[][..], &["--name", "twin"]] {
+        let mut second = place.rialto();
+        second.args(["agent", "run", "--json", "--hub", &hub.url]).args(flags).args(name);
+        let output = output(&mut second).expect("it runs");
+        assert_eq!(output.status.code(), Some(5));
+        let told: Value = serde_json::from_slice(&output.stdout).expect("one document");
+        assert!(told["next"].as_str().is_some_and(|next| next.contains("--name")), "{told}");
+    }
+    let two = place.at_work(&hub, "two", &[&flags[..], &["--name", "twin-2"]].concat()).await;
+    assert_eq!(two.said("at_work").expect("said")["agent"], "twin-2");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 mod alone;
 mod basics;
 mod environment;
+mod folders;
 mod found;
 mod kills;
 pub mod kit;

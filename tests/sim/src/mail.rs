@@ -9,7 +9,7 @@ use rialto_core::changes::Changes;
 use rialto_core::command::{Command, PushEnd, SendMessage};
 use rialto_core::id::{AgentId, NoticeId};
 use rialto_core::market::Deed;
-use rialto_core::notice::Notice;
+use rialto_core::notice::{News, Notice};
 use rialto_core::refusal::Refusal;
 use rialto_core::testkit::Scene;
 use rialto_core::world::World;
@@ -85,7 +85,11 @@ impl Mail {
             _ => {
                 for arrival in &changes.arrivals {
                     let notice = scene.store.rows.notices.iter().find(|n| n.id == arrival.notice);
-                    self.arrived(notice.expect("what arrives was told"));
+                    let notice = notice.expect("what arrives was told");
+                    // Only a message is read by arriving.
+                    if matches!(notice.news, News::Message { .. }) {
+                        self.arrived(notice);
+                    }
                 }
             }
         }

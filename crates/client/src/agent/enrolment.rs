@@ -128,10 +128,12 @@ impl Enrolment<'_> {
     }
 
     fn keep(&self, known: Known) -> Result<Known, AgentError> {
+        // What else is kept with the same key, such as a webhook secret, stays.
+        let before = self.seat.own_key()?.filter(|before| before.key.reveal() == known.key);
         let keys = KeyFile {
             agent_id: Some(known.agent_id.clone()),
             hub: Some(self.hub.base().to_owned()),
-            ..KeyFile::of(&known.key)
+            ..before.unwrap_or_else(|| KeyFile::of(&known.key))
         };
         self.seat.keep_key(&keys)?;
         self.seat.keep_owner(&known.owner)?;

@@ -50,8 +50,13 @@ pub struct Letter {
 
 /// A protocol's side of delivery.
 pub trait Courier: Send + Sync {
-    /// The words, or nothing when there is no longer anything to say.
-    fn letter(&self, engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter>;
+    /// The words for the push's URL, whether or not anything is called there.
+    fn worded(&self, engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter>;
+
+    /// The words that are sent, or nothing when there is no longer anything to say.
+    fn letter(&self, engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter> {
+        self.worded(engine, push, job)
+    }
 
     /// Whether what can be read on an open stream is not sent besides.
     fn prefers_streams(&self) -> bool {
@@ -229,14 +234,17 @@ impl Delivery {
         record(&self.engine, push, verdict).await;
     }
 
-    /// Work is worded by the worker's protocol, the end of a job by the requester's.
     fn courier(&self, push: &Push, job: Option<&Job>) -> Option<&Arc<dyn Courier>> {
-        let home = |id| self.engine.look(|world| world.agent(id).map(|agent| agent.home));
-        let protocol = match push.news {
-            News::Ended { .. } => job.map(|job| job.origin),
-            _ => push.to.and_then(home),
-        };
-        protocol.and_then(|protocol| self.couriers.get(&protocol))
+        worded_by(&self.engine, push, job).and_then(|protocol| self.couriers.get(&protocol))
+    }
+}
+
+/// Work is worded by the worker's protocol, the end of a job by the requester's.
+pub fn worded_by(engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Protocol> {
+    let home = |id| engine.look(|world| world.agent(id).map(|agent| agent.home));
+    match push.news {
+        News::Ended { .. } => job.map(|job| job.origin),
+        _ => push.to.and_then(home),
     }
 }
 

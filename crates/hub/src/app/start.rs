@@ -34,6 +34,9 @@ use crate::edge::{self, Front, Hosts, Limits};
 use crate::shutdown::Shutdown;
 use crate::telemetry::{self, Metrics};
 
+/// Ports after one in use that are looked at for a free one.
+const PORTS_TRIED: usize = 100;
+
 /// What comes from outside the configuration: secrets, and the time.
 #[derive(Clone, Default)]
 pub struct Options {
@@ -56,7 +59,7 @@ pub enum StartError {
     Secret(#[from] NoSecret),
     #[error(transparent)]
     Egress(#[from] BadEgress),
-    #[error("cannot listen on {address}: {error}")]
+    #[error("cannot listen on {address}: {error}{}", way_out(*address, error))]
     Listen { address: SocketAddr, error: io::Error },
     #[error("RIALTO_OPERATOR_KEY is no operator key: it has the form ro_ and 48 hex digits")]
     OperatorKey,
@@ -68,6 +71,21 @@ pub enum StartError {
     OtherOperatorKey(String),
     #[error("the hub cannot write: {0}")]
     Write(#[from] Failure),
+}
+
+/// What to do about an address that another program has: the nearest port that is free now.
+fn way_out(address: SocketAddr, error: &io::Error) -> String {
+    if error.kind() != io::ErrorKind::AddrInUse {
+        return String::new();
+    }
+    let ports = (address.port()..=u16::MAX).skip(1).take(PORTS_TRIED);
+    let mut free = ports.map(|port| SocketAddr::new(address.ip(), port));
+    match free.find(|address| std::net::TcpListener::bind(address).is_ok()) {
+        Some(free) => format!(
+            "; another program listens there: {free} is free, choose it with --listen {free}"
+        ),
+        None => "; another program listens there: choose another port with --listen".to_owned(),
+    }
 }
 
 /// A running hub.

@@ -11,7 +11,7 @@ mod problem;
 mod schema;
 mod source;
 mod span;
-mod suggest;
+pub(crate) mod suggest;
 mod topics;
 mod value;
 mod words;

@@ -27,6 +27,7 @@ pub fn of(field: &str) -> &'static str {
         "?limit" => r#""?limit=50""#,
         "?cursor" => r#""?cursor=<the next_cursor of the page before>""#,
         "?after" => r#""?after=17""#,
+        "?position" => r#""/v1/inbox/delivery?position=17""#,
         "?side" => r#""/v1/jobs?side=asked""#,
         "?state" => r#""/v1/jobs?state=live""#,
         "?online" => r#""/v1/agents?online=true""#,

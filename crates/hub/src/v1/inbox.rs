@@ -4,13 +4,14 @@ use axum::extract::{RawQuery, State};
 use rialto_core::command::Command;
 use rialto_protocols::face::Floor;
 use rialto_protocols::kit::budget::ByteBudget;
-use rialto_protocols::kit::fields::{Fields, Malformed};
+use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
 use rialto_protocols::kit::query::Query;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::answer::{Answered, ok};
+use super::known;
 use super::me::InboxView;
 use super::notice;
 use super::page::{self, Cursor};
@@ -55,7 +56,7 @@ pub fn position(query: &Query) -> Result<Option<u64>, Malformed> {
 /// `POST /v1/inbox/ack`: everything up to here has arrived.
 pub async fn ack(State(floor): State<Floor>, by: AsAgent, Sent(body): Sent) -> Answered {
     let json = ijson::read(&body).map_err(Malformed::from)?;
-    let f = Fields::of(&json, "")?;
+    let f = known::fields(&json, &["up_to"])?;
     let up_to = f.required("up_to", f.integer("up_to")?)?;
     let up_to = u64::try_from(up_to).map_err(|_| f.fail("up_to", "must not be negative"))?;
     floor.engine.run_once(Command::Ack { agent: by.id, up_to }, by.once).await?;

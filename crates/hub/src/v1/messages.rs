@@ -8,11 +8,12 @@ use rialto_core::time::Millis;
 use rialto_engine::Failure;
 use rialto_engine::store::{Key, Row};
 use rialto_protocols::face::{Floor, Trouble};
-use rialto_protocols::kit::fields::{Fields, Malformed};
+use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson::{self, Json};
 use serde::Serialize;
 
 use super::answer::{Answered, ok};
+use super::known;
 use super::names;
 use super::problem::Problem;
 use super::proof::{AsAgent, Sent, is_registered};
@@ -35,7 +36,7 @@ pub async fn send(State(floor): State<Floor>, by: AsAgent, Sent(sent): Sent) -> 
         return Err(Trouble::TooLarge { limit: MESSAGE_MAX }.into());
     }
     let json = ijson::read(&sent).map_err(Malformed::from)?;
-    let f = Fields::of(&json, "")?;
+    let f = known::fields(&json, &["to", "body"])?;
     let name = f.required("to", names::given(&f, "to")?)?;
     // Any JSON is a message, `null` too.
     let body = f.required("body", json.get("body").map(Json::raw))?.to_owned();

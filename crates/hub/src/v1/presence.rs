@@ -5,11 +5,12 @@ use rialto_core::agent::presence::Stance;
 use rialto_core::agent::said::Condition;
 use rialto_core::command::Command;
 use rialto_protocols::face::Floor;
-use rialto_protocols::kit::fields::{Fields, Malformed};
+use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
 use serde::Serialize;
 
 use super::answer::{Answered, ok};
+use super::known;
 use super::proof::{AsAgent, Sent};
 
 #[derive(Serialize)]
@@ -21,7 +22,7 @@ struct Stands {
 /// is in hand stays there. Who is busy is there, and new work may have to wait.
 pub async fn stand(State(floor): State<Floor>, by: AsAgent, Sent(body): Sent) -> Answered {
     let json = ijson::read(&body).map_err(Malformed::from)?;
-    let f = Fields::of(&json, "")?;
+    let f = known::fields(&json, &["status"])?;
     let (stance, status) = match f.required("status", f.text("status")?)? {
         "online" => (Stance::Idle, "online"),
         "busy" => (Stance::Busy, "busy"),

@@ -7,8 +7,8 @@ use rialto_protocols::face::Reach::{
 use rialto_protocols::face::{Floor, Reach, Route};
 
 use super::{
-    accounts, agents, events, inbox, jobs, keys, ledger, me, messages, operator, presence,
-    webhooks, work,
+    accounts, agents, delivery, events, inbox, jobs, keys, ledger, me, messages, operator,
+    presence, webhooks, work,
 };
 
 const fn row(
@@ -96,6 +96,9 @@ pub const TABLE: &[Route<Floor>] = &[
         get(accounts::show)
     }),
     row("GET", "/v1/inbox", AnyAgent, "Notices after a position", || get(inbox::list)),
+    row("GET", "/v1/inbox/delivery", AnyAgent, "A notice as it is sent to an endpoint", || {
+        get(delivery::show)
+    }),
     row("POST", "/v1/inbox/ack", AnyAgent, "Acknowledge notices up to a position", || {
         post(inbox::ack)
     }),
@@ -103,9 +106,13 @@ pub const TABLE: &[Route<Floor>] = &[
         get(events::open)
     }),
     row("POST", "/v1/messages", AnyAgent, "Write to an agent", || post(messages::send)),
-    row("GET", "/v1/webhooks", AnyAgent, "What was sent to the caller and has not arrived", || {
-        get(webhooks::list)
-    }),
+    row(
+        "GET",
+        "/v1/webhooks",
+        AnyAgent,
+        "What is sent to the caller; ?state=delivered lists what arrived",
+        || get(webhooks::list),
+    ),
     row("POST", "/v1/webhooks/test", AnyAgent, "Call the caller's endpoint once, now", || {
         post(webhooks::test::send)
     }),

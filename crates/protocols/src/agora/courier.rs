@@ -24,13 +24,17 @@ impl Courier for AgoraCourier {
         if engine.read_to(agent) >= push.position {
             return None;
         }
-        let notice = push.told();
         // Where it is called now, which may not be where it was called when this was said.
         let url = engine.look(|world| world.agent(agent)?.push_url())?;
+        self.worded(engine, &Push { url, ..push.clone() }, job)
+    }
+
+    fn worded(&self, _: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter> {
+        let notice = push.told();
         let letter = letter::of(&self.floor, &notice, job)?;
         let header = (receipt::HEADER.to_owned(), receipt::to_header(&letter.receipt));
         Some(Letter {
-            url,
+            url: push.url.clone(),
             body: letter.envelope.into_owned().into(),
             id: id(push),
             headers: vec![header],

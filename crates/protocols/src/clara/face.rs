@@ -152,7 +152,7 @@ impl Face for Clara {
 struct Nobody;
 
 impl Courier for Nobody {
-    fn letter(&self, _: &Engine, _: &Push, _: Option<&Job>) -> Option<Letter> {
+    fn worded(&self, _: &Engine, _: &Push, _: Option<&Job>) -> Option<Letter> {
         None
     }
 

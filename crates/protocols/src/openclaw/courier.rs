@@ -27,10 +27,14 @@ impl Courier for OpenclawCourier {
         if engine.read_to(agent) >= push.position {
             return None;
         }
-        let notice = push.told();
         // Where it is called now, which may not be where it was called when this was said.
         let url = engine.look(|world| world.agent(agent)?.push_url())?;
-        let letter::Letter { event, body } = letter::of(&self.floor, &notice, job)?;
+        self.worded(engine, &Push { url, ..push.clone() }, job)
+    }
+
+    fn worded(&self, _: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter> {
+        let letter::Letter { event, body } = letter::of(&self.floor, &push.told(), job)?;
+        let url = push.url.clone();
         let headers = vec![(EVENT_HEADER.to_owned(), event.to_owned())];
         Some(Letter { url, body: body.into(), id: id(push), headers, answer_max: ANSWER_MAX })
     }

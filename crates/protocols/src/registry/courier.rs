@@ -17,7 +17,7 @@ pub struct RegistryCourier {
 }
 
 impl Courier for RegistryCourier {
-    fn letter(&self, engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter> {
+    fn worded(&self, engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter> {
         let job = job?;
         match push.news {
             News::Assigned { epoch, .. } => {

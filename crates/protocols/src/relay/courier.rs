@@ -21,12 +21,17 @@ pub struct RelayCourier {
 
 impl Courier for RelayCourier {
     fn letter(&self, engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter> {
-        let (agent, notice) = (push.to?, push.told());
+        let agent = push.to?;
         // What has been read in the meantime needs no second way, and what has expired none at all.
         let expired = push.at.plus(self.floor.relay.settings.retention) <= engine.now();
         if expired || engine.read_to(agent) >= push.position || is_over(&push.news, job) {
             return None;
         }
+        self.worded(engine, push, job)
+    }
+
+    fn worded(&self, engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter> {
+        let (agent, notice) = (push.to?, push.told());
         let trace = self.floor.relay.traces.of(push.notice).to_string();
         let body = engine.look(|world| {
             let format = world.agent(agent).and_then(|agent| record::format(agent));

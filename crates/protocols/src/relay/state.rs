@@ -65,6 +65,7 @@ pub fn derive(world: &World, notice: &Notice, arrival: Option<Arrival>, expired:
             at: notice.at,
             attempts: 0,
             reply: None,
+            url: String::new(),
         });
         return State::Acked { reply, attempts };
     }

@@ -4,7 +4,8 @@
 //! bare [`echo`] of the same bodies, by the same [`load`] client, on the same cores, in [`rounds`]
 //! that take turns, and the [`report`] compares what is left of the echo's rate with the goals.
 //! What is asked of the hub is for the scenarios: [`jobs`], [`discovery`], [`startup`], and for the
-//! relay [`send`], [`stored`], [`streams`], [`stalled`]. [`agora`] and [`clara`] are measured next to
+//! relay [`send`], [`stored`], [`streams`], [`stalled`]. [`worker`] measures our own agent runtime by
+//! one requester's jobs in a row, without an echo. [`agora`] and [`clara`] are measured next to
 //! the bare check of their signatures instead.
 
 pub mod agora;
@@ -38,6 +39,7 @@ pub mod stored;
 pub mod streams;
 mod verify;
 mod wire;
+pub mod worker;
 
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use rialto_client::Hub;
 use rialto_client::relay::Server;
 
+use super::acting;
 use super::context::{Context, OWN_HUB, address};
 use super::key_file::{self, KeyFile};
 use super::newcomer;
@@ -39,12 +40,24 @@ pub struct Access {
         value_name = "NAME"
     )]
     pub context: Option<String>,
+    /// Act for this agent of the context, as `rialto agent run` keeps it, instead of yourself
+    #[arg(
+        long = "as",
+        id = "acting",
+        global = true,
+        value_name = "NAME",
+        conflicts_with = "key_file"
+    )]
+    pub acting: Option<String>,
     /// Print JSON
     #[arg(long, global = true)]
     pub json: bool,
     /// The hub of the context, once it was looked for.
     #[arg(skip)]
     context_hub: OnceLock<String>,
+    /// Where the key comes from that was looked for last, for whoever has to replace it.
+    #[arg(skip)]
+    key_source: OnceLock<String>,
 }
 
 /// Where the caller's key comes from, and where a new one goes.
@@ -55,14 +68,63 @@ pub enum Origin {
     Context(Context),
 }
 
+impl Origin {
+    /// Puts a key where the old one was, and says where; `None` where only its owner can.
+    pub fn keep(&self, keys: &KeyFile) -> Result<Option<String>, Trouble> {
+        match self {
+            Self::Variable => Ok(None),
+            Self::Context(context) => {
+                context.keep_me(keys)?;
+                Ok(Some(format!("context {}", context.name())))
+            }
+            Self::File(path) => {
+                let shown = path.display().to_string();
+                let failed = |error| {
+                    let next = "make the file and its directory writable";
+                    Trouble::failed(format!("cannot write {shown}: {error}"), next)
+                };
+                keys.replace(path).map_err(failed)?;
+                Ok(Some(shown))
+            }
+        }
+    }
+}
+
+/// Whether a key in the environment comes before that of the context.
+pub fn has_key_variable() -> bool {
+    set(KEY).is_some()
+}
+
 impl Access {
-    /// The key to show, if there is one: that of the file, or the first of the variables, or that
-    /// of the context.
+    /// What a command without flags uses.
+    pub fn of_environment() -> Self {
+        Self {
+            hub: set("RIALTO_HUB"),
+            key_file: None,
+            context: set("RIALTO_CONTEXT"),
+            acting: None,
+            json: false,
+            context_hub: OnceLock::new(),
+            key_source: OnceLock::new(),
+        }
+    }
+
+    /// The key to show, if there is one: that of the file or of the agent that is named, or the
+    /// first of the variables, or that of the context.
     pub fn keys_or(&self, variables: &[&str]) -> Result<Option<KeyFile>, Trouble> {
+        if let Some(name) = &self.acting {
+            return self.keys_of(name).map(Some);
+        }
         let given = match &self.key_file {
-            Some(path) => Some(key_file::load(path)?),
+            Some(path) => {
+                self.comes_from(|| format!("the key in {}", path.display()));
+                Some(key_file::load(path)?)
+            }
             None => {
                 let set = variables.iter().find_map(|name| Some((name, set(name)?)));
+                if let Some((name, _)) = &set {
+                    self.comes_from(|| format!("the key in {name}"));
+                }
                 set.map(|(name, value)| key_file::of_variable(name, &value)).transpose()?
             }
         };
@@ -73,7 +135,37 @@ impl Access {
                 }
                 Ok(Some(keys))
             }
-            None => self.context()?.me(),
+            None => {
+                let context = self.context()?;
+                self.comes_from(|| format!("your key in context {}", context.name()));
+                context.me()
+            }
+        }
+    }
+
+    fn comes_from(&self, source: impl FnOnce() -> String) {
+        self.key_source.get_or_init(source);
+    }
+
+    /// The key of an agent of this machine.
+    fn keys_of(&self, name: &str) -> Result<KeyFile, Trouble> {
+        let (context, path) = (self.context()?, self.agent_key(name)?);
+        self.comes_from(|| format!("the key of {name} in {}", path.display()));
+        Ok(KeyFile { hub: Some(context.hub().to_owned()), ..key_file::load(&path)? })
+    }
+
+    /// The key file of an agent of this machine.
+    fn agent_key(&self, name: &str) -> Result<PathBuf, Trouble> {
+        let context = self.context()?;
+        let path = context.agent_key_path(name)?.filter(|path| path.exists());
+        path.map_or_else(|| Err(acting::unknown(&context, name)), Ok)
+    }
+
+    /// Refuses `--as` where no agent acts.
+    pub fn without_acting(&self, why: &str) -> Result<(), Trouble> {
+        match &self.acting {
+            None => Ok(()),
+            Some(name) => Err(Trouble::usage(format!("--as {name} means nothing here"), why)),
         }
     }
 
@@ -84,9 +176,12 @@ impl Access {
 
     /// Where that key comes from.
     pub fn origin(&self) -> Result<Origin, Trouble> {
+        if let Some(name) = &self.acting {
+            return self.agent_key(name).map(Origin::File);
+        }
         match &self.key_file {
             Some(path) => Ok(Origin::File(path.clone())),
-            None if set(KEY).is_some() => Ok(Origin::Variable),
+            None if has_key_variable() => Ok(Origin::Variable),
             None => self.context().map(Origin::Context),
         }
     }
@@ -171,7 +266,9 @@ impl Access {
     pub fn run(&self, work: impl Future<Output = Result<Exit, Trouble>>) -> Exit {
         match runtime() {
             Err(error) => complain(error),
-            Ok(runtime) => runtime.block_on(work).unwrap_or_else(|trouble| trouble.tell(self.json)),
+            Ok(runtime) => runtime.block_on(work).unwrap_or_else(|trouble| {
+                trouble.of_key(self.key_source.get().map(String::as_str)).tell(self.json)
+            }),
         }
     }
 }
@@ -191,8 +288,10 @@ mod tests {
             hub: None,
             key_file: None,
             context: None,
+            acting: None,
             json: false,
             context_hub: OnceLock::new(),
+            key_source: OnceLock::new(),
         };
         let mut keys = KeyFile::of("ca_1");
         assert_eq!(access.hub_url(Some(&keys)), OWN_HUB);

@@ -1,54 +1,80 @@
-//! Acting for an agent of this machine: with the key it has in the context.
+//! Agents by their names: those of this machine as they run here, others as their hub knows them.
 
-use rialto_client::Hub;
-use rialto_client::relay::WebhookSecret;
+use rialto_client::{CallError, Hub};
 
 use super::access::Access;
-use super::key_file::{self, KeyFile};
+use super::context::Context;
+use super::key_file;
 use super::trouble::Trouble;
+use super::uri;
+use super::views::{Agent, Pages, get, read};
 
-/// For whom a command acts.
-#[derive(clap::Args)]
-pub struct Acting {
-    /// Act for this agent of the context, as `rialto agent run` keeps it, instead of yourself
-    #[arg(long = "as", value_name = "NAME")]
-    name: Option<String>,
+/// Parts of the hub's list that are looked through for a name, and agents in each.
+const PARTS_MAX: usize = 10;
+const PART: usize = 200;
+
+/// What the hub calls an agent. One of this machine is known by the name it runs under; others by
+/// any of their names in a protocol, or by what they call themselves if only one does.
+pub async fn called(access: &Access, hub: &Hub, name: &str) -> Result<String, Trouble> {
+    let key = access.context()?.agent_key_path(name)?.filter(|path| path.exists());
+    let keys = key.map(|path| key_file::load(&path)).transpose()?;
+    if let Some(id) = keys.and_then(|keys| keys.agent_id) {
+        return Ok(id);
+    }
+    if is_exact(name) || is_known(hub, name).await? {
+        return Ok(name.to_owned());
+    }
+    let found = of_that_name(hub, name).await?;
+    match found.as_slice() {
+        // Whoever is asked for it says that there is none.
+        [] => Ok(name.to_owned()),
+        [id] => Ok(id.to_string()),
+        several => {
+            let message = format!("{} agents are called {name}", several.len());
+            let numbers: Vec<String> = several.iter().map(u64::to_string).collect();
+            let next = format!("name one by its number: {}", numbers.join(", "));
+            Err(Trouble::conflict(message, next))
+        }
+    }
 }
 
-impl Acting {
-    /// The hub, to be called with the key of whoever acts.
-    pub fn hub(&self, access: &Access) -> Result<Hub, Trouble> {
-        self.keys(access).map(|(hub, _)| hub)
-    }
+/// Whether it can only be a number or a protocol's own name, which nobody calls itself.
+fn is_exact(name: &str) -> bool {
+    let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
+    is_number || name.contains([':', '@']) || name.parse::<uuid::Uuid>().is_ok()
+}
 
-    /// The same, and what the hub signs its calls to whoever acts with, if that is known.
-    pub fn hub_and_secret(&self, access: &Access) -> Result<(Hub, Option<WebhookSecret>), Trouble> {
-        self.keys(access).map(|(hub, keys)| (hub, keys.webhook_secret))
-    }
-
-    fn keys(&self, access: &Access) -> Result<(Hub, KeyFile), Trouble> {
-        let Some(name) = &self.name else { return access.me() };
-        let context = access.context()?;
-        let path = context.agent_key_path(name)?.filter(|path| path.exists());
-        let Some(path) = path else {
-            let message = format!("context {} has no agent {name}", context.name());
-            return Err(Trouble::not_found(message, known(&context.agents()?)));
-        };
-        let keys = key_file::load(&path)?;
-        Ok((Hub::new(context.hub())?.with_key(keys.key.reveal()), keys))
+async fn is_known(hub: &Hub, name: &str) -> Result<bool, CallError> {
+    match get(hub, &format!("/v1/agents/{}", uri::part(name))).await {
+        Err(CallError::Refused { status: 404, .. }) => Ok(false),
+        // What else is wrong with it, the command itself will say.
+        Err(CallError::Refused { .. }) | Ok(_) => Ok(true),
+        Err(error) => Err(error),
     }
 }
 
-/// What the hub calls an agent: one of this machine is known by the name it runs under.
-pub fn called(access: &Access, name: &str) -> Result<String, Trouble> {
-    let key = access.context()?.agent_key_path(name).unwrap_or_default();
-    let keys = key.filter(|path| path.exists()).map(|path| key_file::load(&path)).transpose()?;
-    Ok(keys.and_then(|keys| keys.agent_id).unwrap_or_else(|| name.to_owned()))
+/// The numbers of the agents that call themselves so.
+async fn of_that_name(hub: &Hub, name: &str) -> Result<Vec<u64>, CallError> {
+    let mut pages = Pages::new(hub, "/v1/agents", vec![("q", Some(name.to_owned()))]);
+    let mut found = Vec::new();
+    for _ in 0..PARTS_MAX {
+        let Some(agents) = pages.more(PART).await? else { break };
+        for agent in agents {
+            let agent: Agent = read(agent.get())?;
+            if agent.name == name {
+                found.push(agent.id);
+            }
+        }
+    }
+    Ok(found)
 }
 
-fn known(agents: &[String]) -> String {
-    match agents {
+/// There is no agent of this name here.
+pub fn unknown(context: &Context, name: &str) -> Trouble {
+    let message = format!("context {} has no agent {name}", context.name());
+    let next = match context.agents().unwrap_or_default().as_slice() {
         [] => "`rialto agent run` makes one".to_owned(),
         agents => format!("it has {}", agents.join(", ")),
-    }
+    };
+    Trouble::not_found(message, next)
 }

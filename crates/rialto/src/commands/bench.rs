@@ -7,12 +7,14 @@ use super::{complain, say};
 use crate::bench::jobs::How;
 use crate::bench::load::Pace;
 use crate::bench::report::Report;
-use crate::bench::{agora, clara, discovery, jobs, send, stalled, startup, stored, streams};
+use crate::bench::{
+    agora, clara, discovery, jobs, send, stalled, startup, stored, streams, worker,
+};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto bench\n  rialto bench jobs --rounds 7 --connections 256\n  rialto bench send --stored 10000000 --streams 5000 --stalled 1000\n  rialto bench discover --agents 100000 --json\n  rialto bench agora --rounds 3 --connections 32\n  rialto bench clara --rounds 3"
+    before_help = "Examples:\n  rialto bench\n  rialto bench jobs --rounds 7 --connections 256\n  rialto bench send --stored 10000000 --streams 5000 --stalled 1000\n  rialto bench discover --agents 100000 --json\n  rialto bench agora --rounds 3 --connections 32\n  rialto bench clara --rounds 3\n  rialto bench worker --rounds 3 --jobs 100"
 )]
 pub struct Args {
     /// What to measure
@@ -30,6 +32,9 @@ pub struct Args {
     /// Jobs a worker fetches with one poll
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=50))]
     batch: u64,
+    /// Jobs of one round of the worker scenario, one after the other
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    jobs: u32,
     /// Agents that letters are sent to
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     receivers: u32,
@@ -71,6 +76,8 @@ enum What {
     Discover,
     /// Start-up time and idle memory
     Start,
+    /// One job after the other at an agent of `rialto agent run`'s own runtime
+    Worker,
 }
 
 pub fn run(args: Args) -> Exit {
@@ -108,6 +115,11 @@ fn measure(args: &Args) -> std::io::Result<Report> {
     }
     if wants(What::Jobs) {
         let (measured, met) = jobs::measure(how)?;
+        series.extend(measured);
+        goals.extend(met);
+    }
+    if wants(What::Worker) {
+        let (measured, met) = worker::measure(args.rounds, threads, args.jobs)?;
         series.extend(measured);
         goals.extend(met);
     }

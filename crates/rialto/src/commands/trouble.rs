@@ -10,6 +10,9 @@ use crate::exit::Exit;
 const OTHER_CONTENT: [&str; 3] =
     ["ERR_IDEMPOTENCY_CONFLICT", "IDEMPOTENCY_CONFLICT", "other_content"];
 
+/// What helps against a key that the hub does not take.
+const BAD_KEY: &str = "give a valid key with --key-file, RIALTO_KEY or --as";
+
 /// Nobody does what was asked for.
 const NO_SUCH_SKILL: &str = "no_such_skill";
 
@@ -47,7 +50,7 @@ impl Trouble {
 
     /// A key is needed, and there is none.
     pub fn no_key() -> Self {
-        let next = "give a key with --key-file or RIALTO_KEY, or keep one with `rialto context add NAME --hub URL --key-file FILE`";
+        let next = "give a key with --key-file or RIALTO_KEY, act for an agent of this machine with --as NAME, or keep one with `rialto context add NAME --hub URL --key-file FILE`";
         Self { exit: Exit::Auth, ..Self::usage("no key is given", next) }
     }
 
@@ -56,6 +59,26 @@ impl Trouble {
         match self.exit == exit && self.next.is_none() {
             true => Self { next: Some(next.into()), ..self },
             false => self,
+        }
+    }
+
+    /// The same; if it was the key, with where that comes from.
+    pub fn of_key(self, source: Option<&str>) -> Self {
+        match source {
+            Some(source) if self.next.as_deref() == Some(BAD_KEY) => {
+                let next = format!("{source} is not one that this hub takes: {BAD_KEY}");
+                Self { next: Some(next), ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// The same where only the operator's key helps.
+    pub fn for_operator(self) -> Self {
+        let next = "give the hub's operator key in RIALTO_OPERATOR_KEY; it was shown when the hub first started";
+        match self.exit {
+            Exit::Auth => Self { next: Some(next.to_owned()), ..self },
+            _ => self,
         }
     }
 
@@ -114,14 +137,16 @@ impl From<CallError> for Trouble {
 fn next(error: &CallError) -> Option<String> {
     let elsewhere = "choose the hub with --hub or RIALTO_HUB";
     let next = match error {
-        CallError::Unreachable { .. } => format!("is it running? {elsewhere}"),
+        CallError::Unreachable { .. } => {
+            format!("is it running? `rialto dev` starts one to try; {elsewhere}")
+        }
         CallError::TimedOut { .. } => "try again later".to_owned(),
         CallError::Unreadable(_) => format!("is it the right server? {elsewhere}"),
         CallError::Refused { status, code, hint, retry_after, .. } => {
             match (*status, code.as_str()) {
                 // agora has no keys to show; what was wrong with an envelope is for the hub to say.
                 (_, code) if code.starts_with("ERROR ") && retry_after.is_none() => return None,
-                (401, _) => "give a valid key with --key-file or RIALTO_KEY".to_owned(),
+                (401, _) => BAD_KEY.to_owned(),
                 (402, "too_few_credits" | "TRANSFER_FAILED") => {
                     "`rialto wallet balance` shows what there is to spend".to_owned()
                 }

@@ -71,6 +71,7 @@ pub const SHOWN: &[(&str, &str, &str)] = &[
     ("result of a collaboration", "GET /openclaw/collaborations/{id}", "asking node, working node"),
     ("result of a collaboration", "GET /openclaw/stream", "asking node"),
     ("result of a collaboration", "GET /registry/jobs/{job_id}", "asking node, working node"),
+    ("result of a collaboration", "GET /v1/inbox/delivery", "asking node"),
     ("result of a collaboration", "GET /v1/jobs/{id}", "asking node, working node"),
     ("result of a collaboration", "GET /v1/jobs/{id}/trace", "asking node, working node"),
 
@@ -79,6 +80,7 @@ pub const SHOWN: &[(&str, &str, &str)] = &[
     ("result of a job", "GET /openclaw/collaborations/{id}", "requester, worker"),
     ("result of a job", "GET /openclaw/stream", "requester"),
     ("result of a job", "GET /registry/jobs/{job_id}", "requester, worker"),
+    ("result of a job", "GET /v1/inbox/delivery", "requester"),
     ("result of a job", "GET /v1/jobs/{id}", "requester, worker"),
     ("result of a job", "GET /v1/jobs/{id}/trace", "requester, worker"),
 

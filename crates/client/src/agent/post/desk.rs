@@ -6,7 +6,6 @@ use std::time::{Instant, SystemTime};
 
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::past::Past;
 use super::report::{self, Heard};
 use super::told::{Tell, Told};
 use super::wire::{InHand, Work};
@@ -17,12 +16,16 @@ use crate::agent::record::{Ended, Record, Records, Turn};
 use crate::agent::workshop::Workshop;
 use crate::call::{CallError, Hub};
 
+/// How many turns end before old logs are removed again.
+const PRUNED_EVERY: u32 = 500;
+
 /// The desk of one agent.
 pub(super) struct Desk {
     clerk: Clerk,
     turns: JoinSet<Turn>,
     running: BTreeMap<String, (u32, AbortHandle)>,
-    ended: Past,
+    /// Turns that ended since old logs were removed.
+    ended: u32,
     known: InHand,
     /// What an earlier run of this program left behind has been looked at.
     settled: bool,
@@ -50,7 +53,7 @@ impl Desk {
             clerk: Clerk { hub, workshop, records, tell },
             turns: JoinSet::new(),
             running: BTreeMap::new(),
-            ended: Past::default(),
+            ended: 0,
             known,
             settled: false,
         }
@@ -68,16 +71,17 @@ impl Desk {
         }
     }
 
-    /// Takes in what the hub says is new in our hands, and what is there no more; whether anything
-    /// came of it.
+    /// Takes in what the hub says is new in our hands, and what is there no more; whether that
+    /// changes what the next question asks.
     pub(super) fn hear(&mut self, work: Work) -> bool {
         let (gone, more) = (work.gone.clone(), work.more);
-        let mut is_news = self.let_go(&gone);
+        let mut is_news = self.known.forget(&gone);
+        self.let_go(&gone);
         let jobs = work.read();
         self.end_orphans(&jobs, more);
         for job in jobs {
             let turn = Turn { id: job.id.clone(), turn: job.turn };
-            if self.running.contains_key(&job.id) || self.ended.contains(&turn) {
+            if self.is_running(&turn) {
                 continue;
             }
             (self.clerk.tell)(Told::Took { job: job.id.clone(), skill: job.skill.clone() });
@@ -113,12 +117,15 @@ impl Desk {
     pub(super) async fn turn_ended(&mut self) -> Option<()> {
         let turn = self.turns.join_next().await?;
         if let Ok(turn) = turn {
-            if self.running.get(&turn.id).is_some_and(|(number, _)| *number == turn.turn) {
+            // The hub is told of it until it says itself that the turn is gone: a turn that it
+            // holds on to would be listed as new at once, again and again.
+            if self.is_running(&turn) {
                 self.running.remove(&turn.id);
             }
-            self.known.remove(&turn);
-            if self.ended.add(turn) {
+            self.ended += 1;
+            if self.ended == PRUNED_EVERY {
                 // Logs of long ago go now and then, not only at the next start.
+                self.ended = 0;
                 let _ = self.clerk.records.prune(SystemTime::now());
             }
         }
@@ -140,9 +147,8 @@ impl Desk {
         Some((record, ended))
     }
 
-    /// Breaks off what was taken away from us; whether there was any of it.
-    fn let_go(&mut self, gone: &[String]) -> bool {
-        let mut is_news = false;
+    /// Breaks off what was taken away from us.
+    fn let_go(&mut self, gone: &[String]) {
         for id in gone {
             let Some((turn, task)) = self.running.get(id) else { continue };
             let turn = Turn { id: id.clone(), turn: *turn };
@@ -151,11 +157,12 @@ impl Desk {
             task.abort();
             close(&record);
             self.running.remove(id);
-            self.known.remove(&turn);
             (self.clerk.tell)(Told::CalledOff { job: id.clone() });
-            is_news = true;
         }
-        is_news
+    }
+
+    fn is_running(&self, turn: &Turn) -> bool {
+        self.running.get(&turn.id).is_some_and(|(number, _)| *number == turn.turn)
     }
 
     fn spawn(&mut self, turn: Turn, work: impl Future<Output = ()> + Send + 'static) {

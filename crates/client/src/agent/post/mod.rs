@@ -8,7 +8,6 @@ mod desk;
 mod enrol;
 mod leave;
 mod offers;
-mod past;
 mod report;
 mod stance;
 mod told;
@@ -34,8 +33,9 @@ use wire::{InHand, Work};
 
 /// How long a question for work waits for an answer, in seconds.
 const WAIT: u32 = 25;
-/// How long to wait before the next question when the last one was of no use.
-const CALM: Duration = Duration::from_secs(1);
+/// How long to wait before the next question after an answer that came at once and said nothing
+/// new: a hub that honours the wait gives none.
+const IDLE_PAUSE: Duration = Duration::from_secs(1);
 /// How to wait when the hub cannot be asked. It is tried for ever.
 pub(super) const RETRY: Retry = Retry {
     tries_max: u32::MAX,
@@ -52,12 +52,14 @@ pub struct Post {
     /// What is told once the hub lists the agent.
     greeting: Option<Told>,
     instance: Option<String>,
+    idle_pause: Duration,
 }
 
 impl Post {
     /// An agent with its key, its skills and the records of its work.
     pub fn new(hub: Hub, workshop: Workshop, records: Records, tell: Tell) -> Self {
-        Self { hub, workshop, records, tell, greeting: None, instance: None }
+        let (greeting, instance) = (None, None);
+        Self { hub, workshop, records, tell, greeting, instance, idle_pause: IDLE_PAUSE }
     }
 
     /// The same, and this is told once the hub lists the agent.
@@ -70,6 +72,13 @@ impl Post {
     /// program of the same agent.
     pub fn instance(mut self, name: impl Into<String>) -> Self {
         self.instance = Some(name.into());
+        self
+    }
+
+    /// The same with another pause before the next question for work where a hub answers at once
+    /// and has nothing to say: one second without. After every other answer it is asked at once.
+    pub fn idle_pause(mut self, pause: Duration) -> Self {
+        self.idle_pause = pause;
         self
     }
 
@@ -123,8 +132,8 @@ impl Post {
                 work = &mut asking => match work {
                     Ok(work) => {
                         // An answer that says nothing new and comes at once would come again.
-                        let is_idle = !desk.hear(work) && asked.elapsed() < CALM;
-                        let pause = if is_idle { CALM } else { Duration::ZERO };
+                        let is_idle = !desk.hear(work) && asked.elapsed() < IDLE_PAUSE;
+                        let pause = if is_idle { self.idle_pause } else { Duration::ZERO };
                         asking.set(ask(hub, instance, known, tell, pause));
                         asked = Instant::now() + pause;
                     }

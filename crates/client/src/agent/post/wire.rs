@@ -33,15 +33,19 @@ impl InHand {
         self.lock().insert(turn);
     }
 
-    pub(super) fn remove(&self, turn: &Turn) {
-        self.lock().remove(turn);
+    /// Forgets every turn of these jobs; whether any was known.
+    pub(super) fn forget(&self, jobs: &[String]) -> bool {
+        let mut held = self.lock();
+        let before = held.len();
+        held.retain(|turn| !jobs.contains(&turn.id));
+        held.len() < before
     }
 
     /// How many more there is room for, and what there is.
     fn listed(&self) -> (usize, String) {
         let held = self.lock();
         let names: Vec<String> =
-            held.iter().map(|turn| format!("{}.{}", turn.id, turn.turn)).collect();
+            held.iter().take(HELD_MAX).map(|turn| format!("{}.{}", turn.id, turn.turn)).collect();
         (HELD_MAX.saturating_sub(held.len()).min(LISTED_MAX), names.join(","))
     }
 

@@ -153,7 +153,7 @@ impl Dialling {
             .connect_timeout(self.connect_timeout)
             .pool_idle_timeout(POOL_IDLE)
             .pool_max_idle_per_host(self.per_host)
-            .user_agent(concat!("rialto/", env!("CARGO_PKG_VERSION")))
+            .user_agent(super::USER_AGENT)
     }
 }
 

@@ -33,6 +33,9 @@ use dial::{Dialling, System};
 use hosts::Hosts;
 use pace::Pace;
 
+/// Who calls, as the receivers of what the hub sends read it.
+pub const USER_AGENT: &str = concat!("rialto/", env!("CARGO_PKG_VERSION"));
+
 /// How far and how long the hub reaches out.
 #[derive(Clone, Debug)]
 pub struct EgressSettings {

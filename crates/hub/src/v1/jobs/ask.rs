@@ -23,8 +23,11 @@ use super::view::{Eyes, JobView};
 use crate::v1::answer::{Answered, json};
 use crate::v1::problem::Problem;
 use crate::v1::proof::{AsAgent, Sent};
-use crate::v1::{names, page, wait};
+use crate::v1::{known, names, page, wait};
 
+/// What a job may be asked for with.
+const MEMBERS: [&str; 8] =
+    ["id", "skill", "input", "budget", "to", "select", "callback", "deadline"];
 /// Where an answer says which job it is about.
 const JOB_HEADER: &str = "rialto-job";
 
@@ -39,7 +42,7 @@ struct Asked {
 impl Asked {
     fn read(body: &[u8], now: Timestamp) -> Result<Self, Malformed> {
         let json = ijson::read(body)?;
-        let f = Fields::of(&json, "")?;
+        let f = known::fields(&json, &MEMBERS)?;
         let skill = f.required_name("skill", NAME_MAX)?.to_owned();
         let input = f.object("input")?.and(f.get("input"));
         let budget = f.required_credits("budget", DECIMALS)?;

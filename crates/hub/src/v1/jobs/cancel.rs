@@ -4,12 +4,13 @@ use axum::extract::State;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Canceller, Command, JobRef};
 use rialto_protocols::face::Floor;
-use rialto_protocols::kit::fields::{Fields, Malformed};
+use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
 
 use super::report::text;
 use super::view::{Eyes, JobView};
 use crate::v1::answer::{Answered, ok};
+use crate::v1::known;
 use crate::v1::problem::Problem;
 use crate::v1::proof::{AsAgent, Part, Sent};
 
@@ -38,6 +39,6 @@ pub async fn cancel(
 
 fn reason(body: &[u8]) -> Result<Option<String>, Malformed> {
     let json = ijson::read(body)?;
-    let f = Fields::of(&json, "")?;
+    let f = known::fields(&json, &["reason"])?;
     text(&f, "reason")
 }

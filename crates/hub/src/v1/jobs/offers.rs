@@ -18,6 +18,7 @@ use serde_json::value::RawValue;
 
 use super::view::{Eyes, JobView};
 use crate::v1::answer::{Answered, json, money, ok, time};
+use crate::v1::known;
 use crate::v1::names;
 use crate::v1::problem::Problem;
 use crate::v1::proof::{AsAgent, Part, Sent};
@@ -117,7 +118,7 @@ pub async fn make(
     Sent(body): Sent,
 ) -> Answered {
     let sent = ijson::read(&body).map_err(Malformed::from)?;
-    let f = Fields::of(&sent, "")?;
+    let f = known::fields(&sent, &["price", "valid_for"])?;
     let price = f.required_credits("price", DECIMALS)?;
     let valid_for = valid_for(&f)?;
     let uuid = id.parse::<uuid::fmt::Hyphenated>().map_err(|_| Problem::not_found())?;
@@ -186,7 +187,7 @@ pub async fn accept(
     Sent(body): Sent,
 ) -> Answered {
     let json = ijson::read(&body).map_err(Malformed::from)?;
-    let f = Fields::of(&json, "")?;
+    let f = known::fields(&json, &["offer", "agent", "price"])?;
     let (place, name) = (offer_id(&f)?, names::given(&f, "agent")?);
     let price = f.credits("price", DECIMALS)?;
     if place.is_none() && name.is_none() {

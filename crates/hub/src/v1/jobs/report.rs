@@ -20,9 +20,12 @@ use uuid::Uuid;
 use super::party;
 use super::view::state;
 use crate::v1::answer::{Answered, money, ok};
+use crate::v1::known;
 use crate::v1::problem::Problem;
 use crate::v1::proof::{AsAgent, Part, Sent};
 
+/// What a report may say.
+const MEMBERS: [&str; 8] = ["epoch", "ok", "output", "cost", "took_ms", "code", "message", "cause"];
 /// Decimals an amount may have.
 const DECIMALS: usize = 6;
 /// Longest text about a failure.
@@ -51,7 +54,7 @@ struct Failed {
 impl Said {
     fn read(body: &[u8]) -> Result<Self, Malformed> {
         let json = ijson::read(body)?;
-        let f = Fields::of(&json, "")?;
+        let f = known::fields(&json, &MEMBERS)?;
         let ok = f.required("ok", f.flag("ok")?)?;
         let outcome = if ok { Ok(output(&f)?) } else { Err(Failed::read(&f)?) };
         let cost = f.credits("cost", DECIMALS)?;
@@ -171,7 +174,7 @@ pub async fn decline(
     Sent(body): Sent,
 ) -> Answered {
     let json = ijson::read(&body).map_err(Malformed::from)?;
-    let f = Fields::of(&json, "")?;
+    let f = known::fields(&json, &["epoch", "reason"])?;
     let epoch = epoch(&f)?;
     let reason = text(&f, "reason")?;
     let job = party(&floor, by.id, &id).await?;

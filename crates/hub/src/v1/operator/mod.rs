@@ -12,7 +12,7 @@ use rialto_core::answer::Answer;
 use rialto_core::command::{Canceller, Command, JobRef};
 use rialto_core::money::Credits;
 use rialto_protocols::face::{Floor, naming};
-use rialto_protocols::kit::fields::{Fields, Malformed};
+use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
 use serde::Serialize;
 
@@ -20,6 +20,7 @@ use super::accounts::AccountView;
 use super::answer::{Answered, json, ok};
 use super::codes::NO_SUCH_OWNER;
 use super::jobs::view::{Eyes, JobView};
+use super::known;
 use super::problem::Problem;
 use super::proof::{AsOperator, Part, Sent};
 use super::{jobs as shown, names};
@@ -44,7 +45,7 @@ struct Sum {
 impl Sum {
     fn read(body: &[u8]) -> Result<Self, Malformed> {
         let json = ijson::read(body)?;
-        let f = Fields::of(&json, "")?;
+        let f = known::fields(&json, &["owner", "amount"])?;
         let owner = f.required_name("owner", OWNER_MAX)?.to_owned();
         let amount = f.required_credits("amount", DECIMALS)?;
         let create = f.flag("create")?.unwrap_or(false);

@@ -185,3 +185,47 @@ async fn all_jobs_are_the_live_ones_and_then_the_ended_ones() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_member_that_is_written_wrong_is_refused_with_the_right_one_and_nothing_is_done() {
+    let (hub, client, worker) = scene().await;
+    let job = hub.open(&client, "sum", "0.50").await;
+    let of_job = |verb: &str| format!("/v1/jobs/{}/{verb}", job.uuid);
+    let before = hub.engine.look(|world| world.asked_by(client.id).count());
+    for (path, key, body, wrong, right) in [
+        (
+            "/v1/jobs".to_owned(),
+            &client.key,
+            r#"{"skill":"sum","budget":0.10,"dedline":"2026-02-11T13:00:00Z"}"#,
+            "/dedline",
+            "deadline",
+        ),
+        (of_job("cancel"), &client.key, r#"{"reson":"no"}"#, "/reson", "reason"),
+        (of_job("accept"), &client.key, r#"{"agnet":7}"#, "/agnet", "agent"),
+        (
+            of_job("offers"),
+            &worker.key,
+            r#"{"price":0.1,"validfor":"1s"}"#,
+            "/validfor",
+            "valid_for",
+        ),
+        (of_job("decline"), &worker.key, r#"{"epoch":1,"reasons":"x"}"#, "/reasons", "reason"),
+        (
+            of_job("result"),
+            &worker.key,
+            r#"{"ok":true,"output":{},"tok_ms":1}"#,
+            "/tok_ms",
+            "took_ms",
+        ),
+        ("/v1/messages".to_owned(), &client.key, r#"{"to":1,"body":1,"bdy":2}"#, "/bdy", "body"),
+        ("/v1/inbox/ack".to_owned(), &client.key, r#"{"up_too":1}"#, "/up_too", "up_to"),
+        ("/v1/me/status".to_owned(), &client.key, r#"{"satus":"busy"}"#, "/satus", "status"),
+    ] {
+        let got = hub.post(&path, key, body).await;
+        assert_eq!((got.status, &got.body["field"]), (400, &Value::from(wrong)), "{}", got.text);
+        let detail = got.body["detail"].as_str().expect("text");
+        assert!(detail.ends_with(&format!("did you mean {right}?")), "{detail}");
+    }
+    let after = hub.engine.look(|world| world.asked_by(client.id).count());
+    assert_eq!(after, before, "nothing was opened or ended");
+}

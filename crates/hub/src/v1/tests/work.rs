@@ -228,8 +228,9 @@ async fn nobody_speaks_for_a_worker_or_about_another_turn() {
     let (hub, client, worker) = scene().await;
     let stranger = hub.enrol("stranger", "acme", None).await;
     let job = hub.open(&client, "sum", "0.50").await;
-    let said = |epoch: u32| format!(r#"{{"epoch":{epoch},"ok":true,"output":{{}}}}"#);
-    for end in ["result", "decline"] {
+    let done = r#","ok":true,"output":{}"#;
+    for (end, more) in [("result", done), ("decline", "")] {
+        let said = |epoch: u32| format!(r#"{{"epoch":{epoch}{more}}}"#);
         let path = format!("/v1/jobs/{}/{end}", job.uuid);
         hub.post(&path, &worker.key, &said(2)).await.is_problem(409, "wrong_state");
         for other in [&client, &stranger] {
@@ -241,7 +242,8 @@ async fn nobody_speaks_for_a_worker_or_about_another_turn() {
     // A worker that lost it is a stranger again.
     hub.engine.run(Command::Requeue { job: JobRef::Id(job.id) }).await.expect("taken away");
     let path = format!("/v1/jobs/{}/result", job.uuid);
-    hub.post(&path, &worker.key, &said(1)).await.is_problem(404, "not_found");
+    let said = r#"{"epoch":1,"ok":true,"output":{}}"#;
+    hub.post(&path, &worker.key, said).await.is_problem(404, "not_found");
 }
 
 #[tokio::test]

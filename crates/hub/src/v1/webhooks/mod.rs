@@ -1,5 +1,6 @@
-//! Webhooks: what the hub sends to the caller's own addresses, while it has not arrived.
+//! Webhooks: what the hub sends to the caller's own addresses, under way, given up or delivered.
 
+mod delivered;
 pub mod secret;
 pub mod test;
 
@@ -16,7 +17,7 @@ use uuid::Uuid;
 use super::answer::{Answered, ok, time};
 use super::notice;
 use super::operator::pushes::oldest;
-use super::page::{self, Cursor, Page};
+use super::page::{self, Cursor, Page, choice};
 use super::problem::Problem;
 use super::proof::{AsAgent, Part};
 use super::refs::Refs;
@@ -36,6 +37,8 @@ struct WebhookView {
     next_try: Option<String>,
     /// What went wrong last.
     error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delivered_at: Option<String>,
 }
 
 impl WebhookView {
@@ -49,16 +52,43 @@ impl WebhookView {
             tries: push.attempts,
             next_try: push.next_try.map(time),
             error: push.trouble.clone(),
+            delivered_at: None,
         }
     }
 }
 
-/// `GET /v1/webhooks`: the caller's, oldest first. What is no longer listed has arrived.
+/// Which of the caller's are wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Waiting,
+    GivenUp,
+    Delivered,
+}
+
+/// `GET /v1/webhooks`: the caller's that did not arrive yet, oldest first; with `state=delivered`
+/// those that did, newest first.
 pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
     let query = page::query(raw.as_deref())?;
     let limit = page::limit(&query)?;
+    let wanted = choice(
+        &query,
+        "state",
+        &[
+            ("waiting", Wanted::Waiting),
+            ("given_up", Wanted::GivenUp),
+            ("delivered", Wanted::Delivered),
+        ],
+    )?;
+    if wanted == Some(Wanted::Delivered) {
+        return delivered::list(&floor, by.id, &query, limit).await;
+    }
     let after = page::place(&query, WEBHOOKS)?.map_or(0, |[after]| after);
-    let own = |push: &Push| push.to == Some(by.id);
+    let state = |push: &Push| match push.next_try {
+        Some(_) => Wanted::Waiting,
+        None => Wanted::GivenUp,
+    };
+    let own =
+        |push: &Push| push.to == Some(by.id) && wanted.is_none_or(|wanted| wanted == state(push));
     let mut pushes = floor.engine.look(|world| oldest(world, NoticeId(after), limit + 1, own));
     let more = pushes.len() > limit;
     pushes.truncate(limit);

@@ -4,7 +4,7 @@ use rialto_client::Method;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::access::{Access, Origin};
+use super::super::access::Access;
 use super::super::key_file::KeyFile;
 use super::super::say;
 use super::super::trouble::Trouble;
@@ -13,7 +13,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent rekey\n  rialto agent rekey --key-file alice.key\n  RIALTO_KEY=rk_… rialto agent rekey     shows the new key, once\n\nAsks the hub for a new key and puts it where the old one was, in one step: the file has the old key\nor the new one, never neither. The old keys work for ten minutes more, so that running programs\ncan change over."
+    before_help = "Examples:\n  rialto agent rekey\n  rialto agent rekey --key-file alice.key\n  rialto agent rekey --as shout\n  RIALTO_KEY=rk_… rialto agent rekey     shows the new key, once\n\nAsks the hub for a new key and puts it where the old one was, in one step: the file has the old key\nor the new one, never neither. The old keys work for ten minutes more, so that running programs\ncan change over."
 )]
 pub struct Args {}
 
@@ -27,11 +27,11 @@ pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
     let (hub, keys) = access.me()?;
     let origin = access.origin()?;
     // Written over with itself: a key that cannot be kept must not be asked for.
-    keep(&origin, &keys)?;
+    origin.keep(&keys)?;
     let (_, text) = hub.call_text(Method::POST, "/v1/keys/rotate", None).await.map_err(lost)?;
     let rotated: Rotated = read(&text)?;
     let fresh = KeyFile { key: KeyFile::of(&rotated.key).key, ..keys };
-    let kept = keep(&origin, &fresh).map_err(|trouble| {
+    let kept = origin.keep(&fresh).map_err(|trouble| {
         // Nobody will ever be able to show it again.
         let next = Some(format!("keep the new key yourself: {}", rotated.key));
         Trouble { next, ..trouble }
@@ -48,26 +48,6 @@ pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
         }
     };
     Ok(Exit::Ok)
-}
-
-/// Puts a key where the old one was, and says where; `None` where only its owner can.
-fn keep(origin: &Origin, keys: &KeyFile) -> Result<Option<String>, Trouble> {
-    match origin {
-        Origin::Variable => Ok(None),
-        Origin::Context(context) => {
-            context.keep_me(keys)?;
-            Ok(Some(format!("context {}", context.name())))
-        }
-        Origin::File(path) => {
-            let shown = path.display().to_string();
-            let failed = |error| {
-                let next = "make the file and its directory writable";
-                Trouble::failed(format!("cannot write {shown}: {error}"), next)
-            };
-            keys.replace(path).map_err(failed)?;
-            Ok(Some(shown))
-        }
-    }
 }
 
 fn shown(as_json: bool, rotated: &Rotated) -> String {

@@ -15,7 +15,7 @@ const REGISTRY: &str = "registry";
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent rm alice@chorus --key-file alice.key\n  rialto agent rm 7\n\nTakes the agent of your key off the hub's lists, for good: its names stay taken and its key stops\nworking. Say which one by any of its names, so that it is never the wrong one."
+    before_help = "Examples:\n  rialto agent rm alice@chorus --key-file alice.key\n  rialto agent rm 7\n  rialto agent rm --as shout\n\nTakes the agent of your key off the hub's lists, for good: its names stay taken and its key stops\nworking. Say which one by any of its names, so that it is never the wrong one."
 )]
 pub struct Args {
     /// The agent's number or any of its names
@@ -26,7 +26,11 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let (hub, _) = access.me()?;
     let origin = access.origin()?;
     let agent = Me::ask(&hub).await?.agent;
-    meant(&agent, args.id.as_deref())?;
+    // Acting for an agent by its name names it.
+    let is_named = access.acting.is_some() && (args.id.is_none() || args.id == access.acting);
+    if !is_named {
+        meant(&agent, args.id.as_deref())?;
+    }
     let name = agent.names.get(REGISTRY).map_or("", String::as_str);
     let path = format!("/registry/agents/{}", uri::part(name));
     hub.call_text(Method::DELETE, &path, None).await?;
@@ -66,7 +70,7 @@ fn meant(agent: &Agent, named: Option<&str>) -> Result<(), Trouble> {
             };
             Err(Trouble::conflict(
                 message,
-                format!("{next}; for others, give their key with --key-file"),
+                format!("{next}; for others, give their key with --key-file or --as NAME"),
             ))
         }
     }

@@ -7,6 +7,7 @@ use rialto_client::{CallError, Hub};
 use serde_json::value::RawValue;
 
 use super::super::access::Access;
+use super::super::acting::called;
 use super::super::say::{self, one_line};
 use super::super::trouble::Trouble;
 use super::super::uri;
@@ -18,7 +19,7 @@ const RELAY: &str = "relay";
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent show alice\n  rialto agent show alice@chorus --json\n  rialto agent show 7\n  rialto agent show registry:6f1c1f0e-4b0f-4c55-9a5e-1d2f3a4b5c6d\n\nAny name in any protocol will do; where several agents share one, write it as protocol:name.\nThe --json document is the agent's record as the hub gives it. Needs no key."
+    before_help = "Examples:\n  rialto agent show alice\n  rialto agent show alice@chorus --json\n  rialto agent show 7\n  rialto agent show registry:6f1c1f0e-4b0f-4c55-9a5e-1d2f3a4b5c6d\n\nAn agent of this machine is known by the name it runs under, others by any name in any protocol, or\nby what they call themselves; where several agents share one, write it as protocol:name.\nThe --json document is the agent's record as the hub gives it. Needs no key."
 )]
 pub struct Args {
     /// The hub's number of the agent, or any of its names
@@ -33,7 +34,8 @@ struct Found {
 
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let (hub, _) = access.caller()?;
-    let found = find(access, &hub, &args.id).await?;
+    let id = called(access, &hub, &args.id).await?;
+    let found = find(access, &hub, &id).await?;
     let _ = match access.json {
         true => say::line(&found.document()?),
         false => say::line(&found.told()),

@@ -3,6 +3,7 @@
 //! A key stays with its hub: a context gives its key only to whoever calls the context's own hub.
 
 pub mod address;
+pub mod agents;
 pub mod home;
 mod name;
 mod verbs;
@@ -175,28 +176,6 @@ impl Context {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Where an agent of this machine keeps its key and journal; made if need be.
-    pub fn agent_dir(&self, name: &str) -> Result<PathBuf, Trouble> {
-        name::check(name)?;
-        let path = self.made()?.join("agents").join(name);
-        keep::directory(&path).map_err(|error| home::unwritable(&path, &error))?;
-        Ok(path)
-    }
-
-    /// The names of the agents of this machine.
-    pub fn agents(&self) -> Result<Vec<String>, Trouble> {
-        let Some(directory) = self.directory() else { return Ok(Vec::new()) };
-        let mut names = home::entries(&directory.join("agents"))?;
-        names.retain(|name| name::is_fine(name));
-        Ok(names)
-    }
-
-    /// Where the key of an agent of this machine is kept, whether or not there is one.
-    pub fn agent_key_path(&self, name: &str) -> Result<Option<PathBuf>, Trouble> {
-        name::check(name)?;
-        Ok(self.directory().map(|directory| directory.join("agents").join(name).join("agent.key")))
     }
 
     /// Whether it is kept, rather than only to be.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use reqwest::{Client, Response};
+use rialto_client::call::cause;
 use serde_json::Value;
 
 use super::check::Check;
@@ -25,7 +26,7 @@ pub async fn checks(base: &str) -> Vec<Check> {
     let (client, live) = match asked {
         Ok(both) => both,
         Err(error) => {
-            let what = format!("cannot reach {base}: {}", error.without_url());
+            let what = format!("cannot reach {base}: {}", cause(&error.without_url()));
             return vec![Check::fail("hub", what, start)];
         }
     };
@@ -56,7 +57,7 @@ async fn hub(client: &Client, base: &str) -> Check {
             Check::fail("hub", format!("{base}{told} takes no writes"), "look at the hub's log")
         }
         Err(error) => {
-            let what = format!("{base}/readyz: {}", error.without_url());
+            let what = format!("{base}/readyz: {}", cause(&error.without_url()));
             Check::fail("hub", what, "look at the hub's log")
         }
     }

@@ -11,6 +11,7 @@ use super::super::access::Access;
 use super::super::say;
 use super::super::trouble::Trouble;
 use super::follow::{Followed, Wanted, follow};
+use super::logs;
 use super::names::Names;
 use super::pretty::pretty;
 use super::progress::Progress;
@@ -63,7 +64,9 @@ fn tell(
         return Ok(if job.is_done() { Exit::Ok } else { Exit::Failed });
     }
     if !job.is_done() {
-        let next = format!("`rialto job show {}` tells more", job.id);
+        // What a program on this machine wrote says more than what the hub was told.
+        let verb = if logs::has_any(&job.id) { "log" } else { "show" };
+        let next = format!("`rialto job {verb} {}` tells more", job.id);
         return Err(Trouble::failed(format!("job {} {ending}", job.id), next));
     }
     let _ = say::line(&pretty(job.output().map_or("null", |output| output.get())));

@@ -53,6 +53,12 @@ pub fn find(id: &str) -> Result<Vec<Log>, Trouble> {
     Ok(found.into_iter().map(|(_, log)| log).collect())
 }
 
+/// Whether anything was written about a job on this machine.
+pub fn has_any(id: &str) -> bool {
+    let is_written = |log: &Log| log.path.metadata().is_ok_and(|about| about.len() > 0);
+    find(id).is_ok_and(|logs| logs.iter().any(is_written))
+}
+
 /// The logs of a job among those of an agent: it has one for each turn, in a directory that begins
 /// with the job's id.
 fn of_job(jobs: &Path, id: Uuid) -> Result<Vec<PathBuf>, Trouble> {

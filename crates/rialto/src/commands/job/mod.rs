@@ -106,11 +106,12 @@ impl Standing {
 }
 
 /// Where a job is found that was named wrong, for whoever asked for it,
-const ASKED: &str = "`rialto job ls` lists yours";
+const ASKED: &str = "`rialto job ls` lists yours, with --as NAME those of an agent";
 /// and for whoever works on it.
-const WORKED: &str = "`rialto job ls --worked` lists what you work on";
+const WORKED: &str =
+    "`rialto job ls --worked` lists what you work on; --as NAME acts for an agent of this machine";
 /// For both.
-const YOURS: &str = "`rialto job ls` lists those you asked for, with --worked those you work on";
+const YOURS: &str = "`rialto job ls` lists those you asked for, with --worked those you work on, with --as NAME those of an agent";
 
 /// What the hub refused to show of a job, or to do to it.
 fn refused(error: CallError, where_to_look: &str) -> Trouble {

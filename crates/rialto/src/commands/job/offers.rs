@@ -127,7 +127,10 @@ fn table(offers: Vec<Offer>) -> Table {
 pub async fn accept(access: &Access, args: &AcceptArgs) -> Result<Exit, Trouble> {
     let (hub, _) = access.me()?;
     let path = format!("/v1/jobs/{}/accept", part(&args.id));
-    let from = args.from.as_ref().map(|from| called(access, from)).transpose()?;
+    let from = match &args.from {
+        Some(from) => Some(called(access, &hub, from).await?),
+        None => None,
+    };
     let body = named(args, from).map_err(|error| Trouble::from(unreadable(error)))?;
     let (_, text) = hub.call_text(Method::POST, &path, Some(body)).await.map_err(|error| {
         let offers = format!("`rialto job offers {}` lists what can be accepted", args.id);

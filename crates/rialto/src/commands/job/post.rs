@@ -84,7 +84,10 @@ struct Order<'a> {
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let input = given::json("--input", &args.input)?;
     let id = args.id.unwrap_or_else(|| OsIds.uuid());
-    let to = args.to.as_deref().map(|name| called(access, name)).transpose()?;
+    let to = match &args.to {
+        Some(name) => Some(called(access, &access.caller()?.0, name).await?),
+        None => None,
+    };
     let deadline = args.deadline.map(|deadline| deadline.text(deadline::now()));
     let order = order(args, id, &input, to.as_deref(), deadline.as_deref())
         .map_err(|error| Trouble::from(unreadable(error)))?;

@@ -5,7 +5,6 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::super::access::Access;
-use super::super::acting::Acting;
 use super::super::trouble::Trouble;
 use super::super::uri::part;
 use super::super::views::{get, read};
@@ -31,8 +30,6 @@ pub struct SubmitArgs {
     /// Why nothing came of it; the requester reads it
     #[arg(long, value_name = "MESSAGE")]
     failed: Option<String>,
-    #[command(flatten)]
-    acting: Acting,
 }
 
 #[derive(clap::Args)]
@@ -45,8 +42,6 @@ pub struct DeclineArgs {
     /// Why; the requester may read it
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    #[command(flatten)]
-    acting: Acting,
 }
 
 /// A worker's last word, about one turn of the job.
@@ -65,7 +60,7 @@ struct Word<'a> {
 
 pub async fn submit(access: &Access, args: &SubmitArgs) -> Result<Exit, Trouble> {
     let output = args.output.as_deref().map(|given| given::json("--output", given)).transpose()?;
-    let hub = args.acting.hub(access)?;
+    let (hub, _) = access.me()?;
     let epoch = turn(&hub, &args.id).await?;
     let word = Word {
         epoch,
@@ -84,7 +79,7 @@ pub async fn submit(access: &Access, args: &SubmitArgs) -> Result<Exit, Trouble>
 }
 
 pub async fn decline(access: &Access, args: &DeclineArgs) -> Result<Exit, Trouble> {
-    let hub = args.acting.hub(access)?;
+    let (hub, _) = access.me()?;
     let epoch = turn(&hub, &args.id).await?;
     let reason = args.reason.as_deref();
     let word = Word { epoch, ok: None, output: None, message: None, reason };

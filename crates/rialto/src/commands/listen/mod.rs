@@ -9,10 +9,9 @@ mod target;
 
 use rialto_client::{Events, Hub};
 use rialto_engine::delivery::signature::WebhookSecret;
-use rialto_engine::ids::{Ids, OsIds};
 
 use super::access::Access;
-use super::acting::Acting;
+use super::key_file::KeyFile;
 use super::say;
 use super::trouble::Trouble;
 use super::views::Me;
@@ -22,7 +21,7 @@ use target::{Answer, Target};
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto listen --forward-to http://127.0.0.1:3000/hook\n  rialto listen --forward-to http://127.0.0.1:3000/hook --as shout\n  rialto listen --print | jq .kind\n\nEach notice is posted as it is, signed by the Standard Webhooks rules with the secret that is shown\nat the start: that of the key file if it has one. One line for each that was taken: time, kind,\nstatus, and the job it is about. What is not answered with a 2xx status is sent again until it is;\nonly then it is acknowledged and the next one follows. --print acknowledges nothing."
+    before_help = "Examples:\n  rialto listen --forward-to http://127.0.0.1:3000/hook\n  rialto listen --forward-to http://127.0.0.1:3000/hook --as shout\n  rialto listen --print | jq .kind\n\nEach notice is posted as the hub posts it to an endpoint: the same path, bytes and headers, signed by\nthe Standard Webhooks rules with the agent's own secret or that of --secret. One line for each: time,\nkind, status, and the job it is about; a notice that no endpoint is called with is not sent. What is\nnot answered with a 2xx status is sent again until it is; only then it is acknowledged and the next\none follows. --print acknowledges nothing."
 )]
 pub struct Args {
     /// Where to post the notices
@@ -31,14 +30,12 @@ pub struct Args {
     /// Print the notices instead, one document per line
     #[arg(long, conflicts_with = "forward_to")]
     print: bool,
-    /// Sign with this secret, whsec_… [default: that of the key file, or a new one]
+    /// Sign with this secret, whsec_… [default: the agent's own]
     #[arg(long, env = "RIALTO_WEBHOOK_SECRET", hide_env_values = true, value_name = "SECRET", value_parser = secret)]
     secret: Option<WebhookSecret>,
     /// End after so many notices
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    #[command(flatten)]
-    acting: Acting,
     #[command(flatten)]
     access: Access,
 }
@@ -48,15 +45,21 @@ pub fn run(args: &Args) -> Exit {
 }
 
 async fn listen(args: &Args) -> Result<Exit, Trouble> {
-    let (hub, known) = args.acting.hub_and_secret(&args.access)?;
+    let (hub, KeyFile { webhook_secret: known, .. }) = args.access.me()?;
     let target = match &args.forward_to {
         Some(url) => {
-            let known = known.and_then(|secret| WebhookSecret::read(&secret.reveal()));
-            let secret = args.secret.clone().or(known).unwrap_or_else(fresh);
-            let agent = whose(&hub).await?;
-            let target = Target::new(url, agent, secret)?;
-            let (to, secret) = (say::one_line(url), target.secret());
-            say::aside(&format!("forwarding to {to}; signing with {secret}"));
+            let target = Target::new(url, args.secret.clone())?;
+            // Also finds out whether the key is good.
+            Me::ask(&hub).await?;
+            let secret = match (&args.secret, known) {
+                (Some(secret), _) => secret.text(),
+                (None, Some(known)) => known.reveal(),
+                (None, None) => {
+                    "the agent's own secret; `rialto webhook rotate` makes one that is shown"
+                        .to_owned()
+                }
+            };
+            say::aside(&format!("forwarding to {}; signing with {secret}", say::one_line(url)));
             Some(target)
         }
         None => None,
@@ -68,7 +71,7 @@ async fn listen(args: &Args) -> Result<Exit, Trouble> {
         let line = match &target {
             None => notice.data.clone(),
             Some(target) => {
-                let status = deliver(target, &notice).await;
+                let status = deliver(&hub, target, &notice).await?;
                 events.ack(notice.position).await?;
                 notice.line(status, args.access.json)
             }
@@ -82,14 +85,19 @@ async fn listen(args: &Args) -> Result<Exit, Trouble> {
     Ok(Exit::Ok)
 }
 
-/// Posts a notice until it is taken, however long that takes.
-async fn deliver(target: &Target, notice: &Told) -> u16 {
+/// Posts a notice until it is taken, however long that takes; its status, or nothing if an endpoint
+/// would not be called with it.
+async fn deliver(hub: &Hub, target: &Target, notice: &Told) -> Result<Option<u16>, Trouble> {
     let mut failures = 0;
     loop {
-        let why = match target.post(notice).await {
-            Answer::Taken(status) => return status,
-            Answer::Refused(status) => format!("answered {status}"),
-            Answer::Nothing(why) => why,
+        let why = match target.post(hub, notice.position).await {
+            Ok(None) => return Ok(None),
+            Ok(Some(Answer::Taken(status))) => return Ok(Some(status)),
+            Ok(Some(Answer::Refused(status))) => format!("answered {status}"),
+            Ok(Some(Answer::Nothing(why))) => why,
+            // The hub may come back, and the notice stays unacknowledged until then.
+            Err(error) if error.may_pass_after().is_some() => error.to_string(),
+            Err(error) => return Err(error.into()),
         };
         failures += 1;
         let pause = target::PATIENCE.pause(failures);
@@ -98,17 +106,6 @@ async fn deliver(target: &Target, notice: &Told) -> u16 {
         say::aside(&format!("rialto: {what}; again in {seconds:.1} s"));
         tokio::time::sleep(pause).await;
     }
-}
-
-/// Our number of the agent whose inbox it is; also finds out whether the key is good.
-async fn whose(hub: &Hub) -> Result<u64, Trouble> {
-    Ok(Me::ask(hub).await?.agent.id)
-}
-
-fn fresh() -> WebhookSecret {
-    let mut bytes = [0; 32];
-    OsIds.fill(&mut bytes);
-    WebhookSecret::new(bytes)
 }
 
 fn secret(text: &str) -> Result<WebhookSecret, String> {

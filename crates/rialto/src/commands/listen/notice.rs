@@ -26,7 +26,8 @@ impl From<Notice> for Told {
 
 impl Told {
     /// When, what, and how it was answered.
-    pub fn line(&self, status: u16, as_json: bool) -> String {
+    /// Without a status it is one that no endpoint is called with.
+    pub fn line(&self, status: Option<u16>, as_json: bool) -> String {
         let Self { position, kind, at, job, .. } = self;
         if as_json {
             let document =
@@ -34,6 +35,7 @@ impl Told {
             return document.to_string();
         }
         let job = job.as_ref().map(|job| format!("  {job}")).unwrap_or_default();
+        let status = status.map_or("not sent".to_owned(), |status| status.to_string());
         one_line(&format!("{at}  {kind}  {status}{job}"))
     }
 }
@@ -47,9 +49,10 @@ mod tests {
         let data = r#"{"position":4,"kind":"ended","at":"2026-01-01T00:00:00Z","job":"j"}"#;
         let notice = Notice { position: 4, kind: "ended".to_owned(), data: data.to_owned() };
         let told = Told::from(notice);
-        assert_eq!(told.line(204, false), "2026-01-01T00:00:00Z  ended  204  j");
-        let document: Value = serde_json::from_str(&told.line(204, true)).expect("JSON");
+        assert_eq!(told.line(Some(204), false), "2026-01-01T00:00:00Z  ended  204  j");
+        let document: Value = serde_json::from_str(&told.line(Some(204), true)).expect("JSON");
         assert_eq!((&document["position"], &document["status"]), (&json!(4), &json!(204)));
+        assert_eq!(told.line(None, false), "2026-01-01T00:00:00Z  ended  not sent  j");
         assert_eq!(told.data, data);
     }
 }

@@ -4,12 +4,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use reqwest::Client;
 use reqwest::redirect::Policy;
-use rialto_client::Retry;
+use rialto_client::call::cause;
+use rialto_client::{CallError, Hub, Retry};
 use rialto_core::time::Timestamp;
-use rialto_engine::delivery::signature::{WebhookSecret, sign};
+use rialto_engine::delivery::egress::USER_AGENT;
+use rialto_engine::delivery::signature::{ID_HEADER, WebhookSecret, sign};
+use serde::Deserialize;
 
 use super::super::trouble::Trouble;
-use super::notice::Told;
+use super::super::uri;
+use super::super::views::{get, read};
 
 /// How to come back to a program that did not take a notice.
 pub const PATIENCE: Retry = Retry {
@@ -20,12 +24,12 @@ pub const PATIENCE: Retry = Retry {
 /// The longest a program may take for one notice.
 const TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Where notices go, and how they are signed.
+/// Where notices go.
 pub struct Target {
     http: Client,
-    url: reqwest::Url,
-    agent: u64,
-    secret: WebhookSecret,
+    url: String,
+    /// What they are signed with instead of the agent's own secret.
+    secret: Option<WebhookSecret>,
 }
 
 /// What the program made of a notice.
@@ -35,41 +39,61 @@ pub enum Answer {
     Nothing(String),
 }
 
+/// A call as the hub makes it to an endpoint.
+#[derive(Deserialize)]
+struct Delivery {
+    url: String,
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
+#[derive(Deserialize)]
+struct Worded {
+    delivery: Option<Delivery>,
+}
+
 impl Target {
-    /// A program at a URL, for the notices of an agent.
-    pub fn new(url: &str, agent: u64, secret: WebhookSecret) -> Result<Self, Trouble> {
+    /// A program at a URL.
+    pub fn new(url: &str, secret: Option<WebhookSecret>) -> Result<Self, Trouble> {
         let wrong = |why: String| {
             Trouble::usage(why, "write it like --forward-to http://127.0.0.1:3000/hook")
         };
         let parsed = reqwest::Url::parse(url).ok();
-        let parsed =
-            parsed.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-        let url = parsed.ok_or_else(|| wrong(format!("{url:?} is no http or https URL")))?;
-        let built = Client::builder().timeout(TIME_MAX).redirect(Policy::none()).no_proxy().build();
+        let fits = |url: &reqwest::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+        parsed.filter(fits).ok_or_else(|| wrong(format!("{url:?} is no http or https URL")))?;
+        let client = Client::builder().user_agent(USER_AGENT).timeout(TIME_MAX);
+        let built = client.redirect(Policy::none()).no_proxy().build();
         let http = built.map_err(|error| wrong(error.to_string()))?;
-        Ok(Self { http, url, agent, secret })
+        Ok(Self { http, url: url.to_owned(), secret })
     }
 
-    /// What the program checks signatures with.
-    pub fn secret(&self) -> String {
-        self.secret.text()
-    }
-
-    /// Posts a notice once. Its id stays the same over all tries, also those of another run.
-    pub async fn post(&self, notice: &Told) -> Answer {
-        let id = format!("inbox_{}_{}", self.agent, notice.position);
-        let mut request =
-            self.http.post(self.url.clone()).header("content-type", "application/json");
-        for (name, value) in sign(&self.secret, &id, now(), notice.data.as_bytes()) {
+    /// Posts a notice once, as the hub would word it now; `None` if it would not send it at all.
+    pub async fn post(&self, hub: &Hub, position: u64) -> Result<Option<Answer>, CallError> {
+        let values = [("position", Some(position.to_string())), ("url", Some(self.url.clone()))];
+        let asked = get(hub, &uri::with_query("/v1/inbox/delivery", values)).await?;
+        let Some(delivery) = read::<Worded>(&asked)?.delivery else { return Ok(None) };
+        let mut request = self.http.post(&delivery.url);
+        for (name, value) in self.signed(&delivery) {
             request = request.header(name, value);
         }
-        match request.body(notice.data.clone()).send().await {
+        Ok(Some(match request.body(delivery.body).send().await {
             Ok(answer) if answer.status().is_success() => Answer::Taken(answer.status().as_u16()),
             Ok(answer) => Answer::Refused(answer.status().as_u16()),
             Err(error) if error.is_timeout() => Answer::Nothing("no answer in time".to_owned()),
-            Err(error) if error.is_connect() => Answer::Nothing("nobody listens there".to_owned()),
-            Err(error) => Answer::Nothing(error.without_url().to_string()),
+            Err(error) => Answer::Nothing(cause(&error.without_url())),
+        }))
+    }
+
+    /// The hub's headers, signed with a secret of one's own if there is one.
+    fn signed(&self, delivery: &Delivery) -> Vec<(String, String)> {
+        let mut headers = delivery.headers.clone();
+        let id = headers.iter().find(|(name, _)| name == ID_HEADER).map(|(_, id)| id.clone());
+        if let Some((secret, id)) = self.secret.as_ref().zip(id) {
+            let fresh = sign(secret, &id, now(), delivery.body.as_bytes());
+            headers.retain(|(name, _)| fresh.iter().all(|(other, _)| other != name));
+            headers.extend(fresh);
         }
+        headers
     }
 }
 

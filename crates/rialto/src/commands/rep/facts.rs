@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::access::Access;
+use super::super::acting::called;
 use super::super::trouble::Trouble;
 use super::super::uri;
 use super::super::views::{Me, get, read};
@@ -52,7 +53,11 @@ pub struct Windowed {
 /// Asks about an agent, by default about whoever has the key; gives the document as well.
 pub async fn ask(access: &Access, agent: Option<&str>) -> Result<(String, Facts), Trouble> {
     let (hub, name) = match agent {
-        Some(agent) => (access.caller()?.0, agent.to_owned()),
+        Some(agent) => {
+            let (hub, _) = access.caller()?;
+            let name = called(access, &hub, agent).await?;
+            (hub, name)
+        }
         None => {
             let (hub, _) = access.me()?;
             let me = Me::ask(&hub).await?;

@@ -13,7 +13,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto wallet balance\n  RIALTO_KEY=rk_… rialto wallet balance acme --json\n  RIALTO_OPERATOR_KEY=ro_… rialto wallet balance acme\n\nAvailable is what can be spent; held is set aside for jobs under way."
+    before_help = "Examples:\n  rialto wallet balance\n  rialto wallet balance --as shout\n  RIALTO_KEY=rk_… rialto wallet balance acme --json\n  RIALTO_OPERATOR_KEY=ro_… rialto wallet balance acme\n\nAvailable is what can be spent; held is set aside for jobs under way."
 )]
 pub struct Args {
     /// The owner's name in the ledger [default: your own]; others' need RIALTO_OPERATOR_KEY
@@ -33,7 +33,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
             let asked = get(&hub, &format!("/v1/accounts/{}", uri::part(owner))).await;
             asked.map_err(|error| {
                 let next = "`rialto wallet balance` shows your own; that of others is for the operator, with RIALTO_OPERATOR_KEY";
-                Trouble::from(error).on(Exit::NotFound, next)
+                Trouble::from(error).on(Exit::NotFound, next).for_operator()
             })?
         }
         None => {

@@ -34,6 +34,7 @@ pub struct Args {
 
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let amount = amount(&args.amount, 6)?;
+    access.without_acting("granting needs RIALTO_OPERATOR_KEY")?;
     let hub = operator::caller(access)?;
     let order = Order { owner: &args.owner, amount, create: args.create };
     let asked = match order.post(&hub).await {
@@ -81,7 +82,7 @@ fn makes_it(owner: &str) -> bool {
 
 fn explained(error: CallError) -> Trouble {
     let unknown = is_unknown(&error);
-    let trouble = Trouble::from(error);
+    let trouble = Trouble::from(error).for_operator();
     match unknown {
         true => Trouble { next: Some("check the spelling, or add --create".to_owned()), ..trouble },
         false => trouble,

@@ -13,12 +13,15 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto webhook ls\n  rialto webhook ls --json | jq '.[] | select(.state == \"given_up\") | .id'\n\nOne line per call that did not arrive yet, the oldest first: id, state, kind, tries, when it is tried\nnext, what went wrong, where to. What is no longer listed has arrived. The --json document is a list\nof calls as the hub shows them."
+    before_help = "Examples:\n  rialto webhook ls\n  rialto webhook ls --delivered --limit 10\n  rialto webhook ls --json | jq '.[] | select(.state == \"given_up\") | .id'\n\nOne line per call that did not arrive yet, the oldest first: id, state, kind, tries, when it is tried\nnext, what went wrong, where to. What arrived is listed by --delivered. The --json document is a list\nof calls as the hub shows them."
 )]
 pub struct Args {
     /// How many at most
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
+    /// Those that arrived, newest first
+    #[arg(long)]
+    delivered: bool,
 }
 
 /// A call of the hub to one of the caller's addresses.
@@ -31,12 +34,14 @@ struct Call {
     tries: u32,
     next_try: Option<String>,
     error: Option<String>,
+    delivered_at: Option<String>,
 }
 
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let (hub, _) = access.me()?;
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
-    let mut pages = Pages::new(&hub, "/v1/webhooks", Vec::new());
+    let state = args.delivered.then(|| "delivered".to_owned());
+    let mut pages = Pages::new(&hub, "/v1/webhooks", vec![("state", state)]);
     let mut calls = Vec::new();
     while calls.len() < limit {
         match pages.more(limit - calls.len()).await? {
@@ -49,24 +54,25 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         let _ = say::line(&format!("[{}]", texts.join(",")));
         return Ok(Exit::Ok);
     }
-    table(&calls)?.print();
+    table(&calls, args.delivered)?.print();
     Ok(Exit::Ok)
 }
 
-fn table(calls: &[Box<RawValue>]) -> Result<Table, CallError> {
+fn table(calls: &[Box<RawValue>], delivered: bool) -> Result<Table, CallError> {
     let mut table = Table::new([
         Column::number("ID"),
         Column::text("STATE"),
         Column::text("KIND"),
         Column::number("TRIES"),
-        Column::time("NEXT"),
+        Column::time(if delivered { "ARRIVED" } else { "NEXT" }),
         Column::free("ERROR"),
         Column::free("URL"),
     ]);
     for call in calls {
-        let Call { id, state, kind, url, tries, next_try, error } = read(call.get())?;
+        let Call { id, state, kind, url, tries, next_try, error, delivered_at } = read(call.get())?;
         let (id, tries) = (id.to_string(), tries.to_string());
-        let (next, error) = (next_try.unwrap_or_default(), error.unwrap_or_default());
+        let (next, error) =
+            (delivered_at.or(next_try).unwrap_or_default(), error.unwrap_or_default());
         table.row([id, state, kind, tries, next, error, url]);
     }
     Ok(table)
@@ -82,7 +88,7 @@ mod tests {
         let text = r#"{"id":123456,"state":"given_up","kind":"offers_wanted","url":"https://hooks.example/agents/notify",
             "tries":10,"next_try":"2026-02-11T14:15:09.123Z","error":"the endpoint answered with HTTP 500"}"#;
         let calls = [RawValue::from_string(text.to_owned()).expect("JSON")];
-        let table = table(&calls).expect("a table");
+        let table = table(&calls, false).expect("a table");
         assert_fits(&table, "ID STATE KIND TRIES NEXT ERROR URL");
     }
 }

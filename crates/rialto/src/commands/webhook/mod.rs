@@ -23,7 +23,7 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// List calls that are under way or were given up
+    /// List calls that are under way or were given up, or those that arrived
     Ls(ls::Args),
     /// Have the hub call your endpoint now
     Test(test::Args),

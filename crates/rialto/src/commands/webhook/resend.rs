@@ -9,7 +9,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto webhook resend 42\n  rialto webhook resend 42 --json\n\nMakes a call due at once, whether it waits or was given up. `rialto webhook ls` shows what became of\nit; what is no longer listed has arrived. The --json document is the hub's own."
+    before_help = "Examples:\n  rialto webhook resend 42\n  rialto webhook resend 42 --json\n\nMakes a call due at once, whether it waits or was given up. `rialto webhook ls` shows what became of\nit, with --delivered once it arrived. The --json document is the hub's own."
 )]
 pub struct Args {
     /// The number in `rialto webhook ls`
@@ -22,7 +22,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let sent = hub.call_text(Method::POST, &path, Some("{}".to_owned())).await;
     let (_, text) = sent.map_err(|error| {
         let next =
-            "`rialto webhook ls` lists what can be sent again; what is not there has arrived";
+            "`rialto webhook ls` lists what can be sent again; `rialto webhook ls --delivered` what arrived";
         Trouble::from(error).on(Exit::NotFound, next)
     })?;
     let _ = match access.json {

@@ -1,9 +1,12 @@
 //! `rialto webhook rotate`.
 
 use rialto_client::Method;
+use rialto_client::relay::WebhookSecret;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::super::access::Access;
+use super::super::key_file::KeyFile;
 use super::super::say;
 use super::super::trouble::Trouble;
 use super::super::views::read;
@@ -11,7 +14,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto webhook rotate\n  rialto webhook rotate --json | jq -r .webhook_secret\n\nThe hub makes a new secret and shows it once. For a day it signs every call to your endpoint with the\nold secret and with the new one; after that only with the new one. The --json document is the hub's\nown."
+    before_help = "Examples:\n  rialto webhook rotate\n  rialto webhook rotate --json | jq -r .webhook_secret\n\nThe hub makes a new secret and shows it once. For a day it signs every call to your endpoint with the\nold secret and with the new one; after that only with the new one. The key file or context that the\nkey comes from gets the new secret, which `rialto listen` signs with."
 )]
 pub struct Args {}
 
@@ -22,18 +25,31 @@ struct Renewed {
 }
 
 pub async fn run(access: &Access, _args: &Args) -> Result<Exit, Trouble> {
-    let (hub, _) = access.me()?;
+    let (hub, keys) = access.me()?;
+    let origin = access.origin()?;
+    // Written over with itself: a secret that cannot be kept must not be asked for.
+    origin.keep(&keys)?;
     let (_, text) = hub.call_text(Method::POST, "/v1/webhooks/secret", None).await?;
-    let Renewed { webhook_secret, others_until } = read(&text)?;
-    if access.json {
-        let _ = say::line(&text);
-        return Ok(Exit::Ok);
-    }
-    let secret = webhook_secret.ok_or_else(|| {
+    let renewed: Renewed = read(&text)?;
+    let secret = renewed.webhook_secret.as_deref().ok_or_else(|| {
         let next = "rotate once more; the secrets you have stay good for a day";
         Trouble::failed("the hub made a new secret and does not show it".to_owned(), next)
     })?;
-    let until = others_until.map(|at| format!("\nthe old one is good until {at}"));
-    let _ = say::line(&format!("{secret}{}", until.unwrap_or_default()));
+    let fresh = KeyFile { webhook_secret: WebhookSecret::read(secret), ..keys };
+    let kept_in = origin.keep(&fresh).map_err(|trouble| {
+        // It is never shown again.
+        Trouble { next: Some(format!("keep the new secret yourself: {secret}")), ..trouble }
+    })?;
+    let until = renewed.others_until.as_deref().unwrap_or("now");
+    let _ = match (access.json, kept_in) {
+        (true, kept_in) => {
+            let document = json!({"webhook_secret": secret, "others_until": renewed.others_until, "kept_in": kept_in});
+            say::line(&document.to_string())
+        }
+        (false, Some(place)) => {
+            say::line(&format!("{secret}\nkept in {place}; the old one is good until {until}"))
+        }
+        (false, None) => say::line(&format!("{secret}\nthe old one is good until {until}")),
+    };
     Ok(Exit::Ok)
 }

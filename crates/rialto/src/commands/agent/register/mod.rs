@@ -62,6 +62,8 @@ struct Registered {
 }
 
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
+    access
+        .without_acting("registering is for new agents; give the key of another with --key-file")?;
     let keys = access.keys()?;
     // Before anything else: a key that cannot be kept must not be asked for.
     let reserved = args.key_out.as_deref().map(Reserved::new).transpose()?;

@@ -23,11 +23,12 @@ use tell::Teller;
 pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let stop = Shutdown::on_signals()
         .map_err(|error| Trouble::failed(error.to_string(), "run it again"))?;
+    access.without_acting("name the agent with --name, or its key with --key-file")?;
     let plan = Plan::read(args)?;
-    let (name, seat) = seat::take(access, args, &plan)?;
+    let seat = seat::take(access, &plan)?;
     let teller = Arc::new(Teller::new(access.json));
     let records = seat.records().map_err(seat::trouble)?;
-    let mut agent = plan.agent(&name, &records, &teller).seat(seat);
+    let mut agent = plan.agent(&records, &teller).seat(seat);
     if let Some(address) = args.direct {
         agent = agent.direct(listener(address).await?);
     }

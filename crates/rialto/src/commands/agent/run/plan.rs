@@ -10,6 +10,7 @@ use rialto_client::agent::record::Records;
 use rialto_client::agent::{Agent, BadSkill, Room, Skill};
 use rialto_core::time::Millis;
 
+use super::super::super::context::agents::place;
 use super::super::super::trouble::Trouble;
 use super::file::{self, AgentFile, SkillEntry};
 use super::flags::{Args, some_time};
@@ -21,11 +22,13 @@ const FILE: &str = "agent.toml";
 /// What the agent does, and how.
 pub struct Plan {
     pub name: String,
+    /// Where programs are run: the folder that the agent belongs to.
+    pub folder: PathBuf,
+    /// What its state directory in the folder is called, if it has a file there to be beside of.
+    pub beside: Option<String>,
     owner: Option<String>,
     room: Room,
     skills: Vec<(Skill, Program)>,
-    /// Where programs are run.
-    place: PathBuf,
     environment: Environment,
 }
 
@@ -44,8 +47,10 @@ impl Plan {
                 Self::of_file(AgentFile::load(&path)?, &path)?
             }
         };
-        if let Some(name) = &args.name {
+        if let Some(name) = args.name.as_ref().filter(|name| **name != plan.name) {
             plan.name.clone_from(name);
+            // Another name on the command line is another agent, with the same file.
+            plan.beside = plan.beside.map(|_| place(name));
         }
         plan.owner = args.owner.clone().or(plan.owner);
         plan.environment = passed(plan.environment, &args.env)?;
@@ -74,18 +79,20 @@ impl Plan {
         let program = program(args.exec.as_deref(), args.http.as_deref(), args.persistent, &name)?;
         Ok(Self {
             name,
+            folder: PathBuf::from("."),
+            beside: None,
             owner: None,
             room: Room::default(),
             skills: vec![(skill, program)],
-            place: PathBuf::from("."),
             environment: Environment::default(),
         })
     }
 
     fn of_file(file: AgentFile, path: &Path) -> Result<Self, Trouble> {
         // Whoever writes `python3 handler.py` means the one beside the file.
-        let place = path.parent().filter(|place| !place.as_os_str().is_empty());
-        let place = place.unwrap_or(Path::new(".")).to_owned();
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new(".")).to_owned();
+        let beside = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let first = file.skill.first().map(|skill| skill.name.clone());
         if let Some(name) = named_twice(&file.skill) {
             let message = format!("skill {name} is there twice");
@@ -100,22 +107,23 @@ impl Plan {
             Some(count) => Room(count.into()),
         };
         let skills: Result<_, Trouble> =
-            file.skill.into_iter().map(|entry| of_entry(entry, &place)).collect();
+            file.skill.into_iter().map(|entry| of_entry(entry, &folder)).collect();
         Ok(Self {
             name: file.name.or(first).unwrap_or_default(),
+            folder,
+            beside,
             owner: file.owner,
             room,
             skills: skills?,
-            place,
             environment: passed(Environment::default(), &file.env)?,
         })
     }
 
-    /// The agent of this name that does all of it, with programs that keep their files in `records`.
-    pub fn agent(&self, name: &str, records: &Records, teller: &Arc<Teller>) -> Agent {
+    /// The agent that does all of it, with programs that keep their files in `records`.
+    pub fn agent(&self, records: &Records, teller: &Arc<Teller>) -> Agent {
         let teller = Arc::clone(teller);
         let log: Log = Arc::new(move |job, line| teller.log(job, line));
-        let mut agent = Agent::named(name).room(self.room);
+        let mut agent = Agent::named(&self.name).room(self.room);
         if let Some(owner) = &self.owner {
             agent = agent.owner(owner);
         }
@@ -124,13 +132,13 @@ impl Plan {
             agent = match program {
                 Program::Exec(command) => {
                     let exec = Exec::new(command, records.clone(), log)
-                        .within(&self.place)
+                        .within(&self.folder)
                         .environment(self.environment.clone());
                     agent.skill(skill, exec)
                 }
                 Program::Persistent(command) => {
                     let stays = Persistent::new(command, log)
-                        .within(&self.place)
+                        .within(&self.folder)
                         .environment(self.environment.clone())
                         .limit(skill.time_limit)
                         .logging_to(records.clone());
@@ -162,9 +170,9 @@ fn named_twice(skills: &[SkillEntry]) -> Option<&str> {
     skills.iter().map(|skill| skill.name.as_str()).find(|name| !names.insert(*name))
 }
 
-fn of_entry(entry: SkillEntry, place: &Path) -> Result<(Skill, Program), Trouble> {
+fn of_entry(entry: SkillEntry, folder: &Path) -> Result<(Skill, Program), Trouble> {
     let text = |schema: &Option<file::SchemaEntry>| {
-        schema.as_ref().map(|schema| schema.text(place)).transpose()
+        schema.as_ref().map(|schema| schema.text(folder)).transpose()
     };
     let schemas = (text(&entry.input)?, text(&entry.output)?);
     let mut skill = skill(&entry.name, &entry.price, schemas)?;

@@ -127,6 +127,9 @@ fn ended(job: &str, outcome: &Outcome, paid: Option<&str>, repeated: bool) -> (V
     let rest = match (why, paid) {
         // What it earned, it had earned before.
         _ if repeated => ", told before".to_owned(),
+        (Some(why), _) if state == "failed" => {
+            format!(": {why}; `rialto job log {job}` shows what its program wrote")
+        }
         (Some(why), _) => format!(": {why}"),
         (None, Some(paid)) => format!(", paid {paid}"),
         (None, None) => String::new(),
@@ -146,6 +149,16 @@ mod tests {
             (said(false), said(true)),
             ("j done, paid 0.05".into(), "j done, told before".into())
         );
+    }
+
+    #[test]
+    fn a_job_that_failed_leads_to_its_log() {
+        let failed = Outcome::Failed("the program ended with status 1".to_owned());
+        let (event, text) = ended("j", &failed, None, false);
+        assert!(text.ends_with("; `rialto job log j` shows what its program wrote"), "{text}");
+        assert_eq!(event["why"], "the program ended with status 1");
+        let declined = ended("j", &Outcome::Declined("no".to_owned()), None, false).1;
+        assert_eq!(declined, "j declined: no");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto context rm play\n  rialto context rm work --force     although it is the current one\n\nThe keys in it are gone for good; the agents they belong to stay registered at the hub."
+    before_help = "Examples:\n  rialto context rm play\n  rialto context rm work --force     although it is the current one\n\nThe keys in it are gone for good; the agents they belong to stay registered at the hub. Keys beside\nan agent.toml stay where they are."
 )]
 pub struct Args {
     /// The context's name
@@ -49,7 +49,13 @@ fn keys(context: &Context) -> Result<Vec<String>, Trouble> {
         let me = context.me().ok().flatten();
         me.and_then(|me| me.agent_id).unwrap_or_else(|| "me".to_owned())
     });
-    Ok(me.into_iter().chain(context.agents()?).collect())
+    let mut keys: Vec<String> = me.into_iter().collect();
+    for name in context.agents()? {
+        if context.keeps_key_of(&name)? {
+            keys.push(name);
+        }
+    }
+    Ok(keys)
 }
 
 fn told(keys: &[String]) -> String {

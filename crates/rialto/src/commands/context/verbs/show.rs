@@ -1,20 +1,26 @@
 //! `rialto context show`.
 
+use super::super::super::access::{Access, has_key_variable};
 use super::super::super::say::{self, one_line};
 use super::super::super::trouble::Trouble;
 use super::super::{Context, Home};
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
-#[command(before_help = "Examples:\n  rialto context show\n  rialto context show work --json")]
+#[command(
+    before_help = "Examples:\n  rialto context show\n  rialto context show work --json\n\nWithout a name: the context that the other commands use here, which RIALTO_HUB and RIALTO_CONTEXT\nmay choose."
+)]
 pub struct Args {
-    /// The context's name [default: the current one]
-    #[arg(env = "RIALTO_CONTEXT", hide_env_values = true)]
+    /// The context's name [default: the one in use]
     name: Option<String>,
 }
 
 pub fn run(json: bool, args: &Args) -> Result<Exit, Trouble> {
-    let context = Context::current(args.name.as_deref())?;
+    // Without a name it is the one that other commands would use.
+    let context = match &args.name {
+        Some(name) => Context::current(Some(name))?,
+        None => Access::of_environment().context()?,
+    };
     let chosen = Context::current(None)?;
     if json {
         let document = super::document(&context, chosen.name() == context.name())?;
@@ -22,6 +28,7 @@ pub fn run(json: bool, args: &Args) -> Result<Exit, Trouble> {
         return Ok(Exit::Ok);
     }
     let key = match context.me()? {
+        _ if has_key_variable() => "in RIALTO_KEY, used instead of one in the context".to_owned(),
         None => "none; commands that need one say how to get it".to_owned(),
         Some(me) => format!("of {}", me.agent_id.as_deref().map_or("?".to_owned(), one_line)),
     };

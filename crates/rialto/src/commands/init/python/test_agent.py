@@ -7,21 +7,22 @@ import unittest
 
 class Hired(unittest.TestCase):
     def setUp(self):
-        command = ["rialto", "agent", "run", "--json"]
+        # An agent of its own beside the one that may run here already.
+        command = ["rialto", "agent", "run", "--name", "shout-test", "--json"]
         self.agent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.addCleanup(self.stop)
         told = json.loads(self.agent.stdout.readline())
-        self.assertEqual(told["event"], "at_work", "start a hub first: rialto dev")
+        self.assertEqual(told.get("event"), "at_work", f"is there a hub? rialto dev: {told}")
+        self.agent_id = told["agent_id"]
 
     def stop(self):
         self.agent.terminate()
         self.agent.communicate()
 
     def test_a_job_is_done_and_paid(self):
-        post = ["rialto", "job", "post", "--skill", "shout", "--budget", "0.10", "--wait", "--json"]
-        answer = subprocess.run(
-            [*post, "--input", '{"text":"hello"}'], check=True, stdout=subprocess.PIPE, text=True
-        )
+        post = ["rialto", "job", "post", "--skill", "shout", "--to", self.agent_id]
+        post += ["--input", '{"text":"hello"}', "--budget", "0.10", "--wait", "--json"]
+        answer = subprocess.run(post, check=True, stdout=subprocess.PIPE, text=True)
         job = json.loads(answer.stdout)
         self.assertEqual(job["state"], "completed")
         self.assertEqual(job["result"]["output"], {"text": "HELLO"})

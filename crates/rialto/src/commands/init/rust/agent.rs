@@ -34,18 +34,21 @@ fn the_handler_shouts() {
 #[test]
 fn a_job_is_done_and_paid() {
     let agent = Command::new("rialto")
-        .args(["agent", "run", "--json"])
+        // An agent of its own beside the one that may run here already.
+        .args(["agent", "run", "--name", "shout-test", "--json"])
         .stdout(Stdio::piped())
         .spawn()
         .expect("rialto is on the path");
     let mut agent = AtWork(agent);
     let mut first = String::new();
-    let told = agent.0.stdout.take().expect("a pipe");
-    BufReader::new(told).read_line(&mut first).expect("it says something");
-    assert!(first.contains("at_work"), "start a hub first: rialto dev");
+    let said = agent.0.stdout.take().expect("a pipe");
+    BufReader::new(said).read_line(&mut first).expect("it says something");
+    let told: Value = serde_json::from_str(&first).expect("JSON");
+    assert_eq!(told["event"], "at_work", "is there a hub? rialto dev: {told}");
+    let worker = told["agent_id"].as_str().expect("an id");
     let posted = Command::new("rialto")
-        .args(["job", "post", "--skill", "shout", "--input", r#"{"text":"hello"}"#])
-        .args(["--budget", "0.10", "--wait", "--json"])
+        .args(["job", "post", "--skill", "shout", "--to", worker])
+        .args(["--input", r#"{"text":"hello"}"#, "--budget", "0.10", "--wait", "--json"])
         .output()
         .expect("rialto is on the path");
     let job: Value = serde_json::from_slice(&posted.stdout).expect("JSON");

@@ -11,12 +11,16 @@ test("the handler shouts", () => {
 });
 
 test("a job is done and paid", async () => {
-  const agent = spawn("rialto", ["agent", "run", "--json"], { stdio: ["ignore", "pipe", "inherit"] });
+  // An agent of its own beside the one that may run here already.
+  const run = ["agent", "run", "--name", "shout-test", "--json"];
+  const agent = spawn("rialto", run, { stdio: ["ignore", "pipe", "inherit"] });
   try {
     const lines = createInterface({ input: agent.stdout });
     const first: string = await new Promise((resolve) => lines.once("line", resolve));
-    assert.equal(JSON.parse(first).event, "at_work", "start a hub first: rialto dev");
-    const post = ["job", "post", "--skill", "shout", "--budget", "0.10", "--wait", "--json"];
+    const told = JSON.parse(first);
+    assert.equal(told.event, "at_work", `is there a hub? rialto dev: ${first}`);
+    const post = ["job", "post", "--skill", "shout", "--to", told.agent_id];
+    post.push("--budget", "0.10", "--wait", "--json");
     const answer = execFileSync("rialto", [...post, "--input", '{"text":"hello"}']);
     const job = JSON.parse(answer.toString());
     assert.equal(job.state, "completed");

@@ -1,0 +1,47 @@
+//! Members a body may have. One that is written wrong would be left out without a word, and a job
+//! without its deadline is another job.
+
+use rialto_protocols::kit::fields::{Fields, Malformed};
+use rialto_protocols::kit::ijson::{Json, Kind};
+
+use crate::config::suggest::nearest;
+
+/// The members of a body, none of which is unknown here.
+pub fn fields<'a, 'b>(
+    json: &'b Json<'a>,
+    known: &[&'static str],
+) -> Result<Fields<'a, 'b>, Malformed> {
+    let fields = Fields::of(json, "")?;
+    let Kind::Object(members) = json.kind() else { return Ok(fields) };
+    match members.iter().find(|(name, _)| !known.contains(&name.as_ref())) {
+        None => Ok(fields),
+        Some((name, _)) => {
+            let help = match nearest(name, known.iter().copied()) {
+                Some(near) => format!("did you mean {near}?"),
+                None => format!("there is {}", known.join(", ")),
+            };
+            Err(fields.fail(name, format!("is not known here: {help}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rialto_protocols::kit::ijson;
+
+    #[test]
+    fn a_member_nobody_knows_is_refused_with_the_one_that_was_meant() {
+        let refused = |body: &str| {
+            let json = ijson::read(body.as_bytes()).expect("JSON");
+            fields(&json, &["skill", "deadline"]).map(drop).expect_err(body)
+        };
+        let wrong = refused(r#"{"skill":"sum","dedline":null}"#);
+        assert_eq!(wrong.field, "/dedline");
+        assert_eq!(wrong.message, "dedline is not known here: did you mean deadline?");
+        let far = refused(r#"{"price":1}"#);
+        assert_eq!(far.message, "price is not known here: there is skill, deadline");
+        let json = ijson::read(br#"{"deadline":1}"#).expect("JSON");
+        assert!(fields(&json, &["skill", "deadline"]).is_ok());
+    }
+}

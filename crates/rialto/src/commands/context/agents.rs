@@ -1,0 +1,282 @@
+//! The agents of a context: which names there are, whose each is, and where its key is kept.
+//!
+//! An agent with an `agent.toml` keeps its key beside that file, so its identity belongs to the
+//! folder and moves with it. The context only knows the name: a *claim* says which folder has it.
+//! An agent that is started by flags alone has no file to be beside of; its key is in the context,
+//! under its name, and the name belongs to the folder it was first started in.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rialto_client::Key;
+use rialto_client::agent::{Seat, plain};
+use rialto_core::alias::Digest;
+use serde::{Deserialize, Serialize};
+
+use super::super::keep;
+use super::super::key_file::{self, KeyFile};
+use super::super::trouble::Trouble;
+use super::{Context, address, home, name};
+
+/// The directory with one directory for each name.
+const AGENTS: &str = "agents";
+/// Which folder a name belongs to.
+const CLAIM: &str = "claim.json";
+/// Claims are made one at a time.
+const CLAIMS: &str = "claims.lock";
+/// The key in an agent's state directory.
+const KEY: &str = "agent.key";
+/// What a running agent holds there.
+const LOCK: &str = "lock";
+/// The directory beside an `agent.toml` that holds the state.
+const STATE: &str = ".rialto";
+
+/// An agent that is about to run: its name, and the folder it belongs to.
+pub struct Starting<'a> {
+    pub name: &'a str,
+    /// Absolute and without links.
+    pub folder: &'a Path,
+    /// What its state directory in the folder is called; `None` for an agent without a file.
+    pub beside: Option<&'a str>,
+}
+
+/// `claim.json`.
+#[derive(Serialize, Deserialize, PartialEq, Eq)]
+struct Claim {
+    folder: PathBuf,
+    /// The state directory, if it is not in the context.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    state: Option<PathBuf>,
+}
+
+impl Context {
+    /// The names of the agents of this machine.
+    pub fn agents(&self) -> Result<Vec<String>, Trouble> {
+        let Some(directory) = self.directory() else { return Ok(Vec::new()) };
+        let mut names = home::entries(&directory.join(AGENTS))?;
+        names.retain(|name| name::is_fine(name));
+        Ok(names)
+    }
+
+    /// Where the key of an agent of this machine is kept, whether or not there is one.
+    pub fn agent_key_path(&self, name: &str) -> Result<Option<PathBuf>, Trouble> {
+        let Some(directory) = self.directory() else { return Ok(None) };
+        let entry = directory.join(AGENTS).join(place(name));
+        Ok(Some(state_of(&entry)?.join(KEY)))
+    }
+
+    /// Whether the key of an agent is in the context itself, and not in a folder of its own.
+    pub fn keeps_key_of(&self, name: &str) -> Result<bool, Trouble> {
+        let directory = self.directory();
+        let path = self.agent_key_path(name)?.filter(|path| path.exists());
+        Ok(path.zip(directory).is_some_and(|(path, directory)| path.starts_with(directory)))
+    }
+
+    /// A directory of the context for an agent that brings its own key; made if need be.
+    pub fn agent_dir(&self, name: &str) -> Result<PathBuf, Trouble> {
+        name::check(name)?;
+        let path = self.made()?.join(AGENTS).join(name);
+        keep::directory(&path).map_err(|error| home::unwritable(&path, &error))?;
+        Ok(path)
+    }
+
+    /// Claims a name for a folder and gives the agent's state directory. A name that another folder
+    /// has is refused, so that no agent ever runs with the key of another.
+    pub fn claim(&self, agent: &Starting<'_>) -> Result<PathBuf, Trouble> {
+        let entry = self.agent_dir(&place(agent.name))?;
+        let _held = lock(&entry.with_file_name(CLAIMS))?;
+        let free = self.state_for(agent, &entry).and_then(|state| {
+            self.refuse_copies(agent, &entry, &state)?;
+            self.drop_other_names(&entry, &state)?;
+            Ok(state)
+        });
+        let state = free.inspect_err(|_| {
+            // A name that was refused is not one of the context; with anything in it, it stays.
+            let _ = fs::remove_dir(&entry);
+        })?;
+        let beside = (state != entry).then(|| state.clone());
+        let claim = Claim { folder: agent.folder.to_owned(), state: beside };
+        if read(&entry)?.is_none_or(|before| before != claim) {
+            write(&entry, &claim)?;
+        }
+        Ok(state)
+    }
+
+    /// The state directory that the agent is to have, if its name is free.
+    fn state_for(&self, agent: &Starting<'_>, entry: &Path) -> Result<PathBuf, Trouble> {
+        let own = agent.beside.map(|beside| self.beside(agent.folder, beside)).transpose()?;
+        let in_context = entry.to_owned();
+        let folder = match read(entry)? {
+            Some(Claim { folder, state: Some(theirs) }) => {
+                return match own {
+                    Some(own) if own == theirs => Ok(own),
+                    // One folder and one name are one agent, with or without a file.
+                    None if folder == agent.folder => Ok(theirs),
+                    _ if is_used(&theirs) => Err(self.used_by(agent, &folder)),
+                    own => Ok(own.unwrap_or(in_context)),
+                };
+            }
+            Some(Claim { folder, state: None }) => Some(folder),
+            // An older version kept every key here, and the first folder that comes has it.
+            None => None,
+        };
+        let is_ours =
+            folder.as_ref().is_none_or(|folder| folder == agent.folder || !folder.exists());
+        match own {
+            None if is_ours || !is_used(entry) => Ok(in_context),
+            Some(own) if !is_used(entry) => Ok(own),
+            Some(own) if is_ours && !own.join(KEY).exists() => {
+                take_over(entry, &own)?;
+                Ok(own)
+            }
+            _ => Err(self.used_by(agent, folder.as_deref().unwrap_or(entry))),
+        }
+    }
+
+    /// The state directory beside an `agent.toml`: one for each hub, since keys belong to hubs.
+    fn beside(&self, folder: &Path, beside: &str) -> Result<PathBuf, Trouble> {
+        let all = folder.join(STATE);
+        let state = all.join(name::of(address::without_scheme(self.hub()))).join(beside);
+        let unwritable = |error: io::Error| {
+            let message = format!("cannot write {}: {error}", state.display());
+            Trouble::failed(message, "make the folder writable, or name a key file with --key-file")
+        };
+        keep::directory(&state).map_err(unwritable)?;
+        // Keys do not belong into anybody's repository.
+        keep::new_file(&all.join(".gitignore"), "*\n").map_err(unwritable)?;
+        let path = state.join(KEY);
+        let keys = path.exists().then(|| key_file::load(&path)).transpose()?;
+        match keys.and_then(|keys| keys.hub) {
+            Some(hub) if !address::same(&hub, self.hub()) => {
+                let message = format!("{} is for {hub}, not for {}", path.display(), self.hub());
+                Err(Trouble::conflict(message, "name the key's hub with --hub"))
+            }
+            _ => Ok(state),
+        }
+    }
+
+    /// A copy of a folder has the key of the first one, and would be the same agent.
+    fn refuse_copies(
+        &self,
+        agent: &Starting<'_>,
+        entry: &Path,
+        state: &Path,
+    ) -> Result<(), Trouble> {
+        let Some(own) = key_in(state) else { return Ok(()) };
+        for other in self.agents()? {
+            let other = entry.with_file_name(other);
+            let there = state_of(&other)?;
+            if other != entry && there != state && key_in(&there).as_ref() == Some(&own) {
+                let message = format!(
+                    "the key of {} is a copy of the one in {}",
+                    agent.folder.display(),
+                    there.display()
+                );
+                let next = format!("remove {} to make this an agent of its own", state.display());
+                return Err(Trouble::conflict(message, next));
+            }
+        }
+        Ok(())
+    }
+
+    /// An agent that got another name in its file gives up the one before.
+    fn drop_other_names(&self, entry: &Path, state: &Path) -> Result<(), Trouble> {
+        for other in self.agents()? {
+            let other = entry.with_file_name(other);
+            let is_ours = read(&other)?.is_some_and(|claim| claim.state.as_deref() == Some(state));
+            if other != entry && is_ours {
+                let path = other.join(CLAIM);
+                fs::remove_file(&path).map_err(|error| home::unwritable(&path, &error))?;
+                // What else is in there, an agent without a file may still need.
+                let _ = fs::remove_dir(&other);
+            }
+        }
+        Ok(())
+    }
+
+    fn used_by(&self, agent: &Starting<'_>, folder: &Path) -> Trouble {
+        let (name, context, folder) = (agent.name, self.name(), folder.display());
+        let message = format!("the name {name} of context {context} belongs to {folder}");
+        let other = match agent.beside {
+            Some(_) => "change `name` in its file, or give --name",
+            None => "give one with --name",
+        };
+        Trouble::conflict(message, format!("run it there, or choose another name: {other}"))
+    }
+}
+
+/// What an agent is called in the file system: names that look alike there are kept apart.
+pub fn place(name: &str) -> String {
+    if plain(name) == name { name.to_owned() } else { place_apart(name, name) }
+}
+
+/// The same for an agent that is told apart by something else than its name.
+pub fn place_apart(name: &str, apart: &str) -> String {
+    let digest = Digest::of(&[b"seat", apart.as_bytes()]);
+    let number = digest.0.iter().take(4).map(|byte| format!("{byte:02x}")).collect::<String>();
+    format!("{}-{number}", plain(name))
+}
+
+/// Where the agent of a name keeps its state.
+fn state_of(entry: &Path) -> Result<PathBuf, Trouble> {
+    let claim = read(entry)?;
+    Ok(claim.and_then(|claim| claim.state).unwrap_or_else(|| entry.to_owned()))
+}
+
+fn key_in(state: &Path) -> Option<Key> {
+    KeyFile::load(&state.join(KEY)).ok().map(|keys| keys.key)
+}
+
+fn lock(path: &Path) -> Result<File, Trouble> {
+    let locked = File::create(path).and_then(|file| file.lock().map(|()| file));
+    locked.map_err(|error| home::unwritable(path, &error))
+}
+
+/// Whether there is an agent: one that has a key, or runs and waits for one.
+fn is_used(state: &Path) -> bool {
+    let runs = || {
+        let lock = File::open(state.join(LOCK));
+        lock.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+    };
+    state.join(KEY).exists() || runs()
+}
+
+/// Moves what an agent had in the context to its folder, the key last: until that is there, the
+/// next start moves the rest.
+fn take_over(entry: &Path, own: &Path) -> Result<(), Trouble> {
+    let _alone = Seat::take(entry).map_err(|error| {
+        Trouble::conflict(error.to_string(), "stop it first; then its key moves to this folder")
+    })?;
+    let mut names = home::entries(entry)?;
+    names.retain(|name| ![CLAIM, LOCK, KEY].contains(&name.as_str()));
+    for name in names.iter().map(String::as_str).chain([KEY]) {
+        fs::rename(entry.join(name), own.join(name)).map_err(|error| {
+            let (from, to) = (entry.display(), own.display());
+            let message = format!("cannot move {name} from {from} to {to}: {error}");
+            Trouble::failed(message, format!("move everything in {from} to {to} by hand"))
+        })?;
+    }
+    // A lock that stays behind harms nobody.
+    let _ = fs::remove_file(entry.join(LOCK));
+    Ok(())
+}
+
+fn read(entry: &Path) -> Result<Option<Claim>, Trouble> {
+    let path = entry.join(CLAIM);
+    match fs::read_to_string(&path) {
+        Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| {
+            let message = format!("{} is no claim: {error}", path.display());
+            Trouble::failed(message, "remove it; the next `rialto agent run` writes it anew")
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(home::unreadable(&path, &error)),
+    }
+}
+
+fn write(entry: &Path, claim: &Claim) -> Result<(), Trouble> {
+    let path = entry.join(CLAIM);
+    let written = serde_json::to_string(claim).map_err(io::Error::other);
+    let kept = written.and_then(|text| keep::file(&path, &format!("{text}\n")));
+    kept.map_err(|error| home::unwritable(&path, &error))
+}

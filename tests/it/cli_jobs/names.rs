@@ -1,0 +1,160 @@
+//! Who a command is about and for whom it acts: by name, with the right key, and with hints that help.
+
+use rialto_client::KeyFile;
+use serde_json::json;
+
+use super::kit::{Desk, finished};
+use crate::kit::{ClosedPort, output};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_found_by_what_it_calls_itself() {
+    let desk = Desk::start().await;
+    let shop = desk.agent("shop", "shout", "0.05", None).await;
+    let name = "shop's agent";
+    let shown = desk.run(&["agent", "show", name, "--json"]).await.ok().json();
+    assert_eq!(shown["names"]["registry"], json!(shop.id));
+    let scored = desk.run(&["rep", "show", name, "--json"]).await.ok().json();
+    assert_eq!(scored["agent"], shown["id"]);
+    desk.run(&["rep", "explain", name]).await.ok();
+    let posted = desk.posted("shout", &["--to", name]).await;
+    let job = desk.run(&["job", "show", &posted, "--json"]).await.ok().json();
+    assert_eq!(job["worker"], shown["id"]);
+    // Where two have one name, nobody guesses.
+    let twin = json!({"agent_name": name, "owner_id": "twin", "version": "0.1", "skills": []});
+    desk.enrol(&twin, None).await;
+    let ran =
+        desk.run(&["agent", "show", name]).await.failed(5, "2 agents are called shop's agent");
+    assert!(ran.err.contains(&shown["id"].to_string()), "{ran:#?}");
+    desk.run(&["agent", "show", "nobody-there"]).await.failed(3, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_verb_acts_for_the_agent_that_is_named() {
+    let desk = Desk::start().await;
+    let shop = desk.agent("shop", "shout", "0.05", None).await;
+    desk.keep("shout", &shop);
+    let posted = desk.posted("shout", &[]).await;
+    desk.work(&shop, &posted, json!({})).await;
+    // Each of these is the shop's and not the boss's, whose key is in the environment.
+    let own = desk.run(&["wallet", "balance", "--as", "shout", "--json"]).await.ok().json();
+    let account = desk.get("/v1/me", Some(&shop.key)).await.expect(200).at("/account");
+    assert_eq!(own, account);
+    assert_eq!(own["available"], json!(0.05));
+    let ledger = desk.run(&["wallet", "ledger", "--as", "shout", "--json"]).await.ok().json();
+    assert_eq!(ledger.as_array().map(Vec::len), Some(1), "{ledger}");
+    desk.run(&["wallet", "verify", "--as", "shout"]).await.ok();
+    let worked = ["job", "ls", "--worked", "--as", "shout", "--json"];
+    assert_eq!(desk.run(&worked).await.ok().json()[0]["id"], json!(posted));
+    desk.run(&["job", "show", &posted, "--as", "shout"]).await.ok();
+    desk.run(&["rep", "show", "--as", "shout"]).await.ok();
+    desk.run(&["webhook", "ls", "--as", "shout"]).await.ok();
+    desk.run(&["msg", "history", "--as", "shout"]).await.ok();
+    // And where nobody acts, it is said so.
+    desk.run(&["wallet", "grant", "x", "1", "--as", "shout"]).await.failed(2, "--as shout");
+    desk.run(&["agent", "run", "--as", "shout"]).await.failed(2, "--name");
+    desk.run(&["wallet", "balance", "--as", "nobody"]).await.failed(3, "it has shout");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_refused_is_named_by_where_it_comes_from() {
+    let desk = Desk::start().await;
+    let mut wrong = desk.command(&["wallet", "balance"]);
+    wrong.env("RIALTO_KEY", "rk_wrong");
+    finished(wrong, "").await.failed(4, "the key in RIALTO_KEY is not one that this hub takes");
+    let file = desk.home.path().join("wrong.key");
+    std::fs::write(&file, "rk_wrong\n").expect("written");
+    let file = file.to_str().expect("text");
+    desk.run(&["wallet", "balance", "--key-file", file]).await.failed(4, file);
+    // The operator's key is another one, and no key of an agent helps.
+    let ran = desk.run(&["wallet", "grant", "acme", "1"]).await.failed(4, "RIALTO_OPERATOR_KEY");
+    assert!(!ran.err.contains("--key-file"), "{ran:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_that_is_not_there_refuses_the_connection_and_it_is_said_so() {
+    let desk = Desk::start().await;
+    let nobody = ClosedPort::take();
+    let line = ["wallet", "balance", "--hub", &nobody.url];
+    desk.run(&line).await.failed(7, "connection refused; is it running? `rialto dev`");
+    let doctor = desk.run(&["doctor", "--hub", &nobody.url]).await.expect(1);
+    assert!(doctor.out.contains("connection refused"), "{doctor:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_in_use_comes_with_one_that_is_free() {
+    let desk = Desk::start().await;
+    let taken = desk.url.trim_start_matches("http://");
+    let data = desk.home.path().join("data");
+    for verb in ["serve", "dev"] {
+        let mut command = desk.command(&[verb, "--listen", taken, "--data"]);
+        command.arg(&data);
+        let ran = tokio::task::spawn_blocking(move || output(&mut command)).await;
+        let ran = ran.expect("no panic").expect("it runs");
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(1), "{said}");
+        let (_, free) = said.trim().rsplit_once("--listen ").expect(&said);
+        let free: std::net::SocketAddr = free.parse().expect(free);
+        assert_ne!(free.to_string(), taken);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_whose_program_crashed_here_leads_to_its_log() {
+    let desk = Desk::start().await;
+    let shop = desk.agent("shop", "shout", "0.05", None).await;
+    desk.keep("shout", &shop);
+    for (log, verb) in [("", "show"), ("Traceback: no such file\n", "log")] {
+        let id = desk.posted("shout", &[]).await;
+        std::fs::write(desk.log_of("shout", &id), log).expect("written");
+        let body = json!({"ok": false, "message": "the program ended with status 1"});
+        let path = format!("/v1/jobs/{id}/result");
+        desk.post(&path, Some(&shop.key), &body).await.expect(200);
+        let hint = format!("`rialto job {verb} {id}` tells more");
+        desk.run(&["job", "watch", &id]).await.failed(1, &hint);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn context_show_and_doctor_name_the_same_context() {
+    let desk = Desk::start().await;
+    let name = |text: &str| {
+        let line = text.lines().find(|line| line.contains(&desk.url)).expect("a hub");
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    desk.keep("shout", &desk.boss);
+    // Another hub in the environment is another context, for both.
+    let other = Desk::start().await;
+    for hub in [&desk.url, &other.url] {
+        let run = async |line: &[&str]| {
+            let mut command = desk.command(line);
+            command.env("RIALTO_HUB", hub);
+            finished(command, "").await
+        };
+        let shown = run(&["context", "show", "--json"]).await.ok().json();
+        let checked = run(&["doctor", "--json"]).await.json();
+        let checks = checked["checks"].as_array().expect("a list");
+        let context = checks.iter().find(|check| check["check"] == "context").expect("it is there");
+        let what = context["what"].as_str().expect("text");
+        assert!(what.starts_with(shown["name"].as_str().expect("text")), "{what} is not {shown}");
+        assert_eq!(shown["hub"], json!(hub));
+    }
+    assert!(name(&desk.run(&["context", "show"]).await.ok().out).contains(&desk.url));
+    let shown = desk.run(&["context", "show"]).await.ok().out;
+    assert!(shown.contains("in RIALTO_KEY"), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_webhook_secret_is_kept_where_the_key_is() {
+    let desk = Desk::start().await;
+    let shop = desk.agent("shop", "shout", "0.05", None).await;
+    desk.keep("shout", &shop);
+    let path = desk.home.path().join("contexts/default/agents/shout/agent.key");
+    for _ in 0..2 {
+        let ran = desk.run(&["webhook", "rotate", "--as", "shout", "--json"]).await.ok();
+        let kept = KeyFile::load(&path).expect("a key file");
+        assert_eq!(kept.key.reveal(), shop.key);
+        let secret = kept.webhook_secret.expect("a secret").reveal();
+        assert_eq!(ran.str("/webhook_secret"), secret);
+        assert_eq!(ran.str("/kept_in"), path.display().to_string());
+    }
+}
