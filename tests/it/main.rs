@@ -21,9 +21,9 @@ mod kept;
 mod kit;
 mod library;
 mod openclaw;
+mod operating;
 #[cfg(unix)]
 mod private;
-mod operating;
 mod races;
 mod readme;
 mod registry;

@@ -9,9 +9,9 @@ pub mod clock;
 pub mod delivery;
 pub mod ids;
 pub mod keys;
-pub mod private;
 pub mod numbers;
 pub mod offline;
+pub mod private;
 pub mod run;
 #[cfg(test)]
 mod scene;

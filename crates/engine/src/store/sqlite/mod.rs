@@ -33,8 +33,8 @@ use rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE as LEAVE_THE_LO
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{Key, Page, Reader, Row, Store, StoreError};
-use crate::private;
 use crate::numbers::Histogram;
+use crate::private;
 use checkpoint::{Checkpointer, Gate, Limits};
 use claims::Tail;
 use mailboxes::Behind;

@@ -14,14 +14,12 @@ use super::balance;
 use crate::exit::Exit;
 
 #[derive(clap::Args)]
-#[command(
-    before_help = "Examples:
+#[command(before_help = "Examples:
   RIALTO_OPERATOR_KEY=ro_… rialto wallet grant acme 100.00
   RIALTO_OPERATOR_KEY=ro_… rialto wallet grant newcomer 5 --create
 
 With --create, an owner that has not registered yet has the credits with its first registration. As with
-every name, that is whoever registers it first; grant after the registration where that matters."
-)]
+every name, that is whoever registers it first; grant after the registration where that matters.")]
 pub struct Args {
     /// The owner's name in the ledger
     owner: String,
