@@ -77,12 +77,10 @@ async fn an_order_to_the_market_costs_so_much_and_no_more_however_often_and_by_w
             println!("{} by {by:?}: {cost:?}", row.deed);
             let bound = match by {
                 Signer::Forged | Signer::Operator => REFUSED,
-                // Only tried, and nothing comes of it.
+                // Only tried, and nothing comes of it. What the store writes behind may fall into it.
                 Signer::Unsigned => bound::Bound {
-                    rows: 0,
-                    disk: 0,
-                    memory: 0,
-                    ..bound::of(ORDERS, row.action.as_str())
+                    answered: bound::of(ORDERS, row.action.as_str()).answered,
+                    ..REFUSED
                 },
                 _ => bound::of(ORDERS, row.action.as_str()),
             };
