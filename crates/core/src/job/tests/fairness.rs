@@ -393,7 +393,7 @@ fn rows_from_before_turns_said_when_they_were_handed_over_are_read() {
 /// A scene in which inboxes hold few notices, and a client with money.
 fn small_inboxes(inbox_messages_max: u64) -> (Scene, AgentId) {
     let mut scene = Scene::new(Rules { inbox_messages_max, ..Rules::default() });
-    let client = scene.client("client", "rich", "100.00");
+    let client = scene.client("client", "rich", "1000.00");
     (scene, client)
 }
 
