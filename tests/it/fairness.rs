@@ -26,14 +26,14 @@ async fn expires(hub: &TestHub, by: &Agent, job: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dozen_deadlines_that_pass_unseen_leave_a_workers_score_as_it_was() {
     let hub = TestHub::serve(&[]).await;
-    hub.grant("rich", "10.00").await;
     let client = hub.orchestrator("rich").await;
+    hub.grant("rich", "10.00").await;
     let worker = hub.agent("acme", "sum", "0.10", None).await;
     let path = format!("/v1/agents/{}", worker.id);
     let before = hub.get(&path, None).await.expect(200).json();
     for _ in 0..12 {
-        let job = rush(&hub, &client, &worker, 50).await;
-        hub.pass(Millis(50));
+        let job = rush(&hub, &client, &worker, 5_000).await;
+        hub.pass(Millis(5_000));
         expires(&hub, &client, &job).await;
     }
     assert_eq!(hub.score(&worker).await, "50.0");
@@ -49,8 +49,8 @@ async fn a_dozen_deadlines_that_pass_unseen_leave_a_workers_score_as_it_was() {
 #[tokio::test(flavor = "multi_thread")]
 async fn silence_counts_once_a_worker_has_had_the_job_for_half_a_minute_also_over_a_restart() {
     let hub = TestHub::serve(&[]).await;
-    hub.grant("rich", "10.00").await;
     let client = hub.orchestrator("rich").await;
+    hub.grant("rich", "10.00").await;
     let worker = hub.agent("acme", "sum", "0.10", None).await;
     let job = rush(&hub, &client, &worker, 40_000).await;
     let work = hub.get("/v1/work", Some(&worker.key)).await.expect(200);
@@ -66,16 +66,16 @@ async fn silence_counts_once_a_worker_has_had_the_job_for_half_a_minute_also_ove
 async fn jobs_that_come_and_go_fill_an_inbox_only_to_its_limit() {
     const LIMIT: usize = 10;
     let hub = TestHub::serve(&[("limits.inbox_pending", "10")]).await;
-    hub.grant("rich", "10.00").await;
     let client = hub.orchestrator("rich").await;
+    hub.grant("rich", "10.00").await;
     let worker = hub.agent("acme", "sum", "0.10", None).await;
     let mut refused = 0;
     for _ in 0..3 * LIMIT {
-        let deadline = stamp::millis(hub.clock.now().plus(Millis(50)));
+        let deadline = stamp::millis(hub.clock.now().plus(Millis(5_000)));
         let body = json!({"skill": "sum", "input": {}, "budget": 1, "to": worker.id, "deadline": deadline});
         let reply = hub.post("/v1/jobs", Some(&client.key), &body).await;
         if reply.status == 201 {
-            hub.pass(Millis(50));
+            hub.pass(Millis(5_000));
             expires(&hub, &client, &reply.str("/id")).await;
             continue;
         }
@@ -95,6 +95,6 @@ async fn jobs_that_come_and_go_fill_an_inbox_only_to_its_limit() {
     // Nothing was lost, and reading makes room.
     let body = json!({"up_to": unread});
     hub.post("/v1/inbox/ack", Some(&worker.key), &body).await.expect(200);
-    rush(&hub, &client, &worker, 50).await;
+    rush(&hub, &client, &worker, 5_000).await;
     hub.stop().await;
 }

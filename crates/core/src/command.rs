@@ -123,6 +123,11 @@ pub enum Command {
         agent: AgentId,
         jobs: Vec<JobId>,
     },
+    /// The worker has looked at these jobs without taking them; they can still be called back.
+    Show {
+        agent: AgentId,
+        jobs: Vec<JobId>,
+    },
     /// The requester is about to be told to wait.
     MarkPending {
         job: JobId,

@@ -9,7 +9,7 @@ use crate::changes::Changes;
 use crate::command::{Command, JobRef, Response, Subject, Timer};
 use crate::draft::Draft;
 use crate::id::{AgentId, JobId, TransferId};
-use crate::job::{Requester, ask, end, offer, open, respond, work};
+use crate::job::{Requester, ask, end, fair, offer, open, respond, work};
 use crate::ledger::order;
 use crate::refusal::Refusal;
 use crate::signed::{Deed, GiveResult, GiveUp, Named, Signed, Whom};
@@ -114,6 +114,10 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         Command::HandOver { agent, jobs } => {
             known(draft, agent)?;
             Ok(work::hand_over(draft, agent, &jobs))
+        }
+        Command::Show { agent, jobs } => {
+            fair::shown(draft, agent, &jobs);
+            Ok(Answer::Done)
         }
         Command::MarkPending { job } => work::mark_pending(draft, job),
         Command::Unreachable { job, epoch } => work::unreachable(draft, job, epoch),

@@ -97,8 +97,9 @@ async fn after_an_agreement_there_is_no_excuse() {
         assert_eq!(pair.hub.told(&pair.bob.error(&request.id, code)).await, "FAILED");
         assert_eq!(tally(&pair), (1, 0, 1), "{code}");
     }
-    let pair = Pair::meet().await;
+    let pair = Pair::on(&[("reputation.fair_time", "1s")], None).await;
     let request = pair.agree(json!(1), json!({"timeout": 4_000})).await;
+    pair.hub.letters(&pair.bob_reads).await;
     pair.fails(&request).await;
     assert_eq!(tally(&pair), (1, 0, 1), "silence");
 }

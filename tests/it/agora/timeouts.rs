@@ -40,7 +40,7 @@ async fn an_offer_nobody_takes_does_not_stop_the_clock() {
 
 #[tokio::test]
 async fn agreed_work_that_does_not_come_is_not_paid() {
-    let pair = Pair::meet().await;
+    let pair = Pair::on(&[("reputation.fair_time", "1s")], None).await;
     let Pair { hub, bob, .. } = &pair;
     let request = pair.agree(json!(2), json!({"budget": {"max": 6}, "timeout": 4_000})).await;
     assert_eq!(pair.purse().await, credits("8", "2"));

@@ -167,6 +167,7 @@ async fn results_are_successes_silence_is_a_failure_and_declines_count_nothing()
     hub.deliver(&agent, "A", &task.id).await;
     assert!(score("A").0 > start.0 && score("A").1 == start.1 + 1);
     let (good, silent) = (score("A"), hub.task(&requester, "tweet", "20", "cheapest").await);
+    hub.act(&agent, "Load-Next-Assigned-Task", &[("RedStone-Agent-Id", "A")], "").await;
     hub.decline(&agent, "A2", &declined.id).await;
     hub.deliver(&other, "B", &declined.id).await;
     hub.pass(rialto_core::time::Millis::hours(24));

@@ -3,8 +3,8 @@
 use rialto_core::time::Millis;
 use serde_json::{Value, json};
 
-use super::kit::{Hub, Node, able, assert_rejected, identity, with};
-use super::scene::{credits, limits};
+use super::kit::{Hub, Node, able, assert_rejected, fresh_id, identity, with};
+use super::scene::{credits, limits, work};
 
 async fn cast(hub: &Hub) -> (Node, Node) {
     (hub.node("asker").await, hub.node("worker").await)
@@ -199,8 +199,10 @@ async fn an_agreed_price_survives_a_deferral_a_new_profile_and_a_restart() {
     hub.report(&worker, "idle", json!({})).await.expect(200);
     hub.pass(Millis(60_000));
     hub.becomes(&asker, id_of(&request), "awaiting_response").await;
-    let yes = hub.respond(&worker, &request, json!({})).await.expect(200);
-    let work = super::kit::Work { id: yes.str("/collaboration_id"), request, by: worker.clone() };
+    let own = fresh_id();
+    let yes = json!({"collaboration_id": own});
+    hub.respond(&worker, &request, yes).await.expect(200);
+    let work = work(&own, &request, &worker);
     hub.result(&work, json!({})).await.expect(200);
     assert_eq!(hub.purse(&worker).await, credits("1.00", "0.00"));
     assert_eq!(hub.purse(&asker).await, credits("49.00", "0.00"));

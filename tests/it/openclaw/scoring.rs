@@ -212,8 +212,8 @@ async fn deadlines_that_pass_before_the_work_was_read_leave_an_agent_that_accept
     let hub = Hub::serve(&[]).await;
     let (asker, worker) = (hub.node("asker").await, hub.node("worker").await);
     for _ in 0..12 {
-        let work = hub.accepted(&asker, &worker, json!({"deadline": hub.time(50)})).await;
-        hub.pass(Millis(50));
+        let work = hub.accepted(&asker, &worker, json!({"deadline": hub.time(5_000)})).await;
+        hub.pass(Millis(5_000));
         hub.becomes(&asker, &work.id, "failed").await;
     }
     let shown = hub.entry(&worker.id).await;

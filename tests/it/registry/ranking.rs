@@ -116,30 +116,30 @@ async fn at_equal_scores_who_has_worked_for_others_stands_before_who_has_not() {
 async fn our_own_ranking_weighs_who_paid_and_what_an_owner_did_before_and_the_published_one_does_not()
  {
     let hub = TestHub::serve(&[]).await;
-    let worker = Worker::start(Behaviour::Succeed(json!({}), "0")).await;
+    let worker = Worker::start(Behaviour::Succeed(json!({}), "0.01")).await;
     let asking = hub.orchestrator("o1").await;
     let market = Market { hub, worker, asking };
     let hub = &market.hub;
     hub.grant("o1", "10").await;
     // One owner is content seven times, and several are content once.
-    let ring = market.agent("ring", "0").await;
+    let ring = market.agent("ring", "0.01").await;
     market.work(&market.asking, &ring, 7, true).await;
-    let liked = market.agent("liked", "0").await;
+    let liked = market.agent("liked", "0.01").await;
     for owner in ["o1", "x2", "y3", "z4", "v5", "w6"] {
         let by = if owner == "o1" { market.asking.clone() } else { hub.orchestrator(owner).await };
         hub.grant(owner, "1").await;
         market.work(&by, &liked, 1, true).await;
     }
     // Somebody fails, leaves, and comes back under another id of the same owner.
-    let bad = market.agent("shady", "0").await;
+    let bad = market.agent("shady", "0.01").await;
     let sibling = hub.enrol(&named("shady", "spare"), Some(&bad.key)).await;
     market.work(&market.asking, &bad, 1, false).await;
     let gone = format!("/registry/agents/{}", bad.id);
     hub.call("DELETE", &gone, Some(&bad.key), None).await.expect(200);
     let again = json!({"agent_name": "again", "owner_id": "shady", "api_endpoint": market.worker.url,
-        "skills": [{"skill_name": "s", "cost_per_call": 0}]});
+        "skills": [{"skill_name": "s", "cost_per_call": 0.01}]});
     hub.enrol(&again, Some(&sibling.key)).await;
-    market.agent("clean", "0").await;
+    market.agent("clean", "0.01").await;
 
     let published: Vec<String> = market.order().await.into_iter().map(|row| row.0).collect();
     assert_eq!(published, ["ring", "liked", "shady", "clean"], "by score, then who came first");

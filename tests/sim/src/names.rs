@@ -47,6 +47,7 @@ table!(
         Command::Decline { .. } => "Decline",
         Command::Defer { .. } => "Defer",
         Command::HandOver { .. } => "HandOver",
+        Command::Show { .. } => "Show",
         Command::MarkPending { .. } => "MarkPending",
         Command::Unreachable { .. } => "Unreachable",
         Command::Cancel { .. } => "Cancel",

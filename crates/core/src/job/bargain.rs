@@ -3,7 +3,7 @@
 //! Such a requester has no word for choosing among offers. So the hub takes the first price that is
 //! within the bid; and in an auction, whoever always asks the same has its offer made for it.
 
-use super::{Agreed, Job, Offer, Requester, Selection, State, offer, respond};
+use super::{Agreed, Job, Offer, Requester, Selection, State, fair, offer, respond};
 use crate::command::JobRef;
 use crate::draft::Draft;
 use crate::event::Event;
@@ -89,6 +89,7 @@ fn agree(
         respond::take_on(draft, &mut job, None);
         respond::tell_accepted(draft, &job);
     }
+    fair::in_hand(&mut job, draft.now);
     job.state = State::Running;
     job.pending = true;
     draft.event(Event::JobStarted { job: job.id });

@@ -24,6 +24,17 @@ pub fn in_hand(job: &mut Job, now: Timestamp) {
     }
 }
 
+/// The agent has looked at these jobs.
+pub fn shown(draft: &mut Draft<'_>, agent: AgentId, jobs: &[JobId]) {
+    for id in jobs {
+        let holds = |job: &&Job| job.in_hand_of() == Some(agent);
+        let new = |job: &&Job| job.assignment.is_some_and(|turn| turn.handed_at.is_none());
+        let Some(mut job) = draft.job(*id).filter(holds).filter(new).cloned() else { continue };
+        in_hand(&mut job, draft.now);
+        draft.put_job(job);
+    }
+}
+
 /// The agent has read its inbox up to a position.
 pub fn read(draft: &mut Draft<'_>, agent: AgentId, up_to: u64) {
     let read: Vec<JobId> = draft.world.unread_by(agent, up_to).collect();

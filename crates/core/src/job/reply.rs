@@ -49,6 +49,7 @@ fn taken_on(draft: &Draft<'_>, job: &mut Job) {
     if job.accepted_at.is_none() {
         respond::take_on(draft, job, None);
     }
+    fair::in_hand(job, draft.now);
 }
 
 /// A part is passed on as it is; the job goes on.

@@ -231,7 +231,10 @@ impl Step {
                 let agent = agent_at(scene, who);
                 let mut jobs: Vec<_> = scene.world.work_of(agent).map(|job| job.id).collect();
                 jobs.extend(job_at(scene, who).map(|job| job.id));
-                Command::HandOver { agent, jobs }
+                match jobs.len() % 2 {
+                    0 => Command::Show { agent, jobs },
+                    _ => Command::HandOver { agent, jobs },
+                }
             }
             Step::Grant { owner, amount: at } => {
                 Command::Grant { name: pick(&PAYERS, owner).to_owned(), amount: amount(at) }

@@ -19,8 +19,8 @@ use super::outgoing::Outgoing;
 use super::people;
 use super::question::Ask;
 use super::{Dialect, board, task};
-use crate::face::Floor;
 use crate::face::fidelity::{self, Eyes, Members};
+use crate::face::{Floor, shown};
 use crate::kit::object::Object;
 
 /// Agents of one sender that a trace is looked up for, unless it names one.
@@ -80,7 +80,7 @@ async fn planned(
         Order::Balance => said(vec![Outgoing::balance(from, balance(floor, from))], false),
         Order::Claim => said(vec![Outgoing::claim_failed(from, balance(floor, from))], false),
         Order::LoadNext(LoadNext::Task { agent_id }) => {
-            said(next_task(floor, from, agent_id)?.into_iter().collect(), false)
+            said(next_task(floor, from, agent_id).await?.into_iter().collect(), false)
         }
         Order::LoadNext(LoadNext::Query { agent_id }) => {
             said(next_query(floor, from, agent_id)?.into_iter().collect(), false)
@@ -106,13 +106,17 @@ fn balance(floor: &Floor, address: &str) -> Credits {
 }
 
 /// The oldest task of an inbox; it stays there.
-fn next_task(floor: &Floor, from: &str, agent_id: &str) -> Result<Option<Outgoing>, Fault> {
-    floor.engine.look(|world| {
-        let agent = own(world, from, agent_id)?;
+async fn next_task(floor: &Floor, from: &str, agent_id: &str) -> Result<Option<Outgoing>, Fault> {
+    let agent = floor.engine.look(|world| own(world, from, agent_id))?;
+    let oldest = floor.engine.look(|world| {
         let held = |job: &&Arc<Job>| matches!(job.state, State::Assigned | State::Running);
-        let oldest = world.work_of(agent).find(held);
-        Ok(oldest.map(|job| Outgoing::next_task(from, &task::task(world, job, true))))
-    })
+        world.work_of(agent).find(held).cloned()
+    });
+    shown::note(floor, agent, &oldest).await;
+    let told = |job: Arc<Job>| {
+        floor.engine.look(|world| Outgoing::next_task(from, &task::task(world, &job, true)))
+    };
+    Ok(oldest.map(told))
 }
 
 /// The oldest auction the agent was asked into and has not answered.

@@ -11,6 +11,7 @@ pub mod once;
 pub mod peer;
 pub mod route;
 pub mod sent;
+pub mod shown;
 pub mod stopping;
 
 use std::collections::HashMap;

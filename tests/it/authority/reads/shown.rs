@@ -3,8 +3,10 @@
 /// Secret, place, and readers; a star stands for all of them.
 #[rustfmt::skip]
 pub const SHOWN: &[(&str, &str, &str)] = &[
+    ("a rival's offer", "GET /v1/jobs/{id}", "requester"),
     ("a rival's offer", "GET /v1/jobs/{id}/offers", "requester, rival"),
 
+    ("an offer", "GET /v1/jobs/{id}", "requester"),
     ("an offer", "GET /v1/jobs/{id}/offers", "requester, worker"),
 
     ("body of a message", "GET /agent/inbox", "requester"),

@@ -139,7 +139,10 @@ fn by_worker(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> 
         _ => {
             let mut jobs: Vec<_> = scene.world.work_of(by).map(|job| job.id).collect();
             jobs.push(job.id);
-            Command::HandOver { agent: by, jobs }
+            match dice.chance(30) {
+                true => Command::Show { agent: by, jobs },
+                false => Command::HandOver { agent: by, jobs },
+            }
         }
     })
 }

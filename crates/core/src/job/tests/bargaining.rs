@@ -313,7 +313,7 @@ fn only_so_much_waits_for_one_agent_that_is_away() {
     let far = scene.enrol(order).unwrap();
     scene.wait(Millis::hours(1));
     let ask = |scene: &mut Scene| {
-        let order = scene.ask(client, "sum", "0");
+        let order = scene.ask(client, "sum", "0.10");
         let (selection, policy) = (Selection::Direct(far), super::PATIENT);
         scene.try_open(OpenJob { selection, policy, ..order }).map(|job| job.state)
     };

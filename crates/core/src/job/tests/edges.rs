@@ -260,7 +260,7 @@ fn so_many_wait_for_who_is_away_and_not_one_more_and_all_of_them_stay() {
     stand(&mut scene, ada, Stance::Maintenance, Some(60));
     let policy = Policy { presence_first: true, ..Policy::default() };
     let ask = |scene: &mut Scene| {
-        let order = scene.ask(client, "sum", "0");
+        let order = scene.ask(client, "sum", "0.10");
         let selection = Selection::Direct(ada);
         scene.try_open(OpenJob { selection, policy, ..order }).map(|job| job.id)
     };

@@ -11,7 +11,8 @@ use crate::notice::News;
 use crate::refusal::Refusal;
 use crate::reputation::Score;
 use crate::signed::{Ask, Deed, Whom};
-use crate::testkit::{LEASE, Scene, credits, enrolment, job_in, reached, said};
+use crate::testkit::voices::{offer, part};
+use crate::testkit::{AWAY, LEASE, Scene, credits, enrolment, job_in, reached, said};
 use crate::time::Millis;
 use crate::world::Rules;
 
@@ -126,6 +127,22 @@ fn a_job_is_in_hand_once_it_is_fetched_delivered_accepted_or_begun() {
         step(&mut scene, ada, job);
         scene.wait(LEASE);
         assert_eq!((scene.state(job), blamed(&scene, ada).0), (State::Expired, failures), "{name}");
+    }
+}
+
+#[test]
+fn a_part_of_the_work_or_a_price_for_it_shows_that_it_is_in_hand() {
+    let says: [fn(&str) -> Deed; 2] = [part, |id| offer(id, "1")];
+    for say in says {
+        let (mut scene, client) = market();
+        let mut order = enrolment("pat", "pat", &[("sum", "1")]);
+        order.home = AWAY;
+        let pat = scene.enrol(order).unwrap();
+        let order = scene.ask(client, "sum", "5");
+        let job = scene.open(OpenJob { selection: Selection::Direct(pat), ..order });
+        scene.sign("pat", "p", say(&job.uuid.to_string())).unwrap();
+        scene.wait(LEASE);
+        assert_eq!((scene.state(job.id), blamed(&scene, pat).0), (State::Expired, 1));
     }
 }
 
@@ -393,7 +410,7 @@ fn rows_from_before_turns_said_when_they_were_handed_over_are_read() {
 /// A scene in which inboxes hold few notices, and a client with money.
 fn small_inboxes(inbox_messages_max: u64) -> (Scene, AgentId) {
     let mut scene = Scene::new(Rules { inbox_messages_max, ..Rules::default() });
-    let client = scene.client("client", "rich", "100.00");
+    let client = scene.client("client", "rich", "1000.00");
     (scene, client)
 }
 

@@ -10,8 +10,8 @@ use rialto_core::world::World;
 use uuid::Uuid;
 
 use super::about;
-use crate::face::Floor;
 use crate::face::caller::Caller;
+use crate::face::{Floor, shown};
 use crate::kit::write;
 use crate::openclaw::collaboration::{Listed, View};
 use crate::openclaw::common::Common;
@@ -32,6 +32,9 @@ pub async fn show(State(floor): State<Floor>, known: Known, Named(id): Named) ->
     };
     let job = find(&floor, own, id.ok_or_else(unknown)?).await.map_err(refuse)?;
     let job = job.filter(|job| own.is_some() || is_open(&floor, job)).ok_or_else(unknown)?;
+    if let Some(agent) = own {
+        shown::note(&floor, agent, [&job]).await;
+    }
     let Listed { collaboration_id, state, request, response, result } = listed(&floor, &job);
     let common =
         Common { correlation_id: view::ids(&job).correlation_id, timestamp: floor.engine.now() };

@@ -10,7 +10,7 @@ use rialto_engine::run::Side;
 
 use super::collaborations::listed;
 use super::{about, failed, query};
-use crate::face::Floor;
+use crate::face::{Floor, shown};
 use crate::kit::query::Query;
 use crate::openclaw::collaboration::{Listed, Page};
 use crate::openclaw::cursor::At;
@@ -83,6 +83,7 @@ fn wanted(query: &Query, agent: AgentId) -> Result<Wanted, Failure> {
 /// A page, and where the next one begins.
 async fn page(floor: &Floor, wanted: Wanted) -> Result<(Vec<Listed>, Option<At>), Refused> {
     let (mut rows, mut bytes, mut looked) = (Vec::new(), 0, 0);
+    let mut seen = Vec::new();
     let mut at = Some(wanted.at);
     while let Some(here) = at {
         let (jobs, next) = step(floor, wanted.agent, here).await?;
@@ -97,7 +98,9 @@ async fn page(floor: &Floor, wanted: Wanted) -> Result<(Vec<Listed>, Option<At>)
             bytes += row.request.get().len()
                 + row.result.as_ref().map_or(0, |result| result.get().len());
             rows.push(row);
+            seen.push(job);
             if rows.len() >= wanted.limit || bytes >= PAGE_BYTES {
+                shown::note(floor, wanted.agent, &seen).await;
                 return Ok((rows, place.or_else(|| here.next(wanted.role))));
             }
         }
@@ -105,6 +108,7 @@ async fn page(floor: &Floor, wanted: Wanted) -> Result<(Vec<Listed>, Option<At>)
             break;
         }
     }
+    shown::note(floor, wanted.agent, &seen).await;
     Ok((rows, at))
 }
 
