@@ -45,7 +45,7 @@ struct Sum {
 impl Sum {
     fn read(body: &[u8]) -> Result<Self, Malformed> {
         let json = ijson::read(body)?;
-        let f = known::fields(&json, &["owner", "amount"])?;
+        let f = known::fields(&json, &["owner", "amount", "create"])?;
         let owner = f.required_name("owner", OWNER_MAX)?.to_owned();
         let amount = f.required_credits("amount", DECIMALS)?;
         let create = f.flag("create")?.unwrap_or(false);
