@@ -150,7 +150,10 @@ impl Access {
     /// The key of an agent of this machine.
     fn keys_of(&self, name: &str) -> Result<KeyFile, Trouble> {
         let (context, path) = (self.context()?, self.agent_key(name)?);
-        self.comes_from(|| format!("the key of {name} in {}", path.display()));
+        self.comes_from(|| {
+            // Stopping takes an agent off the lists, and its key with it.
+            format!("the key of {name} in {}, good while the agent runs,", path.display())
+        });
         Ok(KeyFile { hub: Some(context.hub().to_owned()), ..key_file::load(&path)? })
     }
 
