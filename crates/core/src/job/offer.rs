@@ -1,6 +1,6 @@
 //! Offers: prices asked by workers, in a sealed auction or to be accepted by the requester.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,9 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     let has_room = |one: &AgentId| {
         message::takes_invitations(draft, *one) || bargain::standing(draft, job, *one).is_some()
     };
-    let all: Vec<AgentId> = all.filter(has_room).collect();
+    // Somebody who offers it under two of its names is one.
+    let mut seen = BTreeSet::new();
+    let all: Vec<AgentId> = all.filter(has_room).filter(|one| seen.insert(*one)).collect();
     let mut invited = fairly(draft, all);
     let left = draft.world.invitations_left(&job.requester);
     if left == 0 {

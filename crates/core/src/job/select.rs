@@ -140,8 +140,9 @@ pub fn next(draft: &mut Draft<'_>, job: &Job, ready: Ready) -> Result<Candidate,
 pub fn everybody(draft: &Draft<'_>, job: &Job) -> Vec<(String, Candidate)> {
     let one = |agent: &Agent| {
         let first = agent.skills.first()?;
-        let affordable = first.price <= job.purse() && !job.asked_by(agent.id);
-        let whom = Candidate { agent: agent.id, price: first.price };
+        let price = job.grain.shown(first.price);
+        let affordable = price <= job.purse() && !job.asked_by(agent.id);
+        let whom = Candidate { agent: agent.id, price };
         let there = draft.is_online(agent.id) && message::takes_work(draft, agent.id);
         (affordable && there).then(|| (first.name.clone(), whom))
     };

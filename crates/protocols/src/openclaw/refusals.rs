@@ -144,6 +144,7 @@ pub fn rejection(refusal: &Refusal, asked: Asked<'_>) -> Result<Rejection, Failu
         Refusal::OutOfOrder => no(CapabilityNotAvailable, "Agent is out of order"),
         Refusal::Offline => later("Agent is not available now", AWAY_SECONDS),
         Refusal::AtCapacity => Ok(full(asked)),
+        Refusal::InboxFull => later("Agent's inbox is full", LATER_SECONDS),
         Refusal::TooFast => {
             let at = asked.agent.and_then(|agent| asked.world.may_begin_at(agent.id, asked.now));
             let wait = at.map_or(1, |at| seconds(at.since(asked.now).0));

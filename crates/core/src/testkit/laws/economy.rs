@@ -1,7 +1,7 @@
 //! The economic laws: nobody pays more than the price shown when it agreed, no score falls by silence
 //! before the worker had the job in hand for a fair time, and nobody fills an inbox or a queue.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Laws, fold};
@@ -105,22 +105,42 @@ impl Economy {
         assert!(at == since || asked_alone, "in hand since another moment: {job:?}");
     }
 
+    /// Inboxes in which nothing happened but that notices came.
+    fn grown(&self, changes: &Changes, world: &World) -> BTreeSet<AgentId> {
+        let mut after: BTreeMap<AgentId, Mailbox> = BTreeMap::new();
+        for notice in &changes.notices {
+            let Some(agent) = notice.to else { continue };
+            let known = || self.inboxes.get(&agent).copied();
+            let inbox =
+                after.entry(agent).or_insert_with(|| known().unwrap_or(Mailbox::new(agent)));
+            inbox.receive(notice);
+        }
+        let same = |(agent, inbox): &(AgentId, Mailbox)| {
+            let now = world.mailbox(*agent);
+            (now.waiting(), now.work_waiting) == (inbox.waiting(), inbox.work_waiting)
+        };
+        after.into_iter().filter(same).map(|(agent, _)| agent).collect()
+    }
+
     /// Work and invitations go only where there is room for them, and nobody asks too many at a time.
     fn room(&mut self, before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &World) {
         let max = world.rules.inbox_messages_max;
+        let grown = self.grown(changes, world);
         for notice in &changes.notices {
             let (Some(agent), Some(job)) = (notice.to, notice.news.job()) else { continue };
             let inbox = self.inboxes.entry(agent).or_insert_with(|| Mailbox::new(agent));
             // What is taken up again, or was offered or begun by the agent itself, was let in before.
-            let known = before.get(&job).is_some_and(|old| {
-                let offered = old.offers.iter().any(|offer| offer.by == agent);
-                offered || old.for_whom() == Some(agent) || old.read_at.is_some()
-            });
-            let asked = changes
-                .jobs
+            let known = before
                 .get(&job)
-                .is_some_and(|job| matches!(job.selection, Selection::Asked { .. }));
+                .is_some_and(|old| old.for_whom() == Some(agent) || old.read_at.is_some());
+            let row = changes.jobs.get(&job);
+            let offered = |job: &Arc<Job>| job.offers.iter().any(|offer| offer.by == agent);
+            let known = known || row.is_some_and(offered);
+            let asked = |job: &Arc<Job>| matches!(job.selection, Selection::Asked { .. });
+            let asked = row.is_some_and(asked);
             match notice.news {
+                // What was read by the same command has made room before.
+                _ if !grown.contains(&agent) => {}
                 News::Assigned { .. } | News::ApprovalWanted { .. }
                     if !known && !asked && max > 0 =>
                 {
