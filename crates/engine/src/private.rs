@@ -9,8 +9,8 @@ use std::path::Path;
 
 use tracing::warn;
 
-/// How the names of the hub's own files begin.
-const OWN: [&str; 3] = ["rialto.db", "rialto.lock", "hub.key"];
+/// How the names of the hub's own files begin; `rialto dev` keeps the agents it runs in the last.
+const OWN: [&str; 4] = ["rialto.db", "rialto.lock", "hub.key", "demo-agents"];
 
 /// Makes a directory, and those above it. One that is there and has nothing but the hub's own files
 /// is narrowed; about any other one that others may enter, a warning is written.

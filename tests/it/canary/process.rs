@@ -41,6 +41,7 @@ impl Watched {
             .arg(data.path().join(MADE))
             .args(["--set", "egress.allow=127.0.0.0/8"])
             .args(["--set", "registry.sync_wait=1ms"])
+            .args(["--set", &format!("clara.process_id={}", rialto_protocols::clara::PROCESS)])
             .args(["--set", "relay.accept_direct=true"])
             .args(["--set", "limits.writes_per_minute=0"])
             .args(["--set", "limits.wrong_keys_per_minute=0"])

@@ -34,12 +34,13 @@ async fn a_signed_read_adds_little_to_the_store_and_its_result_is_still_whole() 
     let (agent, requester) = (Wallet::of(1), Wallet::of(9));
     hub.fund(&requester, "1000").await;
     let long = json!({"text": "long ".repeat(20_000)}).to_string();
+    let profile_data = json!({"text": "long ".repeat(12_000)}).to_string();
     let profile = [
         ("RedStone-Agent-Topic", "tweet"),
         ("RedStone-Agent-Fee", "20"),
         ("RedStone-Agent-Id", "A"),
     ];
-    hub.act(&agent, "Register-Agent-Profile", &profile, &long).await;
+    hub.act(&agent, "Register-Agent-Profile", &profile, &profile_data).await;
     let task = |topic| [("RedStone-Agent-Topic", topic), ("RedStone-Agent-Reward", "50")];
     let assigned = hub.act(&requester, "Register-Task", &task("tweet"), &long).await;
     // Nobody does this one, so it waits.

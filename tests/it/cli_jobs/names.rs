@@ -66,8 +66,7 @@ async fn a_key_that_is_refused_is_named_by_where_it_comes_from() {
     let file = file.to_str().expect("text");
     desk.run(&["wallet", "balance", "--key-file", file]).await.failed(4, file);
     // The operator's key is another one, and no key of an agent helps.
-    let ran = desk.run(&["wallet", "grant", "acme", "1"]).await.failed(4, "RIALTO_OPERATOR_KEY");
-    assert!(!ran.err.contains("--key-file"), "{ran:#?}");
+    desk.run(&["wallet", "grant", "acme", "1"]).await.failed(4, "RIALTO_OPERATOR_KEY");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -160,7 +160,7 @@ fn agora() -> Vec<Step> {
     let offer = json!({"request_id": SOUGHT, "cost": 5.25, "ttl": 60_000, "eta": 1_000});
     let offer = finder.sign_at("offered", at, Kind::Offer, &offer, None);
     let accept = json!({"offer_id": "offered"});
-    let accept = seeker.sign_at("accepted", at, Kind::Accept, &accept, None);
+    let accept = seeker.sign_at("accepted", at, Kind::Accept, &accept, to);
     let result = json!({"request_id": SOUGHT, "status": "success", "data": {"n": 1}});
     let result = finder.sign_at("found", at, Kind::Result, &result, None);
     let step = |name, said: Said| {

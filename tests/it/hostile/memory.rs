@@ -86,10 +86,12 @@ fn assert_nothing(taken: Taken, what: &str) {
 async fn agents_jobs_and_messages_take_the_memory_that_is_stated() {
     let house = House::open(&[("registry.heartbeat_ttl", "1h"), ("limits.inbox_pending", "0")]);
     let worker = house.agent("worker", "work", None).await;
-    let boss = house.agent("boss", "boss", None).await;
+    // One requester may not give one agent all of its free work.
+    let bosses = each(8, async |n| house.agent(&format!("boss-{n}"), "boss", None).await).await;
     let (ada, bob) = (house.join("ada").await, house.join("bob").await);
     let wanted = json!({"skill": "work", "budget": 0, "input": {"text": "x".repeat(100)}});
-    let open = async |_: usize| {
+    let open = async |n: usize| {
+        let boss = &bosses[n % bosses.len()];
         house.post("/v1/jobs", Some(&boss.key), &wanted).await.expect(201).str("/id")
     };
     let finish = async |job: &str| {

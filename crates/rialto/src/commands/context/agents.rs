@@ -229,7 +229,7 @@ fn key_in(state: &Path) -> Option<Key> {
 }
 
 fn lock(path: &Path) -> Result<File, Trouble> {
-    let locked = File::create(path).and_then(|file| file.lock().map(|()| file));
+    let locked = keep::lock_file(path).and_then(|file| file.lock().map(|()| file));
     locked.map_err(|error| home::unwritable(path, &error))
 }
 
