@@ -17,7 +17,6 @@ pub mod paging;
 pub mod price;
 pub mod process;
 pub mod query;
-mod question;
 pub mod record;
 pub mod result;
 pub mod strategy;
@@ -41,6 +40,8 @@ mod intake;
 mod layout;
 #[cfg(feature = "server")]
 mod people;
+#[cfg(feature = "server")]
+mod question;
 #[cfg(feature = "server")]
 mod reading;
 #[cfg(feature = "server")]

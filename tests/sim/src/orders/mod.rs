@@ -44,7 +44,8 @@ pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Ask> {
         _ => work::next(dice, scene, now),
     };
     let mut ask = Ask::from(command?);
-    if dice.chance(25) {
+    // The hub writes an answer down for a key of its own accord; nobody asks for that under a key.
+    if dice.chance(25) && !matches!(ask.command, Command::Remember(_)) {
         ask.once = Some(talk::once(dice));
     }
     Some(ask)

@@ -51,8 +51,11 @@ fn changed(scene: &Scene, order: &Enrol, old: &Agent) -> Option<&'static str> {
 fn fresh(scene: &Scene, order: &Enrol) -> Option<&'static str> {
     let owners = scene.store.rows.owners.values();
     let owner = owners.map(|owner| &**owner).find(|owner| owner.name == order.owner)?;
+    let has_come = scene.store.rows.agents.values().any(|agent| agent.owner == owner.id);
     let may = match order.actor {
         _ if owner.id == Owner::ISSUANCE => false,
+        // An account that was only granted or paid something is the first registrant's.
+        _ if !has_come => true,
         Actor::Nobody => false,
         Actor::Agent(by) => is_of(scene, by, owner.id),
         Actor::Operator | Actor::Owner | Actor::Open => true,
