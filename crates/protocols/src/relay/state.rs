@@ -56,8 +56,21 @@ impl State {
     }
 }
 
+/// Whether a reader of the receiver's inbox has the message or is the next to get it. An open inbox
+/// counts, because that is what the sender is told: what was handed to it is written down later.
+pub fn is_handed_over(floor: &Floor, notice: &Notice) -> bool {
+    let engine = &floor.engine;
+    notice.to.is_some_and(|to| engine.read_to(to) >= notice.position || engine.is_heard(to))
+}
+
 /// The state of a message, from all that is known about it.
-pub fn derive(world: &World, notice: &Notice, arrival: Option<Arrival>, expired: bool) -> State {
+pub fn derive(
+    world: &World,
+    notice: &Notice,
+    arrival: Option<Arrival>,
+    expired: bool,
+    handed_over: bool,
+) -> State {
     let mailbox = notice.to.map(|to| world.mailbox(to));
     if mailbox.is_some_and(|mailbox| mailbox.acked >= notice.position) {
         let Arrival { reply, attempts, .. } = arrival.unwrap_or(Arrival {
@@ -77,7 +90,7 @@ pub fn derive(world: &World, notice: &Notice, arrival: Option<Arrival>, expired:
     if expired {
         return State::Expired;
     }
-    if mailbox.is_some_and(|mailbox| mailbox.presented >= notice.position) {
+    if handed_over {
         return State::Presented;
     }
     match world.push(notice.id).filter(|push| push.attempts > 0) {
@@ -95,8 +108,8 @@ pub async fn of(floor: &Floor, id: NoticeId) -> Result<State, Failure> {
         Some(Row::Arrival(arrival)) => Some(arrival),
         _ => None,
     };
-    let expired = is_expired(floor, &notice);
-    Ok(floor.engine.look(|world| derive(world, &notice, arrival, expired)))
+    let (expired, handed_over) = (is_expired(floor, &notice), is_handed_over(floor, &notice));
+    Ok(floor.engine.look(|world| derive(world, &notice, arrival, expired, handed_over)))
 }
 
 /// A message of the relay, or what the hub wrote about a job.
