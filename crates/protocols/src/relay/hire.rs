@@ -228,7 +228,10 @@ pub fn told(floor: &Floor, job: Uuid, outcome: Outcome<'_>, repeated: bool) -> R
 /// The agent's no, said for it: nothing was stored (section 6 of the book of crossing).
 fn answered_no(floor: &Floor, detail: &str) -> Response {
     let reply = wording::error(detail);
-    let data = format!(r#"{{"delivery":"rejected","receiver_response":{reply}}}"#);
+    // Clients read a trace id from every 200; nothing can be looked up by this one.
+    let trace = floor.engine.ids().uuid();
+    let data =
+        format!(r#"{{"delivery":"rejected","receiver_response":{reply},"trace_id":"{trace}"}}"#);
     let now = floor.engine.now();
     if !floor.relay.settings.failed_is_error {
         return refusals::json(200, shape::success(&data, now));
