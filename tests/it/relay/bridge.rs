@@ -72,7 +72,8 @@ pub fn bridged(event: &Event, from: &str, protocol: &str) -> (String, u64, Strin
     assert_eq!((&event.data["sender_id"], &envelope["sender_id"]), (&json!(from), &json!(from)));
     assert_eq!(envelope["chorus_version"], "0.4");
     assert_eq!(envelope["sender_culture"], "en");
-    assert_eq!(envelope["bridge"]["protocol"], protocol, "{envelope}");
+    assert_eq!(event.data["bridge"]["protocol"], protocol, "{}", event.text);
+    assert_strict(envelope);
     let conversation = envelope["conversation_id"].as_str().expect("an id").to_owned();
     let turn = envelope["turn_number"].as_u64().expect("a number");
     (conversation, turn, event.said().to_owned())

@@ -37,8 +37,33 @@ pub struct Message<'a> {
     pub at: Timestamp,
     /// How the receiver wants the envelope wrapped.
     pub format: Option<Format>,
+    /// What the hub says about it, beside the envelope.
+    pub annotations: &'a Annotations,
     /// What the receiver should know about it.
     pub marks: Marks,
+}
+
+/// What the hub says about an envelope it made for an agent of another protocol, each a JSON text. It
+/// stands beside the envelope, because clients read envelopes strictly.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Annotations {
+    /// The job the envelope is about.
+    pub job: Option<String>,
+    /// The protocol and the agent the hub speaks for.
+    pub bridge: Option<String>,
+    /// What the requester said that has no place in an envelope (B11).
+    pub meta: Option<String>,
+}
+
+impl Annotations {
+    /// Adds them to an object that has other members before.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        for (name, value) in [("job", &self.job), ("bridge", &self.bridge), ("meta", &self.meta)] {
+            if let Some(value) = value {
+                out.extend_from_slice(format!(",\"{name}\":{value}").as_bytes());
+            }
+        }
+    }
 }
 
 /// What is out of the ordinary about a message.
@@ -80,6 +105,7 @@ impl Message<'_> {
         text(out, self.sender_id);
         out.extend_from_slice(b",\"envelope\":");
         a2a::write(out, self.envelope, self.format, self.trace_id);
+        self.annotations.write(out);
         out.extend_from_slice(b",\"timestamp\":\"");
         out.extend_from_slice(&stamp::millis_bytes(self.at));
         out.push(b'"');
@@ -114,6 +140,7 @@ mod tests {
     use crate::kit::ijson;
     use proptest::prelude::*;
 
+    const NONE: Annotations = Annotations { job: None, bridge: None, meta: None };
     const AT: Timestamp = Timestamp(1_774_000_800_000);
 
     fn message(envelope: &str) -> Message<'_> {
@@ -124,6 +151,7 @@ mod tests {
             envelope,
             at: AT,
             format: None,
+            annotations: &NONE,
             marks: Marks::default(),
         }
     }
@@ -152,6 +180,18 @@ mod tests {
                       \"sender_id\":\"alice@chorus\",\"envelope\":{\"a\" :1.0},\
                       \"timestamp\":\"2026-03-20T10:00:00.000Z\"}\n\n";
         assert_eq!(written(message("{\"a\" :1.0}")), wanted);
+    }
+
+    #[test]
+    fn what_the_hub_says_of_a_message_stands_beside_its_envelope() {
+        let annotations = Annotations {
+            job: Some(r#"{"id":"j"}"#.to_owned()),
+            bridge: Some(r#"{"protocol":"agora"}"#.to_owned()),
+            meta: Some(r#"{"a":1.0}"#.to_owned()),
+        };
+        let said = written(Message { annotations: &annotations, ..message("{}") });
+        let wanted = r#","envelope":{},"job":{"id":"j"},"bridge":{"protocol":"agora"},"meta":{"a":1.0},"timestamp":"#;
+        assert!(said.contains(wanted), "{said}");
     }
 
     #[test]

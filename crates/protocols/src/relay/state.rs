@@ -180,6 +180,7 @@ impl Message {
             if let Some(letter) = &letter {
                 out.extend_from_slice(b",\"envelope\":");
                 out.extend_from_slice(letter.envelope.as_bytes());
+                letter.annotations.write(out);
             }
             out.push(b'}');
         });

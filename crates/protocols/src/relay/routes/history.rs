@@ -226,5 +226,6 @@ fn write(
     }
     out.extend_from_slice(b",\"envelope\":");
     out.extend_from_slice(letter.envelope.as_bytes());
+    letter.annotations.write(out);
     out.push(b'}');
 }
