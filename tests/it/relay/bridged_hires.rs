@@ -146,7 +146,7 @@ async fn what_cannot_be_paid_or_is_not_there_is_answered_no_and_leaves_nothing()
         assert_eq!(state(&hub).await, before);
     }
     // The exact price is enough.
-    hub.mail_to(&ada, &to, &wish(&ada, "a text", json!({"budget": 0.1}))).await.expect(200);
+    hub.mail_to(&ada, &to, &wish(&ada, "one more text", json!({"budget": 0.1}))).await.expect(200);
     hub.stop().await;
 }
 

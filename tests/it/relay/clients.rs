@@ -14,6 +14,8 @@ const ANNOUNCE: &str =
     include_str!("../../../crates/protocols/src/relay/fixtures/client-announce.json");
 const NULLS: &str =
     include_str!("../../../crates/protocols/src/relay/fixtures/client-send-nulls.json");
+const TURN: &str =
+    include_str!("../../../crates/protocols/src/relay/fixtures/client-send-turn.json");
 const HIRE: &str = include_str!("../../../crates/protocols/src/relay/fixtures/client-hire.json");
 const A2A_MESSAGE: &str =
     include_str!("../../../crates/protocols/src/relay/fixtures/client-a2a-message.json");
@@ -132,6 +134,24 @@ async fn an_envelope_is_taken_out_of_an_a2a_message_and_out_of_the_request_that_
         let wrong = body.replace("zh-CN", "chinese");
         let reply = hub.post_text("/messages", Some(&alice.key), &wrong).await;
         assert_bad(&reply, &format!("{at}/sender_culture"));
+    }
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sender_in_a_loop_is_answered_at_once_and_its_message_is_delivered_later() {
+    let hub = TestHub::serve(&[]).await;
+    let alice = hub.join("alice@chorus").await;
+    let (_bob, mut inbox) = reader(&hub, "bob@chorus").await;
+    for n in 1..=5 {
+        let body = TURN.replace("\"turn_number\":1", &format!("\"turn_number\":{n}"));
+        let reply = hub.post_text("/messages", Some(&alice.key), &body).await;
+        // The inbox is open, so only a message that was not waited for is queued.
+        let (status, word) = if n <= 3 { (200, "delivered_sse") } else { (202, "queued") };
+        assert_eq!((reply.status, reply.str("/data/delivery").as_str()), (status, word));
+        let event = inbox.message().await;
+        assert_eq!(event.data["envelope"]["turn_number"], n);
+        assert_eq!(event.data["trace_id"], trace(&reply));
     }
     hub.stop().await;
 }

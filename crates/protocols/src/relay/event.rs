@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use rialto_core::time::Timestamp;
+use rialto_core::time::{Millis, Timestamp};
 
 use super::a2a::{self, Format};
 use super::shape::text;
@@ -73,8 +73,8 @@ pub struct Marks {
     pub by_operator: bool,
     /// It came from outside, and nobody proved who sent it (R85).
     pub unverified: bool,
-    /// It was slowed down, since two agents seem to go in circles (R89).
-    pub loop_guard: bool,
+    /// How long it was held back, since two agents seem to go in circles (R89).
+    pub loop_guard: Option<Millis>,
 }
 
 impl Connected<'_> {
@@ -121,7 +121,7 @@ impl Marks {
         let marks: [(bool, &[u8]); 3] = [
             (self.by_operator, b",\"sent_by\":\"operator\""),
             (self.unverified, b",\"verified\":false"),
-            (self.loop_guard, b",\"loop_guard\":true"),
+            (self.loop_guard.is_some(), b",\"loop_guard\":true"),
         ];
         for (_, mark) in marks.into_iter().filter(|(set, _)| *set) {
             out.extend_from_slice(mark);
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn marks_are_shown_where_they_are_set() {
         let mut marked = message("{}");
-        marked.marks = Marks { by_operator: true, unverified: true, loop_guard: true };
+        marked.marks = Marks { by_operator: true, unverified: true, loop_guard: Some(Millis(500)) };
         let wanted = r#"Z","sent_by":"operator","verified":false,"loop_guard":true}"#;
         assert!(written(marked).trim_end().ends_with(wanted));
     }

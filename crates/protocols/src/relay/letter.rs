@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use rialto_core::id::AgentId;
 use rialto_core::job::Job;
 use rialto_core::notice::{News, Notice};
+use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 
 use super::a2a::Format;
@@ -104,6 +105,13 @@ pub fn write(
         marks: letter.marks,
     };
     message.write(out);
+}
+
+/// Until when the loop guard holds a message back (R89), if that is not over.
+pub fn held_until(news: &News, at: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    let News::Message { words: ID, body, .. } = news else { return None };
+    let until = at.plus(stored::read(body).1.loop_guard?);
+    (until > now).then_some(until)
 }
 
 /// Whether a message has been kept as long as it is kept.

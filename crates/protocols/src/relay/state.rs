@@ -10,7 +10,7 @@ use rialto_core::world::World;
 use rialto_engine::Failure;
 use rialto_engine::store::{Key, Row};
 
-use super::letter::{Letter, is_expired};
+use super::letter::{Letter, held_until, is_expired};
 use super::shape::text;
 use super::{ID, record, stored};
 use crate::face::Floor;
@@ -60,7 +60,10 @@ impl State {
 /// counts, because that is what the sender is told: what was handed to it is written down later.
 pub fn is_handed_over(floor: &Floor, notice: &Notice) -> bool {
     let engine = &floor.engine;
-    notice.to.is_some_and(|to| engine.read_to(to) >= notice.position || engine.is_heard(to))
+    let is_held = || held_until(&notice.news, notice.at, engine.now()).is_some();
+    notice.to.is_some_and(|to| {
+        engine.read_to(to) >= notice.position || engine.is_heard(to) && !is_held()
+    })
 }
 
 /// The state of a message, from all that is known about it.
@@ -153,10 +156,10 @@ impl Message {
                 .look(|world| world.push(self.notice.id).is_some_and(|push| push.attempts == 0))
     }
 
-    /// Whether the loop guard held it up when it came (R89).
+    /// Whether the loop guard held it back when it came (R89).
     pub fn was_slowed(&self) -> bool {
         match &self.notice.news {
-            News::Message { body, .. } => stored::read(body).1.loop_guard,
+            News::Message { body, .. } => stored::read(body).1.loop_guard.is_some(),
             _ => false,
         }
     }
