@@ -151,26 +151,6 @@ async fn a_slowed_message_goes_where_its_receiver_is_when_the_delay_is_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slowed_message_is_not_in_the_history_before_it_is_delivered() {
-    let hub = TestHub::serve(&[]).await;
-    let (alice, bob) = (hub.join("alice@chorus").await, hub.join("bob@chorus").await);
-    for _ in 0..3 {
-        hub.say(&alice, &bob, "again").await.expect(202);
-    }
-    let started = Instant::now();
-    hub.say(&alice, &bob, "again").await.expect(202);
-    let held = async || {
-        let read = hub.get("/relay/agent/messages?after=3", Some(&bob.key)).await.expect(200);
-        read.at("/data") == json!([])
-    };
-    eventually(async || !held().await).await;
-    assert!(started.elapsed() >= LEAST, "it was held back");
-    let own = hub.get("/relay/agent/messages", Some(&alice.key)).await.expect(200);
-    assert_eq!(own.at("/data").as_array().expect("a list").len(), 4, "its sender has it");
-    hub.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn work_that_is_asked_for_in_circles_is_answered_at_once_and_given_out_later() {
     let hub = TestHub::serve(QUICK).await;
     let alice = hub.join("alice@chorus").await;

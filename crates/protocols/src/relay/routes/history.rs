@@ -19,7 +19,7 @@ use crate::kit::budget::{ANSWER_BYTES, ByteBudget};
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 use crate::kit::stamp;
-use crate::relay::letter::{Letter, held_until};
+use crate::relay::letter::Letter;
 use crate::relay::proof::AsAgent;
 use crate::relay::shape::{self, text};
 use crate::relay::state::{self, State as Standing};
@@ -65,12 +65,11 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
     let wanted = Wanted::read(by.id, &query).map_err(|bad| malformed(&floor, bad))?;
     let mailbox = floor.engine.look(|world| world.mailbox(by.id));
     let (newest, sent) = (mailbox.newest, mailbox.sent);
-    let now = floor.engine.now();
     let found = floor.engine.read(move |reader| {
-        let received = walk(reader, newest, &wanted, wanted.from, now, |notice| notice.before)?;
+        let received = walk(reader, newest, &wanted, wanted.from, |notice| notice.before)?;
         // What the agent wrote before the last message it has seen is not wanted either.
         let from = received.last_seen.max(wanted.from);
-        let own = walk(reader, sent, &wanted, from, now, |notice| match notice.news {
+        let own = walk(reader, sent, &wanted, from, |notice| match notice.news {
             News::Message { follows, .. } => follows,
             _ => None,
         })?;
@@ -153,11 +152,10 @@ fn walk(
     mut at: Option<NoticeId>,
     wanted: &Wanted,
     from: Option<NoticeId>,
-    now: Timestamp,
     before: impl Fn(&Notice) -> Option<NoticeId>,
 ) -> Result<Walk, StoreError> {
     let (mut found, mut bytes) = (VecDeque::<Notice>::new(), 0);
-    let (mut last_seen, mut left_out, mut rows_read, mut held) = (None, None, 0, true);
+    let (mut last_seen, mut left_out, mut rows_read) = (None, None, 0);
     while rows_read < WALK_MAX {
         let Some(id) = at.filter(|id| from.is_none_or(|from| *id > from)) else { break };
         let Some(Row::Notice(notice)) = reader.load(Key::Notice(id))? else {
@@ -175,9 +173,7 @@ fn walk(
             break;
         }
         at = before(&notice);
-        // What is held back at the end of the inbox is not there yet, as on a stream.
-        held = held && received && held_until(&notice.news, notice.at, now).is_some();
-        if held || !is_said(&notice.news) {
+        if !is_said(&notice.news) {
             continue;
         }
         bytes += notice.news.bytes();
