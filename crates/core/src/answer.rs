@@ -19,6 +19,8 @@ pub enum Answer {
         agent: Arc<Agent>,
         desk: Arc<Desk>,
         new: bool,
+        /// Whether it had been taken off the lists and is on them again.
+        returned: bool,
     },
     Account {
         owner: Arc<Owner>,

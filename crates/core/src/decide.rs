@@ -67,7 +67,7 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         Command::Beat { agent } => {
             known(draft, agent)?;
             presence::beat(draft, agent);
-            Ok(enrol::shown(draft, agent, false))
+            Ok(enrol::shown(draft, agent))
         }
         Command::Return { agent } => {
             known(draft, agent)?;
@@ -100,12 +100,12 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         Command::Stand { agent, told } => {
             known(draft, agent)?;
             said::hear(draft, agent, told)?;
-            Ok(enrol::shown(draft, agent, false))
+            Ok(enrol::shown(draft, agent))
         }
         Command::Boast { agent, words } => {
             known(draft, agent)?;
             said::boast(draft, agent, words);
-            Ok(enrol::shown(draft, agent, false))
+            Ok(enrol::shown(draft, agent))
         }
         Command::Decline { job, by, epoch, reason } => {
             work::decline(draft, &job, by, epoch, reason)

@@ -41,11 +41,28 @@ pub fn assert_no(reply: &Reply, detail: &str) {
     assert_eq!(reply.at("/success"), true, "{}", reply.text);
     assert_eq!(reply.str("/data/delivery"), "rejected");
     assert_eq!(reply.header("rialto-job"), None);
-    assert!(reply.json().pointer("/data/trace_id").is_none(), "{}", reply.text);
+    let trace = reply.str("/data/trace_id");
+    assert!(trace.parse::<uuid::Uuid>().is_ok(), "{}", reply.text);
     let said = reply.at("/data/receiver_response").to_string();
     let (code, told) = error_of(&said);
     assert_eq!(code, "ADAPTATION_FAILED");
     assert!(told.contains(detail), "{told:?} does not say {detail:?}");
+}
+
+/// An envelope has the members of the schema and no others: the reference client refuses more.
+#[track_caller]
+pub fn assert_strict(envelope: &Value) {
+    const KNOWN: [&str; 7] = [
+        "chorus_version",
+        "sender_id",
+        "original_text",
+        "sender_culture",
+        "cultural_context",
+        "conversation_id",
+        "turn_number",
+    ];
+    let mut names = envelope.as_object().expect("an object").keys();
+    assert!(names.all(|name| KNOWN.contains(&name.as_str())), "{envelope}");
 }
 
 /// The conversation, the turn and the text of a message, which the hub wrote for somebody.
@@ -55,7 +72,8 @@ pub fn bridged(event: &Event, from: &str, protocol: &str) -> (String, u64, Strin
     assert_eq!((&event.data["sender_id"], &envelope["sender_id"]), (&json!(from), &json!(from)));
     assert_eq!(envelope["chorus_version"], "0.4");
     assert_eq!(envelope["sender_culture"], "en");
-    assert_eq!(envelope["bridge"]["protocol"], protocol, "{envelope}");
+    assert_eq!(event.data["bridge"]["protocol"], protocol, "{}", event.text);
+    assert_strict(envelope);
     let conversation = envelope["conversation_id"].as_str().expect("an id").to_owned();
     let turn = envelope["turn_number"].as_u64().expect("a number");
     (conversation, turn, event.said().to_owned())

@@ -41,8 +41,8 @@ async fn a_message_to_a_registry_agent_is_work_and_its_result_the_answer() {
     let answer = inbox.message().await;
     let told = bridged(&answer, &to, "registry");
     assert_eq!(told, ("tea".to_owned(), 5, "short".to_owned()));
-    assert_eq!(answer.data["envelope"]["job"]["id"], uuid);
-    assert_eq!(answer.data["envelope"]["bridge"]["agent"], worker.id);
+    assert_eq!(answer.data["job"]["id"], uuid);
+    assert_eq!(answer.data["bridge"]["agent"], worker.id);
     assert_eq!(hub.purse_of(&ada).await, purse("9.50", "0.00"));
     assert_eq!(hub.balance("acme").await.0, "0.50");
     assert_eq!(hub.score(&worker).await, "51.0");
@@ -146,7 +146,7 @@ async fn what_cannot_be_paid_or_is_not_there_is_answered_no_and_leaves_nothing()
         assert_eq!(state(&hub).await, before);
     }
     // The exact price is enough.
-    hub.mail_to(&ada, &to, &wish(&ada, "a text", json!({"budget": 0.1}))).await.expect(200);
+    hub.mail_to(&ada, &to, &wish(&ada, "one more text", json!({"budget": 0.1}))).await.expect(200);
     hub.stop().await;
 }
 

@@ -3,7 +3,7 @@
 use rialto_core::time::Millis;
 use serde_json::json;
 
-use super::bridge::{QUICK, boss, purse};
+use super::bridge::{QUICK, assert_strict, boss, purse};
 use super::kit::{Peer, turn};
 use crate::kit::{Agent, Behaviour, ClosedPort, Reply, TestHub, Worker, eventually};
 
@@ -29,9 +29,10 @@ async fn work_is_posted_to_the_endpoint_and_answered_by_a_message() {
     let uuid = taken.header("rialto-job").expect("an id").to_owned();
     let got = called.heard(1).await;
     let envelope = got[0].json()["envelope"].clone();
+    assert_strict(&envelope);
     assert_eq!(envelope["original_text"], "hello");
     assert_eq!(envelope["conversation_id"], uuid);
-    assert_eq!(envelope["job"]["skill"], "message");
+    assert_eq!(got[0].json()["job"]["skill"], "message");
     assert!(got[0].headers.contains_key("webhook-signature"));
     let to = envelope["sender_id"].as_str().expect("an address");
     hub.mail_to(&bob, to, &turn(&bob.id, "gut", &uuid, 2)).await.expect(200);

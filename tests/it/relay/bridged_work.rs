@@ -35,8 +35,8 @@ async fn a_registry_job_is_a_message_and_the_next_one_its_result() {
     let told = bridged(&given, &from, "registry");
     assert_eq!(told, (uuid.clone(), 1, "wie geht's?\n".to_owned()));
     let envelope = &given.data["envelope"];
-    assert_eq!(envelope["job"], json!({"id": uuid, "skill": "message", "price": 0.0}));
-    assert_eq!(envelope["bridge"]["agent"], boss.id);
+    assert_eq!(given.data["job"], json!({"id": uuid, "skill": "message", "price": 0.0}));
+    assert_eq!(given.data["bridge"]["agent"], boss.id);
     assert_eq!(job(&hub, &boss, &id).await.str("/status"), "PENDING");
     // It is in the history as well, and can be traced like any message.
     let history = hub.get("/relay/agent/messages", Some(&bob.key)).await.expect(200);

@@ -104,7 +104,7 @@ async fn a_clara_wallet_hires_an_agent_of_the_relay_for_at_least_one_credit() {
     let from = given.data["sender_id"].as_str().expect("an address").to_owned();
     assert!(from.ends_with("@clara"), "{from}");
     assert_eq!(bridged(&given, &from, "clara").2, "hello");
-    assert_eq!(given.data["envelope"]["job"]["price"], json!(1.0));
+    assert_eq!(given.data["job"]["price"], json!(1.0));
     answer(&hub, &bob, &given, "gut").await.expect(200);
     let mut result = None;
     eventually(async || {

@@ -113,7 +113,7 @@ async fn only_the_former_key_brings_an_id_back() {
         }
         assert_eq!(state(&hub).await, before);
 
-        let back = hub.post(&path, Some(&ada.key), &registration("ada@chorus")).await.expect(200);
+        let back = hub.post(&path, Some(&ada.key), &registration("ada@chorus")).await.expect(201);
         assert_eq!(back.str("/data/api_key"), ada.key);
         assert_eq!(back.at("/data/registration/registered_at"), since);
         hub.say(&bob, &ada, "welcome back").await.expect(202);
@@ -135,7 +135,7 @@ async fn who_lost_its_key_is_told_how_to_recover_and_can() {
     let minted = hub.call("POST", "/agents/ada/key", Some(&hub.operator), None).await.expect(201);
     let key = minted.str("/data/api_key");
     assert_error(&hub.get("/agents/ada", None).await, 404, "ERR_AGENT_NOT_FOUND");
-    hub.post("/relay/register", Some(&key), &registration("ada")).await.expect(200);
+    hub.post("/relay/register", Some(&key), &registration("ada")).await.expect(201);
     assert_eq!(hub.record("ada").await["agent_id"], ada.id);
     hub.stop().await;
 }
@@ -146,7 +146,7 @@ async fn what_waited_is_still_there_for_who_comes_back() {
     let (ada, bob) = (hub.join("ada").await, hub.join("bob").await);
     hub.say(&bob, &ada, "before").await.expect(202);
     delete(&hub, "", "ada", Some(&ada.key)).await.expect(200);
-    hub.post("/relay/register", Some(&ada.key), &registration("ada")).await.expect(200);
+    hub.post("/relay/register", Some(&ada.key), &registration("ada")).await.expect(201);
     let mut inbox = hub.inbox(&ada).await;
     assert_eq!(inbox.message().await.said(), "before");
     // A repeat of an old answer is not a way in for a key that works no longer.

@@ -68,7 +68,7 @@ async fn the_list_can_be_narrowed() {
         ("", vec!["Ada@chorus", "bob@chorus", "carol@elsewhere", alias]),
         ("?culture=zh-cn", vec!["bob@chorus"]),
         ("?culture=zh", vec![]),
-        ("?language=EN", vec!["Ada@chorus", "bob@chorus", alias]),
+        ("?language=EN", vec!["Ada@chorus", "bob@chorus", "carol@elsewhere", alias]),
         ("?language=fr&culture=en-GB", vec!["Ada@chorus"]),
         ("?online=true&protocol=relay", vec!["Ada@chorus"]),
         ("?online=false&protocol=relay", vec!["bob@chorus", "carol@elsewhere"]),

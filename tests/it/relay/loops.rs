@@ -4,23 +4,26 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::kit::{Event, Peer, turn};
+use super::bridge::{QUICK, address, assert_no, wish};
+use super::kit::{Event, Peer, envelope, turn};
 use super::looks::trace;
-use crate::kit::{Behaviour, Reply, TestHub, Worker, together};
+use crate::kit::{Behaviour, Reply, TestHub, Worker, eventually};
 
 /// The shortest delay there is.
 const LEAST: Duration = Duration::from_millis(500);
 
 #[track_caller]
 fn assert_free(reply: &Reply, event: &Event) {
+    assert_eq!((reply.status, reply.str("/data/delivery")), (200, "delivered_sse".to_owned()));
     assert_eq!(reply.at("/data").get("loop_guard"), None, "{}", reply.text);
     assert_eq!(event.data.get("loop_guard"), None, "{}", event.text);
 }
 
 #[track_caller]
 fn assert_slowed(reply: &Reply, event: &Event) {
-    let data = json!({"delivery": "delivered_sse", "trace_id": trace(reply), "loop_guard": true});
-    assert_eq!(reply.at("/data"), data);
+    // It was answered before it was handed to the inbox, which is open all the time.
+    let data = json!({"delivery": "queued", "trace_id": trace(reply), "loop_guard": true});
+    assert_eq!((reply.status, reply.at("/data")), (202, data));
     assert_eq!(event.data["loop_guard"], true, "{}", event.text);
     assert_eq!(event.data["trace_id"], trace(reply));
 }
@@ -40,7 +43,7 @@ async fn more_than_thirty_a_minute_in_one_conversation_are_slowed_and_marked() {
         said += 1;
         let envelope = turn(&from.id, &format!("text {said}"), conversation, said);
         let started = Instant::now();
-        let reply = hub.mail(from, to, &envelope).await.expect(200);
+        let reply = hub.mail(from, to, &envelope).await;
         (reply, inbox.message().await, started.elapsed())
     };
     for _ in 0..30 {
@@ -64,7 +67,7 @@ async fn the_same_text_a_fourth_time_running_is_slowed_whatever_its_case_and_spa
     let (alice, bob) = (hub.join("alice@chorus").await, hub.join("bob@chorus").await);
     let mut inbox = hub.inbox(&bob).await;
     let mut say = async |text: &str| {
-        let reply = hub.say(&alice, &bob, text).await.expect(200);
+        let reply = hub.say(&alice, &bob, text).await;
         (reply, inbox.message().await)
     };
     for text in ["Thank you!", "  thank\tYOU!", "THANK YOU!\n"] {
@@ -77,7 +80,7 @@ async fn the_same_text_a_fourth_time_running_is_slowed_whatever_its_case_and_spa
     // How it stands is the same as for any other.
     assert_eq!(
         hub.standing(&alice, &trace(&reply)).await.expect(200).at("/data/envelope"),
-        super::kit::envelope(&alice.id, "thank you!")
+        envelope(&alice.id, "thank you!")
     );
     for text in ["something else", "thank you!"] {
         let (reply, event) = say(text).await;
@@ -87,29 +90,30 @@ async fn the_same_text_a_fourth_time_running_is_slowed_whatever_its_case_and_spa
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slowed_message_is_marked_wherever_it_goes() {
+async fn a_slowed_message_is_answered_at_once_and_marked_wherever_it_goes() {
     let hub = TestHub::serve(&[]).await;
     let worker = Worker::start(Behaviour::Say(200, "{}".to_owned())).await;
     let alice = hub.join("alice@chorus").await;
     let offline = hub.join("offline@chorus").await;
     let called = hub.join_at("called@chorus", &worker.url).await;
-    for (to, status, word) in [(&offline, 202, "queued"), (&called, 200, "delivered")] {
+    let mut slowed = Vec::new();
+    for (to, status) in [(&offline, 202), (&called, 200)] {
         for n in 1..=3 {
             let reply = hub.mail(&alice, to, &turn(&alice.id, "again", "c", n)).await;
             assert_eq!(reply.expect(status).at("/data").get("loop_guard"), None);
         }
         let said = turn(&alice.id, "again", "c", 4);
-        let reply = hub.mail(&alice, to, &said).await.expect(status);
-        assert_eq!(
-            (reply.str("/data/delivery"), reply.at("/data/loop_guard")),
-            (word.into(), true.into())
-        );
-        // The same turn again is no further message: the first outcome, and no new delay.
-        let repeat = hub.mail(&alice, to, &said).await.expect(status);
-        assert_eq!(repeat.at("/data"), reply.at("/data"));
+        // The endpoint would answer, and is not waited for.
+        let reply = hub.mail(&alice, to, &said).await.expect(202);
+        let data = json!({"delivery": "queued", "trace_id": trace(&reply), "loop_guard": true});
+        assert_eq!(reply.at("/data"), data);
+        // The same turn again is no further message.
+        let repeat = hub.mail(&alice, to, &said).await;
+        assert_eq!(trace(&repeat), trace(&reply));
+        slowed.push(trace(&reply));
     }
-    assert_eq!(worker.got().len(), 4);
-    assert_eq!(worker.got()[3].json()["envelope"]["turn_number"], 4);
+    assert_eq!(worker.heard(4).await[3].json()["envelope"]["turn_number"], 4);
+    eventually(async || hub.state_of(&alice, &slowed[1]).await == "delivered").await;
     let mut inbox = hub.inbox(&offline).await;
     for n in 1..=4 {
         let event = inbox.message().await;
@@ -119,31 +123,56 @@ async fn a_slowed_message_is_marked_wherever_it_goes() {
         );
         assert_eq!(event.data.get("loop_guard").is_some(), n == 4);
     }
+    assert_eq!(worker.got().len(), 4);
     hub.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slowed_message_goes_where_its_receiver_is_when_the_wait_is_over() {
+async fn a_slowed_message_goes_where_its_receiver_is_when_the_delay_is_over() {
     let hub = TestHub::serve(&[]).await;
     let worker = Worker::start(Behaviour::Say(200, "{}".to_owned())).await;
     let alice = hub.join("alice@chorus").await;
     let called = hub.join_at("called@chorus", &worker.url).await;
+    let inbox = hub.inbox(&called).await;
     for n in 1..=3 {
         hub.mail(&alice, &called, &turn(&alice.id, "again", "c", n)).await.expect(200);
     }
-    // These wait half a second, one, two and four; meanwhile the receiver opens its inbox.
-    let slowed = together((4..=7).map(async |n| {
-        let started = Instant::now();
-        let reply = hub.mail(&alice, &called, &turn(&alice.id, "again", "c", n)).await;
-        (started.elapsed(), reply.expect(200))
-    }));
-    let (slowed, mut inbox) = tokio::join!(slowed, hub.inbox(&called));
-    let (_, last) = slowed.iter().max_by_key(|(took, _)| *took).expect("four of them");
-    assert_eq!(last.str("/data/delivery"), "delivered_sse", "{}", last.text);
-    loop {
-        if inbox.message().await.data["trace_id"] == trace(last) {
-            break;
-        }
+    // These wait half a second, one, two and four; meanwhile the receiver closes its inbox.
+    let mut last = String::new();
+    for n in 4..=7 {
+        let reply = hub.mail(&alice, &called, &turn(&alice.id, "again", "c", n)).await.expect(202);
+        last = trace(&reply);
     }
+    drop(inbox);
+    eventually(async || hub.state_of(&alice, &last).await == "delivered").await;
+    let got = worker.got().pop().expect("a call").json();
+    assert_eq!(got["envelope"]["turn_number"], 7);
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_is_asked_for_in_circles_is_answered_at_once_and_given_out_later() {
+    let hub = TestHub::serve(QUICK).await;
+    let alice = hub.join("alice@chorus").await;
+    let worker = hub.agent("acme", "summarize", "0", None).await;
+    let to = address(&hub, &worker.id).await;
+    let ask = async || hub.mail_to(&alice, &to, &envelope(&alice.id, "again")).await;
+    for _ in 0..3 {
+        assert_eq!(ask().await.expect(200).at("/data").get("loop_guard"), None);
+    }
+    let started = Instant::now();
+    let slowed = ask().await.expect(202);
+    let job = slowed.header("rialto-job").expect("an id").to_owned();
+    let data = json!({"delivery": "queued", "trace_id": job, "loop_guard": true});
+    assert_eq!(slowed.at("/data"), data);
+    let has_it = async || {
+        let path = format!("/registry/agents/{}/jobs", worker.id);
+        hub.get(&path, Some(&worker.key)).await.expect(200).text.contains(&job)
+    };
+    eventually(has_it).await;
+    assert!(started.elapsed() >= LEAST, "it was held back");
+    // A no needs no delay: nothing is given out.
+    let paint = wish(&alice, "again", json!({"skill": "paint"}));
+    assert_no(&hub.mail_to(&alice, &to, &paint).await, "has no skill");
     hub.stop().await;
 }

@@ -9,6 +9,7 @@ mod bridged_webhooks;
 mod bridged_work;
 mod bridged_workers;
 mod cards;
+mod clients;
 mod crash;
 mod departure;
 mod direct;

@@ -1,6 +1,6 @@
 //! Registering: who may, what is answered, what is kept (R3–R9, R12).
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::kit::{
     BOTH, assert_bad, assert_error, assert_stamp, assert_wrapped, card, escaped, message,
@@ -151,16 +151,18 @@ async fn messages_go_to_the_endpoint_unless_the_inbox_is_open() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_card_may_be_left_out_and_is_null_then() {
+async fn a_card_may_be_left_out_and_a_default_one_is_listed() {
     let hub = TestHub::serve(&[]).await;
     for (id, body) in [
         ("ada@chorus", json!({"agent_id": "ada@chorus"})),
         ("bob@chorus", json!({"agent_id": "bob@chorus", "agent_card": null})),
     ] {
         let reply = hub.post("/relay/register", None, &body).await.expect(201);
-        assert_eq!(reply.at("/data/registration/agent_card"), Value::Null);
-        assert_eq!(hub.record(id).await["agent_card"], Value::Null);
+        assert_eq!(reply.at("/data/registration/agent_card"), card());
+        assert_eq!(hub.record(id).await["agent_card"], card());
     }
+    let listed = hub.get("/relay/agents?language=en", None).await.expect(200).at("/data");
+    assert_eq!(listed.as_array().expect("a list").len(), 2, "they are found by it, too: {listed}");
     hub.stop().await;
 }
 

@@ -46,6 +46,23 @@ async fn a_message_that_waits_is_queued_then_presented_then_acked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_message_stands_as_its_sender_was_told_from_the_first_moment() {
+    let hub = TestHub::serve(&[]).await;
+    let (alice, bob) = (hub.join("alice@chorus").await, hub.join("bob@chorus").await);
+    let _inbox = hub.inbox(&bob).await;
+    for n in 1..=10 {
+        let reply = hub.say(&alice, &bob, &format!("message {n}")).await.expect(200);
+        assert_eq!(reply.str("/data/delivery"), "delivered_sse");
+        // Nothing is written in between, and nobody has read the inbox's bytes.
+        assert_eq!(hub.state_of(&alice, &trace(&reply)).await, "presented");
+        let path = format!("/relay/agent/messages?after={}", n - 1);
+        let received = hub.get(&path, Some(&bob.key)).await.expect(200);
+        assert_eq!(received.str("/data/0/delivered_via"), "sse", "{}", received.text);
+    }
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn resuming_after_an_event_acknowledges_it_and_all_before_it() {
     let hub = TestHub::serve(&[]).await;
     let (alice, bob) = (hub.join("alice@chorus").await, hub.join("bob@chorus").await);

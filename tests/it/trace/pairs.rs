@@ -229,10 +229,10 @@ async fn registry_to_clara_and_to_relay() {
     let reply = hub.job(&boss, &alias, more).await;
     let trace = hub.trace(&opened(&reply), &boss.key).await;
     let hop = assert_hop(&trace, "request", "registry", "relay");
-    assert_renamed(hop, "/input_data", "/original_text");
-    assert_renamed(hop, "/job_id", "/conversation_id");
+    assert_renamed(hop, "/input_data", "/envelope/original_text");
+    assert_renamed(hop, "/job_id", "/envelope/conversation_id");
     assert_renamed(hop, "/shade", "/meta/shade");
-    assert_eq!(message(hop, "given")["original_text"], "hello");
+    assert_eq!(message(hop, "given")["envelope"]["original_text"], "hello");
 }
 
 #[tokio::test(flavor = "multi_thread")]

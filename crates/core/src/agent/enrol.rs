@@ -23,6 +23,7 @@ const OLD_KEY_LIVES: Millis = Millis::minutes(10);
 /// Registers a new agent or updates a known one.
 pub fn enrol(draft: &mut Draft<'_>, order: Enrol) -> Result<Answer, Refusal> {
     let known = draft.world.agent_named(order.home, &order.native);
+    let returned = known.and_then(|id| draft.agent(id)).is_some_and(|agent| !agent.active);
     let (id, new) = match known {
         Some(id) => (update(draft, &order, id)?, false),
         None => (create(draft, &order)?, true),
@@ -36,7 +37,7 @@ pub fn enrol(draft: &mut Draft<'_>, order: Enrol) -> Result<Answer, Refusal> {
         issue_key(draft, Holder::Agent(id), hash, !new);
     }
     open::dispatch(draft);
-    Ok(shown(draft, id, new))
+    Ok(answer(draft, id, new, returned))
 }
 
 fn create(draft: &mut Draft<'_>, order: &Enrol) -> Result<AgentId, Refusal> {
@@ -276,8 +277,12 @@ pub fn remove(draft: &mut Draft<'_>, id: AgentId, by_operator: bool) -> Result<A
 }
 
 /// The agent as it stands after this command.
-pub fn shown(draft: &Draft<'_>, id: AgentId, new: bool) -> Answer {
+pub fn shown(draft: &Draft<'_>, id: AgentId) -> Answer {
+    answer(draft, id, false, false)
+}
+
+fn answer(draft: &Draft<'_>, id: AgentId, new: bool, returned: bool) -> Answer {
     let agent = draft.agent(id).expect("the agent was just written").clone();
     let desk = draft.desk(id).cloned().unwrap_or_else(|| Desk::new(id, draft.now));
-    Answer::Agent { agent: Arc::new(agent), desk: Arc::new(desk), new }
+    Answer::Agent { agent: Arc::new(agent), desk: Arc::new(desk), new, returned }
 }

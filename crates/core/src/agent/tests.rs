@@ -87,8 +87,8 @@ fn a_new_agent_starts_at_fifty_and_is_found_at_once() {
     let mut scene = Scene::default();
     let order = enrolment("ada", "acme", &[("translate", "0.10"), ("sum", "0.20")]);
     let answer = scene.run(Command::Enrol(Box::new(order))).unwrap();
-    let Answer::Agent { agent, desk, new } = answer else { panic!("{answer:?}") };
-    assert!(new);
+    let Answer::Agent { agent, desk, new, returned } = answer else { panic!("{answer:?}") };
+    assert!(new && !returned);
     assert_eq!(desk.standing.score, Score::START);
     assert_eq!(finds(&scene, "translate"), [agent.id]);
     assert_eq!(finds(&scene, "sum"), [agent.id]);
@@ -110,7 +110,8 @@ fn registering_again_updates_and_keeps_score_balance_and_seniority() {
     order.name = "Ada Two".to_owned();
     order.endpoint = Some("https://new.example".to_owned());
     let answer = scene.run(Command::Enrol(Box::new(order))).unwrap();
-    assert!(matches!(&answer, Answer::Agent { new: false, .. }), "{answer:?}");
+    let is_update = matches!(&answer, Answer::Agent { new: false, returned: false, .. });
+    assert!(is_update, "{answer:?}");
     assert_eq!(agent_in(answer), ada);
 
     let after = scene.agent(ada);
@@ -185,7 +186,9 @@ fn after_removal_only_the_former_key_brings_an_id_back() {
     refuses(&mut scene, by(Actor::Agent(mate), order.clone()), Refusal::NotAuthenticated);
     let again = Command::Remove { agent: ada, by_operator: false };
     assert_eq!(scene.run(again).unwrap_err(), Refusal::NotYours);
-    assert_eq!(scene.enrol(by(Actor::Agent(ada), order)), Ok(ada));
+    let answer = scene.run(Command::Enrol(Box::new(by(Actor::Agent(ada), order)))).unwrap();
+    assert!(matches!(answer, Answer::Agent { new: false, returned: true, .. }), "{answer:?}");
+    assert_eq!(agent_in(answer), ada);
     assert_eq!(finds(&scene, "sum"), [ada]);
 }
 

@@ -74,7 +74,8 @@ pub fn when(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<When, Refusa
         Err(Refusal::Offline) if job.policy.absent_too => None,
         there => there?,
     };
-    if let Some(back) = there {
+    let held = job.policy.not_before.filter(|moment| *moment > draft.now);
+    if let Some(back) = there.max(held) {
         // All of it is looked at in one step when the agent is back.
         let own = job.waits_for.is_some_and(|waits| waits.worker == agent);
         if !own && !has_a_place(draft.world.waiting_for(agent), job) {

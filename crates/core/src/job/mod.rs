@@ -211,6 +211,9 @@ pub struct Policy {
     /// A worker that is named need not be there: the work waits in its hands.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub absent_too: bool,
+    /// A worker that is named is not given it before this moment, whether or not it is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
 }
 
 /// One worker's turn at a job.

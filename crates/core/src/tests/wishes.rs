@@ -62,6 +62,8 @@ impl Wish {
             6 => Selection::Offers,
             _ => Selection::Auction { closes },
         };
+        let not_before =
+            (life % 5 == 0).then(|| scene.now.plus(Millis::seconds(i64::from(life) / 2)));
         order.policy = Policy {
             next_when_unreachable: policy & 1 != 0,
             next_when_declined: policy & 2 != 0,
@@ -72,6 +74,7 @@ impl Wish {
             absent_too: policy & 128 != 0,
             queue_later: skill & 4 != 0,
             unpaid: skill & 24 == 24,
+            not_before: not_before.filter(|_| matches!(order.selection, Selection::Direct(_))),
         };
         let wanted = scene.now.plus(Millis::seconds(i64::from(life)));
         order.promised = (policy & 128 != 0 && life % 3 == 0).then_some(wanted);

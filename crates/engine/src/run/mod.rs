@@ -205,7 +205,7 @@ impl Engine {
                         _ => return Err(Failure::Fault),
                     };
                 }
-                Answer::Agent { agent, desk, new: false }
+                Answer::Agent { agent, desk, new: false, returned: false }
             }
             Receipt::Owner(id) => {
                 let owner = self.look(|world| world.owner(id).cloned()).ok_or(Failure::Fault)?;

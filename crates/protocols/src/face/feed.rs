@@ -12,7 +12,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::Job;
-use rialto_core::notice::Notice;
+use rialto_core::notice::{News, Notice};
+use rialto_core::time::Timestamp;
 use rialto_engine::{Engine, Failure, Listener};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -113,46 +114,63 @@ impl<W: Wording> Feed<W> {
             if Instant::now() >= self.ping_at {
                 return Some(self.ping());
             }
-            if let Some(recent) = self.listener.after(self.after) {
-                if let Some(bytes) = self.written(&recent).await {
-                    return Some(bytes);
+            let page = match self.listener.after(self.after) {
+                Some(recent) => recent,
+                None if self.head() > self.after => {
+                    let engine = &self.floor.engine;
+                    // A store that cannot be read ends the stream; whoever resumes is told more.
+                    let page = engine.notices_of(self.agent, self.after, self.step).await.ok()?;
+                    page.into_iter().map(Arc::new).collect()
                 }
-                continue;
+                None => {
+                    self.wait(self.after, None).await;
+                    continue;
+                }
+            };
+            let last = page.last()?.position;
+            match self.released(&page, last) {
+                Ok(count) => {
+                    if let Some(bytes) = self.written(&page[..count]).await {
+                        return Some(bytes);
+                    }
+                }
+                Err(until) => self.wait(last, Some(until)).await,
             }
-            if self.head() > self.after {
-                let engine = &self.floor.engine;
-                // A store that cannot be read ends the stream; whoever resumes is told more.
-                let page = engine.notices_of(self.agent, self.after, self.step).await.ok()?;
-                let page: Vec<_> = page.into_iter().map(Arc::new).collect();
-                if page.is_empty() {
-                    return None;
-                }
-                if let Some(bytes) = self.written(&page).await {
-                    return Some(bytes);
-                }
-                continue;
-            }
-            self.wait().await;
         }
+    }
+
+    /// How many notices of a page may go out now, or when the first of them may. What is held back
+    /// waits at the end of the inbox only: as soon as something else stands behind it, it goes out, so
+    /// that no message waits for those of another sender.
+    fn released(&self, page: &[Arc<Notice>], last: u64) -> Result<usize, Timestamp> {
+        let now = self.floor.engine.now();
+        if let Some(at) = page.iter().rposition(|notice| held_until(notice, now).is_none()) {
+            return Ok(at + 1);
+        }
+        let first = page.iter().filter_map(|notice| held_until(notice, now)).min();
+        first.filter(|_| self.head() <= last).map_or(Ok(page.len()), Err)
     }
 
     fn head(&self) -> u64 {
         self.floor.engine.look(|world| world.mailbox(self.agent).head)
     }
 
-    /// Waits for news, the next ping, a stop, or until it is time to look again anyway.
-    async fn wait(&mut self) {
+    /// Waits for news after the last position that was seen, the next ping, a stop, or the moment when
+    /// something is held back no longer.
+    async fn wait(&mut self, seen: u64, until: Option<Timestamp>) {
         let told = self.bell.notified();
         tokio::pin!(told);
         // From here on nothing can be missed, so looking comes after it.
         told.as_mut().enable();
-        if self.floor.engine.look(|world| world.mailbox(self.agent).head) > self.after {
+        if self.floor.engine.look(|world| world.mailbox(self.agent).head) > seen {
             return;
         }
+        let rest = until.map(|until| until.since(self.floor.engine.now()).0.unsigned_abs());
+        let wake = rest.map(|rest| Instant::now() + Duration::from_millis(rest));
         tokio::select! {
             () = told => {}
             () = self.stopping.wait() => {}
-            () = tokio::time::sleep_until(self.ping_at) => {}
+            () = tokio::time::sleep_until(wake.map_or(self.ping_at, |at| at.min(self.ping_at))) => {}
         }
     }
 
@@ -188,6 +206,12 @@ impl<W: Wording> Feed<W> {
         self.floor.engine.seen(self.agent);
         self.wording.ping()
     }
+}
+
+/// Until when the protocol a message was written in holds it back.
+fn held_until(notice: &Notice, now: Timestamp) -> Option<Timestamp> {
+    let News::Message { words, .. } = &notice.news else { return None };
+    crate::ALL.iter().find(|face| face.id() == *words)?.held_until(notice, now)
 }
 
 /// The jobs a page of notices is about.

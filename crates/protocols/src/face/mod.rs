@@ -29,6 +29,8 @@ use rialto_core::alias::Protocol;
 use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 use rialto_core::likeness::Likeness;
+use rialto_core::notice::Notice;
+use rialto_core::time::Timestamp;
 use rialto_engine::delivery::Courier;
 use rialto_engine::delivery::egress::Egress;
 use rialto_engine::secret::HubSecret;
@@ -198,6 +200,11 @@ pub trait Face: Send + Sync {
     /// apart; nothing where ids cannot look alike, or where it does that itself.
     fn looks(&self, _native: &str) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Until when a message in its words is held back from whoever reads it, if that is not over.
+    fn held_until(&self, _: &Notice, _now: Timestamp) -> Option<Timestamp> {
+        None
     }
 
     /// How a job looks to its requesters and to its workers.

@@ -44,36 +44,60 @@ pub struct Unwrapped<'a, 'b, 'c> {
     pub at: Cow<'c, str>,
 }
 
-/// Takes the paper off the envelope at the JSON pointer `at`, if there is any.
+/// Takes the envelope at the JSON pointer `at` out of the A2A message it is in, if it is in one: the
+/// message itself, the request that sends one, or its data part alone.
 pub fn unwrap<'a, 'b, 'c>(
     json: &'b Json<'a>,
     at: &'c str,
 ) -> Result<Unwrapped<'a, 'b, 'c>, Malformed> {
-    // A plain envelope may have a member of this name too: unknown members are its own affair.
-    let plain = json.get("chorus_version").is_some();
-    let parts = match json.get("parts").map(Json::kind) {
-        Some(Kind::List(parts)) if !plain => parts,
-        _ => return Ok(Unwrapped { envelope: json, at: Cow::Borrowed(at) }),
+    // A plain envelope may have members of these names too: unknown members are its own affair.
+    if json.get("chorus_version").is_some() {
+        return Ok(Unwrapped { envelope: json, at: Cow::Borrowed(at) });
+    }
+    let Some((parts, path)) = parts(json) else {
+        return Ok(match data(json) {
+            Some((envelope, path)) => Unwrapped { envelope, at: Cow::Owned(format!("{at}{path}")) },
+            None => Unwrapped { envelope: json, at: Cow::Borrowed(at) },
+        });
     };
     let mut found = parts.iter().enumerate().filter_map(|(n, part)| Some((n, data(part)?)));
     let fail = |how_many: &str| Malformed {
-        field: format!("{at}/parts"),
+        field: format!("{at}{path}"),
         message: format!("parts must hold exactly one part of {MEDIA_TYPE}, and there {how_many}"),
     };
-    let (n, envelope) = found.next().ok_or_else(|| fail("is none"))?;
+    let (n, (envelope, inside)) = found.next().ok_or_else(|| fail("is none"))?;
     match found.next() {
-        None => Ok(Unwrapped { envelope, at: Cow::Owned(format!("{at}/parts/{n}/data")) }),
+        None => Ok(Unwrapped { envelope, at: Cow::Owned(format!("{at}{path}/{n}{inside}")) }),
         Some(_) => Err(fail("are several")),
     }
 }
 
-/// The envelope in a part, if it is a part that says so.
-fn data<'a, 'b>(part: &'b Json<'a>) -> Option<&'b Json<'a>> {
+/// The parts of an A2A message and where they stand: in the message, or in the parameters of a
+/// `SendMessage` request, with the JSON-RPC request around them or without.
+fn parts<'a, 'b>(json: &'b Json<'a>) -> Option<(&'b [Json<'a>], &'static str)> {
+    let message = json.get("message").map(|message| (message, "/message/parts"));
+    let request = || Some((json.get("params")?.get("message")?, "/params/message/parts"));
+    let inner = message.or_else(request);
+    [Some((json, "/parts")), inner].into_iter().flatten().find_map(|(message, path)| match message
+        .get("parts")
+        .map(Json::kind)
+    {
+        Some(Kind::List(parts)) => Some((parts.as_slice(), path)),
+        _ => None,
+    })
+}
+
+/// The envelope in a part that says it is one, and where it stands in the part. The media type is a
+/// member of the part in A2A 1.0, and goes into the metadata in 0.3, which has no place for it.
+fn data<'a, 'b>(part: &'b Json<'a>) -> Option<(&'b Json<'a>, &'static str)> {
     let own = part.get("mediaType");
     let declared = own.or_else(|| part.get("metadata")?.get("mediaType"))?;
     let Kind::Text(declared) = declared.kind() else { return None };
     let essence = declared.split(';').next().unwrap_or_default().trim();
-    part.get("data").filter(|_| essence.eq_ignore_ascii_case(MEDIA_TYPE))
+    let data = part.get("data").filter(|_| essence.eq_ignore_ascii_case(MEDIA_TYPE))?;
+    // A2A over protocol buffers has the data of a data part one level further down.
+    let inner = data.get("data").filter(|_| data.get("chorus_version").is_none());
+    Some(inner.map_or((data, "/data"), |inner| (inner, "/data/data")))
 }
 
 /// Writes an envelope, wrapped if a format is given. `message_id` names the A2A message.
@@ -144,6 +168,29 @@ mod tests {
     }
 
     #[test]
+    fn a_message_in_the_request_that_sends_it_and_a_data_part_alone_are_unwrapped() {
+        let (message, part) =
+            (message(&[r#"{"text":"hi","mediaType":"text/plain"}"#, &part_1_0()]), part_1_0());
+        for (wrapped, at) in [
+            (format!(r#"{{"message":{message}}}"#), "/envelope/message/parts/1/data"),
+            (
+                format!(
+                    r#"{{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{{"message":{message}}}}}"#
+                ),
+                "/envelope/params/message/parts/1/data",
+            ),
+            (part.clone(), "/envelope/data"),
+            (part_0_3(), "/envelope/data"),
+            (part.replace(ENVELOPE, &format!(r#"{{"data":{ENVELOPE}}}"#)), "/envelope/data/data"),
+        ] {
+            assert_eq!(unwrapped(&wrapped), Ok((ENVELOPE.to_owned(), at.to_owned())), "{wrapped}");
+        }
+        let two = format!(r#"{{"message":{{"parts":[{part},{part}]}}}}"#);
+        let refused = unwrapped(&two).expect_err("two of them");
+        assert!(refused.starts_with("/envelope/message/parts: "), "{refused}");
+    }
+
+    #[test]
     fn a_message_holds_exactly_one_envelope() {
         let wrong = |how_many| {
             Err(format!(
@@ -161,7 +208,17 @@ mod tests {
     #[test]
     fn a_plain_envelope_is_left_as_it_is() {
         let own = r#"{"chorus_version":"0.4","parts":[]}"#;
-        for plain in [ENVELOPE, own, "{}", "[]", "7", r#"{"parts":7}"#] {
+        for plain in [
+            ENVELOPE,
+            own,
+            "{}",
+            "[]",
+            "7",
+            r#"{"parts":7}"#,
+            r#"{"message":"hi"}"#,
+            r#"{"params":{"message":{}}}"#,
+            r#"{"data":{"a":1}}"#,
+        ] {
             assert_eq!(unwrapped(plain), Ok((plain.to_owned(), "/envelope".to_owned())));
         }
     }

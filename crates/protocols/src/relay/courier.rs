@@ -36,7 +36,7 @@ impl Courier for RelayCourier {
         let body = engine.look(|world| {
             let format = world.agent(agent).and_then(|agent| record::format(agent));
             let said = letter::Letter::of(world, &notice, job)?;
-            Some(receive::write(&said.envelope, format, &trace))
+            Some(receive::write_annotated(&said.envelope, format, &trace, &said.annotations))
         })?;
         Some(Letter {
             url: push.url.clone(),

@@ -34,7 +34,7 @@ pub struct Delivery<'a> {
     pub outcome: Outcome<'a>,
     /// The hub's name for the message.
     pub trace_id: &'a str,
-    /// Whether it was slowed down because two agents seem to go in circles (R89).
+    /// Whether it is held back because two agents seem to go in circles (R89).
     pub loop_guard: bool,
 }
 

@@ -1,5 +1,7 @@
 //! `/.well-known/chorus.json`: where everything is. Written by the hub, read by clients.
 
+use std::num::NonZeroU64;
+
 use serde::Serialize;
 
 use super::VERSION;
@@ -14,8 +16,9 @@ pub struct Hub<'a> {
     pub server_status: &'a str,
     /// The longest body it reads.
     pub max_message_bytes: usize,
-    /// Writes a minute for one key; 0 is no limit.
-    pub rate_limit_per_minute: u64,
+    /// Writes a minute for one key; left out of the document when there is no limit, since a client
+    /// would read 0 as none allowed.
+    pub rate_limit_per_minute: Option<NonZeroU64>,
     /// The ids of the protocols it speaks; each is found under its own name.
     pub protocols: &'a [&'a str],
 }
@@ -83,7 +86,8 @@ impl Hub<'_> {
         #[derive(Serialize)]
         struct Limits {
             max_message_bytes: usize,
-            rate_limit_per_minute: u64,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            rate_limit_per_minute: Option<NonZeroU64>,
         }
         let document = Document {
             chorus_version: VERSION,
@@ -156,7 +160,7 @@ mod tests {
             server_name: "Rialto",
             server_status: "ok",
             max_message_bytes: 65_536,
-            rate_limit_per_minute: 600,
+            rate_limit_per_minute: NonZeroU64::new(600),
             protocols: &["registry", "relay", "openclaw", "clara", "agora"],
         };
         let book = r#"{"chorus_version":"0.4","server_name":"Rialto","server_status":"ok",

@@ -67,9 +67,9 @@ impl<'a> Envelope<'a> {
             faults.note(sender(&f)),
             faults.note(original_text(&f)),
             faults.note(sender_culture(&f)),
-            faults.note(cultural_context(&f)),
-            faults.note(conversation_id(&f)),
-            faults.note(turn_number(&f)),
+            faults.note(not_null(json, &f, "cultural_context").and_then(|()| cultural_context(&f))),
+            faults.note(not_null(json, &f, "conversation_id").and_then(|()| conversation_id(&f))),
+            faults.note(not_null(json, &f, "turn_number").and_then(|()| turn_number(&f))),
         );
         let (
             Some(()),
@@ -149,6 +149,14 @@ fn original_text<'b>(f: &Fields<'_, 'b>) -> Result<&'b str, Malformed> {
 fn sender_culture<'b>(f: &Fields<'_, 'b>) -> Result<&'b str, Malformed> {
     let text = f.required_text("sender_culture")?;
     culture::check(text).map(|()| text).map_err(|bad| f.fail("sender_culture", bad))
+}
+
+/// A member that may be left out is left out, or has a value: `null` is neither.
+fn not_null(json: &Json<'_>, f: &Fields<'_, '_>, name: &str) -> Result<(), Malformed> {
+    match json.get(name).map(Json::kind) {
+        Some(Kind::Null) => Err(f.fail(name, "must not be null: leave it out")),
+        _ => Ok(()),
+    }
 }
 
 fn cultural_context<'b>(f: &Fields<'_, 'b>) -> Result<Option<&'b str>, Malformed> {
@@ -245,6 +253,9 @@ mod tests {
             ("turn_number", "1e0".to_owned()),
             ("turn_number", r#""1""#.to_owned()),
             ("turn_number", "9223372036854775808".to_owned()),
+            ("cultural_context", "null".to_owned()),
+            ("conversation_id", "null".to_owned()),
+            ("turn_number", "null".to_owned()),
             ("sender_id", r#""alice""#.to_owned()),
             ("sender_id", r#""@chorus""#.to_owned()),
             ("sender_id", r#""alice@""#.to_owned()),

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use rialto_core::time::Timestamp;
+use rialto_core::time::{Millis, Timestamp};
 
 use super::a2a::{self, Format};
 use super::shape::text;
@@ -37,8 +37,33 @@ pub struct Message<'a> {
     pub at: Timestamp,
     /// How the receiver wants the envelope wrapped.
     pub format: Option<Format>,
+    /// What the hub says about it, beside the envelope.
+    pub annotations: &'a Annotations,
     /// What the receiver should know about it.
     pub marks: Marks,
+}
+
+/// What the hub says about an envelope it made for an agent of another protocol, each a JSON text. It
+/// stands beside the envelope, because clients read envelopes strictly.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Annotations {
+    /// The job the envelope is about.
+    pub job: Option<String>,
+    /// The protocol and the agent the hub speaks for.
+    pub bridge: Option<String>,
+    /// What the requester said that has no place in an envelope (B11).
+    pub meta: Option<String>,
+}
+
+impl Annotations {
+    /// Adds them to an object that has other members before.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        for (name, value) in [("job", &self.job), ("bridge", &self.bridge), ("meta", &self.meta)] {
+            if let Some(value) = value {
+                out.extend_from_slice(format!(",\"{name}\":{value}").as_bytes());
+            }
+        }
+    }
 }
 
 /// What is out of the ordinary about a message.
@@ -48,8 +73,8 @@ pub struct Marks {
     pub by_operator: bool,
     /// It came from outside, and nobody proved who sent it (R85).
     pub unverified: bool,
-    /// It was slowed down, since two agents seem to go in circles (R89).
-    pub loop_guard: bool,
+    /// How long it was held back, since two agents seem to go in circles (R89).
+    pub loop_guard: Option<Millis>,
 }
 
 impl Connected<'_> {
@@ -80,6 +105,7 @@ impl Message<'_> {
         text(out, self.sender_id);
         out.extend_from_slice(b",\"envelope\":");
         a2a::write(out, self.envelope, self.format, self.trace_id);
+        self.annotations.write(out);
         out.extend_from_slice(b",\"timestamp\":\"");
         out.extend_from_slice(&stamp::millis_bytes(self.at));
         out.push(b'"');
@@ -95,7 +121,7 @@ impl Marks {
         let marks: [(bool, &[u8]); 3] = [
             (self.by_operator, b",\"sent_by\":\"operator\""),
             (self.unverified, b",\"verified\":false"),
-            (self.loop_guard, b",\"loop_guard\":true"),
+            (self.loop_guard.is_some(), b",\"loop_guard\":true"),
         ];
         for (_, mark) in marks.into_iter().filter(|(set, _)| *set) {
             out.extend_from_slice(mark);
@@ -114,6 +140,7 @@ mod tests {
     use crate::kit::ijson;
     use proptest::prelude::*;
 
+    const NONE: Annotations = Annotations { job: None, bridge: None, meta: None };
     const AT: Timestamp = Timestamp(1_774_000_800_000);
 
     fn message(envelope: &str) -> Message<'_> {
@@ -124,6 +151,7 @@ mod tests {
             envelope,
             at: AT,
             format: None,
+            annotations: &NONE,
             marks: Marks::default(),
         }
     }
@@ -155,9 +183,21 @@ mod tests {
     }
 
     #[test]
+    fn what_the_hub_says_of_a_message_stands_beside_its_envelope() {
+        let annotations = Annotations {
+            job: Some(r#"{"id":"j"}"#.to_owned()),
+            bridge: Some(r#"{"protocol":"agora"}"#.to_owned()),
+            meta: Some(r#"{"a":1.0}"#.to_owned()),
+        };
+        let said = written(Message { annotations: &annotations, ..message("{}") });
+        let wanted = r#","envelope":{},"job":{"id":"j"},"bridge":{"protocol":"agora"},"meta":{"a":1.0},"timestamp":"#;
+        assert!(said.contains(wanted), "{said}");
+    }
+
+    #[test]
     fn marks_are_shown_where_they_are_set() {
         let mut marked = message("{}");
-        marked.marks = Marks { by_operator: true, unverified: true, loop_guard: true };
+        marked.marks = Marks { by_operator: true, unverified: true, loop_guard: Some(Millis(500)) };
         let wanted = r#"Z","sent_by":"operator","verified":false,"loop_guard":true}"#;
         assert!(written(marked).trim_end().ends_with(wanted));
     }

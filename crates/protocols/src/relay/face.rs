@@ -6,6 +6,7 @@ use axum::Router;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
 use rialto_core::alias::Protocol;
+use rialto_core::notice::Notice;
 use rialto_core::refusal::Refusal;
 use rialto_core::time::Timestamp;
 use rialto_engine::delivery::Courier;
@@ -15,7 +16,7 @@ use super::courier::RelayCourier;
 use super::refusals::{self, Refused};
 use super::routes::{agents, blocks, history, inbox, messages, overview, receive, traced};
 use super::sides::RelaySides;
-use super::{BODY_MAX, Code, Failure, ID, examples};
+use super::{BODY_MAX, Code, Failure, ID, examples, letter};
 use crate::face::fidelity::Sides;
 use crate::face::once::{self, Words, once_each};
 use crate::face::route::listed;
@@ -190,6 +191,10 @@ impl Face for Relay {
 
     fn trouble(&self, floor: &Floor, trouble: Trouble) -> Response {
         Refused::new(refusals::trouble(&trouble), floor.engine.now()).into_response()
+    }
+
+    fn held_until(&self, notice: &Notice, now: Timestamp) -> Option<Timestamp> {
+        letter::held_until(&notice.news, notice.at, now)
     }
 
     fn claims_registration(&self, body: &Json<'_>) -> bool {

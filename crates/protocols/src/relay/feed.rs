@@ -79,7 +79,8 @@ mod tests {
 
     use rialto_core::agent::Liveness;
     use rialto_core::answer::Answer;
-    use rialto_core::command::{Actor, Enrol};
+    use rialto_core::command::{Actor, Enrol, SendMessage};
+    use rialto_core::time::Millis;
     use rialto_core::world::Rules;
     use rialto_engine::clock::SystemClock;
     use rialto_engine::delivery::egress::{Egress, EgressSettings};
@@ -95,7 +96,8 @@ mod tests {
     use crate::face::feed::From;
     use crate::face::stopping::Stopping;
     use crate::face::{Ground, Unlimited};
-    use crate::relay::{ID, Room, Settings};
+    use crate::relay::event::Marks;
+    use crate::relay::{ID, Room, Settings, stored};
 
     fn floor() -> Floor {
         let setup = Setup {
@@ -164,6 +166,46 @@ mod tests {
             assert!(due(&feed) <= Duration::from_secs(15) && due(&feed) > Duration::from_secs(5));
         }
         assert!(size_of_val(&feed.next()) < 4 << 10, "an idle stream is small");
+    }
+
+    #[tokio::test]
+    async fn what_is_held_back_waits_alone_and_goes_out_with_what_comes_behind_it() {
+        let floor = floor();
+        let mut feed = open(&floor, Stopping::default()).await;
+        feed.next().await.expect("connected");
+        let to = feed.agent;
+        let send = async |text: &str, delay: Option<Millis>| {
+            let marks = Marks { loop_guard: delay, ..Marks::default() };
+            let body = stored::write(&format!(r#"{{"original_text":"{text}"}}"#), marks);
+            let order = SendMessage {
+                from: None,
+                to,
+                words: ID,
+                body,
+                url: None,
+                first_try: Millis(0),
+                turn: None,
+                by_operator: false,
+            };
+            floor.engine.run(Command::Send(Box::new(order))).await.expect("it is sent");
+        };
+        // Longer than any test: what is held back does not come by itself.
+        for text in ["one", "two"] {
+            send(text, Some(Millis::hours(1))).await;
+            tokio::select! {
+                biased;
+                bytes = feed.next() => panic!("it was not held back: {bytes:?}"),
+                () = tokio::task::yield_now() => {}
+            }
+        }
+        send("three", None).await;
+        let bytes = feed.next().await.expect("all three");
+        let text = String::from_utf8(bytes.to_vec()).expect("text");
+        let at = |word: &str| text.find(word).unwrap_or_else(|| panic!("no {word} in {text}"));
+        assert!(at("one") < at("two") && at("two") < at("three"), "{text}");
+        // One whose time is over is as any other.
+        send("four", Some(Millis(0))).await;
+        assert!(feed.next().await.is_some());
     }
 
     #[tokio::test]

@@ -13,6 +13,7 @@ use rialto_core::id::AgentId;
 use rialto_core::job::{Job, PRIORITY, Policy, Requester, Selection, State};
 use rialto_core::money::Credits;
 use rialto_core::refusal::Refusal;
+use rialto_core::time::Millis;
 use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
 
@@ -40,6 +41,7 @@ pub async fn hire(
     from: AgentId,
     worker: &Arc<Agent>,
     send: &Send<'_>,
+    delay: Option<Millis>,
 ) -> Result<Option<Response>, refusals::Refused> {
     let rejected = |failure: Failure| refuse(floor, failure).rejected();
     let json = ijson::read(send.envelope.raw().as_bytes());
@@ -53,7 +55,7 @@ pub async fn hire(
         };
     }
     let Some(skill) = wish.skill_of(worker) else { return Ok(None) };
-    let order = Order { floor, from, worker, skill, wish: &wish, send };
+    let order = Order { floor, from, worker, skill, wish: &wish, send, delay };
     order.run(by).await.map(Some)
 }
 
@@ -70,6 +72,8 @@ struct Order<'o> {
     skill: &'o str,
     wish: &'o Wish<'o>,
     send: &'o Send<'o>,
+    /// How long the loop guard holds it back.
+    delay: Option<Millis>,
 }
 
 impl Order<'_> {
@@ -88,7 +92,8 @@ impl Order<'_> {
                 let Answer::Job { job, repeated } = ran.answer else {
                     return Err(refuse(floor, refusals::failed(EngineFailure::Fault)).rejected());
                 };
-                Ok(told(floor, job.uuid, outcome(&job), repeated || ran.replayed))
+                let held = self.delay.is_some() && !repeated;
+                Ok(told(floor, job.uuid, outcome(&job), repeated || ran.replayed, held))
             }
             Err(EngineFailure::Refused(refusal)) if is_the_agents(&refusal) => {
                 let detail = flaw.unwrap_or_else(|| words(&refusal, self.wish.budget));
@@ -132,6 +137,8 @@ impl Order<'_> {
             policy: Policy {
                 presence_first: true,
                 queue_unmatched: away && may_wait,
+                // A no is said at once, and not after a delay.
+                not_before: self.delay.filter(|_| may_wait).map(|delay| now.plus(delay)),
                 ..Policy::default()
             },
             deadline: now.plus(lease),
@@ -209,10 +216,16 @@ fn no_such_skill(worker: &Agent, skill: &str) -> String {
 }
 
 /// What becomes of a message that is work, as its sender is told; the job's id traces it.
-pub fn told(floor: &Floor, job: Uuid, outcome: Outcome<'_>, repeated: bool) -> Response {
+pub fn told(
+    floor: &Floor,
+    job: Uuid,
+    outcome: Outcome<'_>,
+    repeated: bool,
+    loop_guard: bool,
+) -> Response {
     floor.relay.tally.count(&outcome);
     let trace_id = job.to_string();
-    let delivery = Delivery { outcome, trace_id: &trace_id, loop_guard: false };
+    let delivery = Delivery { outcome, trace_id: &trace_id, loop_guard };
     let body = shape::answered(floor.engine.now(), delivery.size(), |out| delivery.write(out));
     let mut answer = refusals::json(delivery.status(), body);
     let headers = answer.headers_mut();
@@ -228,7 +241,10 @@ pub fn told(floor: &Floor, job: Uuid, outcome: Outcome<'_>, repeated: bool) -> R
 /// The agent's no, said for it: nothing was stored (section 6 of the book of crossing).
 fn answered_no(floor: &Floor, detail: &str) -> Response {
     let reply = wording::error(detail);
-    let data = format!(r#"{{"delivery":"rejected","receiver_response":{reply}}}"#);
+    // Clients read a trace id from every 200; nothing can be looked up by this one.
+    let trace = floor.engine.ids().uuid();
+    let data =
+        format!(r#"{{"delivery":"rejected","receiver_response":{reply},"trace_id":"{trace}"}}"#);
     let now = floor.engine.now();
     if !floor.relay.settings.failed_is_error {
         return refusals::json(200, shape::success(&data, now));

@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use rialto_core::id::AgentId;
 use rialto_core::job::Job;
 use rialto_core::notice::{News, Notice};
+use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 
 use super::a2a::Format;
-use super::event::{Marks, Message};
+use super::event::{Annotations, Marks, Message};
 use super::wording::{self, Worded};
 use super::{ID, VERSION, record, stored};
 use crate::face::{Floor, mark};
@@ -19,6 +20,7 @@ use crate::kit::object::Object;
 pub struct Letter<'n> {
     pub sender_id: Cow<'n, str>,
     pub envelope: Cow<'n, str>,
+    pub annotations: Annotations,
     pub marks: Marks,
 }
 
@@ -28,17 +30,24 @@ impl<'n> Letter<'n> {
         let News::Message { from, words, body, .. } = &notice.news else {
             // Agents of other protocols are told of work in their own.
             world.agent(notice.to?).filter(|reader| reader.home == ID)?;
-            let Worded { sender_id, envelope } = wording::of(world, notice, job?)?;
+            let Worded { sender_id, envelope, annotations } = wording::of(world, notice, job?)?;
             let (sender_id, envelope) = (sender_id.into(), envelope.into());
-            return Some(Self { sender_id, envelope, marks: Marks::default() });
+            return Some(Self { sender_id, envelope, annotations, marks: Marks::default() });
         };
         if *words != ID {
             let envelope = foreign(world, *from, body).into();
             let sender_id = record::address_of(world, *from);
-            return Some(Self { sender_id, envelope, marks: Marks::default() });
+            let bridge = from.and_then(|from| world.agent(from)).map(|agent| mark::of_agent(agent));
+            let annotations = Annotations { bridge, ..Annotations::default() };
+            return Some(Self { sender_id, envelope, annotations, marks: Marks::default() });
         }
         let (envelope, marks) = stored::read(body);
-        Some(Self { sender_id: sender(world, *from, envelope), envelope: envelope.into(), marks })
+        Some(Self {
+            sender_id: sender(world, *from, envelope),
+            envelope: envelope.into(),
+            annotations: Annotations::default(),
+            marks,
+        })
     }
 }
 
@@ -62,13 +71,11 @@ fn foreign(world: &World, from: Option<AgentId>, body: &str) -> String {
         Ok(Kind::Text(said)) => said.as_ref(),
         _ => body,
     };
-    let bridge = from.and_then(|from| world.agent(from)).map(|agent| mark::of_agent(agent));
     Object::new()
         .text("chorus_version", VERSION)
         .text("sender_id", &record::address_of(world, from))
         .text("original_text", said)
         .text("sender_culture", "en")
-        .maybe_raw("bridge", bridge.as_deref())
         .finish()
 }
 
@@ -94,9 +101,17 @@ pub fn write(
         envelope: &letter.envelope,
         at: notice.at,
         format,
+        annotations: &letter.annotations,
         marks: letter.marks,
     };
     message.write(out);
+}
+
+/// Until when the loop guard holds a message back (R89), if that is not over.
+pub fn held_until(news: &News, at: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    let News::Message { words: ID, body, .. } = news else { return None };
+    let until = at.plus(stored::read(body).1.loop_guard?);
+    (until > now).then_some(until)
 }
 
 /// Whether a message has been kept as long as it is kept.

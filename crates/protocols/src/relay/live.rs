@@ -37,9 +37,9 @@ const TEXT_MAX: usize = 1 << 20;
 pub const WHOLE: Duration = Duration::from_secs(600);
 
 /// Calls the receiver and answers with what it says.
-pub fn relay(floor: &Floor, notice: NoticeId, loop_guard: bool) -> Response {
+pub fn relay(floor: &Floor, notice: NoticeId) -> Response {
     let (events, heard) = mpsc::channel(UNDER_WAY);
-    let call = Call { floor: floor.clone(), notice, loop_guard, events };
+    let call = Call { floor: floor.clone(), notice, events };
     tokio::spawn(call.run());
     let body = stream::unfold(heard, async |mut heard: mpsc::Receiver<Bytes>| {
         let next = heard.recv().await?;
@@ -59,7 +59,6 @@ struct Left;
 struct Call {
     floor: Floor,
     notice: NoticeId,
-    loop_guard: bool,
     events: mpsc::Sender<Bytes>,
 }
 
@@ -139,7 +138,7 @@ impl Call {
     async fn conclude(&self, outcome: Outcome<'_>) {
         self.floor.relay.tally.count(&outcome);
         let trace = self.floor.relay.traces.of(self.notice).to_string();
-        let told = Delivery { outcome, trace_id: &trace, loop_guard: self.loop_guard };
+        let told = Delivery { outcome, trace_id: &trace, loop_guard: false };
         let _ = self.tell(|out| words::delivery(out, &told)).await;
     }
 

@@ -1,11 +1,10 @@
-//! The loop guard (R89): two agents that go in circles are slowed down and told so.
+//! The loop guard (R89): the messages of two agents that go in circles are delivered later, and say so.
 //!
 //! It lives in memory: what it protects from is a burst, and a restart ends one as well.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
-use std::time::Duration;
 
 use rialto_core::id::AgentId;
 use rialto_core::time::{Millis, Timestamp};
@@ -16,8 +15,8 @@ const WINDOW: Millis = Millis::minutes(1);
 /// So many times the same text passes freely in a row.
 const SAME_TEXT: u32 = 3;
 /// The first delay; each further one is twice as long, up to the longest.
-const FIRST_DELAY: Duration = Duration::from_millis(500);
-const LONGEST_DELAY: Duration = Duration::from_secs(5);
+const FIRST_DELAY: Millis = Millis(500);
+const LONGEST_DELAY: Millis = Millis::seconds(5);
 /// Conversations that are watched at once, a few megabytes.
 const WATCHED_MAX: usize = 16_384;
 
@@ -59,7 +58,7 @@ impl LoopGuard {
         (from, to): (AgentId, AgentId),
         said: Said<'_>,
         now: Timestamp,
-    ) -> Option<Duration> {
+    ) -> Option<Millis> {
         let key = hash(&(from.min(to), from.max(to), said.conversation));
         let mut talks = self.talks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if talks.len() >= WATCHED_MAX && !talks.contains_key(&key) {
@@ -79,12 +78,7 @@ impl Talk {
         self.heard > 0 && is_recent(self.times[(self.next + FREE - 1) % FREE], now)
     }
 
-    fn hear(
-        &mut self,
-        text: u64,
-        turn: Option<(AgentId, u64)>,
-        now: Timestamp,
-    ) -> Option<Duration> {
+    fn hear(&mut self, text: u64, turn: Option<(AgentId, u64)>, now: Timestamp) -> Option<Millis> {
         // The same turn again is no further message: its sender missed the answer (R47).
         if turn.is_some() && turn == self.turn && text == self.text {
             return None;
@@ -102,9 +96,9 @@ impl Talk {
             self.slowed = 0;
             return None;
         }
-        let delay = FIRST_DELAY * 2_u32.pow(self.slowed.min(8));
+        let delay = FIRST_DELAY.0 << self.slowed.min(8);
         self.slowed += 1;
-        Some(delay.min(LONGEST_DELAY))
+        Some(Millis(delay).min(LONGEST_DELAY))
     }
 }
 
@@ -145,7 +139,7 @@ mod tests {
         conversation: Option<&str>,
         text: &str,
         now: Timestamp,
-    ) -> Option<Duration> {
+    ) -> Option<Millis> {
         guard.delay(pair, Said { conversation, turn: None, text }, now)
     }
 
@@ -158,7 +152,7 @@ mod tests {
         let guard = LoopGuard::default();
         let say = |n: i64| delay(&guard, PAIR, Some("c"), &format!("text {n}"), at(n * 100));
         assert!((0..30).all(|n| say(n).is_none()));
-        let delays: Vec<_> = (30..37).filter_map(say).map(|delay| delay.as_millis()).collect();
+        let delays: Vec<_> = (30..37).filter_map(say).map(|delay| delay.0).collect();
         assert_eq!(delays, [500, 1_000, 2_000, 4_000, 5_000, 5_000, 5_000]);
         // The minute is over for the first of them.
         assert_eq!(delay(&guard, PAIR, Some("c"), "later", at(70_000)), None);

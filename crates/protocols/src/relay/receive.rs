@@ -3,6 +3,7 @@
 use super::a2a::{self, Format};
 use super::bad::Bad;
 use super::envelope::{Envelope, Invalid};
+use super::event::Annotations;
 use crate::kit::fields::Fields;
 use crate::kit::ijson::Json;
 
@@ -16,10 +17,21 @@ pub fn read<'a>(json: &'a Json<'_>) -> Result<Envelope<'a>, Invalid> {
 
 /// Writes the body that an agent's endpoint is posted; `trace_id` also names the A2A message.
 pub fn write(envelope: &str, format: Option<Format>, trace_id: &str) -> Vec<u8> {
+    write_annotated(envelope, format, trace_id, &Annotations::default())
+}
+
+/// The same with what the hub says about the envelope beside it.
+pub fn write_annotated(
+    envelope: &str,
+    format: Option<Format>,
+    trace_id: &str,
+    annotations: &Annotations,
+) -> Vec<u8> {
     // Room for the A2A message around the envelope.
     let mut out = Vec::with_capacity(envelope.len() + 256);
     out.extend_from_slice(b"{\"envelope\":");
     a2a::write(&mut out, envelope, format, trace_id);
+    annotations.write(&mut out);
     out.push(b'}');
     out
 }

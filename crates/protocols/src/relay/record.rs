@@ -77,18 +77,20 @@ pub fn endpoint(agent: &Agent) -> Option<&str> {
     agent.endpoint.as_deref().filter(|_| called)
 }
 
-/// What agents of other protocols are taken to speak, unless they say.
-const UNKNOWN_CARD: &str =
+/// The card of agents that have none: those of other protocols, and those that registered without one.
+/// Clients read every listed card, so there always is one.
+const DEFAULT_CARD: &str =
     r#"{"card_version":"0.3","user_culture":"en","supported_languages":["en"]}"#;
 
-/// The card's text; `null` when it has none.
+/// The card's text.
 pub fn card_text(agent: &Agent) -> String {
     if agent.home != ID {
-        return UNKNOWN_CARD.to_owned();
+        return DEFAULT_CARD.to_owned();
     }
     let kept = ijson::read(agent.card.as_bytes());
     let card = kept.as_ref().ok().and_then(|kept| kept.get("agent_card"));
-    card.map_or("null", Json::raw).to_owned()
+    let card = card.filter(|card| *card.kind() != Kind::Null);
+    card.map_or(DEFAULT_CARD, Json::raw).to_owned()
 }
 
 /// The culture an agent says it is at home in.

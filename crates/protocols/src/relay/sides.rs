@@ -11,9 +11,10 @@ use rialto_core::world::World;
 use uuid::Uuid;
 
 use super::envelope::Envelope;
+use super::event::Annotations;
 use super::skill::MESSAGE;
 use super::wish::Wish;
-use super::{ID, VERSION, record, spoken, wording};
+use super::{ID, VERSION, receive, record, spoken, wording};
 use crate::face::Floor;
 use crate::face::fidelity::{Field, Finding, Layout, Part, Shown, Side, Sides, Wanted, fields};
 use crate::kit::ijson::{self, Json};
@@ -36,14 +37,14 @@ const ASKED: Layout = &[
 /// What stands around an envelope that is sent.
 const AROUND: Layout = &[("/receiver_id", Part::Worker), ("/stream", Part::Form)];
 
-/// An envelope with work: its conversation is the job (B10).
+/// An envelope with work, and what stands beside it: its conversation is the job (B10).
 const GIVEN: Layout = &[
-    ("/chorus_version", Part::Form),
-    ("/sender_id", Part::Requester),
-    ("/original_text", Part::Input),
-    ("/sender_culture", Part::Culture),
-    ("/conversation_id", Part::Id),
-    ("/turn_number", Part::Turn),
+    ("/envelope/chorus_version", Part::Form),
+    ("/envelope/sender_id", Part::Requester),
+    ("/envelope/original_text", Part::Input),
+    ("/envelope/sender_culture", Part::Culture),
+    ("/envelope/conversation_id", Part::Id),
+    ("/envelope/turn_number", Part::Turn),
     ("/job/id", Part::Id),
     ("/job/skill", Part::Skill),
     ("/job/price", Part::Budget),
@@ -58,14 +59,14 @@ const MADE: Layout = &[
     ("/conversation_id", Part::Id),
 ];
 
-/// The answer to an envelope that asked for work.
+/// The answer to an envelope that asked for work, and what stands beside it.
 const TOLD: Layout = &[
-    ("/chorus_version", Part::Form),
-    ("/sender_id", Part::Worker),
-    ("/original_text", Part::Output),
-    ("/sender_culture", Part::Culture),
-    ("/conversation_id", Part::Conversation),
-    ("/turn_number", Part::Turn),
+    ("/envelope/chorus_version", Part::Form),
+    ("/envelope/sender_id", Part::Worker),
+    ("/envelope/original_text", Part::Output),
+    ("/envelope/sender_culture", Part::Culture),
+    ("/envelope/conversation_id", Part::Conversation),
+    ("/envelope/turn_number", Part::Turn),
     ("/job/id", Part::Id),
     ("/job/skill", Part::Form),
     ("/job/price", Part::Paid),
@@ -90,8 +91,8 @@ impl Sides for RelaySides {
     fn given(&self, shown: Shown<'_>) -> Option<Side> {
         let job = shown.job;
         let news = News::Assigned { job: job.id, epoch: job.epoch };
-        let envelope = worded(shown, job.worker()?, news)?;
-        let side = Side::of_json(ID, envelope, GIVEN);
+        let given = worded(shown, job.worker()?, news)?;
+        let side = Side::of_json(ID, given, GIVEN);
         Some(if job.origin == ID { side } else { side.opened("/meta") })
     }
 
@@ -119,8 +120,8 @@ impl Sides for RelaySides {
         let job = shown.job;
         let Requester::Agent(reader) = job.requester else { return None };
         let ok = job.report.as_ref().is_some_and(|report| report.ok);
-        let envelope = worded(shown, reader, News::Ended { job: job.id })?;
-        Some(spoken(Side::of_json(ID, envelope, TOLD), ok))
+        let told = worded(shown, reader, News::Ended { job: job.id })?;
+        Some(spoken(Side::of_json(ID, told, TOLD), ok))
     }
 
     fn extras(&self, job: &Job) -> Option<String> {
@@ -177,9 +178,9 @@ impl Sides for RelaySides {
             .text("sender_culture", wording::CULTURE)
             .id("conversation_id", Uuid::nil())
             .whole("turn_number", 1)
-            .raw("job", &job)
-            .maybe_raw("meta", wanted.extras.as_deref());
-        Side::of_json(ID, envelope.finish(), GIVEN).opened("/meta")
+            .finish();
+        let annotations = Annotations { job: Some(job), bridge: None, meta: wanted.extras.clone() };
+        Side::of_json(ID, annotated(&envelope, &annotations), GIVEN).opened("/meta")
     }
 }
 
@@ -189,7 +190,13 @@ fn worded(shown: Shown<'_>, reader: AgentId, news: News) -> Option<String> {
     let at = job.assignment.map_or(job.opened_at, |turn| turn.since);
     let notice = Notice { id: NoticeId(0), to: Some(reader), position: 0, before: None, at, news };
     let worded = |world: &World| wording::of(world, &notice, job);
-    floor.engine.look(worded).map(|worded| worded.envelope)
+    let worded = floor.engine.look(worded)?;
+    Some(annotated(&worded.envelope, &worded.annotations))
+}
+
+/// An envelope and what stands beside it, as an endpoint gets them.
+fn annotated(envelope: &str, annotations: &Annotations) -> String {
+    String::from_utf8(receive::write_annotated(envelope, None, "", annotations)).unwrap_or_default()
 }
 
 /// An envelope that asks for work. Where it has an input, its text is for people alone.

@@ -10,7 +10,7 @@ use rialto_core::world::World;
 use rialto_engine::Failure;
 use rialto_engine::store::{Key, Row};
 
-use super::letter::{Letter, is_expired};
+use super::letter::{Letter, held_until, is_expired};
 use super::shape::text;
 use super::{ID, record, stored};
 use crate::face::Floor;
@@ -56,8 +56,24 @@ impl State {
     }
 }
 
+/// Whether a reader of the receiver's inbox has the message or is the next to get it. An open inbox
+/// counts, because that is what the sender is told: what was handed to it is written down later.
+pub fn is_handed_over(floor: &Floor, notice: &Notice) -> bool {
+    let engine = &floor.engine;
+    let is_held = || held_until(&notice.news, notice.at, engine.now()).is_some();
+    notice.to.is_some_and(|to| {
+        engine.read_to(to) >= notice.position || engine.is_heard(to) && !is_held()
+    })
+}
+
 /// The state of a message, from all that is known about it.
-pub fn derive(world: &World, notice: &Notice, arrival: Option<Arrival>, expired: bool) -> State {
+pub fn derive(
+    world: &World,
+    notice: &Notice,
+    arrival: Option<Arrival>,
+    expired: bool,
+    handed_over: bool,
+) -> State {
     let mailbox = notice.to.map(|to| world.mailbox(to));
     if mailbox.is_some_and(|mailbox| mailbox.acked >= notice.position) {
         let Arrival { reply, attempts, .. } = arrival.unwrap_or(Arrival {
@@ -77,7 +93,7 @@ pub fn derive(world: &World, notice: &Notice, arrival: Option<Arrival>, expired:
     if expired {
         return State::Expired;
     }
-    if mailbox.is_some_and(|mailbox| mailbox.presented >= notice.position) {
+    if handed_over {
         return State::Presented;
     }
     match world.push(notice.id).filter(|push| push.attempts > 0) {
@@ -95,8 +111,8 @@ pub async fn of(floor: &Floor, id: NoticeId) -> Result<State, Failure> {
         Some(Row::Arrival(arrival)) => Some(arrival),
         _ => None,
     };
-    let expired = is_expired(floor, &notice);
-    Ok(floor.engine.look(|world| derive(world, &notice, arrival, expired)))
+    let (expired, handed_over) = (is_expired(floor, &notice), is_handed_over(floor, &notice));
+    Ok(floor.engine.look(|world| derive(world, &notice, arrival, expired, handed_over)))
 }
 
 /// A message of the relay, or what the hub wrote about a job.
@@ -140,10 +156,10 @@ impl Message {
                 .look(|world| world.push(self.notice.id).is_some_and(|push| push.attempts == 0))
     }
 
-    /// Whether the loop guard held it up when it came (R89).
+    /// Whether the loop guard held it back when it came (R89).
     pub fn was_slowed(&self) -> bool {
         match &self.notice.news {
-            News::Message { body, .. } => stored::read(body).1.loop_guard,
+            News::Message { body, .. } => stored::read(body).1.loop_guard.is_some(),
             _ => false,
         }
     }
@@ -167,6 +183,7 @@ impl Message {
             if let Some(letter) = &letter {
                 out.extend_from_slice(b",\"envelope\":");
                 out.extend_from_slice(letter.envelope.as_bytes());
+                letter.annotations.write(out);
             }
             out.push(b'}');
         });

@@ -3,10 +3,14 @@
 //! An unmarked message is the envelope and nothing else. A marked one is a list: the marks, then the
 //! envelope. An envelope is an object, so one cannot be taken for the other.
 
+use rialto_core::time::Millis;
+
 use super::event::Marks;
 
 const BY_OPERATOR: &str = r#""operator","#;
 const UNVERIFIED: &str = r#""unverified","#;
+/// The loop guard's mark, and after it the milliseconds the message is held back. A message of an older
+/// version has none.
 const LOOP_GUARD: &str = r#""loop_guard","#;
 
 /// The text to keep.
@@ -16,12 +20,10 @@ pub fn write(envelope: &str, marks: Marks) -> String {
     }
     let mut text = String::with_capacity(envelope.len() + 48);
     text.push('[');
-    for (set, mark) in [
-        (marks.by_operator, BY_OPERATOR),
-        (marks.unverified, UNVERIFIED),
-        (marks.loop_guard, LOOP_GUARD),
-    ] {
-        text.push_str(if set { mark } else { "" });
+    text.push_str(if marks.by_operator { BY_OPERATOR } else { "" });
+    text.push_str(if marks.unverified { UNVERIFIED } else { "" });
+    if let Some(delay) = marks.loop_guard {
+        text.push_str(&format!("{LOOP_GUARD}{},", delay.0));
     }
     text.push_str(envelope);
     text.push(']');
@@ -34,14 +36,16 @@ pub fn read(text: &str) -> (&str, Marks) {
     let Some(mut rest) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else {
         return (text, marks);
     };
-    for (set, mark) in [
-        (&mut marks.by_operator, BY_OPERATOR),
-        (&mut marks.unverified, UNVERIFIED),
-        (&mut marks.loop_guard, LOOP_GUARD),
-    ] {
+    for (set, mark) in [(&mut marks.by_operator, BY_OPERATOR), (&mut marks.unverified, UNVERIFIED)]
+    {
         if let Some(after) = rest.strip_prefix(mark) {
             (*set, rest) = (true, after);
         }
+    }
+    if let Some(after) = rest.strip_prefix(LOOP_GUARD) {
+        let delay = after.split_once(',').and_then(|(ms, after)| Some((ms.parse().ok()?, after)));
+        let (delay, after) = delay.unwrap_or((0, after));
+        (marks.loop_guard, rest) = (Some(Millis(delay)), after);
     }
     (rest, marks)
 }
@@ -54,12 +58,20 @@ mod tests {
     fn what_is_kept_is_read_back_with_every_set_of_marks() {
         let envelope = r#"{"original_text":"[\"operator\",{}]"}"#;
         for bits in 0..8 {
-            let [by_operator, unverified, loop_guard] = [1, 2, 4].map(|bit| bits & bit != 0);
+            let [by_operator, unverified, held] = [1, 2, 4].map(|bit| bits & bit != 0);
+            let loop_guard = held.then_some(Millis(1_500));
             let marks = Marks { by_operator, unverified, loop_guard };
             let kept = write(envelope, marks);
             assert!(crate::kit::ijson::read(kept.as_bytes()).is_ok(), "{kept}");
             assert_eq!(read(&kept), (envelope, marks));
         }
         assert_eq!(write(envelope, Marks::default()), envelope);
+    }
+
+    #[test]
+    fn a_mark_of_an_older_version_holds_nothing_back() {
+        let envelope = r#"{"original_text":"a,b","turn_number":7}"#;
+        let marks = Marks { loop_guard: Some(Millis(0)), ..Marks::default() };
+        assert_eq!(read(&format!(r#"["loop_guard",{envelope}]"#)), (envelope, marks));
     }
 }

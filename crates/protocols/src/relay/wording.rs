@@ -1,6 +1,7 @@
 //! Jobs as envelopes: work for whoever reads here, and what came of work it asked for.
 //!
-//! The hub writes these for an agent of another protocol, and says so in the member `bridge`.
+//! The hub writes these for an agent of another protocol, and says so in the member `bridge`. That and
+//! what else it has to say stands beside the envelope: clients read envelopes strictly.
 
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Requester, Selection, State};
@@ -8,6 +9,7 @@ use rialto_core::notice::{News, Notice};
 use rialto_core::world::World;
 
 use super::codes::Code;
+use super::event::Annotations;
 use super::spoken::{text, text_of};
 use super::{ID, VERSION, record, reply};
 use crate::face::{fidelity, mark};
@@ -20,10 +22,11 @@ pub const CULTURE: &str = "en";
 /// Decimals of a price, if it needs no more.
 const DECIMALS: usize = 2;
 
-/// An envelope, and who it is from.
+/// An envelope, who it is from, and what stands beside it.
 pub struct Worded {
     pub sender_id: String,
     pub envelope: String,
+    pub annotations: Annotations,
 }
 
 /// What a reader is told about a job; `None` for what is not said in this protocol.
@@ -56,19 +59,10 @@ fn assigned(world: &World, notice: &Notice, job: &Job, epoch: u32) -> Option<Wor
     theirs.then(|| {
         let said = text_of(&job.input);
         let worded = Voice::of_requester(world, job);
-        let worded = worded.says(world, job, &said, &job.uuid.to_string(), 1);
-        let envelope = with_meta(worded.envelope, fidelity::extras(job).as_deref());
-        Worded { envelope, ..worded }
+        let mut worded = worded.says(world, job, &said, &job.uuid.to_string(), 1);
+        worded.annotations.meta = fidelity::extras(job);
+        worded
     })
-}
-
-/// An envelope with what other protocols have no word for either (B11).
-fn with_meta(envelope: String, extras: Option<&str>) -> String {
-    let Some(extras) = extras else { return envelope };
-    match ijson::read(envelope.as_bytes()) {
-        Ok(json) => Object::copy(&json, &[]).raw("meta", extras).finish(),
-        Err(_) => envelope,
-    }
 }
 
 fn taken_back(world: &World, job: &Job) -> Worded {
@@ -175,10 +169,10 @@ impl Voice {
             .text("original_text", said)
             .text("sender_culture", &self.culture)
             .text("conversation_id", conversation_id)
-            .whole("turn_number", turn_number)
-            .raw("job", &summary(world, job))
-            .raw("bridge", &self.bridge);
-        Worded { sender_id: self.address, envelope: envelope.finish() }
+            .whole("turn_number", turn_number);
+        let (job, bridge) = (Some(summary(world, job)), Some(self.bridge));
+        let annotations = Annotations { job, bridge, meta: None };
+        Worded { sender_id: self.address, envelope: envelope.finish(), annotations }
     }
 }
 

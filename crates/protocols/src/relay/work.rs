@@ -62,7 +62,13 @@ pub async fn take(
     match floor.engine.run_once(order, by.once).await {
         Ok(ran) => {
             let repeated = ran.replayed || matches!(ran.answer, Answer::Job { repeated: true, .. });
-            Ok(hire::told(floor, job.uuid, Outcome::Delivered { reply: reply::OK }, repeated))
+            Ok(hire::told(
+                floor,
+                job.uuid,
+                Outcome::Delivered { reply: reply::OK },
+                repeated,
+                false,
+            ))
         }
         Err(EngineFailure::Refused(Refusal::WrongState { is })) => {
             Err(refuse(floor, over(&is)).rejected())

@@ -188,7 +188,7 @@ impl Worker for Member {
                 let said = history.iter().filter(|one| talk(one).as_ref() == Some(id)).count();
                 said > 1 || answered.contains(id)
             };
-            let given = |message: &String| {
+            let work = |message: &String| {
                 let mine = self.called.is_some() || self.received(message);
                 let id = talk(message).filter(|id| mine && !over(id))?;
                 let words = text(message, "/envelope/original_text")?;
@@ -196,12 +196,12 @@ impl Worker for Member {
                 Some(Given {
                     also: vec![text(message, "/envelope/sender_id")?],
                     input: structured.unwrap_or_else(|| json!({"text": words}).to_string()),
-                    price: raw(message, "/envelope/job/price"),
-                    bytes: raw(message, "/envelope")?,
+                    price: raw(message, "/job/price"),
+                    bytes: given(message)?,
                     id,
                 })
             };
-            history.iter().filter_map(given).collect()
+            history.iter().filter_map(work).collect()
         })
     }
 
@@ -263,6 +263,15 @@ impl Worker for Member {
     fn trace<'a>(&'a self, hub: &'a TestHub, id: &'a str) -> Doing<'a, String> {
         Box::pin(trace(hub, &self.peer.key, id))
     }
+}
+
+/// The envelope of a message and what the hub says beside it, as an endpoint gets them.
+fn given(message: &str) -> Option<String> {
+    let envelope = raw(message, "/envelope")?;
+    let beside = ["job", "bridge", "meta"]
+        .into_iter()
+        .filter_map(|name| Some(format!(",\"{name}\":{}", raw(message, &format!("/{name}"))?)));
+    Some(format!("{{\"envelope\":{envelope}{}}}", beside.collect::<String>()))
 }
 
 /// An answer that is a no: by whoever would have read it, or by the hub.
@@ -349,7 +358,7 @@ impl Requester for Member {
                 detail: text(&said, "/detail").unwrap_or_default(),
                 id: text(&message, "/envelope/conversation_id").unwrap_or_default(),
                 output: (!failed).then_some(output),
-                bytes: raw(&message, "/envelope").expect("an envelope"),
+                bytes: given(&message).expect("an envelope"),
             }
         })
     }

@@ -4,7 +4,7 @@ use rialto_core::agent::Liveness;
 use rialto_core::command::{Command, Enrol};
 use rialto_core::job::{Policy, Selection};
 use rialto_core::testkit::Scene;
-use rialto_core::time::Timestamp;
+use rialto_core::time::{Millis, Timestamp};
 
 use super::{enrolment, opened, whom, wish};
 use crate::cast::RELAY;
@@ -25,7 +25,10 @@ pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
     order.selection = Selection::Direct(worker);
     let away = !scene.world.is_online(worker, now);
     let queue_unmatched = away && dice.chance(70);
-    order.policy = Policy { presence_first: true, queue_unmatched, ..Policy::default() };
+    // Agents that go in circles have their work given out a few seconds later.
+    let not_before = dice.chance(10).then(|| now.plus(Millis(dice.within_seconds(5))));
+    order.policy =
+        Policy { presence_first: true, queue_unmatched, not_before, ..Policy::default() };
     order.deadline = now.plus(order.lease);
     opened(order)
 }

@@ -21,6 +21,7 @@ const EITHER_SIDE: Policy = Policy {
     absent_too: false,
     queue_later: false,
     unpaid: false,
+    not_before: None,
 };
 
 fn cancel(

@@ -38,6 +38,7 @@ const NO_POLICY: Policy = Policy {
     absent_too: false,
     queue_later: false,
     unpaid: false,
+    not_before: None,
 };
 
 /// Every strategy that picks a worker at once.

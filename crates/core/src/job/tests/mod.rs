@@ -48,6 +48,7 @@ const PATIENT: Policy = Policy {
     absent_too: false,
     queue_later: false,
     unpaid: false,
+    not_before: None,
 };
 
 /// What a signer that can pay begins with.

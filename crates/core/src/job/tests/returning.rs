@@ -24,6 +24,7 @@ pub(super) const PRESENCE_FIRST: Policy = Policy {
     absent_too: false,
     queue_later: false,
     unpaid: false,
+    not_before: None,
 };
 
 fn order(scene: &mut Scene, client: AgentId, ada: AgentId) -> OpenJob {
@@ -60,6 +61,25 @@ fn the_requester_is_told_to_wait_from_the_start() {
     // So it can never vanish as if it had not been asked.
     assert_eq!(scene.unreachable(job).state, State::Failed);
     assert_eq!(scene.told(client), [News::Ended { job }]);
+}
+
+#[test]
+fn what_is_held_back_is_given_out_at_its_moment_and_not_before() {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let until = scene.now.plus(seconds(5));
+    let policy = Policy { not_before: Some(until), ..PRESENCE_FIRST };
+    let order = OpenJob { policy, ..order(&mut scene, client, ada) };
+    let job = scene.open(order).id;
+    let held = (State::Deferred { until }, None);
+    assert_eq!((scene.job(job).state, scene.job(job).worker()), held);
+    // Its worker is there all the time, and says so.
+    stand(&mut scene, ada, Stance::Idle, None);
+    scene.wait(seconds(4));
+    assert_eq!((scene.job(job).state, scene.job(job).worker()), held);
+    assert_eq!(scene.purse("rich"), whole(), "nothing is set aside meanwhile");
+    scene.wait(seconds(1));
+    assert_eq!((scene.job(job).state, scene.job(job).worker()), (State::Assigned, Some(ada)));
 }
 
 #[test]

@@ -56,6 +56,9 @@ impl Kept {
                 let in_hand = after.filter(|job| job.in_hand_of() == Some(worker)).count();
                 let max = self.terms.get(&worker).and_then(|terms| terms.at_once);
                 assert!(max.is_none_or(|max| in_hand <= max as usize), "{worker} has too much");
+                let named = matches!(job.selection, Selection::Direct(_));
+                let held = job.policy.not_before.is_some_and(|moment| moment > now);
+                assert!(!(named && held), "given out while it is held back: {job:?}");
             }
         }
         for job in world.live_jobs() {

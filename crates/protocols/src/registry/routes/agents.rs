@@ -55,7 +55,9 @@ pub async fn register(
     let command = translate::enrol(wire, native, anyone.actor(), aliases, key.hash());
     let ran = floor.engine.run_once(command, anyone.once).await;
     let ran = ran.map_err(|failure| failed(failure, Context::Other))?;
-    let Answer::Agent { agent, desk, new } = ran.answer else { return Err(Failure::not_found()) };
+    let Answer::Agent { agent, desk, new, .. } = ran.answer else {
+        return Err(Failure::not_found());
+    };
     // A repeat after a crash finds the agent made, but the key it was made with is gone.
     let fresh = (new || rotated) && !ran.replayed;
     let body = Registered {

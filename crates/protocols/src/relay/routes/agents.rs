@@ -45,13 +45,13 @@ pub async fn register(
     };
     let key = Key::make(Kind::Relay, floor.engine.ids().key_bits());
     let enrolled = enrol(&floor, &body, By::Itself, actor, Some(&key), anyone.once).await?;
-    let Enrolled { agent, new, fresh } = enrolled;
+    let Enrolled { agent, created, fresh } = enrolled;
     // The key that was presented stays; an operator's key is nobody's api_key (D17).
     let kept = shown.filter(|key| key.kind() != Kind::Operator);
     let key = if fresh { Some(key) } else { kept };
     let secret = (agent.liveness == Liveness::Reached)
         .then(|| floor.engine.secret().webhook_secret(agent.id, agent.secret_generation).text());
-    Ok(done(&floor, if new { 201 } else { 200 }, |out| {
+    Ok(done(&floor, if created { 201 } else { 200 }, |out| {
         floor.engine.look(|world| {
             out.extend_from_slice(b"{\"agent_id\":");
             text(out, &record::address(world, &agent));
@@ -73,8 +73,8 @@ pub async fn register(
 /// `POST /agents`: the operator registers an agent, which has no key until one is minted (D8).
 pub async fn announce(State(floor): State<Floor>, by: AsOperator, Sent(body): Sent) -> Answered {
     let enrolled = enrol(&floor, &body, By::Operator, Actor::Operator, None, by.once).await?;
-    let Enrolled { agent, new, .. } = enrolled;
-    Ok(done(&floor, if new { 201 } else { 200 }, |out| {
+    let Enrolled { agent, created, .. } = enrolled;
+    Ok(done(&floor, if created { 201 } else { 200 }, |out| {
         let engine = &floor.engine;
         engine.look(|world| record::write(out, engine, world, &agent, true));
     }))
@@ -82,7 +82,8 @@ pub async fn announce(State(floor): State<Floor>, by: AsOperator, Sent(body): Se
 
 struct Enrolled {
     agent: Arc<Agent>,
-    new: bool,
+    /// Whether it was not on the lists before: new, or back after it was unregistered.
+    created: bool,
     /// Whether the key that came along is the agent's now.
     fresh: bool,
 }
@@ -140,11 +141,12 @@ async fn enrol(
     };
     let ran = floor.engine.run_once(Command::Enrol(Box::new(order)), once).await;
     let ran = ran.map_err(|failure| taken(floor, failed(floor, failure)))?;
-    let Answer::Agent { agent, new, .. } = ran.answer else {
+    let Answer::Agent { agent, new, returned, .. } = ran.answer else {
         return Err(failed(floor, rialto_engine::Failure::Fault));
     };
     // A repeat after a crash finds the agent made, but the key it was made with is gone.
-    Ok(Enrolled { agent, new, fresh: (new || rotate) && !ran.replayed })
+    let fresh = (new || rotate) && !ran.replayed;
+    Ok(Enrolled { agent, created: new || returned, fresh })
 }
 
 /// Whether an address, as it is going to be shown, looks like that of another agent (R20). One that

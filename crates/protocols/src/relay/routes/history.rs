@@ -109,9 +109,11 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
         let jobs = jobs.map_err(|failure| failed(&floor, failure))?;
         let job = notice.news.job().and_then(|job| jobs.get(&job)).map(|job| &**job);
         let mut text = Vec::new();
+        let handed_over = state::is_handed_over(&floor, &notice);
         floor.engine.look(|world| {
             if let Some(letter) = Letter::of(world, &notice, job) {
-                write(&mut text, &floor, world, by.id, &letter, &notice, arrival);
+                let standing = state::derive(world, &notice, arrival, false, handed_over);
+                write(&mut text, &floor, world, by.id, &letter, &notice, &standing);
             }
         });
         if !text.is_empty() && !budget.take(text.len()) {
@@ -202,11 +204,11 @@ fn write(
     reader: AgentId,
     letter: &Letter<'_>,
     notice: &Notice,
-    arrival: Option<Arrival>,
+    standing: &Standing,
 ) {
     let received = notice.to == Some(reader);
     let id = if received { notice.position.to_string() } else { "null".to_owned() };
-    let via = match state::derive(world, notice, arrival, false) {
+    let via = match standing {
         Standing::Delivered { .. } | Standing::Acked { attempts: 1.., .. } => "webhook",
         Standing::Presented | Standing::Acked { .. } => "sse",
         Standing::Queued | Standing::Failed { .. } | Standing::Expired => "queued",
@@ -224,5 +226,6 @@ fn write(
     }
     out.extend_from_slice(b",\"envelope\":");
     out.extend_from_slice(letter.envelope.as_bytes());
+    letter.annotations.write(out);
     out.push(b'}');
 }

@@ -62,24 +62,21 @@ async fn accept(floor: Floor, by: AsEither, body: Bytes) -> Answered {
         return work::take(&floor, by, from, &job, &send.envelope).await;
     }
     let parties = parties.map_err(rejected)?;
-    let loop_guard = slowed(&floor, (from, parties.to), &send).await;
+    let delay = delay(&floor, (from, parties.to), &send);
     if let Some(worker) = &parties.foreign
-        && let Some(answer) = hire::hire(&floor, by, from, worker, &send).await?
+        && let Some(answer) = hire::hire(&floor, by, from, worker, &send, delay).await?
     {
         return Ok(answer);
     }
-    // Who waited finds the receiver as it is now: it may have moved, or opened or closed its inbox.
-    let parties = match loop_guard {
-        true => floor.engine.look(|world| Parties::of(world, from, &send)).map_err(rejected)?,
-        false => parties,
-    };
     let to = parties.to;
     let heard = floor.engine.is_heard(to);
-    let url = parties.endpoint.filter(|_| !heard);
+    // What is held back goes where its receiver is when the delay is over: an open inbox still comes
+    // first.
+    let url = parties.endpoint.filter(|_| !heard || delay.is_some());
     if !heard && url.is_none() && floor.relay.settings.refuse_offline && parties.foreign.is_none() {
         return Ok(offline(&floor));
     }
-    let marks = Marks { by_operator: by.agent.is_none(), loop_guard, ..Marks::default() };
+    let marks = Marks { by_operator: by.agent.is_none(), loop_guard: delay, ..Marks::default() };
     let calls = url.is_some();
     let order = SendMessage {
         from: Some(from),
@@ -87,7 +84,7 @@ async fn accept(floor: Floor, by: AsEither, body: Bytes) -> Answered {
         words: ID,
         body: stored::write(send.envelope.raw(), marks),
         url,
-        first_try: first_try(&floor, send.stream),
+        first_try: delay.unwrap_or_else(|| first_try(&floor, send.stream)),
         turn: turn(&send),
         by_operator: by.agent.is_none(),
     };
@@ -100,8 +97,11 @@ async fn accept(floor: Floor, by: AsEither, body: Bytes) -> Answered {
     if repeated {
         return again(&floor, notice).await;
     }
+    if delay.is_some() {
+        return Ok(told(&floor, notice, Outcome::Queued, true));
+    }
     if streams {
-        return Ok(live::relay(&floor, notice, loop_guard));
+        return Ok(live::relay(&floor, notice));
     }
     let ended = match calls {
         true => Some(attempt(&floor, notice).await),
@@ -112,7 +112,7 @@ async fn accept(floor: Floor, by: AsEither, body: Bytes) -> Answered {
         None if heard => Outcome::Presented,
         None => Outcome::Queued,
     };
-    Ok(told(&floor, notice, outcome, loop_guard))
+    Ok(told(&floor, notice, outcome, false))
 }
 
 /// What a message turns out to be.
@@ -190,16 +190,13 @@ impl Parties {
     }
 }
 
-/// Waits as long as the loop guard wants; whether it wanted that at all (R89).
-async fn slowed(floor: &Floor, pair: (AgentId, AgentId), send: &Send<'_>) -> bool {
+/// How long the loop guard holds the message back, if it does (R89). The sender is answered at once:
+/// only the delivery waits.
+fn delay(floor: &Floor, pair: (AgentId, AgentId), send: &Send<'_>) -> Option<Millis> {
     let envelope = &send.envelope;
     let (conversation, now) = (envelope.conversation_id, floor.engine.now());
     let said = Said { conversation, turn: envelope.turn_number, text: envelope.original_text };
-    let delay = floor.relay.loop_guard.delay(pair, said, now);
-    if let Some(delay) = delay {
-        tokio::time::sleep(delay).await;
-    }
-    delay.is_some()
+    floor.relay.loop_guard.delay(pair, said, now)
 }
 
 /// How long the first try is this request's own.

@@ -1,5 +1,7 @@
 //! What anybody may know about the hub: where everything is, and how it is doing.
 
+use std::num::NonZeroU64;
+
 use axum::extract::State;
 use axum::response::Response;
 use serde_json::json;
@@ -17,7 +19,7 @@ pub async fn well_known(State(floor): State<Floor>) -> Response {
         server_name: "Rialto",
         server_status: if floor.engine.is_writable() { "ok" } else { "unavailable" },
         max_message_bytes: floor.body_limit.min(BODY_MAX),
-        rate_limit_per_minute: floor.relay.settings.writes_per_minute,
+        rate_limit_per_minute: NonZeroU64::new(floor.relay.settings.writes_per_minute),
         protocols: &protocols,
     };
     refusals::json(200, hub.write())
