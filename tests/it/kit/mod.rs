@@ -33,7 +33,7 @@ pub use npm::npm_package;
 pub use process::{Process, run};
 pub use refused::{assert_later, assert_malformed, assert_refused, repaired};
 pub use reply::Reply;
-pub use snapshot::{Snapshot, counted, snapshot};
+pub use snapshot::{Snapshot, counted, newest_event, snapshot};
 pub use together::together;
 pub use walk::walk;
 pub use worker::{Behaviour, Got, Worker};
