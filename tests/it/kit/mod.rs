@@ -15,6 +15,7 @@ mod npm;
 mod process;
 mod refused;
 mod reply;
+pub mod schemas;
 mod snapshot;
 mod together;
 mod walk;
