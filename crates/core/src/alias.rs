@@ -147,6 +147,11 @@ pub mod claim {
         Digest::of(&[b"job", origin.as_str().as_bytes(), foreign.as_bytes()])
     }
 
+    /// The id of the request for a job, which its requester need not be known to look up.
+    pub fn request(origin: Protocol, id: &str) -> Digest {
+        Digest::of(&[b"request", origin.as_str().as_bytes(), id.as_bytes()])
+    }
+
     /// The hub's own public id of a job.
     pub fn job_uuid(uuid: uuid::Uuid) -> Digest {
         Digest::of(&[b"job-uuid", uuid.as_bytes()])

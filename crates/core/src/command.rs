@@ -332,6 +332,9 @@ pub struct OpenJob {
     pub flaw: Option<String>,
     pub meta: String,
     pub hops: u8,
+    /// Another id by which the parties may name it. Two requesters may use the same one, and then it
+    /// names neither job.
+    pub request_id: Option<String>,
 }
 
 /// Somebody who could not use what a job would hand it.

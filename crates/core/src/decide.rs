@@ -164,7 +164,12 @@ pub enum Need {
 pub fn needs(world: &World, command: &Command) -> Vec<Need> {
     let mut wants = Wants { world, needs: Vec::new() };
     match command {
-        Command::OpenJob(order) => wants.claim(claim::job(order.origin, &order.foreign)),
+        Command::OpenJob(order) => {
+            wants.claim(claim::job(order.origin, &order.foreign));
+            if let Some(id) = &order.request_id {
+                wants.claim(claim::request(order.origin, id));
+            }
+        }
         Command::Pay(order) => {
             wants.claim(claim::transfer(order.origin, &order.foreign));
             if let Some(job) = &order.job {

@@ -314,6 +314,28 @@ async fn a_hub_that_stops_closes_its_sockets_and_another_goes_on() {
     assert_eq!(socket.letter(&hub).await, request.json());
 }
 
+/// Its HELLO is all that is written before it resumes.
+#[tokio::test]
+async fn after_a_restart_a_socket_brings_what_is_not_acknowledged() {
+    let pair = Pair::meet().await;
+    let mut asked = Vec::new();
+    for _ in 0..3 {
+        asked.push(pair.ask(json!({})).await);
+    }
+    let mut socket = Socket::of(&pair.hub, &pair.bob).await;
+    for request in &asked {
+        assert_eq!(socket.letter(&pair.hub).await, request.json());
+    }
+    drop(socket);
+    let Pair { hub, bob, bob_reads, .. } = pair;
+    hub.post("/agora/inbox/ack", Some(&bob_reads.0), &json!({"up_to": 1})).await.expect(200);
+    let hub = hub.restart(&[]).await;
+    let mut socket = Socket::of(&hub, &bob).await;
+    for request in &asked[1..] {
+        assert_eq!(socket.letter(&hub).await, request.json());
+    }
+}
+
 #[tokio::test]
 async fn the_path_speaks_nothing_but_websocket() {
     let pair = Pair::meet().await;

@@ -180,6 +180,27 @@ async fn pages_are_the_same_inbox_from_any_place() {
 }
 
 #[tokio::test]
+async fn after_a_restart_streams_and_pages_resume_before_anything_is_written() {
+    let pair = Pair::meet().await;
+    let sent = send(&pair, 3).await;
+    let mut inbox = pair.hub.agora_inbox(&pair.bob_reads, None).await;
+    assert_comes(&pair.hub, &mut inbox, &sent, 1).await;
+    drop(inbox);
+    let Pair { hub, bob, bob_reads, .. } = pair;
+    let hub = hub.restart(&[]).await;
+    let newest = crate::kit::newest_event(&hub);
+    let mut inbox = hub.agora_inbox(&bob_reads, Some("1")).await;
+    assert_connected(&inbox, &bob, 1, 2);
+    assert_comes(&hub, &mut inbox, &sent[1..], 2).await;
+    let page = hub.get("/agora/messages?after=1", Some(&bob_reads.0)).await.expect(200);
+    let page = page.at("/messages");
+    let read: Vec<_> =
+        page.as_array().expect("a list").iter().map(|one| one["envelope"].clone()).collect();
+    assert_eq!(read, sent[1..].iter().map(Said::json).collect::<Vec<_>>());
+    assert_eq!(crate::kit::newest_event(&hub), newest, "nothing was written meanwhile");
+}
+
+#[tokio::test]
 async fn every_kind_of_envelope_of_a_request_comes_with_a_receipt() {
     let pair = Pair::meet().await;
     let Pair { hub, alice, bob, alice_reads, bob_reads } = &pair;

@@ -30,6 +30,20 @@ fn names(page: &Page) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn after_a_restart_a_cursor_goes_on_before_anything_is_written() {
+    let hub = market().await;
+    let first = hub.results("?limit=1").await;
+    let from = format!("?from={}", first.edges[0].cursor);
+    let rest = hub.results(&from).await;
+    assert_eq!(names(&rest), (1..7).map(|n| format!("A{n}")).collect::<Vec<_>>());
+    let hub = Hub(hub.0.restart(rialto_hub::config::Posture::Serve, &[]).await);
+    let newest = crate::kit::newest_event(&hub);
+    assert_eq!(names(&hub.results(&from).await), names(&rest));
+    assert_eq!(crate::kit::newest_event(&hub), newest, "nothing was written meanwhile");
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn cursors_lead_through_everything_in_both_orders() {
     let hub = market().await;
     let all: Vec<String> = (0..7).map(|n| format!("A{n}")).collect();

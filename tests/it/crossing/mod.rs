@@ -12,6 +12,7 @@ mod failures;
 mod found;
 mod golden;
 mod law;
+mod listed;
 mod loops;
 mod matrix;
 mod negotiation;

@@ -13,7 +13,10 @@ pub struct Reply {
 impl Reply {
     pub async fn of(answer: reqwest::Response) -> Self {
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        Self { status, headers, text: answer.text().await.unwrap_or_default() }
+        let path = answer.url().path().to_owned();
+        let text = answer.text().await.unwrap_or_default();
+        super::schemas::check_answer(&path, &text);
+        Self { status, headers, text }
     }
 
     /// The body as JSON; `null` when it is none.

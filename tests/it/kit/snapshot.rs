@@ -76,3 +76,8 @@ fn kept(hub: &TestHub) -> Vec<String> {
         all
     })
 }
+
+/// The newest line of the hub's history, which grows with everything that is written.
+pub fn newest_event(hub: &TestHub) -> u64 {
+    hub.engine.look(|world| world.next.event.0 - 1)
+}

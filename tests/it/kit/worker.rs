@@ -44,6 +44,7 @@ impl Got {
 struct Desk {
     behaviour: Arc<Mutex<Behaviour>>,
     got: Arc<Mutex<Vec<Got>>>,
+    updates: Arc<Mutex<Vec<Got>>>,
     heard: Arc<tokio::sync::Notify>,
 }
 
@@ -65,6 +66,7 @@ impl Worker {
         let desk = Desk {
             behaviour: Arc::new(Mutex::new(behaviour)),
             got: Arc::default(),
+            updates: Arc::default(),
             heard: Arc::default(),
         };
         let app = Router::new().fallback(serve).with_state(desk.clone());
@@ -74,9 +76,28 @@ impl Worker {
         Self { url, desk, task }
     }
 
-    /// Everything it was sent so far.
+    /// Everything it was sent so far, but for what it was told about itself.
     pub fn got(&self) -> Vec<Got> {
         self.desk.got.lock().expect("no panic").clone()
+    }
+
+    /// What it was told about itself: how it is and how well it does.
+    pub fn updates(&self) -> Vec<Got> {
+        self.desk.updates.lock().expect("no panic").clone()
+    }
+
+    /// Waits for an update that is wanted.
+    pub async fn updated(&self, wanted: impl Fn(&Got) -> bool) -> Got {
+        let wait = async {
+            loop {
+                let told = self.desk.heard.notified();
+                if let Some(found) = self.updates().into_iter().find(&wanted) {
+                    return found;
+                }
+                told.await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), wait).await.expect("an update")
     }
 
     pub fn behave(&self, behaviour: Behaviour) {
@@ -108,7 +129,11 @@ impl Drop for Worker {
 async fn serve(State(desk): State<Desk>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     let body = String::from_utf8_lossy(&body).into_owned();
     let job: Value = serde_json::from_str(&body).unwrap_or_default();
-    desk.got.lock().expect("no panic").push(Got { path: uri.path().to_owned(), headers, body });
+    let event = headers.get("rialto-event").and_then(|value| value.to_str().ok());
+    let event = event.unwrap_or_default().to_owned();
+    super::schemas::check_push(&event, &body);
+    let list = if super::schemas::is_update(&event) { &desk.updates } else { &desk.got };
+    list.lock().expect("no panic").push(Got { path: uri.path().to_owned(), headers, body });
     desk.heard.notify_waiters();
     let behaviour = desk.behaviour.lock().expect("no panic").clone();
     let succeed = |output: Value, cost: &str| {

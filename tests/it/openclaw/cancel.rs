@@ -123,7 +123,7 @@ async fn a_request_that_waits_for_an_answer_is_called_off_and_answered() {
     });
     assert_rejected(&reply.await, "policy_violation");
     works.until("collaboration_cancelled").await;
-    assert_error(&hub.respond(&worker, &request, json!({})).await, 404, "NOT_FOUND");
+    assert_error(&hub.respond(&worker, &request, json!({})).await, 409, "CONFLICT");
     assert_eq!(hub.state(&asker, id).await, "cancelled");
     hub.0.stop().await;
 }

@@ -2,9 +2,10 @@
 //! first; and if nobody can, the most hopeful reason (R84, R87).
 
 use rialto_core::time::Millis;
+use rialto_protocols::openclaw::Kind;
 use serde_json::{Value, json};
 
-use super::kit::{Hub, Node, able, assert_rejected, identity};
+use super::kit::{Hub, Node, able, assert_rejected, identity, with};
 use super::scene::limits;
 
 /// Who is chosen for a request that names nobody.
@@ -160,20 +161,82 @@ async fn with_nobody_left_the_most_hopeful_reason_is_the_answer_of_the_hub() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_silent_is_not_chosen_and_the_end_of_a_maintenance_is_when_to_ask_again() {
+async fn who_is_silent_is_not_chosen() {
     let hub = Hub::serve(&[]).await;
     let asker = asker(&hub).await;
     let worker = hub.node("worker").await;
     hub.pass(Millis::seconds(91));
     let told = nobody(&hub, &asker, json!({}), "resource_exhausted").await;
     assert_eq!(told["retry_after_seconds"], 60);
-    let until = json!({"maintenance_until": hub.time(30_000)});
-    hub.report(&worker, "maintenance", until).await.expect(200);
-    let told = nobody(&hub, &asker, json!({}), "resource_exhausted").await;
-    let seconds = told["retry_after_seconds"].as_u64().expect("a number");
-    assert!((1..=30).contains(&seconds), "{seconds}");
     hub.report(&worker, "idle", json!({})).await.expect(200);
     assert_eq!(chosen(&hub, &asker, json!({})).await, worker.id);
+    hub.0.stop().await;
+}
+
+/// Says that an agent is away for so long, and until when that is.
+async fn away(hub: &Hub, node: &Node, for_ms: i64) -> String {
+    let until = hub.time(for_ms);
+    let details = json!({"maintenance_until": until});
+    hub.report(node, "maintenance", details).await.expect(200);
+    until
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_in_maintenance_defers_named_and_unnamed_requests_alike() {
+    let hub = Hub::serve(&[]).await;
+    let asker = asker(&hub).await;
+    let worker = hub.node("worker").await;
+    let until = away(&hub, &worker, 600_000).await;
+    let mut hears = hub.stream(&asker, "").await;
+    // Also what is wrong with a request is told once the agent is back.
+    let flawed = json!({"input_data": {"a": 2}});
+    for more in [json!({}), flawed] {
+        for named in [json!({"responder_agent_id": worker.id}), json!({})] {
+            let request = hub.request(&asker, with(&more, named));
+            let reply = hub.ask(&asker, &request).await.expect(200);
+            assert_eq!(reply.str("/response_status"), "deferred", "{}", reply.text);
+            assert_eq!(reply.str("/deferred_until"), until);
+            assert_eq!(reply.str("/responder_agent_id"), worker.id);
+        }
+    }
+    hub.report(&worker, "idle", json!({})).await.expect(200);
+    for wanted in ["accepted", "accepted", "rejected", "rejected"] {
+        let second = hears.until("collaboration_response").await.data;
+        assert_eq!(second["response_status"], wanted, "{second}");
+    }
+    hub.0.stop().await;
+}
+
+/// The request of the spec, as it is printed but for its deadline, which is past.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_specs_request_names_nobody_and_is_deferred_by_its_only_provider() {
+    let hub = Hub::serve(&[]).await;
+    let printed = super::spoil::example(Kind::Request, "Example");
+    let asks = json!({"agent_id": printed["requester_agent_id"]});
+    let asker = hub.node_with("asker", asks).await;
+    let worker = hub.publish(&super::spoil::identity_example()).await;
+    let until = away(&hub, &worker, 600_000).await;
+    let request = with(&printed, json!({"deadline": hub.time(3_600_000)}));
+    let reply = hub.ask(&asker, &request).await.expect(200);
+    assert_eq!(reply.str("/response_status"), "deferred", "{}", reply.text);
+    assert_eq!(reply.str("/deferred_until"), until);
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_several_in_maintenance_the_first_back_defers_unless_another_may_be_asked_sooner() {
+    let hub = Hub::serve(&[]).await;
+    let asker = asker(&hub).await;
+    let (late, soon) = (hub.node("late").await, hub.node("soon").await);
+    away(&hub, &late, 900_000).await;
+    let until = away(&hub, &soon, 600_000).await;
+    let reply = hub.ask(&asker, &hub.request(&asker, json!({}))).await.expect(200);
+    assert_eq!(reply.str("/response_status"), "deferred", "{}", reply.text);
+    assert_eq!(reply.str("/responder_agent_id"), soon.id);
+    assert_eq!(reply.str("/deferred_until"), until);
+    let full = hub.node_with("full", limits(1, 100)).await;
+    hub.accepted(&asker, &full, json!({})).await;
+    nobody(&hub, &asker, json!({}), "resource_exhausted").await;
     hub.0.stop().await;
 }
 

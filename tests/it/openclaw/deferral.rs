@@ -139,7 +139,7 @@ async fn a_deadline_that_passes_meanwhile_ends_the_waiting() {
     hub.pass(Millis::minutes(1));
     let second = hears.until("collaboration_response").await.data;
     assert_eq!(second["rejection_reason"]["code"], "deadline_too_soon", "{second}");
-    assert_eq!(hub.state(&worker, id_of(&request)).await, "");
+    assert_eq!(hub.state(&worker, id_of(&request)).await, "rejected");
     assert_eq!(hub.entry(&worker.id).await["trust_signals"]["total_collaborations"], 0);
     hub.0.stop().await;
 }

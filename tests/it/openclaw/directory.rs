@@ -48,6 +48,28 @@ async fn agents_are_found_by_capability_category_and_status() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_offers_nothing_has_no_identity_and_is_not_listed() {
+    let hub = Hub::serve(&[]).await;
+    let boss = hub.orchestrator("acme").await;
+    let worker = hub.node("worker").await;
+    assert_eq!(found(&hub, "").await, [worker.id.as_str()]);
+    assert_eq!(found(&hub, "status=idle").await, [worker.id.as_str()]);
+    let alias = hub.engine.look(|world| {
+        let id = world.agent_named(rialto_protocols::registry::ID, &boss.id).expect("an agent");
+        world.name_of(id, rialto_protocols::openclaw::ID).expect("a name").to_owned()
+    });
+    let path = format!("/openclaw/agents/{alias}");
+    let reply = hub.get(&path, None).await;
+    assert_error(&reply, 404, "NOT_FOUND");
+    assert!(reply.str("/error/message").contains("offers no capability"), "{}", reply.text);
+    for tail in ["status", "reputation"] {
+        let shown = hub.get(&format!("{path}/{tail}"), None).await.expect(200);
+        assert_eq!(shown.str("/agent_id"), alias);
+    }
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_status_is_the_one_that_counts() {
     let hub = Hub::serve(&[]).await;
     let [works, says, broken, away] = [

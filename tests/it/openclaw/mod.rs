@@ -14,6 +14,7 @@ mod crash;
 mod deadlines;
 mod deferral;
 mod directory;
+mod ended;
 mod errors;
 mod examples;
 mod found;

@@ -77,10 +77,7 @@ async fn nobody_acts_for_an_agent_of_another_protocol_by_its_word() {
     let hub = Hub::open(&[]).await;
     let worker = hub.node("worker").await;
     let native = hub.orchestrator("acme").await;
-    let all = hub.get("/openclaw/agents", None).await.expect(200).at("/agents");
-    let mut all = all.as_array().expect("a list").iter();
-    let entry = all.find(|one| one["native_id"] == native.id.as_str()).expect("an alias");
-    let id = entry["agent_id"].as_str().expect("an id").to_owned();
+    let id = hub.get("/v1/me", Some(&native.key)).await.expect(200).str("/agent/names/openclaw");
     let before = snapshot(&hub).await;
     let alias = Node { id: id.clone(), key: native.key.clone(), identity: Value::Null };
     let request = hub.request(&alias, json!({"responder_agent_id": worker.id}));

@@ -224,3 +224,88 @@ async fn an_endpoint_nobody_listens_at_costs_others_nothing_and_invents_no_messa
     }
     hub.0.stop().await;
 }
+
+/// The status an update tells.
+fn status(got: &Got) -> Value {
+    got.json()["status_update"]["current_status"].clone()
+}
+
+/// How many notices were ever put into an agent's inbox.
+fn told(hub: &Hub, node: &Node) -> u64 {
+    hub.engine.look(|world| {
+        let id = world.agent_named(rialto_protocols::openclaw::ID, &node.id).expect("an agent");
+        world.mailbox(id).head
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_at_an_endpoint_is_posted_how_it_is_and_how_well_it_does() {
+    let hub = Hub::serve(&[]).await;
+    let asker = hub.node("asker").await;
+    let endpoint = Worker::start(say(200)).await;
+    let (worker, secret) = at(&hub, "worker", &endpoint.url, json!({})).await;
+    let mut watches = hub.stream(&asker, &format!("?watch={}", worker.id)).await;
+    assert_eq!(endpoint.updates().len(), 0, "registering makes the hub call nobody");
+    let work = hub.accepted(&asker, &worker, json!({})).await;
+    let busy = endpoint.updated(|got| status(got) == "busy").await;
+    assert_eq!(header(&busy, "rialto-event"), "status_update");
+    assert_eq!(busy.json()["agent_id"], worker.id);
+    assert_signed(&busy, &secret);
+    hub.result(&work, json!({})).await.expect(200);
+    endpoint.updated(|got| status(got) == "idle").await;
+    let judged = endpoint.updated(|got| header(got, "rialto-event") == "reputation_update").await;
+    assert_signed(&judged, &secret);
+    // The same as is read on a stream.
+    assert_eq!(watches.until("reputation_update").await.text, judged.body);
+    // What it says itself, and its reputation of the day.
+    hub.report(&worker, "busy", json!({"active_tasks": 7})).await.expect(200);
+    endpoint
+        .updated(|got| got.json()["status_update"]["status_details"]["active_tasks"] == 7)
+        .await;
+    hub.pass(Millis::hours(24));
+    hub.report(&worker, "idle", json!({})).await.expect(200);
+    let daily = |got: &Got| got.json()["reputation_update"]["update_type"] == "periodic_update";
+    endpoint.updated(daily).await;
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn updates_wait_nowhere_and_only_the_newest_is_told() {
+    let hub = Hub::serve(&[]).await;
+    let endpoint = Worker::start(say(500)).await;
+    let (worker, _) = at(&hub, "worker", &endpoint.url, json!({})).await;
+    let before = told(&hub, &worker);
+    for tasks in 1..=20 {
+        hub.report(&worker, "busy", json!({"active_tasks": tasks})).await.expect(200);
+    }
+    endpoint.updated(|_| true).await;
+    // Nothing is stored for them: no delivery, and nothing in the inbox.
+    assert_eq!((hub.pushes().len(), told(&hub, &worker)), (0, before));
+    endpoint.behave(say(200));
+    let tasks = |got: &Got| got.json()["status_update"]["status_details"]["active_tasks"].clone();
+    endpoint.updated(|got| tasks(got) == 20).await;
+    let all: Vec<Value> = endpoint.updates().iter().map(tasks).collect();
+    assert!(all.len() <= 3, "{all:?}");
+    // And nothing is left to be told: what comes next is the next thing that happens.
+    hub.report(&worker, "busy", json!({"active_tasks": 21})).await.expect(200);
+    endpoint.updated(|got| tasks(got) == 21).await;
+    assert_eq!(endpoint.updates().len(), all.len() + 1);
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn updates_are_not_posted_while_a_stream_is_open() {
+    let hub = Hub::serve(&[]).await;
+    let endpoint = Worker::start(say(200)).await;
+    let (worker, _) = at(&hub, "worker", &endpoint.url, json!({})).await;
+    let mut stream = hub.stream(&worker, "").await;
+    let tasks = |told: &Value| told["status_update"]["status_details"]["active_tasks"].clone();
+    hub.report(&worker, "busy", json!({"active_tasks": 1})).await.expect(200);
+    while tasks(&stream.until("status_update").await.data) != 1 {}
+    drop(stream);
+    hub.heard_by(0).await;
+    hub.report(&worker, "busy", json!({"active_tasks": 2})).await.expect(200);
+    endpoint.updated(|got| tasks(&got.json()) == 2).await;
+    assert_eq!(endpoint.updates().len(), 1);
+    hub.0.stop().await;
+}

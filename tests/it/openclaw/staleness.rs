@@ -114,8 +114,12 @@ async fn status_of(stream: &mut Inbox, id: &str) -> Value {
     }
 }
 
+fn own_tasks(told: &Value) -> &Value {
+    &told["status_update"]["status_details"]["active_tasks"]
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn agents_the_hub_hosts_are_told_of_every_minute() {
+async fn agents_the_hub_hosts_are_told_of_every_half_minute() {
     let hub = Hub::serve(&[]).await;
     let watcher = hub.node("watcher").await;
     let hosted = hub.agent("acme", "sum", "0", None).await;
@@ -124,14 +128,22 @@ async fn agents_the_hub_hosts_are_told_of_every_minute() {
     let found = listed.find(|one| one["native_id"] == hosted.id.as_str()).expect("an alias");
     let id = found["agent_id"].as_str().expect("an id").to_owned();
     let mut stream = hub.stream(&watcher, &format!("?watch={id}")).await;
-    for _ in 0..3 {
-        hub.pass(Millis::seconds(60));
+    for round in 1..=3 {
+        hub.pass(Millis::seconds(30));
         let beat = json!({"agent_id": hosted.id});
         hub.post("/registry/heartbeat", Some(&hosted.key), &beat).await.expect(200);
-        // Something to wake the stream, which would otherwise look by itself.
-        hub.report(&watcher, "idle", json!({})).await.expect(200);
-        let told = status_of(&mut stream, &id).await;
-        assert_eq!(told["status_update"]["current_status"], "idle");
+        // The first wakes the stream, which would otherwise look by itself; what is due is told before
+        // the second.
+        let mut told = Vec::new();
+        for tasks in [round * 10, round * 10 + 1] {
+            hub.report(&watcher, "busy", json!({"active_tasks": tasks})).await.expect(200);
+            while told.last().is_none_or(|last| own_tasks(last) != tasks) {
+                told.push(stream.until("status_update").await.data);
+            }
+        }
+        let beats = told.iter().filter(|one| one["agent_id"] == id.as_str()).collect::<Vec<_>>();
+        assert_eq!(beats.len(), 1, "{told:?}");
+        assert_eq!(beats[0]["status_update"]["current_status"], "idle");
     }
     hub.0.stop().await;
 }

@@ -111,6 +111,42 @@ async fn a_restart_changes_nothing_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn after_a_restart_a_stream_resumes_before_anything_is_written() {
+    let hub = Hub::serve(&[]).await;
+    let (asker, worker) = cast(&hub).await;
+    let watch = format!("?watch={}", worker.id);
+    let mut hears = hub.stream(&asker, &watch).await;
+    let (mut done, mut heard, mut judged) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..3 {
+        done.push(whole(&hub, &asker, &worker).await);
+        while heard.len() < done.len() || judged.len() < done.len() {
+            let event = hears.next().await;
+            match event.event.as_str() {
+                "collaboration_result" => heard.push(event),
+                "reputation_update" => judged.push(event),
+                _ => {}
+            }
+        }
+    }
+    drop(hears);
+    let hub = hub.restart(&[]).await;
+    let newest = crate::kit::newest_event(&hub);
+    let mut hears = hub.resume(&asker, "", heard[0].id.as_deref()).await;
+    let texts = |events: &[Event]| events.iter().map(|one| one.text.clone()).collect::<Vec<_>>();
+    assert_eq!(texts(&next(&mut hears, 2).await), texts(&heard[1..]));
+    // What was published about others is told again from the same place.
+    let mut watches = hub.resume(&asker, &watch, judged[0].id.as_deref()).await;
+    let about = |event: &Event| event.data["reputation_update"]["collaboration_id"].clone();
+    let mut told = Vec::new();
+    while told.last().is_none_or(|last| *last != json!(done[2])) {
+        told.push(about(&watches.until("reputation_update").await));
+    }
+    assert!(told.ends_with(&[json!(done[1]), json!(done[2])]), "{told:?}");
+    assert_eq!(crate::kit::newest_event(&hub), newest, "nothing was written meanwhile");
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_comes_without_a_place_gets_what_nobody_was_handed() {
     let hub = Hub::serve(&[]).await;
     let (asker, worker) = cast(&hub).await;

@@ -3,4 +3,5 @@
 mod backups;
 mod operator;
 mod process;
+mod resuming;
 mod suspension;

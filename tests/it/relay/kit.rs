@@ -311,6 +311,7 @@ impl Inbox {
     async fn read(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.events.pop_front() {
+                crate::kit::schemas::check_answer(self.answer.url().path(), &event.text);
                 return Some(event);
             }
             let more = tokio::time::timeout(DEADLINE, self.answer.chunk()).await;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::kit::{BOTH, Peer, assert_bad, assert_error};
 use super::looks::trace;
-use crate::kit::TestHub;
+use crate::kit::{TestHub, newest_event};
 
 /// Alice, and Bob with this many messages from her in his inbox.
 async fn mailed(hub: &TestHub, count: u64) -> (Peer, Peer) {
@@ -87,6 +87,28 @@ async fn positions_are_the_same_after_a_restart() {
     assert_resumes(&hub, pair, ("", Some("3")), &[4, 5], 6).await;
     let hub = hub.restart(Posture::Serve, &[]).await;
     assert_resumes(&hub, pair, ("", Some("6")), &[], 7).await;
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restart_an_inbox_resumes_before_anything_is_written() {
+    let hub = TestHub::serve(&[]).await;
+    let (_, bob) = mailed(&hub, 3).await;
+    let mut inbox = hub.inbox(&bob).await;
+    let mut read = Vec::new();
+    for _ in 0..3 {
+        read.push(inbox.message().await);
+    }
+    drop(inbox);
+    let hub = hub.restart(Posture::Serve, &[]).await;
+    let newest = newest_event(&hub);
+    for (query, last) in [("", Some("1")), ("?after=1", None)] {
+        let mut inbox = hub.inbox_at(&bob, query, last).await;
+        for wanted in &read[1..] {
+            assert_eq!(inbox.message().await, *wanted);
+        }
+    }
+    assert_eq!(newest_event(&hub), newest, "nothing was written meanwhile");
     hub.stop().await;
 }
 

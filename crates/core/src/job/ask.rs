@@ -63,6 +63,7 @@ pub fn ask(draft: &mut Draft<'_>, by: AgentId, id: &str, order: Ask) -> Result<J
             flaw: None,
             meta: order.meta,
             hops: 0,
+            request_id: None,
         },
     )?;
     job.pending = true;

@@ -7,7 +7,7 @@ use super::{
     Agreed, Assignment, Job, Requester, Rest, Selection, State, fair, fit, offer, respond, select,
 };
 use crate::agent::{suspension, tally};
-use crate::alias::{Target, claim};
+use crate::alias::{Digest, Target, claim};
 use crate::answer::Answer;
 use crate::command::OpenJob;
 use crate::draft::Draft;
@@ -36,6 +36,7 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
         return broadcast(draft, order);
     }
     let unfit = order.unfit.first().map(|unfit| unfit.why.clone());
+    let request = order.request_id.as_ref().map(|id| claim::request(order.origin, id));
     let mut job = fresh(draft, order)?;
     let chosen = match job.selection {
         selection if selection.is_by_offers() => offer::invite(draft, &mut job).map(|()| None),
@@ -55,8 +56,27 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
         }
         Err(refusal) => return Err(refusal),
     }
+    if let Some(request) = request {
+        claim_request(draft, request, &job);
+    }
     keep(draft, job.clone());
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
+}
+
+/// Lets the id of a request lead to its job. One requester may ask again under the same id, and the
+/// newest job counts; an id that two requesters use leads to neither job.
+fn claim_request(draft: &mut Draft<'_>, request: Digest, job: &Job) {
+    let same_requester =
+        |known: JobId| draft.job(known).is_some_and(|known| known.requester == job.requester);
+    let target = match draft.claimed(request) {
+        None => Target::Job(job.id),
+        Some(Target::Job(known)) if same_requester(known) => {
+            draft.claim(request, Target::Free);
+            Target::Job(job.id)
+        }
+        Some(_) => Target::Several,
+    };
+    draft.claim(request, target);
 }
 
 /// Whether a job that names its worker may wait for it, too: all of them are looked at when it comes.
@@ -324,6 +344,6 @@ fn broadcast(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
 
 /// The public id of a broadcast's further copies, derived so that a repeat gives the same.
 fn copy_uuid(first: uuid::Uuid, copy: u32) -> uuid::Uuid {
-    let digest = crate::alias::Digest::of(&[first.as_bytes(), &copy.to_be_bytes()]);
+    let digest = Digest::of(&[first.as_bytes(), &copy.to_be_bytes()]);
     uuid::Builder::from_random_bytes(digest.0).into_uuid()
 }

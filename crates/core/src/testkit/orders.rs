@@ -129,6 +129,7 @@ impl Scene {
             flaw: None,
             meta: "{}".to_owned(),
             hops: 0,
+            request_id: None,
         }
     }
 

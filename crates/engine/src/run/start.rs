@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::JoinHandle;
 
 use parking_lot::{Mutex, RwLock};
-use rialto_core::id::{EntryId, JobId, NoticeId, OutcomeId, PostingId, TransferId};
+use rialto_core::id::{EntryId, EventId, JobId, NoticeId, OutcomeId, PostingId, TransferId};
 use rialto_core::ledger::Hash;
 use rialto_core::market::Market;
 use rialto_core::time::Timestamp;
@@ -76,7 +76,7 @@ pub(crate) fn assemble(setup: Setup) -> Result<Parts, StoreError> {
     let inner = Arc::new(Inner {
         world: RwLock::new(world.clone()),
         readers: Readers::new(readers?),
-        wake: Wake::default(),
+        wake: Wake::new(EventId(world.next.event.0.saturating_sub(1))),
         live: Live::default(),
         watchers: Default::default(),
         marks: Mutex::default(),

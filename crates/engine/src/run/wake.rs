@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use rialto_core::agent::key::Holder;
 use rialto_core::changes::Changes;
-use rialto_core::id::{AgentId, JobId};
+use rialto_core::id::{AgentId, EventId, JobId};
 use rialto_core::job::{Job, Requester};
 use tokio::sync::{Notify, oneshot, watch};
 
@@ -21,18 +21,18 @@ pub struct Wake {
 /// Above this many, entries nobody waits on any more are swept out.
 const AGENTS_SWEPT_AT: usize = 4_096;
 
-impl Default for Wake {
-    fn default() -> Self {
+impl Wake {
+    /// Begins with a history that ends with the line `newest`; 0 if there is none. Whoever resumes
+    /// reads up to there, so a start must not forget what was written before it.
+    pub fn new(newest: EventId) -> Self {
         Self {
             jobs: Mutex::default(),
             agents: Mutex::default(),
-            lines: watch::Sender::new(0),
+            lines: watch::Sender::new(newest.0),
             pushes: watch::Sender::new(0),
         }
     }
-}
 
-impl Wake {
     /// The end of a job, or that its end will take longer.
     pub fn job(&self, id: JobId) -> oneshot::Receiver<Arc<Job>> {
         let (told, end) = oneshot::channel();
@@ -74,6 +74,7 @@ impl Wake {
         fresh
     }
 
+    /// The newest line of the history.
     pub fn lines(&self) -> watch::Receiver<u64> {
         self.lines.subscribe()
     }

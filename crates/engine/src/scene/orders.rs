@@ -83,6 +83,7 @@ pub fn open(n: u64, by: AgentId, skill: &str, budget: &str, now: Timestamp) -> O
         flaw: None,
         meta: "{}".to_owned(),
         hops: 0,
+        request_id: None,
     }
 }
 

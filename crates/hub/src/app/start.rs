@@ -119,7 +119,10 @@ impl Hub {
         let floor = floor(config, engine.clone(), url.clone(), limits.clone())?;
         face::complete_aliases(&engine).await?;
         let delivery = Delivery::new(engine.clone(), floor.egress.clone(), face::couriers(&floor));
-        let delivered = tokio::spawn(delivery.work());
+        let background = face::background(&floor);
+        let delivered = tokio::spawn(async {
+            tokio::join!(delivery.work(), background);
+        });
         let served = serve(config, &floor, limits.clone(), listener, bound, shutdown);
         let epoch = engine.look(|world| world.next.epoch);
         let (version, data) = (env!("CARGO_PKG_VERSION"), config.data.dir.display());

@@ -235,6 +235,7 @@ async fn open(
         flaw: None,
         meta: serde_json::to_string(&meta).unwrap_or_default(),
         hops: 0,
+        request_id: None,
     };
     Ok((Deed::Open(Box::new(Opening { order: open, newcomer })), Reply::Task))
 }

@@ -166,6 +166,9 @@ pub type Reading = Pin<Box<dyn Future<Output = Result<Bytes, Trouble>> + Send>>;
 /// An answer in the making.
 pub type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
 
+/// Work that goes on until the hub stops, which drops it.
+pub type Background = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// One protocol, as the hub sees it.
 pub trait Face: Send + Sync {
     /// Its id: prefix, folder and name.
@@ -182,6 +185,11 @@ pub trait Face: Send + Sync {
 
     /// How it words what is pushed to its agents.
     fn courier(&self, floor: &Floor) -> Arc<dyn Courier>;
+
+    /// What it does while the hub runs besides answering requests; most protocols do nothing.
+    fn background(&self, _: &Floor) -> Background {
+        Box::pin(std::future::ready(()))
+    }
 
     /// A refusal by the edge in its own shape.
     fn trouble(&self, floor: &Floor, trouble: Trouble) -> Response;
@@ -261,6 +269,12 @@ pub fn likeness() -> Likeness {
 /// Couriers of all protocols.
 pub fn couriers(floor: &Floor) -> HashMap<Protocol, Arc<dyn Courier>> {
     crate::ALL.iter().map(|face| (face.id(), face.courier(floor))).collect()
+}
+
+/// What all protocols do besides answering requests.
+pub fn background(floor: &Floor) -> impl Future<Output = ()> + Send + use<> {
+    let all = futures_util::future::join_all(crate::ALL.iter().map(|face| face.background(floor)));
+    async { drop(all.await) }
 }
 
 /// An agent that has no names yet but its own.

@@ -80,7 +80,8 @@ pub fn shown(identity: &Json<'_>, standing: &Standing<'_>, common: Common) -> St
     common.on(entry(identity, standing)).finish()
 }
 
-/// `GET /agents/{id}/reputation`: the hub's last update, and the agent's own last one as `claimed`.
+/// `GET /agents/{id}/reputation`: the hub's last update, if there was one, and the agent's own last one
+/// as `claimed`.
 pub fn reputation(update: &Json<'_>, claimed: Option<&Json<'_>>) -> String {
     Object::copy(update, &["claimed", "protocol_version"])
         .raw("claimed", claimed.map_or("null", Json::raw))
@@ -91,9 +92,9 @@ pub fn reputation(update: &Json<'_>, claimed: Option<&Json<'_>>) -> String {
 fn trust(standing: &Standing<'_>) -> String {
     let Metrics { total_collaborations, success_rate, average_response_time_ms, .. } =
         &standing.metrics;
-    let score = standing.score.map_or("null".to_owned(), Score::text);
+    // The schema knows no null: without a score the member is left out.
     Object::new()
-        .raw("reputation_score", &score)
+        .maybe_raw("reputation_score", standing.score.map(Score::text).as_deref())
         .whole("total_collaborations", total_collaborations.unwrap_or(0))
         .maybe_raw("success_rate", success_rate.map(Score::text).as_deref())
         .maybe_whole("average_response_time_ms", *average_response_time_ms)
@@ -159,7 +160,8 @@ pub struct Advertised {
 /// The hub's figures about an agent.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct TrustSignals {
-    /// The score; `null` before the first finished collaboration.
+    /// The score; none before the first finished collaboration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reputation_score: Option<Box<RawValue>>,
     /// All collaborations ever.
     pub total_collaborations: u64,

@@ -20,11 +20,12 @@ use super::routes::{
     agents, answers, ask, collaborations, identity, list, messages, overview, reports, stream,
 };
 use super::sides::OpenclawSides;
+use super::updates::Updates;
 use super::{BODY_MAX, ID, courier, fitting, refusals, say};
 use crate::face::fidelity::Sides;
 use crate::face::once::{Words, once_each};
 use crate::face::route::listed;
-use crate::face::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
+use crate::face::{Background, Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
 use crate::kit::ijson::{self, Json};
 use crate::kit::object::Object;
 
@@ -154,6 +155,10 @@ impl Face for Openclaw {
 
     fn courier(&self, floor: &Floor) -> Arc<dyn Courier> {
         courier::courier(floor)
+    }
+
+    fn background(&self, floor: &Floor) -> Background {
+        Box::pin(Updates::new(floor.clone()).work())
     }
 
     fn trouble(&self, floor: &Floor, trouble: Trouble) -> Response {

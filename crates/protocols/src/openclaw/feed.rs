@@ -32,8 +32,9 @@ use crate::kit::sse;
 
 /// How often a stream looks whether it is time to tell something.
 const LOOK: Duration = Duration::from_secs(15);
-/// Agents of other protocols are told about this often (R33).
-const HOSTED: Millis = Millis::seconds(55);
+/// Agents of other protocols are told about this often. R33 wants it once a minute at least, and a stream
+/// only looks every 15 s.
+const HOSTED: Millis = Millis::seconds(30);
 /// How many of them at a time.
 const HOSTED_MAX: usize = 1_000;
 /// Lines of the history read at once, and how far back a reader may have left off.

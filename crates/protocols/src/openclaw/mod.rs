@@ -55,6 +55,8 @@ mod sides;
 #[cfg(feature = "server")]
 mod translate;
 #[cfg(feature = "server")]
+mod updates;
+#[cfg(feature = "server")]
 mod view;
 
 #[cfg(test)]

@@ -138,6 +138,11 @@ impl Glimpse {
     }
 }
 
+/// Whether an agent can be shown as an identity, which has at least one capability (R12).
+pub fn has_identity(agent: &Agent) -> bool {
+    agent.home == ID || agent.skills_for_others().next().is_some()
+}
+
 /// The identity of an agent: what it published, or what it would have if it were at home here.
 fn identity(agent: &Agent, id: &str) -> String {
     if agent.home == ID && agent.card.len() > 2 {

@@ -166,6 +166,7 @@ pub fn open_job(order: Order<'_>, settings: &Settings, now: Timestamp) -> Comman
             false => without(&order.request.raw, "input_data"),
         },
         hops: 0,
+        request_id: Some(said.request_id.to_string()),
     }))
 }
 

@@ -62,7 +62,7 @@ pub fn responder(floor: &Floor, job: &Job) -> Uuid {
 }
 
 /// The agent it is or was asked of.
-fn responder_agent(job: &Job) -> Option<AgentId> {
+pub fn responder_agent(job: &Job) -> Option<AgentId> {
     job.for_whom().or(match job.selection {
         Selection::Direct(agent) => Some(agent),
         _ => None,

@@ -121,6 +121,7 @@ pub fn open_job(
         flaw: None,
         meta: serde_json::to_string(&wire.rest).unwrap_or_default(),
         hops: 0,
+        request_id: None,
     }))
 }
 

@@ -149,6 +149,7 @@ impl Order<'_> {
             flaw: None,
             meta: envelope.raw().to_owned(),
             hops: 0,
+            request_id: None,
         }))
     }
 }

@@ -85,6 +85,8 @@ fn wish(dice: &mut Dice, scene: &Scene, origin: Protocol, now: Timestamp) -> Ope
         flaw: None,
         meta: "{}".to_owned(),
         hops: if dice.chance(2) { 9 } else { 0 },
+        // Out of a small pool, so that requesters use the same one.
+        request_id: dice.chance(12).then(|| format!("request-{}", dice.roll(6))),
     }
 }
 

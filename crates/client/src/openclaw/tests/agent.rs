@@ -75,7 +75,7 @@ async fn the_directory_is_read_to_its_last_page() {
         let entry = json!({"agent_id": ME, "agent_name": "chimera-echo", "stale": false,
             "effective_status": "idle", "active_collaborations": 0,
             "capabilities": {"advertised_capabilities": []},
-            "trust_signals": {"reputation_score": null, "total_collaborations": 0}});
+            "trust_signals": {"total_collaborations": 0}});
         let next = if ask.path.contains("cursor=c1") { json!(null) } else { json!("c1") };
         Some(good(&json!({"agents": [entry], "next_cursor": next})))
     })

@@ -1,6 +1,6 @@
 use super::{PATIENT, market};
 use crate::agent::Liveness;
-use crate::alias::Digest;
+use crate::alias::{Digest, Target, claim};
 use crate::command::{Canceller, Command, Enrol, JobRef, OpenJob};
 use crate::id::AgentId;
 use crate::job::open::HOPS_MAX;
@@ -271,6 +271,30 @@ fn a_job_is_found_by_any_of_its_names() {
         assert_eq!(late, Refusal::WrongState { is: State::Completed });
     }
     assert_eq!(scene.world.next_timer(), None::<Timestamp>);
+}
+
+#[test]
+fn the_id_of_a_request_leads_to_the_newest_job_of_its_requester_and_to_none_of_two() {
+    let (mut scene, client) = market();
+    let other = scene.client("other", "rich-too", "100.00");
+    scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let ask = |scene: &mut Scene, by, id: &str| {
+        let request_id = Some(id.to_owned());
+        let order = OpenJob { request_id, ..scene.ask(by, "sum", "1.00") };
+        let origin = order.origin;
+        (scene.open(order).id, claim::request(origin, id))
+    };
+    let leads_to = |scene: &Scene, digest| scene.world.claim(digest).map(|claim| claim.target);
+    let (first, name) = ask(&mut scene, client, "r-1");
+    assert_eq!(leads_to(&scene, name), Some(Target::Job(first)));
+    // It still does once the job is over, and the next one takes its place.
+    scene.succeed(first, "0.10");
+    let (second, _) = ask(&mut scene, client, "r-1");
+    assert_eq!(leads_to(&scene, name), Some(Target::Job(second)));
+    ask(&mut scene, other, "r-1");
+    assert_eq!(leads_to(&scene, name), Some(Target::Several));
+    ask(&mut scene, client, "r-1");
+    assert_eq!(leads_to(&scene, name), Some(Target::Several));
 }
 
 #[test]

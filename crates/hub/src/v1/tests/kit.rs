@@ -200,6 +200,7 @@ impl Hub {
             flaw: None,
             meta: "{}".to_owned(),
             hops: 0,
+            request_id: None,
         };
         match self.engine.run(Command::OpenJob(Box::new(order))).await {
             Ok(Answer::Job { job, .. }) => job,

@@ -17,6 +17,7 @@ use crate::kit::budget::ByteBudget;
 use crate::kit::object::Object;
 use crate::kit::{ijson, write};
 use crate::openclaw::answers::Unregistered;
+use crate::openclaw::codes::Code;
 use crate::openclaw::directory::{self, Page};
 use crate::openclaw::failure::Failure;
 use crate::openclaw::message::StatusUpdate;
@@ -104,7 +105,10 @@ fn gather(
     let (mut found, mut last) = (Vec::new(), 0);
     for (place, id) in places.by_ref().take(SCAN_MAX) {
         last = place;
-        let agent = world.agent(id).filter(|agent| agent.active && fits(world, agent, wanted));
+        let shown = |agent: &&Arc<Agent>| {
+            agent.active && record::has_identity(agent) && fits(world, agent, wanted)
+        };
+        let agent = world.agent(id).filter(shown);
         found.extend(agent.and_then(|agent| Some((place, Glimpse::of(world, agent, now)?))));
         if found.len() >= limit {
             break;
@@ -138,6 +142,11 @@ fn known_agent(floor: &Floor, id: Option<Uuid>) -> Result<Arc<Agent>, Refused> {
 /// `GET /agents/{id}`.
 pub async fn show(State(floor): State<Floor>, Named(id): Named) -> Answered {
     let agent = known_agent(&floor, id)?;
+    if !record::has_identity(&agent) {
+        let text = "this agent offers no capability, so it has no identity here; \
+                    its status and its reputation can be read";
+        return Err(about(&floor, Failure::new(Code::NotFound, text), None));
+    }
     let (scale, now) = (floor.openclaw.settings.response_scale, floor.engine.now());
     let common = say::common(&floor, None);
     let glimpse = floor.engine.look(|world| Glimpse::of(world, &agent, now));
@@ -204,16 +213,10 @@ pub async fn reputation(State(floor): State<Floor>, Named(id): Named) -> Answere
     Ok(say::text(200, shown))
 }
 
-/// Before the first finished collaboration there is no score (R87).
+/// Before the first finished collaboration there is no score (R87), and no update without one.
 fn unscored(floor: &Floor, agent: &Agent) -> String {
-    let update = Object::new()
-        .text("update_type", "periodic_update")
-        .raw("reputation_score", "null")
-        .time("update_timestamp", agent.registered_at)
-        .finish();
     let name = floor.engine.look(|world| world.name_of(agent.id, ID).map(str::to_owned));
-    let object =
-        Object::new().text("agent_id", &name.unwrap_or_default()).raw("reputation_update", &update);
+    let object = Object::new().text("agent_id", &name.unwrap_or_default());
     say::common(floor, None).on(object).finish()
 }
 

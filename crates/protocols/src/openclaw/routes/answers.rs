@@ -177,13 +177,19 @@ pub async fn approve(
     let refuse = |failure| about(&floor, failure, correlation_id);
     let id = named(&floor, id, correlation_id)?;
     let (job, own) = seen(&floor, known, id).await.map_err(refuse)?;
-    let by = match (own, job.for_whom()) {
+    let by = match (own, view::responder_agent(&job)) {
+        (Some(agent), responder) if responder != Some(agent) => {
+            return Err(refuse(Failure::not_found("collaboration")));
+        }
         (Some(agent), _) => Approver::Agent(agent),
         (None, _) if known.0.caller == Caller::Operator => Approver::Operator,
         // An open hub takes its word for agents of this protocol.
         (None, Some(worker)) if is_native(&floor, worker) => Approver::Agent(worker),
         (None, _) => return Err(refuse(Failure::not_found("collaboration"))),
     };
+    if job.state.is_final() {
+        return Err(refuse(refusals::refused(&Refusal::WrongState { is: job.state })));
+    }
     let command = Command::Approve { job: JobRef::Id(job.id), by, yes: approved };
     let ran = floor.engine.run_once(command, known.0.once).await;
     ran.map_err(|failure| failed(&floor, &failure, correlation_id))?;

@@ -8,6 +8,7 @@ use rialto_core::agent::Agent;
 use rialto_core::answer::Answer;
 use rialto_core::id::AgentId;
 use rialto_core::job::State;
+use rialto_core::time::Timestamp;
 use tokio::time::Instant;
 
 use super::ask::Asking;
@@ -24,15 +25,18 @@ const LOOKED_AT_MAX: usize = 1_024;
 const ASKED_MAX: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Asks the best agent that can do it now; else the best that could if somebody agreed.
+/// Asks the best agent that can do it now; else the best that could if somebody agreed; else whoever is
+/// first back from maintenance, as if it had been named.
 pub async fn ask_somebody(floor: &Floor, asking: &Asking) -> Result<Tried, Failure> {
     let mut best: Option<Rejection> = None;
     let (mut now, mut agreed, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    let mut later: Vec<(Timestamp, Arc<Agent>)> = Vec::new();
     for agent in ranked(floor, &asking.message.said.capability_id) {
         match looks_fit(floor, asking, &agent) {
             Ok(Fit::Now) => now.push(agent),
             Ok(Fit::Approved) => agreed.push(agent),
-            Ok(Fit::Later(why)) | Err(Misfit::Away(why)) => hope(&mut best, why),
+            Ok(Fit::Later(until)) => later.push((until, agent)),
+            Err(Misfit::Away(why)) => hope(&mut best, why),
             Err(Misfit::Refused(why)) => refused.push((agent, why)),
             Err(Misfit::Unasked(Unasked::Known)) => return Ok(Tried::Known),
             Err(Misfit::Unasked(Unasked::Failed(failure))) => return Err(failure),
@@ -62,6 +66,21 @@ pub async fn ask_somebody(floor: &Floor, asking: &Asking) -> Result<Tried, Failu
         let flaw = if looked_at { offering::flaw(floor, asking, &agent).await } else { None };
         hope(&mut best, flaw.unwrap_or(why));
     }
+    // Whoever may be asked again before anybody is back is told that instead.
+    later.sort_by_key(|(until, _)| *until);
+    for (back, agent) in later.into_iter().take(ASKED_MAX) {
+        let seconds = seconds_to(back, floor.engine.now());
+        let sooner = best.as_ref().is_some_and(|best| hopeful(best) < (0, seconds));
+        if sooner || Instant::now() >= until {
+            break;
+        }
+        match offering::offer(floor, asking, &agent).await {
+            Ok(job) => return Ok(Tried::Job(job)),
+            Err(Unasked::Known) => return Ok(Tried::Known),
+            Err(Unasked::Failed(failure)) => return Err(failure),
+            Err(Unasked::Rejected(why)) => hope(&mut best, why),
+        }
+    }
     let nobody = || {
         let text = "Nobody offers this capability";
         Rejection::new(Rejected::CapabilityNotAvailable, text)
@@ -89,11 +108,16 @@ fn hopeful(rejection: &Rejection) -> (u8, u32) {
     (place, rejection.retry_after_seconds.unwrap_or(u32::MAX))
 }
 
+fn seconds_to(at: Timestamp, now: Timestamp) -> u32 {
+    u32::try_from(at.since(now).0.max(0).unsigned_abs().div_ceil(1_000)).unwrap_or(u32::MAX)
+}
+
 /// When an agent could take a request on.
 enum Fit {
     Now,
     Approved,
-    Later(Rejection),
+    /// When it is back from maintenance.
+    Later(Timestamp),
 }
 
 /// Why an agent cannot take a request on.
@@ -117,13 +141,7 @@ fn looks_fit(floor: &Floor, asking: &Asking, agent: &Arc<Agent>) -> Result<Fit, 
     match decided {
         Ok((_, Answer::Job { job, .. })) => Ok(match (job.state, job.waits_for) {
             (State::Deferred { .. }, Some(waits)) if waits.approval => Fit::Approved,
-            (State::Deferred { until }, _) => {
-                let seconds = until.since(now).0.unsigned_abs().div_ceil(1_000);
-                let text = "Agent is in maintenance";
-                let why = Rejection::new(Rejected::ResourceExhausted, text);
-                let retry_after_seconds = Some(u32::try_from(seconds).unwrap_or(u32::MAX));
-                Fit::Later(Rejection { retry_after_seconds, ..why })
-            }
+            (State::Deferred { until }, _) => Fit::Later(until),
             _ => Fit::Now,
         }),
         Ok(_) => Ok(Fit::Now),

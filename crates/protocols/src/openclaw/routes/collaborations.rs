@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use rialto_core::alias::{Target, claim};
 use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
-use rialto_core::job::Job;
+use rialto_core::job::{Job, State as JobState};
 use rialto_core::world::World;
 use uuid::Uuid;
 
@@ -63,7 +64,7 @@ pub fn listed(floor: &Floor, job: &Job) -> Listed {
     }
 }
 
-/// A collaboration by its own id, or by the request's while it has none; `own` sees only its own.
+/// A collaboration by its own id or by the request's; `own` sees only its own.
 pub async fn find(
     floor: &Floor,
     own: Option<AgentId>,
@@ -81,10 +82,14 @@ pub async fn find(
     let Some(own) = own else {
         // An operator, or anybody on an open hub: two requesters may use one id, which then says
         // nothing.
-        return Ok(floor.engine.look(|world| {
+        let live = floor.engine.look(|world| {
             let mut live = world.live_jobs().filter(named);
             live.next().filter(|_| live.next().is_none()).cloned()
-        }));
+        });
+        return match live {
+            Some(job) => Ok(Some(job)),
+            None => by_request(floor, &text).await,
+        };
     };
     let live = floor.engine.look(|world| {
         let asked = world.asked_by(own).filter(named).last().cloned();
@@ -94,12 +99,25 @@ pub async fn find(
     if live.is_some() {
         return Ok(live);
     }
-    // Finished requests are found by the name their requester gave them.
+    if let Some(job) = by_request(floor, &text).await?.filter(party) {
+        return Ok(Some(job));
+    }
+    // Where another requester uses the same id, and for requests from before ids led to them, the
+    // name that a requester gave its own still does.
     let name = floor.engine.look(|world| world.name_of(own, ID).map(|name| format!("{name}/{id}")));
     let Some(name) = name else { return Ok(None) };
     let wanted = JobRef::Foreign { origin: ID, id: name };
     let found = floor.engine.find_job(&wanted).await.map_err(failed)?;
     Ok(found.filter(|job| job.asked_by(own)))
+}
+
+/// The job that the id of a request leads to, also when it has ended.
+async fn by_request(floor: &Floor, id: &str) -> Result<Option<Arc<Job>>, Failure> {
+    let failed = |failure| refusals::failed(&failure);
+    let found = floor.engine.claim(claim::request(ID, id)).await.map_err(failed)?;
+    let Some(Target::Job(job)) = found else { return Ok(None) };
+    let job = floor.engine.job(job).await.map_err(failed)?;
+    Ok(job.filter(|job| job.state != JobState::Withdrawn))
 }
 
 /// The request's own id in the name its requester gave it.

@@ -154,6 +154,7 @@ fn an_agent_is_shown_with_what_the_hub_knows() {
     standing.score = None;
     standing.native = Some(("agora", "did:key:z6Mk"));
     let shown = directory::shown(&identity, &standing, COMMON);
+    assert!(read_as(Kind::Identity, &shown).is_ok(), "also without a score: {shown}");
     let entry: Entry = serde_json::from_str(&shown).expect("an entry");
     assert_eq!(entry.trust_signals.reputation_score.map(|score| score.get().to_owned()), None);
     assert_eq!(entry.native_id.as_deref(), Some("did:key:z6Mk"));
