@@ -25,6 +25,7 @@ pub mod memory;
 pub mod message;
 pub mod money;
 pub mod notice;
+pub mod number;
 pub mod owner;
 pub mod push;
 pub mod refusal;

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::codes::to_cause;
 use super::opening::{Choice, Order};
+use super::shape;
 use super::wire::{JobPost, Register, ResultPost, SkillOffer, Status, TransferPost};
 use super::{ID, Settings};
 
@@ -137,6 +138,7 @@ pub fn report(wire: ResultPost, job: JobRef, by: AgentId) -> Command {
     }
     let ok = wire.status == Status::Success;
     let silent = "the agent reported a failure";
+    let warned = !wire.warnings.is_empty();
     Command::Report(Box::new(ReportWork {
         job,
         by,
@@ -148,7 +150,7 @@ pub fn report(wire: ResultPost, job: JobRef, by: AgentId) -> Command {
         took: Millis(wire.execution_time_ms),
         cause: (!ok).then(|| to_cause(wire.error_code.as_deref())),
         text: (!ok).then(|| wire.error_message.unwrap_or_else(|| silent.to_owned())),
-        words: None,
+        words: warned.then(|| shape::warnings_text(&wire.warnings)),
         content: wire.content,
     }))
 }
