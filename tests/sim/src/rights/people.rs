@@ -53,6 +53,8 @@ fn fresh(scene: &Scene, order: &Enrol) -> Option<&'static str> {
     let owner = owners.map(|owner| &**owner).find(|owner| owner.name == order.owner)?;
     let may = match order.actor {
         _ if owner.id == Owner::ISSUANCE => false,
+        // An account that was only granted or paid something is the first registration's.
+        _ if scene.world.agent_count(owner.id) == 0 => true,
         Actor::Nobody => false,
         Actor::Agent(by) => is_of(scene, by, owner.id),
         Actor::Operator | Actor::Owner | Actor::Open => true,
