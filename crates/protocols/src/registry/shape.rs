@@ -200,7 +200,7 @@ pub struct Entry {
     native_id: Option<String>,
     jobs_settled: u64,
     registered_at: String,
-    last_heartbeat: Option<String>,
+    last_heartbeat: String,
 }
 
 /// The skill that was asked for.
@@ -266,7 +266,8 @@ pub fn entry(
         native_id: (agent.home != ID).then(|| agent.native.clone()),
         jobs_settled: desk.standing.settled(),
         registered_at: stamp::seconds(agent.registered_at),
-        last_heartbeat: desk.presence.heard.map(stamp::seconds),
+        // Who has not been heard from since it registered was heard from then.
+        last_heartbeat: stamp::seconds(desk.presence.heard.unwrap_or(agent.registered_at)),
     }
 }
 
