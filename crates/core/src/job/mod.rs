@@ -211,6 +211,9 @@ pub struct Policy {
     /// A worker that is named need not be there: the work waits in its hands.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub absent_too: bool,
+    /// The requester waits for the answer, also while the worker has yet to fetch the work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub requester_waits: bool,
 }
 
 /// One worker's turn at a job.

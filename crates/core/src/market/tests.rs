@@ -33,6 +33,7 @@ const TASK: Policy = Policy {
     unpaid: false,
     cancel_any_time: false,
     absent_too: false,
+    requester_waits: false,
 };
 
 /// A hub with a market and one client of it that can pay.

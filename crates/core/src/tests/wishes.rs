@@ -72,6 +72,7 @@ impl Wish {
             absent_too: policy & 128 != 0,
             queue_later: skill & 4 != 0,
             unpaid: skill & 24 == 24,
+            requester_waits: skill & 32 != 0,
         };
         let wanted = scene.now.plus(Millis::seconds(i64::from(life)));
         order.promised = (policy & 128 != 0 && life % 3 == 0).then_some(wanted);

@@ -112,6 +112,7 @@ pub fn open_job(
             next_when_declined: by_hub,
             next_when_failed: false,
             queue_unmatched: false,
+            requester_waits: wishes.waits,
             ..Policy::default()
         },
         deadline: wishes.deadline.unwrap_or(now.plus(JOB_LIFE)),
