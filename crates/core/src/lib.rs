@@ -35,7 +35,6 @@ pub mod signed;
 pub mod testkit;
 #[cfg(test)]
 mod tests;
-pub mod text;
 pub mod time;
 pub mod world;
 

@@ -8,12 +8,12 @@ use std::fmt::Display;
 
 use rialto_core::money::Credits;
 use rialto_core::number;
-use rialto_core::text::check_name;
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
 use super::ijson::{Json, Kind, Unreadable};
+use super::name::check_name;
 use super::stamp;
 
 /// What arrived makes no sense, and where.
@@ -193,6 +193,7 @@ fn unescape(segment: &str) -> String {
 mod tests {
     use super::*;
     use crate::kit::ijson;
+    use crate::kit::name::BadName;
     use proptest::prelude::*;
 
     /// What reading one member of `body` gave.
@@ -253,8 +254,9 @@ mod tests {
         assert_eq!(name(r#"{"x":"\u0061界c"}"#), Ok("a界c".to_owned()));
         assert_eq!(name(r#"{"x":""}"#), refused("x must not be empty"));
         assert_eq!(name(r#"{"x":"abcd"}"#), refused("x has more than 3 characters"));
-        let unseen = "x contains a control, bidi or zero-width character";
-        assert_eq!(name(r#"{"x":"a\u0000"}"#), refused(unseen));
+        let unseen = BadName::Unseen;
+        assert_eq!(name(r#"{"x":"a\u0000"}"#), refused(&format!("x {unseen}")));
+        assert_eq!(name(r#"{"x":"\u2601\ufe0f"}"#), Ok("☁\u{fe0f}".to_owned()));
         assert_eq!(name(r#"{"x":7}"#), refused("x must be a string"));
     }
 

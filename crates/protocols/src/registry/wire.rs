@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use rialto_core::alias::Digest;
 use rialto_core::money::Credits;
-use rialto_core::text::check_name;
 use rialto_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -12,6 +11,7 @@ use uuid::Uuid;
 
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, Json, Kind};
+use crate::kit::name::check_name;
 use crate::kit::write;
 
 /// Credits have two decimals here.

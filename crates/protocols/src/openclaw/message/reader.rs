@@ -2,11 +2,11 @@
 
 use rialto_core::money::Credits;
 use rialto_core::number;
-use rialto_core::text::check_name;
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
 
 use crate::kit::ijson::{Json, Kind as Is};
+use crate::kit::name::check_name;
 use crate::kit::{jcs, stamp};
 use crate::openclaw::failure::Failure;
 use crate::openclaw::kind::Kind;
