@@ -25,6 +25,7 @@ pub mod memory;
 pub mod message;
 pub mod money;
 pub mod notice;
+pub mod number;
 pub mod owner;
 pub mod push;
 pub mod refusal;
@@ -34,7 +35,6 @@ pub mod signed;
 pub mod testkit;
 #[cfg(test)]
 mod tests;
-pub mod text;
 pub mod time;
 pub mod world;
 

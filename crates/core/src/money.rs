@@ -1,9 +1,11 @@
 //! Credits: whole millionths, from the parser to the disk.
 //!
 //! Amounts come in as decimal text and go out as decimal text. There is no way in or out through a
-//! float.
+//! float; what a sender's own floats did to the last digits is undone while reading.
 
 use serde::{Deserialize, Serialize};
+
+use crate::number::Decimal;
 
 /// Credits, counted in millionths so that adding never rounds.
 #[derive(
@@ -16,6 +18,8 @@ pub struct Credits(i64);
 const SCALE: i64 = 1_000_000;
 /// Decimals a millionth has.
 const SCALE_DECIMALS: usize = 6;
+/// Billionths in a millionth.
+const NANOS: i64 = 1_000;
 /// The longest number text worth reading; longer ones are an attack or a mistake.
 const TEXT_MAX: usize = 64;
 
@@ -28,7 +32,7 @@ pub enum NotMoney {
     /// Amounts never go below zero.
     #[error("must not be negative")]
     Negative,
-    /// A decimal past the allowed ones is not zero.
+    /// More decimals than are allowed, by more than a double's noise.
     #[error("has more than {max} decimals")]
     TooFine {
         /// Decimals that are allowed.
@@ -55,23 +59,27 @@ impl Credits {
         self.0
     }
 
-    /// Reads a JSON number's text exactly, allowing at most `decimals` significant decimals.
+    /// Reads a JSON number's text, allowing at most `decimals` decimals by value.
+    ///
+    /// A value at most a billionth away from such a number is that number: programs that compute with
+    /// doubles write `0.15000000000000002` for 0.15, and `-5.6e-17` for nothing.
     pub fn parse(text: &str, decimals: usize) -> Result<Self, NotMoney> {
         if text.is_empty() || text.len() > TEXT_MAX {
             return Err(NotMoney::NotANumber);
         }
-        let (negative, text) = match text.strip_prefix('-') {
-            Some(rest) => (true, rest),
-            None => (false, text),
-        };
         let number = Decimal::read(text).ok_or(NotMoney::NotANumber)?;
-        if number.is_zero() {
-            return Ok(Self::ZERO);
+        let max = decimals.min(SCALE_DECIMALS);
+        let step = 10_i64.pow((SCALE_DECIMALS - max) as u32);
+        let nanos = number.nanos().ok_or(NotMoney::TooLarge);
+        let steps =
+            nanos.and_then(|nanos| nanos.nearest(step * NANOS).ok_or(NotMoney::TooFine { max }));
+        match steps {
+            Ok(0) => Ok(Self::ZERO),
+            _ if number.negative => Err(NotMoney::Negative),
+            Ok(steps) if steps > Self::MAX.0 / step => Err(NotMoney::TooLarge),
+            Ok(steps) => Ok(Self(steps * step)),
+            Err(why) => Err(why),
         }
-        if negative {
-            return Err(NotMoney::Negative);
-        }
-        number.scaled(decimals.min(SCALE_DECIMALS)).map(Self)
     }
 
     /// Decimal text with at least `decimals` decimals, and more only where the value has them.
@@ -120,73 +128,6 @@ impl Credits {
     }
 }
 
-/// An unsigned JSON number taken apart: digits and where the point stands.
-struct Decimal<'a> {
-    whole: &'a str,
-    fraction: &'a str,
-    exponent: i64,
-}
-
-impl<'a> Decimal<'a> {
-    /// Takes `12.50e-1` apart by the JSON grammar; `None` for anything else.
-    fn read(text: &'a str) -> Option<Self> {
-        let (mantissa, exponent) = match text.find(['e', 'E']) {
-            Some(at) => (&text[..at], read_exponent(&text[at + 1..])?),
-            None => (text, 0),
-        };
-        let (whole, fraction) = match mantissa.split_once('.') {
-            Some((_, "")) => return None,
-            Some(parts) => parts,
-            None => (mantissa, ""),
-        };
-        let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
-        let padded = whole.len() > 1 && whole.starts_with('0');
-        if whole.is_empty() || padded || !digits(whole) || !digits(fraction) {
-            return None;
-        }
-        Some(Self { whole, fraction, exponent })
-    }
-
-    fn is_zero(&self) -> bool {
-        self.whole.bytes().chain(self.fraction.bytes()).all(|b| b == b'0')
-    }
-
-    /// The value in millionths, refusing digits beyond `decimals` that are not zero.
-    fn scaled(&self, decimals: usize) -> Result<i64, NotMoney> {
-        // Where the decimal point stands, counted from the first digit.
-        let point = self.whole.len() as i64 + self.exponent;
-        let mut micros: i64 = 0;
-        for (at, digit) in (0_i64..).zip(self.whole.bytes().chain(self.fraction.bytes())) {
-            let value = i64::from(digit - b'0');
-            if value == 0 {
-                continue;
-            }
-            let places_after_point = at + 1 - point;
-            if places_after_point > decimals as i64 {
-                return Err(NotMoney::TooFine { max: decimals });
-            }
-            let power = SCALE_DECIMALS as i64 - places_after_point;
-            let unit = u32::try_from(power).ok().and_then(|p| 10_i64.checked_pow(p));
-            let part = unit.and_then(|u| u.checked_mul(value)).ok_or(NotMoney::TooLarge)?;
-            micros = micros.checked_add(part).ok_or(NotMoney::TooLarge)?;
-        }
-        if micros > Credits::MAX.0 { Err(NotMoney::TooLarge) } else { Ok(micros) }
-    }
-}
-
-fn read_exponent(text: &str) -> Option<i64> {
-    let (sign, digits) = match text.as_bytes().first()? {
-        b'-' => (-1, &text[1..]),
-        b'+' => (1, &text[1..]),
-        _ => (1, text),
-    };
-    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    // An exponent that does not fit is as good as any huge one: the value is out of range either way.
-    Some(sign * digits.parse::<i64>().unwrap_or(100_000).min(100_000))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,7 +160,6 @@ mod tests {
             "NaN",
             "1e308",
             "9007199254740993",
-            "0.1e-400",
             &long,
             "",
             "+1",
@@ -242,6 +182,32 @@ mod tests {
         for text in ["0", "0.00", "-0", "0e5", "0.000000000", "-0.0e-9"] {
             assert_eq!(Credits::parse(text, 2), Ok(Credits::ZERO), "{text}");
         }
+    }
+
+    #[test]
+    fn what_a_double_cannot_hold_exactly_is_read_as_what_was_meant() {
+        for (text, micros) in [
+            // 0.05 * 3, 0.1 + 0.2, 1.1 * 3, 0.3 - 0.1 * 3 and 0.7 + 0.1, as Python prints them.
+            ("0.15000000000000002", 150_000),
+            ("0.30000000000000004", 300_000),
+            ("3.3000000000000003", 3_300_000),
+            ("-5.551115123125783e-17", 0),
+            ("0.7999999999999999", 800_000),
+            ("0.1000000000000000055511151231257827", 100_000),
+            ("0.150000001", 150_000),
+            ("0.149999999", 150_000),
+            ("999999999.9999999999", 1_000_000_000_000_000),
+            ("1000000000.000000001", 1_000_000_000_000_000),
+        ] {
+            assert_eq!(Credits::parse(text, 2), Ok(Credits(micros)), "{text}");
+        }
+        assert_eq!(Credits::parse("0.1234560000000001", 6), Ok(Credits(123_456)));
+        for text in ["0.1500000010000000001", "0.150000002", "0.1499999989", "0.155", "0.10000001"]
+        {
+            assert_eq!(Credits::parse(text, 2), Err(NotMoney::TooFine { max: 2 }), "{text}");
+        }
+        assert_eq!(Credits::parse("-0.000000002", 2), Err(NotMoney::Negative));
+        assert_eq!(Credits::parse("1000000000.009999999999", 2), Err(NotMoney::TooLarge));
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub enum Refusal {
     IdentityDiffers,
     #[error("this id is taken")]
     IdTaken,
+    #[error("this owner exists: another agent of it is registered with a key of one it has")]
+    OwnerTaken,
     #[error("this name is taken, or could be taken for one that is")]
     LooksTaken,
     #[error("no such thing")]
@@ -28,6 +30,8 @@ pub enum Refusal {
     NoSuchAgent,
     #[error("nobody offers this skill")]
     NoSuchSkill,
+    #[error("the agent does not offer this skill")]
+    SkillNotOffered,
     #[error("the budget is below the price of {}", price.text(2))]
     BudgetTooLow { price: Credits },
     #[error("not enough credits")]
@@ -168,10 +172,12 @@ impl Refusal {
             | Self::Suspended
             | Self::IdentityDiffers
             | Self::IdTaken
+            | Self::OwnerTaken
             | Self::LooksTaken
             | Self::NotYours
             | Self::NoSuchAgent
             | Self::NoSuchSkill
+            | Self::SkillNotOffered
             | Self::BudgetTooLow { .. }
             | Self::TooFewCredits
             | Self::GuestCannotPay
@@ -230,10 +236,12 @@ mod tests {
         let price = Credits::ZERO;
         let final_words = [
             IdTaken,
+            OwnerTaken,
             LooksTaken,
             NotYours,
             NoSuchAgent,
             NoSuchSkill,
+            SkillNotOffered,
             BudgetTooLow { price },
             GuestCannotPay,
             OutOfOrder,

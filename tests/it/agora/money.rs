@@ -70,6 +70,7 @@ async fn a_cost_is_what_its_canonical_number_says_however_it_is_written() {
         ("-0", "0", "10"),
         ("0.0", "0", "10"),
         ("10.0000000000000000001", "10", "0"),
+        ("5.2500000000000009", "5.25", "4.75"),
     ] {
         let pair = Pair::meet().await;
         let request = pair.ask(json!({"budget": {"max": 10}})).await;

@@ -10,6 +10,7 @@ mod departure;
 mod discover;
 mod escrow;
 mod fixtures;
+mod floats;
 mod forms;
 mod hub_owned;
 mod job_fields;

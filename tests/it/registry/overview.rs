@@ -53,10 +53,81 @@ async fn an_owner_sees_its_own_payments_and_the_operator_all_of_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn payments_are_listed_oldest_first_where_that_is_asked_for() {
+    let market = Market::keyed(&[]).await;
+    let stranger = market.hub.orchestrator("globex").await;
+    market.hub.grant("globex", "9.00").await;
+    for n in 1..=3 {
+        let pay = json!({"from_owner": "globex", "to_owner": "acme", "amount": n});
+        market.hub.post("/transfer", Some(&stranger.key), &pay).await.expect(200);
+        let job = market.pending().await;
+        market.report(&success(&job, &market.working, "0.10")).await.expect(200);
+    }
+    let list = async |path: &str, key: &str| {
+        let reply = market.hub.get(path, Some(key)).await.expect(200);
+        let list = reply.at("/transactions").as_array().expect("a list").clone();
+        (list, reply.json().get("next_from").cloned())
+    };
+    for key in [&market.working.key, &stranger.key, &market.hub.operator] {
+        for path in ["/registry/audit", "/audit"] {
+            let (mut newest, _) = list(path, key).await;
+            newest.reverse();
+            let (oldest, end) = list(&format!("{path}?order=oldest"), key).await;
+            assert_eq!((oldest.len() >= 3, end), (true, None));
+            assert_eq!(oldest, newest, "the same, the other way round");
+            let (named, _) = list(&format!("{path}?order=newest&limit=1"), key).await;
+            assert_eq!(named, oldest[oldest.len() - 1..]);
+            // Page by page it is the same list.
+            let (mut paged, mut from) = (Vec::new(), String::new());
+            loop {
+                let (page, next) = list(&format!("{path}?order=oldest&limit=2{from}"), key).await;
+                paged.extend(page);
+                let Some(next) = next else { break };
+                from = format!("&from={next}");
+            }
+            assert_eq!(paged, oldest);
+        }
+    }
+    // A line to go on from that is another's shows nothing of it.
+    let (own, _) = list("/audit?order=oldest&from=1", &stranger.key).await;
+    assert!(own.iter().all(|one| one["from_owner"] == "globex"), "{own:?}");
+    market.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_of_very_many_payments_reads_them_oldest_first_too() {
+    let market = Market::keyed(&[]).await;
+    // More lines than one answer looks at.
+    let grants = (0..2_100).map(|_| rialto_core::command::Command::Grant {
+        name: "o1".to_owned(),
+        amount: rialto_core::money::Credits::from_micros(10_000),
+    });
+    for grant in grants {
+        market.hub.engine.run(grant).await.expect("granted");
+    }
+    let pay = json!({"from_owner": "o1", "to_owner": "acme", "amount": 2});
+    let paid = market.hub.post("/transfer", Some(&market.asking.key), &pay).await.expect(200);
+    let (mut found, mut from, mut pages) = (Vec::new(), String::new(), 0);
+    loop {
+        let path = format!("/audit?order=oldest{from}");
+        let reply = market.hub.get(&path, Some(&market.asking.key)).await.expect(200);
+        found.extend(reply.at("/transactions").as_array().expect("a list").clone());
+        pages += 1;
+        let Some(next) = reply.json().get("next_from").cloned() else { break };
+        from = format!("&from={next}");
+    }
+    assert_eq!(found, [paid.at("/transfer")]);
+    assert!(pages > 1, "no answer looks at all lines");
+    market.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_question_about_payments_is_refused_by_its_name() {
     let market = Market::keyed(&[]).await;
     for (query, field) in [
         ("?limit=0", "?limit"),
+        ("?order=up", "?order"),
+        ("?order=", "?order"),
         ("?limit=501", "?limit"),
         ("?limit=all", "?limit"),
         ("?job_id=mine", "?job_id"),

@@ -4,7 +4,7 @@ use rialto_hub::config::Posture;
 use serde_json::{Value, json};
 
 use super::forms::{both_modes, registration, with};
-use crate::kit::{Reply, TestHub, assert_refused, snapshot};
+use crate::kit::{Reply, TestHub, assert_malformed, assert_refused, snapshot};
 
 /// All of them could be read as `Acme1`.
 const LOOK_ALIKES: [&str; 7] = ["acme1", "ACME1", "Acmel", "AcmeI", "Аcme1", "Acrne1", "Acme1 "];
@@ -99,4 +99,43 @@ async fn composed_and_decomposed_letters_are_one_owner_also_after_a_restart() {
     }
     assert_eq!(hub.balance("rich").await.0, "2.00");
     hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_with_emoji_and_joiners_are_taken_and_shown_as_they_came() {
+    for hub in both_modes().await {
+        for (n, name) in [
+            "☁\u{fe0f} Weather",
+            "می\u{200c}خواهم",
+            "👩🏽\u{200d}💻 coder",
+            "क्\u{200d}ष",
+            "🏳\u{fe0f}\u{200d}🌈",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let skills = json!([{"skill_name": name, "cost_per_call": 0}]);
+            let body = with(&registration(name), "/agent_name", Some(json!(name)));
+            let agent = hub.enrol(&with(&body, "/skills", Some(skills)), None).await;
+            let shown = hub.get(&format!("/registry/agents/{}", agent.id), None).await.expect(200);
+            for member in ["/agent_name", "/owner_id", "/skills/0/skill_name"] {
+                assert_eq!(shown.str(member), name, "{n}");
+            }
+            let asked = json!({"skill": name});
+            let found = hub.post("/discover", None, &asked).await.expect(200);
+            assert_eq!(found.at("/total"), 1, "{name}");
+        }
+        // Without what cannot be seen they are the same names.
+        let before = snapshot(&hub).await;
+        for look_alike in ["☁ Weather", "☁\u{fe0e} weather", "میخواهم", "क्ष"] {
+            let reply = hub.post("/register", None, &registration(look_alike)).await;
+            assert_taken(&reply, "/owner_id");
+        }
+        for hidden in ["☁\u{200d} Weather", "we\u{200c}ather", "weather\u{fe0f}", "\u{200d}"] {
+            let reply = hub.post("/register", None, &registration(hidden)).await;
+            assert_malformed(&reply, "/owner_id");
+        }
+        assert_eq!(snapshot(&hub).await, before);
+        hub.stop().await;
+    }
 }

@@ -97,3 +97,38 @@ async fn the_id_of_a_refused_job_may_be_sent_again() {
     hub.post("/jobs", Some(&asking.key), &ours).await.expect(202);
     hub.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_names_its_real_cause_and_the_field() {
+    let hub = TestHub::serve(&[]).await;
+    let asking = hub.orchestrator("o1").await;
+    let working = hub.agent("acme", "analyze_text", "0.10", None).await;
+    hub.agent("globex", "translate", "0.10", None).await;
+    let before = snapshot(&hub).await;
+    // An owner's name is taken, which is not the agent's id.
+    let newcomer = json!({"agent_name": "n", "owner_id": "acme", "skills": []});
+    for path in ["/registry/register", "/register"] {
+        let reply = hub.post(path, None, &newcomer).await;
+        assert_refused(&reply, 409, "CONFLICT");
+        assert_eq!(reply.str("/error/field"), "/owner_id");
+        assert!(reply.str("/detail").starts_with("owner_id is taken"), "{}", reply.text);
+    }
+    let known = json!({"agent_id": working.id, "agent_name": "n", "owner_id": "acme"});
+    let reply = hub.post("/register", None, &known).await;
+    assert_refused(&reply, 409, "CONFLICT");
+    assert_eq!(reply.str("/detail"), "this id is taken");
+    // The named agent lacks what another has, which is not that nobody has it.
+    let [by_path, by_body, _] = job_posts(&working, &job(&asking, "translate"));
+    for (path, body) in [by_path, by_body] {
+        let reply = hub.post(&path, Some(&asking.key), &body).await;
+        assert_refused(&reply, 422, "SKILL_MISMATCH");
+        assert_eq!(reply.str("/error/field"), "/skill_name");
+        let message = reply.str("/error_message");
+        assert!(message.starts_with("the named agent does not offer this skill"), "{message}");
+    }
+    let nobody = hub.post("/jobs", Some(&asking.key), &job(&asking, "juggle")).await;
+    assert_refused(&nobody, 422, "SKILL_MISMATCH");
+    assert_eq!(nobody.str("/error_message"), "nobody offers this skill");
+    assert_eq!(snapshot(&hub).await, before);
+    hub.stop().await;
+}

@@ -101,18 +101,11 @@ async fn a_success_has_no_error_and_a_failure_has_a_reason_and_no_output() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_result_with_an_impossible_time_cost_or_status_is_refused_and_changes_nothing() {
+async fn a_result_with_an_impossible_status_output_or_id_is_refused_and_changes_nothing() {
     let market = Market::keyed(&[]).await;
     let job = market.pending().await;
     let before = snapshot(&market.hub).await;
     let wrong = [
-        ("execution_time_ms", json!(-1)),
-        ("execution_time_ms", json!(1.5)),
-        ("execution_time_ms", json!("1250")),
-        ("execution_cost", json!(-0.01)),
-        ("execution_cost", json!(0.005)),
-        ("execution_cost", json!("0.10")),
-        ("execution_cost", json!(1e308)),
         ("status", json!("DONE")),
         ("status", json!("success")),
         ("status", Value::Null),

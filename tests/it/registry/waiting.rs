@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::market::{Market, SKILL, failure, success};
-use crate::kit::{Behaviour, Reply, Worker, assert_refused, digits, eventually, snapshot};
+use super::market::{Market, SKILL, failure, fresh_id, success};
+use crate::kit::{
+    Behaviour, Reply, Worker, assert_malformed, assert_refused, digits, eventually, snapshot,
+};
 
 #[track_caller]
 fn assert_pending(reply: &Reply) {
@@ -60,6 +62,79 @@ async fn an_answer_within_the_wait_is_final_at_once() {
     let agent = market.endpoint(&worker.url).await;
     let reply = market.ask(&agent, json!({})).await.expect(200);
     assert_eq!(reply.str("/status"), "SUCCESS");
+    market.stop().await;
+}
+
+/// A job as a Python client posts it.
+fn literal(market: &Market) -> String {
+    include_str!("../../../crates/protocols/src/registry/fixtures/python-job.json")
+        .replace("\"job_id\": \"uuid\"", &format!("\"job_id\": \"{}\"", fresh_id()))
+        .replace("\"uuid\"", &format!("\"{}\"", market.asking.id))
+}
+
+/// The polling worker takes the next job and reports it done.
+async fn work_once(market: &Market) {
+    let path = format!("/registry/agents/{}/jobs?wait=30", market.working.id);
+    let work = market.hub.get(&path, market.key(&market.working)).await.expect(200);
+    let job = work.str("/jobs/0/job_id");
+    // Saying first that it will take a while is no end.
+    let started = json!({"job_id": job, "agent_id": market.working.id, "status": "PENDING"});
+    market.report(&started).await.expect(200);
+    market.report(&success(&job, &market.working, "0.10")).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_requester_that_waits_gets_a_polling_workers_result_in_its_answer() {
+    for market in Market::both(&[]).await {
+        let named = format!("/registry/agents/{}/jobs?wait=30", market.working.id);
+        for path in ["/jobs?wait=30", "/registry/jobs?wait=30", &named] {
+            let body = literal(&market);
+            let post = market.hub.post_text(path, market.key(&market.asking), &body);
+            let (reply, ()) = tokio::join!(post, work_once(&market));
+            let reply = reply.expect(200);
+            assert_eq!(reply.str("/status"), "SUCCESS", "{path}");
+            assert_eq!(reply.at("/output_data"), json!({"entities": []}));
+        }
+        assert_eq!(market.purses().await, ["99.70", "0.00", "0.30"]);
+        market.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_requester_that_waited_for_the_end_is_not_called_and_one_that_waited_in_vain_is() {
+    let market = Market::keyed(&[]).await;
+    let called = Worker::start(Behaviour::Say(200, String::new())).await;
+    let with_callback = |url: &str| {
+        let callback = format!("\"callback_url\": \"{url}/results\"");
+        literal(&market).replace("\"callback_url\": \"\"", &callback)
+    };
+    let (key, body) = (market.key(&market.asking), with_callback(&called.url));
+    let post = market.hub.post_text("/jobs?wait=30", key, &body);
+    let (reply, ()) = tokio::join!(post, work_once(&market));
+    reply.expect(200);
+    market.quiet().await;
+    assert_eq!(called.got().len(), 0, "it has its answer");
+    for path in ["/jobs?wait=0", "/jobs?wait=1", "/jobs?wait=1.0"] {
+        let body = with_callback(&called.url);
+        let before = called.got().len();
+        assert_pending(&market.hub.post_text(path, key, &body).await);
+        work_once(&market).await;
+        let told = called.heard(before + 1).await;
+        assert_eq!(told[before].json()["status"], "SUCCESS", "{path}");
+    }
+    market.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_for_a_job_that_makes_no_sense_is_refused_and_opens_nothing() {
+    let market = Market::keyed(&[]).await;
+    let before = snapshot(&market.hub).await;
+    for wait in ["31", "-1", "soon", "1.5", ""] {
+        let path = format!("/jobs?wait={wait}");
+        let reply = market.hub.post_text(&path, Some(&market.asking.key), &literal(&market)).await;
+        assert_malformed(&reply, "?wait");
+    }
+    assert_eq!(snapshot(&market.hub).await, before);
     market.stop().await;
 }
 

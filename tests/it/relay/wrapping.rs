@@ -86,6 +86,25 @@ async fn an_envelope_in_either_a2a_shape_is_taken_out_and_treated_as_any_other()
     hub.stop().await;
 }
 
+/// Numbers in a protobuf `Struct` are doubles, so that the official A2A SDK writes turns as 1.0.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_number_written_as_a_double_by_the_a2a_sdk_is_a_turn_number() {
+    let hub = TestHub::serve(&[]).await;
+    let (alice, bob) = (hub.join("alice@chorus").await, hub.join("bob@chorus").await);
+    let mut inbox = hub.inbox(&bob).await;
+    let sent = include_str!("../../../crates/protocols/src/relay/fixtures/a2a-sdk.json");
+    let body = format!(r#"{{"receiver_id": "{}", "envelope": {sent}}}"#, bob.id);
+    let reply = hub.post_text("/messages", Some(&alice.key), &body).await.expect(200);
+    let event = inbox.message().await;
+    assert_eq!(event.data["envelope"]["turn_number"], json!(1.0));
+    // The same turn written as an integer is the same turn, with another envelope.
+    let plain = turn(&alice.id, "something else", "c-1", 1);
+    let other = hub.mail(&alice, &bob, &plain).await;
+    assert_eq!(other.str("/error/field"), "/envelope/turn_number", "{}", other.text);
+    assert_eq!(trace(&reply), event.data["trace_id"].as_str().expect("an id"));
+    hub.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_inside_a_wrapped_envelope_is_refused_by_its_place() {
     let hub = TestHub::serve(&[]).await;

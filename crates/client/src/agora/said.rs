@@ -1,6 +1,7 @@
 //! What an envelope says, kept: the payloads of the wire as values of their own.
 
 use rialto_core::money::Credits;
+use rialto_core::number::integer;
 use rialto_core::time::Millis;
 use rialto_protocols::agora::payload::result::Status;
 use rialto_protocols::agora::payload::{Heard, Hello, Mood, Notice, Payload, Welcome};
@@ -197,7 +198,9 @@ fn text(envelope: &Envelope<'_>, name: &str) -> Option<String> {
 
 fn number(envelope: &Envelope<'_>, name: &str) -> Option<u64> {
     match envelope.payload.get(name)?.kind() {
-        ijson::Kind::Number(digits) => digits.parse().ok(),
+        ijson::Kind::Number(digits) => {
+            integer(digits).ok().and_then(|value| u64::try_from(value).ok())
+        }
         _ => None,
     }
 }

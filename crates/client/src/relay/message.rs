@@ -1,5 +1,6 @@
 //! A message as its receiver hears it.
 
+use rialto_core::number;
 use rialto_protocols::kit::ijson::{self, Json, Kind};
 use rialto_protocols::kit::sse;
 use rialto_protocols::relay::a2a;
@@ -90,7 +91,9 @@ impl Contents {
             _ => None,
         };
         let turn_number = match unwrapped.get("turn_number").map(Json::kind) {
-            Some(Kind::Number(digits)) => digits.parse().ok(),
+            Some(Kind::Number(digits)) => {
+                number::integer(digits).ok().and_then(|turn| turn.try_into().ok())
+            }
             _ => None,
         };
         Self {
@@ -110,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_message_is_kept_on_one_line_and_read_in_part() {
-        let data = "{\"trace_id\":\"t\",\n\"sender_id\":\"a@b\",\"envelope\":{\"original_text\":\"x\\ny\",\"turn_number\":2},\"verified\":false}";
+        let data = "{\"trace_id\":\"t\",\n\"sender_id\":\"a@b\",\"envelope\":{\"original_text\":\"x\\ny\",\"turn_number\":2.0},\"verified\":false}";
         let message = Message::read(Some(7), data.to_owned()).expect("a message");
         assert_eq!((message.position, message.verified), (Some(7), false));
         assert_eq!(message.contents.original_text, "x\ny");

@@ -42,9 +42,9 @@ pub fn enrol(draft: &mut Draft<'_>, order: Enrol) -> Result<Answer, Refusal> {
 
 fn create(draft: &mut Draft<'_>, order: &Enrol) -> Result<AgentId, Refusal> {
     let owner = match draft.owner_named(&order.owner) {
-        Some(Owner::ISSUANCE) => return Err(Refusal::IdTaken),
+        Some(Owner::ISSUANCE) => return Err(Refusal::OwnerTaken),
         Some(owner) if has_come(draft, owner) && !speaks_for(draft, order.actor, owner) => {
-            return Err(Refusal::IdTaken);
+            return Err(Refusal::OwnerTaken);
         }
         _ => order::arrive(draft, &order.owner)?.0,
     };

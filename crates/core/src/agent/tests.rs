@@ -145,12 +145,12 @@ fn an_existing_owner_takes_new_agents_only_by_a_key_of_a_live_one() {
     let ada = scene.worker("ada", "acme", &[]);
     let stranger = scene.worker("eve", "evil", &[]);
     let order = |name: &str, actor| by(actor, enrolment(name, "acme", &[]));
-    refuses(&mut scene, order("new", Actor::Nobody), Refusal::IdTaken);
-    refuses(&mut scene, order("new", Actor::Agent(stranger)), Refusal::IdTaken);
+    refuses(&mut scene, order("new", Actor::Nobody), Refusal::OwnerTaken);
+    refuses(&mut scene, order("new", Actor::Agent(stranger)), Refusal::OwnerTaken);
     assert!(scene.enrol(order("bob", Actor::Agent(ada))).is_ok());
     assert!(scene.enrol(order("cleo", Actor::Operator)).is_ok());
     scene.remove(ada);
-    refuses(&mut scene, order("dan", Actor::Agent(ada)), Refusal::IdTaken);
+    refuses(&mut scene, order("dan", Actor::Agent(ada)), Refusal::OwnerTaken);
 }
 
 #[test]
@@ -159,10 +159,10 @@ fn an_account_granted_before_is_taken_by_the_first_registration_and_by_no_second
     scene.grant("acme", "5.00");
     let ada = scene.enrol(by(Actor::Nobody, enrolment("ada", "acme", &[]))).expect("its owner");
     assert_eq!(scene.purse("acme").0, "5.00");
-    refuses(&mut scene, by(Actor::Nobody, enrolment("eve", "acme", &[])), Refusal::IdTaken);
+    refuses(&mut scene, by(Actor::Nobody, enrolment("eve", "acme", &[])), Refusal::OwnerTaken);
     // Its owner has come, whatever becomes of the agent.
     scene.remove(ada);
-    refuses(&mut scene, by(Actor::Nobody, enrolment("eve", "acme", &[])), Refusal::IdTaken);
+    refuses(&mut scene, by(Actor::Nobody, enrolment("eve", "acme", &[])), Refusal::OwnerTaken);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn nobody_becomes_an_agent_of_the_issue_account() {
     let mut scene = Scene::default();
     for actor in [Actor::Nobody, Actor::Open, Actor::Operator] {
         let order = by(actor, enrolment("ada", Owner::ISSUANCE_NAME, &[]));
-        refuses(&mut scene, order, Refusal::IdTaken);
+        refuses(&mut scene, order, Refusal::OwnerTaken);
     }
 }
 

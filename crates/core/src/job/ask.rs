@@ -115,7 +115,7 @@ fn whom(draft: &Draft<'_>, by: AgentId, order: &Ask) -> Result<Vec<AgentId>, Ref
     }
     // Who lists nothing may be asked for anything.
     if !agent.skills.is_empty() && !offers(draft.agent(by), agent, &order.skill) {
-        return Err(Refusal::NoSuchSkill);
+        return Err(Refusal::SkillNotOffered);
     }
     if message::is_full(draft, one) {
         return Err(Refusal::InboxFull);
@@ -155,7 +155,9 @@ fn cannot(
     if agent.home == job.origin {
         return None;
     }
-    let Some(price) = listed(job, agent) else { return Some(Refusal::NoSuchSkill) };
+    let Some(price) = listed(job, agent) else {
+        return Some(if named { Refusal::SkillNotOffered } else { Refusal::NoSuchSkill });
+    };
     match fit::when(draft, job, one) {
         // Only somebody who is meant is waited for.
         Ok(fit::When::Back(_)) if !named => return Some(Refusal::Offline),

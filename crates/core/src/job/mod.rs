@@ -214,6 +214,9 @@ pub struct Policy {
     /// A worker that is named is not given it before this moment, whether or not it is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
+    /// The requester waits for the answer, also while the worker has yet to fetch the work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub requester_waits: bool,
 }
 
 /// One worker's turn at a job.

@@ -89,7 +89,8 @@ fn has_a_place(draft: &Draft<'_>, job: &Job) -> Result<(), Refusal> {
 /// Whether somebody may come who changes this answer.
 fn waiting_helps(refusal: &Refusal) -> bool {
     use Refusal::*;
-    matches!(refusal, NoSuchSkill | BudgetTooLow { .. } | Offline | AtCapacity | TooFast)
+    let skill = matches!(refusal, NoSuchSkill | SkillNotOffered);
+    skill || matches!(refusal, BudgetTooLow { .. } | Offline | AtCapacity | TooFast)
 }
 
 /// The first answer again, when this requester already used this id for the same thing.
@@ -249,8 +250,8 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
         fair_time,
         excused: false,
     });
-    // Nobody can answer at once for a worker that comes by itself.
-    job.pending |= url.is_none();
+    // A worker that comes by itself answers when it does; few requesters wait for that.
+    job.pending |= url.is_none() && !job.policy.requester_waits;
     draft.event(Event::JobAssigned { job: job.id, worker: chosen.agent, epoch: job.epoch });
     tally::count(draft, chosen.agent, job, |tally| tally.given += 1);
     if told_later {

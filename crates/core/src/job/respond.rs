@@ -212,7 +212,7 @@ fn fits(
     job: &mut Job,
     worker: AgentId,
 ) -> Result<(Credits, fit::When), Refusal> {
-    let price = price(draft, job, worker).ok_or(Refusal::NoSuchSkill)?;
+    let price = price(draft, job, worker).ok_or(Refusal::SkillNotOffered)?;
     let when = match job.policy.presence_first {
         true => Some(fit::when(draft, job, worker)?),
         false => None,
@@ -266,7 +266,10 @@ pub fn welcome_back(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), Refusal
 
 fn cause_of(refusal: &Refusal) -> Cause {
     match refusal {
-        Refusal::NoSuchSkill | Refusal::NoSuchAgent | Refusal::OutOfOrder => Cause::NoSuchSkill,
+        Refusal::NoSuchSkill
+        | Refusal::SkillNotOffered
+        | Refusal::NoSuchAgent
+        | Refusal::OutOfOrder => Cause::NoSuchSkill,
         Refusal::BudgetTooLow { .. } => Cause::BudgetTooLow,
         Refusal::DeadlineTooSoon => Cause::TimedOut,
         Refusal::TooFewCredits | Refusal::GuestCannotPay => Cause::Payment,

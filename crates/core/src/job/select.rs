@@ -170,7 +170,7 @@ fn direct(
     ready: Ready,
 ) -> Result<Candidate, Refusal> {
     let named = draft.agent(agent).filter(|named| named.active).ok_or(Refusal::NoSuchAgent)?;
-    let listed = named.skill_for(job).ok_or(Refusal::NoSuchSkill)?.price;
+    let listed = named.skill_for(job).ok_or(Refusal::SkillNotOffered)?.price;
     let agreed = job.agreed_with(agent).map(|agreed| agreed.price);
     let price = agreed.unwrap_or_else(|| job.grain.shown(listed));
     if job.asked_by(agent) {

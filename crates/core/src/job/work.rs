@@ -69,7 +69,7 @@ pub fn start(draft: &mut Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Answ
         respond::tell_accepted(draft, &job);
     }
     job.state = State::Running;
-    job.pending = true;
+    job.pending |= !job.policy.requester_waits;
     hand_over_one(&mut job, draft.now);
     draft.event(Event::JobStarted { job: job.id });
     Ok(put(draft, job))

@@ -34,6 +34,7 @@ const TASK: Policy = Policy {
     cancel_any_time: false,
     absent_too: false,
     not_before: None,
+    requester_waits: false,
 };
 
 /// A hub with a market and one client of it that can pay.

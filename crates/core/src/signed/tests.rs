@@ -56,7 +56,7 @@ fn somebody_elses_owner_is_not_taken_over() {
     let mut order = scene.signed("key", "1", Deed::Nothing);
     let stranger = Enrol { actor: Actor::Nobody, owner: "ann".to_owned(), ..newcomer("key") };
     order.newcomer = Some(Box::new(stranger));
-    assert_eq!(scene.hear(order).unwrap_err(), Refusal::IdTaken);
+    assert_eq!(scene.hear(order).unwrap_err(), Refusal::OwnerTaken);
 }
 
 #[test]

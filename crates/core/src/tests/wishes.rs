@@ -75,6 +75,7 @@ impl Wish {
             queue_later: skill & 4 != 0,
             unpaid: skill & 24 == 24,
             not_before: not_before.filter(|_| matches!(order.selection, Selection::Direct(_))),
+            requester_waits: skill & 32 != 0,
         };
         let wanted = scene.now.plus(Millis::seconds(i64::from(life)));
         order.promised = (policy & 128 != 0 && life % 3 == 0).then_some(wanted);

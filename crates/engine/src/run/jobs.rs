@@ -71,4 +71,26 @@ impl Engine {
         self.inner.wake.nobody_waits(id);
         Ok(self.job(id).await?.or(live))
     }
+
+    /// Waits until the job has ended, also when it is known to take longer, at most this long; the job
+    /// as it then is.
+    pub async fn over(&self, id: JobId, at_most: Duration) -> Result<Option<Arc<Job>>, Failure> {
+        let until = tokio::time::Instant::now() + at_most;
+        loop {
+            let end = self.inner.wake.job(id);
+            // Registered first, looked second: an end in between is seen by one or the other.
+            let live = self.look(|world| world.job(id).cloned());
+            if live.is_none_or(|job| job.state.is_final()) {
+                break;
+            }
+            match tokio::time::timeout_at(until, end).await {
+                Ok(Ok(job)) if job.state.is_final() => return Ok(Some(job)),
+                // It takes longer, which this caller has allowed for.
+                Ok(Ok(_)) => {}
+                Ok(Err(_)) | Err(_) => break,
+            }
+        }
+        self.inner.wake.nobody_waits(id);
+        self.job(id).await
+    }
 }

@@ -31,6 +31,7 @@ pub static NO_SUCH_OWNER: Kind = kind(404, "no_such_owner", "No owner has this n
 static METHOD_NOT_ALLOWED: Kind = kind(405, "method_not_allowed", "No such method here");
 static TOO_SLOW: Kind = kind(408, "too_slow", "The request took too long to arrive");
 static ID_TAKEN: Kind = kind(409, "id_taken", "This id is taken");
+static OWNER_TAKEN: Kind = kind(409, "owner_taken", "This owner's name is taken");
 pub static WRONG_STATE: Kind = kind(409, "wrong_state", "Things are not in a state for this");
 static STILL_RUNNING: Kind = kind(409, "still_running", "The first request is still running");
 pub static OTHER_INSTANCE: Kind =
@@ -40,6 +41,8 @@ static TOO_LARGE: Kind = kind(413, "too_large", "The body is too large");
 static ENCODED: Kind = kind(415, "encoded", "Bodies are taken unencoded");
 static WRONG_HOST: Kind = kind(421, "wrong_host", "This hub has another name");
 static NO_SUCH_SKILL: Kind = kind(422, "no_such_skill", "Nobody offers this skill");
+static SKILL_NOT_OFFERED: Kind =
+    kind(422, "skill_not_offered", "The agent does not offer this skill");
 static REFUSED: Kind = kind(422, "refused", "The hub's rules do not allow this");
 pub static OTHER_CONTENT: Kind = kind(422, "other_content", "The same id with other content");
 pub static RATE_LIMITED: Kind = kind(429, "rate_limited", "Too many requests");
@@ -79,6 +82,7 @@ impl From<Refusal> for Problem {
             Refusal::IdentityDiffers | Refusal::GuestCannotPay | Refusal::Blocked => &FORBIDDEN,
             Refusal::Suspended => &SUSPENDED,
             Refusal::IdTaken | Refusal::LooksTaken => &ID_TAKEN,
+            Refusal::OwnerTaken => &OWNER_TAKEN,
             Refusal::TooFewCredits => &TOO_FEW_CREDITS,
             Refusal::BudgetTooLow { .. } => &BUDGET_TOO_LOW,
             Refusal::Offline | Refusal::AtCapacity | Refusal::TooFast | Refusal::OutOfOrder => {
@@ -94,6 +98,7 @@ impl From<Refusal> for Problem {
             Refusal::InboxFull | Refusal::TooManyOpen => &INBOX_FULL,
             Refusal::TooManyKept => &TOO_MANY_KEPT,
             Refusal::NoSuchSkill => &NO_SUCH_SKILL,
+            Refusal::SkillNotOffered => &SKILL_NOT_OFFERED,
             Refusal::MemoryFull { .. } => &MEMORY_FULL,
             Refusal::Unfit { .. }
             | Refusal::DeadlineTooSoon

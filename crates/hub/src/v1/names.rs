@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rialto_core::alias::Protocol;
 use rialto_core::id::AgentId;
+use rialto_core::number;
 use rialto_core::world::World;
 use rialto_protocols::ALL;
 use rialto_protocols::kit::fields::{Fields, Malformed};
@@ -41,7 +42,10 @@ pub fn given(f: &Fields<'_, '_>, member: &str) -> Result<Option<String>, Malform
     let Some(given) = f.get(member) else { return Ok(None) };
     match given.kind() {
         Kind::Text(name) => Ok(Some(name.to_string())),
-        Kind::Number(digits) => Ok(Some((*digits).to_owned())),
+        Kind::Number(digits) => match number::integer(digits) {
+            Ok(id) => Ok(Some(id.to_string())),
+            Err(_) => Err(f.fail(member, "must be an agent's number or name")),
+        },
         _ => Err(f.fail(member, "must be an agent's number or name")),
     }
 }

@@ -1,6 +1,5 @@
 //! Making envelopes: members in canonical order, signed, and sent as compactly as they were given.
 
-use rialto_core::text::check_name;
 use rialto_core::time::Timestamp;
 use sha2::{Digest as _, Sha256};
 
@@ -9,6 +8,7 @@ use super::kind::Kind;
 use super::{ID_MAX, VERSION};
 use crate::kit::ed25519::{PublicKey, SecretKey};
 use crate::kit::fields::{Fields, Malformed};
+use crate::kit::name::check_name;
 use crate::kit::{base64url, ijson, jcs, stamp};
 
 /// Room for what stands around payload and names.

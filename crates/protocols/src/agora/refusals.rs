@@ -35,7 +35,10 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::IdentityDiffers
         | Refusal::Blocked
         | Refusal::UnreadOffer => Code::Unauthorized,
-        Refusal::NoSuchAgent | Refusal::NoSuchSkill | Refusal::NoSuchOwner { .. } => Code::NotFound,
+        Refusal::NoSuchAgent
+        | Refusal::NoSuchSkill
+        | Refusal::SkillNotOffered
+        | Refusal::NoSuchOwner { .. } => Code::NotFound,
         Refusal::BudgetTooLow { .. }
         | Refusal::TooFewCredits
         | Refusal::GuestCannotPay
@@ -62,6 +65,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
         | Refusal::Ambiguous
         | Refusal::WrongParty
         | Refusal::IdTaken
+        | Refusal::OwnerTaken
         | Refusal::LooksTaken
         | Refusal::Unfit { .. }
         | Refusal::PaysItself
@@ -99,6 +103,7 @@ fn text(refusal: &Refusal) -> Cow<'static, str> {
             format!("the request is {}, which does not allow this", state_of(*is).as_str()).into()
         }
         Refusal::NoSuchSkill => "nobody who could be asked supports this resource".into(),
+        Refusal::SkillNotOffered => "the agent does not support this resource".into(),
         Refusal::NoSuchAgent => "no agent has the recipient's key".into(),
         Refusal::SameIdOtherContent => {
             "this id was used before, with other content or for another recipient".into()
@@ -124,7 +129,9 @@ fn hint(refusal: &Refusal) -> Option<&'static str> {
         Refusal::OfferExpired => "send a new REQUEST, or wait for another OFFER",
         Refusal::NotAuthenticated => "come back with a HELLO to the hub",
         Refusal::OtherCurrency => "leave budget.currency out, or set it to \"credits\"",
-        Refusal::NoSuchSkill => "GET /agora/agents?resource=… shows who supports what",
+        Refusal::NoSuchSkill | Refusal::SkillNotOffered => {
+            "GET /agora/agents?resource=… shows who supports what"
+        }
         Refusal::InboxFull => "the receiver reads too slowly; try again later",
         _ => return None,
     })

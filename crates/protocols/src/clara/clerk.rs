@@ -177,7 +177,10 @@ impl Clerk {
         match (&self.reply, refusal) {
             (
                 Reply::Registered { agent_id },
-                Refusal::IdTaken | Refusal::LooksTaken | Refusal::IdentityDiffers,
+                Refusal::IdTaken
+                | Refusal::OwnerTaken
+                | Refusal::LooksTaken
+                | Refusal::IdentityDiffers,
             ) => Some(Fault::NotOwner { address, agent: agent_id.clone() }),
             (Reply::Task, Refusal::TooFewCredits) => {
                 Some(Fault::Insufficient { funds: self.funds(step), address })
@@ -185,6 +188,7 @@ impl Clerk {
             (
                 Reply::Task,
                 Refusal::NoSuchSkill
+                | Refusal::SkillNotOffered
                 | Refusal::NoSuchAgent
                 | Refusal::Offline
                 | Refusal::AtCapacity

@@ -1,11 +1,11 @@
 //! What the `Error` of a result says: the message arrived, and nothing came of it (section 5).
 
 use rialto_core::money::Credits;
-use rialto_core::text::BadName;
 
 use super::price::text as whole;
 use super::{AGENT_ID_MAX, METADATA_MAX, PROTOCOL};
 use crate::kit::ans104::Id;
+use crate::kit::name::BadName;
 
 /// Why a message changed nothing. Its text is what the sender reads.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

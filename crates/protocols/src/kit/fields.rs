@@ -7,12 +7,13 @@ use std::borrow::Cow;
 use std::fmt::Display;
 
 use rialto_core::money::Credits;
-use rialto_core::text::check_name;
+use rialto_core::number;
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
 use super::ijson::{Json, Kind, Unreadable};
+use super::name::check_name;
 use super::stamp;
 
 /// What arrived makes no sense, and where.
@@ -100,7 +101,8 @@ impl<'a, 'b> Fields<'a, 'b> {
         })
     }
 
-    /// A JSON number with at most `decimals` decimals by value, read from its digits.
+    /// A JSON number with at most `decimals` decimals by value, read from its digits; a double's noise
+    /// after them is passed over (`Credits::parse`).
     pub fn credits(&self, name: &str, decimals: usize) -> Result<Option<Credits>, Malformed> {
         let digits = self.read(name, "must be a number", |kind| match kind {
             Kind::Number(digits) => Some(*digits),
@@ -114,13 +116,13 @@ impl<'a, 'b> Fields<'a, 'b> {
         self.required(name, self.credits(name, decimals)?)
     }
 
-    /// A number written as whole: `5`, but neither `5.0` nor `5e0`.
+    /// A number that is whole by value: `5`, `5.0` and `5e0` are the same.
     pub fn integer(&self, name: &str) -> Result<Option<i64>, Malformed> {
         let digits = self.read(name, "must be a whole number", |kind| match kind {
-            Kind::Number(digits) if !digits.contains(['.', 'e', 'E']) => Some(*digits),
+            Kind::Number(digits) => Some(*digits),
             _ => None,
         })?;
-        self.parsed(name, digits, |digits| digits.parse().map_err(|_| "is out of range"))
+        self.parsed(name, digits, number::integer)
     }
 
     /// `true` or `false`.
@@ -191,6 +193,7 @@ fn unescape(segment: &str) -> String {
 mod tests {
     use super::*;
     use crate::kit::ijson;
+    use crate::kit::name::BadName;
     use proptest::prelude::*;
 
     /// What reading one member of `body` gave.
@@ -251,8 +254,9 @@ mod tests {
         assert_eq!(name(r#"{"x":"\u0061界c"}"#), Ok("a界c".to_owned()));
         assert_eq!(name(r#"{"x":""}"#), refused("x must not be empty"));
         assert_eq!(name(r#"{"x":"abcd"}"#), refused("x has more than 3 characters"));
-        let unseen = "x contains a control, bidi or zero-width character";
-        assert_eq!(name(r#"{"x":"a\u0000"}"#), refused(unseen));
+        let unseen = BadName::Unseen;
+        assert_eq!(name(r#"{"x":"a\u0000"}"#), refused(&format!("x {unseen}")));
+        assert_eq!(name(r#"{"x":"\u2601\ufe0f"}"#), Ok("☁\u{fe0f}".to_owned()));
         assert_eq!(name(r#"{"x":7}"#), refused("x must be a string"));
     }
 
@@ -284,6 +288,7 @@ mod tests {
         let credits = |value: &str| of(&format!("{{\"x\":{value}}}"), |f| f.credits("x", 2));
         assert_eq!(credits("0.29"), Ok(Some(Credits::from_micros(290_000))));
         assert_eq!(credits("1e-1"), Ok(Some(Credits::from_micros(100_000))));
+        assert_eq!(credits("0.15000000000000002"), Ok(Some(Credits::from_micros(150_000))));
         assert_eq!(credits("0.005"), refused("x has more than 2 decimals"));
         assert_eq!(credits("-1"), refused("x must not be negative"));
         assert_eq!(credits("1e400"), refused("x is above 1000000000"));
@@ -293,13 +298,15 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_written_without_fraction_or_exponent() {
+    fn integers_are_whole_by_value_however_they_are_written() {
         let integer = |value: &str| of(&format!("{{\"x\":{value}}}"), |f| f.integer("x"));
         assert_eq!(integer("-12"), Ok(Some(-12)));
         assert_eq!(integer("-0"), Ok(Some(0)));
         assert_eq!(integer("9223372036854775807"), Ok(Some(i64::MAX)));
         assert_eq!(integer("9223372036854775808"), refused("x is out of range"));
-        for value in ["1.0", "1e2", "1E2", "\"1\"", "true"] {
+        assert_eq!(integer("12.0"), Ok(Some(12)));
+        assert_eq!(integer("1e1"), Ok(Some(10)));
+        for value in ["1.5", "1e-2", "\"1\"", "true"] {
             assert_eq!(integer(value), refused("x must be a whole number"));
         }
     }
@@ -335,6 +342,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn an_amount_computed_with_doubles_is_the_amount_that_was_meant(
+            cents in 0..=100_000_i64,
+            times in 1..=100_i64,
+        ) {
+            let computed = cents as f64 / 100.0 * times as f64;
+            let read = of(&format!("{{\"x\":{computed:?}}}"), |f| f.credits("x", 2));
+            prop_assert_eq!(read, Ok(Some(Credits::from_micros(cents * times * 10_000))));
+        }
+
         #[test]
         fn the_last_part_of_a_pointer_is_the_name_it_was_made_of(name in any::<String>()) {
             let json = ijson::read(b"{}").expect("an object");

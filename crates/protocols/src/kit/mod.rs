@@ -13,6 +13,7 @@ pub mod ijson;
 pub mod jcs;
 pub mod last_event_id;
 pub mod looks;
+pub mod name;
 pub mod object;
 pub mod query;
 pub mod schema;

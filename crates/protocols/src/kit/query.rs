@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use percent_encoding::percent_decode_str;
 use rialto_core::money::Credits;
+use rialto_core::number;
 
 use super::fields::Malformed;
 
@@ -49,8 +50,7 @@ impl Query {
         range: RangeInclusive<i64>,
     ) -> Result<Option<i64>, Malformed> {
         self.parsed(name, |text| {
-            // The standard reader takes a plus sign too, which JSON does not.
-            let value = text.parse().ok().filter(|_| !text.starts_with('+'));
+            let value = number::integer(text).ok();
             value.filter(|value| range.contains(value)).ok_or_else(|| {
                 format!("must be a whole number from {} to {}", range.start(), range.end())
             })
@@ -153,10 +153,12 @@ mod tests {
         let limit = |raw: &str| query(raw).integer("limit", 1..=200);
         assert_eq!(limit("limit=1"), Ok(Some(1)));
         assert_eq!(limit("limit=200"), Ok(Some(200)));
+        assert_eq!(limit("limit=1.0"), Ok(Some(1)));
+        assert_eq!(limit("limit=1e2"), Ok(Some(100)));
         assert_eq!(limit("x=1"), Ok(None));
         let refusal = malformed("?limit", "limit must be a whole number from 1 to 200");
         for value in
-            ["0", "201", "-1", "%2B5", "+5", "5+", "1.0", "1e2", "", "ten", "99999999999999999999"]
+            ["0", "201", "-1", "%2B5", "+5", "5+", "1.5", "1e3", "", "ten", "99999999999999999999"]
         {
             assert_eq!(limit(&format!("limit={value}")), Err(refusal.clone()), "{value}");
         }

@@ -44,8 +44,11 @@ pub fn refused(refusal: &Refusal) -> Failure {
         Refusal::NoSuchAgent => return Failure::not_found("agent"),
         Refusal::NotAuthenticated => Code::Unauthorized,
         Refusal::IdentityDiffers | Refusal::Blocked | Refusal::Suspended => Code::Forbidden,
-        Refusal::NoSuchOwner { .. } | Refusal::NoSuchSkill => Code::NotFound,
+        Refusal::NoSuchOwner { .. } | Refusal::NoSuchSkill | Refusal::SkillNotOffered => {
+            Code::NotFound
+        }
         Refusal::IdTaken
+        | Refusal::OwnerTaken
         | Refusal::LooksTaken
         | Refusal::WrongState { .. }
         | Refusal::OtherTurn { .. }
@@ -107,7 +110,9 @@ fn words(refusal: &Refusal) -> Cow<'static, str> {
             }
         }
         .into(),
-        Refusal::IdTaken => "this id is taken; an existing agent_id needs its own key".into(),
+        Refusal::IdTaken | Refusal::OwnerTaken => {
+            "this id is taken; an existing agent_id needs its own key".into()
+        }
         Refusal::NotAuthenticated => "the key is not this agent's".into(),
         Refusal::SameIdOtherContent => {
             "this request_id was used with other content; use a new one".into()
@@ -140,7 +145,9 @@ pub fn rejection(refusal: &Refusal, asked: Asked<'_>) -> Result<Rejection, Failu
     };
     match refusal {
         Refusal::NoSuchAgent => no(CapabilityNotAvailable, "No such agent"),
-        Refusal::NoSuchSkill => no(CapabilityNotAvailable, "Capability is not available"),
+        Refusal::NoSuchSkill | Refusal::SkillNotOffered => {
+            no(CapabilityNotAvailable, "Capability is not available")
+        }
         Refusal::OutOfOrder => no(CapabilityNotAvailable, "Agent is out of order"),
         Refusal::Offline => later("Agent is not available now", AWAY_SECONDS),
         Refusal::AtCapacity => Ok(full(asked)),

@@ -220,6 +220,8 @@ pub fn result(floor: &Floor, job: &Job) -> Option<String> {
     };
     let words = job.report.as_ref().and_then(|report| report.words.as_deref());
     let said = words.and_then(|words| ijson::read(words.as_bytes()).ok());
+    // A worker of another protocol may have words of its own there.
+    let said = said.filter(|said| said.get("result_status").is_some());
     let says_when = said.as_ref().is_some_and(|said| said.get("completed_at").is_some());
     let Ids { request_id, correlation_id, collaboration_id } = ids(job);
     let took = said.is_none().then(|| job.report.as_ref().map(|report| report.took.0)).flatten();

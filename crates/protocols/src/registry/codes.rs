@@ -153,13 +153,13 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
         Refusal::NotAuthenticated => (401, "UNAUTHORIZED"),
         Refusal::IdentityDiffers | Refusal::GuestCannotPay => (403, "FORBIDDEN"),
         Refusal::Suspended => (403, "SUSPENDED"),
-        Refusal::IdTaken | Refusal::LooksTaken => (409, "CONFLICT"),
+        Refusal::IdTaken | Refusal::OwnerTaken | Refusal::LooksTaken => (409, "CONFLICT"),
         Refusal::WrongState { .. } | Refusal::OfferExpired | Refusal::UnreadOffer => {
             (409, "CONFLICT")
         }
         Refusal::TooManyAgents { .. } | Refusal::OtherTurn { .. } => (409, "CONFLICT"),
         Refusal::NotYours | Refusal::NoSuchAgent => (404, "NOT_FOUND"),
-        Refusal::NoSuchSkill => (422, SKILL_MISMATCH),
+        Refusal::NoSuchSkill | Refusal::SkillNotOffered => (422, SKILL_MISMATCH),
         Refusal::BudgetTooLow { .. } => (402, BUDGET_INSUFFICIENT),
         Refusal::TooFewCredits | Refusal::Overflow => (402, TRANSFER_FAILED),
         Refusal::Offline | Refusal::AtCapacity | Refusal::TooFast | Refusal::OutOfOrder => {
@@ -194,6 +194,22 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
         failure.message = format!(
             "{field} is taken, or could be taken for another owner; write it as it was registered"
         );
+    }
+    match refusal {
+        Refusal::OwnerTaken => {
+            failure.field = Some("/owner_id".to_owned());
+            failure.message =
+                "owner_id is taken: to register another agent of this owner, send a key \
+                               of one it has; otherwise choose another owner_id"
+                    .to_owned();
+        }
+        Refusal::SkillNotOffered => {
+            failure.field = Some("/skill_name".to_owned());
+            failure.message = "the named agent does not offer this skill; GET \
+                               /registry/agents/{agent_id} lists what it offers"
+                .to_owned();
+        }
+        _ => {}
     }
     failure
 }

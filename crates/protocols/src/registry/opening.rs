@@ -24,12 +24,14 @@ pub struct Order {
     pub wishes: Wishes,
 }
 
-/// What this protocol has no words for, and the hub's own API has.
+/// What a job's body has no members for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wishes {
     pub choice: Choice,
     /// Until when it is worth anything.
     pub deadline: Option<Timestamp>,
+    /// Whether the requester waits for the result, whoever does the work.
+    pub waits: bool,
 }
 
 /// Whom the hub chooses where nobody is named.

@@ -1,5 +1,6 @@
 //! What goes over the wire: results, discovery entries, jobs as forwarded, transfers.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use axum::response::Response;
@@ -9,7 +10,7 @@ use rialto_core::ledger::Transfer;
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::codes::{self, of_cause};
@@ -40,6 +41,28 @@ pub struct ResultBody<'a> {
     error_message: Option<&'a str>,
     error_code: Option<&'static str>,
     timestamp_utc: String,
+    /// Figures of the worker's that could not be used, and what counts instead.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+/// What a report keeps of figures that could not be used, in this protocol's own words.
+#[derive(Serialize, Deserialize)]
+struct Warnings<'a> {
+    warnings: Cow<'a, [String]>,
+}
+
+/// The same as JSON text.
+pub fn warnings_text(warnings: &[String]) -> String {
+    serde_json::to_string(&Warnings { warnings: warnings.into() }).unwrap_or_default()
+}
+
+/// What the worker of a job is to be told about its figures; nothing for workers of other protocols.
+pub fn warnings(world: &World, job: &Job) -> Vec<String> {
+    let own = job.worker().and_then(|id| world.agent(id)).is_some_and(|agent| agent.home == ID);
+    let words = job.report.as_ref().and_then(|report| report.words.as_deref()).filter(|_| own);
+    let kept = words.and_then(|words| serde_json::from_str::<Warnings<'_>>(words).ok());
+    kept.map(|kept| kept.warnings.into_owned()).unwrap_or_default()
 }
 
 /// How a job stands, in the three words of this protocol.
@@ -74,6 +97,7 @@ pub fn result<'a>(world: &World, job: &'a Job) -> ResultBody<'a> {
         error_message: failed.then(|| text.unwrap_or("the agent gave no reason")),
         error_code: cause.and_then(of_cause),
         timestamp_utc: stamp::seconds(job.ended_at.unwrap_or(job.opened_at)),
+        warnings: warnings(world, job),
     }
 }
 
@@ -176,7 +200,7 @@ pub struct Entry {
     native_id: Option<String>,
     jobs_settled: u64,
     registered_at: String,
-    last_heartbeat: Option<String>,
+    last_heartbeat: String,
 }
 
 /// The skill that was asked for.
@@ -242,7 +266,8 @@ pub fn entry(
         native_id: (agent.home != ID).then(|| agent.native.clone()),
         jobs_settled: desk.standing.settled(),
         registered_at: stamp::seconds(agent.registered_at),
-        last_heartbeat: desk.presence.heard.map(stamp::seconds),
+        // Who has not been heard from since it registered was heard from then.
+        last_heartbeat: stamp::seconds(desk.presence.heard.unwrap_or(agent.registered_at)),
     }
 }
 

@@ -38,6 +38,7 @@ const RESULT: Layout = &[
     ("/output_data", Part::Output),
     ("/execution_cost", Part::Paid),
     ("/execution_time_ms", Part::Duration),
+    ("/warnings", Part::Form),
     ("/error_message", Part::Reason),
     ("/error_code", Part::Cause),
     ("/timestamp_utc", Part::Time),

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::codes::to_cause;
 use super::opening::{Choice, Order};
+use super::shape;
 use super::wire::{JobPost, Register, ResultPost, SkillOffer, Status, TransferPost};
 use super::{ID, Settings};
 
@@ -111,6 +112,7 @@ pub fn open_job(
             next_when_declined: by_hub,
             next_when_failed: false,
             queue_unmatched: false,
+            requester_waits: wishes.waits,
             ..Policy::default()
         },
         deadline: wishes.deadline.unwrap_or(now.plus(JOB_LIFE)),
@@ -138,6 +140,7 @@ pub fn report(wire: ResultPost, job: JobRef, by: AgentId) -> Command {
     }
     let ok = wire.status == Status::Success;
     let silent = "the agent reported a failure";
+    let warned = !wire.warnings.is_empty();
     Command::Report(Box::new(ReportWork {
         job,
         by,
@@ -149,7 +152,7 @@ pub fn report(wire: ResultPost, job: JobRef, by: AgentId) -> Command {
         took: Millis(wire.execution_time_ms),
         cause: (!ok).then(|| to_cause(wire.error_code.as_deref())),
         text: (!ok).then(|| wire.error_message.unwrap_or_else(|| silent.to_owned())),
-        words: None,
+        words: warned.then(|| shape::warnings_text(&wire.warnings)),
         content: wire.content,
     }))
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use rialto_core::alias::Digest;
 use rialto_core::money::Credits;
-use rialto_core::text::check_name;
 use rialto_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -12,6 +11,7 @@ use uuid::Uuid;
 
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, Json, Kind};
+use crate::kit::name::check_name;
 use crate::kit::write;
 
 /// Credits have two decimals here.
@@ -106,6 +106,8 @@ pub struct ResultPost {
     pub execution_time_ms: i64,
     pub error_message: Option<String>,
     pub error_code: Option<String>,
+    /// Figures that could not be used, and what counts instead: for the worker to read.
+    pub warnings: Vec<String>,
     pub content: Digest,
 }
 
@@ -312,10 +314,16 @@ impl ResultPost {
             "PENDING" => Status::Pending,
             _ => return Err(f.fail("status", "must be \"SUCCESS\", \"FAILURE\" or \"PENDING\"")),
         };
-        let execution_time_ms = f.integer("execution_time_ms")?.unwrap_or(0);
-        if execution_time_ms < 0 {
-            return Err(f.fail("execution_time_ms", "must not be negative"));
+        // A figure that makes no sense does not void the work it comes with.
+        let (time, cost) = (execution_time(&f), f.credits("execution_cost", DECIMALS));
+        let mut warnings = Vec::new();
+        if let Some(bad) = time.as_ref().err().filter(|_| status != Status::Pending) {
+            warnings.push(format!("{bad}; it counts as not given"));
         }
+        if let Some(bad) = cost.as_ref().err().filter(|_| status == Status::Success) {
+            warnings.push(format!("{bad}; the agreed price counts instead"));
+        }
+        let (execution_time_ms, cost) = (time.unwrap_or(0), cost.unwrap_or(None));
         let error_message =
             bounded(&f, "error_message", ERROR_TEXT_MAX)?.filter(|text| !text.is_empty());
         let output = match status {
@@ -329,7 +337,6 @@ impl ResultPost {
             Status::Failure | Status::Pending => None,
         };
         let error_code = f.text("error_code")?.map(str::to_owned);
-        let cost = f.credits("execution_cost", DECIMALS)?;
         let mut meaning = Vec::new();
         if let Some(output) = output {
             canonical(output, &mut meaning);
@@ -350,8 +357,18 @@ impl ResultPost {
             execution_time_ms,
             error_message,
             error_code,
+            warnings,
             content,
         })
+    }
+}
+
+/// How long the work took, in milliseconds; 0 when nothing is said.
+fn execution_time(f: &Fields<'_, '_>) -> Result<i64, Malformed> {
+    const NAME: &str = "execution_time_ms";
+    match f.integer(NAME)?.unwrap_or(0) {
+        ..0 => Err(f.fail(NAME, "must not be negative")),
+        millis => Ok(millis),
     }
 }
 

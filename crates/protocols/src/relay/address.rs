@@ -6,12 +6,12 @@
 
 use std::borrow::Cow;
 
-use rialto_core::text::{BadName, check_name};
 use unicode_normalization::is_nfkc;
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 use unicode_security::{MixedScript, RestrictionLevel, RestrictionLevelDetection};
 
 use crate::kit::looks;
+use crate::kit::name::{is_joiner, is_unseen};
 
 /// Characters of a whole address.
 pub const ADDRESS_MAX: usize = 128;
@@ -189,10 +189,14 @@ fn check_ascii_name(name: &str) -> Result<(), BadAddress> {
 }
 
 fn canonical_name(name: &str) -> Result<String, BadAddress> {
-    let composed = looks::composed(name);
+    // A joiner that shapes its letters makes no other name: it is shown, and identifies nobody.
+    let typed: Vec<char> = name.chars().collect();
+    let plain = (0..typed.len()).filter(|at| !is_joiner(&typed, *at)).map(|at| typed[at]);
+    let plain: String = plain.collect();
+    let composed = looks::composed(&plain);
     let is_mark = |c: char| c.general_category_group() == GeneralCategoryGroup::Mark;
     let strange = |c: &char| !is_letter_or_digit(*c) && !is_mark(*c) && !"._-".contains(*c);
-    if let Some(c) = name.chars().find(|c| is_unseen(*c) || strange(c)) {
+    if let Some(c) = plain.chars().find(|c| is_unseen(*c) || strange(c)) {
         return Err(bad_character(c));
     }
     // A mark belongs to the letter before it, so that names of scripts that write their vowels as
@@ -223,10 +227,6 @@ fn is_written_together(name: &str) -> bool {
 fn is_letter_or_digit(c: char) -> bool {
     c.general_category_group() == GeneralCategoryGroup::Letter
         || c.general_category() == GeneralCategory::DecimalNumber
-}
-
-fn is_unseen(c: char) -> bool {
-    check_name(c.encode_utf8(&mut [0; 4]), 1) == Err(BadName::Unseen)
 }
 
 fn bad_character(c: char) -> BadAddress {

@@ -178,6 +178,7 @@ fn is_the_agents(refusal: &Refusal) -> bool {
     matches!(
         refusal,
         NoSuchSkill
+            | SkillNotOffered
             | BudgetTooLow { .. }
             | TooFewCredits
             | Offline

@@ -111,7 +111,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
         Refusal::IdentityDiffers => Code::SenderMismatch,
         Refusal::GuestCannotPay | Refusal::Suspended => Code::Forbidden,
         Refusal::Blocked => Code::Blocked,
-        Refusal::IdTaken | Refusal::LooksTaken => Code::AgentIdTaken,
+        Refusal::IdTaken | Refusal::OwnerTaken | Refusal::LooksTaken => Code::AgentIdTaken,
         Refusal::NotYours | Refusal::NoSuchOwner { .. } => Code::NotFound,
         Refusal::SameIdOtherContent => Code::IdempotencyConflict,
         Refusal::InboxFull => Code::InboxFull,
@@ -120,6 +120,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
         Refusal::WrongState { .. } | Refusal::OtherTurn { .. } => Code::WrongState,
         // What a bridged agent refuses is told in its reply; asked for here, it is a bad request.
         Refusal::NoSuchSkill
+        | Refusal::SkillNotOffered
         | Refusal::BudgetTooLow { .. }
         | Refusal::TooFewCredits
         | Refusal::Offline

@@ -6,6 +6,7 @@
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Requester, Selection, State};
 use rialto_core::notice::{News, Notice};
+use rialto_core::number;
 use rialto_core::world::World;
 
 use super::codes::Code;
@@ -87,8 +88,9 @@ fn ended(world: &World, job: &Job) -> Worded {
         None => None,
     };
     let conversation = conversation.unwrap_or_else(|| job.uuid.to_string());
-    let turn = asked.as_ref().and_then(|asked| asked.get("turn_number")?.raw().parse().ok());
-    let turn = turn.unwrap_or(1_i64).saturating_add(1);
+    let turn =
+        asked.as_ref().and_then(|asked| number::integer(asked.get("turn_number")?.raw()).ok());
+    let turn = turn.unwrap_or(1).saturating_add(1);
     Voice::of_worker(world, job).says(world, job, &said, &conversation, turn)
 }
 

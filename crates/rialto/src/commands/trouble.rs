@@ -15,6 +15,8 @@ const BAD_KEY: &str = "give a valid key with --key-file, RIALTO_KEY or --as";
 
 /// Nobody does what was asked for.
 const NO_SUCH_SKILL: &str = "no_such_skill";
+/// The named agent does not.
+const SKILL_NOT_OFFERED: &str = "skill_not_offered";
 
 /// Why a command did not do what was asked.
 #[derive(Debug)]
@@ -125,7 +127,7 @@ impl From<CallError> for Trouble {
             exit = Exit::Conflict;
         }
         // So does this, though nothing is wrong with the request.
-        if code == NO_SUCH_SKILL {
+        if [NO_SUCH_SKILL, SKILL_NOT_OFFERED].contains(&code.as_str()) {
             exit = Exit::NotFound;
         }
         let code = Some(code).filter(|code| !code.is_empty());
@@ -152,6 +154,9 @@ fn next(error: &CallError) -> Option<String> {
                 }
                 (402, "budget_too_low") => {
                     "raise --budget; `rialto agent search --skill NAME` shows prices".to_owned()
+                }
+                (_, SKILL_NOT_OFFERED) => {
+                    "`rialto agent show` lists what the agent offers".to_owned()
                 }
                 (_, NO_SUCH_SKILL) => {
                     "`rialto agent search` shows who offers what; `rialto agent run` offers it"
@@ -220,6 +225,7 @@ mod tests {
             |status, code| refused(status, code, None).on(Exit::NotFound, "look there").next;
         assert_eq!(helped(404, "not_found").as_deref(), Some("look there"));
         assert_eq!(helped(409, "wrong_state"), None);
+        assert!(helped(422, SKILL_NOT_OFFERED).is_some_and(|next| next.contains("agent show")));
         assert!(helped(422, NO_SUCH_SKILL).is_some_and(|next| next.contains("agent run")));
         assert!(helped(404, "unknown").is_some_and(|next| next.contains("--hub")));
     }

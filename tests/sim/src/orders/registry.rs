@@ -33,8 +33,12 @@ pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
         _ => Selection::BestReputation,
     };
     let by_hub = matches!(order.selection, Selection::BestReputation | Selection::Cheapest);
-    order.policy =
-        Policy { next_when_unreachable: by_hub, next_when_declined: by_hub, ..Policy::default() };
+    order.policy = Policy {
+        next_when_unreachable: by_hub,
+        next_when_declined: by_hub,
+        requester_waits: dice.chance(30),
+        ..Policy::default()
+    };
     order.callback = dice.chance(40).then(|| "https://caller.example/done".to_owned());
     if dice.chance(10) {
         let agent = somebody(dice, scene);

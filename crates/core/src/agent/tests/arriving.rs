@@ -32,7 +32,7 @@ fn somebody_unknown_speaks_for_nobody() {
     let mut scene = Scene::default();
     scene.worker("ada", "acme", &[]);
     let order = by(Actor::Agent(AgentId(999)), enrolment("eve", "acme", &[]));
-    assert_eq!(scene.enrol(order), Err(Refusal::IdTaken));
+    assert_eq!(scene.enrol(order), Err(Refusal::OwnerTaken));
 }
 
 #[test]

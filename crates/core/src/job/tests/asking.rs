@@ -121,7 +121,7 @@ fn who_cannot_be_asked() {
     let itself = scene.try_request("ann", "r1", ann, None);
     assert!(matches!(itself, Err(Refusal::BridgeLoop { .. })));
     let order = scene.question("dig", Whom::Agent(pat), None);
-    assert_eq!(ask(&mut scene, "r1", order), Err(Refusal::NoSuchSkill));
+    assert_eq!(ask(&mut scene, "r1", order), Err(Refusal::SkillNotOffered));
     let order = scene.question("dig", Whom::Best { max: 8 }, Some("1"));
     assert_eq!(ask(&mut scene, "r1", order), Err(Refusal::NoSuchSkill));
     scene.run(Command::Block { agent: pat, whom: ann, blocked: true }).unwrap();

@@ -19,6 +19,7 @@ const EITHER_SIDE: Policy = Policy {
     presence_first: true,
     cancel_any_time: true,
     absent_too: false,
+    requester_waits: false,
     queue_later: false,
     unpaid: false,
     not_before: None,

@@ -80,7 +80,7 @@ fn who_is_offline_elsewhere_or_too_dear_is_not_asked() {
     assert!(!scene.online(bob));
     assert_eq!(scene.try_request("ann", "r", bob, Some("4")), Err(Refusal::Offline));
     let blank = scene.worker("blank", "blank", &[]);
-    assert_eq!(scene.try_request("ann", "r", blank, None), Err(Refusal::NoSuchSkill));
+    assert_eq!(scene.try_request("ann", "r", blank, None), Err(Refusal::SkillNotOffered));
 }
 
 #[test]

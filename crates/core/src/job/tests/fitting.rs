@@ -36,6 +36,7 @@ const NO_POLICY: Policy = Policy {
     presence_first: false,
     cancel_any_time: false,
     absent_too: false,
+    requester_waits: false,
     queue_later: false,
     unpaid: false,
     not_before: None,

@@ -46,6 +46,7 @@ const PATIENT: Policy = Policy {
     presence_first: false,
     cancel_any_time: false,
     absent_too: false,
+    requester_waits: false,
     queue_later: false,
     unpaid: false,
     not_before: None,

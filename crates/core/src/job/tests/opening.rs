@@ -44,7 +44,7 @@ fn checks_come_in_the_order_skill_budget_presence_funds() {
     let ada = scene.enrol(order).unwrap();
     let order = scene.ask(poor, "sum", "0.20");
     let other = OpenJob { skill: "other".to_owned(), budget: Credits::ZERO, ..order.clone() };
-    refused(&mut scene, named(ada, other.clone()), Refusal::NoSuchSkill);
+    refused(&mut scene, named(ada, other.clone()), Refusal::SkillNotOffered);
     refused(&mut scene, other, Refusal::NoSuchSkill);
     let low = OpenJob { budget: credits("0.19"), ..order.clone() };
     let price = credits("0.20");
@@ -323,4 +323,21 @@ fn nobody_leaves_more_open_than_the_rules_allow_in_number_or_in_bytes() {
         scene.run(Command::Cancel { job, by, reason: None }).unwrap();
         assert!(scene.try_open(third).is_ok());
     }
+}
+
+#[test]
+fn a_requester_that_waits_is_told_to_wait_only_once_it_gives_up() {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let plain = scene.ask(client, "sum", "0.10");
+    assert!(scene.open(plain).pending, "its worker comes by itself");
+    let order = scene.ask(client, "sum", "0.10");
+    let policy = Policy { requester_waits: true, ..order.policy };
+    let job = scene.open(OpenJob { policy, ..order });
+    assert_eq!((job.state, job.pending), (State::Assigned, false));
+    let job = job.id;
+    scene.run(Command::Start { job: JobRef::Id(job), by: ada }).unwrap();
+    assert_eq!((scene.job(job).state, scene.job(job).pending), (State::Running, false));
+    scene.run(Command::MarkPending { job }).unwrap();
+    assert!(scene.job(job).pending, "from now on the end is news");
 }

@@ -22,6 +22,7 @@ pub(super) const PRESENCE_FIRST: Policy = Policy {
     presence_first: true,
     cancel_any_time: true,
     absent_too: false,
+    requester_waits: false,
     queue_later: false,
     unpaid: false,
     not_before: None,

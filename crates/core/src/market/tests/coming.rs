@@ -29,7 +29,7 @@ fn whoever_proves_to_be_an_owner_has_its_own_agents_and_no_others() {
     scene.enrol(Enrol { home: AWAY, aliases, ..stranger }).unwrap();
     assert_eq!(scene.enrol(own("home-far", "far", "1")), Err(Refusal::IdTaken));
     let issue = own("mint", crate::owner::Owner::ISSUANCE_NAME, "1");
-    assert_eq!(scene.enrol(issue), Err(Refusal::IdTaken));
+    assert_eq!(scene.enrol(issue), Err(Refusal::OwnerTaken));
 }
 
 /// A task of somebody nobody has heard of.

@@ -52,7 +52,7 @@ impl Asked {
         if to.is_some() && choice != Choice::Best {
             return Err(f.fail("select", "must be left out where to names the agent"));
         }
-        let wishes = Wishes { choice, deadline: deadline(&f, now)? };
+        let wishes = Wishes { choice, deadline: deadline(&f, now)?, ..Wishes::default() };
         let id = f.uuid("id")?;
         let wire = JobPost::plain(skill, input, budget, callback, &meaning(wishes));
         Ok(Self { wire: JobPost { job_id: id, ..wire }, to, wishes })

@@ -8,6 +8,7 @@ use rialto_core::answer::Answer;
 use rialto_core::command::{Command, JobRef, OfferRef};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Offer, Selection, State as JobState};
+use rialto_core::number;
 use rialto_core::time::Millis;
 use rialto_core::world::World;
 use rialto_protocols::face::Floor;
@@ -138,7 +139,9 @@ fn offer_id(f: &Fields<'_, '_>) -> Result<Option<u32>, Malformed> {
     let Some(given) = f.get("offer") else { return Ok(None) };
     let id = match given.kind() {
         ijson::Kind::Text(text) => text.parse().ok(),
-        ijson::Kind::Number(digits) => digits.parse().ok(),
+        ijson::Kind::Number(digits) => {
+            number::integer(digits).ok().and_then(|id| u32::try_from(id).ok())
+        }
         _ => None,
     };
     let wrong = || f.fail("offer", "must be an offer's id, as GET /v1/jobs/{id}/offers shows it");

@@ -42,6 +42,8 @@ struct Said {
     outcome: Result<String, Failed>,
     cost: Option<Credits>,
     took: Option<Millis>,
+    /// Figures that could not be used, and what counts instead.
+    warnings: Vec<String>,
     /// Of all that matters.
     content: Digest,
 }
@@ -57,18 +59,23 @@ impl Said {
         let f = known::fields(&json, &MEMBERS)?;
         let ok = f.required("ok", f.flag("ok")?)?;
         let outcome = if ok { Ok(output(&f)?) } else { Err(Failed::read(&f)?) };
-        let cost = f.credits("cost", DECIMALS)?;
-        let took = f.integer("took_ms")?;
-        if took.is_some_and(|took| took < 0) {
-            return Err(f.fail("took_ms", "must not be negative"));
+        // A figure that makes no sense does not void the work it comes with.
+        let (cost, took) = (f.credits("cost", DECIMALS), took(&f));
+        let mut warnings = Vec::new();
+        if let Some(bad) = cost.as_ref().err().filter(|_| ok) {
+            warnings.push(format!("{bad}; the agreed price counts instead"));
         }
+        if let Err(bad) = &took {
+            warnings.push(format!("{bad}; the hub's own clock counts instead"));
+        }
+        let (cost, took) = (cost.unwrap_or(None), took.unwrap_or(None));
         let meaning = match &outcome {
             Ok(output) => [b"done".to_vec(), lent::meaning(output)],
             Err(failed) => [format!("{:?}", failed.cause).into_bytes(), failed.text.clone().into()],
         };
         let micros = cost.map_or(-1, Credits::micros).to_be_bytes();
         let content = Digest::of(&[b"v1", &meaning[0], &meaning[1], &micros]);
-        Ok(Self { epoch: epoch(&f)?, outcome, cost, took: took.map(Millis), content })
+        Ok(Self { epoch: epoch(&f)?, outcome, cost, took, warnings, content })
     }
 
     fn order(self, job: &Job, by: AgentId, now: Timestamp) -> Command {
@@ -129,6 +136,14 @@ pub fn text(f: &Fields<'_, '_>, name: &str) -> Result<Option<String>, Malformed>
     }
 }
 
+/// How long the work took, by the worker's own clock.
+fn took(f: &Fields<'_, '_>) -> Result<Option<Millis>, Malformed> {
+    match f.integer("took_ms")? {
+        Some(..0) => Err(f.fail("took_ms", "must not be negative")),
+        took => Ok(took.map(Millis)),
+    }
+}
+
 fn epoch(f: &Fields<'_, '_>) -> Result<Option<u32>, Malformed> {
     let epoch = f.integer("epoch")?.map(u32::try_from).transpose();
     epoch.map_err(|_| f.fail("epoch", "must be a turn's number, like 1"))
@@ -141,6 +156,8 @@ struct Reported {
     paid: Box<RawValue>,
     /// The same was said before.
     repeated: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 /// `POST /v1/jobs/{id}/result`: the final word of whoever has it.
@@ -150,14 +167,15 @@ pub async fn result(
     Part(id): Part,
     Sent(body): Sent,
 ) -> Answered {
-    let said = Said::read(&body)?;
+    let mut said = Said::read(&body)?;
+    let warnings = std::mem::take(&mut said.warnings);
     let job = party(&floor, by.id, &id).await?;
     floor.engine.seen(by.id);
     let order = said.order(&job, by.id, floor.engine.now());
     let ran = floor.engine.run_once(order, by.once).await?;
     let Answer::Job { job, repeated } = ran.answer else { return Err(Problem::not_found()) };
     let paid = money(job.report.as_ref().map_or(Credits::ZERO, |report| report.paid));
-    Ok(ok(&Reported { id: job.uuid, state: state(job.state), paid, repeated }))
+    Ok(ok(&Reported { id: job.uuid, state: state(job.state), paid, repeated, warnings }))
 }
 
 #[derive(Serialize)]

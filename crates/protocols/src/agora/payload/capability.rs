@@ -8,6 +8,7 @@ use super::amount;
 use super::request::RESOURCE_MAX;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{Json, Kind};
+use crate::kit::name::check_name;
 use crate::kit::object::Object;
 
 /// Capabilities of one agent.
@@ -51,8 +52,7 @@ impl<'a> Capability<'a> {
                 |why: String| Malformed { message: format!("{at} {why}"), field: place.clone() };
             let capability = match item.kind() {
                 Kind::Text(text) => {
-                    rialto_core::text::check_name(text, RESOURCE_MAX)
-                        .map_err(|why| bad(why.to_string()))?;
+                    check_name(text, RESOURCE_MAX).map_err(|why| bad(why.to_string()))?;
                     Self { resource: text, price: None, description: None }
                 }
                 _ => Self::read(&Fields::of(item, place.clone())?)?,

@@ -5,13 +5,12 @@
 //! shape, are somebody else's: they are kept in the envelope and passed over. What has the right shape
 //! and a wrong value (a price below zero, an endpoint that is no URL) is refused by name.
 
-use rialto_core::text::check_name;
-
 use super::capability::{CAPABILITIES_BYTES_MAX, Capability};
 use super::fields;
 use crate::agora::failure::Failure;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::Json;
+use crate::kit::name::check_name;
 use crate::kit::object::Object;
 
 /// Characters of a nonce.

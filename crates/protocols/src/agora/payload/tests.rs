@@ -223,6 +223,11 @@ fn a_hello_keeps_its_promises_or_is_refused() {
         assert_eq!(hello.capabilities.map(|list| list.len()), Some(2));
     });
     assert!(reading("{}", |json| Hello::read(json).expect("a hello") == Hello::default()));
+    for name in ["☁\u{fe0f} Weather", "می\u{200c}خواهم"] {
+        reading(&format!(r#"{{"name":"{name}"}}"#), |json| {
+            assert_eq!(Hello::read(json).expect("a hello").name, Some(name));
+        });
+    }
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! `Register-Agent-Profile`: an agent, what it can do and for how much.
 
 use rialto_core::money::Credits;
-use rialto_core::text::check_name;
 
 use super::{AGENT_ID, FEE, TOPIC, json, required};
 use crate::clara::fault::Fault;
@@ -10,6 +9,7 @@ use crate::clara::process::Dialect;
 use crate::clara::topics::Topics;
 use crate::clara::{AGENT_ID_MAX, METADATA_MAX, PROTOCOLS, price};
 use crate::kit::ijson;
+use crate::kit::name::check_name;
 
 /// Characters of a name.
 const NAME_MAX: usize = 128;

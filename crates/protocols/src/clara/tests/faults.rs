@@ -1,7 +1,7 @@
 //! Every Error text by its cause.
 
 use super::*;
-use rialto_core::text::BadName;
+use crate::kit::name::BadName;
 
 const UNKNOWN_PROTOCOL: &str = "Unknown protocol nil, supported: C.L.A.R.A.";
 
@@ -98,7 +98,16 @@ fn tags_without_a_text_of_their_own_are_required() {
 fn an_agent_is_called_by_something_that_can_be_seen_and_is_its_own() {
     let named = |id: &str| order(&with(good::REGISTER_AGENT, "RedStone-Agent-Id", id), "{}").err();
     let long = "界".repeat(128);
-    for id in ["A", "a b", "registry", "mine/registry/x", "relays/x", &long] {
+    for id in [
+        "A",
+        "a b",
+        "registry",
+        "mine/registry/x",
+        "relays/x",
+        "☁\u{fe0f} Weather",
+        "می\u{200c}خواهم",
+        &long,
+    ] {
         assert_eq!(named(id), None, "{id}");
     }
     let longer = "x".repeat(129);

@@ -1,11 +1,12 @@
 //! Reading a message whole: every wrong member is noted, and the first does not hide the others.
 
 use rialto_core::money::Credits;
-use rialto_core::text::check_name;
+use rialto_core::number;
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
 
 use crate::kit::ijson::{Json, Kind as Is};
+use crate::kit::name::check_name;
 use crate::kit::{jcs, stamp};
 use crate::openclaw::failure::Failure;
 use crate::openclaw::kind::Kind;
@@ -139,7 +140,10 @@ impl<'a, 'b> Reader<'a, 'b> {
     pub fn number(&mut self, part: &Part<'_, '_>, name: &str) -> Option<i64> {
         self.made(part, name, "must be an integer that is not too large", |json| {
             match json.kind() {
-                Is::Number(digits) => jcs::token(digits).ok()?.parse().ok(),
+                Is::Number(digits) => {
+                    let safe = |n: &i64| n.unsigned_abs() <= jcs::SAFE_MAX.unsigned_abs();
+                    number::integer(digits).ok().filter(safe)
+                }
                 _ => None,
             }
         })

@@ -97,7 +97,7 @@ pub fn presence(
     agent: &Arc<Agent>,
 ) -> Result<Option<Timestamp>, Unasked> {
     if agent.skill(&asking.message.said.capability_id).is_none() {
-        return Err(because(floor, agent, &Refusal::NoSuchSkill));
+        return Err(because(floor, agent, &Refusal::SkillNotOffered));
     }
     if asking.requester == Requester::Agent(agent.id) {
         return Err(because(floor, agent, &Refusal::BridgeLoop { max: 0 }));

@@ -30,13 +30,19 @@ const FETCHED_MAX: usize = 50;
 /// Bytes of input given to a worker at once, unless the first job alone has more. It is several times
 /// what one job may bring, so that a worker can have several large ones in hand.
 const FETCHED_BYTES: usize = 8 << 20;
-/// The longest a poll may wait, in seconds.
+/// The longest a caller may wait, in seconds.
 const WAIT_MAX: i64 = 30;
 
 /// `POST /jobs`: the hub picks the worker, or the body names it.
-pub async fn post(State(floor): State<Floor>, known: Known, sent: Sent) -> Answered {
+pub async fn post(
+    State(floor): State<Floor>,
+    known: Known,
+    RawQuery(raw): RawQuery,
+    sent: Sent,
+) -> Answered {
+    let wait = wait(&query(raw)?)?;
     let wire = JobPost::read(&sent.0).map_err(unread(examples::JOB))?;
-    ask(&floor, known, wire).await
+    ask(&floor, known, wire, wait).await
 }
 
 /// `POST /agents/{agent_id}/jobs`: the path names the worker.
@@ -44,27 +50,39 @@ pub async fn post_to(
     State(floor): State<Floor>,
     known: Known,
     Named(agent): Named,
+    RawQuery(raw): RawQuery,
     sent: Sent,
 ) -> Answered {
     let agent = path_uuid(&agent, "agent_id")?;
+    let wait = wait(&query(raw)?)?;
     let mut wire = JobPost::read(&sent.0).map_err(unread(examples::JOB))?;
     if wire.agent_id.is_some_and(|named| named != agent) {
         return Err(Failure::field("/agent_id", "agent_id differs from the one in the path"));
     }
     wire.agent_id = Some(agent);
-    ask(&floor, known, wire).await
+    ask(&floor, known, wire, wait).await
 }
 
-async fn ask(floor: &Floor, known: Known, wire: JobPost) -> Answered {
+fn query(raw: Option<String>) -> Result<Query, Malformed> {
+    Query::read(raw.as_deref().unwrap_or_default())
+}
+
+/// `?wait=`: how long the caller wants to wait, in seconds.
+fn wait(query: &Query) -> Result<Option<Duration>, Malformed> {
+    let seconds = query.integer("wait", 0..=WAIT_MAX)?;
+    Ok(seconds.map(|seconds| Duration::from_secs(seconds.unsigned_abs())))
+}
+
+async fn ask(floor: &Floor, known: Known, wire: JobPost, wait: Option<Duration>) -> Answered {
     let refused = RefusedJob {
         job_id: wire.job_id.map(|id| id.to_string()),
         agent_id: wire.agent_id.map(|id| id.to_string()),
         at: floor.engine.now(),
     };
-    open(floor, known, wire).await.map_err(|failure| failure.of_job(refused))
+    open(floor, known, wire, wait).await.map_err(|failure| failure.of_job(refused))
 }
 
-async fn open(floor: &Floor, known: Known, wire: JobPost) -> Answered {
+async fn open(floor: &Floor, known: Known, wire: JobPost, wait: Option<Duration>) -> Answered {
     let requester = requester(floor, &known, wire.orchestrator_id.as_deref())?;
     if wire.rest.more.contains_key(mark::MEMBER) {
         return Err(Failure::field("/bridge", "bridge is the hub's own mark: leave it out"));
@@ -81,9 +99,10 @@ async fn open(floor: &Floor, known: Known, wire: JobPost) -> Answered {
         let blocked = |why| Failure::field("/callback_url", format!("callback_url {why}"));
         floor.egress.check(url).map_err(blocked)?;
     }
-    let order = Order { wire, requester, worker, wishes: Wishes::default() };
+    let waits = wait.is_some_and(|wait| !wait.is_zero());
+    let order = Order { wire, requester, worker, wishes: Wishes { waits, ..Wishes::default() } };
     let opened = opening::open(floor, order, known.0.once).await;
-    settle(floor, opened.map_err(|failure| failed(failure, Context::Job))?).await
+    settle(floor, opened.map_err(|failure| failed(failure, Context::Job))?, wait).await
 }
 
 /// Who asks: the key's agent, or on an open hub whoever the body says.
@@ -107,12 +126,16 @@ fn requester(floor: &Floor, known: &Known, named: Option<&str>) -> Result<Reques
     })
 }
 
-/// Waits for the worker as long as a caller is kept waiting, and answers with what there is.
-async fn settle(floor: &Floor, job: Arc<Job>) -> Answered {
+/// Waits for the worker as long as the caller wants to wait, or else as long as callers are kept
+/// waiting, and answers with what there is.
+async fn settle(floor: &Floor, job: Arc<Job>, wait: Option<Duration>) -> Answered {
     let mut job = job;
-    if !job.state.is_final() && !job.pending {
-        let wait = Duration::from_millis(floor.settings.registry.sync_wait.0.unsigned_abs());
-        let now = floor.engine.ended(job.id, wait).await;
+    let usual = Duration::from_millis(floor.settings.registry.sync_wait.0.unsigned_abs());
+    if !job.state.is_final() && (wait.is_some() || !job.pending) {
+        let now = match wait {
+            Some(wait) => floor.engine.over(job.id, wait).await,
+            None => floor.engine.ended(job.id, usual).await,
+        };
         let now = now.map_err(|failure| failed(failure, Context::Job))?;
         job = now.ok_or_else(Failure::not_found)?;
     }
@@ -195,15 +218,15 @@ pub async fn fetch(
     RawQuery(raw): RawQuery,
 ) -> Answered {
     let id = path_uuid(&id, "agent_id")?.to_string();
-    let query = Query::read(raw.as_deref().unwrap_or_default())?;
+    let query = query(raw)?;
     if query.text("status").is_some_and(|status| status != "PENDING") {
         let message = "status must be PENDING".to_owned();
         return Err(Malformed { field: "?status".to_owned(), message }.into());
     }
-    let wait = query.integer("wait", 0..=WAIT_MAX)?.unwrap_or(0);
+    let wait = wait(&query)?.unwrap_or_default();
     let agent = floor.engine.look(|world| known.agent_of_path(world, &id))?;
     floor.engine.seen(agent);
-    let until = tokio::time::Instant::now() + Duration::from_secs(wait.unsigned_abs());
+    let until = tokio::time::Instant::now() + wait;
     loop {
         let news = floor.engine.news_of(agent);
         let told = news.notified();

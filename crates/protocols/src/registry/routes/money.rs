@@ -145,12 +145,20 @@ struct Audit {
     next_from: Option<u64>,
 }
 
-/// `GET /audit`: payments, newest first; one's own, or all for the operator.
+/// `GET /audit`: payments, newest first or oldest first; one's own, or all for the operator.
 pub async fn audit(State(floor): State<Floor>, known: Known, RawQuery(raw): RawQuery) -> Answered {
     let query = Query::read(raw.as_deref().unwrap_or_default())?;
     let limit = query.integer("limit", 1..=AUDIT_MAX)?.unwrap_or(AUDIT) as usize;
     let job = query.text("job_id").map(|id| path_uuid(id, "?job_id")).transpose()?;
     let from = query.integer("from", 1..=i64::MAX)?.map(|id| EntryId(id.unsigned_abs()));
+    let oldest_first = match query.text("order") {
+        None | Some("newest") => false,
+        Some("oldest") => true,
+        Some(_) => {
+            let message = "order must be \"newest\" or \"oldest\"".to_owned();
+            return Err(Malformed { field: "?order".to_owned(), message }.into());
+        }
+    };
     let whose = whose(&floor, &known, query.text("owner_id"))?;
     let wrong = |failure| failed(failure, Context::Other);
     let (newest, all) = floor.engine.look(|world| match whose.and_then(|id| world.owner(id)) {
@@ -162,10 +170,12 @@ pub async fn audit(State(floor): State<Floor>, known: Known, RawQuery(raw): RawQ
         None => None,
     };
     let of_job = sought.is_some();
-    // Nothing comes after the newest line, whatever the caller says.
-    let at = from.map_or(newest, |from| newest.map(|newest| from.min(newest)));
-    let walk = Walk { whose, at, limit, sought };
-    let found = floor.engine.read(move |reader| walk.payments(reader)).await.map_err(wrong)?;
+    let walk = Walk { whose, newest, from, limit, sought };
+    let read = move |reader: &mut dyn Reader| match oldest_first {
+        true => walk.oldest_first(reader),
+        false => walk.newest_first(reader),
+    };
+    let found = floor.engine.read(read).await.map_err(wrong)?;
     let mut transactions = Vec::with_capacity(found.entries.len());
     for entry in &found.entries {
         transactions.push(describe(&floor, entry).await?);
@@ -206,10 +216,11 @@ impl Sought {
     }
 }
 
-/// The way back through the ledger, from a line on.
+/// The way through the ledger, from a line on.
 struct Walk {
     whose: Option<OwnerId>,
-    at: Option<EntryId>,
+    newest: Option<EntryId>,
+    from: Option<EntryId>,
     limit: usize,
     sought: Option<Sought>,
 }
@@ -223,8 +234,10 @@ struct Payments {
 
 impl Walk {
     /// The next payments, newest first. So many lines are looked at and no more, whatever is found.
-    fn payments(self, reader: &mut dyn Reader) -> Result<Payments, StoreError> {
-        let (mut entries, mut at, mut looked_at) = (Vec::new(), self.at, 0);
+    fn newest_first(self, reader: &mut dyn Reader) -> Result<Payments, StoreError> {
+        // Nothing comes after the newest line, whatever the caller says.
+        let at = self.from.map_or(self.newest, |from| self.newest.map(|newest| from.min(newest)));
+        let (mut entries, mut at, mut looked_at) = (Vec::new(), at, 0);
         while let Some(id) = at.filter(|_| entries.len() < self.limit && looked_at < LINES_MAX) {
             looked_at += 1;
             // A line to go on from may be anybody's invention, and leads nowhere then.
@@ -232,21 +245,81 @@ impl Walk {
                 at = self.before(id, None);
                 continue;
             };
-            if self.whose.is_some_and(|own| entry.from.owner != own && entry.to.owner != own) {
+            if !self.concerns(&entry) {
                 at = None;
                 break;
             }
             at = self.before(id, Some(&entry));
-            let wanted = match &self.sought {
-                _ if !entry.kind.is_payment() => false,
-                Some(sought) => sought.is_for(reader, &entry)?,
-                None => true,
-            };
-            if wanted {
+            if self.wants(reader, &entry)? {
                 entries.push(entry);
             }
         }
         Ok(Payments { entries, next: at, looked_at })
+    }
+
+    /// The next payments, oldest first. Lines name only the one before them, so an owner's are found
+    /// from the newest back; of an owner with very many all lines of the ledger are gone through.
+    fn oldest_first(self, reader: &mut dyn Reader) -> Result<Payments, StoreError> {
+        let from = self.from.unwrap_or(EntryId(1));
+        let (mut own, mut at, mut looked_at) = (Vec::new(), self.newest, 0);
+        if self.whose.is_some() {
+            while let Some(id) = at.filter(|id| *id >= from && looked_at < LINES_MAX) {
+                looked_at += 1;
+                let Some(Row::Entry(entry)) = reader.load(Key::Entry(id))? else { break };
+                at = self.before(id, Some(&entry));
+                own.push(entry);
+            }
+            if at.is_none_or(|id| id < from) {
+                return self.first_of(reader, own.into_iter().rev(), looked_at);
+            }
+        }
+        let (mut entries, mut next, mut seen) = (Vec::new(), None, 0);
+        for id in (from.0..=self.newest.map_or(0, |newest| newest.0)).map(EntryId) {
+            if entries.len() == self.limit || seen == LINES_MAX {
+                next = Some(id);
+                break;
+            }
+            seen += 1;
+            let Some(Row::Entry(entry)) = reader.load(Key::Entry(id))? else { continue };
+            if self.concerns(&entry) && self.wants(reader, &entry)? {
+                entries.push(entry);
+            }
+        }
+        Ok(Payments { entries, next, looked_at: looked_at + seen })
+    }
+
+    /// The first payments among these lines, and the line after them.
+    fn first_of(
+        &self,
+        reader: &mut dyn Reader,
+        lines: impl Iterator<Item = Entry>,
+        looked_at: usize,
+    ) -> Result<Payments, StoreError> {
+        let (mut entries, mut next) = (Vec::new(), None);
+        for entry in lines {
+            if entries.len() == self.limit {
+                next = Some(entry.id);
+                break;
+            }
+            if self.wants(reader, &entry)? {
+                entries.push(entry);
+            }
+        }
+        Ok(Payments { entries, next, looked_at })
+    }
+
+    /// Whether a line is one of those that may be shown.
+    fn concerns(&self, entry: &Entry) -> bool {
+        self.whose.is_none_or(|own| entry.from.owner == own || entry.to.owner == own)
+    }
+
+    /// Whether a line is a payment, and one for the job that is looked for.
+    fn wants(&self, reader: &mut dyn Reader, entry: &Entry) -> Result<bool, StoreError> {
+        match &self.sought {
+            _ if !entry.kind.is_payment() => Ok(false),
+            Some(sought) => sought.is_for(reader, entry),
+            None => Ok(true),
+        }
     }
 
     /// The line before one: the owner's own, or of all.

@@ -24,6 +24,8 @@ struct Accepted<'a> {
     status: &'static str,
     job_id: &'a str,
     paid: Box<RawValue>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 /// `POST /results`: the assigned agent's word about its job (§3.4).
@@ -79,9 +81,10 @@ async fn accept(
     else {
         return Err(Failure::not_found());
     };
+    let warnings = floor.engine.look(|world| shape::warnings(world, &now));
     let paid = shape::money(now.report.as_ref().map_or(Credits::ZERO, |report| report.paid));
     // A bridged worker knows the job by the hub's id.
     let uuid = job.uuid.to_string();
     let job_id = if job.origin == ID { &job.foreign } else { &uuid };
-    Ok(json(200, &Accepted { status: "accepted", job_id, paid }))
+    Ok(json(200, &Accepted { status: "accepted", job_id, paid, warnings }))
 }

@@ -95,6 +95,19 @@ fn what_is_no_address_is_refused_for_its_reason() {
 }
 
 #[test]
+fn a_joiner_that_its_script_needs_is_shown_and_makes_no_other_address() {
+    for (typed, plain) in [("کتاب\u{200c}ها@chorus", "کتابها@chorus"), ("क्\u{200d}ष", "क्ष")]
+    {
+        let shown = Address::read(typed, "chorus").expect(typed);
+        assert_eq!(Ok(shown.canonical().to_owned()), read(plain));
+        assert!(typed.starts_with(shown.name()), "shown as it was typed");
+    }
+    for lone in ["al\u{200c}ice", "al\u{200d}ice", "\u{200c}کتاب", "کتاب\u{200c}"] {
+        assert_eq!(read(lone), Err(BadAddress::Unseen), "{lone:?}");
+    }
+}
+
+#[test]
 fn lengths_count_characters() {
     assert!(read(&"a".repeat(64)).is_ok());
     assert_eq!(read(&"a".repeat(65)), Err(BadAddress::NameTooLong));

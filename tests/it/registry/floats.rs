@@ -1,0 +1,145 @@
+//! Figures as programs write them that compute with doubles, and figures that make no sense.
+//!
+//! The fixtures are bodies as Python's `json.dumps` writes them: `0.05 * 3` is 0.15000000000000002, and
+//! `round(seconds * 1000, 0)` is 12.0.
+
+use serde_json::{Value, json};
+
+use super::forms::JOB_ID;
+use super::market::{Market, SKILL, fresh_id, merge, success};
+use crate::kit::{Agent, Behaviour, TestHub, Worker, digits};
+
+const JOB: &str = include_str!("../../../crates/protocols/src/registry/fixtures/python-job.json");
+const RESULT: &str =
+    include_str!("../../../crates/protocols/src/registry/fixtures/python-result.json");
+
+/// Fills in the ids a fixture leaves open.
+fn filled(text: &str, ids: [(&str, &str); 2]) -> String {
+    ids.into_iter().fold(text.to_owned(), |text, (member, id)| {
+        text.replace(&format!("\"{member}\": \"uuid\""), &format!("\"{member}\": \"{id}\""))
+    })
+}
+
+fn result(job: &str, agent: &Agent) -> String {
+    filled(RESULT, [("job_id", job), ("agent_id", &agent.id)])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_reported_with_the_noise_of_doubles_is_paid_and_counts_as_done() {
+    for base in ["/registry", ""] {
+        let hub = TestHub::serve(&[]).await;
+        let asking = hub.orchestrator("o1").await;
+        hub.grant("o1", "100.00").await;
+        let worker = Worker::start(Behaviour::Pending).await;
+        let working = hub.agent("acme", SKILL, "0.15", Some(&worker.url)).await;
+        worker.behave(Behaviour::Say(200, result(JOB_ID, &working)));
+        let job = filled(JOB, [("job_id", JOB_ID), ("orchestrator_id", &asking.id)]);
+        let reply =
+            hub.post_text(&format!("{base}/jobs"), Some(&asking.key), &job).await.expect(200);
+        assert_eq!(reply.str("/status"), "SUCCESS");
+        assert_eq!(digits(&reply.text, "execution_cost"), "0.15");
+        assert_eq!(reply.at("/execution_time_ms"), 12);
+        assert!(!reply.text.contains("warnings"), "nothing was wrong: {}", reply.text);
+        assert_eq!(hub.balance("o1").await, ("99.85".to_owned(), "0.00".to_owned()));
+        assert_eq!(hub.balance("acme").await.0, "0.15");
+        assert_eq!(hub.score(&working).await, "51.0");
+        hub.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_polling_workers_result_with_the_noise_of_doubles_is_accepted() {
+    for market in Market::both(&[]).await {
+        let job = market.pending().await;
+        let body: Value = serde_json::from_str(&result(&job, &market.working)).expect("JSON");
+        let reply = market.report(&body).await.expect(200);
+        // The agreed price is 0.10, and 0.15 is asked.
+        assert_eq!(reply.json(), json!({"status": "accepted", "job_id": job, "paid": 0.10}));
+        assert_eq!(market.shown(&job).await.expect(200).at("/execution_time_ms"), 12);
+        market.stop().await;
+    }
+}
+
+/// What a worker may say by mistake, and what it is told.
+fn nonsense() -> [(Value, &'static str); 9] {
+    let cost = |value: Value| json!({"execution_cost": value});
+    let time = |value: Value| json!({"execution_time_ms": value});
+    [
+        (
+            cost(json!(0.005)),
+            "execution_cost has more than 2 decimals; the agreed price counts instead",
+        ),
+        (
+            cost(json!(-0.01)),
+            "execution_cost must not be negative; the agreed price counts instead",
+        ),
+        (cost(json!("0.10")), "execution_cost must be a number; the agreed price counts instead"),
+        (cost(json!(1e308)), "execution_cost is above 1000000000; the agreed price counts instead"),
+        (cost(json!({})), "execution_cost must be a number; the agreed price counts instead"),
+        (time(json!(-1)), "execution_time_ms must not be negative; it counts as not given"),
+        (time(json!(1.5)), "execution_time_ms must be a whole number; it counts as not given"),
+        (time(json!("12")), "execution_time_ms must be a whole number; it counts as not given"),
+        (time(json!(1e30)), "execution_time_ms is out of range; it counts as not given"),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_figure_that_makes_no_sense_voids_no_output_and_the_worker_is_told() {
+    let market = Market::keyed(&[]).await;
+    for (wrong, told) in nonsense() {
+        let job = market.pending().await;
+        let mut body = success(&job, &market.working, "0.10");
+        merge(&mut body, wrong.clone());
+        let reply = market.report(&body).await.expect(200);
+        assert_eq!(digits(&reply.text, "paid"), "0.10", "{wrong}");
+        assert_eq!(reply.at("/warnings"), json!([told]));
+        // Both parties find it with the job, and a repeat is answered in the same words.
+        let path = format!("/registry/jobs/{job}");
+        for key in [&market.working.key, &market.asking.key] {
+            let shown = market.hub.get(&path, Some(key)).await.expect(200);
+            assert_eq!(shown.at("/warnings"), json!([told]));
+            assert_eq!(shown.str("/status"), "SUCCESS");
+            assert_eq!(shown.at("/output_data"), body["output_data"]);
+        }
+        assert_eq!(market.report(&body).await.expect(200).text, reply.text);
+    }
+    assert_eq!(market.purses().await, ["99.10", "0.00", "0.90"]);
+    market.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_called_workers_figure_that_makes_no_sense_voids_no_output_either() {
+    let market = Market::keyed(&[]).await;
+    let worker = Worker::start(Behaviour::Pending).await;
+    let working = market.endpoint(&worker.url).await;
+    for (wrong, told) in nonsense() {
+        let job = fresh_id();
+        let mut body = success(&job, &working, "0.10");
+        merge(&mut body, wrong.clone());
+        worker.behave(Behaviour::Say(200, body.to_string()));
+        let reply = market.ask(&working, json!({"job_id": job})).await.expect(200);
+        assert_eq!(reply.str("/status"), "SUCCESS", "{wrong}");
+        assert_eq!(digits(&reply.text, "execution_cost"), "0.10", "{wrong}");
+        let shown = market.hub.get(&format!("/jobs/{job}"), Some(&working.key)).await.expect(200);
+        assert_eq!(shown.at("/warnings"), json!([told]));
+    }
+    assert_eq!(market.hub.balance("globex").await.0, "0.90");
+    // Nine successes of one point each, for a requester with the score everybody starts with.
+    assert_eq!(market.hub.score(&working).await, "59.0");
+    market.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_with_a_figure_that_makes_no_sense_is_a_failure_with_its_own_reason() {
+    let market = Market::keyed(&[]).await;
+    let job = market.pending().await;
+    let body = json!({"job_id": job, "status": "FAILURE", "error_message": "no disk left",
+        "execution_cost": "none", "execution_time_ms": 0.5});
+    let reply = market.report(&body).await.expect(200);
+    let told = "execution_time_ms must be a whole number; it counts as not given";
+    assert_eq!(reply.at("/warnings"), json!([told]), "nothing is paid for a failure");
+    let shown = market.shown(&job).await.expect(200);
+    assert_eq!(shown.str("/error_message"), "no disk left");
+    assert_eq!(market.purses().await, ["100.00", "0.00", "0.00"]);
+    market.stop().await;
+}
