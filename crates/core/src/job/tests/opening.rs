@@ -284,7 +284,7 @@ fn the_id_of_a_request_leads_to_the_newest_job_of_its_requester_and_to_none_of_t
         let origin = order.origin;
         (scene.open(order).id, claim::request(origin, id))
     };
-    let leads_to = |scene: &Scene, digest| scene.world.claim(digest).map(|claim| claim.target);
+    let leads_to = |scene: &Scene, digest| scene.store.claim(digest).map(|claim| claim.target);
     let (first, name) = ask(&mut scene, client, "r-1");
     assert_eq!(leads_to(&scene, name), Some(Target::Job(first)));
     // It still does once the job is over, and the next one takes its place.
