@@ -1,6 +1,6 @@
 //! What only the hub says: its codes, and the fields no body can set (R63, R67).
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::market::{Market, SKILL, merge, success};
 use crate::kit::{Agent, Behaviour, ClosedPort, Worker, assert_later, assert_refused, digits};
