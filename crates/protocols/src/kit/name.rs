@@ -128,10 +128,10 @@ fn is_dependent_vowel(c: char) -> bool {
 /// Between two pictures that are one emoji together, such as a flag and a rainbow.
 fn joins_emoji(chars: &[char], at: usize) -> bool {
     let picture = |c: &char| CodePointSetData::new::<ExtendedPictographic>().contains(*c);
-    let dress =
-        |c: &&char| **c == EMOJI_STYLE || CodePointSetData::new::<EmojiModifier>().contains(**c);
-    let before = chars[..at].iter().rev();
-    before.skip_while(dress).next().is_some_and(picture) && chars.get(at + 1).is_some_and(picture)
+    let modifiers = CodePointSetData::new::<EmojiModifier>();
+    let undressed = |c: &&char| **c != EMOJI_STYLE && !modifiers.contains(**c);
+    let before = chars[..at].iter().rev().find(undressed);
+    before.is_some_and(picture) && chars.get(at + 1).is_some_and(picture)
 }
 
 /// After a character that has a form as text and one as a picture. Digits have them as keycaps only:
@@ -145,7 +145,7 @@ fn styles_emoji(chars: &[char], at: usize) -> bool {
 /// Within a black flag that says in tags whose it is.
 fn is_flag_tag(chars: &[char], at: usize) -> bool {
     let Some(flag) = chars[..at].iter().rposition(|c| *c == BLACK_FLAG) else { return false };
-    let spelled = |code: &&str| -> bool {
+    let spelled = |code: &&str| {
         let tags = code.bytes().map(|byte| char::from_u32(0xE0000 + u32::from(byte)));
         let tags: Vec<char> = tags.flatten().chain([TAG_END]).collect();
         chars[flag + 1..].starts_with(&tags) && at <= flag + tags.len()
