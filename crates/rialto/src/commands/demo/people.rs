@@ -62,10 +62,7 @@ async fn person(house: &House, claws: &Server, id: &str) -> Result<Person, CallE
     let shown: Shown = serde_json::from_str(&text).map_err(unreadable)?;
     let name = shown.names.get("openclaw").and_then(|name| name.parse().ok());
     let name = name.ok_or_else(|| CallError::Unreadable(format!("{id} has no alias")))?;
-    let trust = claws.agent(name).await?.entry.trust_signals;
-    let openclaw = trust.reputation_score.map(|score| score.get().to_owned());
-    // `null` is how JSON says that there is none.
-    let openclaw = openclaw.filter(|score| score != "null");
+    let openclaw = claws.reputation(name).await?.by_hub.map(|reputation| reputation.score.text());
     Ok(Person {
         id: AgentId(shown.id),
         purse: Purse::of(&house.operator, &shown.owner).await?,
