@@ -6,7 +6,7 @@ use crate::agent::{enrol, presence, probation, said, secret, suspension};
 use crate::alias::{Digest, Target, claim};
 use crate::answer::Answer;
 use crate::changes::Changes;
-use crate::command::{Command, JobRef, Response, Subject, Timer};
+use crate::command::{Command, JobRef, OpenJob, Response, Subject, Timer};
 use crate::draft::Draft;
 use crate::id::{AgentId, JobId, TransferId};
 use crate::job::{Requester, ask, end, fair, offer, open, respond, work};
@@ -164,12 +164,7 @@ pub enum Need {
 pub fn needs(world: &World, command: &Command) -> Vec<Need> {
     let mut wants = Wants { world, needs: Vec::new() };
     match command {
-        Command::OpenJob(order) => {
-            wants.claim(claim::job(order.origin, &order.foreign));
-            if let Some(id) = &order.request_id {
-                wants.claim(claim::request(order.origin, id));
-            }
-        }
+        Command::OpenJob(order) => wants.opened(order),
         Command::Pay(order) => {
             wants.claim(claim::transfer(order.origin, &order.foreign));
             if let Some(job) = &order.job {
@@ -228,13 +223,19 @@ impl Wants<'_> {
         }
     }
 
+    /// The ids that its requester chose for a job.
+    fn opened(&mut self, order: &OpenJob) {
+        self.claim(claim::job(order.origin, &order.foreign));
+        if let Some(id) = &order.request_id {
+            self.claim(claim::request(order.origin, id));
+        }
+    }
+
     /// The order's own name, and the job it is about.
     fn posted(&mut self, order: &market::Post) {
         self.claim(claim::posted(order.market, &order.id));
         match &order.deed {
-            market::Deed::Open(opening) => {
-                self.claim(claim::job(opening.order.origin, &opening.order.foreign));
-            }
+            market::Deed::Open(opening) => self.opened(&opening.order),
             market::Deed::Report(said) => self.named(&said.job),
             market::Deed::Decline { job, .. } | market::Deed::Offer { job, .. } => self.named(job),
             market::Deed::Enrol(_)

@@ -59,7 +59,7 @@ async fn bad_messages_are_refused_and_leave_nothing() {
         (r#"{"to":1}"#, 400, "malformed"),
         (r#"{"body":1}"#, 400, "malformed"),
         (r#"{"to":[1],"body":1}"#, 400, "malformed"),
-        (r#"{"to":1.0,"body":1}"#, 404, "not_found"),
+        (r#"{"to":1.5,"body":1}"#, 400, "malformed"),
         (r#"{"to":"nobody","body":1}"#, 404, "not_found"),
         (&large, 413, "too_large"),
     ] {

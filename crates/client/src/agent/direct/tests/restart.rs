@@ -1,6 +1,7 @@
 //! An agent that is killed, and started again in the same seat.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rialto_protocols::kit::stamp;
 use serde_json::{Value, json};
@@ -8,18 +9,26 @@ use tempfile::TempDir;
 
 use super::{Reply, Stand, Works, shouting};
 use crate::agent::program::Exec;
-use crate::agent::{Seat, Skill, Workshop};
+use crate::agent::{AgentError, Seat, Skill, Workshop};
 use crate::agora::{Identity, Kind, Seed};
 use crate::clock;
 
 const ID: &str = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
 
-fn seat(dir: &TempDir) -> Seat {
-    Seat::take(dir.path()).expect("free")
+/// Takes the seat once it is free: a program that another test is just starting has a copy of every open
+/// file, also of the lock, until it runs.
+async fn seat(dir: &TempDir) -> Seat {
+    for _ in 0..500 {
+        match Seat::take(dir.path()) {
+            Err(AgentError::Taken { .. }) => tokio::time::sleep(Duration::from_millis(10)).await,
+            taken => return taken.expect("a seat"),
+        }
+    }
+    panic!("the seat stays taken");
 }
 
 async fn stand(dir: &TempDir, works: &Works) -> Stand {
-    Stand::in_seat(seat(dir), works, works.all()).await
+    Stand::in_seat(seat(dir).await, works, works.all()).await
 }
 
 /// The same order in every protocol, as it goes over the wire.
@@ -195,7 +204,7 @@ async fn an_offer_that_was_made_before_is_taken_after() {
 #[tokio::test]
 async fn the_record_of_a_run_is_closed_when_its_answer_is_kept() {
     let dir = tempfile::tempdir().expect("a directory");
-    let (seat, works) = (seat(&dir), Works::new());
+    let (seat, works) = (seat(&dir).await, Works::new());
     let records = seat.records().expect("records");
     let free = |name| Skill::new(name, "0").expect("a skill");
     let exec = |line: &str| Exec::new(line, records.clone(), Arc::new(|_: &str, _: &str| {}));
