@@ -118,3 +118,27 @@ async fn a_page_has_25_unless_asked_and_1000_at_most() {
     }
     hub.0.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postings_that_are_looked_at_in_vain_count_against_the_reader() {
+    let hub = Hub::serve(&[("limits.read_bytes_per_minute", "200000")]).await;
+    let by = Wallet::of(1);
+    hub.agent(&by, "A", "tweet", "1").await;
+    for _ in 0..200 {
+        hub.act(&by, "Nothing", &[], "").await;
+    }
+    let status = async |query: &str| {
+        hub.get(&format!("/clara/cu/results/{PROCESS}{query}"), None).await.status
+    };
+    // A time is found without looking at everything before it.
+    for _ in 0..20 {
+        assert_eq!(status("?limit=1&from=9999999999999").await, 200);
+        assert_eq!(status("?limit=1&sort=DESC&to=1").await, 200);
+    }
+    let mut answers = 0;
+    while status("?limit=1&sort=DESC").await == 200 {
+        answers += 1;
+        assert!(answers < 100, "each of them looks at two hundred postings");
+    }
+    hub.0.stop().await;
+}

@@ -14,7 +14,7 @@ use crate::log::{Census, Hash, Log};
 
 /// Commands decided in one life, at least, and as a rule.
 pub const A_LIFE: u64 = 500;
-const AS_A_RULE: u64 = 520;
+const AS_A_RULE: u64 = 500;
 /// Every so many lives the books are recounted from a file.
 const AUDITED: u64 = 64;
 

@@ -66,19 +66,17 @@ fn agree(
     if job.state != State::Assigned || named_before {
         return Err(wrong);
     }
-    let skill = draft.agent(by).and_then(|agent| agent.skill_for(&job));
-    // Who says beforehand what it asks cannot ask for more.
-    let listed = skill.is_some_and(|skill| !skill.by_offer);
-    let limit = if listed { turn.price } else { job.purse() };
+    // A worker that listed a price when it was chosen cannot ask for more, whatever it lists now.
+    let limit = if turn.price_open { job.purse() } else { turn.price };
     let price = job.grain.shown(order.price);
     if price > limit {
         return Err(Refusal::BudgetTooLow { price: order.price });
     }
     let own = Some(order.price).filter(|own| *own < price);
     if let Some(turn) = &mut job.assignment {
-        (turn.price, turn.own) = (price, own);
+        (turn.price, turn.own, turn.price_open) = (price, own, false);
     }
-    job.agree(Agreed { worker: by, price, own });
+    job.agree(Agreed { worker: by, price, own, price_open: false });
     let (at, valid_until) = (draft.now, draft.now.plus(order.valid_for));
     let place = u32::try_from(job.offers.len()).unwrap_or(u32::MAX);
     let (name, eta) = (name.to_owned(), Some(order.eta));

@@ -229,6 +229,9 @@ pub struct Assignment {
     /// What the worker asks itself, where that was rounded up for the requester.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<Credits>,
+    /// The worker listed no price when it was chosen: it may name one, up to the budget, once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub price_open: bool,
     pub since: Timestamp,
     /// Silence past this moment is a failure.
     pub until: Timestamp,
@@ -255,6 +258,8 @@ pub struct Agreed {
     pub price: Credits,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<Credits>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub price_open: bool,
 }
 
 /// Where a job stands. The terminal ones never change again.

@@ -210,7 +210,8 @@ pub fn agree(draft: &Draft<'_>, job: &mut Job, chosen: Candidate) -> Agreed {
     let skill = draft.agent(chosen.agent).and_then(|agent| agent.skill_for(job));
     let own = skill.filter(|skill| !skill.by_offer).map(|skill| skill.price);
     let own = own.filter(|own| *own < chosen.price);
-    let agreed = Agreed { worker: chosen.agent, price: chosen.price, own };
+    let price_open = !job.selection.is_by_offers() && skill.is_some_and(|skill| skill.by_offer);
+    let agreed = Agreed { worker: chosen.agent, price: chosen.price, own, price_open };
     if chosen.price <= job.purse() {
         job.agree(agreed);
     }
@@ -226,7 +227,7 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     let told_later = agent.terms.urgent_first && url.is_none();
     let takes = agent.skill_for(job).and_then(|skill| skill.takes);
     let fair_time = fair::time(draft, job, chosen.agent);
-    let Agreed { price, own, .. } = agree(draft, job, chosen);
+    let Agreed { price, own, price_open, .. } = agree(draft, job, chosen);
     let lease = if answers_itself { draft.world.rules.answer_window } else { job.lease };
     // Who does not answer for itself has taken it on by being chosen.
     job.accepted_at = (!answers_itself).then_some(draft.now);
@@ -241,6 +242,7 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
         owner,
         price,
         own,
+        price_open,
         since: draft.now,
         until: draft.now.plus(lease).min(job.deadline),
         // What is sent cannot be called back; what is fetched can, until it is.

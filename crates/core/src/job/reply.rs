@@ -89,6 +89,7 @@ pub fn begin(draft: &mut Draft<'_>, job: &mut Job, by: AgentId) {
         owner,
         price: job.held,
         own: None,
+        price_open: false,
         since: job.opened_at,
         until: job.deadline,
         handed_over: true,

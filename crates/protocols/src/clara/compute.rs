@@ -27,6 +27,8 @@ const LOOK: Duration = Duration::from_millis(20);
 const PAGE_BYTES: usize = 4 << 20;
 /// Postings read at a time for a page of results: few, since each may be long.
 const STEP: usize = 8;
+/// Behind every posting.
+const LAST: PostingId = PostingId(u64::MAX >> 1);
 
 /// What came of a message; `None` if there was none. An auction is waited for.
 pub async fn result(floor: &Floor, id: &str) -> Result<Option<String>, EngineFailure> {
@@ -99,26 +101,30 @@ fn joined(task_id: &str, outcome: &str, asked: &str) -> String {
     result::sent(&all)
 }
 
-/// A page of results.
-pub async fn results(floor: &Floor, paging: &Paging) -> Result<String, EngineFailure> {
+/// A page of results, and how many postings were looked at for it.
+pub async fn results(floor: &Floor, paging: &Paging) -> Result<(String, usize), EngineFailure> {
     let newest_first = paging.sort == Sort::Descending;
-    let place = |mark: Option<Mark>| match mark {
-        Some(Mark::Cursor(cursor)) => Some(cursor.place),
-        _ => None,
+    let mut looked_at = 0;
+    let mut after = match paging.from {
+        Some(mark) => place(floor, mark, &mut looked_at).await?,
+        None => PostingId(0),
     };
-    let mut after = PostingId(place(paging.from).unwrap_or(0));
-    let end = place(paging.to).map_or(u64::MAX >> 1, |place| place.saturating_add(1));
-    let mut before = PostingId(end);
+    let mut before = match paging.to {
+        Some(mark) => PostingId(place(floor, mark, &mut looked_at).await?.0.saturating_add(1)),
+        None => LAST,
+    };
     let (mut found, mut bytes): (Vec<(String, Cursor)>, usize) = (Vec::new(), 0);
     loop {
         let page = Page::Postings { after, before, newest_first, limit: STEP };
         let rows = floor.engine.page(page).await?;
         let whole = rows.len() == STEP;
+        looked_at += rows.len();
         for row in rows {
             let Row::Posting(posting) = row else { continue };
-            match newest_first {
-                true => before = posting.id,
-                false => after = posting.id,
+            if newest_first {
+                before = posting.id;
+            } else {
+                after = posting.id;
             }
             let cursor = Cursor { at: Timestamp(posting.at.0), place: posting.id.0 };
             if !posting.shown || !paging.contains(cursor) {
@@ -127,13 +133,44 @@ pub async fn results(floor: &Floor, paging: &Paging) -> Result<String, EngineFai
             // There is always one, however long it is.
             let full = bytes + posting.text.len() > PAGE_BYTES && !found.is_empty();
             if full || found.len() >= paging.limit {
-                return Ok(result::page(&found, true));
+                return Ok((result::page(&found, true), looked_at));
             }
             bytes += posting.text.len();
             found.push((posting.text.clone(), cursor));
         }
         if !whole {
-            return Ok(result::page(&found, false));
+            return Ok((result::page(&found, false), looked_at));
         }
     }
+}
+
+/// The last posting that is not later than a mark. Postings are in the order of their time, so a time is
+/// found by halving.
+async fn place(
+    floor: &Floor,
+    mark: Mark,
+    looked_at: &mut usize,
+) -> Result<PostingId, EngineFailure> {
+    let time = match mark {
+        Mark::Cursor(cursor) => return Ok(PostingId(cursor.place.min(LAST.0 - 1))),
+        Mark::Time(time) => time,
+    };
+    let (mut low, mut high) = (0, floor.engine.look(|world| world.next.posting.0));
+    // What is at `low` is not later; what is at `high` is, or is not there yet.
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        let after = PostingId(middle - 1);
+        let page = Page::Postings { after, before: LAST, newest_first: false, limit: 1 };
+        *looked_at += 1;
+        let later = match floor.engine.page(page).await?.first() {
+            Some(Row::Posting(posting)) => posting.at > time,
+            _ => true,
+        };
+        if later {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Ok(PostingId(low))
 }

@@ -92,6 +92,25 @@ fn who_lists_a_price_may_ask_for_less_and_not_for_more() {
 }
 
 #[test]
+fn a_price_that_was_listed_when_the_work_was_given_is_not_raised_by_listing_none_afterwards() {
+    let mut by_offer = skill("sum", "0");
+    by_offer.by_offer = true;
+    let later = [vec![by_offer], Vec::new(), vec![skill("other", "1")]];
+    for skills in later {
+        let mut scene = Scene::default();
+        let client = scene.client("client", "client", "100");
+        let pat = scene.hello("pat", &[("sum", "1")]);
+        let (job, uuid) = hire(&mut scene, client, pat, "30", CENTS);
+        scene.amend("pat", Profile { skills: Some(skills), ..Profile::default() });
+        let dear = Err(Refusal::BudgetTooLow { price: credits("20") });
+        assert_eq!(scene.sign("pat", "o", offer(&uuid, "20")), dear);
+        assert_eq!(scene.job(job).assignment.unwrap().price, credits("1"));
+        scene.sign("pat", "r", result(&uuid)).unwrap();
+        assert_eq!(scene.purse("client").0, "99.00");
+    }
+}
+
+#[test]
 fn a_stranger_cannot_name_a_price_for_anothers_work() {
     let (mut scene, client, pat) = haggler();
     scene.hello("eve", &[("sum", "1")]);

@@ -21,6 +21,10 @@ use crate::world::World;
 pub struct Economy {
     /// The price at which a worker was first chosen for a job.
     shown: BTreeMap<(JobId, AgentId), Credits>,
+    /// Who was chosen for it at any time.
+    chosen: BTreeSet<(JobId, AgentId)>,
+    /// Which of them listed a price at that moment.
+    listed: BTreeSet<(JobId, AgentId)>,
     /// Since when the worker of a turn has had the job in hand.
     in_hand: BTreeMap<(JobId, u32), Timestamp>,
     /// Where each inbox stood after the last command.
@@ -71,10 +75,17 @@ impl Economy {
             if let Some(price) = price.filter(|price| *price <= job.purse()) {
                 self.shown.entry(key).or_insert(price);
             }
-            // Who names a price for each job has its first one agreed on once it has the work.
+            // A worker that listed no price when it was chosen has its first one agreed on.
+            let priced = skill.is_some_and(|skill| !skill.by_offer);
+            if !self.chosen.contains(&key) && priced {
+                self.listed.insert(key);
+            }
+            self.chosen.insert(key);
             let bargained =
                 old.is_some_and(|old| named(job) > named(old) && old.worker() == job.worker());
-            if let (true, Some(turn), false) = (bargained, job.assignment, by_offers) {
+            if let (true, Some(turn), false) = (bargained, job.assignment, by_offers)
+                && !self.listed.contains(&key)
+            {
                 self.shown.insert(key, turn.price);
             }
         }

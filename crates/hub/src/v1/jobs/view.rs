@@ -33,8 +33,11 @@ pub struct JobView {
     guest: Option<String>,
     worker: Option<u64>,
     epoch: u32,
-    /// Agreed at assignment.
+    /// Agreed at assignment; `null` while the worker may still name one.
     price: Option<Box<RawValue>>,
+    /// The worker lists no price and names one, within the budget, before it begins.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    by_offer: bool,
     #[serde(flatten)]
     purse: Option<Purse>,
     paid: Option<Box<RawValue>>,
@@ -94,7 +97,8 @@ impl JobView {
             guest,
             worker: job.worker().map(|id| id.0),
             epoch: job.epoch,
-            price: job.assignment.map(|turn| money(turn.price)),
+            price: job.assignment.filter(|turn| !turn.price_open).map(|turn| money(turn.price)),
+            by_offer: job.assignment.is_some_and(|turn| turn.price_open),
             purse: (eyes != Eyes::Worker).then(purse),
             paid: job.report.as_ref().map(|report| money(report.paid)),
             cause: job.report.as_ref().and_then(|report| report.cause).map(cause),

@@ -6,7 +6,7 @@ use super::{Answered, Named, Sent, text};
 use crate::clara::failure::Failure;
 use crate::clara::paging::Paging;
 use crate::clara::{compute, intake, query};
-use crate::face::Floor;
+use crate::face::{Floor, RowsRead};
 use crate::kit::ans104::Id;
 
 /// `GET /cu/result/{id}?process-id=`.
@@ -32,7 +32,10 @@ pub async fn results(
     known.ok_or_else(Failure::unknown_process)?;
     let paging = Paging::read(raw.as_deref().unwrap_or_default())?;
     let page = compute::results(&floor, &paging).await;
-    Ok(text(200, page.map_err(|failure| intake::failed(&failure))?))
+    let (page, looked_at) = page.map_err(|failure| intake::failed(&failure))?;
+    let mut answer = text(200, page);
+    answer.extensions_mut().insert(RowsRead(looked_at));
+    Ok(answer)
 }
 
 /// `POST /cu/dry-run?process-id=`.
