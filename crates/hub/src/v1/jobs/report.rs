@@ -55,7 +55,7 @@ struct Failed {
 
 impl Said {
     fn read(body: &[u8]) -> Result<Self, Malformed> {
-        let json = ijson::read(body)?;
+        let json = ijson::read_with_figures(body, &["cost", "took_ms"])?;
         let f = known::fields(&json, &MEMBERS)?;
         let ok = f.required("ok", f.flag("ok")?)?;
         let outcome = if ok { Ok(output(&f)?) } else { Err(Failed::read(&f)?) };
