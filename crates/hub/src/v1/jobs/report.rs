@@ -89,6 +89,7 @@ impl Said {
             by,
             epoch: self.epoch,
             ok,
+            silent: false,
             output,
             // A worker that names no cost wants its price; what is paid is capped by it anyway.
             cost: self.cost.unwrap_or(Credits::MAX),
