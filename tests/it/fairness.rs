@@ -4,8 +4,10 @@ use rialto_core::time::Millis;
 use rialto_engine::clock::Clock;
 use rialto_protocols::kit::stamp;
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
 
-use crate::kit::{Agent, TestHub, eventually};
+use crate::kit::{Agent, Behaviour, TestHub, Worker, eventually};
 
 /// Posts a job for one worker with a deadline so many milliseconds ahead.
 async fn rush(hub: &TestHub, by: &Agent, worker: &Agent, ahead: i64) -> String {
@@ -23,6 +25,16 @@ async fn expires(hub: &TestHub, by: &Agent, job: &str) {
     eventually(async || state(hub, by, job).await == "expired").await;
 }
 
+/// What an agent's failures would show in.
+fn figures(shown: &Value) -> [Value; 4] {
+    ["score", "rank_score", "jobs_settled", "owner_failures"].map(|name| shown[name].clone())
+}
+
+/// The same, of an agent as it stands now.
+async fn standing(hub: &TestHub, agent: &Agent) -> [Value; 4] {
+    figures(&hub.get(&format!("/v1/agents/{}", agent.id), None).await.expect(200).json())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dozen_deadlines_that_pass_unseen_leave_a_workers_score_as_it_was() {
     let hub = TestHub::serve(&[]).await;
@@ -38,9 +50,6 @@ async fn a_dozen_deadlines_that_pass_unseen_leave_a_workers_score_as_it_was() {
     }
     assert_eq!(hub.score(&worker).await, "50.0");
     let after = hub.get(&path, None).await.expect(200).json();
-    let figures = |shown: &Value| {
-        ["score", "rank_score", "jobs_settled", "owner_failures"].map(|name| shown[name].clone())
-    };
     assert_eq!(figures(&after), figures(&before), "nor does it rank lower");
     assert_eq!(hub.balance("rich").await, ("10.00".to_owned(), "0.00".to_owned()));
     hub.stop().await;
@@ -96,5 +105,83 @@ async fn jobs_that_come_and_go_fill_an_inbox_only_to_its_limit() {
     let body = json!({"up_to": unread});
     hub.post("/v1/inbox/ack", Some(&worker.key), &body).await.expect(200);
     rush(&hub, &client, &worker, 5_000).await;
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_refuses_requests_keeps_its_score_and_the_requester_is_told_the_same() {
+    let hub = TestHub::serve(&[]).await;
+    let client = hub.orchestrator("rich").await;
+    hub.grant("rich", "10.00").await;
+    let worker = Worker::start(Behaviour::Pending).await;
+    let working = hub.agent("acme", "sum", "0.10", Some(&worker.url)).await;
+    let before = standing(&hub, &working).await;
+    let missing = json!({"detail": [{"loc": ["body", "input_data", "text"], "msg": "missing"}]});
+    let refusals = [400, 401, 402, 403, 404, 405, 408, 409, 413, 415, 422, 425, 429, 502, 503, 504];
+    let refusals = refusals.map(|status| Behaviour::Say(status, missing.to_string()));
+    let elsewhere = Behaviour::Redirect(format!("{}/jobs", worker.url));
+    for refusal in refusals.into_iter().chain([elsewhere, Behaviour::Say(422, "no".to_owned())]) {
+        worker.behave(refusal.clone());
+        let reply = hub.hire(&client, &working, "sum", "0.10").await;
+        assert_eq!(reply.status, 502, "{refusal:?}: {}", reply.text);
+        assert_eq!(reply.str("/status"), "FAILURE");
+        assert_eq!(reply.str("/error_code"), "EXECUTION_ERROR");
+        assert_eq!(standing(&hub, &working).await, before, "{refusal:?}");
+    }
+    assert_eq!(hub.balance("rich").await, ("10.00".to_owned(), "0.00".to_owned()));
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_breaks_before_the_answer_costs_a_worker_no_score() {
+    let hub = TestHub::serve(&[]).await;
+    let client = hub.orchestrator("rich").await;
+    hub.grant("rich", "10.00").await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let breaks = tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _some = stream.read(&mut [0; 1024]).await;
+        }
+    });
+    let working = hub.agent("acme", "sum", "0.10", Some(&url)).await;
+    let before = standing(&hub, &working).await;
+    let reply = hub.hire(&client, &working, "sum", "0.10").await.expect(502);
+    assert_eq!(reply.str("/error_code"), "EXECUTION_ERROR");
+    assert_eq!(standing(&hub, &working).await, before);
+    breaks.abort();
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_in_the_workers_own_words_counts_also_with_a_status_that_refuses() {
+    let hub = TestHub::serve(&[]).await;
+    let client = hub.orchestrator("rich").await;
+    hub.grant("rich", "10.00").await;
+    let said = json!({"status": "FAILURE", "error_message": "no disk left"}).to_string();
+    let worker = Worker::start(Behaviour::Say(422, said)).await;
+    let working = hub.agent("acme", "sum", "0.10", Some(&worker.url)).await;
+    let reply = hub.hire(&client, &working, "sum", "0.10").await.expect(200);
+    assert_eq!(reply.str("/error_message"), "no disk left");
+    assert_eq!(hub.score(&working).await, "45.5");
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_counts_as_published_and_in_our_ranking_only_if_its_requester_has_ever_paid() {
+    let hub = TestHub::serve(&[]).await;
+    let client = hub.orchestrator("rich").await;
+    hub.grant("rich", "10.00").await;
+    let worker = Worker::start(Behaviour::Say(500, "oops".to_owned())).await;
+    let working = hub.agent("acme", "sum", "0.10", Some(&worker.url)).await;
+    let [_, rank, ..] = standing(&hub, &working).await;
+    hub.hire(&client, &working, "sum", "0.10").await.expect(502);
+    assert_eq!(hub.score(&working).await, "45.5", "the published formula counts it");
+    assert_eq!(standing(&hub, &working).await[1], rank, "a stranger's input costs no rank");
+    let pay = json!({"from_owner": "rich", "to_owner": "acme", "amount": 0.01});
+    hub.post("/registry/transfer", Some(&client.key), &pay).await.expect(200);
+    hub.hire(&client, &working, "sum", "0.10").await.expect(502);
+    assert_eq!(hub.score(&working).await, "41.0");
+    assert_ne!(standing(&hub, &working).await[1], rank);
     hub.stop().await;
 }

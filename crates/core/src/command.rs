@@ -372,6 +372,9 @@ pub struct ReportWork {
     /// Which of the job's turns it is about, if whoever says it knows.
     pub epoch: Option<u32>,
     pub ok: bool,
+    /// The worker said nothing about the work: its endpoint refused the request, or the connection
+    /// broke. The turn fails, and counts as silence does.
+    pub silent: bool,
     pub output: Option<String>,
     pub cost: Credits,
     pub took: Millis,

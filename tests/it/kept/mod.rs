@@ -57,6 +57,30 @@ async fn a_public_operation_keeps_nothing_whatever_key_it_is_shown() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stranger_that_finds_nothing_leaves_nothing_behind() {
+    for posture in [Posture::Serve, Posture::Dev] {
+        let hub = TestHub::start(posture, &[], tempfile::TempDir::new().expect("a place")).await;
+        let before = counted(&hub);
+        for n in 0..4 {
+            let once = format!("k{n}");
+            for path in ["/registry/callbacks/bogus", "/relay/receive/x", "/v1/jobs/x/cancel"] {
+                let body = json!({"status": "SUCCESS", "output_data": {}});
+                let reply = keyed(&hub, path, None, &once, &body).await;
+                assert!((400..500).contains(&reply.status) && !replayed(&reply), "{reply:?}");
+            }
+        }
+        assert_eq!((kept(&hub), counted(&hub)), (Amount::default(), before), "{posture:?}");
+        // A caller that is known keeps its answers, whatever they are.
+        let agent = hub.agent("acme", "analyze_text", "0.10", None).await;
+        let key = Some(agent.key.as_str());
+        let path = "/registry/callbacks/bogus";
+        keyed(&hub, path, key, "k", &json!({})).await.expect(404);
+        assert!(replayed(&keyed(&hub, path, key, "k", &json!({})).await));
+        hub.stop().await;
+    }
+}
+
 /// A worker whose answers are long, and an agent that asks it.
 async fn pair(hub: &TestHub) -> (Agent, Agent, Worker) {
     let output = json!({"text": "long ".repeat(20_000)});

@@ -143,3 +143,78 @@ async fn a_failure_with_a_figure_that_makes_no_sense_is_a_failure_with_its_own_r
     assert_eq!(market.purses().await, ["100.00", "0.00", "0.00"]);
     market.stop().await;
 }
+
+/// A good result with a figure as Python's `json.dumps` writes it, which is no JSON.
+fn not_finite(job: &str, agent: &Agent, member: &str, word: &str) -> String {
+    let mut body = success(job, agent, "0.10");
+    body[member] = "figure".into();
+    body.to_string().replace("\"figure\"", word)
+}
+
+/// Figures that are not finite, and what is told about them.
+fn not_finite_figures() -> Vec<(&'static str, &'static str, &'static str)> {
+    let cost = "execution_cost must be a number; the agreed price counts instead";
+    let time = "execution_time_ms must be a whole number; it counts as not given";
+    ["NaN", "Infinity", "-Infinity"]
+        .into_iter()
+        .flat_map(|word| [("execution_cost", word, cost), ("execution_time_ms", word, time)])
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_figure_that_is_not_finite_voids_no_output_of_a_worker_that_is_called() {
+    let market = Market::keyed(&[]).await;
+    let worker = Worker::start(Behaviour::Pending).await;
+    let working = market.endpoint(&worker.url).await;
+    for (member, word, told) in not_finite_figures() {
+        let job = fresh_id();
+        worker.behave(Behaviour::Say(200, not_finite(&job, &working, member, word)));
+        let reply = market.ask(&working, json!({"job_id": job})).await.expect(200);
+        assert_eq!(reply.str("/status"), "SUCCESS", "{member} {word}");
+        assert_eq!(digits(&reply.text, "execution_cost"), "0.10");
+        assert_eq!(reply.at("/warnings"), json!([told]));
+    }
+    assert_eq!(market.hub.balance("globex").await.0, "0.60");
+    assert_eq!(market.hub.score(&working).await, "56.0");
+    // Anywhere else it is no JSON, and no result.
+    worker.behave(Behaviour::Say(200, not_finite(&fresh_id(), &working, "output_data", "NaN")));
+    let reply = market.ask(&working, json!({})).await.expect(502);
+    assert_eq!(reply.str("/error_code"), "EXECUTION_ERROR");
+    market.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_figure_that_is_not_finite_voids_no_output_of_a_worker_that_reports() {
+    for market in Market::both(&[]).await {
+        for (member, word, told) in not_finite_figures() {
+            let job = market.pending().await;
+            let body = not_finite(&job, &market.working, member, word);
+            let key = market.key(&market.working);
+            let reply = market.hub.post_text("/registry/results", key, &body).await.expect(200);
+            assert_eq!(digits(&reply.text, "paid"), "0.10", "{member} {word}");
+            assert_eq!(reply.at("/warnings"), json!([told]));
+        }
+        let job = market.pending().await;
+        let body = not_finite(&job, &market.working, "output_data", "{\"n\": NaN}");
+        let key = market.key(&market.working);
+        market.hub.post_text("/registry/results", key, &body).await.expect(400);
+        market.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_figure_that_is_not_finite_voids_no_output_reported_at_the_hubs_own_door() {
+    let market = Market::keyed(&[]).await;
+    let asked = market.ask(&market.working, json!({})).await.expect(202);
+    let path = format!("/v1/jobs/{}/result", asked.header("rialto-job").expect("an id"));
+    let body = r#"{"ok": true, "output": {}, "cost": NaN, "took_ms": Infinity}"#;
+    let key = Some(market.working.key.as_str());
+    let reply = market.hub.post_text(&path, key, body).await.expect(200);
+    let told = [
+        "cost must be a number; the agreed price counts instead",
+        "took_ms must be a whole number; the hub's own clock counts instead",
+    ];
+    assert_eq!(reply.at("/warnings"), json!(told));
+    assert_eq!(market.purses().await, ["99.90", "0.00", "0.10"]);
+    market.stop().await;
+}

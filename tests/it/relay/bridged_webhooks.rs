@@ -55,6 +55,10 @@ async fn each_error_of_an_endpoint_is_a_failure_or_a_refusal() {
         (200, "INVALID_ENVELOPE", false),
         (400, "INVALID_ENVELOPE", false),
         (400, "UNSUPPORTED_VERSION", false),
+        (400, "ADAPTATION_FAILED", true),
+        (422, "SOMETHING_ELSE", false),
+        (429, "ERR_RATE_LIMITED", false),
+        (503, "ERR_UNAVAILABLE", false),
     ] {
         let mut said = json!({"status": "error", "detail": "not today"});
         if !code.is_empty() {
@@ -70,6 +74,25 @@ async fn each_error_of_an_endpoint_is_a_failure_or_a_refusal() {
         assert_eq!(hub.balance("acme").await, purse("10.00", "0.00"));
         let score = hub.score(&hub.registry_name(&bob)).await;
         assert_eq!(score != "50.0", scored, "{status} {code}: {score}");
+    }
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_refuses_the_request_has_not_got_the_work_and_is_not_blamed() {
+    let hub = TestHub::serve(QUICK).await;
+    let boss = boss(&hub).await;
+    for status in [400, 404, 422, 429] {
+        let said = json!({"detail": "text is missing"}).to_string();
+        let called = Worker::start(Behaviour::Say(status, said)).await;
+        let bob = hub.join_at(&format!("bob-{status}"), &called.url).await;
+        let job = hire(&hub, &boss, &bob).await.str("/job_id");
+        let failed = ended(&hub, &boss, &job).await;
+        let why = format!("the agent's endpoint answered HTTP {status}");
+        assert_eq!(failed.str("/status"), "FAILURE", "{status}");
+        assert_eq!(failed.str("/error_message"), why);
+        assert_eq!(hub.balance("acme").await, purse("10.00", "0.00"));
+        assert_eq!(hub.score(&hub.registry_name(&bob)).await, "50.0", "{status}");
     }
     hub.stop().await;
 }

@@ -127,7 +127,7 @@ pub fn record_outcome(
     let cause = if turn.excused { Some(Cause::NoFairTime) } else { cause };
     let to_blame = ok || cause.is_some_and(Cause::blames_worker);
     let counted = to_blame && job.payer != Some(turn.owner);
-    let weighs = !is_favour_to_a_stranger(draft, job, turn);
+    let weighs = !is_free_for_a_stranger(draft, job, turn, cause);
     let (id, now) = (draft.next.outcome, draft.now);
     let assigned_at = job.accepted_at.unwrap_or(turn.since);
     let on_time = now <= job.promised.unwrap_or(job.deadline);
@@ -164,11 +164,17 @@ pub fn record_outcome(
     draft.outcome(outcome);
 }
 
-/// Whether it is free work for somebody who never paid or was paid: such requesters cost nothing to
-/// make up, so what comes of their jobs counts neither for nor against a worker in our own ranking.
-fn is_favour_to_a_stranger(draft: &Draft<'_>, job: &Job, turn: Assignment) -> bool {
+/// Whether it cost a requester nothing whose owner never paid or was paid: such requesters cost nothing
+/// to make up, so what comes of their jobs counts neither for nor against a worker in our own ranking.
+/// Work without a price is free, and so is input that makes a worker answer nonsense.
+fn is_free_for_a_stranger(
+    draft: &Draft<'_>,
+    job: &Job,
+    turn: Assignment,
+    cause: Option<Cause>,
+) -> bool {
     let payer = job.payer.and_then(|payer| draft.owner(payer));
-    let is_free = turn.price.is_zero() || job.policy.unpaid;
+    let is_free = turn.price.is_zero() || job.policy.unpaid || cause == Some(Cause::Unusable);
     is_free && payer.is_none_or(|payer| payer.movements == 0)
 }
 

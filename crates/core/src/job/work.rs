@@ -87,9 +87,13 @@ pub fn report(draft: &mut Draft<'_>, said: ReportWork) -> Result<Answer, Refusal
         };
     }
     in_hand(&job)?;
-    // Who hands something over has taken it on, also without having said so.
-    job.accepted_at = job.accepted_at.or(Some(draft.now));
-    fair::in_hand(&mut job, draft.now);
+    if said.silent {
+        fair::excuse_silence(draft, &mut job);
+    } else {
+        // Who hands something over has taken it on, also without having said so.
+        job.accepted_at = job.accepted_at.or(Some(draft.now));
+        fair::in_hand(&mut job, draft.now);
+    }
     let price = job.assignment.map_or(Credits::ZERO, |turn| turn.price);
     let earned = earned(&job, said.cost).min(job.held);
     let paid = if said.ok { earned } else { Credits::ZERO };

@@ -150,6 +150,7 @@ impl Scene {
             by,
             epoch: None,
             ok,
+            silent: false,
             output: Some("{}".to_owned()),
             cost: credits(cost),
             took: Millis(5),

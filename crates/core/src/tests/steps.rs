@@ -411,9 +411,12 @@ impl Step {
         let word = scene.word(found.id, ok, pick(&AMOUNTS, cost));
         let words = (cause > 127).then(|| "{}".to_owned());
         let cost = if cost == 255 { Credits::from_micros(-1) } else { word.cost };
+        // Half of what makes no sense is an endpoint that refused the request.
+        let silent = !ok && cause % 8 == 7;
         let cause = pick(&causes, cause);
         let job = name_of(&found, job);
-        Some(Command::Report(Box::new(ReportWork { job, by, cost, cause, words, ..word })))
+        let said = ReportWork { job, by, silent, cost, cause, words, ..word };
+        Some(Command::Report(Box::new(said)))
     }
 
     fn pushed(&self, scene: &Scene, which: u8, how: u8) -> Option<Command> {

@@ -94,6 +94,7 @@ pub fn report(job: JobId, by: AgentId, ok: bool, cost: &str) -> Command {
         by,
         epoch: None,
         ok,
+        silent: false,
         output: Some("{\"done\":true}".to_owned()),
         cost: credits(cost),
         took: Millis(5),

@@ -343,6 +343,7 @@ async fn result(floor: &Floor, from: &str, order: &SendResult<'_>) -> Result<Pla
         by,
         epoch: None,
         ok: true,
+        silent: false,
         output: Some(order.result.to_owned()),
         // What is paid is the fee that was agreed on.
         cost: Credits::MAX,

@@ -18,3 +18,9 @@ pub fn by_status(answer: &Result<Answer, SendError>) -> Verdict {
     };
     Verdict { arrived, commands: Vec::new() }
 }
+
+/// Whether a status says that the request was not taken on: refused, sent elsewhere, or not let through
+/// by a gateway. It says nothing about the work. A 500 is the worker's own failure.
+pub fn is_refusal(status: u16) -> bool {
+    matches!(status, 300..=499 | 502..=504)
+}

@@ -197,7 +197,11 @@ fn replay(status: u16, body: String) -> Response {
 /// Writes the answer down, unless asking again is meant to give another one.
 async fn keep(floor: &Floor, words: &dyn Words, once: Idempotency, answer: Response) -> Response {
     let status = answer.status().as_u16();
-    if matches!(status, 400 | 401 | 413 | 415 | 429 | 500..) || is_stream(&answer) {
+    // Without a key, anybody can ask for what is not there or not allowed as often as it likes.
+    let stranger = matches!(once.principal, Principal::Anonymous(_));
+    let nothing_done = matches!(status, 400 | 401 | 413 | 415 | 429 | 500..)
+        || stranger && matches!(status, 403..=405);
+    if nothing_done || is_stream(&answer) {
         return answer;
     }
     let (parts, body) = answer.into_parts();

@@ -249,6 +249,7 @@ pub fn report(message: &Message<Output>, job: &Job, by: AgentId, unfit: &[String
         by,
         epoch: None,
         ok,
+        silent: false,
         output,
         // What is paid is the price that was agreed on.
         cost: Credits::MAX,

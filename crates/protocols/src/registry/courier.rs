@@ -7,9 +7,11 @@ use rialto_engine::Engine;
 use rialto_engine::delivery::egress::{Answer, SendError};
 use rialto_engine::delivery::{ANSWER_MAX, Arrived, Courier, JOB_ANSWER_MAX, Letter, Verdict};
 
+use super::translate::Unusable;
 use super::wire::ResultPost;
 use super::{shape, translate};
 use crate::face::Floor;
+use crate::face::arrived::is_refusal;
 
 /// Words for agents of this protocol.
 pub struct RegistryCourier {
@@ -69,12 +71,12 @@ pub fn jobs_url(endpoint: &str) -> String {
 fn worked(job: &Job, epoch: u32, answer: &Result<Answer, SendError>) -> Verdict {
     let done = |commands| Verdict { arrived: Arrived::Yes { reply: None }, commands };
     let Some(worker) = job.worker() else { return done(Vec::new()) };
-    let unusable = |why: &str| done(vec![translate::unusable(JobRef::Id(job.id), worker, why)]);
+    let unusable = |answer| done(vec![translate::unusable(JobRef::Id(job.id), worker, answer)]);
     match answer {
         Ok(answer) => {
             let verdict = match said(job, answer) {
                 Ok(result) => done(vec![translate::report(result, JobRef::Id(job.id), worker)]),
-                Err(why) => unusable(&why),
+                Err(why) => unusable(Unusable { silent: is_refusal(answer.status), why }),
             };
             // Whatever came of this job, an endpoint that says it is gone gets no other.
             let arrived = if answer.status == 410 { Arrived::Gone } else { verdict.arrived };
@@ -86,13 +88,16 @@ fn worked(job: &Job, epoch: u32, answer: &Result<Answer, SendError>) -> Verdict 
         }
         // It has the job and may still answer by its callback URL, until the lease ends.
         Err(SendError::TimedOut) => done(Vec::new()),
-        Err(SendError::Broken(_)) => unusable("the agent's answer could not be read"),
+        Err(SendError::Broken(_)) => {
+            unusable(Unusable { silent: true, why: "the agent's answer could not be read".into() })
+        }
     }
 }
 
 /// The result in an answer, or why there is none.
 fn said(job: &Job, answer: &Answer) -> Result<ResultPost, String> {
-    // Codes below 500 may carry a result: some agents answer their own failures with 4xx.
+    // Codes below 500 may carry a result: some agents answer their own failures with 4xx. Without
+    // one, they refuse the request.
     if answer.status >= 500 || (300..400).contains(&answer.status) {
         return Err(format!("the agent answered HTTP {}", answer.status));
     }

@@ -146,6 +146,7 @@ pub fn report(wire: ResultPost, job: JobRef, by: AgentId) -> Command {
         by,
         epoch: None,
         ok,
+        silent: false,
         output: wire.output_data,
         // A worker that names no cost wants its price; what is paid is capped by it anyway.
         cost: wire.execution_cost.unwrap_or(Credits::MAX),
@@ -157,20 +158,29 @@ pub fn report(wire: ResultPost, job: JobRef, by: AgentId) -> Command {
     }))
 }
 
-/// An answer that made no sense: the job failed, and the worker is to blame.
-pub fn unusable(job: JobRef, by: AgentId, why: &str) -> Command {
+/// An answer without a result.
+pub struct Unusable {
+    /// It says nothing about the work: the request was refused, or the connection broke.
+    pub silent: bool,
+    pub why: String,
+}
+
+/// An answer without a result: the job failed. The worker is to blame only for what it said.
+pub fn unusable(job: JobRef, by: AgentId, answer: Unusable) -> Command {
+    let Unusable { silent, why } = answer;
     Command::Report(Box::new(ReportWork {
         job,
         by,
         epoch: None,
         ok: false,
+        silent,
         output: None,
         cost: Credits::ZERO,
         took: Millis(0),
         cause: Some(Cause::Unusable),
-        text: Some(why.to_owned()),
         words: None,
         content: rialto_core::alias::Digest::of(&[b"unusable", why.as_bytes()]),
+        text: Some(why),
     }))
 }
 

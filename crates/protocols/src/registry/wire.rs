@@ -306,7 +306,7 @@ fn unknown<'j, 'a>(job: &'j Json<'a>) -> Vec<(&'j str, &'j Json<'a>)> {
 
 impl ResultPost {
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
-        let json = ijson::read(body)?;
+        let json = ijson::read_with_figures(body, &["execution_cost", "execution_time_ms"])?;
         let f = Fields::of(&json, "")?;
         let status = match f.required_text("status")? {
             "SUCCESS" => Status::Success,

@@ -94,7 +94,7 @@ fn could_not(answer: &Result<Answer, SendError>) -> Option<work::Failed> {
     let said = |answer: &&Answer| !(300..400).contains(&answer.status) && answer.status != 410;
     let answer = answer.as_ref().ok().filter(said)?;
     let reply = Reply::read(&answer.body)?;
-    work::Failed::read(&reply, reply.raw())
+    work::Failed::answered(&reply, answer.status)
 }
 
 /// The receiver's own answer (R40), or why the message did not arrive.

@@ -19,6 +19,7 @@ use super::reply::{self, Reply, Said};
 use super::routes::{Answered, refuse};
 use super::{Failure, hire, refusals};
 use crate::face::Floor;
+use crate::face::arrived::is_refusal;
 use crate::kit::object::Object;
 
 /// The job whose conversation an envelope belongs to, if it can be one.
@@ -103,6 +104,8 @@ fn succeeded(job: &Job, by: AgentId, envelope: &Envelope<'_>, now: Timestamp) ->
 pub struct Failed {
     code: String,
     detail: String,
+    /// It did not take the work on.
+    refused: bool,
     /// Of all it said.
     content: Digest,
 }
@@ -111,16 +114,35 @@ impl Failed {
     /// What is in a reply, if it says so; `whole` is all that makes a repeat of it the same.
     pub fn read(reply: &Reply<'_>, whole: &str) -> Option<Self> {
         let Said::Error { code, detail } = reply.said() else { return None };
+        let refused =
+            matches!(Code::read(code), Some(Code::InvalidEnvelope | Code::UnsupportedVersion));
         let content = Digest::of(&[whole.as_bytes()]);
-        Some(Self { code: code.clone(), detail: detail.clone(), content })
+        Some(Self { code: code.clone(), detail: detail.clone(), refused, content })
+    }
+
+    /// What an endpoint's answer says about work that was posted to it. A status that refuses the
+    /// request is a refusal, unless the endpoint says in so many words that the work failed.
+    pub fn answered(reply: &Reply<'_>, status: u16) -> Option<Self> {
+        if let Some(said) = Self::read(reply, reply.raw()) {
+            let failed = Code::read(&said.code) == Some(Code::AdaptationFailed);
+            let refused = said.refused || is_refusal(status) && !failed;
+            return Some(Self { refused, ..said });
+        }
+        // What answers 5xx without a word of this protocol was not reached, and is tried again.
+        let refused = (400..500).contains(&status) && *reply.said() == Said::Other;
+        refused.then(|| Self {
+            code: String::new(),
+            detail: format!("the agent's endpoint answered HTTP {status}"),
+            refused: true,
+            content: Digest::of(&[reply.raw().as_bytes()]),
+        })
     }
 }
 
-/// A worker that could not read what it was given has not failed; everything else is a failure (B16).
-/// Its own words are kept (B7).
+/// A worker that could not read what it was given, or did not take it, has not failed; everything else
+/// is a failure (B16). Its own words are kept (B7).
 pub fn failed(job: &Job, by: AgentId, said: &Failed, now: Timestamp) -> Command {
-    let refused = [Code::InvalidEnvelope, Code::UnsupportedVersion];
-    let refused = Code::read(&said.code).is_some_and(|code| refused.contains(&code));
+    let refused = said.refused;
     // Whoever is next in line gets it at once, and nobody is told what this one said.
     if refused && job.policy.next_when_declined {
         return Command::Decline { job: JobRef::Id(job.id), by, epoch: None, reason: None };
@@ -142,6 +164,7 @@ fn report(job: &Job, by: AgentId, content: Digest, now: Timestamp) -> ReportWork
         by,
         epoch: None,
         ok: false,
+        silent: false,
         output: None,
         // What is paid is the price that was agreed on.
         cost: Credits::MAX,

@@ -16,6 +16,10 @@ pub fn registry(bytes: &[u8]) {
             ijson::read(skill.output_schema.as_bytes()).expect("a schema is JSON");
         }
     }
+    // A result may have figures that are no JSON; what it delivers is JSON all the same.
+    if let Some(output) = told(ResultPost::read(bytes)).ok().and_then(|result| result.output_data) {
+        ijson::read(output.as_bytes()).expect("an output is JSON");
+    }
     let Ok(json) = ijson::read(bytes) else { return };
     let other = mirrored(&json);
     if let Ok(job) = told(JobPost::read(bytes)) {

@@ -36,15 +36,19 @@ pub fn word(dice: &mut Dice, scene: &Scene, kind: impl Fn(&Job) -> bool) -> Opti
         1 | 2 => Credits::MAX,
         _ => amount(dice),
     };
+    let cause = dice.of(causes).filter(|_| !ok);
+    // Half of what makes no sense is an endpoint that refused the request.
+    let silent = cause == Some(Cause::Unusable) && dice.chance(50);
     Some(ReportWork {
         epoch: epoch(dice, &job),
         job: name(dice, &job),
         by,
         ok,
+        silent,
         output: Some("{}".to_owned()),
         cost,
         took: Millis(dice.within_seconds(5)),
-        cause: dice.of(causes).filter(|_| !ok),
+        cause,
         text: None,
         words: dice.chance(30).then(|| "{}".to_owned()),
         // The same word twice, or a second opinion.

@@ -3,7 +3,9 @@
 use super::{market, stand};
 use crate::agent::presence::Stance;
 use crate::agent::{Skill, Terms};
-use crate::command::{Approver, Command, Enrol, JobRef, OfferRef, OpenJob, PushEnd, Response};
+use crate::command::{
+    Approver, Command, Enrol, JobRef, OfferRef, OpenJob, PushEnd, ReportWork, Response,
+};
 use crate::id::{AgentId, JobId};
 use crate::job::fit::FREE_WAITING_MAX;
 use crate::job::{Cause, Policy, Requester, Selection, State};
@@ -127,6 +129,58 @@ fn a_job_is_in_hand_once_it_is_fetched_delivered_accepted_or_begun() {
         step(&mut scene, ada, job);
         scene.wait(LEASE);
         assert_eq!((scene.state(job), blamed(&scene, ada).0), (State::Expired, failures), "{name}");
+    }
+}
+
+#[test]
+fn a_refused_call_counts_as_silence_does() {
+    for (had, failures) in [(None, 0), (Some(29), 0), (Some(30), 1)] {
+        let (mut scene, client) = market();
+        let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+        let job = rushed(&mut scene, client, ada, Millis::hours(1));
+        if let Some(time) = had {
+            scene.read(ada);
+            scene.wait(seconds(time));
+        }
+        let word = scene.word(job, false, "0");
+        scene.say(ReportWork { silent: true, cause: Some(Cause::Unusable), ..word }).unwrap();
+        let told = scene.job(job).report.as_ref().unwrap().cause;
+        assert_eq!((scene.state(job), told), (State::Failed, Some(Cause::Unusable)));
+        assert_eq!(blamed(&scene, ada), (failures, failures as usize), "{had:?}");
+        let cause = if failures == 0 { Cause::NoFairTime } else { Cause::Unusable };
+        assert_eq!(last_cause(&scene), Some(cause));
+    }
+}
+
+#[test]
+fn a_refused_call_passes_the_job_on_without_blame() {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    let bob = scene.worker("bob", "bobs", &[("sum", "0.20")]);
+    let policy = Policy { next_when_failed: true, ..Policy::default() };
+    let order = scene.ask(client, "sum", "1.00");
+    let job = scene.open(OpenJob { policy, selection: Selection::Cheapest, ..order }).id;
+    assert_eq!(scene.job(job).worker(), Some(ada));
+    let word = scene.word(job, false, "0");
+    scene.say(ReportWork { silent: true, cause: Some(Cause::Unusable), ..word }).unwrap();
+    assert_eq!(scene.job(job).worker(), Some(bob));
+    assert_eq!((scene.score(ada), blamed(&scene, ada)), (Score::START, (0, 0)));
+}
+
+#[test]
+fn an_answer_that_makes_no_sense_weighs_only_for_requesters_that_have_ever_paid() {
+    let (mut scene, client) = market();
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    for (paid, weighed) in [(false, 0), (true, 1)] {
+        if paid {
+            let job = rushed(&mut scene, client, ada, Millis::hours(1));
+            scene.succeed(job, "0.10");
+        }
+        let job = rushed(&mut scene, client, ada, Millis::hours(1));
+        let word = scene.word(job, false, "0");
+        scene.say(ReportWork { cause: Some(Cause::Unusable), ..word }).unwrap();
+        assert_eq!(scene.desk(ada).weighed().failures, weighed);
+        assert_eq!(scene.desk(ada).standing.failures, weighed + 1, "as published");
     }
 }
 

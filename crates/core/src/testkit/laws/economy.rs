@@ -53,7 +53,7 @@ impl Economy {
             // A turn that was passed on is only in the row before.
             let turn = |job: &Job| job.assignment.filter(|turn| turn.worker == outcome.subject);
             let turn = turn(job).or(old.and_then(turn)).expect("an outcome is about a turn");
-            silence(old, turn, outcome, world);
+            silence((old, job), turn, outcome, world);
             self.weigh(job, turn, outcome, world);
         }
     }
@@ -191,7 +191,8 @@ impl Economy {
     fn weigh(&mut self, job: &Job, turn: Assignment, outcome: &Outcome, world: &World) {
         let strange =
             job.payer.and_then(|payer| world.owner(payer)).is_none_or(|one| one.movements == 0);
-        let free = turn.price.is_zero() || job.policy.unpaid;
+        let nonsense = outcome.cause == Some(Cause::Unusable);
+        let free = turn.price.is_zero() || job.policy.unpaid || nonsense;
         assert_eq!(outcome.weighs, !(strange && free), "{outcome:?}");
         let before = self.weighed.get(&outcome.subject).copied().unwrap_or_default();
         let counted = outcome.counted && outcome.weighs;
@@ -201,17 +202,22 @@ impl Economy {
 }
 
 /// Silence counts exactly when the worker had its fair time; leaving, when it had the job.
-fn silence(old: Option<&Job>, turn: Assignment, outcome: &Outcome, world: &World) {
+fn silence((old, job): (Option<&Job>, &Job), turn: Assignment, outcome: &Outcome, world: &World) {
     let since = turn.handed_at;
     let had = since.is_some_and(|at| outcome.ended_at.since(at) >= turn.fair_time);
     let left = world.agent(outcome.subject).is_some_and(|agent| !agent.active);
     // Before anything was due, it is the worker itself who said that time had run out.
     let due = old.and_then(Job::due).is_some_and(|due| due <= outcome.ended_at);
+    // An endpoint that refused the request ends its turn early; the job fails or is passed on.
+    let cause = job.report.as_ref().and_then(|report| report.cause);
+    let refused = matches!(cause, None | Some(Cause::Unusable | Cause::NobodyLeft));
     match outcome.cause {
         Some(Cause::TimedOut) if due => assert!(had, "blamed for silence too soon: {outcome:?}"),
         Some(Cause::WorkerLeft) => assert!(since.is_some(), "never had it: {outcome:?}"),
         Some(Cause::NoFairTime) if left => assert!(since.is_none(), "it had it: {outcome:?}"),
-        Some(Cause::NoFairTime) => assert!(due && !had, "excused for nothing: {outcome:?}"),
+        Some(Cause::NoFairTime) => {
+            assert!((due || refused) && !had, "excused for nothing: {outcome:?}");
+        }
         _ => {}
     }
 }

@@ -55,7 +55,7 @@ struct Failed {
 
 impl Said {
     fn read(body: &[u8]) -> Result<Self, Malformed> {
-        let json = ijson::read(body)?;
+        let json = ijson::read_with_figures(body, &["cost", "took_ms"])?;
         let f = known::fields(&json, &MEMBERS)?;
         let ok = f.required("ok", f.flag("ok")?)?;
         let outcome = if ok { Ok(output(&f)?) } else { Err(Failed::read(&f)?) };
@@ -89,6 +89,7 @@ impl Said {
             by,
             epoch: self.epoch,
             ok,
+            silent: false,
             output,
             // A worker that names no cost wants its price; what is paid is capped by it anyway.
             cost: self.cost.unwrap_or(Credits::MAX),

@@ -218,6 +218,7 @@ impl Hub {
             by: job.worker().expect("it is assigned"),
             epoch: None,
             ok,
+            silent: false,
             output: Some(r#"{"sum": 0.30}"#.to_owned()),
             cost: Credits::MAX,
             took: Millis(7),

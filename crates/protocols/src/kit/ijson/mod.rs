@@ -44,12 +44,22 @@ pub enum Kind<'a> {
 
 /// Reads exactly one JSON value, with nothing but whitespace around it.
 pub fn read(bytes: &[u8]) -> Result<Json<'_>, Unreadable> {
+    read_with_figures(bytes, &[])
+}
+
+/// The same, but the members of the outermost object that `figures` names may be `NaN`, `Infinity` or
+/// `-Infinity`, as Python's `json.dumps` writes them. They are read as texts: for their field, they are
+/// not numbers.
+pub fn read_with_figures<'a>(
+    bytes: &'a [u8],
+    figures: &'a [&'a str],
+) -> Result<Json<'a>, Unreadable> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Unreadable { at: error.valid_up_to(), why: Why::NotUtf8 })?;
     if text.starts_with('\u{feff}') {
         return Err(Unreadable { at: 0, why: Why::ByteOrderMark });
     }
-    scan::whole(text)
+    scan::whole(text, figures)
 }
 
 impl<'a> Json<'a> {

@@ -10,17 +10,22 @@ use super::{DEPTH_MAX, Json, Kind, PARTS_MAX, Unreadable, Why};
 /// Room for as many members as most objects have, so that it is made once.
 const USUAL_MEMBERS: usize = 8;
 
+/// What programs write for floats that are no numbers in JSON.
+const NON_FINITE: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
+
 /// A place in a text, and how much of the limits is used up there.
 pub(super) struct Scanner<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
     depth: usize,
     parts: usize,
+    /// Members of the outermost object that may be one of [`NON_FINITE`].
+    figures: &'a [&'a str],
 }
 
 /// Reads the one value `text` consists of.
-pub(super) fn whole(text: &str) -> Result<Json<'_>, Unreadable> {
-    let mut scanner = Scanner { text, at: 0, depth: 0, parts: 0 };
+pub(super) fn whole<'a>(text: &'a str, figures: &'a [&'a str]) -> Result<Json<'a>, Unreadable> {
+    let mut scanner = Scanner { text, at: 0, depth: 0, parts: 0, figures };
     let value = scanner.value()?;
     scanner.skip_blanks();
     if scanner.peek().is_some() {
@@ -95,11 +100,28 @@ impl<'a> Scanner<'a> {
             if !self.eat(b':') {
                 return Err(self.unexpected());
             }
-            members.push((name, self.value()?));
+            let value = match self.non_finite(&name) {
+                Some(value) => value,
+                None => self.value()?,
+            };
+            members.push((name, value));
             if self.closes(b'}')? {
                 return Ok(Kind::Object(members));
             }
         }
+    }
+
+    /// The value of a figure that is no number, if one stands here and may.
+    fn non_finite(&mut self, name: &str) -> Option<Json<'a>> {
+        if self.depth != 1 || !self.figures.contains(&name) {
+            return None;
+        }
+        self.skip_blanks();
+        let rest = &self.text[self.at..];
+        let length = NON_FINITE.iter().find(|word| rest.starts_with(**word))?.len();
+        self.at += length;
+        let raw = &rest[..length];
+        Some(Json { raw, kind: Kind::Text(Cow::Borrowed(raw)) })
     }
 
     /// After a member or item: whether the bracket closes; if not, stands at the next one.

@@ -48,6 +48,33 @@ fn every_value_keeps_the_text_it_came_from() {
 }
 
 #[test]
+fn only_named_members_of_the_outermost_object_may_be_figures_that_are_not_finite() {
+    let read = |text: &'static str| read_with_figures(text.as_bytes(), &["cost", "time"]);
+    let json = read(r#"{"cost": NaN ,"time":-Infinity,"n":1}"#).expect("an object");
+    assert_eq!(json.get("cost").expect("cost").raw(), "NaN");
+    assert_eq!(json.get("time").expect("time").kind(), &Kind::Text("-Infinity".into()));
+    assert_eq!(read(r#"{"cost":Infinity}"#).map(|json| json.raw()), Ok(r#"{"cost":Infinity}"#));
+    for text in [
+        "NaN",
+        r#"{"other":NaN}"#,
+        r#"{"cost":[NaN]}"#,
+        r#"{"cost":nan}"#,
+        r#"{"cost":NaNa}"#,
+        r#"{"cost":NaN1}"#,
+        r#"{"cost":+Infinity}"#,
+        r#"{"cost":--Infinity}"#,
+        r#"{"cost":Inf}"#,
+        r#"{"output":{"cost":NaN}}"#,
+        r#"[{"cost":NaN}]"#,
+        r#"{"cost":NaN,"cost":NaN}"#,
+    ] {
+        assert!(read(text).is_err(), "{text}");
+        assert!(super::read(text.as_bytes()).is_err(), "{text}");
+    }
+    assert!(super::read(br#"{"cost":NaN}"#).is_err(), "elsewhere it is no JSON");
+}
+
+#[test]
 fn text_without_escapes_is_borrowed() {
     let json = read("\"naïve 界\"".as_bytes()).expect("text");
     assert!(matches!(json.kind(), Kind::Text(Cow::Borrowed("naïve 界"))));
