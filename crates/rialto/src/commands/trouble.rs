@@ -162,7 +162,8 @@ fn next(error: &CallError) -> Option<String> {
                     "`rialto agent search` shows who offers what; `rialto agent run` offers it"
                         .to_owned()
                 }
-                (403, "suspended" | "SUSPENDED") => "ask the hub's operator".to_owned(),
+                // The hub says what to do.
+                _ if error.is_suspended() => return None,
                 // Why a key does not fit is for the hub to say.
                 (403, _) if hint.is_some() => return None,
                 (403, _) => "use the key of the agent or owner this belongs to".to_owned(),
