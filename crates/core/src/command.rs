@@ -373,6 +373,7 @@ pub struct ReportWork {
     pub epoch: Option<u32>,
     pub ok: bool,
     pub output: Option<String>,
+    /// `Credits::MAX` from a worker that names no cost: the agreed price counts.
     pub cost: Credits,
     pub took: Millis,
     pub cause: Option<Cause>,

@@ -24,6 +24,7 @@ async fn told(runtime: &mut Runtime, event: &str) {
 async fn a_suspended_agent_says_so_once_and_works_again_when_it_is_resumed() {
     let (hub, place) = (TestHub::serve(&[]).await, Place::new());
     let boss = hub.orchestrator("boss").await;
+    hub.grant("boss", "5").await;
     let mut runtime = place.at_work(&hub, "said", &FLAGS).await;
     let id = runtime.said("at_work").expect("said")["agent_id"].as_str().expect("text").to_owned();
     order(&hub, &id, "suspend").await;
