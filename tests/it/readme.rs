@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::kit::{Lines, walk};
+use crate::kit::{Lines, Process, operator_key, output, walk};
 
 const README: &str = include_str!("../../README.md");
 
@@ -48,4 +48,18 @@ fn the_two_commands_of_the_readme_are_the_documented_ones() {
     }
     let ci = include_str!("../../.ci/run");
     assert!(ci.contains("cargo xtask test"));
+}
+
+#[test]
+fn the_first_grant_of_the_readme_works_on_a_fresh_hub() {
+    let line = README.lines().find(|line| line.contains("rialto operator grant")).expect("a line");
+    let data = tempfile::TempDir::new().expect("a directory");
+    let key = operator_key();
+    let hub = Process::with_env("serve", data.path(), &[], &[("RIALTO_OPERATOR_KEY", &key)]);
+    let words: Vec<&str> = line.split_whitespace().skip_while(|word| *word != "rialto").collect();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rialto"));
+    command.args(&words[1..]).env("RIALTO_HUB", &hub.url).env("RIALTO_HOME", data.path());
+    let ran = output(command.env("RIALTO_OPERATOR_KEY", &key)).expect("it runs");
+    assert!(ran.status.success(), "{line}: {}", String::from_utf8_lossy(&ran.stderr));
+    hub.kill();
 }

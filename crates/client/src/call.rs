@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Method, StatusCode};
+use rialto_core::refusal::Refusal;
 use serde_json::Value;
 
 /// The longest a call may take; polls wait up to half a minute on purpose.
@@ -50,6 +51,17 @@ pub enum CallError {
 }
 
 impl CallError {
+    /// Whether the hub's operator has suspended the caller: the same call works once it is resumed.
+    /// The published protocols have no code for this, so that there the text tells.
+    pub fn is_suspended(&self) -> bool {
+        match self {
+            Self::Refused { status: 403, code, message, .. } => {
+                code.eq_ignore_ascii_case("suspended") || *message == Refusal::Suspended.to_string()
+            }
+            _ => false,
+        }
+    }
+
     /// A request that is not worth sending: no hub was asked, so there is no code of one.
     pub(crate) fn invalid(message: impl Into<String>, hint: Option<String>) -> Self {
         Self::Refused {

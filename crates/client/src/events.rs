@@ -169,6 +169,7 @@ impl Events {
 /// Whether a hub that answered so will never give this stream to this reader.
 fn is_final(error: &CallError) -> bool {
     match error {
+        _ if error.is_suspended() => false,
         CallError::Refused { status, .. } => matches!(status, 400..=499) && *status != 429,
         CallError::Unreadable(_) => true,
         CallError::Unreachable { .. } | CallError::TimedOut { .. } => false,
@@ -219,6 +220,21 @@ mod tests {
         let acks = heard.iter().filter(|heard| heard.target == "/v1/inbox/ack");
         let acks: Vec<_> = acks.map(|heard| heard.body.as_str()).collect();
         assert_eq!(acks, [r#"{"up_to":1}"#, r#"{"up_to":2}"#, r#"{"up_to":3}"#]);
+    }
+
+    #[tokio::test]
+    async fn a_stream_waits_while_its_reader_is_suspended_and_goes_on_when_it_is_resumed() {
+        let stage = Stage::new(|_, number| match number {
+            0 => stream(&format!("retry: 50\n\n{}", frame(1))),
+            1 => answer(403, "", r#"{"code":"suspended"}"#),
+            _ => stream(&frame(2)),
+        })
+        .await;
+        let hub = Hub::new(&stage.url).expect("a client");
+        let mut events = Events::open(&hub).await.expect("open");
+        for position in 1..=2 {
+            assert_eq!(events.next().await.expect("a notice").position, position);
+        }
     }
 
     #[tokio::test]

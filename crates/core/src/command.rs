@@ -376,6 +376,7 @@ pub struct ReportWork {
     /// broke. The turn fails, and counts as silence does.
     pub silent: bool,
     pub output: Option<String>,
+    /// `Credits::MAX` from a worker that names no cost: the agreed price counts.
     pub cost: Credits,
     pub took: Millis,
     pub cause: Option<Cause>,

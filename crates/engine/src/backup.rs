@@ -28,6 +28,9 @@ pub enum BackupError {
     Exists(PathBuf),
     #[error("there is no {0}")]
     Missing(PathBuf),
+    /// The file that was named is no store of a hub, or one of another version.
+    #[error("{path} cannot be restored: {source}")]
+    NoBackup { path: PathBuf, source: StoreError },
     #[error("{path}: {source}")]
     Io { path: PathBuf, source: io::Error },
     /// The copy does not add up. It is not kept.
@@ -37,6 +40,9 @@ pub enum BackupError {
     OriginalRuns(PathBuf),
     #[error("the hub secret is not in a backup, and there is none in {0}")]
     NoSecret(PathBuf),
+    /// The file that was named as the hub's secret holds something else.
+    #[error("{0} is not the hub.key of a hub: it must hold exactly 32 bytes")]
+    WrongKey(PathBuf),
     #[error(transparent)]
     Secret(#[from] NoSecret),
 }
@@ -57,6 +63,10 @@ pub fn backup(dir: &Path, to: &Path, now: Timestamp) -> Result<Copied, BackupErr
         return Err(StoreError::Missing(dir.display().to_string()).into());
     }
     is_free(to)?;
+    // A directory that is not there is a mistyped one: only a hub's own is made.
+    if !folder(to).is_dir() {
+        return Err(BackupError::Missing(folder(to).to_owned()));
+    }
     log_is_sound(dir)?;
     let from = dir.canonicalize().map_err(at(dir))?;
     let draft = Draft::beside(to)?;
@@ -111,7 +121,9 @@ pub fn restore(order: &Restore<'_>, now: Timestamp) -> Result<Copied, BackupErro
     let copy = draft.0.join(FILE);
     let mut content = File::open(from).map_err(at(from))?;
     io::copy(&mut content, &mut own_file(&copy)?).map_err(at(from))?;
-    if let Some(Mark { from: original, .. }) = backup::mark_of(&copy)? {
+    let mark = backup::mark_of(&copy)
+        .map_err(|source| BackupError::NoBackup { path: from.to_owned(), source })?;
+    if let Some(Mark { from: original, .. }) = mark {
         if is_in_use(&original) && !beside_original {
             return Err(BackupError::OriginalRuns(original));
         }
@@ -122,10 +134,17 @@ pub fn restore(order: &Restore<'_>, now: Timestamp) -> Result<Copied, BackupErro
     let epoch = offline::run(&draft.0, Command::BeginEpoch, now)?.next.epoch;
     let report = sound(&copy)?;
     if let SecretFrom::File(key) = *secret {
-        HubSecret::copy(key, dir)?;
+        HubSecret::copy(key, dir).map_err(|error| match error {
+            NoSecret::Content(path) if path == *key => BackupError::WrongKey(path),
+            error => error.into(),
+        })?;
     }
-    let bytes = finish(&copy, &dir.join(FILE))?;
-    Ok(Copied { epoch, bytes, report })
+    let finished = finish(&copy, &dir.join(FILE));
+    if finished.is_err() && matches!(secret, SecretFrom::File(_)) {
+        // It was copied here just now.
+        let _ = fs::remove_file(own_key);
+    }
+    Ok(Copied { epoch, bytes: finished?, report })
 }
 
 /// Recounts a copy, which must add up.
@@ -173,8 +192,9 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> BackupError {
     move |source| BackupError::Io { path, source }
 }
 
-/// A directory for what is being made, gone with all that is left in it.
-struct Draft(PathBuf);
+/// A directory for what is being made, gone with all that is left in it, and with the directories
+/// above it that were made for it and are empty.
+struct Draft(PathBuf, Vec<PathBuf>);
 
 impl Draft {
     /// One of a name that is nobody's yet, so that a finished file only needs to be renamed.
@@ -182,14 +202,21 @@ impl Draft {
         let nonce = getrandom::u64().map_err(io::Error::other).map_err(at(path))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let dir = folder(path).join(format!(".{name}.{nonce:016x}.new"));
+        let above = dir.ancestors().skip(1);
+        let new = above.take_while(|above| !above.as_os_str().is_empty() && !above.exists());
+        let draft = Self(dir.clone(), new.map(Path::to_owned).collect());
         private::directory(&dir).map_err(at(&dir))?;
-        Ok(Self(dir))
+        Ok(draft)
     }
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
+        for made in &self.1 {
+            // One that is not empty stays, and with it those above.
+            let _ = fs::remove_dir(made);
+        }
     }
 }
 
@@ -313,6 +340,30 @@ mod tests {
         let secret = SecretFrom::Place { in_environment: false };
         let without = Restore { secret, ..order(&file, &dir, &key) };
         assert!(matches!(restore(&without, NOW), Err(BackupError::NoSecret(_))));
+    }
+
+    #[test]
+    fn what_fails_leaves_no_directory_behind_and_names_the_file_that_is_no_backup() {
+        let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (store, _) = running(old.path());
+        let nowhere = new.path().join("none/monday.db");
+        let refused = backup(old.path(), &nowhere, NOW);
+        assert!(matches!(refused, Err(BackupError::Missing(_))), "{refused:?}");
+        drop(store);
+        let (text, dir) = (new.path().join("notes.txt"), new.path().join("a/b"));
+        own_file(&text).unwrap();
+        fs::write(&text, "no store ".repeat(1_000)).unwrap();
+        let key = old.path().join(secret::FILE);
+        let refused = restore(&order(&text, &dir, &key), NOW).expect_err("no backup").to_string();
+        assert!(refused.contains("notes.txt cannot be restored"), "{refused}");
+        let file = new.path().join("b.db");
+        backup(old.path(), &file, NOW).expect("a copy");
+        let wrong_key = restore(&order(&file, &dir, &text), NOW);
+        assert!(matches!(wrong_key, Err(BackupError::WrongKey(_))), "{wrong_key:?}");
+        let mut left: Vec<_> =
+            fs::read_dir(new.path()).unwrap().map(|f| f.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["b.db", "notes.txt"]);
     }
 
     #[test]

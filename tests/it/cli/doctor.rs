@@ -57,15 +57,40 @@ async fn a_key_that_others_can_read_is_a_failure() {
     let hub = TestHub::serve(&[]).await;
     let agent = hub.orchestrator("acme").await;
     let cli = Cli::at(&hub.url, &agent.key).await;
-    for (part, mode) in [("contexts/here/me.key", 0o644), ("", 0o755)] {
+    let open = |part: &str, mode: u32| {
         let path = cli.home().join(part);
         let before = std::fs::metadata(&path).expect("there").permissions();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).expect("changed");
-        let ran = cli.run(&["doctor"]).await.expect(1);
-        assert!(ran.out.contains("chmod"), "{ran:#?}");
-        std::fs::set_permissions(&path, before).expect("changed");
-    }
+        move || std::fs::set_permissions(&path, before).expect("changed")
+    };
+    let close_key = open("contexts/here/me.key", 0o644);
+    let ran = cli.run(&["doctor"]).await.expect(1);
+    assert!(ran.out.contains("chmod 600"), "{ran:#?}");
+    close_key();
+    // What is listed but cannot be opened is no failure.
+    let close_home = open("", 0o755);
+    let report = cli.json(&["doctor"]).await;
+    assert_eq!(verdict(&report, "home"), "warn", "{report}");
+    let close_contexts = open("contexts", 0o755);
+    let ran = cli.run(&["doctor"]).await.expect(1);
+    assert!(ran.out.contains("chmod -R"), "{ran:#?}");
+    close_contexts();
+    close_home();
     cli.run(&["doctor"]).await.ok();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_of_an_earlier_hub_is_told_apart_from_one_that_was_stopped() {
+    let (earlier, hub) = (TestHub::serve(&[]).await, TestHub::serve(&[]).await);
+    let agent = earlier.agent("acme", "sum", "0.05", None).await;
+    let boss = hub.orchestrator("boss").await;
+    let cli = Cli::at(&hub.url, &boss.key).await;
+    let directory = cli.home().join("contexts/here/agents/sum");
+    std::fs::create_dir_all(&directory).expect("made");
+    let file = format!("{}\nagent_id {}\nhub {}\n", agent.key, agent.id, hub.url);
+    std::fs::write(directory.join("agent.key"), file).expect("written");
+    let told = cli.run(&["doctor"]).await.ok().out;
+    assert!(told.contains("sum was registered at an earlier hub"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

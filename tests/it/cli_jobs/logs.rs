@@ -54,3 +54,14 @@ async fn what_a_running_agent_logs_is_found_under_the_id_of_the_job() {
         assert!([&ran.out, &ran.err].iter().any(|said| said.contains(told)), "{ran:#?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_is_found_by_the_id_that_its_requester_gave() {
+    let desk = Desk::start().await;
+    let worker = desk.agent("shop", "shout", "0.05", None).await;
+    desk.keep("shout", &worker);
+    let own = "0e37df36-f698-41e6-8a1c-0d2f6e2c7a10";
+    let id = desk.posted("shout", &["--id", own]).await;
+    std::fs::write(desk.log_of("shout", &id), "one\n").expect("written");
+    assert_eq!(desk.run(&["job", "log", own]).await.ok().out, "one\n");
+}

@@ -157,3 +157,30 @@ async fn a_new_webhook_secret_is_kept_where_the_key_is() {
         assert_eq!(ran.str("/kept_in"), path.display().to_string());
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_of_a_new_hub_or_of_a_stopped_agent_is_told_how_it_works_again() {
+    let desk = Desk::start().await;
+    let worker = desk.agent("shop", "shout", "0.05", None).await;
+    desk.keep("shout", &worker);
+    desk.call("DELETE", "/v1/me", Some(&worker.key), None).await.expect(200);
+    let stopped = finished(desk.command(&["wallet", "balance", "--as", "shout"]), "").await;
+    let stopped = stopped.failed(4, "shout is stopped");
+    assert!(stopped.err.contains("`rialto agent run`"), "{stopped:#?}");
+    let me = desk.home.path().join("contexts/default/me.key");
+    std::fs::write(me, "rk_0000000000000000000000000000000000000000\n").expect("written");
+    let new = finished(desk.command(&["wallet", "balance"]), "").await;
+    new.failed(4, "the next `rialto job post` registers you again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_suspended_agent_is_told_once_what_helps_and_of_no_other_key() {
+    let desk = Desk::start().await;
+    let path = format!("/v1/operator/agents/{}/suspend", desk.boss.id);
+    desk.call("POST", &path, Some(&desk.operator), None).await.expect(200);
+    let ran = desk.run(&["wallet", "balance"]).await.expect(4);
+    assert_eq!(ran.err.matches("operator").count(), 2, "{ran:#?}");
+    assert!(ran.err.contains("suspended by the hub's operator"), "{ran:#?}");
+    let ran = desk.run(&["msg", "send", "--to", "somebody", "Hello"]).await.expect(4);
+    assert!(ran.err.contains("suspended") && !ran.err.contains("key"), "{ran:#?}");
+}

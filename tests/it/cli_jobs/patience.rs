@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::door::Door;
 use super::kit::{Desk, command, finished};
-use crate::kit::{TestHub, eventually};
+use crate::kit::{Lines, TestHub, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_whose_answer_got_lost_is_posted_once() {
@@ -45,4 +45,27 @@ async fn a_result_is_waited_for_over_a_restart_of_the_hub() {
     let ran = waiting.await.expect("no panic").ok();
     assert_eq!(ran.json(), json!({"text": "HELLO"}));
     drop(home);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_post_that_must_wait_says_so_at_once_and_ends_with_its_timeout() {
+    let desk = Desk::start().await;
+    let worker = desk.agent("shop", "shout", "0.05", None).await;
+    let offline = json!({"status": "offline"});
+    desk.post("/v1/me/status", Some(&worker.key), &offline).await.expect(200);
+    let line = ["job", "post", "--skill", "shout", "--input", "{}", "--budget", "0.10"];
+    let short = [&line[..], &["--timeout", "5s"]].concat();
+    let ran = desk.run(&short).await.expect(8);
+    assert!(ran.err.contains("within 5 s") && ran.err.contains("--timeout"), "{ran:#?}");
+    let mut long = desk.command(&line);
+    long.env("RIALTO_KEY", &desk.boss.key).stderr(std::process::Stdio::piped());
+    let said = tokio::task::spawn_blocking(move || {
+        let mut child = long.spawn().expect("it starts");
+        let said = Lines::of(child.stderr.take()).next();
+        child.kill().expect("it waits");
+        child.wait().expect("it ends");
+        said
+    });
+    let said = said.await.expect("no panic").expect("a line");
+    assert!(said.contains("retrying in 30 s"), "{said}");
 }

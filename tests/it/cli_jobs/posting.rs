@@ -148,3 +148,16 @@ async fn a_job_may_have_a_deadline_as_a_moment_or_a_length_from_now() {
     let ran = finished(lost, "").await.expect(7);
     assert!(ran.str("/next").contains("--deadline 20"), "it must be the same job: {ran:#?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_budget_below_nothing_is_told_so_and_a_cancelled_job_has_no_other_cause() {
+    let desk = Desk::start().await;
+    desk.agent("shop", "shout", "0.05", None).await;
+    let line = ["job", "post", "--skill", "shout", "--input", "{}", "--budget", "-1"];
+    let ran = desk.run(&line).await.expect(2);
+    assert!(ran.err.contains("must not be negative"), "{ran:#?}");
+    let id = desk.posted("shout", &[]).await;
+    desk.run(&["job", "cancel", &id]).await.ok();
+    let shown = desk.run(&["job", "show", &id]).await.ok().out;
+    assert!(shown.lines().next().is_some_and(|line| line.ends_with(" cancelled")), "{shown}");
+}

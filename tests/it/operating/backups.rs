@@ -37,6 +37,25 @@ async fn call(url: &str, path: &str, key: &str, body: Option<Value>) -> Value {
     serde_json::from_str(&answer.text().await.expect("a text")).expect("JSON")
 }
 
+#[test]
+fn a_key_file_that_is_none_leads_to_a_new_key_and_a_missing_directory_is_not_made() {
+    let room = TempDir::new().expect("a directory");
+    let path = |name: &str| text(&room.path().join(name));
+    let (data, file, gone) = (path("data"), path("b.db"), path("none/b.db"));
+    Process::start("serve", &room.path().join("data"), &[]).kill();
+    let (code, _, error) = run(&["backup", "--data", &data, "--to", &gone]);
+    assert!(code == 3 && error.contains("none"), "{code}: {error}");
+    assert!(!room.path().join("none").exists());
+    let (code, _, error) = run(&["backup", "--data", &data, "--to", &file]);
+    assert_eq!(code, 0, "{error}");
+    let restored = path("restored");
+    let line = ["restore", "--from", &file, "--data", &restored, "--hub-key", &file];
+    let (code, _, error) = run(&line);
+    assert!(code == 2 && error.contains("--new-hub-key"), "{code}: {error}");
+    assert!(!error.contains("remove"), "{error}");
+    assert!(!room.path().join("restored").exists());
+}
+
 fn text(path: &std::path::Path) -> String {
     path.display().to_string()
 }

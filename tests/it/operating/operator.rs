@@ -38,6 +38,8 @@ async fn numbers_jobs_and_agents_are_listed_for_people_and_programs() {
     assert_eq!(cli.json(&["operator", "stats"]).await["agents"], 2);
     let told = cli.run(&["operator", "stats"]).await.ok().out;
     assert!(told.contains("epoch: 1\n") && told.contains("live jobs: 1 "), "{told}");
+    let memory = told.lines().find(|line| line.starts_with("memory: ")).expect("a line");
+    assert!(memory.contains(" used, at most ") && !memory.contains(['{', '[']), "{memory}");
     let jobs = cli.json(&["operator", "jobs"]).await;
     assert_eq!((jobs[0]["skill"].as_str(), &jobs[0]["input"]), (Some("make"), &Value::Null));
     assert_eq!(cli.run(&["operator", "jobs"]).await.ok().out.lines().count(), 2);
@@ -115,4 +117,40 @@ fn another_operator_key_in_the_environment_is_refused_and_a_lost_one_is_replaced
     let fresh = told["key"].as_str().expect("a key");
     Process::with_env("serve", data.path(), &[], &[("RIALTO_OPERATOR_KEY", fresh)]).kill();
     assert_eq!(start(&key).status.code(), Some(1), "the lost one works no more");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_named_as_it_is_listed_and_one_of_several_by_its_number() {
+    let hub = TestHub::serve(&[]).await;
+    let register = async |owner: &str| {
+        let body = json!({"agent_name": "alice", "owner_id": owner, "skills": []});
+        hub.post("/registry/register", None, &body).await.expect(200).str("/api_key")
+    };
+    let key = register("acme").await;
+    let cli = operator(&hub).await;
+    let works = async || hub.get("/v1/me", Some(&key)).await.status;
+    cli.run(&["operator", "suspend", "alice"]).await.ok();
+    assert_eq!(works().await, 403);
+    cli.run(&["operator", "resume", "alice"]).await.ok();
+    assert_eq!(works().await, 200);
+    register("globex").await;
+    let told =
+        cli.run(&["operator", "revoke", "alice"]).await.failed(5, &["2 agents", "of globex"]);
+    assert!(told.err.contains(" of acme"), "{told:#?}");
+    assert_eq!(works().await, 200, "nothing was done");
+    let nobody = cli.run(&["operator", "suspend", "bob"]).await.failed(3, &["no such agent"]);
+    assert!(!nobody.err.contains("yours"), "{nobody:#?}");
+    let nobody = cli.run(&["operator", "suspend", "--owner", "bob"]).await;
+    nobody.failed(3, &["no such owner"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_operator_key_is_told_where_the_right_one_goes() {
+    let hub = TestHub::serve(&[]).await;
+    let wrong = "ro_7777777777777777777777777777777777777777";
+    let cli = Cli::new().with("RIALTO_OPERATOR_KEY", wrong).with("RIALTO_HUB", &hub.url);
+    for line in [&["operator", "stats"][..], &["operator", "suspend", "7"]] {
+        let told = cli.run(line).await.failed(4, &["ro_", "RIALTO_OPERATOR_KEY"]);
+        assert!(!told.err.contains("rk_") && !told.err.contains("--as"), "{told:#?}");
+    }
 }

@@ -77,6 +77,36 @@ fn a_wildcard_address_without_a_url_is_refused_before_anything_listens() {
 }
 
 #[test]
+fn a_dev_hub_does_not_tell_of_a_flag_that_was_not_given() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rialto"));
+    command.args(["dev", "--listen", "127.0.0.1:0"]).env_remove("RIALTO_LOG");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    let mut log = Lines::of(child.stderr.take());
+    let read = std::iter::from_fn(|| log.next()).find(|line| line.contains("configuration read"));
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    let read = read.expect("a line");
+    assert!(read.contains("--listen") && !read.contains("data.dir"), "{read}");
+}
+
+#[test]
+fn what_operators_type_wrong_is_named_and_makes_nothing() {
+    let room = TempDir::new().expect("a directory");
+    let path = |name: &str| room.path().join(name).display().to_string();
+    let (nope, data, notes) = (path("nope"), path("data"), path("notes.txt"));
+    std::fs::write(&notes, "not a store").expect("written");
+    assert_eq!(run(&["audit", "--data", &nope]).0, 3);
+    let restore = ["restore", "--from", &notes, "--data", &data, "--new-hub-key"];
+    let (code, _, error) = run(&restore);
+    assert!(code == 1 && error.contains("notes.txt"), "{code}: {error}");
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--data", &data];
+    let wild = [&serve[..], &["--public-url", "http://0.0.0.0:7425"]].concat();
+    let (code, _, error) = run(&wild);
+    assert!(code == 2 && error.contains("http.public_url"), "{code}: {error}");
+    assert!(!Path::new(&data).exists() && !Path::new(&nope).exists(), "nothing was made");
+}
+
+#[test]
 fn a_configuration_is_checked_to_its_end() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), "[http]\nlisten = \"0.0.0.0:1\"\nbdy = 1\n[jobs]\nlease = 7\n")

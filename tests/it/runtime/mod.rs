@@ -9,3 +9,4 @@ mod kills;
 pub mod kit;
 mod quickstart;
 mod stopping;
+mod suspended;

@@ -147,6 +147,20 @@ fn the_shell_agent_passes_its_own_test() {
 }
 
 #[test]
+fn a_second_agent_of_another_name_passes_its_own_test_beside_the_first() {
+    let place = empty_folder();
+    let dev = Dev::start(&place);
+    for name in ["first", "second"] {
+        let line = format!("rialto init agent --lang sh --dir {name} --name {name} && cd {name}");
+        let made = output(&mut shell(&place, &format!("{line} && sh test.sh"), Some(&dev.url)));
+        let made = made.expect("it runs");
+        assert!(made.status.success(), "{name}: {}", ran(&made));
+        let file = place.text(&format!("folder/{name}/agent.toml"));
+        assert!(file.contains(&format!("\nname = \"{name}\"\nconcurrency")), "{file}");
+    }
+}
+
+#[test]
 fn the_rust_agent_passes_its_own_test() {
     // Its one dependency is here already, since the hub has it, too.
     let offline = |folder: &Path| {

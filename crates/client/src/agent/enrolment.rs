@@ -45,8 +45,10 @@ impl Enrolment<'_> {
             match self.once().await {
                 Err(AgentError::Call(error)) if may_pass(&error) => {
                     (self.tell)(match &error {
-                        CallError::Refused { code, .. } if code == OTHER_INSTANCE => {
-                            Told::Trouble { what: "cannot come to work", why: error.to_string() }
+                        CallError::Refused { code, .. }
+                            if code == OTHER_INSTANCE || error.is_suspended() =>
+                        {
+                            Told::trouble("cannot come to work", &error)
                         }
                         _ => Told::Waiting { hub: self.hub.base().to_owned() },
                     });

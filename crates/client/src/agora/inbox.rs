@@ -237,6 +237,7 @@ async fn open(agent: &Agent, token: Key, resume: Option<String>) -> Result<Respo
 /// Whether a server that answered so will never give this inbox to this agent.
 fn is_final(error: &CallError) -> bool {
     match error {
+        _ if error.is_suspended() => false,
         CallError::Refused { status, .. } => {
             (300..500).contains(status) && !matches!(status, 408 | 429)
         }

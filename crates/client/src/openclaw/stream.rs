@@ -197,6 +197,7 @@ impl Watch {
 /// Whether a hub that answered so will never give this stream to this agent.
 fn is_final(error: &CallError) -> bool {
     match error {
+        _ if error.is_suspended() => false,
         CallError::Refused { status, retryable, .. } => {
             !retryable && (300..500).contains(status) && !matches!(status, 408 | 429)
         }

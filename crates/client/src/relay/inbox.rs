@@ -186,6 +186,7 @@ impl Inbox {
 /// Whether a server that answered so will never give this inbox to this reader.
 fn is_final(error: &CallError) -> bool {
     match error {
+        _ if error.is_suspended() => false,
         CallError::Refused { status, .. } => {
             reqwest::StatusCode::from_u16(*status).is_ok_and(is_absent)
         }

@@ -97,7 +97,7 @@ pub fn report(draft: &mut Draft<'_>, said: ReportWork) -> Result<Answer, Refusal
     let price = job.assignment.map_or(Credits::ZERO, |turn| turn.price);
     let earned = earned(&job, said.cost).min(job.held);
     let paid = if said.ok { earned } else { Credits::ZERO };
-    if said.ok && said.cost > price {
+    if said.ok && said.cost > price && said.cost != Credits::MAX {
         draft.event(Event::ReportedAbovePrice { job: job.id, reported: said.cost, paid });
     }
     let cause = (!said.ok).then(|| said.cause.unwrap_or(Cause::Execution));

@@ -1,6 +1,7 @@
 //! Settings that are a name in some grammar: URLs, hosts, process ids.
 
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 
 use super::value::{Misfit, Setting, quoted};
 
@@ -74,7 +75,20 @@ fn base_url(text: &str) -> Result<String, Wrong> {
     if rest.contains(['?', '#', '@', '\\']) || !rest.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err("has characters that no base URL may have");
     }
+    let host = rest.split('/').next().unwrap_or_default();
+    if is_unspecified(host) {
+        return Err("is a wildcard address, which nobody can call");
+    }
     Ok(text.trim_end_matches('/').to_owned())
+}
+
+/// Whether a host, with or without a port, is an address that means all of a machine's own.
+fn is_unspecified(host: &str) -> bool {
+    let address = match host.parse::<SocketAddr>() {
+        Ok(with_port) => Some(with_port.ip()),
+        Err(_) => host.trim_start_matches('[').trim_end_matches(']').parse().ok(),
+    };
+    address.is_some_and(|address: IpAddr| address.to_canonical().is_unspecified())
 }
 
 fn host_name(text: &str) -> Result<String, Wrong> {

@@ -326,6 +326,10 @@ fn a_wildcard_address_needs_a_url_that_agents_can_call() {
         let http = config("", &[], &flags).http;
         assert_eq!(http.base_url(http.listen), "https://hub.example");
     }
+    for url in ["http://0.0.0.0:7425", "http://0.0.0.0", "https://[::]:1/hub", "http://[::]"] {
+        let told = complaint("", &[], &[("http.public_url", url)]);
+        assert!(told.contains("http.public_url") && told.contains("wildcard"), "{url}: {told}");
+    }
     // Any other address is one that somebody can call.
     for address in ["127.0.0.1:0", "192.0.2.7:7425", "[::1]:1"] {
         config("", &[], &[("http.listen", address)]);

@@ -31,7 +31,7 @@ struct DeliveryView {
 /// `GET /v1/inbox/delivery`: the notice at `position`, or the first that is not acknowledged, with
 /// `url` as if that were the endpoint.
 pub async fn show(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
-    let query = page::query(raw.as_deref())?;
+    let query = page::query(raw.as_deref(), &["url", "position"])?;
     let url = query.text("url").unwrap_or(SOMEWHERE).to_owned();
     let position = query.integer("position", 1..=i64::MAX)?.map(i64::unsigned_abs);
     let acked = floor.engine.look(|world| world.mailbox(by.id).acked);

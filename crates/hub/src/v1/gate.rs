@@ -49,14 +49,14 @@ async fn pass(floor: &Floor, mut request: Request, next: Next) -> Response {
                 request.extensions_mut().insert(ReadingParty(Who::Agent(agent)));
                 None
             }
-            None => return problem.into_response(),
+            None => return for_route(problem, &request).into_response(),
         },
     };
     let Some(proven) = proven else {
         return match reads {
             true => next.run(request).await,
             // Nothing here is changed by anybody without a key.
-            false => Problem::unauthorized().into_response(),
+            false => for_route(Problem::unauthorized(), &request).into_response(),
         };
     };
     request.extensions_mut().insert(proven);
@@ -65,6 +65,14 @@ async fn pass(floor: &Floor, mut request: Request, next: Next) -> Response {
         Who::Operator => Caller::Operator,
     };
     at_most_once(floor, &Ours, caller, request, next).await
+}
+
+/// A refused key, told which kind of key the route takes.
+fn for_route(problem: Problem, request: &Request) -> Problem {
+    match problem.kind == &codes::UNAUTHORIZED && request.uri().path().contains("/operator/") {
+        true => Problem::operator_unauthorized(),
+        false => problem,
+    }
 }
 
 /// Whoever shows what is no key but good for reading this.

@@ -30,7 +30,7 @@ struct Inbox {
 
 /// `GET /v1/inbox`: notices after a position; with none given, those not yet acknowledged.
 pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
-    let query = page::query(raw.as_deref())?;
+    let query = page::query(raw.as_deref(), &["after", "limit", "cursor"])?;
     let limit = page::limit(&query)?;
     let inbox = floor.engine.look(|world| world.mailbox(by.id));
     let after = match page::place(&query, NOTICES)? {

@@ -49,7 +49,7 @@ struct Slice {
 
 /// `GET /v1/ledger`: one's own lines; for the operator all, or those of one owner.
 pub async fn list(State(floor): State<Floor>, known: Known, RawQuery(raw): RawQuery) -> Answered {
-    let query = page::query(raw.as_deref())?;
+    let query = page::query(raw.as_deref(), &["owner", "limit", "cursor"])?;
     let limit = page::limit(&query)?;
     let from = page::place(&query, ENTRIES)?.map(|[from]| EntryId(from));
     let whose = floor.engine.look(|world| whose(world, known.proven.who, query.text("owner")))?;

@@ -10,6 +10,8 @@ use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
 use serde::Serialize;
 
+use crate::config::suggest::nearest;
+
 /// Items of one page, at most and when nothing is said.
 const LIMIT_MAX: i64 = 200;
 const LIMIT: i64 = 50;
@@ -81,9 +83,22 @@ pub fn place<const N: usize>(query: &Query, list: char) -> Result<Option<[u64; N
     })
 }
 
-/// The query of a URL.
-pub fn query(raw: Option<&str>) -> Result<Query, Malformed> {
-    Query::read(raw.unwrap_or_default())
+/// The query of a URL, which may have these parameters and no others: one that is written wrong
+/// would be left out without a word, and the answer would be to another question.
+pub fn query(raw: Option<&str>, known: &[&'static str]) -> Result<Query, Malformed> {
+    let query = Query::read(raw.unwrap_or_default())?;
+    let unknown = query.names().find(|name| !known.contains(name)).map(str::to_owned);
+    match unknown {
+        None => Ok(query),
+        Some(name) => {
+            let help = match nearest(&name, known.iter().copied()) {
+                Some(near) => format!("did you mean {near}?"),
+                None => format!("there is {}", known.join(", ")),
+            };
+            let message = format!("{name} is not known here: {help}");
+            Err(Malformed { field: format!("?{name}"), message })
+        }
+    }
 }
 
 /// One of several words.
@@ -150,6 +165,17 @@ mod tests {
         for bad in ["0", "201", "-1", "ten", ""] {
             assert!(limit(&asked(&format!("limit={bad}"))).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_parameter_that_is_not_known_is_refused_with_the_one_that_was_meant() {
+        let refused = |raw: &str| query(Some(raw), &["skill", "limit"]).expect_err(raw);
+        let wrong = refused("limit=1&skll=sum");
+        assert_eq!(wrong.field, "?skll");
+        assert_eq!(wrong.message, "skll is not known here: did you mean skill?");
+        assert_eq!(refused("q=1").message, "q is not known here: there is skill, limit");
+        assert!(query(Some("limit=1&skill=sum"), &["skill", "limit"]).is_ok());
+        assert!(query(None, &[]).is_ok());
     }
 
     #[test]

@@ -50,6 +50,11 @@ impl Problem {
         Self::new(&codes::UNAUTHORIZED, "a valid key is needed: Authorization: Bearer rk_…")
     }
 
+    /// The same on a route of the operator's.
+    pub fn operator_unauthorized() -> Self {
+        Self::new(&codes::UNAUTHORIZED, "the operator's key is needed: Authorization: Bearer ro_…")
+    }
+
     pub fn forbidden(detail: &str) -> Self {
         Self::new(&codes::FORBIDDEN, detail)
     }
@@ -57,6 +62,11 @@ impl Problem {
     /// What does not exist and what is somebody else's are one answer.
     pub fn not_found() -> Self {
         Self::new(&codes::NOT_FOUND, "no such thing, or it is not yours")
+    }
+
+    /// What the operator named does not exist: nothing is hidden from the operator.
+    pub fn no_such(what: &str) -> Self {
+        Self::new(&codes::NOT_FOUND, format!("no such {what}"))
     }
 
     /// A field that does not fit, with a correct example of it.
@@ -77,7 +87,7 @@ impl Problem {
 
 impl From<Malformed> for Problem {
     fn from(malformed: Malformed) -> Self {
-        let example = Some(examples::of(&malformed.field));
+        let example = examples::of(&malformed.field);
         let field = Some(malformed.field);
         Self { field, example, ..Self::new(&codes::MALFORMED, malformed.message) }
     }

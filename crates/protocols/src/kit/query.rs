@@ -38,6 +38,11 @@ impl Query {
         Ok(query)
     }
 
+    /// The names that were given.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.pairs.iter().map(|(name, _)| name.as_str())
+    }
+
     /// The parameter as it was given; empty text counts as given.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())

@@ -14,9 +14,12 @@ use super::acting;
 use super::context::{Context, OWN_HUB, address};
 use super::key_file::{self, KeyFile};
 use super::newcomer;
-use super::trouble::Trouble;
+use super::trouble::{BAD_KEY, KeySource, Trouble};
 use super::{complain, runtime};
 use crate::exit::Exit;
+
+/// What helps where the hub does not know the caller's own key.
+const NEW_HUB: &str = "this hub may be a new one, as `rialto dev` is after each start, and then the next `rialto job post` registers you again";
 
 /// Where a key comes from that is in no file.
 const KEY: &str = "RIALTO_KEY";
@@ -57,7 +60,7 @@ pub struct Access {
     context_hub: OnceLock<String>,
     /// Where the key comes from that was looked for last, for whoever has to replace it.
     #[arg(skip)]
-    key_source: OnceLock<String>,
+    key_source: OnceLock<KeySource>,
 }
 
 /// Where the caller's key comes from, and where a new one goes.
@@ -117,13 +120,13 @@ impl Access {
         }
         let given = match &self.key_file {
             Some(path) => {
-                self.comes_from(|| format!("the key in {}", path.display()));
+                self.comes_from(|| KeySource::of(format!("the key in {}", path.display())));
                 Some(key_file::load(path)?)
             }
             None => {
                 let set = variables.iter().find_map(|name| Some((name, set(name)?)));
                 if let Some((name, _)) = &set {
-                    self.comes_from(|| format!("the key in {name}"));
+                    self.comes_from(|| KeySource::of(format!("the key in {name}")));
                 }
                 set.map(|(name, value)| key_file::of_variable(name, &value)).transpose()?
             }
@@ -137,22 +140,26 @@ impl Access {
             }
             None => {
                 let context = self.context()?;
-                self.comes_from(|| format!("your key in context {}", context.name()));
+                self.comes_from(|| KeySource {
+                    key: format!("your key in context {}", context.name()),
+                    next: Some(format!("{NEW_HUB}; or {BAD_KEY}")),
+                });
                 context.me()
             }
         }
     }
 
-    fn comes_from(&self, source: impl FnOnce() -> String) {
+    fn comes_from(&self, source: impl FnOnce() -> KeySource) {
         self.key_source.get_or_init(source);
     }
 
     /// The key of an agent of this machine.
     fn keys_of(&self, name: &str) -> Result<KeyFile, Trouble> {
         let (context, path) = (self.context()?, self.agent_key(name)?);
-        self.comes_from(|| {
+        self.comes_from(|| KeySource {
+            key: format!("the key of {name} in {}", path.display()),
             // Stopping takes an agent off the lists, and its key with it.
-            format!("the key of {name} in {}, good while the agent runs,", path.display())
+            next: Some(format!("{name} is stopped, or the hub is a new one: start it with `rialto agent run` in its folder, and its key works while it runs")),
         });
         Ok(KeyFile { hub: Some(context.hub().to_owned()), ..key_file::load(&path)? })
     }
@@ -269,9 +276,9 @@ impl Access {
     pub fn run(&self, work: impl Future<Output = Result<Exit, Trouble>>) -> Exit {
         match runtime() {
             Err(error) => complain(error),
-            Ok(runtime) => runtime.block_on(work).unwrap_or_else(|trouble| {
-                trouble.of_key(self.key_source.get().map(String::as_str)).tell(self.json)
-            }),
+            Ok(runtime) => runtime
+                .block_on(work)
+                .unwrap_or_else(|trouble| trouble.of_key(self.key_source.get()).tell(self.json)),
         }
     }
 }

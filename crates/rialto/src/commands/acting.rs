@@ -39,12 +39,13 @@ pub async fn called(access: &Access, hub: &Hub, name: &str) -> Result<String, Tr
 }
 
 /// Whether it can only be a number or a protocol's own name, which nobody calls itself.
-fn is_exact(name: &str) -> bool {
+pub fn is_exact(name: &str) -> bool {
     let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
     is_number || name.contains([':', '@']) || name.parse::<uuid::Uuid>().is_ok()
 }
 
-async fn is_known(hub: &Hub, name: &str) -> Result<bool, CallError> {
+/// Whether the hub knows an agent by this name in a protocol.
+pub async fn is_known(hub: &Hub, name: &str) -> Result<bool, CallError> {
     match get(hub, &format!("/v1/agents/{}", uri::part(name))).await {
         Err(CallError::Refused { status: 404, .. }) => Ok(false),
         // What else is wrong with it, the command itself will say.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use rialto_engine::audit::Report;
+use rialto_engine::store::StoreError;
 
 use super::say;
 use super::trouble::Trouble;
@@ -26,7 +27,11 @@ pub fn run(args: &Args) -> Exit {
         Ok(report) => report,
         Err(error) => {
             let next = "name a hub's data directory with --data";
-            return Trouble::failed(error.to_string(), next).tell(args.json);
+            let trouble = match &error {
+                StoreError::Missing(_) => Trouble::not_found(error.to_string(), next),
+                _ => Trouble::failed(error.to_string(), next),
+            };
+            return trouble.tell(args.json);
         }
     };
     let told = match args.json {

@@ -75,6 +75,14 @@ pub fn explained(error: BackupError) -> Trouble {
         BackupError::Missing(path) => {
             Trouble::not_found(message, format!("is {} the right path?", shown(path)))
         }
+        BackupError::NoBackup { .. } => {
+            Trouble::failed(message, "name a file that `rialto backup` made with --from")
+        }
+        BackupError::WrongKey(_) => Trouble::usage(
+            message,
+            "name a copy of the original's hub.key with --hub-key, or give --new-hub-key instead to \
+             go on with new webhook secrets and hub identities",
+        ),
         BackupError::Store(StoreError::Missing(_)) => {
             Trouble::not_found(message, "name a hub's data directory with --data")
         }

@@ -14,8 +14,13 @@ pub async fn work(hub_url: String, data: impl AsRef<Path>) {
         Ok(both) => both,
         Err(error) => return tracing::error!(%error, "the demo agents have no skills"),
     };
-    if let Err(error) = tokio::try_join!(counter.run(pending()), echo.run(pending())) {
-        tracing::debug!(%error, "the demo agents stopped");
+    // One that ends does not take the other with it.
+    tokio::join!(run(counter, "word-counter"), run(echo, "echo"));
+}
+
+async fn run(agent: Agent, name: &str) {
+    if let Err(error) = agent.run(pending()).await {
+        tracing::warn!(%error, agent = name, "a demo agent stopped; restart the hub to bring it back");
     }
 }
 

@@ -37,16 +37,17 @@ pub fn run(args: Args) -> Exit {
         Ok(scratch) => scratch,
         Err(error) => return complain(error),
     };
-    let data = args.data.unwrap_or_else(|| scratch.path().to_owned());
+    let own = args.data.is_none().then(|| scratch.path().to_owned());
     let address = (args.listen, args.public_url);
-    let flags = match serve::flags(address, Some(&data), &args.set) {
+    let flags = match serve::flags(address, args.data.as_ref(), &args.set) {
         Ok(flags) => flags,
         Err(error) => {
             complain(error);
             return Exit::Usage;
         }
     };
-    let source = serve::Source { posture: Posture::Dev, file: None, flags };
+    let data = args.data.or_else(|| own.clone()).unwrap_or_default();
+    let source = serve::Source { posture: Posture::Dev, file: None, flags, scratch: own };
     serve::hub(&source, |hub| {
         let (url, address) = (hub.url.clone(), hub.address);
         // A hub works on, whoever reads what it says.

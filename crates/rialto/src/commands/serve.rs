@@ -47,7 +47,7 @@ pub fn run(args: Args) -> Exit {
             return Exit::Usage;
         }
     };
-    let source = Source { posture: Posture::Serve, file: args.config, flags };
+    let source = Source { posture: Posture::Serve, file: args.config, flags, scratch: None };
     hub(&source, |hub| {
         let mut told = format!("rialto {} listens on {}", env!("CARGO_PKG_VERSION"), hub.url);
         if let Some(key) = &hub.new_operator_key {
@@ -84,13 +84,20 @@ pub struct Source {
     pub posture: Posture,
     pub file: Option<PathBuf>,
     pub flags: Vec<(String, String)>,
+    /// A directory of the command's own for the data, whatever is set.
+    pub scratch: Option<PathBuf>,
 }
 
 impl Source {
     fn read(&self) -> Result<Loaded, Problems> {
         let flags: Vec<(&str, String)> =
             self.flags.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
-        Loaded::load(self.posture, self.file.as_deref(), std::env::vars(), &flags)
+        let mut loaded =
+            Loaded::load(self.posture, self.file.as_deref(), std::env::vars(), &flags)?;
+        if let Some(scratch) = &self.scratch {
+            loaded.config.data.dir.clone_from(scratch);
+        }
+        Ok(loaded)
     }
 
     /// The configuration, with logs started; problems are told.

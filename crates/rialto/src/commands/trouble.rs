@@ -11,12 +11,27 @@ const OTHER_CONTENT: [&str; 3] =
     ["ERR_IDEMPOTENCY_CONFLICT", "IDEMPOTENCY_CONFLICT", "other_content"];
 
 /// What helps against a key that the hub does not take.
-const BAD_KEY: &str = "give a valid key with --key-file, RIALTO_KEY or --as";
+pub const BAD_KEY: &str = "give a valid key with --key-file, RIALTO_KEY or --as";
 
 /// Nobody does what was asked for.
 const NO_SUCH_SKILL: &str = "no_such_skill";
 /// The named agent does not.
 const SKILL_NOT_OFFERED: &str = "skill_not_offered";
+
+/// Where a key comes from.
+#[derive(Debug)]
+pub struct KeySource {
+    /// The key in words, such as `the key in RIALTO_KEY`.
+    pub key: String,
+    /// What helps if the hub refuses it, where that is not simply another key.
+    pub next: Option<String>,
+}
+
+impl KeySource {
+    pub fn of(key: String) -> Self {
+        Self { key, next: None }
+    }
+}
 
 /// Why a command did not do what was asked.
 #[derive(Debug)]
@@ -64,11 +79,12 @@ impl Trouble {
         }
     }
 
-    /// The same; if it was the key, with where that comes from.
-    pub fn of_key(self, source: Option<&str>) -> Self {
+    /// The same; if it was the key, with where that comes from and what helps there.
+    pub fn of_key(self, source: Option<&KeySource>) -> Self {
         match source {
-            Some(source) if self.next.as_deref() == Some(BAD_KEY) => {
-                let next = format!("{source} is not one that this hub takes: {BAD_KEY}");
+            Some(KeySource { key, next }) if self.next.as_deref() == Some(BAD_KEY) => {
+                let next = next.as_deref().unwrap_or(BAD_KEY);
+                let next = format!("{key} is not one that this hub takes: {next}");
                 Self { next: Some(next), ..self }
             }
             _ => self,
@@ -77,9 +93,9 @@ impl Trouble {
 
     /// The same where only the operator's key helps.
     pub fn for_operator(self) -> Self {
-        let next = "give the hub's operator key in RIALTO_OPERATOR_KEY; it was shown when the hub first started";
+        let next = "give this hub's operator key, which begins with ro_, in RIALTO_OPERATOR_KEY; the hub shows it at its first start, and a lost one is replaced with `rialto operator key rotate --data DIR` while the hub is stopped";
         match self.exit {
-            Exit::Auth => Self { next: Some(next.to_owned()), ..self },
+            Exit::Auth if self.code.is_some() => Self { next: Some(next.to_owned()), ..self },
             _ => self,
         }
     }
@@ -162,7 +178,8 @@ fn next(error: &CallError) -> Option<String> {
                     "`rialto agent search` shows who offers what; `rialto agent run` offers it"
                         .to_owned()
                 }
-                (403, "suspended" | "SUSPENDED") => "ask the hub's operator".to_owned(),
+                // The hub says what to do.
+                _ if error.is_suspended() => return None,
                 // Why a key does not fit is for the hub to say.
                 (403, _) if hint.is_some() => return None,
                 (403, _) => "use the key of the agent or owner this belongs to".to_owned(),

@@ -30,8 +30,7 @@ pub(super) async fn come(hub: &Hub, tell: &Tell) -> Result<(), CallError> {
         match stand(hub, "online").await {
             Err(error) if may_pass(&error) => {
                 failures += 1;
-                let what = "cannot come to work";
-                tell(Told::Trouble { what, why: error.to_string() });
+                tell(Told::trouble("cannot come to work", &error));
                 sleep(pause(&error, failures)).await;
             }
             told => return told,

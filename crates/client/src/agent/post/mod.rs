@@ -158,7 +158,7 @@ async fn ask(
         match wire::work(hub, instance, known, WAIT).await {
             Err(error) if may_pass(&error) => {
                 failures += 1;
-                tell(Told::Trouble { what: "cannot ask for work", why: error.to_string() });
+                tell(Told::trouble("cannot ask for work", &error));
                 sleep(pause(&error, failures)).await;
             }
             answer => {

@@ -1,5 +1,7 @@
 //! The inbox of an agent at work: where prices are asked for a job, it names its own.
 
+use std::convert::Infallible;
+
 use reqwest::Method;
 use rialto_protocols::kit::write;
 use serde::{Deserialize, Serialize};
@@ -36,16 +38,32 @@ struct Offer {
 
 /// Reads the inbox and names prices until the hub does not know the agent any more.
 pub(super) async fn name_prices(hub: &Hub, shop: &Workshop, tell: &Tell) {
-    let Some(mut inbox) = opened(hub).await else { return };
+    while let Some(mut inbox) = opened(hub).await {
+        match read(&mut inbox, hub, shop, tell).await {
+            // An agent that was suspended reads on from what it acknowledged.
+            Err(error) if may_pass(&error) => {}
+            _ => return,
+        }
+    }
+}
+
+/// Reads the inbox until that fails.
+async fn read(
+    inbox: &mut Events,
+    hub: &Hub,
+    shop: &Workshop,
+    tell: &Tell,
+) -> Result<Infallible, CallError> {
     // Messages stay in the inbox for whoever reads them, so all after the first one stays.
     let mut all_mine = true;
-    while let Ok(notice) = inbox.next().await {
+    loop {
+        let notice = inbox.next().await?;
         if notice.kind == WANTED {
             name_price(hub, shop, &notice, tell).await;
         }
         all_mine &= notice.kind != MESSAGE;
-        if all_mine && inbox.ack(notice.position).await.is_err() {
-            return;
+        if all_mine {
+            inbox.ack(notice.position).await?;
         }
     }
 }
@@ -73,7 +91,7 @@ async fn name_price(hub: &Hub, shop: &Workshop, notice: &Notice, tell: &Tell) {
             Ok(Some(price)) => return tell(Told::Offered { job: asked.job, price }),
             Err(error) if may_pass(&error) => {
                 failures += 1;
-                tell(Told::Trouble { what: "cannot name a price", why: error.to_string() });
+                tell(Told::trouble("cannot name a price", &error));
                 sleep(pause(&error, failures)).await;
             }
             Ok(None) | Err(_) => return,

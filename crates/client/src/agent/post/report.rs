@@ -77,8 +77,7 @@ async fn persist(hub: &Hub, turn: &Turn, ended: &Ended, tell: &Tell) -> Result<H
         match once(hub, turn, ended).await {
             Err(error) if may_pass(&error) => {
                 failures += 1;
-                let what = "cannot tell what came of a job";
-                tell(Told::Trouble { what, why: error.to_string() });
+                tell(Told::trouble("cannot tell what came of a job", &error));
                 sleep(pause(&error, failures)).await;
             }
             heard => return heard,
@@ -126,7 +125,7 @@ pub(in crate::agent) fn may_pass(error: &CallError) -> bool {
     match error {
         CallError::Unreachable { .. } | CallError::TimedOut { .. } => true,
         CallError::Refused { status, retryable, .. } => {
-            *retryable || *status == 429 || *status >= 500
+            *retryable || *status == 429 || *status >= 500 || error.is_suspended()
         }
         CallError::Unreadable(_) => false,
     }

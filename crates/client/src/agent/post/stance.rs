@@ -29,8 +29,7 @@ pub(super) async fn report(hub: &Hub, shop: &Workshop, tell: &Tell) {
             Ok(()) => (told, failures) = (is_full, 0),
             Err(error) if may_pass(&error) => {
                 failures += 1;
-                let what = "cannot say how busy the agent is";
-                tell(Told::Trouble { what, why: error.to_string() });
+                tell(Told::trouble("cannot say how busy the agent is", &error));
                 sleep(pause(&error, failures)).await;
             }
             Err(_) => return,

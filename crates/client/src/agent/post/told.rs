@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::agent::outcome::Outcome;
+use crate::call::CallError;
 
 /// Who is told.
 pub type Tell = Arc<dyn Fn(Told) + Send + Sync>;
@@ -88,6 +89,19 @@ pub enum Told {
         /// Why.
         why: String,
     },
-    /// The hub can be reached again.
+    /// The hub's operator has suspended the agent; it goes on once it is resumed. This is told at
+    /// every try.
+    Suspended,
+    /// What did not work works again.
     Back,
+}
+
+impl Told {
+    /// Something failed and is retried.
+    pub(in crate::agent) fn trouble(what: &'static str, error: &CallError) -> Self {
+        match error.is_suspended() {
+            true => Self::Suspended,
+            false => Self::Trouble { what, why: error.to_string() },
+        }
+    }
 }

@@ -51,6 +51,15 @@ fn the_worked_numbers_of_escrow() {
 }
 
 #[test]
+fn a_worker_that_names_no_cost_gets_its_price_and_is_not_said_to_want_more() {
+    let (mut scene, _, job) = hired();
+    scene.succeed(job, "1000000000");
+    assert_eq!(purses(&scene), ["99.90", "0.00", "0.10"]);
+    let mut events = scene.store.rows.lines.iter().flat_map(|line| &line.events);
+    assert!(!events.any(|event| matches!(event, Event::ReportedAbovePrice { .. })));
+}
+
+#[test]
 fn a_price_raised_later_changes_nothing() {
     let (mut scene, _, job) = hired();
     scene.enrol(enrolment("ada", "acme", &[("sum", "0.15")])).unwrap();

@@ -25,7 +25,8 @@ const TEXT_MAX: usize = 128;
 
 /// `GET /v1/agents`: with `skill` the best first, otherwise in the order they registered.
 pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answered {
-    let query = page::query(raw.as_deref())?;
+    let query =
+        page::query(raw.as_deref(), &["skill", "q", "protocol", "online", "limit", "cursor"])?;
     let wanted = wanted(&query)?;
     let limit = page::limit(&query)?;
     let found = match wanted.ranked_skill() {

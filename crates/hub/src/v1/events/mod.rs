@@ -42,9 +42,10 @@ pub async fn open(
     headers: HeaderMap,
 ) -> Answered {
     let source = Source::of(&known.proven);
+    let query = page::query(raw.as_deref(), &["after"])?;
     let resumed = match had(&headers)? {
         Some(last) => Some(last),
-        None => inbox::position(&page::query(raw.as_deref())?)?,
+        None => inbox::position(&query)?,
     };
     let head = source.head(&floor.engine);
     if resumed.is_some_and(|last| last > head) {

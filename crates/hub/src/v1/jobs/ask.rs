@@ -94,7 +94,7 @@ pub async fn open(
     RawQuery(raw): RawQuery,
     Sent(body): Sent,
 ) -> Answered {
-    let at_most = wait::wanted(&page::query(raw.as_deref())?)?;
+    let at_most = wait::wanted(&page::query(raw.as_deref(), &["wait"])?)?;
     let Asked { wire, to, wishes } = Asked::read(&body, floor.engine.now())?;
     let find = |name: &String| floor.engine.look(|world| names::find(world, name, "/to"));
     let worker = to.as_ref().map(find).transpose()?;

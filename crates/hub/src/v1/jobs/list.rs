@@ -47,7 +47,7 @@ impl Part {
 
 /// `GET /v1/jobs`: the caller's own.
 pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
-    let query = page::query(raw.as_deref())?;
+    let query = page::query(raw.as_deref(), &["side", "state", "limit", "cursor"])?;
     let sides = [("asked", Side::Asked), ("worked", Side::Worked)];
     let side = choice(&query, "side", &sides)?.unwrap_or(Side::Asked);
     let stages = [("live", Stage::Live), ("ended", Stage::Ended), ("all", Stage::All)];

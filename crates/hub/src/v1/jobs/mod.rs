@@ -37,7 +37,7 @@ pub async fn show(
     Part(id): Part,
     RawQuery(raw): RawQuery,
 ) -> Answered {
-    let at_most = wait::wanted(&page::query(raw.as_deref())?)?;
+    let at_most = wait::wanted(&page::query(raw.as_deref(), &["wait"])?)?;
     let view = match known.proven.who {
         Who::Operator => {
             let job = floor.engine.find_job(&JobRef::Uuid(uuid(&id)?)).await?;

@@ -29,7 +29,7 @@ pub async fn list(
     _by: AsOperator,
     RawQuery(raw): RawQuery,
 ) -> Answered {
-    let query = page::query(raw.as_deref())?;
+    let query = page::query(raw.as_deref(), &["state", "limit", "cursor"])?;
     let ended = choice(&query, "state", &[("live", false), ("ended", true)])?.unwrap_or(false);
     let limit = page::limit(&query)?;
     let (mut jobs, list) = match ended {

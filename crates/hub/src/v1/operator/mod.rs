@@ -19,11 +19,11 @@ use serde::Serialize;
 use super::accounts::AccountView;
 use super::answer::{Answered, json, ok};
 use super::codes::NO_SUCH_OWNER;
+use super::jobs as shown;
 use super::jobs::view::{Eyes, JobView};
 use super::known;
 use super::problem::Problem;
 use super::proof::{AsOperator, Part, Sent};
-use super::{jobs as shown, names};
 
 /// Longest name in the ledger: an owner's own, or one that begins with its protocol.
 const OWNER_MAX: usize = 160;
@@ -100,7 +100,7 @@ pub async fn requeue(State(floor): State<Floor>, by: AsOperator, Part(id): Part)
 async fn change_job(floor: &Floor, by: AsOperator, command: Command) -> Answered {
     match floor.engine.run_once(command, by.once).await?.answer {
         Answer::Job { job, .. } => Ok(ok(&JobView::outline(&job, Eyes::Operator))),
-        _ => Err(Problem::not_found()),
+        _ => Err(Problem::no_such("job")),
     }
 }
 
@@ -111,14 +111,14 @@ struct Touched {
 
 /// `POST /v1/operator/agents/{id}/revoke-keys`: none of its keys works any more.
 pub async fn revoke_keys(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -> Answered {
-    let agent = floor.engine.look(|world| names::find(world, &id, "agent"))?;
+    let agent = people::find(&floor, &id)?;
     floor.engine.run_once(Command::RevokeKeys { agent, by_operator: true }, by.once).await?;
     Ok(ok(&Touched { agent: agent.0 }))
 }
 
 /// `DELETE /v1/operator/agents/{id}`: off the lists; its id stays reserved.
 pub async fn remove(State(floor): State<Floor>, _by: AsOperator, Part(id): Part) -> Answered {
-    let agent = floor.engine.look(|world| names::find(world, &id, "agent"))?;
+    let agent = people::find(&floor, &id)?;
     floor.engine.run(Command::Remove { agent, by_operator: true }).await?;
     Ok(ok(&Touched { agent: agent.0 }))
 }

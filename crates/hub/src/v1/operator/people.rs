@@ -13,10 +13,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::v1::answer::{Answered, ok, time};
-use crate::v1::names;
 use crate::v1::page::{self, Cursor, Page, choice};
 use crate::v1::problem::Problem;
 use crate::v1::proof::{AsOperator, Part};
+use crate::v1::{codes, names};
 
 /// The list, as its cursors name it.
 const AGENTS: char = 'A';
@@ -90,7 +90,7 @@ pub async fn list(
     _by: AsOperator,
     RawQuery(raw): RawQuery,
 ) -> Answered {
-    let query = page::query(raw.as_deref())?;
+    let query = page::query(raw.as_deref(), &["state", "limit", "cursor"])?;
     let all = [Standing::Active, Standing::Suspended, Standing::OwnerSuspended, Standing::Removed];
     let wanted = choice(&query, "state", &all.map(|one| (one.as_str(), one)))?;
     let limit = page::limit(&query)?;
@@ -128,6 +128,15 @@ async fn found(
     }
 }
 
+/// The agent that the operator means.
+pub fn find(floor: &Floor, id: &str) -> Result<AgentId, Problem> {
+    let found = floor.engine.look(|world| names::find(world, id, "agent"));
+    found.map_err(|problem| match problem.kind == &codes::NOT_FOUND {
+        true => Problem::no_such("agent"),
+        false => problem,
+    })
+}
+
 #[derive(Serialize)]
 struct Suspended {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -148,7 +157,7 @@ pub async fn resume_agent(State(floor): State<Floor>, by: AsOperator, Part(id): 
 }
 
 async fn set_agent(floor: &Floor, by: AsOperator, id: &str, suspended: bool) -> Answered {
-    let agent = floor.engine.look(|world| names::find(world, id, "agent"))?;
+    let agent = find(floor, id)?;
     let command = Command::Suspend { subject: Subject::Agent(agent), suspended };
     floor.engine.run_once(command, by.once).await?;
     Ok(ok(&Suspended { agent: Some(agent.0), owner: None, suspended }))
@@ -177,7 +186,7 @@ async fn set_owner(floor: &Floor, by: AsOperator, name: String, suspended: bool)
         let name = naming::owner(world, name);
         world.owner_named(&name).map(|id| (id, name))
     });
-    let (owner, name) = found.ok_or_else(Problem::not_found)?;
+    let (owner, name) = found.ok_or_else(|| Problem::no_such("owner"))?;
     let command = Command::Suspend { subject: Subject::Owner(owner), suspended };
     floor.engine.run_once(command, by.once).await?;
     Ok(ok(&Suspended { agent: None, owner: Some(name), suspended }))

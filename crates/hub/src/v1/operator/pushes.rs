@@ -59,7 +59,7 @@ pub async fn list(
     _by: AsOperator,
     RawQuery(raw): RawQuery,
 ) -> Answered {
-    let query = page::query(raw.as_deref())?;
+    let query = page::query(raw.as_deref(), &["state", "limit", "cursor"])?;
     let waiting = choice(&query, "state", &[("waiting", true), ("given_up", false)])?;
     let limit = page::limit(&query)?;
     let after = page::place(&query, PUSHES)?.map_or(0, |[after]| after);
@@ -97,7 +97,7 @@ pub async fn retry(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -
     let notice = id.parse().map(NoticeId);
     let notice = notice.map_err(|_| Problem::field("push", "a push is named by its number"))?;
     let push = floor.engine.look(|world| world.push(notice).cloned());
-    let push = push.ok_or_else(Problem::not_found)?;
+    let push = push.ok_or_else(|| Problem::no_such("push"))?;
     floor.engine.run_once(Command::PushAgain { notice }, by.once).await?;
     let refs = Refs::look_up(&floor.engine, push.news.job(), []).await?;
     let now = floor.engine.look(|world| world.push(notice).cloned());

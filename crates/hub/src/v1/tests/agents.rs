@@ -228,11 +228,15 @@ async fn bad_questions_are_told_what_is_wrong_with_them() {
         ("q=", "?q"),
         ("skill=", "?skill"),
         ("q=a&q=b", "?q"),
+        ("skll=sum", "?skll"),
     ] {
         let got = hub.get(&format!("/v1/agents?{query}"), "").await;
         got.is_problem(400, "malformed");
         assert_eq!(got.body["field"], field, "{query}");
     }
+    let misspelt = hub.get("/v1/agents?skll=sum", "").await;
+    assert_eq!(misspelt.body["detail"], "skll is not known here: did you mean skill?");
+    assert!(misspelt.body.get("example").is_none(), "{}", misspelt.text);
     let listed = hub.get("/v1/agents?cursor=YS41", "").await;
     assert_eq!(listed.status, 200, "a.5");
     hub.get("/v1/agents?skill=sum&cursor=YS41", "").await.is_problem(400, "malformed");

@@ -68,7 +68,7 @@ enum Wanted {
 /// `GET /v1/webhooks`: the caller's that did not arrive yet, oldest first; with `state=delivered`
 /// those that did, newest first.
 pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
-    let query = page::query(raw.as_deref())?;
+    let query = page::query(raw.as_deref(), &["state", "limit", "cursor"])?;
     let limit = page::limit(&query)?;
     let wanted = choice(
         &query,

@@ -66,13 +66,16 @@ impl Instances {
         let mut all = self.lock();
         if let Some(other) = all.get(&agent).filter(|working| working.name != name) {
             let expected = other.answered.plus(EXPECTED).since(now);
-            let text = "another program works for this agent; each needs an agent of its own";
-            let problem = Problem::new(&codes::OTHER_INSTANCE, text);
             if other.asks > 0 {
-                return Err(problem);
+                let text = "another program works for this agent; each needs an agent of its own";
+                return Err(Problem::new(&codes::OTHER_INSTANCE, text));
             }
             if let Ok(expected_ms @ 1..) = u64::try_from(expected.0) {
-                return Err(problem.retry_after(expected_ms.div_ceil(1_000)));
+                let wait = expected_ms.div_ceil(1_000);
+                let text = format!(
+                    "this agent last worked from another folder or machine; its work is kept for that program for {wait} s more"
+                );
+                return Err(Problem::new(&codes::OTHER_INSTANCE, text).retry_after(wait));
             }
         }
         if all.len() >= SWEPT_AT {

@@ -69,7 +69,7 @@ pub async fn list(
         Ok(Caller::Former(_)) => removed(),
         _ => problem,
     })?;
-    let query = page::query(raw.as_deref())?;
+    let query = page::query(raw.as_deref(), &["wait", "limit", "known", "instance"])?;
     let at_most = wait::wanted(&query)?;
     let limit = query.integer("limit", 0..=LISTED_MAX)?.unwrap_or(LISTED_MAX) as usize;
     let known = known(&query)?;

@@ -44,6 +44,12 @@ async fn check(context: &Context, name: &str) -> Result<Check, Trouble> {
             let what = format!("{name} is offline (number {})", me.agent.id);
             Check::warn("agent", what, "start it with `rialto agent run`")
         }
+        Err(CallError::Refused { status: 401, .. })
+            if newcomer::is_unknown(&hub, &keys).await? && !is_stopped(&hub).await =>
+        {
+            let what = format!("{name} was registered at an earlier hub; this one never knew it");
+            Check::warn("agent", what, "`rialto agent run` in its folder registers it here")
+        }
         // Whoever stops an agent takes it off the lists, and its key works again when it is back:
         // the file is the agent's only proof of who it is.
         Err(CallError::Refused { status: 401, .. })
@@ -62,4 +68,10 @@ async fn check(context: &Context, name: &str) -> Result<Check, Trouble> {
         }
         Err(error) => Check::trouble("agent", error),
     })
+}
+
+/// Whether the hub knows the key as that of an agent that went off its lists.
+async fn is_stopped(hub: &Hub) -> bool {
+    let asked = hub.get("/v1/work?wait=0&limit=0").await;
+    matches!(asked, Err(CallError::Refused { status: 410, .. }))
 }

@@ -33,16 +33,25 @@ fn home(context: Option<&Context>) -> Check {
         let what = format!("{} is no directory, so no key can be kept", path.display());
         return Check::fail("home", what, "name a directory with RIALTO_HOME");
     }
+    let shown = path.display();
     let key = context.and_then(Context::me_path).filter(|path| path.exists());
-    let files = [(Some(path.to_owned()), "700"), (key, "600")];
-    let mut files = files.into_iter().filter_map(|(path, mode)| Some((path?, mode)));
-    let open = files.find(|(path, _)| is_open(path));
-    match open {
-        None => Check::ok("home", format!("{}, yours alone", path.display())),
-        Some((path, mode)) => {
-            let path = path.display();
-            let what = format!("others can look into {path}");
-            Check::fail("home", what, format!("`chmod {mode} {path}`, and `rialto agent rekey`"))
+    if let Some(key) = key.filter(|key| is_open(key)) {
+        let key = key.display();
+        let what = format!("others can read {key}");
+        return Check::fail("home", what, format!("`chmod 600 {key}`, and `rialto agent rekey`"));
+    }
+    if !is_open(path) {
+        return Check::ok("home", format!("{shown}, yours alone"));
+    }
+    let inside = std::fs::read_dir(path).into_iter().flatten().flatten();
+    match inside.map(|entry| entry.path()).find(|inside| is_open(inside)) {
+        Some(inside) => {
+            let what = format!("others can look into {}", inside.display());
+            Check::fail("home", what, format!("`chmod -R go= {shown}`, and `rialto agent rekey`"))
+        }
+        None => {
+            let what = format!("others can list {shown}, though nothing in it is open to them");
+            Check::warn("home", what, format!("`chmod 700 {shown}`"))
         }
     }
 }

@@ -17,7 +17,8 @@ pub const POST: &str =
 
 impl Lang {
     /// The files, by their names.
-    pub fn files(self) -> Vec<(&'static str, String)> {
+    /// The agent is called `name`, and the one that its test runs `test`.
+    pub fn files(self, name: &str, test: &str) -> Vec<(&'static str, String)> {
         let own: &[(&'static str, &str)] = match self {
             Self::Python => &[
                 ("handler.py", include_str!("python/handler.py")),
@@ -41,8 +42,10 @@ impl Lang {
                 (".gitignore", "/target\n"),
             ],
         };
-        let agent = AGENT.replace("{exec}", self.exec());
-        let own = own.iter().map(|(name, text)| (*name, (*text).to_owned()));
+        // A JSON string is a TOML string, too.
+        let quoted = serde_json::Value::from(name).to_string();
+        let agent = AGENT.replace("{exec}", self.exec()).replace("{name}", &quoted);
+        let own = own.iter().map(|(name, text)| (*name, text.replace("shout-test", test)));
         std::iter::once(("agent.toml", agent)).chain(own).collect()
     }
 

@@ -7,6 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use rialto_client::agent::plain;
 use serde_json::json;
 
 use super::say;
@@ -31,7 +32,7 @@ pub struct Args {
 enum Verb {
     /// An agent that works, with a test that hires it
     #[command(
-        before_help = "Examples:\n  rialto init agent --lang python\n  rialto init agent --lang rust --dir ./my-agent\n\nFiles that are there already are never written over."
+        before_help = "Examples:\n  rialto init agent --lang python\n  rialto init agent --lang rust --dir ./my-agent --name my-agent\n\nFiles that are there already are never written over."
     )]
     Agent {
         /// The language of its handler
@@ -40,19 +41,38 @@ enum Verb {
         /// Where to put it
         #[arg(long, value_name = "DIR", default_value = ".")]
         dir: PathBuf,
+        /// The agent's name: each folder on this machine needs another one
+        #[arg(long, value_name = "NAME", default_value = "shout", value_parser = agent_name)]
+        name: String,
     },
 }
 
 pub fn run(args: &Args) -> Exit {
-    let Verb::Agent { lang, dir } = &args.verb;
-    match agent(*lang, dir, args.json) {
+    let Verb::Agent { lang, dir, name } = &args.verb;
+    match agent(*lang, dir, name, args.json) {
         Ok(()) => Exit::Ok,
         Err(trouble) => trouble.tell(args.json),
     }
 }
 
-fn agent(lang: Lang, dir: &Path, as_json: bool) -> Result<(), Trouble> {
-    let files = lang.files();
+/// A name that is not empty.
+fn agent_name(text: &str) -> Result<String, String> {
+    match text.trim().is_empty() {
+        true => Err("must not be empty: write it like my-agent".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
+/// The name of the agent that a folder's test runs: another one in each folder, since a name
+/// belongs to one folder.
+fn test_name(name: &str) -> Result<String, Trouble> {
+    let number = getrandom::u32()
+        .map_err(|error| Trouble::failed(format!("no randomness: {error}"), "try again"))?;
+    Ok(format!("{}-test-{number:08x}", plain(name)))
+}
+
+fn agent(lang: Lang, dir: &Path, name: &str, as_json: bool) -> Result<(), Trouble> {
+    let files = lang.files(name, &test_name(name)?);
     // All or nothing: half of it beside somebody else's files would be of no use.
     if let Some(there) = files.iter().map(|(name, _)| dir.join(name)).find(|path| path.exists()) {
         let message = format!("{} is there already", there.display());

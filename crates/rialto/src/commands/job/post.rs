@@ -1,11 +1,14 @@
 //! `rialto job post`.
 
+use std::time::Duration;
+
 use rialto_client::{CallError, Hub, Method, Retry};
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
 use rialto_engine::ids::{Ids, OsIds};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tokio::time::{Instant, sleep, timeout_at};
 use uuid::Uuid;
 
 use super::super::access::Access;
@@ -36,7 +39,7 @@ pub struct Args {
     #[arg(long, value_name = "JSON")]
     input: String,
     /// What it may cost at most, like 0.10
-    #[arg(long, value_name = "CREDITS", value_parser = budget)]
+    #[arg(long, value_name = "CREDITS", value_parser = budget, allow_negative_numbers = true)]
     budget: Credits,
     /// Who is to do it: any name of an agent [default: the hub chooses]
     #[arg(long, value_name = "AGENT")]
@@ -47,7 +50,7 @@ pub struct Args {
     /// Wait, and tell on standard error what happens
     #[arg(long)]
     watch: bool,
-    /// How long to wait
+    /// How long to try and wait; exit code 8 if that is not enough
     #[arg(long, value_name = "LENGTH", default_value = "60s", value_parser = length)]
     timeout: Millis,
     /// Until when it is to be done, like 10m from now, or a time like 2026-02-11T14:15:09Z
@@ -92,11 +95,21 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let order = order(args, id, &input, to.as_deref(), deadline.as_deref())
         .map_err(|error| Trouble::from(unreadable(error)))?;
     let (hub, _) = access.me_or_register().await?;
-    let text = post(&hub, order).await.map_err(|error| lost(error, id, deadline.as_deref()))?;
+    let began = Instant::now();
+    let time = Duration::from_millis(args.timeout.0.unsigned_abs());
+    let text = match post(&hub, order, began + time).await {
+        Ok(text) => text,
+        Err(NotPosted { error, time_is_over }) => {
+            let trouble = lost(error, id, deadline.as_deref());
+            return Err(if time_is_over { out_of_time(trouble, time) } else { trouble });
+        }
+    };
     let job: Job = read(&text)?;
     if args.wait || args.watch {
         let progress = args.watch.then(Progress::new);
-        let waiting = Waiting { time: Some(args.timeout), progress, hub_is_known: true };
+        let left = i64::try_from(time.saturating_sub(began.elapsed()).as_millis());
+        let time = Some(Millis(left.unwrap_or(i64::MAX)));
+        let waiting = Waiting { time, progress, hub_is_known: true };
         return waiting.run(access, &hub, &job.id).await;
     }
     let _ = match access.json {
@@ -125,10 +138,49 @@ fn order(
     })
 }
 
-/// Posts it once, however often it is sent: the id is the same every time.
-async fn post(hub: &Hub, order: String) -> Result<String, CallError> {
-    let send = async || hub.call_text(Method::POST, "/v1/jobs", Some(order.clone())).await;
-    Retry::default().call(send).await.map(|(_, text)| text)
+/// Why a job was not posted.
+struct NotPosted {
+    error: CallError,
+    /// It may still succeed, and there is no time left for another try.
+    time_is_over: bool,
+}
+
+/// Posts it once, however often it is sent: the id is the same every time. What may pass is tried
+/// again until the time is over; a hub that does not answer, only a few times.
+async fn post(hub: &Hub, order: String, until: Instant) -> Result<String, NotPosted> {
+    let retry = Retry::default();
+    let mut tries = 0;
+    loop {
+        let sent = hub.call_text(Method::POST, "/v1/jobs", Some(order.clone()));
+        let error = match timeout_at(until, sent).await {
+            Ok(Ok((_, text))) => return Ok(text),
+            Ok(Err(error)) => error,
+            Err(_) => {
+                let error = CallError::TimedOut { url: hub.base().to_owned() };
+                return Err(NotPosted { error, time_is_over: true });
+            }
+        };
+        tries += 1;
+        let has_answered = matches!(error, CallError::Refused { .. });
+        let pause = retry.pause_after(&error, tries);
+        let Some(pause) = pause.filter(|_| has_answered || tries < retry.tries_max) else {
+            return Err(NotPosted { error, time_is_over: false });
+        };
+        if Instant::now() + pause >= until {
+            return Err(NotPosted { time_is_over: has_answered, error });
+        }
+        let seconds = pause.as_secs_f32().ceil();
+        say::aside(&say::one_line(&format!("rialto: {error}; retrying in {seconds} s")));
+        sleep(pause).await;
+    }
+}
+
+/// The same trouble for whoever has no time left to wait until it has passed.
+fn out_of_time(trouble: Trouble, time: Duration) -> Trouble {
+    let message = format!("{}; no further try within {} s", trouble.message, time.as_secs_f32());
+    let longer = "give more time with --timeout".to_owned();
+    let next = trouble.next.map_or(longer.clone(), |next| format!("{next}; {longer}"));
+    Trouble { exit: Exit::TimedOut, message, next: Some(next), ..trouble }
 }
 
 /// Nobody knows whether the job was posted if the answer was lost.

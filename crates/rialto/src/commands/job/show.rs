@@ -38,7 +38,9 @@ async fn told(hub: &Hub, job: &Job) -> String {
     let mut names = Names::default();
     let requester = names.of_any(hub, job.requester).await.or(job.guest.clone());
     let worker = names.of_any(hub, job.worker).await;
-    let cause = job.cause.as_deref().map(|cause| format!(": {}", one_line(cause)));
+    // A cancelled job has no other cause than that.
+    let cause = job.cause.as_deref().filter(|cause| *cause != job.state);
+    let cause = cause.map(|cause| format!(": {}", one_line(cause)));
     let mut lines = vec![
         format!("job        {} {}{}", job.id, job.state, cause.unwrap_or_default()),
         format!("skill      {}", one_line(&job.skill)),

@@ -53,16 +53,21 @@ enum Verb {
 pub fn run(args: &Args) -> Exit {
     let access = &args.access;
     match &args.verb {
-        Verb::Stats(args) => access.run(stats::run(access, args)),
-        Verb::Jobs(args) => access.run(lists::jobs(access, args)),
-        Verb::Agents(args) => access.run(lists::agents(access, args)),
-        Verb::Grant(args) => access.run(grant::run(access, args)),
-        Verb::Burn(args) => access.run(money::burn(access, args)),
-        Verb::Revoke(args) => access.run(people::revoke(access, args)),
-        Verb::Suspend(args) => access.run(people::suspend(access, args)),
-        Verb::Resume(args) => access.run(people::resume(access, args)),
-        Verb::Key(args) => access.run(key::run(access, args)),
+        Verb::Stats(args) => told(access, stats::run(access, args)),
+        Verb::Jobs(args) => told(access, lists::jobs(access, args)),
+        Verb::Agents(args) => told(access, lists::agents(access, args)),
+        Verb::Grant(args) => told(access, grant::run(access, args)),
+        Verb::Burn(args) => told(access, money::burn(access, args)),
+        Verb::Revoke(args) => told(access, people::revoke(access, args)),
+        Verb::Suspend(args) => told(access, people::suspend(access, args)),
+        Verb::Resume(args) => told(access, people::resume(access, args)),
+        Verb::Key(args) => told(access, key::run(access, args)),
     }
+}
+
+/// Runs a command; a key that the hub refuses is told as the operator's.
+fn told(access: &Access, work: impl Future<Output = Result<Exit, Trouble>>) -> Exit {
+    access.run(async { work.await.map_err(Trouble::for_operator) })
 }
 
 /// The hub, to be called with the operator's key. An agent's key is not even sent.

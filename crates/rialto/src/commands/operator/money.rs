@@ -17,6 +17,7 @@ pub struct Burn {
     /// The owner's name in the ledger
     owner: String,
     /// Credits, like 100.00
+    #[arg(allow_negative_numbers = true)]
     amount: String,
 }
 

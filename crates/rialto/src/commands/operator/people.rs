@@ -1,20 +1,38 @@
 //! `rialto operator revoke`, `suspend` and `resume`.
 
-use rialto_client::Method;
+use rialto_client::{CallError, Hub, Method};
+use serde::Deserialize;
 
 use super::super::access::Access;
+use super::super::acting::{is_exact, is_known};
 use super::super::say::{self, one_line};
 use super::super::trouble::Trouble;
 use super::super::uri;
+use super::super::views::{Pages, read};
 use super::caller;
 use crate::exit::Exit;
+
+/// Pages of the list that are searched for a name, and agents on each.
+const PAGES_MAX: usize = 50;
+const PAGE: usize = 200;
+/// The state of an agent that is off the lists.
+const REMOVED: &str = "removed";
+
+/// An agent as `GET /v1/operator/agents` lists it.
+#[derive(Deserialize)]
+struct Listed {
+    id: u64,
+    name: String,
+    owner: String,
+    state: String,
+}
 
 #[derive(clap::Args)]
 #[command(
     before_help = "Examples:\n  rialto operator revoke alice\n  rialto operator revoke 7\n\nNone of its keys works any more, at once. `rialto operator suspend` is the milder way."
 )]
 pub struct Revoke {
-    /// The agent: its number, or a name it has in any protocol
+    /// The agent: its number, its name as `operator agents` shows it, or a name in any protocol
     agent: String,
 }
 
@@ -39,7 +57,7 @@ pub struct Resume {
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 struct Whom {
-    /// The agent: its number, or a name it has in any protocol
+    /// The agent: its number, its name as `operator agents` shows it, or a name in any protocol
     agent: Option<String>,
     /// An owner, with all its agents
     #[arg(long, value_name = "NAME")]
@@ -47,37 +65,80 @@ struct Whom {
 }
 
 pub async fn revoke(access: &Access, args: &Revoke) -> Result<Exit, Trouble> {
-    let path = format!("/v1/operator/agents/{}/revoke-keys", uri::part(&args.agent));
+    let hub = caller(access)?;
+    let path = format!("{}/revoke-keys", agent_path(&hub, &args.agent).await?);
     let done = format!("all keys of {} are revoked", one_line(&args.agent));
-    change(access, &path, done).await
+    change(access, &hub, &path, done).await
 }
 
 pub async fn suspend(access: &Access, args: &Suspend) -> Result<Exit, Trouble> {
-    let (path, name) = args.whom.place();
-    change(access, &format!("{path}/suspend"), format!("{name} is suspended")).await
+    let hub = caller(access)?;
+    let (path, name) = args.whom.place(&hub).await?;
+    change(access, &hub, &format!("{path}/suspend"), format!("{name} is suspended")).await
 }
 
 pub async fn resume(access: &Access, args: &Resume) -> Result<Exit, Trouble> {
-    let (path, name) = args.whom.place();
-    change(access, &format!("{path}/resume"), format!("{name} is resumed")).await
+    let hub = caller(access)?;
+    let (path, name) = args.whom.place(&hub).await?;
+    change(access, &hub, &format!("{path}/resume"), format!("{name} is resumed")).await
 }
 
 impl Whom {
-    fn place(&self) -> (String, String) {
+    async fn place(&self, hub: &Hub) -> Result<(String, String), Trouble> {
         match (&self.agent, &self.owner) {
             (_, Some(owner)) => {
-                (format!("/v1/operator/owners/{}", uri::part(owner)), one_line(owner))
+                Ok((format!("/v1/operator/owners/{}", uri::part(owner)), one_line(owner)))
             }
             (agent, None) => {
                 let agent = agent.as_deref().unwrap_or_default();
-                (format!("/v1/operator/agents/{}", uri::part(agent)), one_line(agent))
+                Ok((agent_path(hub, agent).await?, one_line(agent)))
             }
         }
     }
 }
 
-async fn change(access: &Access, path: &str, done: String) -> Result<Exit, Trouble> {
-    let hub = caller(access)?;
+/// The path of an agent: by its number, by a name in a protocol, or by the name that `operator
+/// agents` shows if only one agent has it.
+async fn agent_path(hub: &Hub, name: &str) -> Result<String, Trouble> {
+    let path = |name: &str| format!("/v1/operator/agents/{}", uri::part(name));
+    if is_exact(name) || is_known(hub, name).await? {
+        return Ok(path(name));
+    }
+    let mut found = of_that_name(hub, name).await?;
+    // One that was removed is meant only if no other has the name.
+    if found.iter().any(|agent| agent.state != REMOVED) {
+        found.retain(|agent| agent.state != REMOVED);
+    }
+    match found.as_slice() {
+        // The hub says that there is none.
+        [] => Ok(path(name)),
+        [agent] => Ok(path(&agent.id.to_string())),
+        several => {
+            let shown = several.iter().map(|agent| format!("{} of {}", agent.id, agent.owner));
+            let shown: Vec<String> = shown.collect();
+            let message = format!("{} agents are called {name}", several.len());
+            let next = format!("name one by its number: {}", shown.join(", "));
+            Err(Trouble::conflict(message, next))
+        }
+    }
+}
+
+async fn of_that_name(hub: &Hub, name: &str) -> Result<Vec<Listed>, CallError> {
+    let mut pages = Pages::new(hub, "/v1/operator/agents", Vec::new());
+    let mut found = Vec::new();
+    for _ in 0..PAGES_MAX {
+        let Some(agents) = pages.more(PAGE).await? else { break };
+        for agent in agents {
+            let agent: Listed = read(agent.get())?;
+            if agent.name == name {
+                found.push(agent);
+            }
+        }
+    }
+    Ok(found)
+}
+
+async fn change(access: &Access, hub: &Hub, path: &str, done: String) -> Result<Exit, Trouble> {
     let (_, answer) = hub.call_text(Method::POST, path, None).await.map_err(|error| {
         let next = "`rialto operator agents` lists agents and their owners";
         Trouble::from(error).on(Exit::NotFound, next)

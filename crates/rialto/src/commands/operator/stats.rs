@@ -1,5 +1,6 @@
 //! `rialto operator stats`.
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::access::Access;
@@ -15,6 +16,37 @@ use crate::exit::Exit;
 )]
 pub struct Args {}
 
+/// What rows take of the hub's memory, in bytes.
+#[derive(Deserialize)]
+struct Memory {
+    used: u64,
+    limit: u64,
+    limit_per_owner: u64,
+}
+
+impl Memory {
+    fn told(&self) -> String {
+        let [used, limit, one] = [self.used, self.limit, self.limit_per_owner].map(size);
+        format!("{used} of {limit} used, at most {one} by one owner; --json lists by whom")
+    }
+}
+
+/// A number of bytes for people.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let (mut tenths, mut unit) = (bytes.saturating_mul(10), "B");
+    for larger in UNITS {
+        if tenths < 10 * 1_024 {
+            break;
+        }
+        (tenths, unit) = (tenths / 1_024, larger);
+    }
+    match unit {
+        "B" => format!("{bytes} B"),
+        unit => format!("{}.{} {unit}", tenths / 10, tenths % 10),
+    }
+}
+
 pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
     let answer = get(&caller(access)?, "/v1/operator/stats").await?;
     if access.json {
@@ -25,6 +57,13 @@ pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
     type Members = serde_json::Map<String, Value>;
     let raw: std::collections::BTreeMap<String, Box<serde_json::value::RawValue>> = read(&answer)?;
     for (name, value) in &raw {
+        if name == "memory" {
+            let memory: Memory = read(value.get())?;
+            if say::line(&format!("memory: {}", memory.told())).is_err() {
+                break;
+            }
+            continue;
+        }
         let nested: Option<Members> = serde_json::from_str(value.get()).ok();
         let shown = match &nested {
             Some(counts) if counts.is_empty() => "none".to_owned(),
@@ -39,4 +78,15 @@ pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
         }
     }
     Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_told_in_the_largest_unit_that_fits() {
+        let told = [0, 1_023, 1_536, 512 << 20, u64::MAX].map(size);
+        assert_eq!(told, ["0 B", "1023 B", "1.5 KiB", "512.0 MiB", "1677721.5 TiB"]);
+    }
 }

@@ -24,6 +24,7 @@ pub struct Args {
     /// The owner's name in the ledger
     owner: String,
     /// Credits, like 100.00
+    #[arg(allow_negative_numbers = true)]
     amount: String,
     /// Open an account if no owner has this name
     #[arg(long)]

@@ -23,6 +23,7 @@ const DECIMALS: usize = 2;
 )]
 pub struct Args {
     /// Credits, like 0.10
+    #[arg(allow_negative_numbers = true)]
     amount: String,
     /// The owner who is paid, by the name in the ledger
     #[arg(long, value_name = "OWNER")]

@@ -18,6 +18,8 @@ pub struct Teller {
 
 /// That there is no hub.
 const WAITING: &str = "waiting";
+/// That the operator has suspended the agent.
+const SUSPENDED: &str = "suspended";
 
 impl Teller {
     pub fn new(as_json: bool) -> Self {
@@ -65,7 +67,13 @@ impl Teller {
             Told::Trouble { what, why } => {
                 if self.lock().insert(what) {
                     let event = json!({"event": "trouble", "what": what, "why": why});
-                    self.say(event, &format!("{what}: {why}; trying again"));
+                    self.say(event, &format!("{what}: {why}; retrying"));
+                }
+            }
+            Told::Suspended => {
+                if self.lock().insert(SUSPENDED) {
+                    let text = "the hub's operator has suspended this agent; it keeps trying and goes on when it is resumed";
+                    self.say(json!({"event": "suspended"}), text);
                 }
             }
             Told::Mishap { job, what, why } => {
@@ -74,7 +82,7 @@ impl Teller {
             }
             Told::Back => {
                 self.lock().clear();
-                self.say(json!({"event": "back"}), "the hub is back");
+                self.say(json!({"event": "back"}), "working again");
             }
             Told::Took { job, skill } => {
                 let event = json!({"event": "took", "job": job, "skill": skill});
