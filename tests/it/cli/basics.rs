@@ -71,7 +71,7 @@ fn exit_codes_tell_what_kind_of_no_it_was() {
 fn an_audit_needs_data_and_says_so() {
     let empty = tempfile::TempDir::new().expect("a directory");
     let path = empty.path().display().to_string();
-    assert_eq!(run(&["audit", "--data", &path]).0, 1);
+    assert_eq!(run(&["audit", "--data", &path]).0, 3);
     let data = tempfile::TempDir::new().expect("a directory");
     Process::start("serve", data.path(), &[]).kill();
     let path = data.path().display().to_string();

@@ -34,5 +34,5 @@ fn a_reader_that_is_gone_is_no_trouble() {
     }
     // What went wrong is still told by the exit code.
     let (code, said) = unread(&["audit", "--data", "none", "--json"]);
-    assert_eq!((code, said.as_str()), (Some(1), ""));
+    assert_eq!((code, said.as_str()), (Some(3), ""));
 }

@@ -181,6 +181,12 @@ async fn a_suspended_agent_is_told_once_what_helps_and_of_no_other_key() {
     let ran = desk.run(&["wallet", "balance"]).await.expect(4);
     assert_eq!(ran.err.matches("operator").count(), 2, "{ran:#?}");
     assert!(ran.err.contains("suspended by the hub's operator"), "{ran:#?}");
-    let ran = desk.run(&["msg", "send", "--to", "somebody", "Hello"]).await.expect(4);
+    let key = desk.home.path().join("alice.key").display().to_string();
+    let register = ["agent", "register", "alice", "--key-out", &key];
+    finished(desk.command(&register), "").await.ok();
+    let path = "/v1/operator/agents/alice@chorus/suspend";
+    desk.call("POST", path, Some(&desk.operator), None).await.expect(200);
+    let send = ["msg", "send", "--key-file", &key, "--to", "somebody", "Hello"];
+    let ran = finished(desk.command(&send), "").await.expect(4);
     assert!(ran.err.contains("suspended") && !ran.err.contains("key"), "{ran:#?}");
 }

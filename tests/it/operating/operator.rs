@@ -124,7 +124,7 @@ async fn an_agent_is_named_as_it_is_listed_and_one_of_several_by_its_number() {
     let hub = TestHub::serve(&[]).await;
     let register = async |owner: &str| {
         let body = json!({"agent_name": "alice", "owner_id": owner, "skills": []});
-        hub.post("/registry/register", None, &body).await.expect(200).str("/api_key")
+        hub.post("/registry/register", None, &body).await.expect(201).str("/api_key")
     };
     let key = register("acme").await;
     let cli = operator(&hub).await;

@@ -22,6 +22,9 @@ pub fn of(field: &str) -> Option<&'static str> {
         }
         "/price" | "/valid_for" => r#"{"price":0.04,"valid_for":"60s"}"#,
         "/agent" => r#"{"agent":7}"#,
+        "/offer" => r#"{"agent":7,"price":0.04}"#,
+        "?instance" => r#""/v1/work?instance=worker-1""#,
+        "?owner" => r#""/v1/ledger?owner=acme""#,
         "?wait" => r#""?wait=30""#,
         "?known" => r#""/v1/work?known=f81d4fae-7dec-11d0-a765-00a0c91e6bf6""#,
         "?limit" => r#""?limit=50""#,
