@@ -167,14 +167,29 @@ pub fn record_outcome(
 /// Whether it is free work for somebody who never paid or was paid: such requesters cost nothing to
 /// make up, so what comes of their jobs counts neither for nor against a worker in our own ranking.
 fn is_favour_to_a_stranger(draft: &Draft<'_>, job: &Job, turn: Assignment) -> bool {
+    (turn.price.is_zero() || job.policy.unpaid) && is_for_a_stranger(draft, job)
+}
+
+/// Whether nobody pays for the job, or an owner that never paid or was paid would.
+fn is_for_a_stranger(draft: &Draft<'_>, job: &Job) -> bool {
     let payer = job.payer.and_then(|payer| draft.owner(payer));
-    let is_free = turn.price.is_zero() || job.policy.unpaid;
-    is_free && payer.is_none_or(|payer| payer.movements == 0)
+    payer.is_none_or(|payer| payer.movements == 0)
+}
+
+/// Whether a requester could have this worker do it without ever having had credits.
+pub fn is_free_for_a_stranger(draft: &Draft<'_>, job: &Job, worker: AgentId) -> bool {
+    let any_price = matches!(job.selection, Selection::Asked { any_price: true, .. });
+    let skill = || draft.agent(worker).and_then(|agent| agent.skill_for(job));
+    let asks = any_price && skill().is_some_and(|skill| !skill.price.is_zero());
+    let pays = !job.budget.is_zero() || !job.held.is_zero() || asks;
+    (!pays || job.policy.unpaid) && is_for_a_stranger(draft, job)
 }
 
 /// Whoever has the job, or was asked and nobody has it yet, need not go on.
 fn tell_workers(draft: &mut Draft<'_>, job: &Job) {
-    let news = News::TakenBack { job: job.id, epoch: job.epoch };
+    // Who was only asked never had a turn.
+    let epoch = job.for_whom().map_or(0, |_| job.epoch);
+    let news = News::TakenBack { job: job.id, epoch };
     let workers = job.for_whom().map_or_else(|| job.asked.clone(), |worker| vec![worker]);
     let answered = draft.answered;
     for worker in workers.into_iter().filter(|worker| answered != Some(*worker)) {
