@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 
+use crate::clara::kit as clara;
 use crate::kit::{Agent, Behaviour, TestHub, Worker, eventually};
+use crate::openclaw::kit as openclaw;
 
 /// Posts a job for one worker with a deadline so many milliseconds ahead.
 async fn rush(hub: &TestHub, by: &Agent, worker: &Agent, ahead: i64) -> String {
@@ -184,4 +186,139 @@ async fn a_crash_counts_as_published_and_in_our_ranking_only_if_its_requester_ha
     assert_eq!(hub.score(&working).await, "41.0");
     assert_ne!(standing(&hub, &working).await[1], rank);
     hub.stop().await;
+}
+
+/// Inboxes in which ten notices may wait.
+const SMALL: &[(&str, &str)] = &[("limits.inbox_pending", "10")];
+
+/// What a newcomer does that costs it nothing. It is refused at some point, in whatever way.
+async fn pester(hub: &TestHub, by: &Agent, worker: &str, skill: &str, input: &Value) {
+    let body = json!({"skill": skill, "to": worker, "input": input, "budget": 0});
+    for _ in 0..8 {
+        let reply = hub.post("/v1/jobs", Some(&by.key), &body).await;
+        if reply.status == 201 {
+            let path = format!("/v1/jobs/{}/cancel", reply.str("/id"));
+            hub.post(&path, Some(&by.key), &json!({})).await.expect(200);
+        }
+    }
+    for _ in 0..8 {
+        let mut body = body.clone();
+        body["deadline"] = stamp::millis(hub.clock.now().plus(Millis(5_000))).into();
+        let reply = hub.post("/v1/jobs", Some(&by.key), &body).await;
+        if reply.status == 201 {
+            hub.pass(Millis(5_000));
+            expires(hub, by, &reply.str("/id")).await;
+        }
+    }
+    let reply = hub.post("/v1/jobs", Some(&by.key), &body).await;
+    assert_eq!((reply.status, reply.str("/code").as_str()), (429, "inbox_full"), "{}", reply.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_a_newcomer_opens_and_calls_off_leave_a_worker_to_those_who_pay() {
+    let hub = TestHub::serve(SMALL).await;
+    let [newcomer, client] = [hub.orchestrator("new").await, hub.orchestrator("rich").await];
+    hub.grant("rich", "10.00").await;
+    let worker = hub.agent("acme", "sum", "0", None).await;
+    pester(&hub, &newcomer, &worker.id, "sum", &json!({})).await;
+    // The worker has looked at nothing, and a paying customer is served at every door.
+    rush(&hub, &client, &worker, 60_000).await;
+    hub.hire(&client, &worker, "sum", "1").await.expect(202);
+    let body =
+        json!({"orchestrator_id": client.id, "skill_name": "sum", "input_data": {}, "budget": 1});
+    hub.post("/registry/jobs", Some(&client.key), &body).await.expect(202);
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_asks_for_its_work_and_gets_none_is_free_for_everybody_again() {
+    let hub = TestHub::serve(SMALL).await;
+    let [newcomer, other] = [hub.orchestrator("new").await, hub.orchestrator("other").await];
+    let worker = hub.agent("acme", "sum", "0", None).await;
+    let polls = [
+        format!("/registry/agents/{}/jobs?status=PENDING", worker.id),
+        "/v1/work".to_owned(),
+        "/v1/jobs?side=worked".to_owned(),
+    ];
+    let free = json!({"skill": "sum", "input": {}, "budget": 0, "to": worker.id});
+    for poll in polls {
+        pester(&hub, &newcomer, &worker.id, "sum", &json!({})).await;
+        hub.get(&poll, Some(&worker.key)).await.expect(200);
+        let job = hub.post("/v1/jobs", Some(&other.key), &free).await.expect(201).str("/id");
+        hub.post(&format!("/v1/jobs/{job}/cancel"), Some(&other.key), &json!({})).await.expect(200);
+        hub.get(&poll, Some(&worker.key)).await.expect(200);
+        // Nothing is unread any more, so asking again writes nothing.
+        let before = crate::kit::snapshot(&hub).await.kept;
+        hub.get(&poll, Some(&worker.key)).await.expect(200);
+        assert_eq!(crate::kit::snapshot(&hub).await.kept, before, "{poll}");
+    }
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_of_openclaw_that_lists_its_collaborations_is_free_for_everybody_again() {
+    let hub = openclaw::Hub::serve(SMALL).await;
+    let newcomer = hub.orchestrator("new").await;
+    let [worker, asker] = [hub.node("worker").await, hub.node("asker").await];
+    let rich = hub.orchestrator("rich").await;
+    hub.grant("rich", "10.00").await;
+    pester(&hub, &newcomer, &worker.id, "sum", &json!({"a": 0.5})).await;
+    let paid = json!({"skill": "sum", "to": worker.id, "input": {"a": 0.5}, "budget": 1});
+    hub.post("/v1/jobs", Some(&rich.key), &paid).await.expect(201);
+    // Listing what it asked for itself says nothing about its work.
+    for (query, full) in [("?role=requester", true), ("", false)] {
+        hub.get(&format!("/openclaw/collaborations{query}"), Some(&worker.key)).await.expect(200);
+        let reply = openclaw::Hub::hire(&hub, &asker, &worker, json!({})).await;
+        assert_eq!(reply.str("/response_status") == "rejected", full, "{query}: {}", reply.text);
+    }
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_of_clara_works_on_however_many_notices_it_was_sent() {
+    let hub = clara::Hub::serve(SMALL).await;
+    let [agent, requester] = [1, 9].map(clara::Wallet::of);
+    hub.fund(&requester, "1000").await;
+    hub.agent(&agent, "A", "tweet", "1").await;
+    let own = [("RedStone-Agent-Id", "A")];
+    for n in 0..30 {
+        let task = hub.task(&requester, "tweet", "1", "cheapest").await;
+        assert_eq!(task.result.error, None, "task {n}");
+        let next = hub.act(&agent, "Load-Next-Assigned-Task", &own, "").await;
+        assert_eq!(next.data()["id"], task.id.as_str());
+        hub.deliver(&agent, "A", &task.id).await.first();
+    }
+    hub.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_of_clara_that_loads_its_next_task_or_query_is_hired_and_asked_again() {
+    let hub = clara::Hub::serve(SMALL).await;
+    let [agent, requester] = [1, 9].map(clara::Wallet::of);
+    hub.fund(&requester, "1000").await;
+    let client = hub.orchestrator("rich").await;
+    hub.grant("rich", "100.00").await;
+    hub.agent(&agent, "A", "tweet", "1").await;
+    let own = [("RedStone-Agent-Id", "A")];
+    let found = hub.get("/v1/agents?protocol=clara", None).await.expect(200);
+    let body = json!({"skill": "clara.tweet", "to": found.str("/items/0/names/registry"), "input": {}, "budget": 1});
+    for load in ["Load-Next-Assigned-Task", "Load-Next-Query"] {
+        let mut refused = false;
+        while !refused {
+            let reply = hub.post("/v1/jobs", Some(&client.key), &body).await;
+            refused = reply.status == 429;
+            if !refused {
+                let path = format!("/v1/jobs/{}/cancel", reply.expect(201).str("/id"));
+                hub.post(&path, Some(&client.key), &json!({})).await.expect(200);
+            }
+        }
+        let task = hub.task(&requester, "tweet", "1", "cheapest").await;
+        assert_eq!(task.result.error.as_deref(), Some("No agents to choose from"));
+        let none = hub.act(&agent, load, &own, "").await;
+        assert_eq!((none.result.error, none.result.messages.len()), (None, 0), "{load}");
+        let task = hub.task(&requester, "tweet", "1", "cheapest").await;
+        assert_eq!(task.result.error, None, "{load}");
+        hub.deliver(&agent, "A", &task.id).await.first();
+    }
+    hub.0.stop().await;
 }

@@ -123,7 +123,8 @@ pub enum Command {
         agent: AgentId,
         jobs: Vec<JobId>,
     },
-    /// The worker has looked at these jobs without taking them; they can still be called back.
+    /// The worker has asked for its work and been shown these jobs, or none, without taking them;
+    /// they can still be called back.
     Show {
         agent: AgentId,
         jobs: Vec<JobId>,

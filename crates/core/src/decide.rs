@@ -116,6 +116,8 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
             Ok(work::hand_over(draft, agent, &jobs))
         }
         Command::Show { agent, jobs } => {
+            known(draft, agent)?;
+            message::knows_work(draft, agent);
             fair::shown(draft, agent, &jobs);
             Ok(Answer::Done)
         }

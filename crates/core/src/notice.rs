@@ -31,7 +31,7 @@ pub enum News {
     Accepted { job: JobId },
     /// The job you asked for has ended.
     Ended { job: JobId },
-    /// The work you had is not yours any more.
+    /// The work you had is not yours any more; with epoch 0, you need not answer what you were asked.
     TakenBack { job: JobId, epoch: u32 },
     /// The job you asked for is waiting for a worker.
     Queued { job: JobId },
@@ -57,12 +57,14 @@ pub enum News {
 /// What a notice counts as, for the limit of an inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Something another wants: a message, an invitation, an offer.
+    /// Something another wants: a message, or an offer for the agent's own job.
     Word,
-    /// Work that is given to the agent or taken from it.
+    /// Others' jobs: work that is given to the agent or taken from it, invitations, and what became
+    /// of its offers. It learns of these by asking for its work, too.
     Work,
     /// What becomes of a job the agent itself asked for. It is never refused, and so it does not
-    /// count: there are no more of these than the jobs an agent may have open bring.
+    /// count: there are no more of these than the jobs an agent may have open bring. The end of an
+    /// invitation does not count either: there is one at most for each invitation that does.
     Own,
 }
 
@@ -87,15 +89,17 @@ impl News {
 
     pub fn kind(&self) -> Kind {
         match self {
-            Self::Assigned { .. } | Self::TakenBack { .. } | Self::ApprovalWanted { .. } => {
-                Kind::Work
-            }
-            Self::Accepted { .. } | Self::Ended { .. } | Self::Queued { .. } => Kind::Own,
-            Self::OffersWanted { .. }
-            | Self::Offered { .. }
+            Self::TakenBack { epoch: 0, .. }
+            | Self::Accepted { .. }
+            | Self::Ended { .. }
+            | Self::Queued { .. } => Kind::Own,
+            Self::Assigned { .. }
+            | Self::TakenBack { .. }
+            | Self::ApprovalWanted { .. }
+            | Self::OffersWanted { .. }
             | Self::PriceTaken { .. }
-            | Self::OfferClosed { .. }
-            | Self::Message { .. } => Kind::Word,
+            | Self::OfferClosed { .. } => Kind::Work,
+            Self::Offered { .. } | Self::Message { .. } => Kind::Word,
         }
     }
 

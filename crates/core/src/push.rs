@@ -7,6 +7,7 @@ use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::NoticeId;
 use crate::job::fair;
+use crate::message;
 use crate::notice::{Arrival, Kind, News, Push};
 
 /// Records how an attempt ended.
@@ -21,7 +22,7 @@ pub fn done(draft: &mut Draft<'_>, notice: NoticeId, ended: PushEnd) -> Answer {
             if let Some(agent) = push.to {
                 fair::arrived(draft, agent, push.position);
                 if push.news.kind() == Kind::Work {
-                    draft.mailbox_mut(agent).took_work();
+                    message::knows_work(draft, agent);
                 }
             }
             if let Some(agent) = own_endpoint(draft, &push).map(|agent| agent.id) {

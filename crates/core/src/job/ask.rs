@@ -117,7 +117,9 @@ fn whom(draft: &Draft<'_>, by: AgentId, order: &Ask) -> Result<Vec<AgentId>, Ref
     if !agent.skills.is_empty() && !offers(draft.agent(by), agent, &order.skill) {
         return Err(Refusal::SkillNotOffered);
     }
-    if message::is_full(draft, one) {
+    // Who speaks another protocol is not told of the question, only of the work.
+    let is_told = draft.agent(by).is_some_and(|by| by.home == agent.home);
+    if is_told && message::is_full(draft, one) {
         return Err(Refusal::InboxFull);
     }
     Ok(vec![one])
@@ -186,14 +188,15 @@ fn offers(by: Option<&Agent>, agent: &Agent, name: &str) -> bool {
 pub fn best(world: &World, by: Option<AgentId>, order: &Ask) -> Vec<AgentId> {
     let Whom::Best { max } = order.to else { return Vec::new() };
     let limit = world.rules.inbox_messages_max;
-    let full = |id| limit > 0 && world.mailbox(id).waiting() >= limit;
+    let full = |id: AgentId| limit > 0 && world.mailbox(id).waiting() >= limit;
     let own = by.and_then(|by| world.agent(by)).map(|by| &**by);
     let willing = |id: &AgentId| {
         let takes = |agent: &Arc<Agent>| {
             let blocks = by.is_some_and(|by| agent.blocks(by));
-            !blocks && offers(own, agent, &order.skill)
+            let is_told = own.is_none_or(|own| own.home == agent.home);
+            !blocks && offers(own, agent, &order.skill) && !(is_told && full(*id))
         };
-        Some(*id) != by && !full(*id) && world.agent(*id).is_some_and(takes)
+        Some(*id) != by && world.agent(*id).is_some_and(takes)
     };
     world.skills.by_merit(&order.skill).filter(willing).take(max).collect()
 }

@@ -127,7 +127,7 @@ pub fn record_outcome(
     let cause = if turn.excused { Some(Cause::NoFairTime) } else { cause };
     let to_blame = ok || cause.is_some_and(Cause::blames_worker);
     let counted = to_blame && job.payer != Some(turn.owner);
-    let weighs = !is_free_for_a_stranger(draft, job, turn, cause);
+    let weighs = !is_favour_to_a_stranger(draft, job, turn, cause);
     let (id, now) = (draft.next.outcome, draft.now);
     let assigned_at = job.accepted_at.unwrap_or(turn.since);
     let on_time = now <= job.promised.unwrap_or(job.deadline);
@@ -167,20 +167,36 @@ pub fn record_outcome(
 /// Whether it cost a requester nothing whose owner never paid or was paid: such requesters cost nothing
 /// to make up, so what comes of their jobs counts neither for nor against a worker in our own ranking.
 /// Work without a price is free, and so is input that makes a worker answer nonsense.
-fn is_free_for_a_stranger(
+fn is_favour_to_a_stranger(
     draft: &Draft<'_>,
     job: &Job,
     turn: Assignment,
     cause: Option<Cause>,
 ) -> bool {
-    let payer = job.payer.and_then(|payer| draft.owner(payer));
     let is_free = turn.price.is_zero() || job.policy.unpaid || cause == Some(Cause::Unusable);
-    is_free && payer.is_none_or(|payer| payer.movements == 0)
+    is_free && is_for_a_stranger(draft, job)
+}
+
+/// Whether nobody pays for the job, or an owner that never paid or was paid would.
+fn is_for_a_stranger(draft: &Draft<'_>, job: &Job) -> bool {
+    let payer = job.payer.and_then(|payer| draft.owner(payer));
+    payer.is_none_or(|payer| payer.movements == 0)
+}
+
+/// Whether a requester could have this worker do it without ever having had credits.
+pub fn is_free_for_a_stranger(draft: &Draft<'_>, job: &Job, worker: AgentId) -> bool {
+    let any_price = matches!(job.selection, Selection::Asked { any_price: true, .. });
+    let skill = || draft.agent(worker).and_then(|agent| agent.skill_for(job));
+    let asks = any_price && skill().is_some_and(|skill| !skill.price.is_zero());
+    let pays = !job.budget.is_zero() || !job.held.is_zero() || asks;
+    (!pays || job.policy.unpaid) && is_for_a_stranger(draft, job)
 }
 
 /// Whoever has the job, or was asked and nobody has it yet, need not go on.
 fn tell_workers(draft: &mut Draft<'_>, job: &Job) {
-    let news = News::TakenBack { job: job.id, epoch: job.epoch };
+    // Who was only asked never had a turn.
+    let epoch = job.for_whom().map_or(0, |_| job.epoch);
+    let news = News::TakenBack { job: job.id, epoch };
     let workers = job.for_whom().map_or_else(|| job.asked.clone(), |worker| vec![worker]);
     let answered = draft.answered;
     for worker in workers.into_iter().filter(|worker| answered != Some(*worker)) {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Job, State};
+use super::{Job, Selection, State};
 use crate::agent::Agent;
 use crate::agent::presence::Stance;
 use crate::draft::Draft;
@@ -93,8 +93,10 @@ pub fn when(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<When, Refusa
     }
     has_room(draft, named)?;
     is_no_burden(draft, job, agent)?;
-    // Who named a price waits to hear of it.
-    if !named_a_price && !message::takes_work(draft, agent) {
+    // Who named a price itself waits to hear of it.
+    let asked_elsewhere =
+        matches!(job.selection, Selection::Asked { .. }) && named.home != job.origin;
+    if (!named_a_price || asked_elsewhere) && !message::takes_work(draft, agent, job) {
         return Err(Refusal::InboxFull);
     }
     let skill = named.skill_for(job);

@@ -63,7 +63,8 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     let all = all.map(|one| one.agent).filter(affordable);
     // Who is not told of it needs no room for it.
     let has_room = |one: &AgentId| {
-        message::takes_invitations(draft, *one) || bargain::standing(draft, job, *one).is_some()
+        message::takes_invitations(draft, *one, job)
+            || bargain::standing(draft, job, *one).is_some()
     };
     // Somebody who offers it under two of its names is one.
     let mut seen = BTreeSet::new();
@@ -182,6 +183,7 @@ pub fn make(
     {
         return Err(Refusal::InboxFull);
     }
+    message::knows_work(draft, by);
     let (at, valid_until) = (draft.now, draft.now.plus(valid_for));
     let (name, told_at) = (name.to_owned(), None);
     job.offers.push(Offer { by, name, price, eta: None, at, valid_until, told_at });
@@ -222,6 +224,7 @@ pub fn pass_or_decline(
     if job.offers.iter().any(|offer| offer.by == by) {
         return Err(Refusal::TooManyOffers { max: 1 });
     }
+    message::knows_work(draft, by);
     let mut job = job;
     job.declined.push(by);
     tally::declined(draft, by, &job);

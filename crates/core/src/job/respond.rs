@@ -13,6 +13,7 @@ use crate::command::{Approver, JobRef, Response};
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::AgentId;
+use crate::message;
 use crate::money::Credits;
 use crate::notice::News;
 use crate::refusal::Refusal;
@@ -38,6 +39,7 @@ pub fn respond(
     if draft.now >= job.deadline {
         return Err(Refusal::WrongState { is: State::Expired });
     }
+    message::knows_work(draft, by);
     match said {
         Response::Accept { ready_at, called } => {
             if let Some(name) = called.filter(|name| *name != job.uuid) {

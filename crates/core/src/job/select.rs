@@ -143,7 +143,7 @@ pub fn everybody(draft: &Draft<'_>, job: &Job) -> Vec<(String, Candidate)> {
         let price = job.grain.shown(first.price);
         let affordable = price <= job.purse() && !job.asked_by(agent.id);
         let whom = Candidate { agent: agent.id, price };
-        let there = draft.is_online(agent.id) && message::takes_work(draft, agent.id);
+        let there = draft.is_online(agent.id) && message::takes_work(draft, agent.id, job);
         (affordable && there).then(|| (first.name.clone(), whom))
     };
     let of_home = |id: AgentId| draft.agent(id).filter(|agent| agent.home == job.origin);

@@ -11,6 +11,7 @@ use crate::command::{JobRef, ReportWork};
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::{AgentId, JobId};
+use crate::message;
 use crate::money::Credits;
 use crate::notice::News;
 use crate::refusal::Refusal;
@@ -64,6 +65,7 @@ fn in_turn(job: &Job, epoch: Option<u32>) -> Result<(), Refusal> {
 pub fn start(draft: &mut Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Answer, Refusal> {
     let mut job = held_by(draft, wanted, by)?;
     in_hand(&job)?;
+    message::knows_work(draft, by);
     if job.accepted_at.is_none() {
         respond::take_on(draft, &mut job, None);
         respond::tell_accepted(draft, &job);
@@ -87,6 +89,7 @@ pub fn report(draft: &mut Draft<'_>, said: ReportWork) -> Result<Answer, Refusal
         };
     }
     in_hand(&job)?;
+    message::knows_work(draft, said.by);
     if said.silent {
         fair::excuse_silence(draft, &mut job);
     } else {
@@ -140,6 +143,7 @@ pub fn decline(
     let mut job = held_by(draft, wanted, by)?;
     in_turn(&job, epoch)?;
     in_hand(&job)?;
+    message::knows_work(draft, by);
     draft.event(Event::JobDeclined { job: job.id, worker: by });
     job.declined.push(by);
     tally::declined(draft, by, &job);
@@ -160,6 +164,7 @@ pub fn defer(
 ) -> Result<Answer, Refusal> {
     let mut job = held_by(draft, wanted, by)?;
     in_hand(&job)?;
+    message::knows_work(draft, by);
     let until = rest::put_off(draft, &mut job, until);
     fair::in_hand(&mut job, draft.now);
     job.state = State::Deferred { until };
@@ -190,7 +195,7 @@ pub fn hand_over(draft: &mut Draft<'_>, agent: AgentId, jobs: &[JobId]) -> Answe
         }
         given.push(Arc::new(job));
     }
-    draft.mailbox_mut(agent).took_work();
+    message::knows_work(draft, agent);
     presence::seen(draft, agent);
     Answer::Jobs(given)
 }

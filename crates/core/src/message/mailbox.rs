@@ -16,9 +16,9 @@ pub struct Mailbox {
     /// Everything up to here has been handed to somebody who reads for the agent.
     pub presented: u64,
     pub newest: Option<NoticeId>,
-    /// Messages, invitations and offers nobody has been handed yet, or a few more.
+    /// Messages and offers nobody has been handed yet, or a few more.
     pub messages_waiting: u64,
-    /// The same of what was told about work given to the agent. It also learns of that elsewhere.
+    /// The same of what was told about others' jobs. The agent also learns of these elsewhere.
     #[serde(default)]
     pub work_waiting: u64,
     /// The newest message the agent wrote.
@@ -91,8 +91,8 @@ impl Mailbox {
         }
     }
 
-    /// The agent has taken its work by another way than by reading the inbox, so it knows where all
-    /// of it stands.
+    /// The agent has asked for its work, or got it, by another way than by reading the inbox, so it
+    /// knows how all of it stands.
     pub fn took_work(&mut self) {
         self.work_waiting = 0;
     }

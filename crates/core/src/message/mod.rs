@@ -9,7 +9,7 @@ use crate::command::SendMessage;
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::AgentId;
-use crate::job::fair;
+use crate::job::{Job, end, fair};
 use crate::notice::News;
 use crate::refusal::Refusal;
 
@@ -60,22 +60,57 @@ pub fn send(draft: &mut Draft<'_>, order: SendMessage) -> Result<Answer, Refusal
 /// work, however many auctions somebody holds.
 const INVITATIONS_SHARE: u64 = 2;
 
+/// The part of an inbox that work may fill however many messages wait: one of so many.
+const WORK_SHARE: u64 = 2;
+
+/// The part of an inbox that notices of free work for strangers may fill: one of so many. A notice
+/// that such a job is taken back may follow each, so all strangers together take twice this part,
+/// which is less than what [`WORK_SHARE`] keeps for work.
+const STRANGERS_SHARE: u64 = 8;
+
 /// Whether no more messages fit into an agent's inbox.
 pub fn is_full(draft: &Draft<'_>, agent: AgentId) -> bool {
     let max = draft.world.rules.inbox_messages_max;
     max > 0 && draft.mailbox(agent).waiting() >= max
 }
 
-/// Whether an agent can be told of more work. One that has taken all it was told of can, also if it
-/// does not read its messages: work is fetched and delivered by other ways, too.
-pub fn takes_work(draft: &Draft<'_>, agent: AgentId) -> bool {
-    !is_full(draft, agent) || draft.mailbox(agent).work_waiting == 0
+/// Whether an agent can be told of this work. Messages that it does not read are no reason against
+/// it: work is fetched and delivered by other ways, too.
+pub fn takes_work(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
+    let has_part = |max: u64| draft.mailbox(agent).work_waiting < max.div_ceil(WORK_SHARE);
+    match draft.world.rules.inbox_messages_max {
+        0 => true,
+        max => takes_strangers(draft, agent, job) && (!is_full(draft, agent) || has_part(max)),
+    }
 }
 
-/// Whether an agent can be invited to name a price.
-pub fn takes_invitations(draft: &Draft<'_>, agent: AgentId) -> bool {
-    let max = draft.world.rules.inbox_messages_max;
-    max == 0 || draft.mailbox(agent).waiting() < max.div_ceil(INVITATIONS_SHARE)
+/// Whether an agent can be invited to name a price for this job.
+pub fn takes_invitations(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
+    match draft.world.rules.inbox_messages_max {
+        0 => true,
+        max => {
+            takes_strangers(draft, agent, job)
+                && draft.mailbox(agent).waiting() < max.div_ceil(INVITATIONS_SHARE)
+        }
+    }
+}
+
+/// Whether a job is not free work for a stranger, or there is room for that.
+fn takes_strangers(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
+    let room = strangers_room(draft.world.rules.inbox_messages_max);
+    draft.mailbox(agent).work_waiting < room || !end::is_free_for_a_stranger(draft, job, agent)
+}
+
+/// How many notices about others' jobs may wait in an inbox that takes one more free job of a stranger.
+pub fn strangers_room(max: u64) -> u64 {
+    (max / STRANGERS_SHARE).max(1)
+}
+
+/// The agent has looked at its work or said something about it, so it knows how its work stands.
+pub fn knows_work(draft: &mut Draft<'_>, agent: AgentId) {
+    if draft.mailbox(agent).work_waiting > 0 {
+        draft.mailbox_mut(agent).took_work();
+    }
 }
 
 /// Puts what was said into somebody's inbox as it is.

@@ -244,7 +244,6 @@ fn random_voices_are_heard_and_refused_in_every_way() {
         "DeadlineTooSoon",
         "InboxFull",
         "NoSuchAgent",
-        "NoSuchSkill",
         "NotAuthenticated",
         "NotYours",
         "OfferExpired",

@@ -83,7 +83,7 @@ async fn planned(
             said(next_task(floor, from, agent_id).await?.into_iter().collect(), false)
         }
         Order::LoadNext(LoadNext::Query { agent_id }) => {
-            said(next_query(floor, from, agent_id)?.into_iter().collect(), false)
+            said(next_query(floor, from, agent_id).await?.into_iter().collect(), false)
         }
         Order::Trace(order) => said(vec![trace(floor, from, &order).await?], false),
         _ => said(Vec::new(), false),
@@ -112,7 +112,7 @@ async fn next_task(floor: &Floor, from: &str, agent_id: &str) -> Result<Option<O
         let held = |job: &&Arc<Job>| matches!(job.state, State::Assigned | State::Running);
         world.work_of(agent).find(held).cloned()
     });
-    shown::note(floor, agent, &oldest).await;
+    shown::note_fetch(floor, agent, &oldest).await;
     let told = |job: Arc<Job>| {
         floor.engine.look(|world| Outgoing::next_task(from, &task::task(world, &job, true)))
     };
@@ -120,9 +120,10 @@ async fn next_task(floor: &Floor, from: &str, agent_id: &str) -> Result<Option<O
 }
 
 /// The oldest auction the agent was asked into and has not answered.
-fn next_query(floor: &Floor, from: &str, agent_id: &str) -> Result<Option<Outgoing>, Fault> {
-    floor.engine.look(|world| {
-        let agent = own(world, from, agent_id)?;
+async fn next_query(floor: &Floor, from: &str, agent_id: &str) -> Result<Option<Outgoing>, Fault> {
+    let agent = floor.engine.look(|world| own(world, from, agent_id))?;
+    shown::note_fetch(floor, agent, []).await;
+    Ok(floor.engine.look(|world| {
         let open = world.live_jobs().filter(|job| is_asked(job, agent));
         let oldest = open.min_by_key(|job| job.id);
         let query = oldest.and_then(|job| {
@@ -131,8 +132,8 @@ fn next_query(floor: &Floor, from: &str, agent_id: &str) -> Result<Option<Outgoi
             };
             task::query(world, job, agent, closes)
         });
-        Ok(query.map(|query| Outgoing::next_query(from, &query)))
-    })
+        query.map(|query| Outgoing::next_query(from, &query))
+    }))
 }
 
 fn is_asked(job: &Job, agent: AgentId) -> bool {

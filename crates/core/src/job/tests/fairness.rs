@@ -9,6 +9,7 @@ use crate::command::{
 use crate::id::{AgentId, JobId};
 use crate::job::fit::FREE_WAITING_MAX;
 use crate::job::{Cause, Policy, Requester, Selection, State};
+use crate::message::strangers_room;
 use crate::notice::News;
 use crate::refusal::Refusal;
 use crate::reputation::Score;
@@ -586,4 +587,135 @@ fn one_requester_that_pays_nothing_takes_a_part_of_the_places_where_jobs_wait() 
     assert_eq!(open(stranger, "sum", "0"), Err(Refusal::AtCapacity));
     open(stranger, "dig", "1").unwrap();
     open(other, "sum", "0").unwrap();
+}
+
+#[test]
+fn asking_for_work_is_as_good_as_reading_of_it_also_when_there_is_none() {
+    let (mut scene, client) = small_inboxes(4);
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    for _ in 0..5 {
+        for _ in 0..2 {
+            rushed(&mut scene, client, ada, Millis(50));
+            scene.wait(Millis(50));
+        }
+        let order = scene.ask(client, "sum", "1.00");
+        let direct = OpenJob { selection: Selection::Direct(ada), ..order };
+        assert_eq!(scene.try_open(direct).unwrap_err(), Refusal::InboxFull);
+        scene.run(Command::Show { agent: ada, jobs: Vec::new() }).unwrap();
+        assert_eq!(scene.world.mailbox(ada).waiting(), 0);
+    }
+    assert_eq!(scene.told(ada).len(), 20, "all of it can still be read");
+}
+
+#[test]
+fn whoever_delivers_its_work_is_hired_however_it_learned_of_it() {
+    let (mut scene, client) = small_inboxes(4);
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    for _ in 0..20 {
+        let order = scene.ask(client, "sum", "1.00");
+        let job = scene.open(OpenJob { selection: Selection::Direct(ada), ..order }).id;
+        scene.succeed(job, "0.10");
+    }
+}
+
+#[test]
+fn whoever_asks_for_its_invitations_is_invited_however_little_it_reads() {
+    let (mut scene, client) = small_inboxes(4);
+    let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
+    for round in 0..20 {
+        let job = calls_for_offers(&mut scene, client);
+        assert_eq!(scene.job(job).asked, [ada], "{round}");
+        scene.run(Command::Show { agent: ada, jobs: Vec::new() }).unwrap();
+        scene.cancel(job, client).unwrap();
+    }
+}
+
+/// What a stranger without credits tries: nothing of it costs anything, and all of it may be refused.
+#[derive(Clone, Copy, Debug)]
+enum Nuisance {
+    Job,
+    Cancelled,
+    Expiring,
+    Invitation,
+    Message,
+}
+
+impl Nuisance {
+    const ALL: [Self; 5] =
+        [Self::Job, Self::Cancelled, Self::Expiring, Self::Invitation, Self::Message];
+
+    fn attempt(self, scene: &mut Scene, by: AgentId, victim: AgentId) {
+        let order = scene.ask(by, "sum", "0");
+        let direct = OpenJob { selection: Selection::Direct(victim), ..order };
+        let _ = match self {
+            Self::Job => scene.try_open(direct).map(|_| ()),
+            Self::Cancelled => scene.try_open(direct).map(|job| {
+                scene.cancel(job.id, by).unwrap();
+            }),
+            Self::Expiring => {
+                let deadline = scene.now.plus(Millis(50));
+                let opened = scene.try_open(OpenJob { deadline, ..direct });
+                scene.wait(Millis(50));
+                opened.map(|_| ())
+            }
+            Self::Invitation => {
+                let order = OpenJob { selection: Selection::Offers, ..direct };
+                scene.try_open(order).map(|_| ())
+            }
+            Self::Message => {
+                scene.run(Command::Send(Box::new(said(by, victim, "hello")))).map(|_| ())
+            }
+        };
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+
+    /// The worker never looks at anything, and whoever pays is served all the same.
+    #[test]
+    fn strangers_take_a_bounded_part_of_an_inbox_and_who_pays_has_the_rest(
+        max in 5_u64..40,
+        tries in proptest::collection::vec((0..Nuisance::ALL.len(), 0_usize..3), 0..120),
+        then_cancels in proptest::bool::ANY,
+    ) {
+        let (mut scene, client) = small_inboxes(max);
+        let ada = scene.worker("ada", "acme", &[("sum", "0")]);
+        let strangers = ["x", "y", "z"].map(|name| scene.client(name, name, "0"));
+        for (what, who) in tries {
+            Nuisance::ALL[what].attempt(&mut scene, strangers[who], ada);
+        }
+        if then_cancels {
+            for by in strangers {
+                let open: Vec<JobId> = scene.world.asked_by(by).map(|job| job.id).collect();
+                for job in open {
+                    scene.cancel(job, by).unwrap();
+                }
+            }
+        }
+        let taken = scene.world.mailbox(ada).work_waiting;
+        proptest::prop_assert!(taken <= 2 * strangers_room(max), "{taken} of {max}");
+        let order = scene.ask(client, "sum", "1.00");
+        scene.open(OpenJob { selection: Selection::Direct(ada), ..order });
+        proptest::prop_assert!(scene.told(ada).len() as u64 <= 3 * max, "an inbox stays bounded");
+    }
+}
+
+#[test]
+fn a_requester_that_once_paid_has_room_for_free_work_too() {
+    let (mut scene, client) = small_inboxes(16);
+    let ada = scene.worker("ada", "acme", &[("sum", "0"), ("dig", "1")]);
+    let order = scene.ask(client, "dig", "1.00");
+    let job = scene.open(order).id;
+    scene.succeed(job, "1.00");
+    let stranger = scene.client("stranger", "stranger", "0");
+    let mut opened = |by| {
+        let order = scene.ask(by, "sum", "0");
+        scene.try_open(OpenJob { selection: Selection::Direct(ada), ..order }).map(|_| ())
+    };
+    for _ in 0..strangers_room(16) {
+        opened(stranger).unwrap();
+    }
+    assert_eq!(opened(stranger), Err(Refusal::InboxFull));
+    opened(client).unwrap();
 }

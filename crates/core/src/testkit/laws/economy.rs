@@ -10,6 +10,7 @@ use crate::changes::Changes;
 use crate::id::{AgentId, JobId};
 use crate::job::{Assignment, Cause, Job, Requester, Selection, State};
 use crate::message::mailbox::Mailbox;
+use crate::message::strangers_room;
 use crate::money::Credits;
 use crate::notice::News;
 use crate::reputation::{Outcome, Standing};
@@ -149,17 +150,24 @@ impl Economy {
             let known = known || row.is_some_and(offered);
             let asked = |job: &Arc<Job>| matches!(job.selection, Selection::Asked { .. });
             let asked = row.is_some_and(asked);
+            let free = row.is_some_and(|job| {
+                (job.budget.is_zero() || job.policy.unpaid) && is_for_a_stranger(job, world)
+            });
             match notice.news {
                 // What was read by the same command has made room before.
                 _ if !grown.contains(&agent) => {}
                 News::Assigned { .. } | News::ApprovalWanted { .. }
                     if !known && !asked && max > 0 =>
                 {
-                    let room = inbox.waiting() < max || inbox.work_waiting == 0;
+                    let room = inbox.waiting() < max || inbox.work_waiting < max.div_ceil(2);
                     assert!(room, "work for a full inbox: {notice:?}");
+                    let room = inbox.work_waiting < strangers_room(max);
+                    assert!(room || !free, "strangers crowd others out: {notice:?}");
                 }
                 News::OffersWanted { .. } if !asked && max > 0 => {
                     assert!(inbox.waiting() < max.div_ceil(2), "no room for it: {notice:?}");
+                    let room = inbox.work_waiting < strangers_room(max);
+                    assert!(room || !free, "strangers crowd others out: {notice:?}");
                 }
                 News::OffersWanted { .. } | News::Offered { .. } if max > 0 => {
                     assert!(asked || inbox.waiting() < max, "no room for it: {notice:?}");
@@ -189,16 +197,19 @@ impl Economy {
 
     /// In our own ranking, free work of somebody who never paid or was paid counts for nothing.
     fn weigh(&mut self, job: &Job, turn: Assignment, outcome: &Outcome, world: &World) {
-        let strange =
-            job.payer.and_then(|payer| world.owner(payer)).is_none_or(|one| one.movements == 0);
         let nonsense = outcome.cause == Some(Cause::Unusable);
         let free = turn.price.is_zero() || job.policy.unpaid || nonsense;
-        assert_eq!(outcome.weighs, !(strange && free), "{outcome:?}");
+        assert_eq!(outcome.weighs, !(is_for_a_stranger(job, world) && free), "{outcome:?}");
         let before = self.weighed.get(&outcome.subject).copied().unwrap_or_default();
         let counted = outcome.counted && outcome.weighs;
         let after = fold(before, outcome.ok, counted, outcome.hirer_score);
         self.weighed.insert(outcome.subject, after);
     }
+}
+
+/// Whether whoever asked never paid or was paid.
+fn is_for_a_stranger(job: &Job, world: &World) -> bool {
+    job.payer.and_then(|payer| world.owner(payer)).is_none_or(|one| one.movements == 0)
 }
 
 /// Silence counts exactly when the worker had its fair time; leaving, when it had the job.

@@ -7,7 +7,7 @@ use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::Job;
 use rialto_engine::Engine;
 use rialto_engine::run::Side;
-use rialto_protocols::face::Floor;
+use rialto_protocols::face::{Floor, shown};
 
 use super::eyes;
 use super::view::JobView;
@@ -54,6 +54,9 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
     let stage = choice(&query, "state", &stages)?.unwrap_or(Stage::Live);
     let limit = page::limit(&query)?;
     let whose = (by.id, side);
+    if side == Side::Worked {
+        shown::note_fetch(&floor, by.id, []).await;
+    }
     let page = match stage {
         Stage::Live => {
             let after = page::place(&query, LIVE)?.map_or(0, |[after]| after);

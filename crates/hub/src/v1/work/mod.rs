@@ -14,8 +14,8 @@ use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, State as JobState};
 use rialto_core::world::World;
-use rialto_protocols::face::Floor;
 use rialto_protocols::face::caller::Caller;
+use rialto_protocols::face::{Floor, shown};
 use rialto_protocols::kit::budget::ByteBudget;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
@@ -82,6 +82,7 @@ pub async fn list(
         let news = look();
         (!news.fresh.is_empty() || !news.gone.is_empty() || is_gone()).then_some(())
     };
+    shown::note_fetch(&floor, by.id, []).await;
     wait::until(&floor, by.id, at_most, changed).await?;
     if is_gone() {
         return Err(removed());
@@ -153,6 +154,7 @@ async fn hand_over(
 ) -> Result<Vec<Arc<Job>>, Problem> {
     let unseen = |job: &Arc<Job>| job.assignment.is_some_and(|turn| !turn.handed_over);
     if !jobs.iter().any(unseen) {
+        shown::note_fetch(floor, agent, &jobs).await;
         return Ok(jobs);
     }
     let jobs = jobs.iter().map(|job| job.id).collect();

@@ -100,7 +100,7 @@ async fn page(floor: &Floor, wanted: Wanted) -> Result<(Vec<Listed>, Option<At>)
             rows.push(row);
             seen.push(job);
             if rows.len() >= wanted.limit || bytes >= PAGE_BYTES {
-                shown::note(floor, wanted.agent, &seen).await;
+                note(floor, &wanted, &seen).await;
                 return Ok((rows, place.or_else(|| here.next(wanted.role))));
             }
         }
@@ -108,8 +108,15 @@ async fn page(floor: &Floor, wanted: Wanted) -> Result<(Vec<Listed>, Option<At>)
             break;
         }
     }
-    shown::note(floor, wanted.agent, &seen).await;
+    note(floor, &wanted, &seen).await;
     Ok((rows, at))
+}
+
+/// Who lists what it asked for has not asked for its work.
+async fn note(floor: &Floor, wanted: &Wanted, seen: &[Arc<Job>]) {
+    if wanted.role != Some(Role::Requester) {
+        shown::note_fetch(floor, wanted.agent, seen).await;
+    }
 }
 
 type Step = (Vec<(Arc<Job>, Option<At>)>, Option<At>);

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::Answered;
 use crate::face::Floor;
 use crate::face::caller::Caller;
-use crate::face::mark;
+use crate::face::{mark, shown};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
@@ -251,6 +251,7 @@ async fn hand_over(floor: &Floor, agent: AgentId) -> Result<Vec<Arc<Job>>, Failu
     });
     let fresh = |job: &Arc<Job>| job.assignment.is_some_and(|turn| !turn.handed_over);
     if !jobs.iter().any(fresh) {
+        shown::note_fetch(floor, agent, &jobs).await;
         return Ok(jobs);
     }
     let ids = jobs.iter().map(|job| job.id).collect();
