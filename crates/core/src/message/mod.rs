@@ -110,6 +110,8 @@ pub fn strangers_room(max: u64) -> u64 {
 pub fn knows_work(draft: &mut Draft<'_>, agent: AgentId) {
     if draft.mailbox(agent).work_waiting > 0 {
         draft.mailbox_mut(agent).took_work();
+        // The notices do not tell, so it has to be written down.
+        draft.settle_mailbox(agent);
     }
 }
 

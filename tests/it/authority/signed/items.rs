@@ -171,8 +171,8 @@ pub const TABLE: &[Row] = &[
     row("bid where nobody was asked to", Action::SubmitOffer, Worker, Task, "nnnnnnn"),
     row("report what was not won", Action::SendResult, Worker, Auction, "nnnnnnn"),
 
-    row("read one's work", Action::LoadNextAssignedTask, Worker, Agent, "nynnnnn"),
-    row("read what one may bid for", Action::LoadNextQuery, Worker, Agent, "nynnnnn"),
+    does(row("read one's work", Action::LoadNextAssignedTask, Worker, Agent, "nynnnnn")),
+    does(row("read what one may bid for", Action::LoadNextQuery, Worker, Agent, "nynnnnn")),
     does(row("read a result", Action::LoadNextTaskResult, Requester, Agent, "ynnnnnn")),
     row("see what became of a task", Action::TaskTrace, Worker, Task, "yynnnnn"),
     row("see what somebody has", Action::Balance, Requester, Purse, "ynnnnnn"),
