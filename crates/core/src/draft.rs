@@ -137,7 +137,10 @@ impl<'w> Draft<'w> {
     /// Whether the agent or its owner is suspended, after what this command did.
     pub fn is_suspended(&self, id: AgentId) -> bool {
         let Some(agent) = self.agent(id) else { return false };
-        agent.suspended || self.owner(agent.owner).is_some_and(|owner| owner.suspended)
+        match self.owners.get(&agent.owner) {
+            Some(owner) => agent.suspended || owner.suspended,
+            None => self.world.suspends(agent),
+        }
     }
 
     /// Whether the agent counts as online, after what this command did.

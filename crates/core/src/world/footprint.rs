@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::mem::size_of;
 
 use super::World;
@@ -114,7 +114,8 @@ impl Kind {
 pub struct Footprint {
     total: u64,
     newcomers: u64,
-    kinds: BTreeMap<Kind, u64>,
+    /// In the order of [`Kind::ALL`].
+    kinds: [u64; Kind::ALL.len()],
     accounts: QuickMap<Account, u64>,
 }
 
@@ -133,7 +134,7 @@ impl Footprint {
     }
 
     pub fn of_kind(&self, kind: Kind) -> u64 {
-        self.kinds.get(&kind).copied().unwrap_or(0)
+        self.kinds[kind as usize]
     }
 
     /// Every account that holds something, in no order.
@@ -143,12 +144,8 @@ impl Footprint {
 
     pub(super) fn grow(&mut self, growth: &Growth) {
         self.total = self.total.saturating_add_signed(growth.total());
-        for (kind, bytes) in &growth.kinds {
-            let held = self.kinds.entry(*kind).or_default();
-            *held = held.saturating_add_signed(*bytes);
-            if *held == 0 {
-                self.kinds.remove(kind);
-            }
+        for (held, bytes) in self.kinds.iter_mut().zip(growth.kinds) {
+            *held = held.saturating_add_signed(bytes);
         }
         for (account, bytes) in &growth.accounts {
             let held = self.accounts.entry(*account).or_default();
@@ -163,13 +160,13 @@ impl Footprint {
 /// What changes do to the bytes that are held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Growth {
-    kinds: BTreeMap<Kind, i64>,
+    kinds: [i64; Kind::ALL.len()],
     accounts: BTreeMap<Account, i64>,
 }
 
 impl Growth {
     pub fn total(&self) -> i64 {
-        self.kinds.values().sum()
+        self.kinds.iter().sum()
     }
 
     fn add(&mut self, kind: Kind, account: Account, bytes: usize) {
@@ -183,10 +180,10 @@ impl Growth {
     /// What newcomers hold more or less, among them those who were newcomers until now.
     fn of_newcomers(&self, world: &World, changes: &Changes) -> i64 {
         let touched = changes.owners.keys().map(|id| Account::Owner(*id));
-        let touched: BTreeSet<Account> = touched.chain(self.accounts.keys().copied()).collect();
-        let more = touched.into_iter().map(|account| {
+        let only_touched = touched.filter(|account| !self.accounts.contains_key(account));
+        let grown = self.accounts.iter().map(|(account, grown)| (*account, *grown));
+        let more = grown.chain(only_touched.map(|account| (account, 0))).map(|(account, grown)| {
             let held = i64::try_from(world.footprint.of(account)).unwrap_or(i64::MAX);
-            let grown = self.accounts.get(&account).copied().unwrap_or(0);
             let before = if is_newcomer(world, None, account) { held } else { 0 };
             let after = if is_newcomer(world, Some(changes), account) { held + grown } else { 0 };
             after - before
@@ -196,7 +193,7 @@ impl Growth {
 
     fn put(&mut self, kind: Kind, account: Account, bytes: i64) {
         if bytes != 0 {
-            *self.kinds.entry(kind).or_default() += bytes;
+            self.kinds[kind as usize] += bytes;
             *self.accounts.entry(account).or_default() += bytes;
         }
     }

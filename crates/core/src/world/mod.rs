@@ -117,6 +117,7 @@ pub struct World {
     mailboxes: QuickMap<AgentId, Mailbox>,
     owners: QuickMap<OwnerId, Arc<Owner>>,
     owner_names: HashMap<String, OwnerId>,
+    suspended_owners: BTreeSet<OwnerId>,
     looks: Looks,
     aliases: HashMap<Protocol, HashMap<String, AgentId>>,
     names: HashMap<(AgentId, Protocol), String>,
@@ -191,6 +192,7 @@ impl World {
             mailboxes: QuickMap::default(),
             owners: QuickMap::default(),
             owner_names: HashMap::new(),
+            suspended_owners: BTreeSet::new(),
             looks: Looks::default(),
             aliases: HashMap::new(),
             names: HashMap::new(),
@@ -493,8 +495,13 @@ impl World {
             self.note_owner_looks(&owner);
         }
         let (id, suspended) = (owner.id, owner.suspended);
-        let known = self.owners.insert(id, owner);
-        if known.is_some_and(|known| known.suspended != suspended) {
+        let changed = suspended != self.suspended_owners.contains(&id);
+        self.owners.insert(id, owner);
+        if changed {
+            match suspended {
+                true => self.suspended_owners.insert(id),
+                false => self.suspended_owners.remove(&id),
+            };
             self.reindex(id);
         }
     }

@@ -44,8 +44,9 @@ impl World {
         self.agents.get(&agent).is_some_and(|agent| agent.active && !self.suspends(agent))
     }
 
-    fn suspends(&self, agent: &Agent) -> bool {
-        agent.suspended || self.owners.get(&agent.owner).is_some_and(|owner| owner.suspended)
+    /// Whether this agent or its owner is suspended.
+    pub fn suspends(&self, agent: &Agent) -> bool {
+        agent.suspended || self.suspended_owners.contains(&agent.owner)
     }
 
     fn online_until(&self, agent: &Agent, desk: &Desk) -> Option<Timestamp> {

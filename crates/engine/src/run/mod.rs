@@ -256,15 +256,16 @@ impl Engine {
     /// Notes a sign of life of an agent; costs no write.
     pub fn seen(&self, agent: AgentId) {
         let now = self.now();
+        let (on_probation, known) = self.look(|world| {
+            let on_probation = world.agent(agent).is_some_and(|agent| agent.probation.is_some());
+            let presence = world.desk(agent).map(|desk| desk.presence);
+            let present = presence.filter(|one| !one.unreachable && world.is_online(agent, now));
+            (on_probation, present.map(|presence| presence.seen))
+        });
         // Once in its life this does cost a write: that it has shown itself must not be forgotten.
-        let on_probation = |world: &World| world.agent(agent)?.probation;
-        if self.look(on_probation).is_some() && self.is_writable() {
+        if on_probation && self.is_writable() {
             return self.shows_up(agent);
         }
-        let known = self.look(|world| {
-            let presence = world.desk(agent)?.presence;
-            Some(presence.seen).filter(|_| !presence.unreachable && world.is_online(agent, now))
-        });
         if known.is_some_and(|seen| now.since(seen) < SIGNS_TOGETHER) || !self.is_writable() {
             return;
         }

@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use axum::body::Body;
+use axum::extract::ConnectInfo;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, Method, header};
+use http::request::Parts;
+use http::{Extensions, HeaderMap, Method, header};
 use matchit::Router;
 use rialto_protocols::ALL;
 use rialto_protocols::face::caller::Caller;
@@ -90,9 +92,9 @@ impl House for Paths {
         spare.then(|| parts().fold(String::new(), |path, part| path + "/" + part))
     }
 
-    fn principal(&self, headers: &HeaderMap) -> Option<Principal> {
+    fn principal(&self, headers: &HeaderMap, extensions: &mut Extensions) -> Option<Principal> {
         headers.get(header::AUTHORIZATION)?;
-        match Caller::look_up(&self.floor.engine, headers) {
+        match Caller::identify(&self.floor.engine, headers, extensions) {
             Ok(Caller::Agent(id) | Caller::Former(id)) => Some(Principal::Agent(id.0)),
             Ok(Caller::Operator) => Some(Principal::Operator),
             Ok(Caller::Nobody) => None,
@@ -162,9 +164,11 @@ fn express(floor: &Floor) -> HashMap<String, (&'static str, Express)> {
             };
             for Listed { path, reach, .. } in face.listed().into_iter().filter(served) {
                 let (floor, handler) = (floor.clone(), door.handler);
-                let serve = Arc::new(move |headers, peer, body: Reading| {
+                let serve = Arc::new(move |parts: Parts, body: Reading| {
+                    let Parts { headers, extensions, .. } = parts;
+                    let peer = extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
                     let body = Box::pin(async move { body.await.map_err(translate) });
-                    handler(floor.clone(), Head { headers, peer }, body)
+                    handler(floor.clone(), Head { headers, extensions, peer }, body)
                 });
                 let (route, unless, kind) = (Arc::from(path.as_str()), door.unless, counted(reach));
                 doors.insert(path, (door.method, Express { route, kind, unless, serve }));

@@ -68,10 +68,15 @@ impl Front {
     }
 
     /// Who is counted for a request. Whose key it shows is looked up where that makes a difference.
-    pub(super) fn caller<B>(&self, request: &Request<B>, kind: Kind) -> Caller {
-        let by_principal = matches!(kind, Kind::Read | Kind::Write);
-        let principal = by_principal.then(|| self.house.principal(request.headers())).flatten();
-        Caller { principal, peer: peer_of(request) }
+    pub(super) fn caller<B>(&self, request: &mut Request<B>, kind: Kind) -> Caller {
+        let peer = peer_of(request);
+        if !matches!(kind, Kind::Read | Kind::Write) {
+            return Caller { principal: None, peer };
+        }
+        let mut extensions = std::mem::take(request.extensions_mut());
+        let principal = self.house.principal(request.headers(), &mut extensions);
+        *request.extensions_mut() = extensions;
+        Caller { principal, peer }
     }
 
     /// Whether the page that sends a request may read its answer, whatever its origin is.

@@ -4,17 +4,16 @@
 //! is the same as at the main door; only the way from the front to the handler is shorter.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::Body;
-use axum::extract::ConnectInfo;
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
-use http::{HeaderMap, Request, Response, header};
+use http::request::Parts;
+use http::{Request, Response, header};
 use http_body_util::BodyExt;
 use hyper::body::Body as HttpBody;
 use tracing::error;
@@ -35,8 +34,8 @@ pub type Reading = Pin<Box<dyn Future<Output = Result<Bytes, Trouble>> + Send>>;
 /// An answer in the making.
 pub type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
-/// Answers a request by its head, its sender's address and its body.
-pub type Serve = dyn Fn(HeaderMap, Option<SocketAddr>, Reading) -> Answering + Send + Sync;
+/// Answers a request by its head and its body.
+pub type Serve = dyn Fn(Parts, Reading) -> Answering + Send + Sync;
 
 /// A handler with nothing before it but the front.
 #[derive(Clone)]
@@ -68,7 +67,7 @@ impl Front {
     pub(super) async fn hurry(
         self: Arc<Self>,
         express: Express,
-        request: Request<Arriving>,
+        mut request: Request<Arriving>,
     ) -> Result<Response<Body>, Infallible> {
         let visit = Visit {
             began: Instant::now(),
@@ -78,9 +77,10 @@ impl Front {
             id: RequestId::of(request.headers(), &self.request_ids),
         };
         let class = Class { pages: Pages::Own, kind: express.kind };
-        let caller = self.caller(&request, class.kind);
+        let caller = self.caller(&mut request, class.kind);
         let (verdict, shower) = (self.judge(&request, class, caller), Shower::of(&request));
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        let uri = std::mem::take(&mut head.uri);
         let passed = match verdict {
             Ok(Verdict::Pass) => Ok(()),
             // Only an OPTIONS request asks that, and none has an express door.
@@ -89,20 +89,19 @@ impl Front {
         };
         let response = match passed {
             Ok(()) => {
-                let limit = self.house.body_limit(head.uri.path());
+                let limit = self.house.body_limit(uri.path());
                 let (intake, _) = Intake::new(body, limit, self.tempo);
                 let body: Reading = Box::pin(whole(intake));
-                let peer = head.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
-                let answer = (express.serve)(head.headers, peer, body);
+                let answer = (express.serve)(head, body);
                 let answer = AssertUnwindSafe(answer).catch_unwind();
                 answer.await.unwrap_or_else(|panic| {
                     error!(request_id = %visit.id, what = text_of(&panic), "a handler panicked");
-                    self.refuse(&head.uri, Trouble::Broken)
+                    self.refuse(&uri, Trouble::Broken)
                 })
             }
-            Err(trouble) => self.refuse(&head.uri, trouble),
+            Err(trouble) => self.refuse(&uri, trouble),
         };
-        let response = self.doubt(shower, (&head.uri, &visit.route), response);
+        let response = self.doubt(shower, (&uri, &visit.route), response);
         Ok(self.complete(visit, response))
     }
 }

@@ -161,7 +161,7 @@ where
             shared: front.is_shared(&request, class.pages),
             id,
         };
-        let caller = front.caller(&request, class.kind);
+        let caller = front.caller(&mut request, class.kind);
         let refusal = match front.judge(&request, class, caller) {
             Ok(Verdict::Pass) => None,
             Ok(Verdict::Preflight(method)) => Some(cors::preflight(&method)),

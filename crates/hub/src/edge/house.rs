@@ -4,7 +4,7 @@
 //! how its errors look.
 
 use axum::body::Body;
-use http::{HeaderMap, Method, Response, StatusCode};
+use http::{Extensions, HeaderMap, Method, Response, StatusCode};
 
 use super::express::Express;
 
@@ -32,8 +32,9 @@ pub trait House: Send + Sync {
     }
 
     /// Whose credential a request shows, if it is one that works. However a key is spelled, and
-    /// whichever of its keys an agent shows, it is the same caller.
-    fn principal(&self, _headers: &HeaderMap) -> Option<Principal> {
+    /// whichever of its keys an agent shows, it is the same caller. What was found is kept in the
+    /// request's extensions for its handler.
+    fn principal(&self, _headers: &HeaderMap, _extensions: &mut Extensions) -> Option<Principal> {
         None
     }
 

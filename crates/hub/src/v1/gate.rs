@@ -42,7 +42,7 @@ pub fn before(router: Router, floor: &Floor) -> Router {
 
 async fn pass(floor: &Floor, mut request: Request, next: Next) -> Response {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    let proven = match Proven::read(&floor.engine, request.headers()) {
+    let proven = match Proven::read(&floor.engine, request.headers(), request.extensions()) {
         Ok(proven) => proven,
         Err(problem) => match reader(floor, &request).filter(|_| reads) {
             Some(agent) => {

@@ -4,8 +4,8 @@ use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use bytes::Bytes;
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::{Extensions, HeaderMap};
 use rialto_core::agent::key::KeyHash;
 use rialto_core::id::AgentId;
 use rialto_core::refusal::Refusal;
@@ -36,8 +36,12 @@ pub struct Proven {
 impl Proven {
     /// Reads the header: nothing for a caller without a key, or with one that is only good for
     /// coming back. A key that does not work is an error even where none is needed.
-    pub fn read(engine: &Engine, headers: &HeaderMap) -> Result<Option<Self>, Problem> {
-        let caller = Caller::read(engine, headers).map_err(|bad| match bad {
+    pub fn read(
+        engine: &Engine,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+    ) -> Result<Option<Self>, Problem> {
+        let caller = Caller::read(engine, headers, extensions).map_err(|bad| match bad {
             BadKey::Unknown => Problem::unauthorized(),
             BadKey::Suspended => Refusal::Suspended.into(),
         });

@@ -1,7 +1,7 @@
 //! Who is calling: a key in the header, looked up by its hash.
 
-use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use axum::http::{Extensions, HeaderMap};
 use rialto_core::agent::key::Holder;
 use rialto_core::id::AgentId;
 use rialto_engine::Engine;
@@ -27,19 +27,38 @@ pub enum BadKey {
     Suspended,
 }
 
+/// What the key of a request was found to be, kept with the request so that it is looked up once.
+#[derive(Clone, Copy, Debug)]
+struct LookedUp(Result<Caller, BadKey>);
+
 impl Caller {
     /// Reads the header, which is a sign of life of the agent whose key it is. Every bad key takes the
     /// same path to the same answer.
-    pub fn read(engine: &Engine, headers: &HeaderMap) -> Result<Self, BadKey> {
-        let caller = Self::look_up(engine, headers)?;
+    pub fn read(
+        engine: &Engine,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+    ) -> Result<Self, BadKey> {
+        let known = extensions.get::<LookedUp>().map(|known| known.0);
+        let caller = known.unwrap_or_else(|| Self::look_up(engine, headers))?;
         if let Self::Agent(agent) = caller {
             engine.seen(agent);
         }
         Ok(caller)
     }
 
-    /// The same, and nothing is noted.
-    pub fn look_up(engine: &Engine, headers: &HeaderMap) -> Result<Self, BadKey> {
+    /// Looks up the key and keeps the outcome with the request. It is no sign of life.
+    pub fn identify(
+        engine: &Engine,
+        headers: &HeaderMap,
+        extensions: &mut Extensions,
+    ) -> Result<Self, BadKey> {
+        let caller = Self::look_up(engine, headers);
+        extensions.insert(LookedUp(caller));
+        caller
+    }
+
+    fn look_up(engine: &Engine, headers: &HeaderMap) -> Result<Self, BadKey> {
         let Some(header) = headers.get(AUTHORIZATION) else { return Ok(Self::Nobody) };
         let key =
             header.to_str().ok().and_then(bearer).and_then(Key::read).ok_or(BadKey::Unknown)?;
@@ -49,11 +68,11 @@ impl Caller {
             let found = world.key(&hash).filter(|key| same(&key.hash, &hash) && key.works(now))?;
             match found.holder {
                 Holder::Operator => Some(Ok(Self::Operator)),
-                Holder::Agent(id) if world.is_suspended(id) => Some(Err(BadKey::Suspended)),
-                Holder::Agent(id) => {
-                    let active = world.agent(id).is_some_and(|agent| agent.active);
-                    Some(Ok(if active { Self::Agent(id) } else { Self::Former(id) }))
-                }
+                Holder::Agent(id) => Some(match world.agent(id) {
+                    Some(agent) if world.suspends(agent) => Err(BadKey::Suspended),
+                    Some(agent) if agent.active => Ok(Self::Agent(id)),
+                    _ => Ok(Self::Former(id)),
+                }),
             }
         });
         caller.ok_or(BadKey::Unknown)?

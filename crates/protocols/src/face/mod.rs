@@ -21,7 +21,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use axum::http::HeaderMap;
+use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
 use bytes::Bytes;
 use rialto_core::agent::Agent;
@@ -156,6 +156,8 @@ pub struct Express {
 #[derive(Debug)]
 pub struct Head {
     pub headers: HeaderMap,
+    /// What the hub has found out about the request so far.
+    pub extensions: Extensions,
     /// Where it comes from.
     pub peer: Option<SocketAddr>,
 }

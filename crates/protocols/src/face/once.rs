@@ -80,7 +80,7 @@ pub fn once_each<'r>(
                 return next.run(request).await;
             }
             // A key that works no longer is told so, and gets nothing it was told before.
-            match Caller::read(&floor.engine, request.headers()) {
+            match Caller::read(&floor.engine, request.headers(), request.extensions()) {
                 Err(_) | Ok(Caller::Former(_)) => next.run(request).await,
                 Ok(caller) => at_most_once(&floor, words, caller, request, next).await,
             }

@@ -40,7 +40,7 @@ impl FromRequestParts<Floor> for Anyone {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Refused> {
-        let caller = Caller::read(&floor.engine, &parts.headers);
+        let caller = Caller::read(&floor.engine, &parts.headers, &parts.extensions);
         let caller = caller.map_err(|bad| {
             let failure = match bad {
                 BadKey::Unknown => unauthorized(),

@@ -50,7 +50,7 @@ impl FromRequestParts<Floor> for Anyone {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Failure> {
-        let caller = Caller::read(&floor.engine, &parts.headers);
+        let caller = Caller::read(&floor.engine, &parts.headers, &parts.extensions);
         let caller = caller.map_err(|bad| match bad {
             BadKey::Unknown => Failure::unauthorized(),
             BadKey::Suspended => codes::refused(&Refusal::Suspended, Context::Other),

@@ -118,7 +118,10 @@ fn plain(text: &str) -> u64 {
         (sum.rotate_left(5) ^ u64::from(u32::from(letter))).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     };
     let visible = text.chars().filter(|letter| !letter.is_whitespace());
-    visible.flat_map(char::to_lowercase).fold(0, mix)
+    visible.fold(0, |sum, letter| match letter.is_ascii() {
+        true => mix(sum, letter.to_ascii_lowercase()),
+        false => letter.to_lowercase().fold(sum, mix),
+    })
 }
 
 fn hash(value: &impl Hash) -> u64 {

@@ -17,7 +17,7 @@ use super::shape::Failure;
 use super::{BODY_MAX, ID};
 use crate::face::caller::Caller;
 use crate::face::once::Once;
-use crate::face::{Floor, sent};
+use crate::face::{Floor, Head, sent};
 
 /// Any caller, with a good key or none.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +73,7 @@ impl FromRequestParts<Floor> for Anyone {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Refused> {
-        let caller = Caller::read(&floor.engine, &parts.headers);
+        let caller = Caller::read(&floor.engine, &parts.headers, &parts.extensions);
         let caller = caller.map_err(|bad| refuse_at(floor, parts, refusals::bad_key(bad)))?;
         let once = parts.extensions.get::<Once>().map(|once| once.0);
         Ok(Self { caller, once })
@@ -97,8 +97,8 @@ impl FromRequestParts<Floor> for AsEither {
 
 impl AsEither {
     /// The caller of a request without an idempotency key.
-    pub fn of(floor: &Floor, headers: &HeaderMap) -> Result<Self, Refused> {
-        let agent = match Caller::read(&floor.engine, headers) {
+    pub fn of(floor: &Floor, head: &Head) -> Result<Self, Refused> {
+        let agent = match Caller::read(&floor.engine, &head.headers, &head.extensions) {
             Ok(Caller::Agent(id)) => Some(id),
             Ok(Caller::Operator) => None,
             Ok(Caller::Nobody | Caller::Former(_)) => {

@@ -14,7 +14,7 @@ use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use http::{Method, Response, StatusCode, header};
+use http::{Extensions, HeaderMap, Method, Response, StatusCode, header};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
@@ -240,7 +240,7 @@ impl House for TestHouse {
     }
 
     /// Keys of one letter work; each is an agent's.
-    fn principal(&self, headers: &http::HeaderMap) -> Option<Principal> {
+    fn principal(&self, headers: &HeaderMap, _: &mut Extensions) -> Option<Principal> {
         match headers.get(header::AUTHORIZATION)?.as_bytes().strip_prefix(b"Bearer ")? {
             [letter] => Some(Principal::Agent(u64::from(*letter))),
             _ => None,
@@ -252,7 +252,7 @@ impl House for TestHouse {
             route: Arc::from("/express"),
             kind: Kind::Write,
             unless: &["x-slow"],
-            serve: Arc::new(|headers: http::HeaderMap, _, body| {
+            serve: Arc::new(|http::request::Parts { headers, .. }, body| {
                 Box::pin(async move {
                     assert!(!headers.contains_key("x-panic"), "a mistake");
                     if headers.contains_key("x-refused") {

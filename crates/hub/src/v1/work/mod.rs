@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{RawQuery, State};
-use http::HeaderMap;
+use http::{Extensions, HeaderMap};
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::id::AgentId;
@@ -62,10 +62,11 @@ pub async fn list(
     State(floor): State<Floor>,
     Extension(instances): Extension<Instances>,
     headers: HeaderMap,
+    extensions: Extensions,
     by: Result<AsAgent, Problem>,
     RawQuery(raw): RawQuery,
 ) -> Answered {
-    let by = by.map_err(|problem| match Caller::read(&floor.engine, &headers) {
+    let by = by.map_err(|problem| match Caller::read(&floor.engine, &headers, &extensions) {
         Ok(Caller::Former(_)) => removed(),
         _ => problem,
     })?;

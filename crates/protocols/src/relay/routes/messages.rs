@@ -38,9 +38,9 @@ pub async fn post(State(floor): State<Floor>, by: AsEither, Sent(body): Sent) ->
 }
 
 /// The same by the express door.
-pub fn express(floor: Floor, Head { headers, .. }: Head, body: Reading) -> Answering {
+pub fn express(floor: Floor, head: Head, body: Reading) -> Answering {
     Box::pin(async move {
-        let by = AsEither::of(&floor, &headers);
+        let by = AsEither::of(&floor, &head);
         let by = match by {
             Ok(by) => by,
             Err(refused) => return refused.rejected().into_response(),
