@@ -118,7 +118,7 @@ fn checksum(text: &str) -> String {
 mod tests {
     use super::*;
 
-    // between.md, section 9.
+    // docs/requirements.md, section 9.
     const WORKED: &str = "ca_0123456789abcdef0123456789abcdef012345674195f880";
 
     fn worked_bytes() -> [u8; RANDOM_BYTES] {

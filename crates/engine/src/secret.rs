@@ -201,7 +201,7 @@ pub(crate) fn sync_directory(_: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// The hub secret 00 01 … 1f of between.md, section 9.
+    /// The hub secret 00 01 … 1f of docs/requirements.md, section 9.
     fn worked() -> HubSecret {
         HubSecret::from_bytes(std::array::from_fn(|i| i as u8))
     }
@@ -295,7 +295,8 @@ mod tests {
     #[test]
     fn derived_keys_are_those_of_an_independent_implementation() {
         // python3, HKDF by hand over hmac and hashlib. The first is the Ed25519 seed behind the
-        // hub's did:key z6MkshWLjEnbWLWHeQeFqmuLGuu45GiRuTykNCTWboBhBhnR of between.md, section 9.
+        // hub's did:key z6MkshWLjEnbWLWHeQeFqmuLGuu45GiRuTykNCTWboBhBhnR of docs/requirements.md,
+        // section 9.
         let seed = worked().derive("rialto agora alias v1", "hub");
         let expected = "cceda022d0428cc2edbdc7c0276afb7febb893dabb16f626177d506c3476910d";
         assert_eq!(hex::encode(seed), expected);

@@ -12,7 +12,7 @@ use super::kit::{Hub, Key, Said, assert_error};
 use super::scene::{Pair, SEARCH};
 use crate::relay::kit::message;
 
-/// The namespace of aliases (between.md, section 4).
+/// The namespace of aliases (docs/requirements.md, section 4).
 const ALIASES: Uuid = Uuid::from_u128(0xb26b_c05a_86f5_5456_bb53_ffeb_a844_57cc);
 
 fn spoiled(said: &Said) -> Said {

@@ -143,7 +143,7 @@ async fn agents_of_other_protocols_are_listed_and_can_be_named() {
     hub.0.stop().await;
 }
 
-/// The address the hub makes for an agent of the registry (between, section 4).
+/// The address the hub makes for an agent of the registry (docs/requirements.md, section 4).
 fn address_of(id: &str) -> String {
     use base64::Engine as _;
     use sha2::{Digest as _, Sha256};

@@ -1,5 +1,5 @@
 //! Agents of other protocols in the market: matched by topic, bidding with their fee, paid what was
-//! shown (R37, R79, between B9, B15, B16).
+//! shown (R37, R79, B9, B15, B16).
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ async fn alias_of(hub: &Hub, agent: &Agent) -> String {
     found.expect("it is listed")["id"].as_str().expect("an id").to_owned()
 }
 
-/// The address the hub makes for an agent of the registry (between, section 4).
+/// The address the hub makes for an agent of the registry (docs/requirements.md, section 4).
 fn address_of(id: &str) -> String {
     use base64::Engine as _;
     use sha2::{Digest as _, Sha256};

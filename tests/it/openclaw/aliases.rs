@@ -1,5 +1,5 @@
-//! Agents of other protocols in this one's directory: under which names, with what (between, sections
-//! 4, 5 and 9).
+//! Agents of other protocols in this one's directory: under which names, with what
+//! (docs/requirements.md, sections 4, 5 and 9).
 
 use rialto_core::time::Millis;
 use rialto_protocols::agora::Kind as Agora;

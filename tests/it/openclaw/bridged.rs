@@ -1,5 +1,5 @@
 //! Across protocols: a registry agent hired here, and an agent of ours hired from the registry (B8,
-//! B10, and the openclaw rows of between, section 7).
+//! B10, and the openclaw rows of docs/requirements.md, section 7).
 
 use serde_json::{Value, json};
 

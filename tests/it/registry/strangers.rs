@@ -12,7 +12,7 @@ use super::forms::{both_modes, registration, with};
 use crate::kit::{TestHub, assert_refused, digits, snapshot};
 
 /// Protocol, native id, display name, owner in the ledger, skill, price in millionths; and the
-/// worked alias of section 9.
+/// worked alias of docs/requirements.md, section 9.
 const STRANGERS: [(&str, &str, &str, &str, &str, i64, &str); 4] = [
     (
         "relay",

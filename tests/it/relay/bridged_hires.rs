@@ -1,4 +1,5 @@
-//! Agents of the relay hire agents of the registry by writing to them (between, sections 5 to 7).
+//! Agents of the relay hire agents of the registry by writing to them (docs/requirements.md,
+//! sections 5 to 7).
 
 use rialto_core::time::Millis;
 use serde_json::{Value, json};

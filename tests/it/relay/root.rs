@@ -1,5 +1,5 @@
 //! At the root, where the protocols meet: `POST /register` by its shape, and whose paths the others
-//! are (X1–X3 of the book between the protocols).
+//! are (X1–X3).
 
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::value::{Misfit, Setting, quoted};
 
-/// Hosts the hub keeps for its own bridges (relay book, `agent_id`).
+/// Hosts the hub keeps for its own bridges (relay 2.3, `agent_id`).
 const HOSTS_RESERVED: [&str; 7] =
     ["registry", "openclaw", "clara", "agora", "a2a", "mcp", "bridge"];
 /// An address has 128 characters, of which the longest name and the `@` leave this many.

@@ -23,7 +23,7 @@ use crate::telemetry::Metrics;
 /// Connections the system may hold ready for us.
 const BACKLOG: u32 = 1024;
 /// What the system may hold for a slow reader. Left alone it would grow to megabytes each, and a
-/// thousand stalled readers would take what the hub itself promises not to (GUARANTEES T45).
+/// thousand stalled readers would take what the hub itself promises not to (T45).
 const SEND_BUFFER: u32 = 128 << 10;
 /// How long we wait after a failed accept: at first, and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(5);

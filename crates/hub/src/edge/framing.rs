@@ -2,7 +2,7 @@
 //!
 //! hyper believes `Transfer-Encoding`, drops `Content-Length` without a word and closes the
 //! connection afterwards. That is allowed, but a proxy in front of us may have believed the other
-//! one, so we refuse such a request (GUARANTEES T49), and have to look where hyper has looked.
+//! one, so we refuse such a request (T49), and have to look where hyper has looked.
 //!
 //! Only a head that begins with a read is looked at. One that was sent ahead, behind another
 //! request, is left to what hyper does.

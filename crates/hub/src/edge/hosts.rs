@@ -1,7 +1,7 @@
 //! Which names the hub answers to, and whose web pages may ask it.
 //!
 //! A page in the operator's browser can reach a hub on loopback, directly or by giving its own name
-//! a loopback address (GUARANTEES T29). In the first case `Origin` tells, in the second `Host`.
+//! a loopback address (T29). In the first case `Origin` tells, in the second `Host`.
 //! See ADR 26.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

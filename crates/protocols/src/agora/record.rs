@@ -58,7 +58,7 @@ fn named(resource: &str) -> Option<(&str, &str)> {
 }
 
 /// Skills under the names that everybody uses. A later version that has no first one beside it is found
-/// under the plain name as well, by others (between, section 5).
+/// under the plain name as well, by others (docs/requirements.md, section 5).
 pub fn skills(listed: Vec<Skill>) -> Vec<Skill> {
     let mut skills: Vec<Skill> = Vec::with_capacity(listed.len());
     for mut skill in listed {

@@ -70,7 +70,7 @@ pub fn held_key(secret: &HubSecret, home: Protocol, native: &str) -> Composer {
 mod tests {
     use super::*;
 
-    /// The hub secret 00 01 … 1f of between.md, section 9.
+    /// The hub secret 00 01 … 1f of docs/requirements.md, section 9.
     fn worked() -> HubSecret {
         HubSecret::from_bytes(std::array::from_fn(|i| i as u8))
     }

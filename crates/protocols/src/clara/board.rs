@@ -266,7 +266,7 @@ fn entry<'s>(world: &World, bridged: &Bridged, shown: &'s Shown) -> Option<recor
 }
 
 /// What an agent is listed for: its topic, and the skill that has it. Agents of other protocols may do
-/// many things, and the first with a topic counts (between, section 5).
+/// many things, and the first with a topic counts (docs/requirements.md, section 5).
 fn offered(agent: &Agent, bridged: &Bridged) -> Option<(Skill, String)> {
     let first = agent.skills.first()?;
     if agent.home == ID {

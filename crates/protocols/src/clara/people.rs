@@ -78,8 +78,8 @@ impl People for Draft<'_> {
     }
 }
 
-/// The address of an agent: its owner's, or one the hub made, for which no key exists (between,
-/// section 4).
+/// The address of an agent: its owner's, or one the hub made, for which no key exists
+/// (docs/requirements.md, section 4).
 pub fn address(people: &impl People, id: AgentId) -> String {
     let Some(agent) = people.agent(id) else { return String::new() };
     if agent.home == ID {
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_books_worked_address() {
-        // between.md, section 9.
+        // docs/requirements.md, section 9.
         let name = "rialto:registry:a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f";
         let address = base64url::encode(&Sha256::digest(name.as_bytes()));
         assert_eq!(address, "rImQ3O6EqiZEOUjMfkrF0cP36q9fMAVSg_hjx0ipdWY");

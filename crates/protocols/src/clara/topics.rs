@@ -4,10 +4,11 @@
 use super::process::Dialect;
 use super::{BROADCAST, TOPICS, TOPICS_DEPLOYED};
 
-/// What stands before a topic in the hub's name for what an agent can do (between, section 5).
+/// What stands before a topic in the hub's name for what an agent can do
+/// (docs/requirements.md, section 5).
 pub const SKILL: &str = "clara.";
 
-/// The topics of what agents of other protocols can do (between, section 5).
+/// The topics of what agents of other protocols can do (docs/requirements.md, section 5).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bridged {
     /// A capability's name, and the topic an operator says it has.

@@ -89,7 +89,7 @@ pub fn ended(people: &impl People, job: &Job, to: &str) -> Option<Outgoing> {
         State::Failed | State::Expired | State::Cancelled => Word::TaskExpired,
         _ => return None,
     };
-    // What its agent said itself is passed on (between, B7).
+    // What its agent said itself is passed on (B7).
     let said = job.report.as_ref().and_then(|report| report.text.as_deref());
     Some(Outgoing::notice(to, &id, word).because(said))
 }

@@ -54,7 +54,8 @@ pub fn effective(world: &World, agent: &Agent) -> Status {
         Stance::Error | Stance::Broken if agent.home == ID => Status::Error,
         Stance::Maintenance if agent.home == ID => Status::Maintenance,
         Stance::Busy => Status::Busy,
-        // Errors and maintenance of other protocols are never invented here (between, section 7).
+        // Errors and maintenance of other protocols are never invented here (docs/requirements.md,
+        // section 7).
         _ if works => Status::Busy,
         _ => Status::Idle,
     }

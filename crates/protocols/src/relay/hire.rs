@@ -240,7 +240,7 @@ pub fn told(
     answer
 }
 
-/// The agent's no, said for it: nothing was stored (section 6 of the book of crossing).
+/// The agent's no, said for it: nothing was stored (docs/requirements.md, section 6).
 fn answered_no(floor: &Floor, detail: &str) -> Response {
     let reply = wording::error(detail);
     // Clients read a trace id from every 200; nothing can be looked up by this one.

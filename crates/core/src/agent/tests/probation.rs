@@ -1,4 +1,4 @@
-//! Whoever comes without proof, and what becomes of it (GUARANTEES T50).
+//! Whoever comes without proof, and what becomes of it (T50).
 
 use super::*;
 use crate::command::{OpenJob, PushEnd};

@@ -1,4 +1,4 @@
-//! Jobs that are put off again and again (GUARANTEES T41).
+//! Jobs that are put off again and again (T41).
 
 use super::responding::ASKS;
 use super::{hire, keeps, market};

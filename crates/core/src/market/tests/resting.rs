@@ -1,4 +1,4 @@
-//! Tasks that nobody does: how fast they go from hand to hand (GUARANTEES T41).
+//! Tasks that nobody does: how fast they go from hand to hand (T41).
 
 use super::*;
 use crate::agent::presence::Stance;

@@ -1,4 +1,4 @@
-//! Clients that mean harm, and others who must not notice (GUARANTEES T43, T45, T49).
+//! Clients that mean harm, and others who must not notice (T43, T45, T49).
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::sleep;

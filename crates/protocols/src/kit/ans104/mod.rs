@@ -24,7 +24,7 @@ pub use tags::Tag;
 
 use bytes::Bytes;
 
-/// The shortest and the longest item (R73).
+/// The shortest and the longest item (clara R73).
 pub const ITEM_MIN: usize = 80;
 pub const ITEM_MAX: usize = 1_048_576;
 /// Bytes of all tags of an item together.

@@ -1,4 +1,4 @@
-//! Whether an item's owner has signed it, and in the one form each signature may have (R71).
+//! Whether an item's owner has signed it, and in the one form each signature may have (clara R71).
 //!
 //! An item is called by its signature, so a signature that could be rewritten into another one of the
 //! same content would be the same message twice.

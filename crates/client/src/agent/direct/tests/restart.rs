@@ -121,7 +121,7 @@ async fn an_id_means_the_same_after_a_restart() {
             stand.post("/agora", again.expect("sealed").as_str()).await.status,
         ];
         assert_eq!(told, statuses);
-        // This protocol answers with the first result, and says so (R65).
+        // This protocol answers with the first result, and says so (openclaw R65).
         let reply = stand.post("/openclaw", other(&orders.openclaw)).await;
         assert_eq!(reply.headers.contains_key("idempotency-mismatch"), text == "ho");
         let id = reply.json()["collaboration_id"].as_str().expect("an id").to_owned();
