@@ -3,7 +3,7 @@
 use rialto_protocols::agora::Kind;
 use serde_json::json;
 
-use super::kit::{Hub, Key, assert_error, assert_signed};
+use super::kit::{Hub, Key, assert_error, assert_signed, foreign, fresh_id, now};
 use super::pen::{Pen, state};
 use crate::kit::ClosedPort;
 use crate::relay::kit::{assert_stamp, with};
@@ -161,25 +161,33 @@ async fn a_hello_may_hold_anything_but_promises_that_cannot_be_kept() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hello_and_a_status_with_members_of_another_shape_are_taken() {
     let hub = Hub::serve(&[]).await;
-    let key = Key::of(1);
+    let (key, bob) = (Key::of(1), Key::of(2));
+    let bob_reads = hub.hello(&bob, json!({})).await;
     let entry = async || hub.get(&format!("/agora/agents/{}", key.did()), None).await.expect(200);
-    let hello = json!({"name": "", "capabilities": {"search": {"version": 1}}, "inbox": "yes",
-        "endpoint": {"kind": "none"}, "nonce": 7, "agent": {"software": "x/1"}});
-    let welcome = hub.tell(&key.sign(Kind::Hello, &hello)).await.expect(200);
-    assert_eq!(welcome.str("/type"), "WELCOME");
-    assert_eq!(entry().await.at("/capabilities"), json!([]));
+    let sign = |kind: Kind, payload: &str, to| {
+        key.sign_text(&fresh_id(kind.as_str()), now(), kind, payload, to)
+    };
+    for hello in foreign(Kind::Hello) {
+        let welcome = hub.tell(&sign(Kind::Hello, &hello, None)).await.expect(200);
+        assert_eq!(welcome.str("/type"), "WELCOME");
+        let shown = entry().await;
+        assert_eq!(shown.at("/capabilities"), json!([]), "{hello}");
+        assert_ne!(shown.str("/name"), "", "an empty name is none");
+    }
     let known = json!({"capabilities": ["agora:time:v1"], "name": "clock"});
     hub.tell(&key.sign(Kind::Hello, &known)).await.expect(200);
-    for strange in [
-        json!({"capabilities": "all"}),
-        json!({"capabilities": [{"name": "search", "input": {}}, 7, null]}),
-        json!({"capabilities": {"time": true}, "name": ""}),
-    ] {
-        hub.tell(&key.sign(Kind::Hello, &strange)).await.expect(200);
-        hub.tell(&key.sign(Kind::Status, &strange)).await.expect(202);
-        let shown = entry().await;
-        assert_eq!(shown.at("/capabilities"), json!([{"resource": "agora:time:v1"}]), "{strange}");
-        assert_eq!(shown.str("/name"), "clock", "what is not said stays");
+    for (kind, status) in [(Kind::Hello, 200), (Kind::Status, 202)] {
+        for payload in foreign(kind) {
+            hub.tell(&sign(kind, &payload, None)).await.expect(status);
+            let shown = entry().await;
+            let stays = json!([{"resource": "agora:time:v1"}]);
+            assert_eq!(shown.at("/capabilities"), stays, "{payload}");
+            assert_eq!(shown.str("/name"), "clock", "what is not said stays");
+            // Another agent gets it as it was written.
+            let said = sign(kind, &payload, Some(bob.public()));
+            hub.tell(&said).await.expect(202);
+            assert_eq!(hub.newest(&bob_reads).await, said.json());
+        }
     }
     // What has the known shape is still held to it.
     let wrong = json!({"capabilities": [{"resource": "agora:time:v1", "price": -1}]});

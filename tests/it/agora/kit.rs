@@ -8,6 +8,7 @@ use rialto_core::time::Timestamp;
 use rialto_protocols::agora::envelope::{self, Envelope};
 use rialto_protocols::agora::{Composer, Draft, Kind, WINDOW, proof, receipt};
 use rialto_protocols::kit::ed25519::{PublicKey, SecretKey};
+use rialto_protocols::kit::ijson;
 use serde_json::{Value, json};
 
 use crate::kit::{Reply, TestHub};
@@ -18,6 +19,18 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 
 pub fn fresh_id(what: &str) -> String {
     format!("{what}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The payloads of a type as foreign clients write them; the fixture says which clients.
+pub fn foreign(kind: Kind) -> Vec<String> {
+    const CLIENTS: &str = include_str!("../../../crates/protocols/src/agora/fixtures/clients.json");
+    let all = ijson::read(CLIENTS.as_bytes()).expect("JSON");
+    match all.get(kind.as_str()).map(ijson::Json::kind) {
+        Some(ijson::Kind::List(payloads)) => {
+            payloads.iter().map(|payload| payload.raw().to_owned()).collect()
+        }
+        other => panic!("{kind:?}: {other:?}"),
+    }
 }
 
 /// The hub's time, which is the machine's.
@@ -67,9 +80,19 @@ impl Key {
         payload: &Value,
         recipient: Option<PublicKey>,
     ) -> Said {
-        let payload = payload.to_string();
-        let draft =
-            Draft { id, timestamp, kind, payload: &payload, recipient, hub: None, bridge: None };
+        self.sign_text(id, timestamp, kind, &payload.to_string(), recipient)
+    }
+
+    /// The same with a payload as it is written.
+    pub fn sign_text(
+        &self,
+        id: &str,
+        timestamp: Timestamp,
+        kind: Kind,
+        payload: &str,
+        recipient: Option<PublicKey>,
+    ) -> Said {
+        let draft = Draft { id, timestamp, kind, payload, recipient, hub: None, bridge: None };
         let signed = self.composer.sign(&draft).expect("a payload");
         Said { id: id.to_owned(), text: signed.text }
     }

@@ -1,9 +1,10 @@
 //! `GET /requests/{id}`: how a request stands, for its parties and nobody else (R34–R39, 2.1).
 
+use rialto_protocols::agora::Kind;
 use rialto_protocols::kit::stamp;
 use serde_json::{Value, json};
 
-use super::kit::{Key, Said, Token, assert_error};
+use super::kit::{Key, Said, Token, assert_error, foreign, fresh_id, now};
 use super::scene::{Pair, SEARCH, offer};
 
 /// What is shown, with the members it always has.
@@ -132,8 +133,8 @@ async fn two_requesters_may_use_one_id_and_each_sees_its_own() {
     let dave_reads = hub.provider(&dave, "agora:paint:v1", None).await;
     let same = |by: &Key, resource: &str| {
         let payload = json!({"resource": resource, "params": {}});
-        let kind = rialto_protocols::agora::Kind::Request;
-        by.sign_at("one-id", super::kit::now(), kind, &payload, None)
+        let kind = Kind::Request;
+        by.sign_at("one-id", now(), kind, &payload, None)
     };
     let (hers, other) = (same(alice, SEARCH), same(&carol, "agora:paint:v1"));
     hub.told(&hers).await;
@@ -150,8 +151,8 @@ async fn any_id_can_be_asked_for() {
     let pair = Pair::meet().await;
     for id in ["a/b", "ä ö?x=1#y", "../requests", "%2F", "{\"a\":1}", &"x".repeat(128)] {
         let payload = json!({"resource": SEARCH, "params": {}});
-        let kind = rialto_protocols::agora::Kind::Request;
-        let request = pair.alice.sign_at(id, super::kit::now(), kind, &payload, None);
+        let kind = Kind::Request;
+        let request = pair.alice.sign_at(id, now(), kind, &payload, None);
         pair.hub.told(&request).await;
         let escaped = crate::relay::kit::escaped(id);
         for reads in [&pair.alice_reads, &pair.bob_reads] {
@@ -183,31 +184,31 @@ async fn another_requesters_equal_id_neither_blocks_an_offer_nor_hides_a_request
     let Pair { hub, alice, bob, alice_reads, bob_reads } = &pair;
     let carol = Key::of(3);
     let carol_reads = hub.hello(&carol, json!({})).await;
-    let kind = rialto_protocols::agora::Kind::Request;
-    let payload = json!({"resource": SEARCH, "params": {}, "budget": {"max": 5}});
+    let (asked, terms) = (&foreign(Kind::Request)[0], &foreign(Kind::Offer)[0]);
+    let id = "11111111-1111-1111-1111-111111111111";
     for by in [alice, &carol] {
-        hub.told(&by.sign_at("one-id", super::kit::now(), kind, &payload, None)).await;
+        hub.told(&by.sign_text(id, now(), Kind::Request, asked, None)).await;
     }
     // Both are listed, the older first, and each says whose it is.
-    let both = hub.standing(bob_reads, "one-id").await;
+    let both = hub.standing(bob_reads, id).await;
     assert_eq!((&both["requester"], &both["state"]), (&json!(alice.did()), &json!("PENDING")));
     assert_eq!(both["others"][0]["requester"], carol.did());
     // Whom an OFFER names decides.
-    let terms = json!({"request_id": "one-id", "cost": 1, "ttl": 60_000, "eta": 0});
-    let offer_to =
-        |to: &Key| bob.sign_for(rialto_protocols::agora::Kind::Offer, &terms, Some(to.public()));
-    let unclear = hub.refuses(&bob.offer("one-id", json!(1)), 400).await;
+    let offer_to = |to: Option<&Key>| {
+        bob.sign_text(&fresh_id("offer"), now(), Kind::Offer, terms, to.map(Key::public))
+    };
+    let unclear = hub.refuses(&offer_to(None), 400).await;
     assert!(unclear.str("/payload/hint").contains("recipient"), "{}", unclear.text);
-    let (hers, carols) = (offer_to(alice), offer_to(&carol));
+    let (hers, carols) = (offer_to(Some(alice)), offer_to(Some(&carol)));
     assert_eq!(hub.told(&hers).await, "NEGOTIATING");
     assert_eq!(hub.newest(alice_reads).await, hers.json());
     assert_eq!(hub.letters(&carol_reads).await.len(), 0);
     assert_eq!(hub.told(&carols).await, "NEGOTIATING");
     // Once one of them is over, the other one is meant.
-    hub.told(&carol.error("one-id", 500)).await;
-    let left = hub.standing(bob_reads, "one-id").await;
+    hub.told(&carol.error(id, 500)).await;
+    let left = hub.standing(bob_reads, id).await;
     assert_eq!((&left["requester"], left.get("others")), (&json!(alice.did()), None));
-    assert_eq!(hub.told(&bob.offer("one-id", json!(2))).await, "NEGOTIATING");
-    let path = format!("one-id?requester={}", carol.did());
+    assert_eq!(hub.told(&offer_to(None)).await, "NEGOTIATING");
+    let path = format!("{id}?requester={}", carol.did());
     assert_eq!(hub.standing(bob_reads, &path).await["state"], "FAILED");
 }

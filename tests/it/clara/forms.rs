@@ -1,10 +1,49 @@
 //! What the clients of deployed markets send, literally, and what they read.
+//!
+//! The fixture says where its messages come from. They are sent as they stand there; only the signatures
+//! are ours.
 
+use rialto_protocols::clara::PROCESS;
+use rialto_protocols::clara::result::Evaluated;
 use serde_json::{Value, json};
 
-use super::kit::{Hub, Wallet, purse};
+use super::kit::{Hub, Said, Wallet, purse};
 
-const DEPLOYED: &str = "ZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZY";
+const RECORDED: &str =
+    include_str!("../../../crates/protocols/src/clara/fixtures/deployed_clients.json");
+
+fn recorded() -> Value {
+    serde_json::from_str(RECORDED).expect("JSON")
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().expect("text")
+}
+
+/// A hub whose market also goes by the id that the recorded clients have in their settings.
+async fn deployed() -> (Hub, String) {
+    let process = text(&recorded()["process"]).to_owned();
+    (Hub::serve(&[("clara.deployed_process_id", &process)]).await, process)
+}
+
+/// Sends a recorded message to a process, with these words filled in.
+async fn send(hub: &Hub, by: &Wallet, to: &str, name: &str, open: &[(&str, &str)]) -> Said {
+    let message = &recorded()["messages"][name];
+    let tags: Vec<(&str, &str)> = message["tags"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{name} was not recorded"))
+        .iter()
+        .map(|tag| {
+            let value = text(&tag[1]);
+            let filled = open.iter().find(|(word, _)| *word == value);
+            (text(&tag[0]), filled.map_or(value, |(_, filled)| filled))
+        })
+        .collect();
+    let item = by.item_for(to, &tags, text(&message["data"]).as_bytes());
+    let id = hub.post_bytes(item).await.expect(202).str("/id");
+    let result = hub.result(&id).await;
+    Said { id, result }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_is_called_by_its_metadata_s_name_in_every_protocol() {
@@ -54,39 +93,51 @@ async fn an_agent_is_called_by_its_metadata_s_name_in_every_protocol() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn balances_and_the_dashboard_are_read_without_a_protocol_tag() {
-    let hub = Hub::serve(&[]).await;
+    let (hub, process) = deployed().await;
     let by = Wallet::of(9);
     hub.fund(&by, "100").await;
-    let said = hub.say(&by, &[("Action", "Balance")], " ").await;
-    assert_eq!(said.first().tag("Balance"), Some("100"), "{said:?}");
-    let said = hub.say(&by, &[("Action", "Balances")], " ").await;
-    assert_eq!(said.error(), "Sign this message to read it");
-    let shown = hub.dry_run(&[("Action", "Dashboard-Data")], "").await;
-    assert!(shown.error.is_none(), "{shown:?}");
-    assert_eq!(shown.messages[0].tag("Action"), Some("Dashboard-Data"));
+    hub.agent(&Wallet::of(1), "A", "tweet", "20").await;
+    for to in [process.as_str(), PROCESS] {
+        let said = send(&hub, &by, to, "balance", &[]).await;
+        assert_eq!(said.first().tag("Balance"), Some("100"), "{said:?}");
+        let said = send(&hub, &by, to, "balances", &[]).await;
+        assert_eq!(said.error(), "Sign this message to read it");
+        let asked = &recorded()["dashboard"];
+        let [path, body] = ["path", "body"].map(|part| text(&asked[part]).replace(&process, to));
+        let (path, json) = (format!("/clara/cu{path}"), ("content-type", "application/json"));
+        let reply = hub.0.send("POST", &path, &[json], body.as_bytes()).await.expect(200);
+        let shown = Evaluated::read(reply.text.as_bytes()).expect("a result");
+        assert!(shown.error.is_none(), "{shown:?}");
+        assert_eq!(shown.messages[0].tag("Action"), Some("Dashboard-Data"));
+        let data = shown.messages[0].data.as_deref().expect("data");
+        let data: Value = serde_json::from_str(data).expect("JSON");
+        // All that the dashboard reads.
+        assert_eq!((&data["queue"], &data["totals"]["done"]), (&json!([]), &json!(0)));
+        assert_eq!(data["agents"][0]["totals"]["assigned"], 0);
+        let tasks = &data["agents"][0]["tasks"];
+        assert_eq!((&tasks["inbox"], &tasks["results"]), (&json!([]), &json!([])));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_next_result_read_through_the_deployed_process_says_which_task_it_answers() {
-    let hub = Hub::serve(&[("clara.deployed_process_id", DEPLOYED)]).await;
+    let (hub, process) = deployed().await;
     let (worker, requester) = (Wallet::of(1), Wallet::of(9));
-    hub.fund(&requester, "100").await;
+    hub.fund(&requester, "200").await;
     hub.agent(&worker, "A", "tweet", "20").await;
-    for process in [DEPLOYED, rialto_protocols::clara::PROCESS] {
-        let task = hub.task(&requester, "tweet", "20", "cheapest").await;
+    send(&hub, &requester, &process, "register_to_post_only", &[]).await;
+    for (asked, read) in
+        [(process.as_str(), process.as_str()), (PROCESS, &process), (PROCESS, PROCESS)]
+    {
+        let task = send(&hub, &requester, asked, "register_task", &[]).await;
         hub.deliver(&worker, "A", &task.id).await;
-        let tags = [("Action", "Load-Next-Task-Result"), ("Protocol", "C.L.A.R.A.")];
-        let item = requester.item_for(process, &tags, b"1234");
-        let id = hub.post_bytes(item).await.expect(202).str("/id");
-        let read = hub.result(&id).await;
-        let data = read.messages[0].data.as_deref().expect("data");
-        let data: Value = serde_json::from_str(data).expect("JSON");
-        assert_eq!(data["id"], task.id.as_str());
-        match process == DEPLOYED {
+        let data = send(&hub, &requester, read, "load_next_task_result", &[]).await.data();
+        assert_eq!((&data["id"], &data["result"]), (&json!(task.id), &json!({"done": 1})));
+        match read == process {
             true => {
                 assert_eq!(data["agentAddress"], worker.address().as_str());
                 assert_eq!(data["originalTask"]["id"], task.id.as_str());
-                assert_eq!(data["originalTask"]["payload"]["say"], "hello");
+                assert_eq!(data["originalTask"]["payload"], "Bring it on");
             }
             false => assert!(data.get("agentAddress").is_none(), "{data}"),
         }
@@ -98,19 +149,16 @@ async fn a_named_recipient_is_kept_in_the_record_and_diverts_nothing() {
     let hub = Hub::serve(&[]).await;
     let (worker, requester, other) = (Wallet::of(1), Wallet::of(9), Wallet::of(5));
     hub.fund(&requester, "100").await;
-    hub.agent(&worker, "A", "tweet", "20").await;
+    hub.agent(&worker, "AO_Agent_1", "tweet", "20").await;
     let task = hub.task(&requester, "tweet", "20", "cheapest").await;
     let address = other.address();
-    let tags = [
-        ("RedStone-Agent-Id", "A"),
-        ("RedStone-Task-Id", task.id.as_str()),
-        ("RedStone-Task-Recipient", address.as_str()),
-    ];
-    let done = hub.act(&worker, "Send-Result", &tags, r#"{"result":"whatever"}"#).await;
+    let open = [("TASK_ID", task.id.as_str()), ("RECIPIENT", &address)];
+    let done = send(&hub, &worker, PROCESS, "send_result_with_recipient", &open).await;
     assert_eq!(done.data()["recipient"], address.as_str());
     assert_eq!(done.first().target, requester.address());
     assert_eq!(done.result.messages.len(), 1);
-    assert_eq!(hub.listed("A").await["tasks"]["outbox"][&task.id]["recipient"], address.as_str());
+    let outbox = hub.listed("AO_Agent_1").await["tasks"]["outbox"].clone();
+    assert_eq!(outbox[&task.id]["recipient"], address.as_str());
     assert_eq!(hub.purse(&worker).await, purse("20", "0"));
     let next = [("Action", "Load-Next-Task-Result"), ("Protocol", "C.L.A.R.A.")];
     assert_eq!(hub.say(&other, &next, "1").await.result.messages.len(), 0);
@@ -119,32 +167,30 @@ async fn a_named_recipient_is_kept_in_the_record_and_diverts_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_without_a_topic_registers_to_post_and_is_given_no_work() {
-    let hub = Hub::serve(&[]).await;
+    let (hub, process) = deployed().await;
     let (poster, worker) = (Wallet::of(9), Wallet::of(1));
-    hub.fund(&poster, "100").await;
-    let register = |tags: &'static [(&'static str, &'static str)]| {
-        hub.act(&poster, "Register-Agent-Profile", tags, r#"{"name":"Poster"}"#)
-    };
-    let said = register(&[("RedStone-Agent-Id", "P")]).await;
-    assert_eq!(said.first().tag("Action"), Some("Registered"), "{said:?}");
-    let said = register(&[("RedStone-Agent-Id", "Q"), ("RedStone-Agent-Fee", "x")]).await;
+    hub.fund(&poster, "200").await;
+    hub.fund(&worker, "100").await;
+    for to in [process.as_str(), PROCESS] {
+        let said = send(&hub, &poster, to, "register_to_post_only", &[]).await;
+        assert_eq!(said.actions(), ["Registered"], "{said:?}");
+    }
+    let id = "VIRTUALS_CLARA_AGENT_1";
+    assert_eq!(hub.listed(id).await["topic"], "none");
+    let tags = [("RedStone-Agent-Id", "Q"), ("RedStone-Agent-Fee", "x")];
+    let said = hub.act(&poster, "Register-Agent-Profile", &tags, "{}").await;
     assert_eq!(said.error(), "Value Agent-Fee must be positive integer");
-    assert_eq!(hub.listed("P").await["topic"], "none");
-    hub.agent(&worker, "A", "tweet", "20").await;
     let tags = [
         ("RedStone-Agent-Topic", "broadcast"),
         ("RedStone-Agent-Reward", "50"),
         ("RedStone-Agent-Matching", "roundRobin"),
     ];
     let all = hub.act(&worker, "Register-Task", &tags, "{}").await;
-    assert!(all.result.error.is_some(), "there is nobody else to work: {all:?}");
-    let tags = [
-        ("RedStone-Agent-Topic", "tweet"),
-        ("RedStone-Agent-Reward", "50"),
-        ("RedStone-Agent-Matching", "cheapest"),
-        ("RedStone-Agent-Id", "P"),
-    ];
-    let task = hub.act(&poster, "Register-Task", &tags, "{}").await;
-    assert_eq!(task.chosen(), "A");
-    assert_eq!(task.data()["requesterId"], "P");
+    assert_eq!(all.error(), "No agents to choose from");
+    hub.agent(&worker, "A", "tweet", "20").await;
+    for to in [process.as_str(), PROCESS] {
+        let task = send(&hub, &poster, to, "register_task", &[]).await;
+        assert_eq!(task.chosen(), "A");
+        assert_eq!(task.data()["requesterId"], id);
+    }
 }

@@ -1,5 +1,6 @@
 //! The spec's thirteen documents through a real hub, unchanged (R25, R31, R47, R51 and section 6).
 
+use rialto_protocols::kit::ijson;
 use rialto_protocols::openclaw::Kind;
 use serde_json::{Value, json};
 
@@ -114,6 +115,28 @@ async fn an_acceptance_and_either_result_are_taken_as_they_stand() {
         }
         hub.0.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn integers_written_as_doubles_are_integers() {
+    let hub = Hub::serve(&[]).await;
+    let (asker, worker) = two(&hub, "auto").await;
+    let file = include_bytes!("../../../crates/protocols/src/openclaw/fixtures/doubles.json");
+    let all = ijson::read(file).expect("JSON");
+    let literal = |name: &str| all.get(name).expect(name).raw();
+    let post = async |path: &str, by: &Node, body: &str| {
+        hub.0.post_text(path, Some(&by.key), body).await.expect(200)
+    };
+    let accepted = post(REQUESTS, &asker, literal("request")).await;
+    assert_eq!(accepted.str("/response_status"), "accepted", "{}", accepted.text);
+    post("/openclaw/status", &worker, literal("status")).await;
+    let id = accepted.str("/collaboration_id");
+    let result = literal("result").replace("COLLABORATION_ID", &id);
+    post(&format!("{REQUESTS}/{id}/result"), &worker, &result).await;
+    let view = hub.view(&asker, &id).await;
+    assert_eq!(view["state"], "completed");
+    assert_eq!(view["result"]["execution_duration_ms"].as_f64(), Some(3_200.0));
+    hub.0.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,13 +1,13 @@
 //! Figures as programs write them that compute with doubles, and figures that make no sense.
 //!
 //! The fixtures are bodies as Python's `json.dumps` writes them: `0.05 * 3` is 0.15000000000000002, and
-//! `round(seconds * 1000, 0)` is 12.0.
+//! `round(seconds * 1000, 0)` is 12.0; Java writes a double of twelve million as 1.2E7.
 
 use serde_json::{Value, json};
 
-use super::forms::JOB_ID;
+use super::forms::{JOB_ID, Recorded};
 use super::market::{Market, SKILL, fresh_id, merge, success};
-use crate::kit::{Agent, Behaviour, TestHub, Worker, digits};
+use crate::kit::{Agent, Behaviour, TestHub, Worker, assert_malformed, digits, snapshot};
 
 const JOB: &str = include_str!("../../../crates/protocols/src/registry/fixtures/python-job.json");
 const RESULT: &str =
@@ -22,6 +22,11 @@ fn filled(text: &str, ids: [(&str, &str); 2]) -> String {
 
 fn result(job: &str, agent: &Agent) -> String {
     filled(RESULT, [("job_id", job), ("agent_id", &agent.id)])
+}
+
+/// The body of a recorded result.
+fn literal(name: &str, job: &str, agent: &Agent) -> String {
+    Recorded::of(name, &[("JOB_ID", job), ("AGENT_ID", &agent.id)]).body.expect("a body")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,14 +55,31 @@ async fn work_reported_with_the_noise_of_doubles_is_paid_and_counts_as_done() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_polling_workers_result_with_the_noise_of_doubles_is_accepted() {
     for market in Market::both(&[]).await {
-        let job = market.pending().await;
-        let body: Value = serde_json::from_str(&result(&job, &market.working)).expect("JSON");
-        let reply = market.report(&body).await.expect(200);
-        // The agreed price is 0.10, and 0.15 is asked.
-        assert_eq!(reply.json(), json!({"status": "accepted", "job_id": job, "paid": 0.10}));
-        assert_eq!(market.shown(&job).await.expect(200).at("/execution_time_ms"), 12);
+        let python = |job: &str| result(job, &market.working);
+        let java = |job: &str| literal("result_of_java", job, &market.working);
+        // The agreed price is 0.10, and the first asks for 0.15.
+        for (body, took) in [(&python as &dyn Fn(&str) -> String, 12), (&java, 12_000_000)] {
+            let job = market.pending().await;
+            let key = market.key(&market.working);
+            let reply = market.hub.post_text("/results", key, &body(&job)).await.expect(200);
+            assert_eq!(reply.json(), json!({"status": "accepted", "job_id": job, "paid": 0.10}));
+            assert_eq!(market.shown(&job).await.expect(200).at("/execution_time_ms"), took);
+        }
         market.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_amount_that_really_has_more_decimals_is_refused_and_opens_nothing() {
+    let market = Market::keyed(&[]).await;
+    let ids = [("JOB_ID", JOB_ID), ("ORCHESTRATOR_ID", &*market.asking.id)];
+    let before = snapshot(&market.hub).await;
+    let posted = Recorded::of("job_of_a_third", &ids);
+    let reply = posted.send(&market.hub, market.key(&market.asking)).await;
+    assert_malformed(&reply, "/budget");
+    assert_eq!(reply.str("/error_message"), "budget has more than 2 decimals");
+    assert_eq!(snapshot(&market.hub).await, before);
+    market.stop().await;
 }
 
 /// What a worker may say by mistake, and what it is told.
@@ -174,8 +196,13 @@ async fn a_figure_that_is_not_finite_voids_no_output_of_a_worker_that_is_called(
         assert_eq!(digits(&reply.text, "execution_cost"), "0.10");
         assert_eq!(reply.at("/warnings"), json!([told]));
     }
-    assert_eq!(market.hub.balance("globex").await.0, "0.60");
-    assert_eq!(market.hub.score(&working).await, "56.0");
+    let job = fresh_id();
+    worker.behave(Behaviour::Say(200, literal("result_not_finite", &job, &working)));
+    let reply = market.ask(&working, json!({"job_id": job})).await.expect(200);
+    assert_eq!(digits(&reply.text, "execution_cost"), "0.10");
+    assert_eq!(reply.at("/warnings").as_array().map(Vec::len), Some(2), "{}", reply.text);
+    assert_eq!(market.hub.balance("globex").await.0, "0.70");
+    assert_eq!(market.hub.score(&working).await, "57.0");
     // Anywhere else it is no JSON, and no result.
     worker.behave(Behaviour::Say(200, not_finite(&fresh_id(), &working, "output_data", "NaN")));
     let reply = market.ask(&working, json!({})).await.expect(502);
@@ -194,9 +221,13 @@ async fn a_figure_that_is_not_finite_voids_no_output_of_a_worker_that_reports() 
             assert_eq!(digits(&reply.text, "paid"), "0.10", "{member} {word}");
             assert_eq!(reply.at("/warnings"), json!([told]));
         }
+        let (job, key) = (market.pending().await, market.key(&market.working));
+        let body = literal("result_not_finite", &job, &market.working);
+        let reply = market.hub.post_text("/results", key, &body).await.expect(200);
+        assert_eq!(digits(&reply.text, "paid"), "0.10");
+        assert_eq!(reply.at("/warnings").as_array().map(Vec::len), Some(2), "{}", reply.text);
         let job = market.pending().await;
         let body = not_finite(&job, &market.working, "output_data", "{\"n\": NaN}");
-        let key = market.key(&market.working);
         market.hub.post_text("/registry/results", key, &body).await.expect(400);
         market.stop().await;
     }

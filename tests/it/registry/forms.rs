@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Agent, TestHub};
+use crate::kit::{Agent, Reply, TestHub};
 
 /// The type examples of the spec, section 2.
 pub const AGENT_ID: &str = "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f";
@@ -11,6 +11,33 @@ pub const JOB_ID: &str = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
 /// A hub with keys, and one that takes everybody's word.
 pub async fn both_modes() -> [TestHub; 2] {
     [TestHub::serve(&[]).await, TestHub::open(&[]).await]
+}
+
+/// A request as a foreign client makes it; the fixture says which client.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    pub method: String,
+    pub path: String,
+    pub body: Option<String>,
+}
+
+impl Recorded {
+    /// The request of that name, with these ids filled in.
+    pub fn of(name: &str, ids: &[(&str, &str)]) -> Self {
+        let file =
+            include_str!("../../../crates/protocols/src/registry/fixtures/client-requests.json");
+        let all: Value = serde_json::from_str(file).expect("JSON");
+        let part = |part: &str| {
+            let text = all[name][part].as_str()?.to_owned();
+            Some(ids.iter().fold(text, |text, (word, id)| text.replace(word, id)))
+        };
+        let (method, path) = (part("method").expect(name), part("path").expect(name));
+        Self { method, path, body: part("body") }
+    }
+
+    pub async fn send(&self, hub: &TestHub, key: Option<&str>) -> Reply {
+        hub.call(&self.method, &self.path, key, self.body.as_deref()).await
+    }
 }
 
 /// A registration with every field but the id.

@@ -1,8 +1,11 @@
 //! Who is there: signs of life, and what their absence means (R57).
 
+use rialto_core::time::Millis;
+use rialto_hub::config::Posture;
 use serde_json::json;
 
-use super::market::{Market, SKILL, success};
+use super::forms::Recorded;
+use super::market::{Market, SKILL, fresh_id, success};
 use crate::kit::{
     Agent, Behaviour, ClosedPort, TestHub, Worker, assert_later, assert_malformed, assert_refused,
     counted, eventually, snapshot,
@@ -101,6 +104,31 @@ async fn an_agent_that_ever_beat_must_go_on_showing_itself() {
     let shown = market.hub.get(&format!("/registry/agents/{}", agent.id), None).await.expect(200);
     assert!(shown.str("/last_heartbeat").ends_with('Z'));
     market.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_never_sent_a_heartbeat_was_last_heard_of_when_it_registered() {
+    let mut hub = TestHub::serve(&[]).await;
+    let id = fresh_id();
+    let ids = [("AGENT_ID", id.as_str())];
+    let key = Recorded::of("register", &ids).send(&hub, None).await.expect(201).str("/api_key");
+    let heard = async |hub: &TestHub| {
+        let listed = Recorded::of("discover", &[]).send(hub, None).await.expect(200);
+        let alone = hub.get(&format!("/registry/agents/{id}"), None).await.expect(200);
+        assert_eq!(listed.str("/agents/0/last_heartbeat"), alone.str("/last_heartbeat"));
+        (alone.str("/registered_at"), alone.str("/last_heartbeat"))
+    };
+    for _ in 0..2 {
+        hub.pass(Millis::seconds(5));
+        let (registered, last) = heard(&hub).await;
+        assert_eq!(last, registered);
+        hub = hub.restart(Posture::Serve, &[]).await;
+    }
+    hub.pass(Millis::seconds(5));
+    Recorded::of("heartbeat", &ids).send(&hub, Some(&key)).await.expect(200);
+    let (registered, last) = heard(&hub).await;
+    assert!(last > registered, "{last}");
+    hub.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -214,7 +242,7 @@ async fn where_everybodys_word_is_taken_a_heartbeat_needs_only_the_id() {
         is_online(&market.hub, &market.working).await
     })
     .await;
-    let unknown = json!({"agent_id": super::market::fresh_id()});
+    let unknown = json!({"agent_id": fresh_id()});
     assert_refused(&market.hub.post("/heartbeat", None, &unknown).await, 404, "NOT_FOUND");
     market.stop().await;
 }

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::forms::Recorded;
 use super::market::{Market, success};
 use crate::kit::{assert_malformed, digits};
 
@@ -69,10 +70,12 @@ async fn payments_are_listed_oldest_first_where_that_is_asked_for() {
         (list, reply.json().get("next_from").cloned())
     };
     for key in [&market.working.key, &stranger.key, &market.hub.operator] {
-        for path in ["/registry/audit", "/audit"] {
-            let (mut newest, _) = list(path, key).await;
+        for prefix in ["/registry", ""] {
+            let path = format!("{prefix}/audit");
+            let (mut newest, _) = list(&path, key).await;
             newest.reverse();
-            let (oldest, end) = list(&format!("{path}?order=oldest"), key).await;
+            let asked = Recorded::of("audit", &[]);
+            let (oldest, end) = list(&format!("{prefix}{}", asked.path), key).await;
             assert_eq!((oldest.len() >= 3, end), (true, None));
             assert_eq!(oldest, newest, "the same, the other way round");
             let (named, _) = list(&format!("{path}?order=newest&limit=1"), key).await;

@@ -2,8 +2,11 @@
 
 use serde_json::json;
 
-use super::forms::{JOB_ID, both_modes, job, job_posts, with};
-use crate::kit::{Behaviour, ClosedPort, TestHub, Worker, assert_later, assert_refused, snapshot};
+use super::forms::{JOB_ID, Recorded, both_modes, job, job_posts, with};
+use super::market::fresh_id;
+use crate::kit::{
+    Agent, Behaviour, ClosedPort, TestHub, Worker, assert_later, assert_refused, snapshot,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_cannot_be_connected_to_is_offline_and_the_job_never_was() {
@@ -102,25 +105,29 @@ async fn the_id_of_a_refused_job_may_be_sent_again() {
 async fn a_refusal_names_its_real_cause_and_the_field() {
     let hub = TestHub::serve(&[]).await;
     let asking = hub.orchestrator("o1").await;
-    let working = hub.agent("acme", "analyze_text", "0.10", None).await;
-    hub.agent("globex", "translate", "0.10", None).await;
+    let id = fresh_id();
+    let started = Recorded::of("register", &[("AGENT_ID", &id)]);
+    let key = started.send(&hub, None).await.expect(201).str("/api_key");
+    let working = Agent { id, key, owner: "demo_owner".to_owned() };
+    hub.agent("globex", "calculate", "0.10", None).await;
     let before = snapshot(&hub).await;
-    // An owner's name is taken, which is not the agent's id.
-    let newcomer = json!({"agent_name": "n", "owner_id": "acme", "skills": []});
-    for path in ["/registry/register", "/register"] {
-        let reply = hub.post(path, None, &newcomer).await;
+    // The agent starts again, under a new id: the owner's name is taken, which is not the agent's id.
+    let again = Recorded::of("register", &[("AGENT_ID", &fresh_id())]);
+    for path in [again.path.clone(), format!("/registry{}", again.path)] {
+        let reply = Recorded { path, ..again.clone() }.send(&hub, None).await;
         assert_refused(&reply, 409, "CONFLICT");
         assert_eq!(reply.str("/error/field"), "/owner_id");
         assert!(reply.str("/detail").starts_with("owner_id is taken"), "{}", reply.text);
     }
-    let known = json!({"agent_id": working.id, "agent_name": "n", "owner_id": "acme"});
-    let reply = hub.post("/register", None, &known).await;
+    let reply = started.send(&hub, None).await;
     assert_refused(&reply, 409, "CONFLICT");
     assert_eq!(reply.str("/detail"), "this id is taken");
     // The named agent lacks what another has, which is not that nobody has it.
-    let [by_path, by_body, _] = job_posts(&working, &job(&asking, "translate"));
-    for (path, body) in [by_path, by_body] {
-        let reply = hub.post(&path, Some(&asking.key), &body).await;
+    let ids = [("AGENT_ID", &*working.id), ("ORCHESTRATOR_ID", &asking.id), ("JOB_ID", JOB_ID)];
+    let by_path = Recorded::of("hire", &ids).send(&hub, Some(&asking.key)).await;
+    let [_, (path, body), _] = job_posts(&working, &job(&asking, "calculate"));
+    let by_body = hub.post(&path, Some(&asking.key), &body).await;
+    for reply in [by_path, by_body] {
         assert_refused(&reply, 422, "SKILL_MISMATCH");
         assert_eq!(reply.str("/error/field"), "/skill_name");
         let message = reply.str("/error_message");

@@ -1,12 +1,16 @@
 //! What the reference client and other foreign clients really send, byte for byte, and what they need
 //! of the answers.
+//!
+//! The fixtures `client-*.json` have the forms of the reference agent's source, with endpoints and
+//! addresses of these tests; what is read is what it reads when it starts, and the document of the spec's
+//! section 8.
 
 use serde_json::{Value, json};
 
 use super::bridge::{QUICK, address, assert_no, assert_strict, boss, reader};
 use super::kit::{BOTH, assert_bad, assert_rejected, card, state};
 use super::looks::trace;
-use crate::kit::TestHub;
+use crate::kit::{Reply, TestHub};
 
 const WITHOUT_CARD: &str =
     include_str!("../../../crates/protocols/src/relay/fixtures/client-register-without-card.json");
@@ -22,6 +26,15 @@ const A2A_MESSAGE: &str =
 const A2A_REQUEST: &str =
     include_str!("../../../crates/protocols/src/relay/fixtures/client-a2a-request.json");
 
+const READS: &str = include_str!("../../../crates/protocols/src/relay/fixtures/client-reads.json");
+
+/// What a client is shown when it reads as it does.
+async fn read(hub: &TestHub, prefix: &str, name: &str) -> Reply {
+    let all: Value = serde_json::from_str(READS).expect("JSON");
+    let (method, path) = all[name].as_str().and_then(|line| line.split_once(' ')).expect(name);
+    hub.call(method, &format!("{prefix}{path}"), None, None).await.expect(200)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_listed_agent_has_a_card_that_can_be_read() {
     for prefix in BOTH {
@@ -30,7 +43,7 @@ async fn every_listed_agent_has_a_card_that_can_be_read() {
         let reply = hub.post_text(&path, None, WITHOUT_CARD).await.expect(201);
         assert_eq!(reply.at("/data/registration/agent_card"), card());
         hub.agent("acme", "summarize", "0.10", None).await;
-        let listed = hub.get(&format!("{prefix}/agents"), None).await.expect(200).at("/data");
+        let listed = read(&hub, prefix, "agents").await.at("/data");
         for one in listed.as_array().expect("a list") {
             // The client reads these two of every record and fails on a null.
             assert!(one["agent_card"]["user_culture"].is_string(), "{one}");
@@ -94,16 +107,25 @@ async fn a_refusal_by_an_agent_of_another_protocol_has_a_trace_id() {
 async fn what_the_hub_says_of_a_job_stands_beside_the_envelope_everywhere() {
     let hub = TestHub::serve(QUICK).await;
     let boss = boss(&hub).await;
-    let (bob, mut inbox) = reader(&hub, "bob@chorus").await;
-    let taken = hub.hire(&boss, &hub.registry_name(&bob), "message", "1").await.expect(202);
-    let job = taken.header("rialto-job").expect("an id").to_owned();
-    let event = inbox.message().await.data;
-    let history = hub.get("/relay/agent/messages", Some(&bob.key)).await.expect(200).at("/data/0");
-    let traced = hub.standing(&bob, event["trace_id"].as_str().expect("an id")).await.expect(200);
-    for shown in [event, history, traced.at("/data")] {
-        assert_strict(&shown["envelope"]);
-        assert_eq!(shown["job"]["id"], job, "{shown}");
-        assert_eq!(shown["bridge"]["protocol"], "registry", "{shown}");
+    let (bob, bobs) = reader(&hub, "bob@chorus").await;
+    let given = hub.hire(&boss, &hub.registry_name(&bob), "message", "1").await.expect(202);
+    let (alice, hers) = reader(&hub, "alice@chorus").await;
+    let worker = hub.agent("globex", "summarize", "0", None).await;
+    let body = HIRE.replace("RECEIVER", &address(&hub, &worker.id).await);
+    let taken = hub.post_text("/messages", Some(&alice.key), &body).await.expect(200);
+    let job = |reply: &Reply| reply.header("rialto-job").expect("an id").to_owned();
+    hub.report(&worker, &job(&taken), "SUCCESS", "0").await.expect(200);
+    // Work that the hub passes on, and a result that it passes back.
+    for (peer, mut inbox, job) in [(bob, bobs, job(&given)), (alice, hers, job(&taken))] {
+        let event = inbox.message().await.data;
+        let history = hub.get("/relay/agent/messages", Some(&peer.key)).await.expect(200);
+        let trace = event["trace_id"].as_str().expect("an id");
+        let traced = hub.standing(&peer, trace).await.expect(200);
+        for shown in [&event, &history.at("/data/0"), &traced.at("/data")] {
+            assert_strict(&shown["envelope"]);
+            assert_eq!(shown["job"]["id"], job, "{shown}");
+            assert_eq!(shown["bridge"]["protocol"], "registry", "{shown}");
+        }
     }
     hub.stop().await;
 }
@@ -112,8 +134,8 @@ async fn what_the_hub_says_of_a_job_stands_beside_the_envelope_everywhere() {
 async fn a_hub_without_a_rate_limit_does_not_tell_a_limit_of_zero() {
     let hub = TestHub::serve(&[("limits.writes_per_minute", "0")]).await;
     for prefix in BOTH {
-        let document = hub.get(&format!("{prefix}/.well-known/chorus.json"), None).await;
-        assert_eq!(document.expect(200).at("/limits"), json!({"max_message_bytes": 65_536}));
+        let document = read(&hub, prefix, "discovery").await;
+        assert_eq!(document.at("/limits"), json!({"max_message_bytes": 65_536}));
     }
     hub.stop().await;
 }

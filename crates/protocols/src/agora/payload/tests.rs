@@ -12,6 +12,15 @@ fn reading<T>(text: &str, read: impl FnOnce(&Json<'_>) -> T) -> T {
     read(&ijson::read(text.as_bytes()).expect(text))
 }
 
+/// What foreign clients write as payloads of a type; the fixture says which clients.
+fn foreign(kind: &str) -> Vec<String> {
+    let all = ijson::read(include_bytes!("../fixtures/clients.json")).expect("JSON");
+    match all.get(kind).map(Json::kind) {
+        Some(ijson::Kind::List(list)) => list.iter().map(|one| one.raw().to_owned()).collect(),
+        other => panic!("{kind}: {other:?}"),
+    }
+}
+
 /// `good` with one member set, or without it where `value` is `null`.
 fn with(good: &Value, name: &str, value: Value) -> String {
     let mut payload = good.clone();
@@ -72,6 +81,22 @@ fn numbers_are_read_as_they_were_signed() {
         let text = format!(r#"{{"resource":"r","params":{{}},"timeout":{timeout}}}"#);
         let read = reading(&text, |json| Request::read(json).map(|r| r.timeout));
         assert_eq!(read, Ok(Some(Millis(10_000))), "{timeout}");
+    }
+    for text in foreign("REQUEST") {
+        let read = |json: &Json<'_>| {
+            let request = Request::read(json).expect("a request");
+            (request.timeout, request.budget.and_then(|budget| budget.max))
+        };
+        let five = Some(Credits::from_micros(5_000_000));
+        assert_eq!(reading(&text, read), (Some(Millis(600_000)), five), "{text}");
+    }
+    for text in foreign("OFFER") {
+        let read = |json: &Json<'_>| {
+            let offer = Offer::read(json).expect("an offer");
+            (offer.cost, offer.ttl, offer.eta)
+        };
+        let terms = (Credits::from_micros(5_000_000), Millis(60_000), Millis(10_000));
+        assert_eq!(reading(&text, read), terms, "{text}");
     }
     // A double cannot hold all of these digits: what was signed is the amount that counts.
     let text = r#"{"request_id":"r","cost":0.10000000000000000001,"ttl":1,"eta":0}"#;
@@ -232,15 +257,16 @@ fn a_hello_keeps_its_promises_or_is_refused() {
 
 #[test]
 fn members_of_another_shape_are_passed_over() {
-    for strange in [
+    let strange = [
         json!({"name": ""}),
         json!({"capabilities": "a"}),
         json!({"capabilities": {}}),
         json!({"capabilities": [7, {}, {"resource": 1}, null]}),
         json!({"endpoint": 7, "inbox": "yes"}),
         json!({"endpoint": {}, "inbox": 1}),
-    ] {
-        let text = strange.to_string();
+    ];
+    let literal = [foreign("HELLO"), foreign("STATUS")].concat();
+    for text in strange.iter().map(Value::to_string).chain(literal) {
         let hello = reading(&text, |json| Hello::read(json).expect("a hello") == Hello::default());
         assert!(hello, "{text}");
         assert!(reading(&text, |json| Heard::read(json).expect("a status") == Heard::default()));
