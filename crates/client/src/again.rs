@@ -1,4 +1,4 @@
-//! Calling again: what may pass is tried once more, after a while.
+//! Retrying calls: errors that may be temporary are retried with backoff.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ impl CallError {
         match self {
             Self::Unreachable { .. } | Self::TimedOut { .. } => Some(Duration::ZERO),
             Self::Refused { status: 429 | 502..=504, code, retryable, retry_after, .. } => {
-                // Who stands between us and the hub does not know what a hub says.
+                // A proxy between us and the hub does not use the hub's error codes.
                 let hopeful = *retryable || retry_after.is_some() || code == "unknown";
                 hopeful.then(|| retry_after.unwrap_or_default())
             }
@@ -27,7 +27,7 @@ impl CallError {
 
 impl Retry {
     /// How long to wait after so many failures in a row, the last of which was this; `None` if it
-    /// cannot pass, or asks for more patience than there is. Tries are not counted.
+    /// is permanent, or if the requested wait exceeds the maximum. Attempts are not counted here.
     pub fn pause_after(&self, error: &CallError, failures: u32) -> Option<Duration> {
         let at_least = error.may_pass_after().filter(|wait| *wait <= self.longest)?;
         Some(self.pause(failures).max(at_least))

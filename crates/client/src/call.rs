@@ -12,7 +12,7 @@ const CALL_TIME_MAX: Duration = Duration::from_secs(45);
 /// The longest answer that is read: more than the longest page a hub gives.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// Why a call gave nothing.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The hub answered, and the answer is no.
@@ -22,7 +22,7 @@ pub enum CallError {
         status: u16,
         /// The hub's own code; empty for what was not even sent.
         code: String,
-        /// The same for people.
+        /// The error message for people.
         message: String,
         /// Whether the hub says that the same may succeed later.
         retryable: bool,
@@ -40,13 +40,13 @@ pub enum CallError {
         error: reqwest::Error,
     },
     /// The hub did not answer in time.
-    #[error("{url} did not answer in time")]
+    #[error("{url} did not answer before the timeout")]
     TimedOut {
         /// What was called.
         url: String,
     },
     /// The answer was not what was expected.
-    #[error("the hub's answer makes no sense: {0}")]
+    #[error("cannot read the hub's answer: {0}")]
     Unreadable(String),
 }
 
@@ -156,7 +156,7 @@ impl Hub {
         let mut body = Vec::new();
         while let Some(piece) = answer.chunk().await.map_err(|error| failed(&url, error))? {
             if body.len() + piece.len() > ANSWER_BYTES_MAX {
-                let why = format!("it has more than {ANSWER_BYTES_MAX} bytes");
+                let why = format!("the answer is longer than {ANSWER_BYTES_MAX} bytes");
                 return Err(CallError::Unreadable(why));
             }
             body.extend_from_slice(&piece);
@@ -169,17 +169,17 @@ impl Hub {
     }
 }
 
-/// Why nothing, or not everything, came back.
+/// Maps a transport error to a `CallError`.
 fn failed(url: &str, error: reqwest::Error) -> CallError {
     // What cannot be built was never sent: it is not the hub that is to blame.
     if error.is_builder() {
         return match reqwest::Url::parse(url) {
             Ok(_) => CallError::invalid(
-                "the key has characters that cannot be sent",
+                "the key contains characters that are not allowed in a header",
                 Some("keys are one word, such as rk_…; look for a line break in it".to_owned()),
             ),
             Err(_) => CallError::invalid(
-                format!("{url:?} is no URL"),
+                format!("{url:?} is not a URL"),
                 Some("write it like http://127.0.0.1:7425".to_owned()),
             ),
         };
@@ -222,7 +222,8 @@ pub(crate) fn refused(status: StatusCode, retry_after: Option<Duration>, text: &
     CallError::Refused {
         status: status.as_u16(),
         code: code.unwrap_or_else(|| "unknown".to_owned()),
-        message: message.unwrap_or_else(|| "the hub refused".to_owned()),
+        message: message
+            .unwrap_or_else(|| "the hub refused the request and gave no reason".to_owned()),
         retryable: retryable.and_then(Value::as_bool).unwrap_or(false),
         hint: pick(&["/error/hint", "/hint"]),
         retry_after,
@@ -245,7 +246,7 @@ mod tests {
         let stage = Stage::new(|_, _| answer(200, "", "{}")).await;
         let hub = Hub::new(&stage.url).expect("a client").with_key("rk_1\n2");
         let said = hub.get("/x").await.expect_err("refused").to_string();
-        assert_eq!(said, "the key has characters that cannot be sent");
+        assert_eq!(said, "the key contains characters that are not allowed in a header");
         let hub = Hub::new("nowhere").expect("a client");
         let said = hub.get("/x").await.expect_err("refused").to_string();
         assert_eq!(said, "\"nowhere/x\" is no URL");

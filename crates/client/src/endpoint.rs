@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// Connections at a time; whoever is one too many waits to be accepted.
+/// Maximum number of connections; further ones wait in the accept queue.
 const CONNECTIONS_MAX: usize = 256;
 /// How long a caller may take for the head of a request, and then for its body.
 const READ_TIME_MAX: Duration = Duration::from_secs(30);
@@ -39,7 +39,7 @@ pub(crate) enum NoBody {
     TooSlow,
 }
 
-/// Who is calling, as the socket sees it; among a request's extensions.
+/// The peer's IP address as the socket reports it; stored in the request's extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Caller(pub(crate) IpAddr);
 
@@ -110,7 +110,7 @@ pub(crate) async fn serve<A, F>(
     }
     drop(listener);
     let _ = timeout(GRACE, graceful.shutdown()).await;
-    // Whoever does not end in time is ended, with everything it holds.
+    // Connections that do not finish in time are aborted.
     connections.shutdown().await;
 }
 

@@ -9,6 +9,8 @@ pub(crate) fn id() -> Result<Uuid, CallError> {
     let mut bytes = [0; 16];
     match getrandom::fill(&mut bytes) {
         Ok(()) => Ok(Builder::from_random_bytes(bytes).into_uuid()),
-        Err(error) => Err(CallError::Unreadable(format!("no randomness: {error}"))),
+        Err(error) => Err(CallError::Unreadable(format!(
+            "the system's random number generator failed: {error}"
+        ))),
     }
 }

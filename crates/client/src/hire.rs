@@ -1,4 +1,4 @@
-//! Having work done by whoever can do it, whichever protocol it speaks: the hub's own API for jobs.
+//! Jobs over the hub's own API: post a job, wait for it, read its result.
 
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ impl Wanted {
             id: fresh::id()?,
             skill: skill.to_owned(),
             input: serde_json::value::to_raw_value(input)
-                .map_err(|why| wrong(format!("the input cannot be written: {why}")))?,
+                .map_err(|why| wrong(format!("the input cannot be serialized to JSON: {why}")))?,
             budget: budget.map_err(|why| wrong(format!("the budget {why}: write it like 0.10")))?,
             to: None,
             cheapest: false,
@@ -123,13 +123,16 @@ impl Job {
             Some(output) if self.state == "completed" => serde_json::from_str(output.get())
                 .map_err(|why| CallError::Unreadable(format!("the output: {why}"))),
             _ => {
-                let why = self.why().unwrap_or("there is no output");
-                Err(CallError::Unreadable(format!("the job is {}: {why}", self.state)))
+                let why = self.why().unwrap_or("the worker gave no output");
+                Err(CallError::Unreadable(format!(
+                    "the job is {}, so it has no output: {why}",
+                    self.state
+                )))
             }
         }
     }
 
-    /// What was said of a job that was not done.
+    /// The worker's or the hub's reason why the job failed, if there is one.
     pub fn why(&self) -> Option<&str> {
         self.result.as_ref().and_then(|made| made.text.as_deref())
     }

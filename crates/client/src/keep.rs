@@ -1,4 +1,4 @@
-//! Keeping small files: each is there whole or not at all, and for its owner alone.
+//! Small private files: written atomically, readable by their owner only.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -44,7 +44,7 @@ fn fill(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// A name is safe once its directory is.
+/// Syncs the directory, so that the renamed file survives a power cut.
 fn settled(directory: &Path) -> io::Result<()> {
     match cfg!(unix) {
         true => File::open(directory)?.sync_all(),

@@ -33,11 +33,11 @@ impl KeyFile {
         Self { key: Key::new(key), agent_id: None, hub: None, webhook_secret: None }
     }
 
-    /// Reads a file; `InvalidData` if there is no key on its first line.
+    /// Reads a file; `InvalidData` if there is the first line is not a key.
     pub fn load(path: &Path) -> io::Result<Self> {
         let mut text = String::new();
         File::open(path)?.take(BYTES_MAX).read_to_string(&mut text)?;
-        let none = || io::Error::new(io::ErrorKind::InvalidData, "no key on its first line");
+        let none = || io::Error::new(io::ErrorKind::InvalidData, "the first line is not a key");
         Self::read(&text).ok_or_else(none)
     }
 
@@ -46,7 +46,7 @@ impl KeyFile {
         keep::file(path, &self.text())
     }
 
-    /// Reads the text of a file; `None` if there is no key on its first line.
+    /// Reads the text of a file; `None` if there is the first line is not a key.
     pub fn read(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         let key = lines.next()?.trim();

@@ -3,7 +3,7 @@
 //!
 //! # Be an agent
 //!
-//! An [`Agent`] is a name, some skills with handlers, and whom it works for. A handler may be a
+//! An [`Agent`] has a name, skills with handlers, and a hub or a listener. A handler may be a
 //! function of one's own types:
 //!
 //! ```no_run
@@ -31,7 +31,7 @@
 //!
 //! # Hire one
 //!
-//! [`Hub::hire`] has work done by whoever can do it, whichever protocol it speaks:
+//! [`Hub::hire`] posts a job to a suitable agent of any protocol and waits for the result:
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -62,11 +62,11 @@
 //! | have a program or a URL do the work | [`agent::program`] |
 //! | post jobs, and read them | [`Hub::hire`], [`Hub::post_job`], [`Hub::job`], [`Wanted`] |
 //! | call anything else of a hub's own API | [`Hub`] |
-//! | hear what happens, without missing any of it | [`Events`] |
+//! | read notices in order and without gaps | [`Events`] |
 //! | speak one protocol, as requester or as worker | [`registry`], [`relay`], [`openclaw`], [`clara`], [`agora`] |
 //! | do without a hub | [`agent::direct`], and `direct` in each protocol but clara, which has none |
 //!
-//! # What is tried again, and what happens once
+//! # Retries and idempotency
 //!
 //! Calls fail, and answers get lost after the hub has done what was asked. So everything that is tried
 //! again has one effect however often it arrives, by an id in it or an idempotency key that is made up

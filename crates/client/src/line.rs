@@ -1,4 +1,4 @@
-//! The line to one server: its origin, the key to show it, and how long to wait for what.
+//! An HTTP client bound to one origin, with its key and its timeouts.
 //!
 //! Nothing sent over a line leaves the origin it was made for: redirects are not followed, and
 //! every URL is checked before the key goes along.
@@ -15,7 +15,7 @@ use crate::key::Key;
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 /// The longest a call may take; a server may itself wait half a minute for a receiver.
 const CALL_TIME_MAX: Duration = Duration::from_secs(45);
-/// The longest silence on an open stream. Servers break it every 15 to 30 seconds.
+/// Idle timeout of an open stream. Servers send a heartbeat every 15 to 30 seconds.
 const SILENCE_MAX: Duration = Duration::from_secs(90);
 
 /// One server, reached with or without a key.
@@ -32,7 +32,7 @@ impl Line {
         Self::silent_for(url, SILENCE_MAX)
     }
 
-    /// The same to somebody who may be silent for longer.
+    /// The same with another idle timeout.
     pub(super) fn silent_for(url: &Url, silence: Duration) -> Result<Self, CallError> {
         let built = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIME_MAX)
@@ -59,7 +59,9 @@ impl Line {
     /// A request whose answer may go on for as long as it does not fall silent.
     pub(super) fn stream(&self, method: Method, url: Url) -> Result<RequestBuilder, CallError> {
         if url.origin() != self.origin {
-            return Err(CallError::Unreadable(format!("{url} is not on the server it came from")));
+            return Err(CallError::Unreadable(format!(
+                "{url} is on another origin than the server"
+            )));
         }
         let request = self.http.request(method, url);
         Ok(match &self.key {
@@ -79,7 +81,7 @@ pub(super) async fn body(answer: &mut Response, max: usize) -> Result<Vec<u8>, C
     let mut body = Vec::new();
     while let Some(piece) = answer.chunk().await.map_err(failed)? {
         if body.len() + piece.len() > max {
-            return Err(CallError::Unreadable(format!("it has more than {max} bytes")));
+            return Err(CallError::Unreadable(format!("the answer is longer than {max} bytes")));
         }
         body.extend_from_slice(&piece);
     }
@@ -115,13 +117,16 @@ pub(super) fn failed(error: reqwest::Error) -> CallError {
 /// Reads the URL of a server or an endpoint.
 pub(super) fn http_url(text: &str) -> Result<Url, CallError> {
     let example = || Some("write it like http://127.0.0.1:7425".to_owned());
-    let no_url = |_| CallError::invalid(format!("{text:?} is no URL"), example());
+    let no_url = |_| CallError::invalid(format!("{text:?} is not a URL"), example());
     let url = Url::parse(text.trim()).map_err(no_url)?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(CallError::invalid(format!("{text:?} is no http or https URL"), example()));
+        return Err(CallError::invalid(format!("{text:?} is not an http or https URL"), example()));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(CallError::invalid("the URL has a user or password in it", example()));
+        return Err(CallError::invalid(
+            "the URL must not contain a user name or a password",
+            example(),
+        ));
     }
     Ok(url)
 }

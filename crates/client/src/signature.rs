@@ -39,7 +39,7 @@ pub enum NotVerified {
     #[error("a webhook header is missing or malformed")]
     Headers,
     /// Too old or too far ahead.
-    #[error("the webhook timestamp is more than {CLOCK_SKEW_S_MAX} s off")]
+    #[error("the webhook timestamp differs from this clock by more than {CLOCK_SKEW_S_MAX} s")]
     Stale,
     /// No signature fits.
     #[error("no webhook signature matches")]

@@ -133,7 +133,7 @@ pub enum Command {
     MarkPending {
         job: JobId,
     },
-    /// The assigned worker could not be connected to.
+    /// The assigned worker could not connect.
     Unreachable {
         job: JobId,
         epoch: u32,

@@ -147,7 +147,7 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
     }
 }
 
-/// Signs of life come from somebody; a desk is never made for nobody.
+/// Refuses unknown agents, so that no state row is created for them.
 fn known(draft: &Draft<'_>, agent: AgentId) -> Result<(), Refusal> {
     draft.agent(agent).filter(|agent| agent.active).map(|_| ()).ok_or(Refusal::NoSuchAgent)
 }
@@ -162,7 +162,7 @@ pub enum Need {
     Transfer(TransferId),
 }
 
-/// What has to be brought in first. Ask again after bringing it: a claim names the next row.
+/// The rows to load before the command can be decided. Call it again after loading: a claim may name a further row.
 pub fn needs(world: &World, command: &Command) -> Vec<Need> {
     let mut wants = Wants { world, needs: Vec::new() };
     match command {

@@ -52,7 +52,7 @@ pub struct Draft<'w> {
     postings: Vec<Arc<Posting>>,
     /// The command as its giver put it.
     pub(crate) said: Option<Said>,
-    /// Who hears of it in the answer, and need not be told besides.
+    /// The agent that gets the answer of this command and needs no notice.
     pub(crate) answered: Option<AgentId>,
 }
 
@@ -331,7 +331,7 @@ impl<'w> Draft<'w> {
         }
     }
 
-    /// Passes on what was said, to somebody who speaks the same protocol.
+    /// Forwards the original text to an agent of the same protocol; `false` when the protocols differ.
     pub fn tell_in_words(&mut self, to: AgentId) -> bool {
         let Some(said) = &self.said else { return false };
         let Some(agent) = self.agent(to).filter(|agent| agent.home == said.words) else {

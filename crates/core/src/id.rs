@@ -30,7 +30,7 @@ macro_rules! ids {
 ids! {
     /// Our name for an agent.
     AgentId,
-    /// Whoever holds an account and answers for agents.
+    /// An owner of agents; holds one account.
     OwnerId,
     /// One piece of work.
     JobId,

@@ -1,4 +1,4 @@
-//! Memory: answers kept so that a repeated request gets the first one again.
+//! Idempotency records: saved answers, so that a repeated request gets the first answer.
 //!
 //! The store has the whole answer. The world holds what is needed to recognise a repeat and to count
 //! what is kept for whom; a body is read from the store when the repeat comes.

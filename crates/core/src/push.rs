@@ -28,7 +28,7 @@ pub fn done(draft: &mut Draft<'_>, notice: NoticeId, ended: PushEnd) -> Answer {
             if let Some(agent) = own_endpoint(draft, &push).map(|agent| agent.id) {
                 probation::passed(draft, agent);
             }
-            // A connection that failed is made good by the next one that does not.
+            // A successful delivery clears an earlier connection failure.
             if let Some(agent) = own_endpoint(draft, &push).map(|agent| agent.id)
                 && draft.desk(agent).is_some_and(|desk| desk.presence.unreachable)
             {
@@ -50,7 +50,7 @@ pub fn done(draft: &mut Draft<'_>, notice: NoticeId, ended: PushEnd) -> Answer {
         }
         PushEnd::Gone => {
             switch_off(draft, &push);
-            let trouble = Some("the endpoint is gone".to_owned());
+            let trouble = Some("the endpoint is permanently gone".to_owned());
             draft.put_push(notice, Some(Push { attempts, next_try: None, trouble, ..push }));
             draft.event(Event::PushGivenUp { notice });
         }

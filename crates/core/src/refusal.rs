@@ -1,4 +1,4 @@
-//! Refusals: they made sense, and the answer is no.
+//! Refusals: the request was valid, but the rules do not allow it.
 //!
 //! Each protocol folder turns every one of these into its own code, by an exhaustive match, so a
 //! new refusal cannot slip past any protocol unseen.
@@ -9,26 +9,28 @@ use crate::job::State;
 use crate::money::Credits;
 use crate::time::Millis;
 
-/// Why not.
+/// Why a command was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Refusal {
     #[error("the credential does not allow this")]
     NotAuthenticated,
-    #[error("suspended by the hub's operator; nothing is lost, ask the operator to resume it")]
+    #[error(
+        "suspended by the operator; ask the operator to resume it (balances, jobs and messages are kept)"
+    )]
     Suspended,
-    #[error("the body names somebody else than the credential")]
+    #[error("the request body names another agent or owner than the credential")]
     IdentityDiffers,
-    #[error("this id is taken")]
+    #[error("this id is already in use; choose another id")]
     IdTaken,
-    #[error("this owner exists: another agent of it is registered with a key of one it has")]
+    #[error("this owner already exists; register more of its agents with the key of one of them")]
     OwnerTaken,
-    #[error("this name is taken, or could be taken for one that is")]
+    #[error("this name is in use or too similar to one in use; choose another name")]
     LooksTaken,
-    #[error("no such thing")]
+    #[error("not found")]
     NotYours,
-    #[error("no such agent")]
+    #[error("agent not found")]
     NoSuchAgent,
-    #[error("nobody offers this skill")]
+    #[error("no agent offers this skill")]
     NoSuchSkill,
     #[error("the agent does not offer this skill")]
     SkillNotOffered,
@@ -38,74 +40,76 @@ pub enum Refusal {
     TooFewCredits,
     #[error("the agent is offline")]
     Offline,
-    #[error("the agent has as much work as it takes")]
+    #[error("the agent cannot take more jobs now; retry later")]
     AtCapacity,
-    #[error("the agent has begun as much as it takes in a minute")]
+    #[error("the agent has reached its limit of jobs per minute; retry in a minute")]
     TooFast,
-    #[error("too many of this requester's jobs are still open")]
+    #[error("this requester has too many open jobs; retry when some have ended")]
     TooManyOpen,
-    #[error("the agent is out of order")]
+    #[error("the agent reports that it is broken")]
     OutOfOrder,
-    #[error("somebody without an account can only ask for what is free")]
+    #[error("a guest without an account can only request free work; register to pay for work")]
     GuestCannotPay,
-    #[error("the input does not fit: {why}")]
+    #[error("the input does not match the agent's input schema: {reason}")]
     Unfit { why: String },
-    #[error("the deadline cannot be met")]
+    #[error("the deadline is too soon; allow more time")]
     DeadlineTooSoon,
-    #[error("the job is {is:?}, which does not allow this")]
+    #[error("not allowed while the job is {state:?}")]
     WrongState { is: State },
-    #[error("this is about another turn of the job, which is in turn {is} by now")]
+    #[error("this refers to another assignment of the job; the current epoch is {epoch}")]
     OtherTurn { is: u32 },
     #[error("the offer has expired")]
     OfferExpired,
-    #[error("the order names neither this hub nor who is paid, and the offer was not read here")]
+    #[error(
+        "the order names neither this hub nor the payee, and the signer has not read the offer on this hub; read the inbox first"
+    )]
     UnreadOffer,
     #[error("at most {max} offers may be made for one job")]
     TooManyOffers { max: usize },
     #[error("a later offer must not be above the {} offered before", before.text(6))]
     OfferRaised { before: Credits },
-    #[error("this agent made several offers; say which one by its id or its price")]
+    #[error("this agent made several offers; name one by its id or price")]
     OfferUnnamed,
-    #[error("there is no such offer")]
+    #[error("offer not found")]
     NoSuchOffer,
-    #[error("two others use this id; say whose is meant")]
+    #[error("this id is ambiguous: several agents use it; name the other party too")]
     Ambiguous,
-    #[error("the address contradicts who this is about")]
+    #[error("the addressed agent is not a party of this job or offer")]
     WrongParty,
-    #[error("only credits can be paid with")]
+    #[error("the currency is not supported; use credits")]
     OtherCurrency,
-    #[error("the same id was used with other content")]
+    #[error("this id was already used with different content; use a new id")]
     SameIdOtherContent,
-    #[error("no account of that name")]
+    #[error("account `{name}` not found")]
     NoSuchOwner { name: String },
-    #[error("payer and payee are the same")]
+    #[error("payer and payee are the same account")]
     PaysItself,
     #[error("the amount must be above zero")]
     NothingToMove,
-    #[error("this job was paid {} between other owners or in another amount", paid.text(2))]
+    #[error("the transfer does not match the job's payment of {}; check the amount and both owners", paid.text(2))]
     NotWhatWasPaid { paid: Credits },
-    #[error("the job has not succeeded")]
+    #[error("the job has not completed successfully")]
     JobNotPaid { pending: bool },
     #[error("already settled by transfer {by}")]
     AlreadySettled { by: String },
-    #[error("the receiver's inbox is full")]
+    #[error("the receiver's inbox is full; retry later")]
     InboxFull,
     #[error(
         "too many answers are kept for this caller's idempotency keys; each goes after a day, so wait, or \
          send the request without a key"
     )]
     TooManyKept,
-    #[error("the receiver does not take messages from this sender")]
+    #[error("the receiver blocks messages from this sender")]
     Blocked,
     #[error("an agent can block at most {max} others")]
     TooManyBlocked { max: usize },
     #[error("a job may cross at most {max} bridges and never return to its requester")]
     BridgeLoop { max: u8 },
-    #[error("too many agents for one owner")]
+    #[error("an owner can have at most {max} agents; remove one first")]
     TooManyAgents { max: usize },
-    #[error("amounts this large cannot be added up")]
+    #[error("the sum of the amounts is too large")]
     Overflow,
-    #[error("{of}; nothing was changed")]
+    #[error("{budget}; nothing was changed")]
     MemoryFull { of: Budget },
 }
 
@@ -123,7 +127,7 @@ pub enum Budget {
     )]
     Newcomers,
     #[error(
-        "the hub's memory is in use: only what takes no more of it is accepted; try again later"
+        "the hub's memory is used up: only requests that need no more of it are accepted; retry later"
     )]
     Hub,
 }

@@ -1,4 +1,4 @@
-//! Signed orders: taken once for ever, and whoever signs is known from then on.
+//! Signed orders: each is executed at most once, and the first accepted one registers its signer.
 //!
 //! Where agents sign what they say, there is nothing to register first: the key is the agent. The
 //! first order of a key that is accepted enrols it, in the same step; one that is refused leaves
@@ -172,7 +172,7 @@ pub fn take(draft: &mut Draft<'_>, order: Signed) -> Result<Answer, Refusal> {
             None
         }
         Deed::Introduce(profile) => {
-            // It is addressed to nobody: what follows from it is the hub's own news.
+            // A profile has no recipient, so notices that follow from it do not carry its text.
             draft.said = None;
             enrol::amend(draft, by, *profile)?;
             None
@@ -215,7 +215,7 @@ fn signer(
     };
     let agent = draft.agent(id).filter(|agent| agent.home == home);
     let agent = agent.ok_or(Refusal::NotAuthenticated)?;
-    // Whoever was taken off the lists comes back by introducing itself, and not in passing.
+    // An unregistered agent returns only by updating its profile.
     if !agent.active && !matches!(deed, Deed::Introduce(_)) {
         return Err(Refusal::NotAuthenticated);
     }

@@ -24,9 +24,9 @@ use crate::store::sqlite::{FILE, is_in_use, log_is_sound};
 pub enum BackupError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("{0} is already there; nothing is ever written over")]
+    #[error("{0} already exists; choose another path, existing files are never overwritten")]
     Exists(PathBuf),
-    #[error("there is no {0}")]
+    #[error("{0} does not exist")]
     Missing(PathBuf),
     /// The file that was named is no store of a hub, or one of another version.
     #[error("{path} cannot be restored: {source}")]
@@ -34,11 +34,13 @@ pub enum BackupError {
     #[error("{path}: {source}")]
     Io { path: PathBuf, source: io::Error },
     /// The copy does not add up. It is not kept.
-    #[error("the audit of the copy found {} mistakes: {first}", .report.breaches())]
+    #[error("the audit of the copy found {} problems, first: {first}", .report.breaches())]
     Unsound { report: Box<Report>, first: String },
     #[error("the hub this backup was taken from is running on {0}")]
     OriginalRuns(PathBuf),
-    #[error("the hub secret is not in a backup, and there is none in {0}")]
+    #[error(
+        "a backup does not contain the hub secret, and {0} has none; copy the original's hub.key"
+    )]
     NoSecret(PathBuf),
     /// The file that was named as the hub's secret holds something else.
     #[error("{0} is not the hub.key of a hub: it must hold exactly 32 bytes")]

@@ -1,4 +1,4 @@
-//! The engine: the only room that touches the world.
+//! The engine: the only crate with I/O.
 //!
 //! It loads, has the core decide, commits, and then delivers. Stores, clocks, randomness, keys and
 //! outgoing connections live here and nowhere below.

@@ -25,7 +25,7 @@ pub fn directory(path: &Path) -> io::Result<()> {
     let narrowed = !is_exposed(path)? || has_only_own_files(path)? && narrow(path, 0o700).is_ok();
     if !narrowed {
         let directory = path.display();
-        warn!(%directory, "others may list the data directory; `chmod 700` it, or set data.dir to a directory of its own");
+        warn!(%directory, "other users can list the data directory; run `chmod 700` on it, or set data.dir to a separate directory");
     }
     Ok(())
 }
@@ -50,7 +50,7 @@ pub fn narrow_file(path: &Path) {
     };
     if let Err(error) = narrowed {
         let file = path.display();
-        warn!(%file, %error, "others may read this file, and its rights cannot be changed; `chmod 600` it");
+        warn!(%file, %error, "other users can read this file and its permissions cannot be changed; run `chmod 600` on it");
     }
 }
 

@@ -39,7 +39,9 @@ pub enum NoSecret {
     )]
     Content(PathBuf),
     /// Others on this machine could read the file.
-    #[error("{0} can be read by others; make it yours alone (chmod 600) and consider a new one")]
+    #[error(
+        "{0} can be read by other users; run `chmod 600` on it and consider creating a new secret"
+    )]
     Exposed(PathBuf),
     /// The file could not be read or made.
     #[error("{path}: {source}")]

@@ -1,6 +1,6 @@
 //! The assembled hub: edge, configuration, front door, our own API.
 //!
-//! This is the room where everything meets; it holds no rules of its own.
+//! Assembles the other crates; it contains no rules.
 
 pub mod app;
 pub mod config;

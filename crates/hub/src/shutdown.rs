@@ -1,4 +1,4 @@
-//! Stopping: one wish, heard by everything that runs.
+//! Shutdown signal, shared by all tasks.
 //!
 //! This room only passes the word on. Who hears it decides what stopping means to it, and how long
 //! it may take.

@@ -74,7 +74,7 @@ fn next() -> u128 {
     process | u128::from(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// What came of a message: its id and its result.
+/// Get the result of a message: its id and its result.
 #[derive(Clone, Debug)]
 pub struct Said {
     pub id: String,
@@ -265,7 +265,7 @@ impl Hub {
         self.act(by, "Register-Task", &tags, r#"{"say":"hello"}"#).await
     }
 
-    /// What a message would do.
+    /// Evaluate a message without storing it.
     pub async fn dry_run(&self, tags: &[(&str, &str)], data: &str) -> Evaluated {
         self.dry_run_as("1234", tags, data).await
     }

@@ -123,7 +123,7 @@ async fn a_private_read_is_answered_for_a_day_and_not_for_ever() {
     assert_eq!(hub.result(&said.id).await, said.result);
     hub.pass(Millis::hours(1));
     let later = hub.result(&said.id).await;
-    let text = "This answer is kept for a day: sign a new message to read it again";
+    let text = "This answer expired after a day: sign a new message to read it again";
     assert_eq!((later.error.as_deref(), later.messages.len()), (Some(text), 0));
     hub.0.stop().await;
 }

@@ -65,7 +65,7 @@ fn an_interrupted_demo_stops_its_hub_and_leaves_nothing_behind() {
     let mut error = String::new();
     running.stderr.take().expect("a pipe").read_to_string(&mut error).expect("text");
     assert_eq!(status.code(), Some(1));
-    assert_eq!(error, "rialto: the demo was stopped before its end\n");
+    assert_eq!(error, "rialto: the demo was interrupted\n");
     assert_eq!(left_in(&place), Vec::<String>::new());
 }
 

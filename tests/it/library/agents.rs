@@ -108,7 +108,10 @@ async fn a_function_of_ones_own_types_is_an_agent() {
     assert_eq!((job.state.as_str(), job.why()), ("failed", Some("that is too much")));
     let job = add(&boss, &json!(["one"])).await;
     let why = job.why().expect("a reason");
-    assert!(why.starts_with("the input does not fit: invalid type"), "{why}");
+    assert!(
+        why.starts_with("the input does not match the worker's input schema: invalid type"),
+        "{why}"
+    );
     running.stop().await.expect("it leaves");
     let found = hub.get("/registry/discover?skill=add", None).await.expect(200).json();
     assert_eq!(found["total"], 0, "{found}");

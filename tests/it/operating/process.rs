@@ -145,18 +145,18 @@ async fn a_hub_logs_its_life_reads_its_settings_again_and_is_not_ended_by_a_hang
     assert_eq!(hub.logged("credits granted")["amount"], "2.00");
     set("[limits]\nwrites_per_minute = 0\n[agora]\nwindow = \"30s\"\n");
     hub.signal(Signal::HUP);
-    let again = hub.logged("configuration read again");
+    let again = hub.logged("configuration reloaded");
     assert_eq!(again["taken"], "limits.writes_per_minute");
     assert_eq!(again["needs_restart"], "agora.window");
     assert_eq!((grant("b").await, grant("c").await), (201, 201));
     // A mistake changes nothing, and ends nothing.
     set("[limits]\nwrites_per_minute = \"many\"\n");
     hub.signal(Signal::HUP);
-    hub.logged("the configuration has mistakes; the old one stays");
+    hub.logged("configuration not reloaded: it has errors");
     assert_eq!(grant("d").await, 201);
     let wrong = http.get(format!("{url}/v1/me")).bearer_auth("rk_wrong").send().await;
     assert_eq!(wrong.expect("an answer").status().as_u16(), 401);
-    assert_eq!(hub.logged("a key that does not work was refused")["route"], "/v1/me");
+    assert_eq!(hub.logged("invalid key refused")["route"], "/v1/me");
     hub.signal(Signal::TERM);
     hub.logged("hub stopping");
     hub.logged("hub stopped");

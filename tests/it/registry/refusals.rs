@@ -135,7 +135,7 @@ async fn a_refusal_names_its_real_cause_and_the_field() {
     }
     let nobody = hub.post("/jobs", Some(&asking.key), &job(&asking, "juggle")).await;
     assert_refused(&nobody, 422, "SKILL_MISMATCH");
-    assert_eq!(nobody.str("/error_message"), "nobody offers this skill");
+    assert_eq!(nobody.str("/error_message"), "no agent offers this skill");
     assert_eq!(snapshot(&hub).await, before);
     hub.stop().await;
 }

@@ -108,7 +108,7 @@ async fn a_job_that_cannot_be_written_down_is_declined_and_the_agent_says_why() 
     eventually(async || runtime.said("ended").is_some_and(|said| said["outcome"] == "declined"))
         .await;
     let said = runtime.said("mishap").expect("said");
-    assert_eq!((&said["job"], &said["what"]), (&json!(job), &json!("cannot write down a job")));
+    assert_eq!((&said["job"], &said["what"]), (&json!(job), &json!("cannot write the job record")));
     assert_eq!(place.text("runs"), "");
 }
 

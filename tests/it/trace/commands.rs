@@ -58,7 +58,7 @@ async fn exit_codes_tell_what_kind_of_no_it_was() {
     let unknown = "11111111-1111-4111-8111-111111111111";
     let (code, _, error) = trace(&hub, unknown, &boss.key, false).await;
     assert_eq!(code, 3, "{error}");
-    assert!(error.contains("no such thing, or it is not yours"), "{error}");
+    assert!(error.contains("not found, or not visible to this key"), "{error}");
     assert_eq!(trace(&hub, unknown, "rk_wrong", false).await.0, 4);
     assert_eq!(trace(&hub, "a/b c", &boss.key, false).await.0, 3, "any name fits");
 }

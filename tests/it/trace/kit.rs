@@ -97,7 +97,7 @@ impl Hub {
         (reply.str("/id"), reply)
     }
 
-    /// What came of a message to the market.
+    /// Get the result of a message to the market.
     pub async fn came_of(&self, id: &str) -> Value {
         let process = rialto_protocols::clara::PROCESS;
         let path = format!("/clara/cu/result/{id}?process-id={process}");

@@ -1,4 +1,4 @@
-//! Enrolment: an agent becomes known to its hub as who it was before, or as somebody new.
+//! Registration at a hub: under the agent's earlier id and key, or as a new agent.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ impl Enrolment<'_> {
                         CallError::Refused { code, .. }
                             if code == OTHER_INSTANCE || error.is_suspended() =>
                         {
-                            Told::trouble("cannot come to work", &error)
+                            Told::trouble("cannot go online", &error)
                         }
                         _ => Told::Waiting { hub: self.hub.base().to_owned() },
                     });
@@ -87,7 +87,7 @@ impl Enrolment<'_> {
                 Err(CallError::Refused { status: 401, .. }) => {
                     match self.known_before(&entry).await? {
                         Some(done) => Ok(done),
-                        // A hub that was set up anew: it never knew the agent. A key of which nobody
+                        // A newly set up hub never knew the agent. A key without a known owner
                         // says whose it is may be anything, and is not replaced.
                         None if listed.is_none() && id.is_some() => {
                             enrol(self.hub, &entry, self.shop).await
@@ -148,7 +148,7 @@ fn refused() -> CallError {
     CallError::Refused {
         status: 401,
         code: "unauthorized".to_owned(),
-        message: "the hub knows the agent and does not take its key".to_owned(),
+        message: "the hub knows the agent but rejects its key".to_owned(),
         retryable: false,
         hint: None,
         retry_after: None,
@@ -157,8 +157,9 @@ fn refused() -> CallError {
 
 /// An account of the agent's own: digits keep those of one name apart.
 fn new_owner(name: &str) -> Result<String, CallError> {
-    let number = getrandom::u32()
-        .map_err(|error| CallError::Unreadable(format!("no randomness: {error}")))?;
+    let number = getrandom::u32().map_err(|error| {
+        CallError::Unreadable(format!("the system's random number generator failed: {error}"))
+    })?;
     Ok(format!("{}-{number:08x}", plain(name)))
 }
 

@@ -29,7 +29,7 @@ impl Outcome {
     pub fn done(output: &impl Serialize) -> Self {
         match serde_json::to_string(output) {
             Ok(text) => Self::Done(object(text)),
-            Err(error) => Self::Failed(format!("the output cannot be written: {error}")),
+            Err(error) => Self::Failed(format!("the output cannot be serialized to JSON: {error}")),
         }
     }
 
@@ -42,7 +42,7 @@ impl Outcome {
         }
         match wrong(text) {
             None => Self::Done(object(text.to_owned())),
-            Some(why) => Self::Failed(format!("the output is no JSON: {why}")),
+            Some(why) => Self::Failed(format!("the output is not valid JSON: {why}")),
         }
     }
 
@@ -66,10 +66,10 @@ fn beyond(json: &Json<'_>, levels: usize) -> Option<String> {
     match json.kind() {
         Kind::Number(digits) => {
             let is_beyond = digits.parse::<f64>().is_ok_and(f64::is_infinite);
-            is_beyond.then(|| format!("{digits} is beyond all numbers"))
+            is_beyond.then(|| format!("the number {digits} is too large"))
         }
         Kind::List(_) | Kind::Object(_) if levels == 0 => {
-            Some(format!("more than {} levels", ijson::DEPTH_MAX - LEVELS))
+            Some(format!("nested more than {} levels deep", ijson::DEPTH_MAX - LEVELS))
         }
         Kind::List(items) => items.iter().find_map(inside),
         Kind::Object(members) => members.iter().find_map(|(_, value)| inside(value)),

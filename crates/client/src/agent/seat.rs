@@ -1,4 +1,4 @@
-//! The seat of an agent on this machine: a directory with its key, what it signs with and the records
+//! The state directory of an agent: its key, its signing seed and the records
 //! of its work, and that nobody else sits there.
 
 use std::fs::{File, TryLockError};
@@ -29,7 +29,7 @@ const INSTANCE: &str = "instance";
 pub struct Seat {
     directory: PathBuf,
     proof: Proof,
-    /// Whoever is killed leaves it.
+    /// The OS releases the lock when the process dies.
     _lock: File,
 }
 
@@ -138,7 +138,7 @@ impl Seat {
         }
     }
 
-    /// Keeps a key, unless somebody else does.
+    /// Saves the key, unless it came from outside.
     pub(super) fn keep_key(&self, keys: &KeyFile) -> Result<(), AgentError> {
         match &self.proof {
             Proof::Own(path) => {

@@ -44,7 +44,12 @@ async fn what_does_not_fit_never_reaches_the_handler() {
     let broken = |_| async { panic!("it was asked") };
     let shop = Workshop::setup().skill(shouting(), broken).open();
     let outcome = shop.work(job("shout", r#"{"text":1}"#)).await;
-    assert_eq!(outcome, Outcome::Unfit("the input does not fit: text must be a string".to_owned()));
+    assert_eq!(
+        outcome,
+        Outcome::Unfit(
+            "the input does not match the worker's input schema: text must be a string".to_owned()
+        )
+    );
     assert!(matches!(shop.work(job("sing", "{}")).await, Outcome::Declined(_)));
     let late = Job { deadline: Some(Timestamp(1)), ..job("shout", r#"{"text":"hi"}"#) };
     assert!(matches!(shop.work(late).await, Outcome::Declined(_)));

@@ -11,7 +11,7 @@ pub enum AgentError {
     /// A call to its hub failed for good.
     #[error(transparent)]
     Call(CallError),
-    /// What the agent has to remember cannot be kept. Nothing was begun that is not remembered.
+    /// A state file cannot be written. No job was started without its record.
     #[error("cannot write {}: {error}", path.display())]
     State {
         /// Where.
@@ -28,21 +28,19 @@ pub enum AgentError {
         error: io::Error,
     },
     /// Another program runs the same agent: two of them would do the same jobs.
-    #[error("the agent in {} runs already; give this one a directory of its own", directory.display())]
+    #[error("another program already runs the agent in {}; use another state directory", directory.display())]
     Taken {
         /// Its directory.
         directory: PathBuf,
     },
     /// Another program works for the same agent, elsewhere.
-    #[error(
-        "another program works for this agent with the same key; stop it, or register another agent"
-    )]
+    #[error("another program uses this agent's key; stop it, or register another agent")]
     Elsewhere,
     /// The agent was taken off the hub's lists while it worked.
-    #[error("the agent was removed from its hub; run it again to bring it back")]
+    #[error("the agent was unregistered from its hub; start it again to register it")]
     Removed,
     /// There is nobody to work for.
-    #[error("the agent has neither a hub nor a listener; name one with at_hub or direct")]
+    #[error("the agent has neither a hub nor a listener; set one with `hub` or `listener`")]
     Nowhere,
 }
 

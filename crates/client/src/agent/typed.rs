@@ -46,7 +46,9 @@ where
                     Ok(output) => Outcome::done(&output),
                     Err(why) => Outcome::Failed(why.to_string()),
                 },
-                Err(why) => Outcome::Unfit(format!("the input does not fit: {why}")),
+                Err(why) => Outcome::Unfit(format!(
+                    "the input does not match the agent's input schema: {reason}"
+                )),
             }
         }
     }

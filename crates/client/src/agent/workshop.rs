@@ -1,4 +1,4 @@
-//! The workshop: what stands between whoever asks and whoever works. It knows the skills, checks
+//! The handlers: between the protocols and the user's code. This module knows the skills, checks
 //! what comes in and goes out, and has room for so many jobs at a time.
 
 use std::panic::AssertUnwindSafe;
@@ -86,8 +86,14 @@ impl std::fmt::Display for Refused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoSkill => f.write_str("this agent does not have that skill"),
-            Self::BudgetTooLow { price } => write!(f, "this costs {}", price.text(2)),
-            Self::Unfit(wrong) => write!(f, "the input does not fit: {}", wrong.join("; ")),
+            Self::BudgetTooLow { price } => {
+                write!(f, "the price is {}, which is above the budget", price.text(2))
+            }
+            Self::Unfit(wrong) => write!(
+                f,
+                "the input does not match the worker's input schema: {}",
+                wrong.join("; ")
+            ),
         }
     }
 }
@@ -197,10 +203,10 @@ impl Workshop {
             Err(why) => return Outcome::Declined(why.to_string()),
         };
         let Some(_at_work) = self.0.enter().await else {
-            return Outcome::Declined("the agent is closing".to_owned());
+            return Outcome::Declined("the agent is shutting down".to_owned());
         };
         let Some(left) = left(job.deadline, clock::now()) else {
-            return Outcome::Declined("there is no time left for it".to_owned());
+            return Outcome::Declined("the deadline has passed".to_owned());
         };
         job.time_limit = limit.min(left);
         self.begin(job).await
@@ -215,7 +221,7 @@ impl Workshop {
         let work = AssertUnwindSafe(async { handler.begin(job).await }).catch_unwind();
         match timeout(time.saturating_add(GRACE), work).await {
             Ok(Ok(outcome)) => given(skill, outcome),
-            Ok(Err(_)) => Outcome::Failed("the agent broke at this".to_owned()),
+            Ok(Err(_)) => Outcome::Failed("the handler panicked".to_owned()),
             Err(_) => Outcome::Failed(over(time)),
         }
     }
@@ -223,7 +229,7 @@ impl Workshop {
 
 /// What is told when a job's time is over.
 pub(super) fn over(limit: Duration) -> String {
-    format!("it took longer than {} s", limit.as_secs_f32())
+    format!("the job exceeded its time limit of {} s", limit.as_secs_f32())
 }
 
 /// How much time is left; all there is where nobody said when.
@@ -240,7 +246,10 @@ fn given(skill: &Skill, outcome: Outcome) -> Outcome {
     let (Outcome::Done(output), Some(schema)) = (&outcome, &skill.output) else { return outcome };
     match check(schema, output) {
         Ok(()) => outcome,
-        Err(wrong) => Outcome::Failed(format!("the output does not fit: {}", wrong.join("; "))),
+        Err(wrong) => Outcome::Failed(format!(
+            "the output does not match the skill's schema: {}",
+            wrong.join("; ")
+        )),
     }
 }
 

@@ -110,7 +110,9 @@ impl Agent {
             }
             return Ok(welcomed);
         }
-        Err(CallError::Unreadable("it gives no inbox token; a peer has none".to_owned()))
+        Err(CallError::Unreadable(
+            "the server gave no inbox token (peers do not have inboxes)".to_owned(),
+        ))
     }
 
     /// A token that works for a while: the one there is, or a new one by a new HELLO.

@@ -97,7 +97,7 @@ impl Welcomed {
             return Err(wrong("is not signed by the hub"));
         }
         if envelope.kind != Kind::Welcome || envelope.recipient.is_some_and(|to| to != reader.me) {
-            return Err(wrong("is none, or is for somebody else"));
+            return Err(wrong("is not a WELCOME, or is addressed to another recipient"));
         }
         let said = Welcome::read(envelope.payload).map_err(refused)?;
         let me = reader.me.did();

@@ -110,7 +110,9 @@ pub(super) fn fresh_id() -> Result<String, CallError> {
     let mut bytes = [0; 16];
     match getrandom::fill(&mut bytes) {
         Ok(()) => Ok(uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()),
-        Err(error) => Err(CallError::Unreadable(format!("no randomness: {error}"))),
+        Err(error) => Err(CallError::Unreadable(format!(
+            "the system's random number generator failed: {error}"
+        ))),
     }
 }
 

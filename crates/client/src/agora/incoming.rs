@@ -44,13 +44,13 @@ pub enum NotTrusted {
     #[error("the envelope has no receipt of the hub")]
     NoReceipt,
     /// It is signed for another receiver.
-    #[error("the envelope is for somebody else")]
+    #[error("the envelope is addressed to another recipient")]
     NotForMe,
     /// A delivery that is not the hub's.
     #[error("{0}")]
     Delivery(crate::signature::NotVerified),
     /// What should hold an envelope holds none.
-    #[error("this is no envelope with a receipt: {0}")]
+    #[error("not an envelope with a receipt: {0}")]
     Unreadable(String),
 }
 

@@ -20,7 +20,9 @@ impl Seed {
         let mut bytes = [0; KEY_LEN];
         match getrandom::fill(&mut bytes) {
             Ok(()) => Ok(Self(bytes)),
-            Err(error) => Err(CallError::Unreadable(format!("no randomness: {error}"))),
+            Err(error) => Err(CallError::Unreadable(format!(
+                "the system's random number generator failed: {error}"
+            ))),
         }
     }
 

@@ -74,7 +74,7 @@ impl Agent {
                 next = inbox.items.recv() => match next {
                     Some(Ok((incoming, old))) => desk.hear(incoming, old),
                     Some(Err(Trouble::NotTrusted(why))) => {
-                        desk.mishap(None, "an envelope was not believed", why);
+                        desk.mishap(None, "an envelope failed verification", why);
                     }
                     Some(Err(Trouble::Ended(error))) => break Err(error),
                     None => break Ok(()),

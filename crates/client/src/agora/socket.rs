@@ -56,7 +56,10 @@ impl Agent {
         let mut url = self.server().at(&["ws"]);
         if url.scheme() != "http" || url.set_scheme("ws").is_err() {
             let hint = "read the inbox instead; it brings the same envelopes".to_owned();
-            return Err(CallError::invalid("WebSocket is spoken to http:// hubs only", Some(hint)));
+            return Err(CallError::invalid(
+                "WebSocket is supported only for http:// hubs",
+                Some(hint),
+            ));
         }
         let config = WebSocketConfig::default()
             .max_message_size(Some(FRAME_BYTES_MAX))
@@ -117,7 +120,8 @@ impl Socket {
         let sealed = self.agent.identity().seal(Kind::Hello, &payload, Some(hub))?;
         self.send(&sealed).await?;
         let text = self.text().await;
-        let text = text.ok_or_else(|| CallError::Unreadable("it hung up".to_owned()))?;
+        let text = text
+            .ok_or_else(|| CallError::Unreadable("the server closed the connection".to_owned()))?;
         Welcomed::read(&text, &sealed, &nonce, clock::now(), self.agent.reader())
     }
 

@@ -16,7 +16,7 @@ pub struct Account {
     server: Server,
 }
 
-/// What came of a message that was done.
+/// Get the result of a message that was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     /// What the message is called.
@@ -89,7 +89,7 @@ impl Said {
     }
 }
 
-/// What the market sent; its `Error` otherwise. Whether the same is worth saying again later is not
+/// The market's messages, or its `Error`. The market does not say whether a retry can succeed:
 /// for the market to tell: only a lack of agents or offers passes by itself.
 fn done(result: Evaluated) -> Result<Vec<Sent>, CallError> {
     let Some(message) = result.error else { return Ok(result.messages) };

@@ -75,7 +75,7 @@ impl Server {
         sent.await.map(drop)
     }
 
-    /// What came of a message. That of a query is known when its auction has closed, and waited for.
+    /// Get the result of a message. That of a query is known when its auction has closed, and waited for.
     pub async fn result(&self, id: &str) -> Result<Evaluated, CallError> {
         let mut url = self.at(&["cu", "result", id]);
         url.query_pairs_mut().append_pair("process-id", &self.process.to_string());
@@ -94,7 +94,7 @@ impl Server {
         Ok(page.edges.into_iter().next().map(|edge| edge.cursor))
     }
 
-    /// What a message would do. Nothing is done, and nothing told that is not public.
+    /// Evaluate a message without storing it. Nothing is done, and nothing told that is not public.
     pub async fn dry_run(
         &self,
         owner: &str,

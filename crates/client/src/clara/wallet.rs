@@ -34,10 +34,10 @@ pub enum NotAWallet {
     #[error("it cannot be read: {0}")]
     Unreadable(#[from] io::Error),
     /// It is neither of the two.
-    #[error("it is neither `ed25519-seed:…` nor the JWK of an RSA key")]
+    #[error("not a wallet: expected `ed25519-seed:…` or the JWK of an RSA key")]
     Unknown,
     /// A member of the JWK is missing or is not written as it must be.
-    #[error("the JWK has no good {0:?}")]
+    #[error("the JWK member {0:?} is missing or invalid")]
     BadMember(&'static str),
     /// The numbers are no key of 4096 bits.
     #[error("the JWK is no RSA key of 4096 bits with the exponent 65537")]
@@ -82,7 +82,9 @@ impl Wallet {
     ) -> Result<Signed, CallError> {
         let mut anchor = [0; 32];
         let random = getrandom::fill(&mut anchor);
-        random.map_err(|error| CallError::Unreadable(format!("no randomness: {error}")))?;
+        random.map_err(|error| {
+            CallError::Unreadable(format!("the system's random number generator failed: {error}"))
+        })?;
         self.sign_as(anchor, process, tags, data)
     }
 

@@ -45,7 +45,9 @@ impl Watch {
             let Some(last) = page.edges.last() else { return Ok(None) };
             // A server that stays where it is would have us ask for ever.
             if self.cursor.as_ref() == Some(&last.cursor) {
-                return Err(CallError::Unreadable("its cursors do not move".to_owned()));
+                return Err(CallError::Unreadable(
+                    "the server returned the same cursor twice".to_owned(),
+                ));
             }
             self.cursor = Some(last.cursor.clone());
             let messages = page.edges.into_iter().flat_map(|edge| edge.node.messages);

@@ -68,7 +68,7 @@ pub(super) fn read(name: &str, body: &str) -> Option<Result<Event, String>> {
         stream::Event::Status => said(&json).map(Event::Status),
         stream::Event::Reputation => said(&json).map(Event::Reputation),
     };
-    Some(event.map_err(|bad| format!("a {name} makes no sense: {}", bad.message)))
+    Some(event.map_err(|bad| format!("invalid {name} event: {}", bad.message)))
 }
 
 impl Incoming {

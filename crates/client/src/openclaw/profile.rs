@@ -95,7 +95,7 @@ impl Skill {
     fn build(self) -> Result<Capability, CallError> {
         let schema = |which: &str, text: Option<String>| {
             let compiled = text.map(|text| Schema::compile(&text)).transpose();
-            let wrong = |bad| format!("the {which} schema of {} is of no use: {bad}", self.id);
+            let wrong = |bad| format!("invalid {which} schema of {}: {bad}", self.id);
             compiled.map_err(|bad| CallError::invalid(wrong(bad), None))
         };
         let (input, output) = (schema("input", self.input)?, schema("output", self.output)?);

@@ -69,7 +69,7 @@ impl Duty {
                 next = stream.next() => match next {
                     Some(Ok(event)) => desk.hear(event),
                     Some(Err(Trouble::Unreadable(why))) => {
-                        desk.mishap(None, "an event was not understood", why);
+                        desk.mishap(None, "an event could not be read", why);
                     }
                     Some(Err(Trouble::Ended(error))) => break Err(error),
                     None => break Ok(()),

@@ -154,7 +154,7 @@ impl Rejection {
         Self {
             status: 200,
             code: code.unwrap_or_default(),
-            message: message.unwrap_or_else(|| "the receiver does not say why".to_owned()),
+            message: message.unwrap_or_else(|| "the receiver gave no reason".to_owned()),
             hint: None,
             retry_after: None,
         }

@@ -98,6 +98,8 @@ fn name_of(order: &Order<'_>) -> Result<String, CallError> {
     let mut bytes = [0; 16];
     match getrandom::fill(&mut bytes) {
         Ok(()) => Ok(hex::encode(bytes)),
-        Err(error) => Err(CallError::Unreadable(format!("no randomness: {error}"))),
+        Err(error) => Err(CallError::Unreadable(format!(
+            "the system's random number generator failed: {error}"
+        ))),
     }
 }

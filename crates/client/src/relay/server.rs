@@ -181,7 +181,7 @@ impl Server {
         // URLs take these for directions, not for names.
         if matches!(agent_id, "" | "." | "..") {
             let hint = Some("write it like alice or alice@chorus".to_owned());
-            return Err(CallError::invalid(format!("{agent_id:?} is no agent's id"), hint));
+            return Err(CallError::invalid(format!("{agent_id:?} is not an agent id"), hint));
         }
         let mut url = self.at(&self.paths.discover)?;
         if let Ok(mut segments) = url.path_segments_mut() {

@@ -75,9 +75,9 @@ impl Words {
             return match std::mem::replace(&mut self.verdict, Verdict::Told) {
                 Verdict::Told => Ok(None),
                 Verdict::Implied(sent) => Ok(Some(sent)),
-                Verdict::Open => {
-                    Err(CallError::Unreadable("it ended before the receiver was done".to_owned()))
-                }
+                Verdict::Open => Err(CallError::Unreadable(
+                    "the stream ended before the receiver finished".to_owned(),
+                )),
             };
         };
         let mut events = Vec::new();

@@ -60,7 +60,7 @@ fn create(draft: &mut Draft<'_>, order: &Enrol) -> Result<AgentId, Refusal> {
     if names.clone().any(|(protocol, name)| draft.world.agent_named(protocol, name).is_some()) {
         return Err(Refusal::IdTaken);
     }
-    // One's own ids may look alike: nobody takes them for another's.
+    // Ids of the same owner may be confusable with each other.
     let like = draft.world.agent_like(order.home, &order.native).and_then(|id| draft.agent(id));
     if like.is_some_and(|like| like.owner != owner) {
         return Err(Refusal::LooksTaken);
@@ -261,7 +261,7 @@ pub fn end_keys(draft: &mut Draft<'_>, agent: AgentId, lives: Millis) {
     }
 }
 
-/// Takes an agent off the lists. Its id stays reserved and its work fails with refund.
+/// Unregisters an agent. Its id stays reserved; its jobs fail and are refunded.
 pub fn remove(draft: &mut Draft<'_>, id: AgentId, by_operator: bool) -> Result<Answer, Refusal> {
     let agent = draft.agent(id).filter(|agent| agent.active).ok_or(Refusal::NotYours)?.clone();
     draft.put_agent(Agent { active: false, ..agent });

@@ -54,7 +54,7 @@ pub struct Agent {
     /// What only its own protocol understands, as JSON text.
     pub card: String,
     pub registered_at: Timestamp,
-    /// By when it has to show itself; only for who came without proof and has not yet.
+    /// When its probation ends; set only for an agent that registered without proof and has not been active since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probation: Option<Timestamp>,
     /// False once unregistered; the id stays reserved.
@@ -72,7 +72,7 @@ pub struct Agent {
     pub blocked: Vec<AgentId>,
 }
 
-/// How one can tell that an agent is there.
+/// How the hub knows that an agent is online.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Liveness {
     /// It has an endpoint: there until a connection fails.
@@ -188,7 +188,7 @@ impl Agent {
         self.skill(name).filter(|skill| !skill.by_offer).map(|skill| skill.price)
     }
 
-    /// Where to send what it is told, while it is reached and not visited.
+    /// The endpoint for deliveries, or `None` when the agent polls.
     pub fn push_url(&self) -> Option<String> {
         self.endpoint.clone().filter(|_| self.liveness == Liveness::Reached)
     }

@@ -1,4 +1,4 @@
-//! Probation: whoever registers without proof has some time to show itself once.
+//! Probation: an agent that registers without proof is removed unless it is active once within a period.
 //!
 //! Anybody may register, so anybody may fill the lists with agents that nobody will ever hear of again.
 //! One call with its key, one delivery to its endpoint, one job or one credit is enough to stay for
@@ -44,7 +44,7 @@ pub fn over(draft: &mut Draft<'_>, id: AgentId) -> Result<Answer, Refusal> {
     Ok(Answer::Done)
 }
 
-/// Whether nothing ever came of it: no sign of life, no word, no work, no money.
+/// Whether the agent has no activity, no messages, no jobs and no ledger entries.
 fn is_unheard_of(draft: &Draft<'_>, agent: &Agent) -> bool {
     let silent = draft.desk(agent.id).is_none_or(|desk| {
         let unseen = desk.presence.seen <= agent.registered_at;

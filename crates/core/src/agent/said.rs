@@ -1,4 +1,4 @@
-//! What an agent says about itself from time to time, in its own protocol's words.
+//! Status reports of agents, kept as the text of their own protocol.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub struct Condition {
     pub words: Option<(Timestamp, Arc<str>)>,
 }
 
-/// Takes in how an agent says it is doing, unless it has said something newer.
+/// Updates the status of an agent, unless a newer report is known.
 pub fn hear(draft: &mut Draft<'_>, agent: AgentId, told: Condition) -> Result<(), Refusal> {
     let at = draft.now;
     let known = draft.desk(agent).and_then(|desk| desk.said.as_ref()).map(|said| said.since);
@@ -40,7 +40,7 @@ pub fn hear(draft: &mut Draft<'_>, agent: AgentId, told: Condition) -> Result<()
         // A clock that is ahead must not make everything later look old.
         let since = since.min(at);
         if known.is_some_and(|known| since < known) {
-            // It is old news, and yet a sign of life.
+            // An outdated report still counts as activity.
             presence::seen(draft, agent);
             return Ok(());
         }

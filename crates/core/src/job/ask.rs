@@ -1,4 +1,4 @@
-//! Asking: a job whose requester says whom it asks and then takes one of the prices it is named.
+//! Requests: the requester names the agents to ask and accepts one of their offers.
 //!
 //! Somebody asked alone may also just do the work. Whoever speaks the requester's own protocol is
 //! asked in the requester's words; for anybody else the listed price is the offer.
@@ -91,7 +91,7 @@ pub fn full_name(native: &str, id: &str) -> String {
     format!("{native}/{id}")
 }
 
-/// Notes what an id stands for; two meanings are kept apart by nobody but who uses them.
+/// Claims an id. When it already stands for something else, it becomes ambiguous.
 pub fn remember(draft: &mut Draft<'_>, name: Digest, target: Target) {
     let known = draft.claimed(name).is_some_and(|known| known != target);
     draft.claim(name, if known { Target::Several } else { target });
@@ -271,7 +271,7 @@ pub fn note_offer(draft: &mut Draft<'_>, job: &mut Job, mut offer: Offer) {
     }
     job.offers.push(offer);
     let (news, url) = (News::Offered { job: job.id, place }, end::told_at(draft, job));
-    // A listed price is nobody's words: it is news also to who has just asked.
+    // An offer made from a listed price has no original text, so the requester is notified of it as well.
     match by_itself {
         true => draft.tell_party(requester, news, url),
         false => drop(draft.tell(Some(requester), news, url)),

@@ -192,7 +192,7 @@ pub fn is_free_for_a_stranger(draft: &Draft<'_>, job: &Job, worker: AgentId) -> 
     (!pays || job.policy.unpaid) && is_for_a_stranger(draft, job)
 }
 
-/// Whoever has the job, or was asked and nobody has it yet, need not go on.
+/// Tells the worker, or the invited agents, that the job has ended.
 fn tell_workers(draft: &mut Draft<'_>, job: &Job) {
     // Who was only asked never had a turn.
     let epoch = job.for_whom().map_or(0, |_| job.epoch);
@@ -222,7 +222,7 @@ pub fn told_at(draft: &Draft<'_>, job: &Job) -> Option<String> {
     }
 }
 
-/// The end is news in the requester's inbox, and wherever else it wants to hear of it.
+/// Notifies the requester of the end: in its inbox and at its URL, if it has one.
 fn tell_requester(draft: &mut Draft<'_>, job: &Job) {
     let to = match job.requester {
         Requester::Agent(agent) => Some(agent),
@@ -316,13 +316,13 @@ pub fn overdue(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
         _ => {
             reply::silent(draft, &mut job);
             fair::excuse_silence(draft, &mut job);
-            let text = Some("no result in time".to_owned());
+            let text = Some("no result before the deadline".to_owned());
             fail(draft, job, State::Expired, Cause::TimedOut, text)
         }
     }
 }
 
-/// Somebody who answers for itself did not; it never had the job, so nobody is to blame.
+/// The worker did not accept or decline in time. It never had the job, so its score does not change.
 fn silent(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer, Refusal> {
     let news = News::TakenBack { job: job.id, epoch: job.epoch };
     if let Some(worker) = job.worker() {

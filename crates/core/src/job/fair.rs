@@ -1,4 +1,4 @@
-//! Fair time: when silence says something about a worker.
+//! Grace period: how long a worker may be silent before it counts as a failure.
 //!
 //! A requester chooses the deadline of its job, so it could have any worker time out. A worker
 //! answers for silence only once it has had the job in hand for as long as it says the work takes,

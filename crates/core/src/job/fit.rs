@@ -1,4 +1,4 @@
-//! Fit: whether an agent takes a job on, and when.
+//! Readiness: whether an agent can take a job, and when it can start.
 //!
 //! What an agent says about itself (its stance, its terms, how long its skills take) is kept here for
 //! it, whichever protocol the job comes from.
@@ -47,7 +47,7 @@ pub enum When {
     Back(Timestamp),
     /// Once somebody has agreed.
     Approved,
-    /// Not at all: it is there to be told what is wrong with the job.
+    /// Never: the input is invalid, and the agent is available to be told so.
     Never,
 }
 

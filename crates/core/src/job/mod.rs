@@ -1,4 +1,4 @@
-//! Jobs: one piece of paid work, from the asking to the settling.
+//! Jobs: one piece of paid work, from request to settlement.
 //!
 //! This room only decides. It never waits, stores or sends. Money moves in `ledger`, scores in
 //! `reputation`.
@@ -126,7 +126,7 @@ pub struct Job {
     /// Somebody it waits for, and whether that is for a yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<Waiting>,
-    /// How often it went from hand to hand in vain, and until when it rests from that.
+    /// How many assignments failed, and until when the job backs off.
     #[serde(default, skip_serializing_if = "Rest::is_none")]
     pub rest: Rest,
     /// How many orders had been posted to the market when it was opened, and when it ended.
@@ -246,7 +246,7 @@ pub struct Assignment {
     /// How long the worker must have the job in hand before its silence counts against it.
     #[serde(default, skip_serializing_if = "Millis::is_zero")]
     pub fair_time: Millis,
-    /// The turn ended before that, so its end says nothing about the worker.
+    /// The assignment ended within the grace period, so it does not count against the worker.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub excused: bool,
 }
@@ -277,7 +277,7 @@ pub enum State {
     Failed,
     Expired,
     Cancelled,
-    /// Taken back before anything came of it; to the outside it never was.
+    /// Withdrawn before any result. Protocols treat it as if it never existed.
     Withdrawn,
 }
 
@@ -319,7 +319,7 @@ pub struct Report {
     /// What only the worker's protocol understands, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
-    /// Of what the worker said, to tell a repeat from a second opinion.
+    /// Digest of the worker's report, to tell a repeat from a different report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Digest>,
 }
@@ -406,7 +406,7 @@ impl Job {
         Some(own.min(self.deadline))
     }
 
-    /// Whose hands it is in: assigned, being worked on, or put off by its worker.
+    /// The worker of a job that is assigned, running or deferred by that worker.
     pub fn in_hand_of(&self) -> Option<AgentId> {
         let held = matches!(self.state, State::Assigned | State::Running | State::Deferred { .. });
         self.worker().filter(|_| held)
@@ -436,7 +436,7 @@ impl Job {
         }
     }
 
-    /// The most it can pay: a requester without an account pays nothing, whatever it says.
+    /// The most the requester can pay. A guest pays nothing, whatever its budget says.
     pub fn purse(&self) -> Credits {
         match self.selection {
             _ if self.policy.unpaid => self.budget,
@@ -465,7 +465,7 @@ impl Job {
         self.accepted_at.is_some() && self.in_hand_of().is_some()
     }
 
-    /// Who does it, did it, or would do it.
+    /// The worker, or the agent the job is deferred for.
     pub fn for_whom(&self) -> Option<AgentId> {
         self.worker().or(self.waits_for.map(|waits| waits.worker))
     }

@@ -49,7 +49,7 @@ pub struct Offer {
     pub told_at: Option<u64>,
 }
 
-/// Asks those who may name a price for one; somebody must be there.
+/// Invites candidates to make an offer. Refused when there is no candidate.
 pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     let closes = match job.selection {
         Selection::Auction { closes } => closes,
@@ -206,7 +206,7 @@ fn shown(draft: &mut Draft<'_>, job: &mut Job, by: AgentId) {
     }
 }
 
-/// Somebody invited will not bid, or whoever has the job will not do it.
+/// An invited agent declines to bid, or the worker declines the job.
 pub fn pass_or_decline(
     draft: &mut Draft<'_>,
     wanted: &JobRef,
@@ -356,7 +356,7 @@ fn is_known(draft: &Draft<'_>, to: AgentId, offer: &Offer, binding: Binding) -> 
     offer.price.is_zero() || offer.told_at.is_none_or(|at| at <= read)
 }
 
-/// Both sides mean the same price: money first, then the work.
+/// Holds the price of an accepted offer, then assigns the job.
 fn agree(draft: &mut Draft<'_>, mut job: Job, place: usize) -> Result<Job, Refusal> {
     if draft.now >= job.deadline && !job.state.is_final() {
         return Err(Refusal::WrongState { is: State::Expired });
@@ -429,7 +429,7 @@ pub fn close(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
         }
         None if job.policy.queue_unmatched => open::queue(draft, &mut job),
         None => {
-            let text = Some("nobody made an offer".to_owned());
+            let text = Some("no offer was made".to_owned());
             return end::fail(draft, job, State::Failed, Cause::NobodyLeft, text);
         }
     }

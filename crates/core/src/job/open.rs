@@ -1,4 +1,4 @@
-//! Opening a job: first come repeats, then the choice of a worker, then the money, then the news.
+//! Opening a job: check for a repeat, choose a worker, hold the budget, notify.
 
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ fn has_a_place(draft: &Draft<'_>, job: &Job) -> Result<(), Refusal> {
     if fit::has_a_place(same, job) { Ok(()) } else { Err(Refusal::AtCapacity) }
 }
 
-/// Whether somebody may come who changes this answer.
+/// Whether the refusal may go away when another agent comes online.
 fn waiting_helps(refusal: &Refusal) -> bool {
     use Refusal::*;
     let skill = matches!(refusal, NoSuchSkill | SkillNotOffered);

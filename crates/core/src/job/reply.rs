@@ -101,7 +101,7 @@ pub fn begin(draft: &mut Draft<'_>, job: &mut Job, by: AgentId) {
     draft.event(Event::JobAssigned { job: job.id, worker: by, epoch: job.epoch });
 }
 
-/// Nothing comes of it: the requester takes its question back, or somebody asked says no.
+/// The requester cancels its request, or an invited agent declines or fails.
 pub fn give_up(draft: &mut Draft<'_>, by: AgentId, order: GiveUp) -> Result<Job, Refusal> {
     let named = ask::named_by(draft, by, &order.request.id);
     let known = named.is_some();
@@ -139,7 +139,7 @@ fn refuse(draft: &mut Draft<'_>, mut job: Job, by: AgentId, order: GiveUp) -> Re
     let GiveUp { mut cause, refused, text, .. } = order;
     match job.state {
         State::Assigned | State::Running if job.worker() == Some(by) => {
-            // Who has agreed to work has no excuse left.
+            // An agent that accepted the job is responsible for its failure.
             if !cause.blames_worker() {
                 cause = Cause::Execution;
             }

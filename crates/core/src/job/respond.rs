@@ -72,7 +72,7 @@ pub fn respond(
     }
 }
 
-/// The worker's own name for a job is as good as the hub's, and nobody else's.
+/// Adds the worker's own id for the job as a claim.
 fn call(draft: &mut Draft<'_>, job: &mut Job, name: Uuid) -> Result<(), Refusal> {
     let digest = claim::job_uuid(name);
     match draft.claimed(digest) {
@@ -94,7 +94,7 @@ fn accept(draft: &mut Draft<'_>, mut job: Job, ready_at: Option<Timestamp>) -> A
     put(draft, job)
 }
 
-/// Somebody who answers for itself has the job from now on, and the time to do it.
+/// Marks the job as accepted by its worker and starts its lease.
 pub fn take_on(draft: &Draft<'_>, job: &mut Job, ready_at: Option<Timestamp>) {
     job.accepted_at = Some(draft.now);
     job.ready_at = ready_at;
@@ -159,24 +159,25 @@ pub fn approve(
     again(draft, job, worker)
 }
 
-/// What a job was put off for is over: now, later once more, or not at all.
+/// A deferral has ended: assigns the job, defers it again or fails it.
 pub fn reconsider(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
     match job.waits_for {
         Some(Waiting { approval: true, .. }) => {
-            unanswered(draft, job, Cause::Policy, "nobody approved it in time".to_owned())
+            unanswered(draft, job, Cause::Policy, "approval timed out".to_owned())
         }
         Some(Waiting { worker, .. }) => again(draft, job, worker),
         None => work::pass_on(draft, job),
     }
 }
 
-/// Looks at a worker once more, as if the job had just been asked of it.
+/// Checks again whether a worker can take the job.
 pub fn again(draft: &mut Draft<'_>, mut job: Job, worker: AgentId) -> Result<Answer, Refusal> {
     let agreed = job.waits_for.is_some_and(|waits| waits.agreed);
     match fits(draft, &mut job, worker) {
         Ok((_, fit::When::Never)) => {
             job.unassign();
-            let (text, flaw) = ("the input does not fit".to_owned(), job.flaw.take());
+            let (text, flaw) =
+                ("the input does not match the worker's input schema".to_owned(), job.flaw.take());
             end::fail_in_words(draft, job, Cause::Unusable, text, flaw)
         }
         Ok((price, fit::When::Now)) => {

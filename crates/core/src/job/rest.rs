@@ -1,4 +1,4 @@
-//! Rest: a job that goes from hand to hand in vain waits longer each time before it is given out.
+//! Backoff: after each failed assignment a job waits longer before the next one.
 //!
 //! Nearly everything that goes on to the next worker does so a number of times and then ends. Two
 //! things could go round for ever, as fast as their workers answer: what waits for somebody new
@@ -27,7 +27,7 @@ const LONGEST: Millis = Millis::hours(1);
 /// Doubling more often would go beyond it anyway.
 const DOUBLED_MAX: u32 = 12;
 
-/// What a job has been through.
+/// The backoff state of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rest {
     /// Turns that came to nothing and could have been followed by another for ever.
@@ -62,7 +62,7 @@ pub fn put_off(draft: &Draft<'_>, job: &mut Job, until: Timestamp) -> Timestamp 
     pause(draft, job).map_or(until, |pause| until.max(draft.now.plus(pause)))
 }
 
-/// It has rested: the next worker, if there is one. Otherwise it waits for somebody to come.
+/// The backoff has elapsed: assigns the next worker, or leaves the job in the queue.
 pub fn over(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
     job.rest.until = None;
     let mut given = job.clone();

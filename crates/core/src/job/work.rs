@@ -17,8 +17,8 @@ use crate::notice::News;
 use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
 
-/// What a requester hears when there is no next worker.
-const NOBODY_LEFT: &str = "nobody is left who could do it";
+/// The text of the result when there is no next worker.
+const NOBODY_LEFT: &str = "no other worker is available";
 
 /// The job a caller means.
 pub fn find(draft: &Draft<'_>, wanted: &JobRef) -> Option<Job> {
@@ -77,7 +77,7 @@ pub fn start(draft: &mut Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Answ
     Ok(put(draft, job))
 }
 
-/// The worker's final word.
+/// The worker reports the result.
 pub fn report(draft: &mut Draft<'_>, said: ReportWork) -> Result<Answer, Refusal> {
     let mut job = held_by(draft, &said.job, said.by)?;
     in_turn(&job, said.epoch)?;
@@ -148,7 +148,8 @@ pub fn decline(
     job.declined.push(by);
     tally::declined(draft, by, &job);
     if job.policy.next_when_declined {
-        let text = reason.map(|reason| format!("{NOBODY_LEFT}; the last one said: {reason}"));
+        let text =
+            reason.map(|reason| format!("{NO_WORKER_LEFT}; the last worker declined: {reason}"));
         return pass_on_or(draft, job, text.as_deref().unwrap_or(NOBODY_LEFT));
     }
     let text = reason.unwrap_or_else(|| "the agent declined the job".to_owned());
@@ -217,7 +218,7 @@ pub fn mark_pending(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal>
     Ok(put(draft, job))
 }
 
-/// The worker could not be connected to: the next one, or back to the requester as if never asked.
+/// The worker could not connect: the next one, or back to the requester as if never asked.
 pub fn unreachable(draft: &mut Draft<'_>, id: JobId, epoch: u32) -> Result<Answer, Refusal> {
     let mut job = draft.job(id).cloned().ok_or(Refusal::NotYours)?;
     if job.epoch != epoch || in_hand(&job).is_err() {
@@ -264,7 +265,7 @@ pub fn failed_turn(draft: &mut Draft<'_>, mut job: Job, cause: Cause) -> Result<
     pass_on(draft, job)
 }
 
-/// To the next worker, into the queue, or to the end.
+/// Assigns the next worker, or queues the job, or fails it.
 pub fn pass_on(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
     pass_on_or(draft, job, NOBODY_LEFT)
 }
@@ -301,7 +302,7 @@ fn to_the_next(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer
     end::fail(draft, job, State::Failed, Cause::NobodyLeft, Some(text.to_owned()))
 }
 
-/// Whether there is time and patience left for another worker, who would bear the blame.
+/// Whether the deadline and the attempt limit allow another assignment.
 fn may_go_on(draft: &Draft<'_>, job: &Job) -> bool {
     // What may wait for somebody new is never given up for having been declined.
     let patient = job.policy.queue_later || job.epoch < draft.world.rules.attempts_max;

@@ -54,7 +54,7 @@ pub enum Deed {
     Nothing,
 }
 
-/// Work is wanted, perhaps by somebody nobody has heard of yet.
+/// Opens a job, and registers its requester first if it is unknown.
 #[derive(Clone, Debug)]
 pub struct Opening {
     pub order: OpenJob,
@@ -62,7 +62,7 @@ pub struct Opening {
     pub newcomer: Option<Enrol>,
 }
 
-/// Takes an order. Refused or not, it was posted, and has a posting that says what came of it.
+/// Executes an order. Every order gets a record of its result, also when it is refused.
 pub fn post(world: &World, order: Post, now: Timestamp) -> (Changes, Answer) {
     let name = claim::posted(order.market, &order.id);
     let mut draft = Draft::new(world, now);

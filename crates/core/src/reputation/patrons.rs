@@ -1,4 +1,4 @@
-//! Patrons: the owners an agent has worked for well, and what they paid for it.
+//! Customers: the owners for which an agent completed jobs, and what they paid.
 //!
 //! One owner with a thousand agents is one patron, and an agent's own owner is none, so a ring of a few
 //! owners stays a ring of a few owners however often its members hire each other.

@@ -1,4 +1,4 @@
-//! Blame: how often the agents of one owner have failed, those who left included.
+//! Failures per owner, summed over all its agents, unregistered ones included.
 //!
 //! It is the sum of what their desks say, kept in step with them, so that nobody has to walk through all
 //! agents of an owner to know it. Owners without a failure take no room.

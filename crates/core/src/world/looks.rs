@@ -1,4 +1,4 @@
-//! Who looks like whom: the names of owners and the ids of agents by what a reader sees.
+//! Index of confusable owner names and agent ids, by the digest of their skeletons.
 //!
 //! Only digests are kept: what a name looks like is asked once, when it is new.
 

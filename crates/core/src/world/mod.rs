@@ -67,7 +67,7 @@ pub struct Rules {
     /// What may be kept for repeated requests, for one caller and in total.
     pub kept_per_principal: Amount,
     pub kept_total: Amount,
-    /// Agents one requester may have asked for a price or an answer that it has not got yet.
+    /// Open invitations of one requester: agents asked for an offer that have not answered.
     pub invitations_max: usize,
     /// How long an agent that answers for itself may think about a job.
     pub answer_window: Millis,
@@ -105,7 +105,7 @@ impl Default for Rules {
     }
 }
 
-/// What is known.
+/// All hot rows and their indexes.
 #[derive(Clone)]
 pub struct World {
     pub rules: Rules,
@@ -360,7 +360,7 @@ impl World {
             |memory: &Remembered| self.memory_scopes.get(&memory.scope) == Some(&memory.id);
         let is_over = |memory: &&Arc<Remembered>| !newest(memory) || memory.until() <= now;
         let answers = self.memories.values().take_while(is_over).map(|memory| memory.id);
-        // A key that does not work is told nothing else than one that never was.
+        // An expired key is answered like an unknown one, so its row can be removed.
         let keys = self.key_ends.keys().take_while(|(until, _)| *until <= now).copied();
         Forgotten { answers: answers.take(limit).collect(), keys: keys.take(limit).collect() }
     }
@@ -414,7 +414,7 @@ impl World {
         self.visitors.claims.insert(digest, claim);
     }
 
-    /// Sends the visitors home at the end of a batch.
+    /// Drops the cold rows at the end of a batch.
     pub fn dismiss(&mut self) {
         send_home(&mut self.visitors.agents);
         send_home(&mut self.visitors.jobs);

@@ -22,7 +22,7 @@ pub fn is(job: &Job) -> bool {
 pub fn money(check: &mut Check, job: &Job, moved: Moved) {
     let id = job.id;
     let (times, most) = (moved.holds, 1 + i64::from(!job.offers.is_empty()));
-    check.holds(times <= most, || format!("job {id} was held {times} times"));
+    check.holds(times <= most, || format!("job {id} has {times} holds"));
     let agreed = job.assignment.map_or(0, |turn| turn.price.micros());
     let held = job.held.micros();
     // Put off before its worker begins, it holds what was agreed with that worker.
@@ -37,26 +37,38 @@ pub fn money(check: &mut Check, job: &Job, moved: Moved) {
         _ => held == 0,
     };
     let state = job.state;
-    check.holds(right, || format!("job {id} is {state:?} at {agreed} and holds {held}"));
+    check.holds(right, || {
+        format!("job {id} is {state:?} with an agreed price of {agreed}, but holds {held}")
+    });
     let offered = job.purse().micros();
-    check.holds(held <= offered, || format!("job {id} holds {held}, and {offered} were offered"));
+    check.holds(held <= offered, || {
+        format!("job {id} holds {held}, more than its budget of {offered}")
+    });
 }
 
-/// Nobody has it but somebody who was asked, at a price it named.
+/// The worker is one of the agents that were asked, at a price it offered.
 pub fn states(check: &mut Check, job: &Job) {
     let id = job.id;
     let waits = matches!(job.state, State::Open | State::Negotiating);
-    check.holds(!waits || !job.asked.is_empty(), || format!("job {id} waits for nobody"));
+    check.holds(!waits || !job.asked.is_empty(), || {
+        format!("job {id} is open, but no agent was asked")
+    });
     let negotiating = job.state == State::Negotiating;
-    check.holds(!negotiating || !job.offers.is_empty(), || format!("job {id} waits for no offer"));
+    check.holds(!negotiating || !job.offers.is_empty(), || {
+        format!("job {id} is negotiating, but has no offer")
+    });
     let twice = job.asked.iter().any(|one| job.declined.contains(one));
-    check.holds(!waits || !twice, || format!("job {id} asks somebody who said no"));
+    check.holds(!waits || !twice, || format!("job {id} still asks an agent that declined it"));
     if let Some(turn) = job.assignment {
         let worker = turn.worker;
         let asked = job.asked.contains(&worker);
-        check.holds(asked, || format!("job {id} is with {worker}, who was not asked"));
+        check.holds(asked, || {
+            format!("job {id} is assigned to agent {worker}, which was not asked")
+        });
         let named = job.offers.iter().any(|offer| offer.by == worker && offer.price == turn.price);
-        check.holds(named || job.offers.is_empty(), || format!("job {id} is at no price offered"));
+        check.holds(named || job.offers.is_empty(), || {
+            format!("the price of job {id} matches no offer of its worker")
+        });
     }
 }
 
@@ -70,31 +82,41 @@ impl Claims {
     ) -> Result<(), StoreError> {
         let id = job.id;
         let Requester::Agent(requester) = job.requester else {
-            self.check.breach(|| format!("job {id} was asked by a guest"));
+            self.check.breach(|| format!("job {id} is negotiated, but its requester is a guest"));
             return Ok(());
         };
         // An agent that is not there is a breach elsewhere.
         let Some(person) = people.agents.get(&requester) else { return Ok(()) };
         let own = job.foreign.strip_prefix(&person.native).and_then(|own| own.strip_prefix('/'));
         let Some(own) = own else {
-            self.check.breach(|| format!("job {id} does not bear its requester's name"));
+            self.check.breach(|| {
+                format!("the requester's id of job {id} does not start with the requester's name")
+            });
             return Ok(());
         };
         let signed = self.leads_to(db, claim::signed(person.home, &person.native, own))?;
         let heard = matches!(signed, Some(Target::Heard { job: Some(to), .. }) if to == id);
-        self.check.holds(heard, || format!("the order for job {id} leads to {signed:?}"));
+        self.check.holds(heard, || {
+            format!("the claim of the order that opened job {id} points to {signed:?}")
+        });
         for provider in job.asked.iter().chain(&job.declined) {
             let asked = self.leads_to(db, claim::asked(*provider, own))?;
             let right = matches!(asked, Some(Target::Several)) || asked == Some(Target::Job(id));
-            self.check.holds(right, || format!("{provider}, asked for job {id}, finds {asked:?}"));
+            self.check.holds(right, || {
+                format!("the claim of agent {provider} for job {id} points to {asked:?}")
+            });
         }
         for (place, offer) in (0..).zip(&job.offers) {
             let target = Some(Target::Offer { job: id, place });
             let made = self.leads_to(db, claim::offer(requester, Some(offer.by), &offer.name))?;
-            self.check.holds(made == target, || format!("offer {place} of job {id} is {made:?}"));
+            self.check.holds(made == target, || {
+                format!("the claim of offer {place} of job {id} points to {made:?}")
+            });
             let any = self.leads_to(db, claim::offer(requester, None, &offer.name))?;
             let right = any == target || any == Some(Target::Several);
-            self.check.holds(right, || format!("offer {place} of job {id} is called {any:?}"));
+            self.check.holds(right, || {
+                format!("the claim by name of offer {place} of job {id} points to {any:?}")
+            });
         }
         Ok(())
     }

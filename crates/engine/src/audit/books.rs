@@ -1,4 +1,4 @@
-//! The books: the chain of ledger lines, what they add up to, and every owner's way through them.
+//! Ledger checks: the hash chain of entries, their sums, and the chain of entries of each owner.
 
 use std::collections::HashMap;
 
@@ -62,7 +62,7 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Books, StoreError
     rows.each("entries", ids, |one: &Entry| one.id.0, |db, entry| walk.line(db, &entry))?;
     let (last, hash) = (walk.last, walk.hash);
     let head = last.next() == next.entry && hash == next.chain;
-    walk.chain.holds(head, || format!("the counters do not agree with line {last}, the last one"));
+    walk.chain.holds(head, || format!("the counters do not match the last ledger entry, {last}"));
     columns(rows.db, &mut walk)?;
     walk.accounts(people);
     let full = i128::from(i64::MAX).min(walk.volume);
@@ -97,7 +97,7 @@ impl Walk {
         self.chain.rows += 1;
         self.chain.holds(id == self.last.next(), || format!("line {id} follows {}", self.last));
         let chained = entry.hash == entry.chained(self.hash);
-        self.chain.holds(chained, || format!("the hash of line {id} does not follow"));
+        self.chain.holds(chained, || format!("the hash of entry {id} does not continue the chain"));
         (self.last, self.hash) = (id, entry.hash);
         self.move_credits(entry);
         self.history.rows += 1;
@@ -132,16 +132,18 @@ impl Walk {
     fn move_credits(&mut self, entry: &Entry) {
         let (id, amount) = (entry.id, i128::from(entry.amount.micros()));
         self.sums.rows += 1;
-        self.sums.holds(amount > 0, || format!("line {id} moves nothing"));
+        self.sums.holds(amount > 0, || format!("entry {id} has an amount of zero or less"));
         let left = self.pockets.entry(entry.from).or_default();
         *left -= amount;
         let covered = *left >= 0 || entry.from == Pocket::open(Owner::ISSUANCE);
-        self.sums.holds(covered, || format!("line {id} takes more than was there"));
+        self.sums.holds(covered, || format!("entry {id} overdraws its account"));
         *self.pockets.entry(entry.to).or_default() += amount;
         let ends = [entry.from.owner, entry.to.owner];
         let issued = matches!(entry.kind, Kind::Grant | Kind::Burn);
         let right = ends.contains(&Owner::ISSUANCE) == issued;
-        self.sums.holds(right, || format!("line {id} makes or ends credits without being issued"));
+        self.sums.holds(right, || {
+            format!("entry {id} moves credits to or from issuance, but is no grant or burn")
+        });
     }
 
     /// One owner's way: each line names the one before it.
@@ -158,7 +160,7 @@ impl Walk {
     fn order(&mut self, db: &Connection, entry: &Entry) -> Result<(), StoreError> {
         let id = entry.id;
         let Some(order) = entry.transfer else {
-            self.transfers.breach(|| format!("line {id} is a transfer nobody ordered"));
+            self.transfers.breach(|| format!("entry {id} is a transfer without a transfer id"));
             return Ok(());
         };
         let first = self.paid.set(order.0);
@@ -168,7 +170,7 @@ impl Walk {
             let ends = entry.from == Pocket::open(found.from) && entry.to == Pocket::open(found.to);
             ends && entry.amount == found.amount
         });
-        self.transfers.holds(same, || format!("line {id} is not what transfer {order} says"));
+        self.transfers.holds(same, || format!("entry {id} does not match transfer {order}"));
         Ok(())
     }
 
@@ -176,7 +178,7 @@ impl Walk {
     fn job(&mut self, entry: &Entry) -> Result<(), StoreError> {
         let (id, amount) = (entry.id, entry.amount.micros());
         let Some(job) = entry.job else {
-            self.holds.breach(|| format!("line {id} belongs to no job"));
+            self.holds.breach(|| format!("entry {id} has no job"));
             return Ok(());
         };
         let payer = entry.from.owner;
@@ -197,7 +199,9 @@ impl Walk {
                 (entry.from == held && entry.to == open, moved)
             }
         };
-        self.holds.holds(right, || format!("line {id} of job {job} moves between wrong pockets"));
+        self.holds.holds(right, || {
+            format!("entry {id} of job {job} moves credits between the wrong balances")
+        });
         self.money.add(job.0, moved)
     }
 
@@ -214,7 +218,9 @@ impl Walk {
                 total += said;
                 let what = if pocket.held { "held" } else { "available" };
                 self.sums.holds(said == sum, || {
-                    format!("{name} has {said} {what}, and its lines add up to {sum}")
+                    format!(
+                        "the {what} balance of {name} is {said}, but its entries add up to {sum}"
+                    )
                 });
                 let may = said >= 0 || pocket == Pocket::open(Owner::ISSUANCE);
                 self.sums.holds(may, || format!("{name} has {said} {what}"));
@@ -222,15 +228,22 @@ impl Walk {
             let (newest, movements) =
                 self.owners.get(&owner.id).map_or((None, 0), |(id, count)| (Some(*id), *count));
             self.history.holds(owner.newest == newest, || {
-                format!("the newest line of {name} is {newest:?}, not {:?}", owner.newest)
+                format!(
+                    "the newest entry of {name} is {newest:?}, but the owner row says {:?}",
+                    owner.newest
+                )
             });
             self.history.holds(owner.movements == movements, || {
                 format!("{name} took part in {movements} payments, not {}", owner.movements)
             });
         }
         for (pocket, sum) in self.pockets.iter().filter(|(_, sum)| **sum != 0) {
-            self.sums
-                .breach(|| format!("{sum} belong to owner {}, who does not exist", pocket.owner));
+            self.sums.breach(|| {
+                format!(
+                    "{sum} micro-credits belong to owner {}, which does not exist",
+                    pocket.owner
+                )
+            });
         }
         self.sums.holds(total == 0, || format!("all balances together are {total}, not zero"));
     }
@@ -242,12 +255,12 @@ fn columns(db: &Connection, walk: &mut Walk) -> Result<(), StoreError> {
                  OR amount <> body ->> 'amount' OR payer <> body ->> '$.from.owner'
                  OR payee <> body ->> '$.to.owner') LIMIT 100";
     for id in super::ids(db, lines)? {
-        walk.chain.breach(|| format!("the columns of line {id} are not what its text says"));
+        walk.chain.breach(|| format!("the columns of entry {id} do not match its JSON body"));
     }
     let owners = "SELECT id FROM owners WHERE json_valid(body) AND
                   (available <> body ->> 'available' OR held <> body ->> 'held') LIMIT 100";
     for id in super::ids(db, owners)? {
-        walk.sums.breach(|| format!("the columns of owner {id} are not what its text says"));
+        walk.sums.breach(|| format!("the columns of owner {id} do not match its JSON body"));
     }
     Ok(())
 }

@@ -46,7 +46,7 @@ pub fn recount(rows: &mut Rows<'_>) -> Result<Claims, StoreError> {
             Target::Free | Target::Several | Target::Heard { job: None, .. } => true,
         };
         let Claim { id, target, .. } = claim;
-        check.holds(there, || format!("claim {id} leads to {target:?}, which is not there"));
+        check.holds(there, || format!("claim {id} points to {target:?}, which does not exist"));
         if let Target::Transfer(transfer) = target {
             led_to.set(transfer.0);
         }
@@ -60,7 +60,8 @@ pub fn recount(rows: &mut Rows<'_>) -> Result<Claims, StoreError> {
                 Some(newest) if newest >= id && newest <= indexed => {
                     note(db, &scratch, claim, newest)?;
                 }
-                _ => check.breach(|| format!("the index leads from claim {id} to {newest:?}")),
+                _ => check
+                    .breach(|| format!("the index maps the digest of claim {id} to {newest:?}")),
             }
         } else {
             if let Some(before) = tail.get(&claim.digest) {
@@ -76,7 +77,7 @@ pub fn recount(rows: &mut Rows<'_>) -> Result<Claims, StoreError> {
     strays(rows.db, indexed, &mut check)?;
     histories(&scratch, &mut check)?;
     for transfer in led_to.missing(rows.next.transfer.0) {
-        check.breach(|| format!("no claim leads to transfer {transfer}"));
+        check.breach(|| format!("no claim points to transfer {transfer}"));
     }
     Ok(Claims { check, tail })
 }
@@ -86,13 +87,14 @@ impl Claims {
     pub fn of_job(&mut self, db: &Connection, job: &Job) -> Result<(), StoreError> {
         let id = job.id;
         let own = self.leads_to(db, claim::job_uuid(job.uuid))? == Some(Target::Job(id));
-        self.check.holds(own, || format!("the public id of job {id} does not lead to it"));
+        self.check
+            .holds(own, || format!("the claim of the public id of job {id} does not point to it"));
         let named = self.leads_to(db, claim::job(job.origin, &job.foreign))?;
         let led = named == Some(Target::Job(id));
         let taken_back = job.state == State::Withdrawn && job.has_its_own_name();
         self.check.holds(led != taken_back, || match taken_back {
-            true => format!("job {id} was taken back, and its id still leads to it"),
-            false => format!("the requester's id of job {id} leads to {named:?}"),
+            true => format!("job {id} was withdrawn, but its claim still points to it"),
+            false => format!("the claim of the requester's id of job {id} points to {named:?}"),
         });
         Ok(())
     }
@@ -150,7 +152,8 @@ fn strays(db: &Connection, indexed: ClaimId, check: &mut Check) -> Result<(), St
     let found = statement.query_map([row::key(indexed.0)], |row| row.get::<_, i64>(0));
     for stray in found.map_err(trouble)? {
         let stray = stray.map_err(trouble)?;
-        check.breach(|| format!("the index names claim {stray}, which is not what it says"));
+        check
+            .breach(|| format!("the index entry of claim {stray} does not match the claims table"));
     }
     Ok(())
 }
@@ -174,7 +177,7 @@ fn histories(scratch: &Scratch, check: &mut Check) -> Result<(), StoreError> {
                 | Target::Heard { .. },
             ) => false,
         };
-        check.holds(allowed, || format!("claim {id} takes an id from {last:?} to {target:?}"));
+        check.holds(allowed, || format!("claim {id} changes the target of an id from {last:?} to {target:?}, which is not allowed"));
         before = Some((digest, target));
         Ok(())
     })

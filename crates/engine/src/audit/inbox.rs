@@ -35,7 +35,10 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError
         let agent = mailbox.agent;
         let head = heads.get(&agent).map_or(0, |(head, _)| *head);
         check.holds(mailbox.head <= head, || {
-            format!("the inbox of agent {agent} ends at {head}, and says {}", mailbox.head)
+            format!(
+                "the inbox of agent {agent} ends at position {head}, but its row says {}",
+                mailbox.head
+            )
         });
         check.holds(mailbox.read() <= mailbox.head, || {
             format!("agent {agent} has read {} of {}", mailbox.read(), mailbox.head)
@@ -46,7 +49,7 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError
     }
     for agent in heads.keys().chain(mailboxes.keys()) {
         let known = people.agents.contains_key(agent);
-        check.holds(known, || format!("agent {agent} has an inbox and does not exist"));
+        check.holds(known, || format!("agent {agent} does not exist, but has an inbox"));
     }
     pushed(rows, &mut check)?;
     Ok(check)
@@ -87,13 +90,13 @@ impl Walk {
         let Some(agent) = notice.to else {
             let outside = position == 0 && before.is_none();
             self.check
-                .holds(outside, || format!("notice {id} is in no inbox and has a place in one"));
+                .holds(outside, || format!("notice {id} belongs to no inbox, but has a position"));
             return;
         };
         let known = self.heads.get(&agent).copied();
         let (head, last) = known.map_or((0, None), |(head, last)| (head, Some(last)));
         self.check.holds(position == head + 1, || {
-            format!("notice {id} of agent {agent} is at {position}, and {} comes next", head + 1)
+            format!("notice {id} of agent {agent} has position {position}, expected {}", head + 1)
         });
         self.check.holds(before == last, || {
             format!("notice {id} of agent {agent} follows {before:?}, not {last:?}")
@@ -105,7 +108,9 @@ impl Walk {
             format!("notice {id} of agent {agent} is written, and its inbox ends at {said}")
         });
         let same = mailbox.is_none_or(|one| one.head != position || one.newest == Some(id));
-        self.check.holds(same, || format!("the inbox of agent {agent} names another than {id}"));
+        self.check.holds(same, || {
+            format!("the inbox row of agent {agent} names a newest notice other than {id}")
+        });
     }
 }
 
@@ -124,7 +129,7 @@ fn pushed(rows: &mut Rows<'_>, check: &mut Check) -> Result<(), StoreError> {
                 let told = if push.has_text() { notice.news } else { notice.news.without_text() };
                 (notice.to, notice.position) == (push.to, push.position) && told == push.news
             });
-            check.holds(same, || format!("push {id} is not what its notice says"));
+            check.holds(same, || format!("delivery {id} does not match its notice"));
             Ok(())
         },
     )?;
@@ -136,7 +141,9 @@ fn pushed(rows: &mut Rows<'_>, check: &mut Check) -> Result<(), StoreError> {
             check.rows += 1;
             let id = arrival.notice;
             let told = notices::get(db, id)?.is_some_and(|notice| notice.to.is_some());
-            check.holds(told, || format!("{id} arrived and was never sent"));
+            check.holds(told, || {
+                format!("notice {id} is marked as delivered, but belongs to no inbox")
+            });
             Ok(())
         },
     )

@@ -69,7 +69,7 @@ pub fn recount(
     )?;
     rows.counted("jobs", count - twice, next);
     for job in walk.money.left()? {
-        walk.holds.breach(|| format!("money moved for job {job}, which does not exist"));
+        walk.holds.breach(|| format!("credits moved for job {job}, which does not exist"));
     }
     walk.asked(rows.db)?;
     walk.ends();
@@ -84,7 +84,9 @@ impl Walk<'_> {
         let payer = match job.requester {
             Requester::Agent(agent) => {
                 let person = self.people.agents.get(&agent);
-                self.states.holds(person.is_some(), || format!("job {id} was asked by nobody"));
+                self.states.holds(person.is_some(), || {
+                    format!("the requester of job {id} does not exist")
+                });
                 person.map(|person| person.owner)
             }
             Requester::Guest(_) => None,
@@ -94,7 +96,8 @@ impl Walk<'_> {
             let worker = self.people.agents.get(&turn.worker);
             worker.is_some_and(|worker| worker.owner == turn.owner) && job.epoch > 0
         });
-        self.states.holds(turn, || format!("the worker of job {id} is nobody"));
+        self.states
+            .holds(turn, || format!("the worker of job {id} does not exist or has another owner"));
         self.claims.of_job(db, job)?;
         if asked::is(job) {
             asked::states(&mut self.states, job);
@@ -111,22 +114,22 @@ impl Walk<'_> {
         let left = moved.held - moved.captured - moved.released;
         let payer = job.payer.map(|owner| row::key(owner.0));
         self.holds.holds(moved.payer.is_none() || moved.payer == payer, || {
-            format!("what job {id} moved was not of its payer, who is {payer:?}")
+            format!("job {id} moved credits of an owner other than its payer, {payer:?}")
         });
         let worker = job.assignment.map(|turn| row::key(turn.owner.0));
         self.holds.holds(moved.payee.is_none() || moved.payee == worker, || {
-            format!("job {id} paid {:?}, and was done for {worker:?}", moved.payee)
+            format!("job {id} paid owner {:?}, but its worker belongs to {worker:?}", moved.payee)
         });
         if asked::is(job) {
             asked::money(&mut self.holds, job, moved);
         } else {
             let offered = if job.policy.unpaid { 0 } else { job.purse().micros() };
             let (times, held) = (moved.holds, moved.held);
-            self.holds.holds(times <= 1, || format!("job {id} was held {times} times"));
+            self.holds.holds(times <= 1, || format!("job {id} has {times} holds"));
             // What waits for a worker that is away, and what came of it, may be without money.
             let unpaid = held == 0 && job.policy.presence_first && job.assignment.is_none();
             self.holds.holds(held == offered || unpaid, || {
-                format!("job {id} held {held}, and {offered} were offered")
+                format!("job {id} held {held}, but its budget is {offered}")
             });
         }
         self.holds.holds(moved.captured <= moved.held, || {
@@ -150,9 +153,11 @@ impl Walk<'_> {
     fn live(&mut self, job: &Job) {
         let id = job.id;
         let live = !job.state.is_final() && (job.state != State::Open || asked::is(job));
-        self.states.holds(live, || format!("job {id} is {:?} and still with the live", job.state));
+        self.states.holds(live, || {
+            format!("job {id} is {:?}, but is in the table of live jobs", job.state)
+        });
         self.states.holds(job.state.is_final() || job.due().is_some(), || {
-            format!("job {id} is never due")
+            format!("job {id} is live, but has no deadline")
         });
         let in_hand = match job.state {
             State::Assigned | State::Running => true,
@@ -164,29 +169,35 @@ impl Walk<'_> {
             format!("job {id} is {:?} with worker {:?}", job.state, job.worker())
         });
         let willing = job.worker().is_none_or(|worker| !job.declined.contains(&worker));
-        self.states.holds(willing, || format!("job {id} is with somebody who declined it"));
+        self.states.holds(willing, || format!("job {id} is assigned to an agent that declined it"));
         let unended = job.ended_at.is_none() && job.report.is_none();
-        self.states.holds(unended, || format!("job {id} is live and has an end"));
+        self.states.holds(unended, || format!("job {id} is live, but has an end time or a result"));
     }
 
     fn finished(&mut self, job: &Job) -> Result<(), StoreError> {
         let id = job.id;
         let last = job.state.is_final();
-        self.states.holds(last, || format!("job {id} is {:?} and with the finished", job.state));
-        self.states.holds(job.ended_at.is_some(), || format!("job {id} ended at no time"));
+        self.states.holds(last, || {
+            format!("job {id} is {:?}, but is in the table of finished jobs", job.state)
+        });
+        self.states
+            .holds(job.ended_at.is_some(), || format!("job {id} has ended, but has no end time"));
         let told = job.report.is_some() == (job.state != State::Withdrawn);
         self.states.holds(told, || format!("job {id} is {:?} and has no report", job.state));
         let paid = job.report.as_ref().map_or(Credits::ZERO, |report| report.paid);
         let done = job.state == State::Completed;
         let ok = job.report.as_ref().is_some_and(|report| report.ok);
+        self.states.holds(ok == done, || {
+            format!("job {id} is {:?}, but its result says otherwise", job.state)
+        });
         self.states
-            .holds(ok == done, || format!("job {id} is {:?}, against its report", job.state));
-        self.states.holds(done || paid.is_zero(), || format!("job {id} was paid for nothing"));
+            .holds(done || paid.is_zero(), || format!("job {id} did not complete, but was paid"));
         let price = job.assignment.map_or(Credits::ZERO, |turn| turn.price);
         self.states.holds(paid <= price, || format!("job {id} was paid more than agreed"));
         let willing = job.worker().is_none_or(|worker| !job.declined.contains(&worker));
-        self.states
-            .holds(!done || willing, || format!("job {id} was done by somebody who declined it"));
+        self.states.holds(!done || willing, || {
+            format!("job {id} was completed by an agent that declined it")
+        });
         if let Some(worker) = job.worker().filter(|_| job.state != State::Withdrawn) {
             let before = job.before_worked.unwrap_or_default();
             *self.worked.entry(worker).or_default() += i128::from(id.0) - i128::from(before.0);

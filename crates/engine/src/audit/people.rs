@@ -80,7 +80,9 @@ fn keys(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError> {
         |_, key| {
             check.rows += 1;
             let id = key.id;
-            check.holds(hashes.insert(key.hash), || format!("key {id} has the hash of another"));
+            check.holds(hashes.insert(key.hash), || {
+                format!("key {id} has the same hash as another key")
+            });
             if let Holder::Agent(agent) = key.holder {
                 let known = people.agents.contains_key(&agent);
                 check.holds(known, || format!("key {id} is of agent {agent}, who does not exist"));
@@ -110,13 +112,17 @@ fn aliases(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError> {
             let known = people.agents.contains_key(&agent);
             check.holds(known, || format!("alias {id} is of agent {agent}, who does not exist"));
             let taken = names.insert((protocol, name), agent);
-            check.holds(taken.is_none(), || format!("alias {id} is a name that was taken"));
+            check.holds(taken.is_none(), || {
+                format!("alias {id} repeats a name that is already in use")
+            });
             Ok(())
         },
     )?;
     for (id, person) in &people.agents {
         let own = names.get(&(person.home, person.native.clone()));
-        check.holds(own == Some(id), || format!("the own name of agent {id} does not lead to it"));
+        check.holds(own == Some(id), || {
+            format!("the native name of agent {id} does not resolve to it")
+        });
     }
     for (id, person) in &people.agents {
         let owner = people.owners.contains_key(&person.owner);

@@ -44,7 +44,7 @@ impl<'d> Rows<'d> {
         if next.is_none() {
             let lines = "SELECT EXISTS (SELECT 1 FROM lines)";
             let used: bool = db.query_row(lines, [], |row| row.get(0)).map_err(trouble)?;
-            counters.holds(!used, || "there are rows and no counters".to_owned());
+            counters.holds(!used, || "the store has rows, but no counters".to_owned());
         }
         Ok(Self { db, next: next.unwrap_or_default(), checksums, counters })
     }
@@ -90,7 +90,7 @@ impl<'d> Rows<'d> {
     /// Compares how many rows there are with how many ids were handed out.
     pub fn counted(&mut self, what: &str, count: u64, next: u64) {
         self.counters.rows += 1;
-        let lost = || format!("{what}: {count} rows, and {next} would come next");
+        let lost = || format!("{what}: {count} rows, but the next id is {next}");
         self.counters.holds(count + 1 == next, lost);
     }
 
@@ -122,7 +122,7 @@ impl<'d> Rows<'d> {
             },
         )?;
         let next = self.next.epoch;
-        let other = || format!("the history is in epoch {epoch}, and the counters in {next}");
+        let other = || format!("the history is in epoch {epoch}, but the counters say {next}");
         self.counters.holds(next == epoch, other);
         let postings = self.next.posting.0;
         // A file that was last used before there were markets has none.
@@ -156,12 +156,12 @@ impl<'d> Rows<'d> {
             let id = found.get_ref(0).map_err(trouble)?.as_i64().unwrap_or(0).unsigned_abs();
             match ids {
                 Some(Ids::Whole(_)) => {
-                    let gap = || format!("{table}: {expected} comes next, and there is {id}");
+                    let gap = || format!("{table}: expected id {expected}, found {id}");
                     self.counters.holds(id == expected, gap);
                     expected = id + 1;
                 }
                 Some(Ids::Below(next)) => {
-                    let used = || format!("{table}: {id} is used, and {next} would come next");
+                    let used = || format!("{table}: id {id} exists, but the next id is {next}");
                     self.counters.holds(id < next, used);
                 }
                 None => {}
@@ -174,7 +174,7 @@ impl<'d> Rows<'d> {
         }
         if let Some(Ids::Whole(next)) = ids {
             self.counters.rows += 1;
-            let end = || format!("{table} ends before {expected}, and {next} would come next");
+            let end = || format!("{table} ends before id {expected}, but the next id is {next}");
             self.counters.holds(expected == next, end);
         }
         Ok(())

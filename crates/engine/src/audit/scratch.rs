@@ -1,4 +1,4 @@
-//! Scratch paper: sums by key that may not fit in memory, in a database that is thrown away.
+//! A temporary database for sums that may not fit in memory.
 
 use rusqlite::{Connection, params};
 
@@ -60,7 +60,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// What a job moved. Taken off the paper, so that what stays is what nobody asked for.
+    /// Takes what a job moved. What remains at the end belongs to jobs that do not exist.
     pub fn take(&self, job: u64) -> Result<Moved, StoreError> {
         let sql = "DELETE FROM moved WHERE job = ?1
                    RETURNING held, captured, released, holds, payer, payee";

@@ -71,7 +71,7 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError
         let agent = desk.agent;
         check.holds(desk.standing == standing, || {
             format!(
-                "agent {agent} stands at {:?}, and its outcomes give {standing:?}",
+                "the standing of agent {agent} is {:?}, but its outcomes give {standing:?}",
                 desk.standing
             )
         });
@@ -82,12 +82,14 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError
         });
         let window = windows.remove(&agent).unwrap_or_default();
         check.holds(*desk.window == window, || {
-            format!("the newest outcomes of agent {agent} are not those at its desk")
+            format!("the newest outcomes of agent {agent} do not match its state row")
         });
         // What was before patrons were kept is missing at the desk, so there may be less, never more.
         let patrons = patronage.remove(&agent).unwrap_or_default();
         let told = desk.patrons.count() <= patrons.count() && desk.patrons.paid() <= patrons.paid();
-        check.holds(told, || format!("agent {agent} has fewer patrons than it is said to have"));
+        check.holds(told, || {
+            format!("agent {agent} has fewer counterparties than its state row says")
+        });
         check.holds(desk.last_outcome == last, || {
             format!("the last outcome of agent {agent} is {last:?}, not {:?}", desk.last_outcome)
         });
@@ -140,7 +142,9 @@ fn borne_out(check: &mut Check, people: &People, job: &Job, outcome: &Outcome) {
         Requester::Agent(agent) => Some(agent),
         Requester::Guest(_) => None,
     };
-    check.holds(outcome.hired_by == hirer, || format!("outcome {id} names another hirer"));
+    check.holds(outcome.hired_by == hirer, || {
+        format!("outcome {id} names an agent that is not the requester of its job")
+    });
     let owner = people.agents.get(&subject).map(|person| person.owner);
     let blamed = outcome.ok || outcome.cause.is_some_and(Cause::blames_worker);
     let between_owners = job.payer.is_none() || job.payer != owner;
@@ -150,7 +154,9 @@ fn borne_out(check: &mut Check, people: &People, job: &Job, outcome: &Outcome) {
     });
     let paid = job.report.as_ref().map(|report| report.paid);
     let same = !outcome.ok || paid == Some(outcome.paid);
-    check.holds(same, || format!("outcome {id} says something else was paid"));
+    check.holds(same, || {
+        format!("the paid amount of outcome {id} differs from the result of its job")
+    });
 }
 
 /// No finished work went without a judgement.

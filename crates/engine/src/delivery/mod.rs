@@ -258,7 +258,7 @@ pub async fn with_text(engine: &Engine, push: &Push) -> Option<Push> {
         Ok(Some(Row::Notice(notice))) => Some(Push { news: notice.news, ..push.clone() }),
         other => {
             let failure = other.err().unwrap_or(Failure::Fault);
-            tracing::warn!(notice = %push.notice, %failure, "the text of a push could not be read");
+            tracing::warn!(notice = %push.notice, %failure, "message text of a delivery could not be read");
             None
         }
     }
@@ -306,7 +306,7 @@ fn secrets(engine: &Engine, agent: AgentId) -> Option<Vec<WebhookSecret>> {
 pub async fn record(engine: &Engine, push: &Push, verdict: Verdict) {
     for command in verdict.commands {
         if let Err(failure) = engine.run(command).await {
-            tracing::debug!(notice = %push.notice, %failure, "what a push answered was refused");
+            tracing::debug!(notice = %push.notice, %failure, "command from a delivery response was refused");
         }
     }
     let ended = match verdict.arrived {
@@ -320,11 +320,11 @@ pub async fn record(engine: &Engine, push: &Push, verdict: Verdict) {
     };
     let done = Command::PushDone { notice: push.notice, ended };
     if let Err(failure) = engine.run(done).await {
-        tracing::warn!(notice = %push.notice, %failure, "a push could not be recorded");
+        tracing::warn!(notice = %push.notice, %failure, "result of a delivery could not be recorded");
     }
 }
 
-/// A push on its way. It is off it however the attempt ends, also when a courier panics.
+/// Marks a delivery as in flight until dropped, also when an encoder panics.
 struct Way {
     delivery: Arc<Delivery>,
     push: Arc<Push>,

@@ -6,7 +6,7 @@ use super::start::assemble;
 use super::{Engine, Errand, Setup};
 use crate::store::StoreError;
 
-/// A lane that does nothing until it is told to. Dropping it is a crash: nobody is answered.
+/// A lane that runs only when asked to. Dropping it simulates a crash: pending commands get no answer.
 pub struct Hand {
     lane: Lane,
 }

@@ -133,7 +133,7 @@ impl Lane {
         for timer in self.timers.due(&self.world, now) {
             let (changes, done) = self.decide(Command::Tick(timer), None, now);
             if let Err(failure) = done {
-                tracing::error!(?timer, %failure, "a timer was refused");
+                tracing::error!(?timer, %failure, "timer command refused");
                 self.timers.put_off(timer, now);
             }
             batch.changes.absorb(changes);
@@ -208,7 +208,7 @@ impl Lane {
         // The rules only read, so a panic in one has changed nothing.
         let rules = AssertUnwindSafe(|| rialto_core::decide(&self.world, command, now));
         let Ok(decided) = catch_unwind(rules) else {
-            tracing::error!("a rule panicked; the command had no effect");
+            tracing::error!("panic while deciding a command; it had no effect");
             return (Changes::default(), Err(Failure::Fault));
         };
         let (mut changes, receipt, done) = match decided {

@@ -1,4 +1,4 @@
-//! Live inboxes: who reads now, and the newest of what they are about to read.
+//! Live inboxes: which inboxes have open readers, and their newest notices in memory.
 //!
 //! Every agent that is being read has a short memory of what was committed for it last. A reader
 //! that keeps up finds its next notices there and never touches the store; one that does not finds

@@ -64,10 +64,10 @@ pub enum Failure {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The disk is full; nothing was changed.
-    #[error("the store is full")]
+    #[error("the disk of the hub is full")]
     Full,
     /// The store failed or the hub is stopping; whether anything was changed is not known.
-    #[error("the hub cannot write now")]
+    #[error("the hub cannot accept writes now")]
     Down,
     /// Our own mistake; the log has the rest.
     #[error("internal error")]
@@ -430,7 +430,7 @@ impl Inner {
         if matches!(error, StoreError::Full) {
             return Failure::Full;
         }
-        tracing::error!(%error, "the store failed; no further write is accepted");
+        tracing::error!(%error, "store failed; no further writes are accepted");
         self.broken.send_if_modified(|broken| {
             let first = broken.is_none();
             broken.get_or_insert_with(|| error.to_string());

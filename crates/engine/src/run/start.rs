@@ -117,12 +117,14 @@ fn books_agree(world: &World, store: &mut dyn Store) -> Result<(), StoreError> {
         _ => return Err(StoreError::Corrupt(format!("ledger line {newest} is missing"))),
     };
     if head != world.next.chain {
-        return Err(StoreError::Corrupt(format!("ledger line {newest} is not the one written")));
+        return Err(StoreError::Corrupt(format!(
+            "ledger entry {newest} does not match the hash chain"
+        )));
     }
     let pockets = world.owners().flat_map(|owner| [owner.available, owner.held]);
     let sum: i128 = pockets.map(|credits| i128::from(credits.micros())).sum();
     if sum != 0 {
-        return Err(StoreError::Corrupt(format!("all balances together are {sum}, not zero")));
+        return Err(StoreError::Corrupt(format!("the sum of all balances is {sum}, expected 0")));
     }
     Ok(())
 }

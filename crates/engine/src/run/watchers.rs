@@ -1,4 +1,4 @@
-//! Watching: who wants to hear of which agents' state, and the lines that tell of it.
+//! Watchers: subscriptions to history events of selected agents.
 //!
 //! A line reaches only those who watch the agent it is about, so a stream that watches nobody else
 //! is not woken by anybody else. What does not fit a watcher's queue is left out and said to be

@@ -30,7 +30,7 @@ pub enum StoreError {
     #[error("the disk is full")]
     Full,
     /// A write or its fsync failed: what is on disk is no longer certain.
-    #[error("the store cannot be trusted any more: {0}")]
+    #[error("the store failed: {0}")]
     Broken(String),
     /// Rows that are not what was written.
     #[error("the store is corrupt: {0}")]
@@ -39,7 +39,7 @@ pub enum StoreError {
     #[error("the store has schema {found}, this program knows {known}: use a newer rialto")]
     Newer { found: i64, known: i64 },
     /// There is nothing to open.
-    #[error("there is no store in {0}")]
+    #[error("{0} contains no store")]
     Missing(String),
     /// A backup that nobody has restored: a hub on it would repeat the original's numbers unnoticed.
     #[error(
@@ -52,7 +52,7 @@ pub enum StoreError {
     InUse(String),
 }
 
-/// A row that is not always at hand.
+/// The key of a row that may not be in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     /// All of an agent, also of one that has left.
@@ -117,7 +117,7 @@ pub trait Store: Send {
         None
     }
 
-    /// Somebody who reads beside the lane.
+    /// Opens a reader that works beside the lane.
     fn reader(&self) -> Result<Box<dyn Reader>, StoreError>;
 }
 

@@ -102,9 +102,9 @@ fn fits_nobody(who: &Registrations, unreadable: Option<String>) -> Response {
             .unwrap_or_default();
         json!({"protocol": face.id(), "path": format!("/{}/register", face.id()), "example": example})
     });
-    let neither = "two registrations share this path; the body fits neither (or both)";
-    let text =
-        unreadable.map_or_else(|| neither.to_owned(), |why| format!("body cannot be read: {why}"));
+    let neither = "POST /register is shared by two protocols, and the body matches neither or both; use one of the paths below";
+    let text = unreadable
+        .map_or_else(|| neither.to_owned(), |why| format!("the body is not valid JSON: {why}"));
     let body = json!({
         "success": false,
         "status": "error",

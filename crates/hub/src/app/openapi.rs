@@ -45,7 +45,7 @@ pub fn document() -> Value {
         "openapi": "3.1.0",
         "info": {
             "title": "Rialto",
-            "summary": "The bridge and the market for AI agents",
+            "summary": "A hub for AI agents of five protocols: discovery, messages, jobs and payment",
             "version": env!("CARGO_PKG_VERSION"),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
@@ -77,8 +77,8 @@ fn operation(route: &Listed) -> Value {
         "security": security(route.reach),
         "responses": {
             "2XX": {"description": "Done", "content": {"application/json": {}}},
-            "4XX": {"description": "Refused: says what was wrong, where, and whether to retry"},
-            "5XX": {"description": "Not done; retryable says whether to try again"},
+            "4XX": {"description": "Refused; the body says why, which field is wrong, and whether to retry"},
+            "5XX": {"description": "Failed; `retryable` says whether to try again"},
         },
     });
     if route.method == "POST" {

@@ -40,8 +40,8 @@ pub fn listed() -> Vec<Listed> {
     };
     vec![
         one("/livez", "Whether the process is alive"),
-        one("/readyz", "Whether the hub takes writes"),
-        one("/metrics", "Numbers for Prometheus"),
+        one("/readyz", "Whether the hub accepts writes"),
+        one("/metrics", "Metrics in the Prometheus text format"),
     ]
 }
 
@@ -76,35 +76,35 @@ pub fn numbers(engine: &Engine) -> Vec<Extra> {
             row("rialto_jobs_opened_total", "Jobs ever opened", (world.next.job.0 - 1) as f64),
             row(
                 "rialto_pushes_waiting",
-                "Pushes on their way or given up",
+                "Webhook deliveries waiting or given up",
                 world.pushes().count() as f64,
             ),
             row("rialto_payments_total", "Payments between owners", world.next.payments as f64),
             row(
                 "rialto_payments_credits_total",
-                "Their sum in credits",
+                "Sum of payments between owners, in credits",
                 credits(world.next.volume),
             ),
             row("rialto_epoch", "Raised at each restore from a backup", world.next.epoch as f64),
             row("rialto_credits_issued", "Credits in circulation", issued.unwrap_or_default()),
             row(
                 "rialto_memory_bytes",
-                "Bytes of memory that agents, open jobs and accounts take",
+                "Memory used by agents, open jobs and accounts, in bytes",
                 world.footprint().total() as f64,
             ),
             row(
                 "rialto_memory_newcomers_bytes",
-                "Bytes of it that owners without any credits yet take",
+                "Bytes of memory used by owners that never had credits",
                 world.footprint().newcomers() as f64,
             ),
             row(
                 "rialto_memory_limit_bytes",
-                "Bytes that all of it may take",
+                "Limit of memory for agents, open jobs and accounts, in bytes",
                 world.rules.memory.total as f64,
             ),
             row(
                 "rialto_store_writable",
-                "1 while writes are taken",
+                "1 if the hub accepts writes, else 0",
                 f64::from(u8::from(engine.is_writable())),
             ),
         ]

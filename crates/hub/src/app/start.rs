@@ -51,7 +51,7 @@ pub struct Options {
 /// Why a hub does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("the data directory {dir} cannot be made: {error}")]
+    #[error("cannot create the data directory {dir}: {error}")]
     DataDir { dir: String, error: io::Error },
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -61,10 +61,10 @@ pub enum StartError {
     Egress(#[from] BadEgress),
     #[error("cannot listen on {address}: {error}{}", way_out(*address, error))]
     Listen { address: SocketAddr, error: io::Error },
-    #[error("RIALTO_OPERATOR_KEY is no operator key: it has the form ro_ and 48 hex digits")]
+    #[error("RIALTO_OPERATOR_KEY is not an operator key; expected `ro_` followed by 48 hex digits")]
     OperatorKey,
     #[error(
-        "RIALTO_OPERATOR_KEY is not a key this hub knows, and taking it would retire the one it has: \
+        "RIALTO_OPERATOR_KEY does not match the operator key of this hub: \
          unset it or set the key the hub has; a lost key is replaced with `rialto operator key \
          rotate --data {0}` while the hub is stopped"
     )]
@@ -81,10 +81,8 @@ fn way_out(address: SocketAddr, error: &io::Error) -> String {
     let ports = (address.port()..=u16::MAX).skip(1).take(PORTS_TRIED);
     let mut free = ports.map(|port| SocketAddr::new(address.ip(), port));
     match free.find(|address| std::net::TcpListener::bind(address).is_ok()) {
-        Some(free) => format!(
-            "; another program listens there: {free} is free, choose it with --listen {free}"
-        ),
-        None => "; another program listens there: choose another port with --listen".to_owned(),
+        Some(free) => format!("; the port is in use, {free} is free: use --listen {free}"),
+        None => "; the port is in use: choose another one with --listen".to_owned(),
     }
 }
 
@@ -135,7 +133,7 @@ impl Hub {
         Reload(self.limits.clone())
     }
 
-    /// Runs until asked to stop or until the store fails. An error means promises were at stake.
+    /// Runs until shutdown or until the store fails; a store failure is returned as an error.
     pub async fn run(self, shutdown: &Shutdown) -> Result<(), String> {
         let mut broken = self.engine.broken();
         let failed = tokio::select! {
@@ -275,7 +273,7 @@ fn floor(
         per_host_per_minute: config.egress.per_host_per_minute.max(),
     })?;
     if let Some(why) = egress.https_trouble() {
-        tracing::warn!(why, "agents with https endpoints cannot be reached");
+        tracing::warn!(why, "https endpoints cannot be called");
     }
     Ok(Floor::new(Ground {
         clara: settings::clara(config, engine.secret()),

@@ -141,7 +141,7 @@ fn bad_value<T: Setting>(key: &str, origin: &Origin, Misfit(found): Misfit) -> P
 fn not_a_section(key: String, origin: &Origin) -> Problem {
     Problem::BadValue {
         origin: origin.to_string(),
-        found: "is no setting by itself".to_owned(),
+        found: "is a section, not a setting".to_owned(),
         expected: "a section of settings".to_owned(),
         example: format!("[{key}]"),
         key,

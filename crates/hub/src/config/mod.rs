@@ -122,8 +122,8 @@ fn check_public_url(config: &Config, rows: &[Row]) -> Option<Problem> {
     Some(Problem::BadValue {
         key: key.to_owned(),
         origin: origin(rows, key),
-        found: format!("agents cannot call the hub at {address}"),
-        expected: "http.public_url, the URL they should use, beside a wildcard address".to_owned(),
+        found: format!("{address} is a wildcard address that agents cannot call"),
+        expected: "http.public_url to be set as well".to_owned(),
         example: format!("--public-url http://hub.example:{}", address.port()),
     })
 }

@@ -130,7 +130,7 @@ fn digits(text: &str) -> Result<(), Misfit> {
 
 fn count(text: &str) -> Result<u32, Misfit> {
     digits(text)?;
-    text.parse().map_err(|_| Misfit::new(text, "is above 4294967295"))
+    text.parse().map_err(|_| Misfit::new(text, "is larger than 4294967295"))
 }
 
 /// The decimal digits of a number that a file may have written in any base.

@@ -69,9 +69,9 @@ settings! {
         header_timeout: Span = "10s";
         /// How long a request's body may take to arrive.
         body_timeout: Span = "30s";
-        /// Bytes a second that a body must bring; who is slower is answered 408.
+        /// Minimum rate at which a body must arrive, in bytes per second; slower requests get a 408.
         min_body_bytes_per_second: Limit = "240";
-        /// How far a body may fall behind that, and how long it may pause.
+        /// How far a body may fall behind that rate, which is also the longest pause.
         body_grace: Span = "10s";
         /// How long a connection may stay open without a request.
         idle_timeout: Span = "60s";
@@ -81,7 +81,7 @@ settings! {
         max_connections_per_address: NonZeroU32 = "1024";
     }
 
-    /// How callers show who they are.
+    /// How callers authenticate.
     auth: Auth {
         /// In the registry protocol.
         registry: Access = "key" or "open";
@@ -105,12 +105,12 @@ settings! {
         writes_per_minute: Limit = "600" or "0";
         /// Bytes of long answers to one agent, or to one address without a key.
         read_bytes_per_minute: Limit = "268435456" or "0";
-        /// Keys from one address that do not work.
+        /// Requests with an invalid key from one address.
         wrong_keys_per_minute: Limit = "60";
         /// How long an agent that registered without proof stays without ever showing itself; unset,
         /// for ever.
         unproven_ttl: Option<Span> = "";
-        /// Items waiting in one inbox, but for news of the agent's own jobs.
+        /// Unread messages in one inbox; notices about the agent's own jobs do not count.
         inbox_pending: Limit = "10000";
         /// Answers kept for one caller's idempotency keys, each for a day.
         kept_answers: Limit = "50000";
@@ -120,7 +120,7 @@ settings! {
         kept_answers_total: Limit = "500000";
         /// Bytes of those answers; callers without a key may use a quarter.
         kept_answer_bytes_total: Limit = "536870912";
-        /// Agents one requester may have asked for a price or an answer that it has not got yet.
+        /// Open invitations of one requester: agents asked for an offer that have not answered.
         invitations: NonZeroU32 = "10000";
     }
 
@@ -147,7 +147,7 @@ settings! {
         connect_timeout: Span = "5s";
         /// Connections open at once to one host.
         per_host: NonZeroU32 = "16";
-        /// Calls to one host; what is too much waits.
+        /// Calls to one host per minute; further calls wait.
         per_host_per_minute: Limit = "6000" or "0";
     }
 
@@ -163,9 +163,9 @@ settings! {
 
     /// The registry protocol.
     registry: Registry {
-        /// How long after its last sign of life an agent counts as online.
+        /// How long an agent counts as online after its last request.
         heartbeat_ttl: Span = "90s";
-        /// How long a job's answer is waited for before the caller is told `PENDING`.
+        /// How long a synchronous request waits for the result before it answers `PENDING`.
         sync_wait: Wait = "30s";
         /// Whose address `/discover` shows.
         discover_endpoint: DiscoverEndpoint = "agent";
@@ -175,7 +175,7 @@ settings! {
     relay: Relay {
         /// The host that short names belong to.
         host: RelayHost = "chorus";
-        /// What becomes of a message whose receiver is not there.
+        /// What happens to a message whose receiver is offline.
         offline: Offline = "queue";
         /// The HTTP status of a failed delivery.
         failed_status: FailedStatus = "ok";
@@ -204,7 +204,7 @@ settings! {
         deployed_process_id: Option<ProcessId> = "";
         /// Topics agents may register for.
         topics: Topics = "tweet,discord,telegram,nft";
-        /// Whether a task nobody fits is queued instead of refused.
+        /// Whether a task without a matching agent is queued instead of refused.
         queue_unmatched: bool = "false";
         /// Whether fees and rewards move credits.
         payments: bool = "true";
@@ -240,9 +240,9 @@ settings! {
     store: Store {
         /// The kind of store.
         backend: Backend = "sqlite";
-        /// Bytes of memory for what the hub keeps at hand: agents, open jobs, accounts.
+        /// Memory for agents, open jobs and accounts, in bytes.
         memory: Size = "1073741824";
-        /// Bytes of it for one owner.
+        /// Memory for the rows of one owner, in bytes.
         memory_per_owner: Size = "134217728";
     }
 }

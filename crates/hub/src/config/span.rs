@@ -90,7 +90,7 @@ fn parse(text: &str) -> Result<Millis, Misfit> {
         return Err(Misfit::new(text, "does not begin with a whole number"));
     }
     let Some((_, unit_ms)) = UNITS.iter().find(|(name, _)| *name == unit) else {
-        let wrong = if unit.is_empty() { "has no unit" } else { "has no unit we know" };
+        let wrong = if unit.is_empty() { "has no unit" } else { "has an unknown unit" };
         return Err(Misfit::new(text, wrong));
     };
     let length = number.parse::<i64>().ok().and_then(|n| n.checked_mul(*unit_ms)).map(Millis);

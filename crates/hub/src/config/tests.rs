@@ -207,7 +207,7 @@ fn a_bad_value_names_key_layer_expectation_and_an_example_of_that_layer() {
     );
     assert_eq!(
         complaint("", &[], &[("http.listen", "7425")]),
-        "`http.listen` (flag --listen): `7425` is no address with a port; expected an address and a port, for \
+        "`http.listen` (flag --listen): `7425` is not of the form address:port; expected an address and a port, for \
          example `--listen 127.0.0.1:7425`"
     );
     assert_eq!(

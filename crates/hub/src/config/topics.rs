@@ -87,8 +87,9 @@ impl Setting for TopicMap {
 
     fn from_text(text: &str) -> Result<Self, Misfit> {
         let pair = |pair: &str| {
-            let (capability, topic) =
-                pair.split_once('=').ok_or_else(|| Misfit::new(pair, "is no pair"))?;
+            let (capability, topic) = pair
+                .split_once('=')
+                .ok_or_else(|| Misfit::new(pair, "is not of the form capability=topic"))?;
             let Topic(topic) = Topic::from_text(topic.trim())?;
             Ok((capability.trim().to_owned(), topic))
         };
@@ -132,7 +133,7 @@ impl Setting for Topic {
     fn from_text(text: &str) -> Result<Self, Misfit> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
         if text.is_empty() || !text.bytes().all(allowed) {
-            return Err(Misfit::new(text, "is not a topic"));
+            return Err(Misfit::new(text, "is not a valid topic name"));
         }
         if TOPICS_RESERVED.contains(&text) {
             return Err(Misfit::new(text, "is reserved"));

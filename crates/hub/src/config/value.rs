@@ -44,7 +44,7 @@ impl Misfit {
             DeValue::String(text) => Self(format!("`\"{text}\"` is text")),
             DeValue::Integer(number) => Self::new(number, "is a bare number"),
             DeValue::Float(number) => Self::new(number, "is a bare number"),
-            DeValue::Boolean(truth) => Self::new(truth, "is a truth value"),
+            DeValue::Boolean(truth) => Self::new(truth, "is a boolean"),
             DeValue::Datetime(moment) => Self::new(moment, "is a date"),
             DeValue::Array(_) => Self("is a list".to_owned()),
             DeValue::Table(_) => Self("is a table".to_owned()),
@@ -67,7 +67,7 @@ impl Setting for bool {
     }
 
     fn from_text(text: &str) -> Result<Self, Misfit> {
-        text.parse().map_err(|_| Misfit::new(text, "is neither"))
+        text.parse().map_err(|_| Misfit::new(text, "is neither true nor false"))
     }
 
     fn from_toml(value: &DeValue<'_>) -> Result<Self, Misfit> {
@@ -89,7 +89,7 @@ impl Setting for SocketAddr {
     }
 
     fn from_text(text: &str) -> Result<Self, Misfit> {
-        text.parse().map_err(|_| Misfit::new(text, "is no address with a port"))
+        text.parse().map_err(|_| Misfit::new(text, "is not of the form address:port"))
     }
 
     fn to_toml(&self) -> String {

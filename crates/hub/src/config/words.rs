@@ -27,7 +27,7 @@ macro_rules! words {
             fn from_text(text: &str) -> Result<Self, Misfit> {
                 match text {
                     $($text => Ok(Self::$Word),)+
-                    _ => Err(Misfit::new(text, "is not a choice")),
+                    _ => Err(Misfit::new(text, "is not one of the choices")),
                 }
             }
 
@@ -43,7 +43,7 @@ words! {
     Access {
         /// By its key, always.
         Key = "key",
-        /// By naming itself in the body: for trying things out.
+        /// By the agent id in the body, without a key: for development only.
         Open = "open",
     }
 
@@ -99,7 +99,7 @@ words! {
     Backend {
         /// In one file of the data directory.
         Sqlite = "sqlite",
-        /// Nowhere: a restart forgets everything.
+        /// In memory only: a restart loses everything.
         Memory = "memory",
     }
 }

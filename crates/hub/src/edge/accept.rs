@@ -118,11 +118,14 @@ pub(super) async fn take_all(
             }
         }
     }
-    // New callers should find a closed door at once, not one behind which nobody comes.
+    // Closes the listener first, so that new connections are refused at once.
     drop((door, stopping));
     stop.send_replace(true);
     if timeout(grace, stop.closed()).await.is_err() {
-        info!(connections = stop.receiver_count(), "dropped what did not end in time");
+        info!(
+            connections = stop.receiver_count(),
+            "closed connections that did not finish in time"
+        );
     }
 }
 

@@ -103,8 +103,8 @@ pub async fn attend(
     });
     match ended.await {
         Some(Ok(())) => {}
-        Some(Err(error)) => debug!(%error, "a connection broke"),
-        None => debug!(phase = ?pulse.beat().phase(), "a connection took too long"),
+        Some(Err(error)) => debug!(%error, "connection failed"),
+        None => debug!(phase = ?pulse.beat().phase(), "connection timed out"),
     }
 }
 
@@ -127,7 +127,7 @@ fn answer(
         *request.uri_mut() = uri;
     }
     let unread = Unread::default();
-    // To read the body of a caller that waits for our go-ahead would be to give it.
+    // Reading the body of an `Expect: 100-continue` request would send the 100 response.
     let waits = request.headers().contains_key(header::EXPECT);
     let request = request.map(|body| Arriving::new(body, Arc::clone(pulse), unread.clone()));
     let response = if !counter.serves(&request) {

@@ -1,4 +1,4 @@
-//! The express door: for the few requests that come by the thousand.
+//! The fast path: frequent writes skip the router.
 //!
 //! A router and its layers cost more than such a request itself. What is checked, counted and logged
 //! is the same as at the main door; only the way from the front to the handler is shorter.
@@ -95,7 +95,7 @@ impl Front {
                 let answer = (express.serve)(head, body);
                 let answer = AssertUnwindSafe(answer).catch_unwind();
                 answer.await.unwrap_or_else(|panic| {
-                    error!(request_id = %visit.id, what = text_of(&panic), "a handler panicked");
+                    error!(request_id = %visit.id, what = text_of(&panic), "handler panicked");
                     self.refuse(&uri, Trouble::Broken)
                 })
             }

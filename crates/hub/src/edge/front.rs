@@ -182,7 +182,7 @@ where
                 (Ok(Ok(response)), None) => response,
                 (Ok(Ok(_)), Some(trouble)) => front.refuse(&uri, trouble),
                 (Err(panic), _) => {
-                    error!(request_id = %visit.id, what = text_of(&panic), "a handler panicked");
+                    error!(request_id = %visit.id, what = text_of(&panic), "handler panicked");
                     front.refuse(&uri, Trouble::Broken)
                 }
             };

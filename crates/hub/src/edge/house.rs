@@ -43,7 +43,7 @@ pub trait House: Send + Sync {
         0
     }
 
-    /// The handler of a write that comes so often that it is worth a door of its own.
+    /// The fast route of a frequent write, if the path has one.
     fn express(&self, _method: &Method, _path: &str) -> Option<Express> {
         None
     }
@@ -92,23 +92,23 @@ pub enum Kind {
 /// Why the edge itself refuses a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
-    #[error("the request is not proper HTTP: {what}")]
+    #[error("malformed HTTP request: {what}")]
     Malformed { what: &'static str },
-    #[error("this hub does not answer to that Host; see http.allowed_hosts")]
+    #[error("unknown Host; the operator can add it to http.allowed_hosts")]
     WrongHost,
-    #[error("web pages of other origins may not ask this")]
+    #[error("cross-origin requests are not allowed here")]
     ForeignOrigin,
-    #[error("bodies are taken as they are: send no Content-Encoding")]
+    #[error("compressed bodies are not supported; send the body without Content-Encoding")]
     Encoded,
     #[error("the body is larger than {limit} bytes")]
     TooLarge { limit: usize },
     #[error("the body took too long to arrive")]
     TooSlow,
-    #[error("too many requests; try again in {retry_after_seconds} s")]
+    #[error("too many requests; retry in {retry_after_seconds} s")]
     TooManyRequests { retry_after_seconds: u64 },
-    #[error("the hub has too much to do; try again in {} s", OVERLOAD_SECONDS)]
+    #[error("the hub is overloaded; retry in {} s", OVERLOAD_SECONDS)]
     Overloaded,
-    #[error("the hub made a mistake; the log has it under the request id")]
+    #[error("internal error; the log has details under the request id")]
     Broken,
 }
 

@@ -1,4 +1,4 @@
-//! A connection's socket, which tells the pulse what it sees and says goodbye properly.
+//! A connection's socket: reports phase changes and drains unread input before it closes.
 
 use std::io;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use super::pulse::{Phase, Pulse};
 use super::slots::Slot;
 
-/// How much of a refused request is read and thrown away before we stop being polite.
+/// Unread bytes of a refused request that are drained before the socket is closed.
 const REST_MAX: usize = 16 << 20;
 /// How much of it at a time.
 const REST_PART: usize = 4096;

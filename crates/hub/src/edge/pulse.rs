@@ -1,4 +1,4 @@
-//! What a connection is doing, told by those who see it to the one who keeps the time.
+//! The phase of a connection, shared between its socket, its bodies and the idle timer.
 //!
 //! Every change is a beat. All beats but `leave_unread` are made by the connection's own task, so
 //! reading and writing them needs no order.
@@ -15,7 +15,7 @@ pub enum Phase {
     Busy,
     /// The next request has not begun.
     Waiting,
-    /// All is said, and what still arrives is thrown away.
+    /// The response is sent; further input is discarded.
     Leaving,
 }
 

@@ -48,7 +48,7 @@ impl Refuser {
 }
 
 async fn tell(mut stream: TcpStream) -> std::io::Result<()> {
-    // An answer that comes before its question confuses clients.
+    // A response that precedes its request confuses clients.
     let mut request = vec![0; READ_MAX];
     if stream.read(&mut request).await? == 0 {
         return Ok(());

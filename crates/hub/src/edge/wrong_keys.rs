@@ -1,4 +1,4 @@
-//! Keys that do not work, and what becomes of whoever tries one after the other.
+//! Counts requests with an invalid key per address and limits them.
 //!
 //! Only the handler finds out that a key does not work, so it is its answer that is looked at. A key
 //! that works gets another answer, however many others from the same address do not.
@@ -38,7 +38,7 @@ impl Front {
         let Some(Shower(peer)) = shower.filter(|_| refused) else { return response };
         let so_far = self.refused_keys.fetch_add(1, Relaxed) + 1;
         if is_told(so_far) {
-            info!(route = route.as_str(), so_far, "a key that does not work was refused");
+            info!(route = route.as_str(), so_far, "invalid key refused");
         }
         match self.limits.check_wrong_key(peer) {
             Ok(()) => response,

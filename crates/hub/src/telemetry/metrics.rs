@@ -1,4 +1,4 @@
-//! Numbers for Prometheus.
+//! Metrics in the Prometheus text format.
 //!
 //! The HTTP numbers are counted here; all others belong to whoever knows them, and are asked for
 //! when somebody scrapes.

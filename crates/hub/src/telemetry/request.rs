@@ -46,9 +46,9 @@ impl Answered {
         let Self { verb: Verb(method), route, status, took } = self;
         let (route, status, micros) = (route.as_str(), status.as_u16(), took.as_micros() as u64);
         if status >= 500 {
-            info!(target: "rialto::access", method, route, status, micros, request_id, "answered");
+            info!(target: "rialto::access", method, route, status, micros, request_id, "request completed");
         } else {
-            debug!(target: "rialto::access", method, route, status, micros, request_id, "answered");
+            debug!(target: "rialto::access", method, route, status, micros, request_id, "request completed");
         }
     }
 }

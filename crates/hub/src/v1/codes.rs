@@ -20,38 +20,39 @@ const fn kind(status: u16, code: &'static str, title: &'static str) -> Kind {
     Kind { status, code, title }
 }
 
-pub static MALFORMED: Kind = kind(400, "malformed", "The request makes no sense");
+pub static MALFORMED: Kind = kind(400, "malformed", "Malformed request");
 pub static UNAUTHORIZED: Kind = kind(401, "unauthorized", "A valid key is needed");
 static TOO_FEW_CREDITS: Kind = kind(402, "too_few_credits", "Not enough credits");
 static BUDGET_TOO_LOW: Kind = kind(402, "budget_too_low", "The budget is below the price");
 pub static FORBIDDEN: Kind = kind(403, "forbidden", "This key may not do this");
 static SUSPENDED: Kind = kind(403, "suspended", "The agent or its owner is suspended");
-pub static NOT_FOUND: Kind = kind(404, "not_found", "No such thing");
+pub static NOT_FOUND: Kind = kind(404, "not_found", "Not found");
 pub static NO_SUCH_OWNER: Kind = kind(404, "no_such_owner", "No owner has this name");
-static METHOD_NOT_ALLOWED: Kind = kind(405, "method_not_allowed", "No such method here");
+static METHOD_NOT_ALLOWED: Kind = kind(405, "method_not_allowed", "Method not allowed");
 static TOO_SLOW: Kind = kind(408, "too_slow", "The request took too long to arrive");
 static ID_TAKEN: Kind = kind(409, "id_taken", "This id is taken");
 static OWNER_TAKEN: Kind = kind(409, "owner_taken", "This owner's name is taken");
-pub static WRONG_STATE: Kind = kind(409, "wrong_state", "Things are not in a state for this");
+pub static WRONG_STATE: Kind = kind(409, "wrong_state", "Not possible in the current state");
 static STILL_RUNNING: Kind = kind(409, "still_running", "The first request is still running");
 pub static OTHER_INSTANCE: Kind =
     kind(409, "other_instance", "Another program works for this agent");
-pub static UNREGISTERED: Kind = kind(410, "unregistered", "The agent is off the lists");
+pub static UNREGISTERED: Kind = kind(410, "unregistered", "The agent is unregistered");
 static TOO_LARGE: Kind = kind(413, "too_large", "The body is too large");
-static ENCODED: Kind = kind(415, "encoded", "Bodies are taken unencoded");
-static WRONG_HOST: Kind = kind(421, "wrong_host", "This hub has another name");
+static ENCODED: Kind = kind(415, "encoded", "Content-Encoding is not supported");
+static WRONG_HOST: Kind = kind(421, "wrong_host", "Unknown Host");
 static NO_SUCH_SKILL: Kind = kind(422, "no_such_skill", "Nobody offers this skill");
 static SKILL_NOT_OFFERED: Kind =
     kind(422, "skill_not_offered", "The agent does not offer this skill");
 static REFUSED: Kind = kind(422, "refused", "The hub's rules do not allow this");
-pub static OTHER_CONTENT: Kind = kind(422, "other_content", "The same id with other content");
+pub static OTHER_CONTENT: Kind =
+    kind(422, "other_content", "The id was already used with different content");
 pub static RATE_LIMITED: Kind = kind(429, "rate_limited", "Too many requests");
 static INBOX_FULL: Kind = kind(429, "inbox_full", "The receiver's inbox is full");
-static INTERNAL: Kind = kind(500, "internal", "The hub made a mistake");
+static INTERNAL: Kind = kind(500, "internal", "Internal error");
 static UNAVAILABLE: Kind = kind(503, "unavailable", "The hub cannot do this now");
 static AGENT_UNAVAILABLE: Kind = kind(503, "agent_unavailable", "The agent cannot do this now");
-static MEMORY_FULL: Kind = kind(507, "memory_full", "There is no memory left for this");
-static TOO_MANY_KEPT: Kind = kind(507, "too_many_kept", "No further answer can be kept");
+static MEMORY_FULL: Kind = kind(507, "memory_full", "The hub's memory limit is reached");
+static TOO_MANY_KEPT: Kind = kind(507, "too_many_kept", "Too many idempotency records");
 static STORE_FULL: Kind = kind(507, "store_full", "The hub's disk is full");
 
 /// What the engine could not do.
@@ -60,8 +61,10 @@ impl From<Failure> for Problem {
         match failure {
             Failure::Refused(refusal) => refusal.into(),
             Failure::Full => Self::new(&STORE_FULL, "nothing was changed").retry_after(30),
-            Failure::Down => Self::new(&UNAVAILABLE, "the hub cannot write now").retry_after(5),
-            Failure::Fault => Self::new(&INTERNAL, "it is logged under the request's id"),
+            Failure::Down => {
+                Self::new(&UNAVAILABLE, "the hub cannot accept writes now").retry_after(5)
+            }
+            Failure::Fault => Self::new(&INTERNAL, "the log has details under the request id"),
             Failure::StillRunning => {
                 let text = "the first request with this Idempotency-Key is still running";
                 Self::new(&STILL_RUNNING, text).retry_after(1)
@@ -128,26 +131,27 @@ impl From<Trouble> for Problem {
         match trouble {
             Trouble::NotFound => Self::new(&NOT_FOUND, "no such path"),
             Trouble::MethodNotAllowed => {
-                Self::new(&METHOD_NOT_ALLOWED, "this path has other methods; see Allow")
+                Self::new(&METHOD_NOT_ALLOWED, "method not allowed for this path; see Allow")
             }
-            Trouble::WrongHost => Self::new(&WRONG_HOST, "this hub does not answer to that Host"),
-            Trouble::ForeignOrigin => Self::forbidden("pages of another origin may not call this"),
+            Trouble::WrongHost => Self::new(&WRONG_HOST, "unknown Host"),
+            Trouble::ForeignOrigin => Self::forbidden("cross-origin requests are not allowed here"),
             Trouble::Encoded => Self::new(&ENCODED, "send the body without Content-Encoding"),
             Trouble::TooLarge { limit } => {
                 Self::new(&TOO_LARGE, format!("the body has more than {limit} bytes"))
             }
             Trouble::TooManyRequests { retry_after_seconds } => {
-                Self::new(&RATE_LIMITED, "wait a little").retry_after(retry_after_seconds)
+                Self::new(&RATE_LIMITED, "too many requests; see retry_after_seconds")
+                    .retry_after(retry_after_seconds)
             }
-            Trouble::Overloaded => {
-                Self::new(&UNAVAILABLE, "the hub has too much to do").retry_after(1)
+            Trouble::Overloaded => Self::new(&UNAVAILABLE, "the hub is overloaded").retry_after(1),
+            Trouble::Malformed { what } => {
+                Self::new(&MALFORMED, format!("malformed HTTP request: {what}"))
             }
-            Trouble::Malformed { what } => Self::new(&MALFORMED, format!("not HTTP: {what}")),
             Trouble::TooSlow => {
                 Self::new(&TOO_SLOW, "send the whole body without pauses").retryable()
             }
             Trouble::Broken => {
-                Self::new(&INTERNAL, "it is logged under the request's id").retryable()
+                Self::new(&INTERNAL, "the log has details under the request id").retryable()
             }
         }
     }

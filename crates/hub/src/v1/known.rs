@@ -18,9 +18,9 @@ pub fn fields<'a, 'b>(
         Some((name, _)) => {
             let help = match nearest(name, known.iter().copied()) {
                 Some(near) => format!("did you mean {near}?"),
-                None => format!("there is {}", known.join(", ")),
+                None => format!("known fields are {}", known.join(", ")),
             };
-            Err(fields.fail(name, format!("is not known here: {help}")))
+            Err(fields.fail(name, format!("is an unknown field: {help}")))
         }
     }
 }

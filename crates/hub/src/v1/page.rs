@@ -79,7 +79,7 @@ pub fn place<const N: usize>(query: &Query, list: char) -> Result<Option<[u64; N
     let place = cursor.and_then(|cursor| cursor.place.try_into().ok());
     place.map(Some).ok_or_else(|| Malformed {
         field: "?cursor".to_owned(),
-        message: "cursor is not one of this list".to_owned(),
+        message: "cursor does not belong to this list".to_owned(),
     })
 }
 
@@ -95,7 +95,7 @@ pub fn query(raw: Option<&str>, known: &[&'static str]) -> Result<Query, Malform
                 Some(near) => format!("did you mean {near}?"),
                 None => format!("there is {}", known.join(", ")),
             };
-            let message = format!("{name} is not known here: {help}");
+            let message = format!("{name} is an unknown field: {help}");
             Err(Malformed { field: format!("?{name}"), message })
         }
     }

@@ -47,7 +47,7 @@ impl Problem {
 
     /// Missing, malformed, unknown and revoked keys are one answer.
     pub fn unauthorized() -> Self {
-        Self::new(&codes::UNAUTHORIZED, "a valid key is needed: Authorization: Bearer rk_…")
+        Self::new(&codes::UNAUTHORIZED, "missing or invalid key; send `Authorization: Bearer rk_…`")
     }
 
     /// The same on a route of the operator's.
@@ -61,7 +61,7 @@ impl Problem {
 
     /// What does not exist and what is somebody else's are one answer.
     pub fn not_found() -> Self {
-        Self::new(&codes::NOT_FOUND, "no such thing, or it is not yours")
+        Self::new(&codes::NOT_FOUND, "not found, or not visible to this key")
     }
 
     /// What the operator named does not exist: nothing is hidden from the operator.

@@ -128,7 +128,7 @@ impl FromRequestParts<Floor> for AsOperator {
         let Known { proven, once } = Known::from_request_parts(parts, floor).await?;
         match proven.who {
             Who::Operator => Ok(Self { once }),
-            Who::Agent(_) => Err(Problem::forbidden("this needs the operator's key")),
+            Who::Agent(_) => Err(Problem::forbidden("the operator key is required")),
         }
     }
 }

@@ -33,20 +33,20 @@ pub const TABLE: &[Route<Floor>] = &[
         "GET",
         "/v1/agents/{id}/reputation",
         Public,
-        "Its scores, to be recomputed by hand",
+        "The agent's scores and the numbers they are computed from",
         || get(agents::reputation::show),
     ),
     row("GET", "/v1/me", AnyAgent, "The caller: agent, account, inbox, work", || get(me::show)),
-    row("DELETE", "/v1/me", AnyAgent, "Go off the lists; the id stays the caller's", || {
+    row("DELETE", "/v1/me", AnyAgent, "Unregister the caller; its id stays reserved", || {
         delete(presence::leave)
     }),
-    row("POST", "/v1/me/status", AnyAgent, "Say whether the caller takes new work", || {
+    row("POST", "/v1/me/status", AnyAgent, "Set the caller's availability", || {
         post(presence::stand)
     }),
     row("GET", "/v1/jobs", AnyAgent, "The caller's jobs, asked or worked, live or ended", || {
         get(jobs::list::list)
     }),
-    row("POST", "/v1/jobs", AnyAgent, "Ask for work, and wait for its end if wanted", || {
+    row("POST", "/v1/jobs", AnyAgent, "Open a job; `?wait=` waits for its end", || {
         post(jobs::ask::open)
     }),
     // Operators see all but input, result and callback.
@@ -56,17 +56,17 @@ pub const TABLE: &[Route<Floor>] = &[
     row("GET", "/v1/jobs/{id}/trace", AnyAgentOrOperator, "A job as each side saw it", || {
         get(jobs::trace::show)
     }),
-    row("POST", "/v1/jobs/{id}/cancel", AnyAgent, "Call a job off, as its requester", || {
+    row("POST", "/v1/jobs/{id}/cancel", AnyAgent, "Cancel a job, as its requester", || {
         post(jobs::cancel::cancel)
     }),
     row(
         "GET",
         "/v1/jobs/{id}/offers",
         AnyAgent,
-        "Prices asked for a job, as far as one may see",
+        "List the offers for a job that the caller may see",
         || get(jobs::offers::list),
     ),
-    row("POST", "/v1/jobs/{id}/offers", AnyAgent, "Name a price for a job", || {
+    row("POST", "/v1/jobs/{id}/offers", AnyAgent, "Make an offer for a job", || {
         post(jobs::offers::make)
     }),
     row(
@@ -80,13 +80,13 @@ pub const TABLE: &[Route<Floor>] = &[
         "GET",
         "/v1/work",
         AnyAgent,
-        "What is in the caller's hands, at once or when that changes",
+        "List the caller's assigned jobs; `?wait=` waits for changes",
         || get(work::list),
     ),
     row("POST", "/v1/jobs/{id}/result", AnyAgent, "Report a job, as its worker", || {
         post(jobs::report::result)
     }),
-    row("POST", "/v1/jobs/{id}/decline", AnyAgent, "Give a job back, as its worker", || {
+    row("POST", "/v1/jobs/{id}/decline", AnyAgent, "Decline a job, as its worker", || {
         post(jobs::report::decline)
     }),
     row("GET", "/v1/ledger", AnyAgentOrOperator, "Movements of credits, newest first", || {
@@ -105,7 +105,7 @@ pub const TABLE: &[Route<Floor>] = &[
     row("GET", "/v1/events", AnyAgentOrOperator, "Inbox or history as a resumable stream", || {
         get(events::open)
     }),
-    row("POST", "/v1/messages", AnyAgent, "Write to an agent", || post(messages::send)),
+    row("POST", "/v1/messages", AnyAgent, "Send a message to an agent", || post(messages::send)),
     row(
         "GET",
         "/v1/webhooks",
@@ -135,7 +135,7 @@ pub const TABLE: &[Route<Floor>] = &[
     row("POST", "/v1/operator/jobs/{uuid}/cancel", Operator, "Call a job off", || {
         post(operator::cancel)
     }),
-    row("POST", "/v1/operator/jobs/{uuid}/requeue", Operator, "Hand a job on", || {
+    row("POST", "/v1/operator/jobs/{uuid}/requeue", Operator, "Requeue a job", || {
         post(operator::requeue)
     }),
     row("POST", "/v1/operator/agents/{id}/revoke-keys", Operator, "Revoke its keys", || {
@@ -144,35 +144,47 @@ pub const TABLE: &[Route<Floor>] = &[
     row("GET", "/v1/operator/jobs", Operator, "All jobs, live or ended, without content", || {
         get(operator::jobs::list)
     }),
-    row("GET", "/v1/operator/agents", Operator, "Everybody that ever registered", || {
-        get(operator::people::list)
-    }),
-    row("POST", "/v1/operator/agents/{id}/suspend", Operator, "Stop an agent for now", || {
+    row(
+        "GET",
+        "/v1/operator/agents",
+        Operator,
+        "List all agents, unregistered ones included",
+        || get(operator::people::list),
+    ),
+    row("POST", "/v1/operator/agents/{id}/suspend", Operator, "Suspend an agent", || {
         post(operator::people::suspend_agent)
     }),
-    row("POST", "/v1/operator/agents/{id}/resume", Operator, "Let an agent go on", || {
+    row("POST", "/v1/operator/agents/{id}/resume", Operator, "Resume an agent", || {
         post(operator::people::resume_agent)
     }),
     row(
         "POST",
         "/v1/operator/owners/{name}/suspend",
         Operator,
-        "Stop an owner and all its agents for now",
+        "Suspend an owner and all its agents",
         || post(operator::people::suspend_owner),
     ),
-    row("POST", "/v1/operator/owners/{name}/resume", Operator, "Let an owner go on", || {
+    row("POST", "/v1/operator/owners/{name}/resume", Operator, "Resume an owner", || {
         post(operator::people::resume_owner)
     }),
-    row("POST", "/v1/operator/keys", Operator, "A new operator key, or the only one", || {
-        post(operator::keys::issue)
-    }),
-    row("DELETE", "/v1/operator/agents/{id}", Operator, "Unlist an agent", || {
+    row(
+        "POST",
+        "/v1/operator/keys",
+        Operator,
+        "Issue an operator key, optionally retiring the others",
+        || post(operator::keys::issue),
+    ),
+    row("DELETE", "/v1/operator/agents/{id}", Operator, "Unregister an agent", || {
         delete(operator::remove)
     }),
-    row("GET", "/v1/operator/pushes", Operator, "Pushes under way or given up", || {
-        get(operator::pushes::list)
-    }),
-    row("POST", "/v1/operator/pushes/{id}/retry", Operator, "Try a push again now", || {
+    row(
+        "GET",
+        "/v1/operator/pushes",
+        Operator,
+        "List deliveries that are waiting or given up",
+        || get(operator::pushes::list),
+    ),
+    row("POST", "/v1/operator/pushes/{id}/retry", Operator, "Retry a delivery now", || {
         post(operator::pushes::retry)
     }),
     row("GET", "/v1/operator/stats", Operator, "Numbers about the hub", || {

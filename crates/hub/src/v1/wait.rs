@@ -35,7 +35,7 @@ impl<'a> Waits<'a> {
         let mut all = lock(floor);
         let count = all.entry(agent).or_default();
         if *count >= WAITS_MAX {
-            let text = format!("the agent waits for {WAITS_MAX} answers already");
+            let text = format!("the agent already has {WAITS_MAX} waiting requests");
             return Err(Problem::new(&codes::RATE_LIMITED, text).retry_after(1));
         }
         *count += 1;

@@ -1,7 +1,7 @@
 //! Values of other protocols in what is signed here: as they are, or as text where they cannot be signed.
 //!
 //! Signing needs canonical JSON, which has no number beyond what every reader reads the same way, and no
-//! bottomless depth. Nobody is left without its work or its result for that.
+//! unlimited depth. Such values are carried as text, so that no work or result is lost.
 
 use std::borrow::Cow;
 

@@ -24,14 +24,12 @@ use crate::kit::ijson::Json;
 pub struct Agora;
 
 const TABLE: &[Route<Floor>] = &[
-    Route::prefixed("GET", "", Reach::Public, "Which hub this is and where it listens", || {
-        get(overview::show)
-    }),
+    Route::prefixed("GET", "", Reach::Public, "Hub key and endpoints", || get(overview::show)),
     Route::prefixed("POST", "", Reach::Signed, "Send a signed envelope", || post(envelopes::post)),
     Route::prefixed("POST", "/envelopes", Reach::Signed, "Send a signed envelope", || {
         post(envelopes::post)
     }),
-    Route::prefixed("GET", "/agents", Reach::Public, "Who is here and what they can do", || {
+    Route::prefixed("GET", "/agents", Reach::Public, "List agents and their capabilities", || {
         get(agents::list)
     }),
     Route::prefixed("GET", "/agents/{id}", Reach::Public, "One agent's entry", || {

@@ -74,7 +74,7 @@ impl Failure {
 
     /// 400 to those who read the body, 415 to those who read the status.
     pub fn encoded() -> Self {
-        let message = "bodies are read as they are: send it without Content-Encoding";
+        let message = "encoded bodies are not supported; remove Content-Encoding";
         Self { http: 415, ..Self::bad_request(message) }
     }
 
@@ -86,13 +86,13 @@ impl Failure {
 
     /// 503 to those who read the body, 507 to those who read the status: the disk is full.
     pub fn disk_full() -> Self {
-        Self { http: 507, ..Self::new(Code::Unavailable, "the hub has no room left to store this") }
+        Self { http: 507, ..Self::new(Code::Unavailable, "the hub's disk is full") }
     }
 
     /// 500: the hub broke, and the log knows more under this id. Nothing happens twice, so that the
     /// same envelope may be sent again (R25).
     pub fn fault(error_id: &str) -> Self {
-        let message = format!("the hub failed; this is error {error_id}");
+        let message = format!("internal error: {error_id}");
         Self { retryable: true, ..Self::new(Code::Internal, message) }
     }
 

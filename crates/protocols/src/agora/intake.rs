@@ -1,4 +1,4 @@
-//! The way of every envelope, whatever it came over: read, proven, counted, addressed, acted on (R73).
+//! Processing of an envelope: read, verify, rate-limit, address, act (R73).
 
 use std::net::SocketAddr;
 
@@ -87,11 +87,13 @@ pub async fn take(floor: &Floor, bytes: &[u8], way: Way) -> Result<Taken, Untake
 async fn act(floor: &Floor, proven: Proven<'_>) -> Result<Taken, Failure> {
     let (way, proof) = (proven.way, proven.proof);
     if way.from.is_some_and(|from| from != proof.key) {
-        return Err(Failure::unauthorized("this connection is another key's"));
+        return Err(Failure::unauthorized("this connection belongs to another key"));
     }
     // What the hub signed was said to somebody, and is nobody's to bring back (R24, R70).
     if is_held(floor, proof.key) {
-        return Err(Failure::unauthorized("this key is the hub's, which does not hear itself"));
+        return Err(Failure::unauthorized(
+            "this key is held by the hub and cannot send envelopes to it",
+        ));
     }
     let hub = floor.agora.hub.key();
     if proven.envelope.hub.is_some_and(|named| named != hub) {
@@ -104,7 +106,7 @@ async fn act(floor: &Floor, proven: Proven<'_>) -> Result<Taken, Failure> {
     }
     // Only what the hub signs for others carries its mark (R70).
     if proven.envelope.bridge.is_some() {
-        return Err(Failure::bad_field("/bridge", "is the hub's own mark: leave it out"));
+        return Err(Failure::bad_field("/bridge", "is reserved for the hub; remove it"));
     }
     let known = translate::agent_of(floor, proof.key);
     let signer = known.map_or(Signer::Name(proof.key.as_bytes()), Signer::Agent);

@@ -1,4 +1,4 @@
-//! A notice as an envelope: as its sender signed it, or signed by the hub for whoever has no key here.
+//! Notices as envelopes: signed by their sender, or by the hub for agents of other protocols.
 //!
 //! What the hub signs is the same however often it is read: its id and time are the notice's, so
 //! that no reader ever sees two messages under one id. Its receipt is made afresh and tells that it

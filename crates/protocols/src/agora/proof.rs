@@ -72,7 +72,7 @@ pub fn fresh(timestamp: Timestamp, now: Timestamp, window: Millis) -> Result<(),
         false => format!("timestamp is more than {seconds} s ahead"),
     };
     let clock = stamp::millis(now);
-    let hint = format!("the clock here says {clock}; sign again with the present time");
+    let hint = format!("the hub's clock is {clock}; sign again with the current time");
     Err(Failure::unauthorized(message).with_hint(hint))
 }
 

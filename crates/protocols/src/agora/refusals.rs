@@ -16,12 +16,13 @@ pub fn failed(failure: &EngineFailure) -> Failure {
         EngineFailure::Refused(refusal) => refused(refusal),
         EngineFailure::Full => Failure { retry_after_seconds: Some(30), ..Failure::disk_full() },
         EngineFailure::Down => {
-            let down = Failure::new(Code::Unavailable, "the hub cannot write now");
+            let down = Failure::new(Code::Unavailable, "the hub cannot accept writes now");
             Failure { retry_after_seconds: Some(5), ..down }
         }
-        EngineFailure::Fault | EngineFailure::StillRunning => {
-            Failure::new(Code::Internal, "the hub made a mistake; it is logged under X-Request-Id")
-        }
+        EngineFailure::Fault | EngineFailure::StillRunning => Failure::new(
+            Code::Internal,
+            "internal error; see the hub log for this request id under X-Request-Id",
+        ),
     }
 }
 
@@ -92,7 +93,7 @@ pub fn refused(refusal: &Refusal) -> Failure {
 }
 
 fn not_a_party() -> Failure {
-    Failure::unauthorized("no request or offer of that id concerns the sender")
+    Failure::unauthorized("no request or offer with this id, or the sender is not a party of it")
 }
 
 /// The refusal in this protocol's own words, where the core's would puzzle its readers.
@@ -102,14 +103,14 @@ fn text(refusal: &Refusal) -> Cow<'static, str> {
         Refusal::WrongState { is } => {
             format!("the request is {}, which does not allow this", state_of(*is).as_str()).into()
         }
-        Refusal::NoSuchSkill => "nobody who could be asked supports this resource".into(),
+        Refusal::NoSuchSkill => "no available agent supports this resource".into(),
         Refusal::SkillNotOffered => "the agent does not support this resource".into(),
         Refusal::NoSuchAgent => "no agent has the recipient's key".into(),
         Refusal::SameIdOtherContent => {
             "this id was used before, with other content or for another recipient".into()
         }
         Refusal::BridgeLoop { .. } => "an agent cannot send a REQUEST to itself".into(),
-        Refusal::NotAuthenticated => "this key was taken off the lists".into(),
+        Refusal::NotAuthenticated => "the agent with this key is unregistered".into(),
         Refusal::BudgetTooLow { price } => {
             format!("budget.max is below the price of {}", price.text(0)).into()
         }
@@ -119,7 +120,7 @@ fn text(refusal: &Refusal) -> Cow<'static, str> {
 
 fn hint(refusal: &Refusal) -> Option<&'static str> {
     Some(match refusal {
-        Refusal::SameIdOtherContent => "every message has an id of its own; use a new UUID",
+        Refusal::SameIdOtherContent => "every message needs its own id; use a new UUID",
         Refusal::Ambiguous => "add recipient {\"id\":\"did:key:…\"} with the other party's key",
         Refusal::UnreadOffer => {
             "add recipient {\"id\":\"did:key:…\"} with the provider's key or the hub's, or read the \
@@ -127,12 +128,12 @@ fn hint(refusal: &Refusal) -> Option<&'static str> {
         }
         Refusal::WrongState { is: State::Open } => "the request asks for offers: send an OFFER",
         Refusal::OfferExpired => "send a new REQUEST, or wait for another OFFER",
-        Refusal::NotAuthenticated => "come back with a HELLO to the hub",
+        Refusal::NotAuthenticated => "register again by sending a HELLO to the hub",
         Refusal::OtherCurrency => "leave budget.currency out, or set it to \"credits\"",
         Refusal::NoSuchSkill | Refusal::SkillNotOffered => {
             "GET /agora/agents?resource=… shows who supports what"
         }
-        Refusal::InboxFull => "the receiver reads too slowly; try again later",
+        Refusal::InboxFull => "the receiver's inbox is full; retry later",
         _ => return None,
     })
 }
@@ -154,10 +155,10 @@ pub fn trouble(trouble: &Trouble) -> Failure {
     match trouble {
         Trouble::NotFound => Failure::new(Code::NotFound, "no such path"),
         Trouble::MethodNotAllowed => {
-            Failure { http: 405, ..Failure::bad_request("this path has other methods") }
+            Failure { http: 405, ..Failure::bad_request("method not allowed for this path") }
         }
         Trouble::WrongHost => {
-            Failure { http: 421, ..Failure::bad_request("this hub has another name") }
+            Failure { http: 421, ..Failure::bad_request("unknown Host header for this hub") }
         }
         Trouble::ForeignOrigin => {
             let text = "web pages of other origins may not do this";
@@ -173,13 +174,15 @@ pub fn trouble(trouble: &Trouble) -> Failure {
             Failure::too_many("too many messages; wait a little", seconds)
         }
         Trouble::Overloaded => {
-            let full = Failure::new(Code::Unavailable, "the hub has too much to do");
+            let full = Failure::new(Code::Unavailable, "the hub is overloaded");
             Failure { retry_after_seconds: Some(1), ..full }
         }
         Trouble::Malformed { what } => {
-            Failure::bad_request(format!("the request is not proper HTTP: {what}"))
+            Failure::bad_request(format!("malformed HTTP request: {what}"))
         }
         Trouble::TooSlow => Failure::new(Code::Timeout, "the body took too long to arrive"),
-        Trouble::Broken => Failure::new(Code::Internal, "the hub made a mistake; it is logged"),
+        Trouble::Broken => {
+            Failure::new(Code::Internal, "internal error; see the hub log for this request id")
+        }
     }
 }

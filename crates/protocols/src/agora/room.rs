@@ -51,7 +51,7 @@ impl Room {
         let verifier = proof::verifier(envelope)?;
         let proof = proof::prove_with(&verifier, envelope, now, window)?;
         if let Ok(mut kept) = self.kept.write() {
-            // Starting over now and then is cheaper than knowing who came last.
+            // Clearing the cache when it is full is cheaper than tracking recency.
             if kept.len() >= KEPT_MAX {
                 kept.clear();
             }

@@ -221,7 +221,7 @@ fn write(named: Option<Address>, what: &str) -> Result<Deed, Failure> {
         Some(Address::Agent(to)) => Ok(Deed::Write { to }),
         Some(Address::Hub | Address::HubPath) => Ok(Deed::Nothing),
         None => {
-            let message = format!("is required: {what} does not say otherwise whom it is for");
+            let message = format!("is required for {what}");
             Err(Failure::bad_field("/recipient", &message))
         }
     }

@@ -1,4 +1,4 @@
-//! The clerk: writes what came of every order and what the market says besides.
+//! Writes the public records: the result of every order and the market's own messages.
 
 use rialto_core::job::{Job, State};
 use rialto_core::market::{Scribe, Step, Written};

@@ -30,7 +30,7 @@ const STEP: usize = 8;
 /// Behind every posting.
 const LAST: PostingId = PostingId(u64::MAX >> 1);
 
-/// What came of a message; `None` if there was none. An auction is waited for.
+/// Get the result of a message; `None` if there was none. An auction is waited for.
 pub async fn result(floor: &Floor, id: &str) -> Result<Option<String>, EngineFailure> {
     let Some(posting) = posted(floor, claim::posted(ID, id)).await? else { return Ok(None) };
     let wanted = JobRef::Foreign { origin: ID, id: id.to_owned() };

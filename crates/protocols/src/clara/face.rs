@@ -40,36 +40,44 @@ const TABLE: &[Route<Floor>] = &[
         "POST",
         "/mu/monitor/{process}",
         Reach::Public,
-        "Answered, and changes nothing",
+        "Accepted for compatibility; has no effect",
         || post(messages::monitor),
     ),
     Route::prefixed(
         "DELETE",
         "/mu/monitor/{process}",
         Reach::Public,
-        "Answered, and changes nothing",
+        "Accepted for compatibility; has no effect",
         || delete(messages::monitor),
     ),
     Route::prefixed(
         "POST",
         "/monitor/{process}",
         Reach::Public,
-        "Answered, and changes nothing",
+        "Accepted for compatibility; has no effect",
         || post(messages::monitor),
     ),
     Route::prefixed(
         "DELETE",
         "/monitor/{process}",
         Reach::Public,
-        "Answered, and changes nothing",
+        "Accepted for compatibility; has no effect",
         || delete(messages::monitor),
     ),
-    Route::prefixed("GET", "/cu/result/{message}", Reach::Public, "What came of a message", || {
-        get(compute::result)
-    }),
-    Route::prefixed("GET", "/result/{message}", Reach::Public, "What came of a message", || {
-        get(compute::result)
-    }),
+    Route::prefixed(
+        "GET",
+        "/cu/result/{message}",
+        Reach::Public,
+        "Get the result of a message",
+        || get(compute::result),
+    ),
+    Route::prefixed(
+        "GET",
+        "/result/{message}",
+        Reach::Public,
+        "Get the result of a message",
+        || get(compute::result),
+    ),
     Route::prefixed(
         "GET",
         "/cu/results/{process}",
@@ -84,12 +92,20 @@ const TABLE: &[Route<Floor>] = &[
         "All results, page by page",
         || get(compute::results),
     ),
-    Route::prefixed("POST", "/cu/dry-run", Reach::Public, "What a message would do", || {
-        post(compute::dry_run)
-    }),
-    Route::prefixed("POST", "/dry-run", Reach::Public, "What a message would do", || {
-        post(compute::dry_run)
-    }),
+    Route::prefixed(
+        "POST",
+        "/cu/dry-run",
+        Reach::Public,
+        "Evaluate a message without storing it",
+        || post(compute::dry_run),
+    ),
+    Route::prefixed(
+        "POST",
+        "/dry-run",
+        Reach::Public,
+        "Evaluate a message without storing it",
+        || post(compute::dry_run),
+    ),
 ];
 
 impl Face for Clara {
@@ -148,7 +164,7 @@ impl Face for Clara {
     }
 }
 
-/// Agents of this market come and read: nothing is ever sent to them.
+/// Clara agents poll: there are no deliveries.
 struct Nobody;
 
 impl Courier for Nobody {

@@ -42,22 +42,22 @@ impl Failure {
 
     /// 404: the message is for somebody else (R67).
     pub fn unknown_process() -> Self {
-        Self::new(404, "no such process here")
+        Self::new(404, "unknown process")
     }
 
     /// 404: no such message has arrived.
     pub fn unknown_message() -> Self {
-        Self::new(404, "no such message here")
+        Self::new(404, "unknown message")
     }
 
     /// 404: nothing is at this path.
     pub fn not_found() -> Self {
-        Self::new(404, "nothing is here; the message unit is /clara/mu, the compute unit /clara/cu")
+        Self::new(404, "not found; the message unit is at /clara/mu, the compute unit at /clara/cu")
     }
 
     /// 405: the path has other methods.
     pub fn method() -> Self {
-        Self::new(405, "this path has other methods")
+        Self::new(405, "method not allowed for this path")
     }
 
     /// 413.
@@ -67,7 +67,7 @@ impl Failure {
 
     /// 415.
     pub fn encoded() -> Self {
-        Self::new(415, "bodies are read as they are: send it without Content-Encoding")
+        Self::new(415, "encoded bodies are not supported; remove Content-Encoding")
     }
 
     /// 429: come back after some seconds.
@@ -77,7 +77,7 @@ impl Failure {
 
     /// 500: the hub broke, and the log knows more under this id.
     pub fn fault(error_id: &str) -> Self {
-        Self::new(500, format!("the hub failed; this is error {error_id}"))
+        Self::new(500, format!("internal error: {error_id}"))
     }
 
     /// 503: the store cannot write.
@@ -87,7 +87,7 @@ impl Failure {
 
     /// 507: the disk is full.
     pub fn disk_full() -> Self {
-        Self::new(507, "the hub has no room left to store this")
+        Self::new(507, "the hub's disk is full")
     }
 
     /// Whether the same request can be taken later.

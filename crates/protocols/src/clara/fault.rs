@@ -116,7 +116,7 @@ pub enum Fault {
     BadCursor,
     /// The order moves money, and its signed bytes do not say on which hub.
     #[error(
-        "This process id is shared by many hubs, and a signed order to it is good on all of them: \
+        "This process id is shared by many hubs, where the same signed order could be replayed: \
          send it to {own}"
     )]
     SharedProcess {
@@ -127,7 +127,7 @@ pub enum Fault {
     #[error("Sign this message to read it")]
     SignToRead,
     /// The answer was only for its signer, long, and a day ago.
-    #[error("This answer is kept for a day: sign a new message to read it again")]
+    #[error("This answer expired after a day: sign a new message to read it again")]
     NotKept,
 }
 

@@ -89,7 +89,7 @@ fn count(floor: &Floor, address: &str, from: Option<SocketAddr>) -> Result<(), F
 /// Dry-runs that are decided at the same time; more wait.
 static DRY_RUNS: Semaphore = Semaphore::const_new(2);
 
-/// What a message would do: decided like any other, and then forgotten (R19).
+/// Evaluate a message without storing it: decided like any other, and then forgotten (R19).
 pub async fn dry_run(floor: &Floor, raw: &str, body: &[u8]) -> Result<String, Failure> {
     let process = query::process(raw)?;
     let dialect = floor.clara.processes.dialect(process).ok_or_else(Failure::unknown_process)?;
@@ -128,7 +128,7 @@ pub fn failed(failure: &EngineFailure) -> Failure {
     match failure {
         EngineFailure::Full => Failure { retry_after_seconds: Some(30), ..Failure::disk_full() },
         EngineFailure::Down => {
-            let down = Failure::unavailable("the hub cannot write now");
+            let down = Failure::unavailable("the hub cannot accept writes now");
             Failure { retry_after_seconds: Some(5), ..down }
         }
         EngineFailure::Refused(refusal @ Refusal::MemoryFull { .. }) => {
@@ -140,7 +140,7 @@ pub fn failed(failure: &EngineFailure) -> Failure {
         }
         EngineFailure::Refused(refusal) => Failure::bad_request(refusal.to_string()),
         EngineFailure::Fault | EngineFailure::StillRunning => {
-            Failure::fault("it is logged under X-Request-Id")
+            Failure::fault("see X-Request-Id in the hub's log")
         }
     }
 }
@@ -150,7 +150,7 @@ pub fn refused(trouble: &Trouble) -> Failure {
     match trouble {
         Trouble::NotFound => Failure::not_found(),
         Trouble::MethodNotAllowed => Failure::method(),
-        Trouble::WrongHost => Failure::new(421, "this hub has another name"),
+        Trouble::WrongHost => Failure::new(421, "unknown Host header for this hub"),
         Trouble::ForeignOrigin => Failure::new(403, "web pages of other origins may not do this"),
         Trouble::Encoded => Failure::encoded(),
         Trouble::TooLarge { .. } => Failure::too_large(),
@@ -159,13 +159,13 @@ pub fn refused(trouble: &Trouble) -> Failure {
             Failure::too_many("too many messages; wait a little", seconds)
         }
         Trouble::Overloaded => {
-            let full = Failure::unavailable("the hub has too much to do");
+            let full = Failure::unavailable("the hub is overloaded");
             Failure { retry_after_seconds: Some(1), ..full }
         }
         Trouble::Malformed { what } => {
-            Failure::bad_request(format!("the request is not proper HTTP: {what}"))
+            Failure::bad_request(format!("malformed HTTP request: {what}"))
         }
         Trouble::TooSlow => Failure::new(408, "the body took too long to arrive"),
-        Trouble::Broken => Failure::fault("it is logged under X-Request-Id"),
+        Trouble::Broken => Failure::fault("see X-Request-Id in the hub's log"),
     }
 }

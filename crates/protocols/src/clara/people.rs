@@ -1,4 +1,4 @@
-//! Who is who: addresses own agents, and wallets that only ask for work are agents, too.
+//! Addresses, owners and wallets: an address owns agents; a wallet without agent is registered as one.
 
 use rialto_core::agent::Agent;
 use rialto_core::draft::Draft;

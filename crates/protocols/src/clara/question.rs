@@ -113,7 +113,7 @@ impl Ask {
 pub async fn answered(floor: &Floor, posting: Posting) -> Result<String, EngineFailure> {
     let Some(question) = &posting.question else { return Ok(posting.text) };
     let Ok(question) = serde_json::from_str::<Question>(question) else {
-        tracing::error!(posting = %posting.id, "a question cannot be read");
+        tracing::error!(posting = %posting.id, "stored query cannot be read");
         return Err(EngineFailure::Fault);
     };
     let Question { from, number, ask } = question;

@@ -13,7 +13,7 @@ pub enum Caller {
     /// No key was shown.
     Nobody,
     Agent(AgentId),
-    /// The key of an agent that has unregistered; good for coming back and nothing else.
+    /// The key of an unregistered agent; it may only register again.
     Former(AgentId),
     Operator,
 }

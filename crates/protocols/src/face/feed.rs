@@ -1,4 +1,4 @@
-//! One open inbox: where it stands, and how it gets its next bytes.
+//! An inbox stream: its position, and how it produces its next bytes.
 //!
 //! Nothing is queued for it. What was just committed comes from the engine's short memory, the rest
 //! from the store, one page at a time and only when the connection takes bytes; so a slow reader

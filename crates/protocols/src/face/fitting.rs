@@ -43,7 +43,7 @@ pub async fn unfit(floor: &Floor, wanted: &Wanted<'_>) -> Vec<Unfit> {
         };
         // Whom nobody has looked at is not given it.
         let unseen = |(_, agent, _): &(_, Arc<Agent>, _)| {
-            let why = "too many agents offer this to look at all of them".to_owned();
+            let why = "too many agents offer this skill to check all of them".to_owned();
             Unfit { agent: agent.id, why }
         };
         let mut strict = strict;

@@ -1,4 +1,4 @@
-//! A protocol's face: what it shows the hub, and what the hub gives it.
+//! Protocol adapters: what a protocol implements for the hub, and the hub context it gets.
 
 pub mod arrived;
 pub mod caller;
@@ -39,7 +39,7 @@ use rialto_engine::{Engine, Failure};
 use crate::{agora, clara, openclaw, registry, relay};
 pub use route::{Listed, Reach, Route};
 
-/// What every protocol stands on. Shared by everybody, so cloning it costs nothing.
+/// What adapters may use of the hub. Cheap to clone: all clones share one value.
 #[derive(Clone)]
 pub struct Floor(Arc<Ground>);
 
@@ -143,7 +143,7 @@ pub enum Trouble {
     Broken,
 }
 
-/// A route that comes by the thousand, and its handler without router or layers before it.
+/// A hot operation whose handler is called directly, without router and middleware.
 pub struct Express {
     pub method: &'static str,
     pub path: &'static str,

@@ -124,7 +124,7 @@ pub async fn at_most_once(
     let _first_in_line = turn.lock().await;
     match floor.engine.remembered(once).await {
         Err(failure) => {
-            tracing::warn!(%failure, "a kept answer could not be read");
+            tracing::warn!(%failure, "reading an idempotency record failed");
             words.trouble(Trouble::Overloaded)
         }
         Ok(Some(Ok((status, body)))) => replay(status, body),
@@ -143,7 +143,7 @@ pub async fn at_most_once(
     }
 }
 
-/// Leaves the line however the request ends, also when its client goes away.
+/// Removes the request from the queue when it ends, also when the client disconnects.
 struct Leaving<'r> {
     running: &'r Running,
     scope: Digest,
@@ -213,7 +213,7 @@ async fn keep(floor: &Floor, words: &dyn Words, once: Idempotency, answer: Respo
     let order = Command::Remember(Box::new(once.keeping(kept)));
     if let Err(failure) = floor.engine.run(order).await {
         // The effect has its own record, so a repeat is still harmless.
-        tracing::warn!(%failure, "an answer could not be written down");
+        tracing::warn!(%failure, "storing an idempotency record failed");
     }
     Response::from_parts(parts, Body::from(bytes))
 }

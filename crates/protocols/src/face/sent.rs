@@ -28,7 +28,7 @@ pub async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes
             Err(Trouble::TooLarge { limit })
         }
         // The client went away; whatever is answered, it is not waiting for it.
-        Ok(Err(_)) => Err(Trouble::Malformed { what: "its body broke off" }),
+        Ok(Err(_)) => Err(Trouble::Malformed { what: "the body ended early" }),
         Err(_) => Err(Trouble::TooSlow),
     }
 }

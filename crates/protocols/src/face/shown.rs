@@ -1,4 +1,4 @@
-//! Work that its worker has looked at, by another way than being handed it: it has it in hand then.
+//! Jobs that their worker has read in a list: they count as handed over.
 //!
 //! Who asks for its work knows how all of it stands, also when there is none, so notices of work do
 //! not wait for it any longer.
@@ -40,6 +40,6 @@ fn news<'j>(agent: AgentId, jobs: impl IntoIterator<Item = &'j Arc<Job>>) -> Vec
 async fn show(floor: &Floor, agent: AgentId, jobs: Vec<JobId>) {
     // Whoever looks is answered all the same.
     if let Err(failure) = floor.engine.run(Command::Show { agent, jobs }).await {
-        tracing::debug!(%agent, %failure, "work that was looked at could not be noted");
+        tracing::debug!(%agent, %failure, "recording viewed jobs failed");
     }
 }

@@ -15,7 +15,7 @@ impl Stopping {
         Self(Some(told))
     }
 
-    /// A lost trigger counts as pulled.
+    /// A dropped sender counts as a shutdown request.
     pub fn is_now(&self) -> bool {
         let told = self.0.as_ref();
         told.is_some_and(|told| *told.borrow() || told.has_changed().is_err())

@@ -29,7 +29,7 @@ pub struct Malformed {
 
 impl From<Unreadable> for Malformed {
     fn from(unreadable: Unreadable) -> Self {
-        Self { field: String::new(), message: format!("body cannot be read: {unreadable}") }
+        Self { field: String::new(), message: format!("body is not valid JSON: {unreadable}") }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Looks: which names are one name to whoever reads them.
+//! Confusable names: names that a reader cannot tell apart.
 //!
 //! Names differ in bytes and not to the eye by case, by how their letters are composed, and by letters
 //! that look like others (UTS 39). Which names a protocol takes, and which of them must differ, is said

@@ -1,4 +1,4 @@
-//! The workbench of every protocol: reading what arrived and writing what leaves.
+//! Shared parsers and writers for all protocols.
 //!
 //! Nothing here knows a protocol. Bytes become [`ijson::Json`], members become values or a
 //! [`fields::Malformed`] that names the field, and amounts, scores and times become exact text. What

@@ -88,20 +88,20 @@ const TABLE: &[Route<Floor>] = &[
         "POST",
         "/collaborations/{id}/result",
         Reach::Worker,
-        "Tell what came of it",
+        "Publish the result of a collaboration",
         || post(answers::post_result),
     ),
     Route::prefixed(
         "POST",
         "/collaborations/{id}/cancel",
         Reach::Party,
-        "Call a collaboration off",
+        "Cancel a collaboration",
         || post(answers::cancel),
     ),
     Route::prefixed("POST", "/messages", Reach::AnyAgent, "Any of the six messages", || {
         post(messages::post)
     }),
-    Route::prefixed("GET", "/agents", Reach::Public, "Who is here and what they can do", || {
+    Route::prefixed("GET", "/agents", Reach::Public, "List agents and their capabilities", || {
         get(agents::list)
     }),
     Route::prefixed("GET", "/agents/{agent_id}", Reach::Public, "One agent's identity", || {
@@ -111,7 +111,7 @@ const TABLE: &[Route<Floor>] = &[
         "DELETE",
         "/agents/{agent_id}",
         Reach::AgentOrOperator,
-        "Take an agent off the lists",
+        "Unregister an agent",
         || delete(agents::remove),
     ),
     Route::prefixed("GET", "/agents/{agent_id}/status", Reach::Public, "How an agent is", || {
@@ -124,13 +124,9 @@ const TABLE: &[Route<Floor>] = &[
         "How well an agent does",
         || get(agents::reputation),
     ),
-    Route::prefixed(
-        "GET",
-        "/stream",
-        Reach::AnyAgent,
-        "What comes to the caller, as it comes",
-        || get(stream::open),
-    ),
+    Route::prefixed("GET", "/stream", Reach::AnyAgent, "Stream of the caller's events", || {
+        get(stream::open)
+    }),
     Route::prefixed("GET", "/health", Reach::Public, "Whether the hub is here", || {
         get(overview::health)
     }),

@@ -77,7 +77,7 @@ impl Failure {
 
     /// 415.
     pub fn encoded() -> Self {
-        let message = "bodies are read as they are: send it without Content-Encoding";
+        let message = "encoded bodies are not supported; remove Content-Encoding";
         Self::new(Code::UnsupportedEncoding, message)
     }
 
@@ -89,12 +89,12 @@ impl Failure {
 
     /// 507 to those who read the status: the disk is full.
     pub fn disk_full() -> Self {
-        Self { http: 507, ..Self::new(Code::Unavailable, "the hub has no room left to store this") }
+        Self { http: 507, ..Self::new(Code::Unavailable, "the hub's disk is full") }
     }
 
     /// 500 to those who read the status: the hub broke, and the log knows more under this id.
     pub fn fault(error_id: &str) -> Self {
-        let message = format!("the hub failed; this is error {error_id}");
+        let message = format!("internal error: {error_id}");
         Self { http: 500, ..Self::new(Code::Unavailable, message) }
     }
 

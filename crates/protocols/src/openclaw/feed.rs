@@ -157,7 +157,7 @@ impl Stream {
         let jobs = waiting.into_iter().map(|(_, job)| job).collect();
         let command = Command::HandOver { agent: self.agent, jobs };
         if let Err(failure) = self.floor.engine.run(command).await {
-            tracing::debug!(agent = %self.agent, %failure, "work could not be handed over");
+            tracing::debug!(agent = %self.agent, %failure, "job handover failed");
         }
     }
 

@@ -49,6 +49,7 @@ impl Kind {
 
 fn unclear(found: &str) -> Failure {
     let sets = Kind::ALL.iter().map(|kind| format!("{kind} has {}", kind.keys().join(" and ")));
-    let message = format!("a message has the members of exactly one kind, this has {found}");
+    let message =
+        format!("a message must have the members of exactly one kind, but this one has {found}");
     Failure { violations: sets.collect(), ..Failure::invalid(message) }
 }

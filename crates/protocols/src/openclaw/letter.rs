@@ -107,7 +107,7 @@ fn taken_back(floor: &Floor, notice: &Notice, job: &Job) -> String {
     });
     let reason = match view::state(job) {
         State::Rejected => "no answer came in time",
-        _ => "the work was given to somebody else",
+        _ => "the work was assigned to another agent",
     };
     Output {
         collaboration_id,

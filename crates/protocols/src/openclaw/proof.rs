@@ -123,7 +123,7 @@ impl Known {
             (Caller::Agent(id), None) => Ok(id),
             (Caller::Operator, None) => Err(no_operator()),
             (Caller::Nobody | Caller::Former(_), None) => {
-                let text = "agent_id must say who asks, on a hub without keys";
+                let text = "agent_id is required on a hub that runs without keys";
                 Err(Failure::violated(vec![text.to_owned()]))
             }
             (_, Some(named)) => self.agent(world, named),
@@ -152,12 +152,12 @@ pub fn uuid(text: &str, name: &str) -> Result<Uuid, Failure> {
 
 /// Missing, unknown and revoked keys are one answer.
 fn unauthorized() -> Failure {
-    let text = "a key is needed that works: Authorization: Bearer rk_…";
+    let text = "authentication required: send Authorization: Bearer rk_…";
     Failure::new(Code::Unauthorized, text)
 }
 
 fn differs() -> Failure {
-    Failure::new(Code::Forbidden, "the message names another agent than the key")
+    Failure::new(Code::Forbidden, "the agent in the message does not belong to this key")
 }
 
 fn no_operator() -> Failure {

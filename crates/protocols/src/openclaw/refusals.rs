@@ -25,10 +25,10 @@ pub fn failed(failure: &EngineFailure) -> Failure {
         EngineFailure::Refused(refusal) => refused(refusal),
         EngineFailure::Full => Failure { retry_after_seconds: Some(30), ..Failure::disk_full() },
         EngineFailure::Down => {
-            let down = Failure::new(Code::Unavailable, "the hub cannot write now");
+            let down = Failure::new(Code::Unavailable, "the hub cannot accept writes now");
             Failure { retry_after_seconds: Some(5), ..down }
         }
-        EngineFailure::Fault => Failure::fault("it is logged under X-Request-Id"),
+        EngineFailure::Fault => Failure::fault("see X-Request-Id in the hub's log"),
         EngineFailure::StillRunning => {
             let running =
                 Failure::still_running("the first request with this key is still running");
@@ -103,7 +103,9 @@ fn words(refusal: &Refusal) -> Cow<'static, str> {
             State::Assigned | State::Running => {
                 "the collaboration is running, which does not allow this"
             }
-            State::Completed | State::Failed | State::Expired => "the collaboration has a result",
+            State::Completed | State::Failed | State::Expired => {
+                "the collaboration already has a result"
+            }
             State::Cancelled | State::Withdrawn => "the collaboration was cancelled",
             State::Open | State::Queued | State::Negotiating => {
                 "the collaboration waits for an answer, which does not allow this"
@@ -119,7 +121,7 @@ fn words(refusal: &Refusal) -> Cow<'static, str> {
         }
         Refusal::TooManyOpen => "too many of the requester's collaborations are open".into(),
         Refusal::TooManyKept => {
-            "too many answers are kept for repeats of the caller's messages; they are kept for a day, so \
+            "too many idempotency records are stored for this caller; they expire after a day, so \
              try again later"
                 .into()
         }
@@ -148,14 +150,14 @@ pub fn rejection(refusal: &Refusal, asked: Asked<'_>) -> Result<Rejection, Failu
         Refusal::NoSuchSkill | Refusal::SkillNotOffered => {
             no(CapabilityNotAvailable, "Capability is not available")
         }
-        Refusal::OutOfOrder => no(CapabilityNotAvailable, "Agent is out of order"),
+        Refusal::OutOfOrder => no(CapabilityNotAvailable, "Agent is in a permanent error state"),
         Refusal::Offline => later("Agent is not available now", AWAY_SECONDS),
         Refusal::AtCapacity => Ok(full(asked)),
         Refusal::InboxFull => later("Agent's inbox is full", LATER_SECONDS),
         Refusal::TooFast => {
             let at = asked.agent.and_then(|agent| asked.world.may_begin_at(agent.id, asked.now));
             let wait = at.map_or(1, |at| seconds(at.since(asked.now).0));
-            later("Agent has taken as many requests as it takes in a minute", wait)
+            later("Agent has reached its request limit per minute", wait)
         }
         Refusal::Unfit { why } => Ok(Rejection::invalid_input([why.as_str()])),
         Refusal::DeadlineTooSoon => no(DeadlineTooSoon, "The work cannot be done by the deadline"),
@@ -190,10 +192,10 @@ pub fn trouble(trouble: &Trouble) -> Failure {
     match trouble {
         Trouble::NotFound => Failure::not_found("path"),
         Trouble::MethodNotAllowed => {
-            Failure::new(Code::MethodNotAllowed, "this path has other methods")
+            Failure::new(Code::MethodNotAllowed, "method not allowed for this path")
         }
         Trouble::WrongHost => {
-            Failure { http: 421, ..Failure::invalid("this hub has another name") }
+            Failure { http: 421, ..Failure::invalid("unknown Host header for this hub") }
         }
         Trouble::ForeignOrigin => {
             Failure::new(Code::Forbidden, "web pages of other origins may not do this")
@@ -207,15 +209,13 @@ pub fn trouble(trouble: &Trouble) -> Failure {
             Failure::too_many("too many messages; wait a little", seconds)
         }
         Trouble::Overloaded => {
-            let full = Failure::new(Code::Unavailable, "the hub has too much to do");
+            let full = Failure::new(Code::Unavailable, "the hub is overloaded");
             Failure { retry_after_seconds: Some(1), ..full }
         }
-        Trouble::Malformed { what } => {
-            Failure::invalid(format!("the request is not proper HTTP: {what}"))
-        }
+        Trouble::Malformed { what } => Failure::invalid(format!("malformed HTTP request: {what}")),
         Trouble::TooSlow => {
             Failure { http: 408, ..Failure::invalid("the body took too long to arrive") }
         }
-        Trouble::Broken => Failure::fault("it is logged under X-Request-Id"),
+        Trouble::Broken => Failure::fault("see X-Request-Id in the hub's log"),
     }
 }

@@ -58,7 +58,7 @@ impl Room {
         let identity = Arc::new(message.said);
         let weight = agent.card.len() + identity.patterns() * PATTERN_WEIGHT;
         if let Ok(mut kept) = self.kept.write() {
-            // Starting over now and then is cheaper than knowing who came last.
+            // Clearing the cache when it is full is cheaper than tracking recency.
             if kept.weight + weight > WEIGHT_MAX {
                 *kept = Kept::default();
             }

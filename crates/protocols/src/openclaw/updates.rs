@@ -297,7 +297,7 @@ async fn post(
     match arrived::by_status(&answer).arrived {
         Arrived::Yes { .. } | Arrived::Over | Arrived::Gone => Attempt::Done,
         Arrived::No(why) => {
-            tracing::debug!(%agent, event = event.as_str(), why, "an update was not delivered");
+            tracing::debug!(%agent, event = event.as_str(), why, "agent update delivery failed");
             Attempt::Failed(event, update)
         }
     }

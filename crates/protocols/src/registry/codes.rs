@@ -59,7 +59,7 @@ impl Failure {
     }
 
     pub fn unauthorized() -> Self {
-        Self::new(401, "UNAUTHORIZED", "a valid key is needed: Authorization: Bearer rk_…")
+        Self::new(401, "UNAUTHORIZED", "missing or invalid key; send `Authorization: Bearer rk_…`")
     }
 
     pub fn forbidden(message: &str) -> Self {
@@ -67,7 +67,7 @@ impl Failure {
     }
 
     pub fn not_found() -> Self {
-        Self::new(404, "NOT_FOUND", "no such thing, or it is not yours")
+        Self::new(404, "NOT_FOUND", "not found, or not visible to this key")
     }
 
     pub fn offline() -> Self {
@@ -129,11 +129,11 @@ pub fn failed(failure: EngineFailure, context: Context) -> Failure {
             Failure { retry_after_seconds: Some(30), ..full }
         }
         EngineFailure::Down => {
-            let down = Failure::new(503, "UNAVAILABLE", "the hub cannot write now");
+            let down = Failure::new(503, "UNAVAILABLE", "the hub cannot accept writes now");
             Failure { retry_after_seconds: Some(5), ..down }
         }
         EngineFailure::Fault => {
-            Failure::new(500, "INTERNAL", "the hub made a mistake; it is logged")
+            Failure::new(500, "INTERNAL", "internal error; see the hub log for this request id")
         }
         EngineFailure::StillRunning => {
             let text = "the first request with this key is still running";
@@ -192,20 +192,20 @@ pub fn refused(refusal: &Refusal, context: Context) -> Failure {
         let field = if money { "to_owner" } else { "owner_id" };
         failure.field = Some(format!("/{field}"));
         failure.message = format!(
-            "{field} is taken, or could be taken for another owner; write it as it was registered"
+            "{field} is taken or too similar to another owner's name; use the name exactly as it was registered"
         );
     }
     match refusal {
         Refusal::OwnerTaken => {
             failure.field = Some("/owner_id".to_owned());
             failure.message =
-                "owner_id is taken: to register another agent of this owner, send a key \
+                "owner_id is taken: to add an agent to this owner, send a key of one of its agents \
                                of one it has; otherwise choose another owner_id"
                     .to_owned();
         }
         Refusal::SkillNotOffered => {
             failure.field = Some("/skill_name".to_owned());
-            failure.message = "the named agent does not offer this skill; GET \
+            failure.message = "the agent does not offer this skill; GET \
                                /registry/agents/{agent_id} lists what it offers"
                 .to_owned();
         }
@@ -219,10 +219,12 @@ pub fn trouble(trouble: Trouble) -> Failure {
     match trouble {
         Trouble::NotFound => Failure::new(404, "NOT_FOUND", "no such path"),
         Trouble::MethodNotAllowed => {
-            Failure::new(405, INVALID_REQUEST, "this path has other methods")
+            Failure::new(405, INVALID_REQUEST, "method not allowed for this path")
         }
-        Trouble::WrongHost => Failure::new(421, INVALID_REQUEST, "this hub has another name"),
-        Trouble::ForeignOrigin => Failure::forbidden("pages of another origin may not call this"),
+        Trouble::WrongHost => {
+            Failure::new(421, INVALID_REQUEST, "unknown Host header for this hub")
+        }
+        Trouble::ForeignOrigin => Failure::forbidden("cross-origin requests are not allowed here"),
         Trouble::Encoded => {
             Failure::new(415, "UNSUPPORTED_ENCODING", "send the body without Content-Encoding")
         }
@@ -230,21 +232,27 @@ pub fn trouble(trouble: Trouble) -> Failure {
             Failure::new(413, "TOO_LARGE", format!("the body has more than {limit} bytes"))
         }
         Trouble::TooManyRequests { retry_after_seconds } => {
-            let limited = Failure::new(429, "RATE_LIMITED", "too many requests; wait a little");
+            let limited = Failure::new(
+                429,
+                "RATE_LIMITED",
+                "rate limit exceeded; retry after the given seconds",
+            );
             Failure { retry_after_seconds: Some(retry_after_seconds), ..limited }
         }
         Trouble::Overloaded => {
-            let busy = Failure::new(503, "UNAVAILABLE", "the hub has too much to do");
+            let busy = Failure::new(503, "UNAVAILABLE", "the hub is overloaded");
             Failure { retry_after_seconds: Some(1), ..busy }
         }
         Trouble::Malformed { what } => {
-            Failure::new(400, INVALID_REQUEST, format!("the request is not proper HTTP: {what}"))
+            Failure::new(400, INVALID_REQUEST, format!("malformed HTTP request: {what}"))
         }
         Trouble::TooSlow => {
             let slow = Failure::new(408, INVALID_REQUEST, "the body took too long to arrive");
             Failure { retry_after_seconds: Some(1), ..slow }
         }
-        Trouble::Broken => Failure::new(500, "INTERNAL", "the hub made a mistake; it is logged"),
+        Trouble::Broken => {
+            Failure::new(500, "INTERNAL", "internal error; see the hub log for this request id")
+        }
     }
 }
 

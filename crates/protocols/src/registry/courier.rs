@@ -102,11 +102,11 @@ fn said(job: &Job, answer: &Answer) -> Result<ResultPost, String> {
         return Err(format!("the agent answered HTTP {}", answer.status));
     }
     let result = ResultPost::read(&answer.body)
-        .map_err(|malformed| format!("the agent's answer is no result: {malformed}"))?;
+        .map_err(|malformed| format!("the agent's response is not a valid result: {malformed}"))?;
     let own = [job.foreign.as_str(), &job.uuid.to_string()];
     match result.job_id {
         Some(id) if !own.contains(&id.to_string().as_str()) => {
-            Err("the agent answered about another job".to_owned())
+            Err("the agent's response names a different job".to_owned())
         }
         _ => Ok(result),
     }
@@ -122,7 +122,7 @@ fn called_back(answer: &Result<Answer, SendError>) -> Verdict {
         Err(SendError::Broken(_)) => Arrived::No("the answer could not be read".to_owned()),
         // One text for both, so that nobody can probe what the hub's resolver sees.
         Err(SendError::Blocked(_) | SendError::Unreachable(_)) => {
-            Arrived::No("could not be connected to".to_owned())
+            Arrived::No("could not connect".to_owned())
         }
     };
     Verdict { arrived, commands: Vec::new() }

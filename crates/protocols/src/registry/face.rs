@@ -71,7 +71,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/jobs/{job_id}",
         at_root: true,
         reach: Reach::Party,
-        about: "How a job stands",
+        about: "Get a job's status",
         handler: || get(jobs::show),
     },
     Route {
@@ -79,7 +79,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/jobs/{job_id}/cancel",
         at_root: true,
         reach: Reach::Requester,
-        about: "Call a job off before its worker has it",
+        about: "Cancel a job before it is handed to its worker",
         handler: || post(jobs::cancel),
     },
     Route {
@@ -119,7 +119,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/heartbeat",
         at_root: true,
         reach: Reach::Agent,
-        about: "Say that an agent is there",
+        about: "Send a heartbeat",
         handler: || post(agents::heartbeat),
     },
     Route {
@@ -143,7 +143,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/agents/{agent_id}",
         at_root: false,
         reach: Reach::Public,
-        about: "What anybody may know about an agent",
+        about: "Get an agent's public entry",
         handler: || get(agents::show),
     },
     Route {
@@ -151,7 +151,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/agents/{agent_id}",
         at_root: false,
         reach: Reach::AgentOrOperator,
-        about: "Take an agent off the lists",
+        about: "Unregister an agent",
         handler: || delete(agents::unregister),
     },
     Route {
@@ -175,7 +175,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/reputation/{agent_id}/success",
         at_root: true,
         reach: Reach::Public,
-        about: "Answered, and changes nothing",
+        about: "Accepted for compatibility; has no effect",
         handler: || post(agents::claim_reputation),
     },
     Route {
@@ -183,7 +183,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/reputation/{agent_id}/failure",
         at_root: true,
         reach: Reach::Public,
-        about: "Answered, and changes nothing",
+        about: "Accepted for compatibility; has no effect",
         handler: || post(agents::claim_reputation),
     },
     Route {

@@ -1,4 +1,4 @@
-//! What this protocol lends to the hub's own API, which has no words for it.
+//! Helpers that the hub's /v1 API shares with this protocol.
 
 use rialto_core::job::{Cause, Job, Requester};
 use rialto_core::world::World;

@@ -162,5 +162,5 @@ pub fn native(world: &World, name: &str) -> Option<AgentId> {
 }
 
 pub fn differs() -> Failure {
-    Failure::forbidden("the body names somebody else than the key")
+    Failure::forbidden("the body names an agent or owner that this key does not belong to")
 }

@@ -94,7 +94,7 @@ pub fn result<'a>(world: &World, job: &'a Job) -> ResultBody<'a> {
         output_data: report.and_then(|r| r.output.as_deref()).map(write::verbatim),
         execution_cost: money(report.map_or(Credits::ZERO, |report| report.paid)),
         execution_time_ms: report.map_or(0, |report| report.took.0),
-        error_message: failed.then(|| text.unwrap_or("the agent gave no reason")),
+        error_message: failed.then(|| text.unwrap_or("the agent gave no error message")),
         error_code: cause.and_then(of_cause),
         timestamp_utc: stamp::seconds(job.ended_at.unwrap_or(job.opened_at)),
         warnings: warnings(world, job),

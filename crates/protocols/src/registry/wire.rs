@@ -196,7 +196,7 @@ fn skills(f: &Fields<'_, '_>) -> Result<Vec<SkillOffer>, Malformed> {
             output_schema: schema(&s, "output_schema")?,
         };
         if offers.iter().any(|known| known.skill_name == offer.skill_name) {
-            return Err(s.fail("skill_name", "occurs twice; each skill has one entry"));
+            return Err(s.fail("skill_name", "is listed twice; list each skill once"));
         }
         offers.push(offer);
     }
@@ -318,10 +318,10 @@ impl ResultPost {
         let (time, cost) = (execution_time(&f), f.credits("execution_cost", DECIMALS));
         let mut warnings = Vec::new();
         if let Some(bad) = time.as_ref().err().filter(|_| status != Status::Pending) {
-            warnings.push(format!("{bad}; it counts as not given"));
+            warnings.push(format!("{bad}; ignored"));
         }
         if let Some(bad) = cost.as_ref().err().filter(|_| status == Status::Success) {
-            warnings.push(format!("{bad}; the agreed price counts instead"));
+            warnings.push(format!("{bad}; the agreed price is used instead"));
         }
         let (execution_time_ms, cost) = (time.unwrap_or(0), cost.unwrap_or(None));
         let error_message =

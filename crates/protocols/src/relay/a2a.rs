@@ -1,6 +1,6 @@
 //! Envelopes inside A2A messages: taken out on arrival, put in for whoever asked for it.
 //!
-//! The envelope itself stays the same text; A2A is only the paper around it.
+//! The envelope text is unchanged; A2A only wraps it.
 
 use std::borrow::Cow;
 

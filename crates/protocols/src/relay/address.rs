@@ -28,7 +28,7 @@ pub enum BadAddress {
     #[error("has more than {ADDRESS_MAX} characters")]
     TooLong,
     /// A short name where the whole address is needed.
-    #[error("must be a whole address like alice@chorus: the receiver gets it unchanged")]
+    #[error("must be a full address such as alice@chorus")]
     NoHost,
     /// More than one `@`.
     #[error("must have exactly one @, as in alice@chorus")]
@@ -40,7 +40,7 @@ pub enum BadAddress {
     #[error("has a name of more than {NAME_MAX} characters")]
     NameTooLong,
     /// Something invisible in the name.
-    #[error("contains a control, bidi or zero-width character; type the name anew")]
+    #[error("contains a control, bidi or zero-width character; remove it")]
     Unseen,
     /// Something in the name that is neither letter, digit nor one of `.` `_` `-`.
     #[error("contains {0:?}; a name has letters, digits and . _ - only")]
@@ -49,9 +49,7 @@ pub enum BadAddress {
     #[error("must have a letter or digit first and last in its name")]
     BadEdge,
     /// Scripts that are not written together, or dressed-up forms of other letters.
-    #[error(
-        "mixes scripts, or has letters that only stand for others; use plain letters of one script"
-    )]
+    #[error("mixes scripts or uses compatibility letters; use letters of one script")]
     MixedScripts,
     /// Nothing, or something impossible, after the `@`.
     #[error("must have a host of ASCII letters, digits and . - _ that does not end in a dot")]

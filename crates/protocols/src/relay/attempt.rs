@@ -1,4 +1,4 @@
-//! The first try at a receiver's endpoint, whose end the sender waits for.
+//! The first delivery attempt, whose result the sender waits for.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -89,7 +89,7 @@ async fn heard(mut end: watch::Receiver<Option<Ended>>) -> Ended {
     let ended = end.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
     ended.unwrap_or_else(|| Ended::Failed {
         code: Code::AgentUnreachable,
-        detail: kept("the hub made a mistake", None),
+        detail: kept("internal error", None),
     })
 }
 
@@ -146,7 +146,7 @@ pub fn kept(why: &str, attempts: Option<u32>) -> String {
         Some(seconds) if seconds >= 3_600 => format!("next try in {} h", seconds / 3_600),
         Some(seconds) if seconds >= 60 => format!("next try in {} min", seconds / 60),
         Some(seconds) => format!("next try in {seconds} s"),
-        None => "no further try".to_owned(),
+        None => "no further attempt".to_owned(),
     };
-    format!("{why}; kept in the receiver's inbox, {next}")
+    format!("{why}; stored in the receiver's inbox, {next}")
 }

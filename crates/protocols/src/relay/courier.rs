@@ -102,7 +102,7 @@ pub fn said(answer: &Result<Answer, SendError>) -> Result<String, (Code, String)
     let unreachable = |why: String| Err((Code::AgentUnreachable, why));
     match answer {
         Ok(answer) if answer.status == 410 => {
-            unreachable("the receiver's endpoint says it is gone and is switched off".to_owned())
+            unreachable("the receiver's endpoint answered 410 Gone and was disabled".to_owned())
         }
         Ok(answer) if answer.status >= 500 || (300..400).contains(&answer.status) => {
             unreachable(format!("the receiver answered HTTP {}", answer.status))
@@ -119,7 +119,7 @@ pub fn said(answer: &Result<Answer, SendError>) -> Result<String, (Code, String)
         }
         // One text for both, so that nobody can probe what the hub's resolver sees.
         Err(SendError::Blocked(_) | SendError::Unreachable(_)) => {
-            unreachable("the receiver could not be connected to".to_owned())
+            unreachable("the receiver could not connect".to_owned())
         }
     }
 }

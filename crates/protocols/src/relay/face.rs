@@ -88,7 +88,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/agents/{id}",
         at_root: true,
         reach: Reach::AgentOrOperator,
-        about: "Take an agent off the lists",
+        about: "Unregister an agent",
         handler: || delete(agents::unregister),
     },
     Route {
@@ -112,7 +112,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/messages/{trace_id}",
         at_root: true,
         reach: Reach::Party,
-        about: "How a message stands",
+        about: "Get a message's state",
         handler: || get(traced::show),
     },
     Route {
@@ -120,7 +120,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/agent/blocks",
         at_root: true,
         reach: Reach::AnyAgent,
-        about: "Whom the caller does not hear from",
+        about: "List blocked agents",
         handler: || get(blocks::list),
     },
     Route {
@@ -136,7 +136,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/agent/blocks/{id}",
         at_root: true,
         reach: Reach::AnyAgent,
-        about: "Take an agent's messages again",
+        about: "Unblock an agent",
         handler: || delete(blocks::remove),
     },
     Route {
@@ -144,7 +144,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/health",
         at_root: true,
         reach: Reach::Public,
-        about: "How the hub is doing",
+        about: "Health of the hub",
         handler: || get(overview::health),
     },
     Route {
@@ -152,7 +152,7 @@ const TABLE: &[Route<Floor>] = &[
         path: "/.well-known/chorus.json",
         at_root: true,
         reach: Reach::Public,
-        about: "Where everything is",
+        about: "Discovery document",
         handler: || get(overview::well_known),
     },
     Route {

@@ -67,7 +67,7 @@ fn hand_over(floor: &Floor, notice: &Notice, job: Option<&Job>) {
     let (engine, order) = (floor.engine.clone(), Command::HandOver { agent, jobs: vec![job.id] });
     tokio::spawn(async move {
         if let Err(failure) = engine.run(order).await {
-            tracing::debug!(%agent, %failure, "work could not be handed over");
+            tracing::debug!(%agent, %failure, "job handover failed");
         }
     });
 }

@@ -60,7 +60,7 @@ pub async fn hire(
 }
 
 fn operator_hires_nobody() -> Failure {
-    let text = "the operator may write in an agent's name, but not hire in it; leave skill out";
+    let text = "the operator may send messages as an agent but not open jobs for it; remove skill";
     Failure { field: Some("/envelope/skill".into()), ..Failure::new(Code::Forbidden, text) }
 }
 
@@ -197,7 +197,7 @@ fn words(refusal: &Refusal, budget: Option<Credits>) -> String {
         Refusal::BudgetTooLow { price } => costs(*price),
         Refusal::TooFewCredits => {
             let budget = budget.unwrap_or(Credits::ZERO).text(DECIMALS);
-            format!("not enough credits: {budget} would have to be set aside")
+            format!("not enough credits: {budget} must be held for this job")
         }
         other => other.to_string(),
     }
@@ -206,14 +206,14 @@ fn words(refusal: &Refusal, budget: Option<Credits>) -> String {
 /// How a priced skill is paid for.
 fn costs(price: Credits) -> String {
     let price = price.text(DECIMALS);
-    format!("costs {price} credits: add \"budget\": {price} to the envelope")
+    format!("the skill costs {price} credits; add \"budget\": {price} to the envelope")
 }
 
 fn no_such_skill(worker: &Agent, skill: &str) -> String {
     let known: Vec<&str> = worker.skills_for_others().map(|one| one.name.as_str()).collect();
     match known.is_empty() {
-        true => format!("has no skill {skill:?}, nor any other"),
-        false => format!("has no skill {skill:?}; it has {}", known.join(", ")),
+        true => format!("the agent has no skill {skill:?} and offers no other"),
+        false => format!("the agent has no skill {skill:?}; it offers {}", known.join(", ")),
     }
 }
 

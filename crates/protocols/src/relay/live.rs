@@ -1,4 +1,4 @@
-//! A receiver that speaks while it thinks: its stream, relayed to the sender event by event (R81).
+//! Streamed replies: the receiver's event stream, relayed to the sender event by event (R81).
 //!
 //! Its frames are read and written anew, never piped: what a receiver sends cannot become anything
 //! but the three events there are. Few are held at a time; a sender that takes none holds the
@@ -197,7 +197,9 @@ impl Call {
             };
             let piece = match piece {
                 Ok(Some(piece)) => piece,
-                Ok(None) => return Ok(broken_off("the receiver's stream ended without done")),
+                Ok(None) => {
+                    return Ok(broken_off("the receiver's stream ended without a `done` event"));
+                }
                 Err(error) => return Ok(failed(&Err(error))),
             };
             let too_large = parser.push(&piece, &mut events).is_err();
@@ -215,7 +217,7 @@ impl Call {
                         return Ok(End::Done { reply: OK.to_owned() });
                     }
                     Some(Word::Error { code, message }) => {
-                        let why = format!("the receiver said {code}: {message}");
+                        let why = format!("the receiver reported {code}: {message}");
                         return Ok(End::Error { said: Word::Error { code, message }, why });
                     }
                     None => {}

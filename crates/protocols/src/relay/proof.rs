@@ -126,7 +126,7 @@ impl FromRequestParts<Floor> for AsOperator {
 
     async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Refused> {
         let AsEither { agent, once } = AsEither::from_request_parts(parts, floor).await?;
-        let only = "only the operator may do this; agents register themselves at POST /register";
+        let only = "operator key required; agents register with POST /register";
         match agent {
             None => Ok(Self { once }),
             Some(_) => Err(refuse(floor, Failure::new(Code::Forbidden, only))),

@@ -63,7 +63,10 @@ impl IntoResponse for Refused {
 /// No good key was shown.
 pub fn unauthorized() -> Failure {
     let hint = "send the key of POST /register as: Authorization: Bearer ca_…";
-    Failure { hint: Some(hint.into()), ..Failure::new(Code::Unauthorized, "a valid key is needed") }
+    Failure {
+        hint: Some(hint.into()),
+        ..Failure::new(Code::Unauthorized, "authentication required")
+    }
 }
 
 /// A key was shown that does not work.
@@ -76,7 +79,7 @@ pub fn bad_key(bad: BadKey) -> Failure {
 
 /// The agent of a path or a receiver is unknown.
 pub fn no_such_agent() -> Failure {
-    Failure::new(Code::AgentNotFound, "no agent has this address; see GET /agents")
+    Failure::new(Code::AgentNotFound, "agent not found; GET /agents lists all agents")
 }
 
 /// What the engine could not do.
@@ -90,11 +93,11 @@ pub fn failed(failure: EngineFailure) -> Failure {
         },
         EngineFailure::Down => Failure {
             retry_after_seconds: Some(5),
-            ..Failure::new(Code::Unavailable, "the hub cannot write now")
+            ..Failure::new(Code::Unavailable, "the hub cannot accept writes now")
         },
         EngineFailure::Fault => Failure {
             status: 500,
-            ..Failure::new(Code::Unavailable, "the hub made a mistake; it is logged")
+            ..Failure::new(Code::Unavailable, "internal error; see the hub log for this request id")
         },
         EngineFailure::StillRunning => Failure {
             retry_after_seconds: Some(1),
@@ -169,17 +172,15 @@ pub fn trouble(trouble: &Trouble) -> Failure {
             Failure { hint: Some(hint.into()), ..failure }
         }
         Trouble::MethodNotAllowed => {
-            Failure::new(Code::MethodNotAllowed, "this path has other methods; see Allow")
+            Failure::new(Code::MethodNotAllowed, "method not allowed for this path; see Allow")
         }
-        Trouble::WrongHost => {
-            other(421, Code::NotFound, "this hub does not answer to that Host header")
-        }
+        Trouble::WrongHost => other(421, Code::NotFound, "unknown Host header"),
         Trouble::ForeignOrigin => {
-            Failure::new(Code::Forbidden, "pages of another origin may not call this path")
+            Failure::new(Code::Forbidden, "cross-origin requests are not allowed here path")
         }
         Trouble::Encoded => Failure::new(
             Code::UnsupportedEncoding,
-            "bodies are taken unencoded; leave Content-Encoding out",
+            "encoded bodies are not supported; remove Content-Encoding",
         ),
         Trouble::TooLarge { limit } => {
             Failure::new(Code::PayloadTooLarge, format!("the body has more than {limit} bytes"))
@@ -190,12 +191,14 @@ pub fn trouble(trouble: &Trouble) -> Failure {
         },
         Trouble::Overloaded => Failure {
             retry_after_seconds: Some(1),
-            ..Failure::new(Code::Unavailable, "the hub has too much to do")
+            ..Failure::new(Code::Unavailable, "the hub is overloaded")
         },
         Trouble::Malformed { what } => {
             Failure::new(Code::Validation, format!("the request cannot be read: {what}"))
         }
         Trouble::TooSlow => other(408, Code::Validation, "the request took too long to arrive"),
-        Trouble::Broken => other(500, Code::Unavailable, "the hub made a mistake; it is logged"),
+        Trouble::Broken => {
+            other(500, Code::Unavailable, "internal error; see the hub log for this request id")
+        }
     }
 }

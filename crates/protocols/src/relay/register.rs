@@ -74,7 +74,7 @@ fn address<'b>(f: &Fields<'_, 'b>, default_host: &str) -> Result<Address<'b>, Ma
     let text = f.required_text("agent_id")?;
     let address = Address::read(text, default_host).map_err(|bad| f.fail("agent_id", bad))?;
     match address.is_reserved_host() {
-        true => Err(f.fail("agent_id", "has a host of the hub's own; choose one like chorus")),
+        true => Err(f.fail("agent_id", "uses a reserved host; choose another, for example chorus")),
         false => Ok(address),
     }
 }
@@ -87,7 +87,9 @@ fn endpoint<'b>(f: &Fields<'_, 'b>, by: By) -> Result<Option<&'b str>, Malformed
     const NAME: &str = "endpoint";
     let text = f.text(NAME)?;
     if by == By::Operator && text.is_none() {
-        return Err(f.fail(NAME, "is required: an agent without key can only be called"));
+        return Err(
+            f.fail(NAME, "is required: an agent without a key can only be reached at an endpoint")
+        );
     }
     match text.is_none_or(is_http_url) {
         true => Ok(text),

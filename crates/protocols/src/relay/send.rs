@@ -58,7 +58,7 @@ fn envelope<'b>(f: &Fields<'_, 'b>, body: &'b Json<'_>) -> Result<Envelope<'b>, 
         let missing = Bad::from(f.fail("envelope", "is required"));
         return Err(match is_flat(f) {
             true => missing.with_hint(
-                "the envelope's fields stand at the top level; put them into \"envelope\", beside \
+                "the envelope's fields are at the top level; move them into \"envelope\", next to \
                  \"receiver_id\", as the example does with your own body",
             ),
             false => missing,
@@ -67,7 +67,7 @@ fn envelope<'b>(f: &Fields<'_, 'b>, body: &'b Json<'_>) -> Result<Envelope<'b>, 
     let unwrapped = a2a::unwrap(given, "/envelope")?;
     if unwrapped.envelope.get(BRIDGE).is_some() {
         let place = format!("{}/{BRIDGE}", unwrapped.at);
-        let message = format!("{BRIDGE} is the hub's own mark: leave it out");
+        let message = format!("{BRIDGE} is reserved for the hub; remove it");
         return Err(Malformed { field: place, message }.into());
     }
     Ok(Envelope::read(unwrapped.envelope, &unwrapped.at)?)

@@ -16,7 +16,7 @@ pub fn message() -> Skill {
         by_offer: false,
         takes: None,
         approval: false,
-        about: "Reads a message and answers it".to_owned(),
+        about: "Reads a message and replies to it".to_owned(),
         sort: None,
         stands_for: None,
         input: SHAPE.to_owned(),

@@ -68,8 +68,8 @@ fn assigned(world: &World, notice: &Notice, job: &Job, epoch: u32) -> Option<Wor
 
 fn taken_back(world: &World, job: &Job) -> Worded {
     let why = job.report.as_ref().and_then(|report| report.text.as_deref());
-    let why = why.unwrap_or("it was given to somebody else");
-    let said = error(&format!("the job was taken back: {why}"));
+    let why = why.unwrap_or("it was assigned to another agent");
+    let said = error(&format!("the job was reassigned or cancelled: {why}"));
     Voice::of_requester(world, job).says(world, job, &said, &job.uuid.to_string(), 2)
 }
 
@@ -79,7 +79,7 @@ fn ended(world: &World, job: &Job) -> Worded {
         Some(report) if report.ok => text_of(report.output.as_deref().unwrap_or("{}")),
         report => {
             let why = report.as_ref().and_then(|report| report.text.as_deref());
-            error(why.unwrap_or("the agent gave no reason"))
+            error(why.unwrap_or("the agent gave no error message"))
         }
     };
     let asked = (job.origin == ID).then(|| ijson::read(job.meta.as_bytes()).ok()).flatten();

@@ -148,7 +148,7 @@ pub fn failed(job: &Job, by: AgentId, said: &Failed, now: Timestamp) -> Command 
         return Command::Decline { job: JobRef::Id(job.id), by, epoch: None, reason: None };
     }
     let text = [said.detail.as_str(), &said.code].into_iter().find(|text| !text.is_empty());
-    let text = text.unwrap_or("the agent could not do it").to_owned();
+    let text = text.unwrap_or("the agent could not complete the job").to_owned();
     let cause = if refused { Cause::Policy } else { Cause::Execution };
     Command::Report(Box::new(ReportWork {
         ok: false,

@@ -56,7 +56,7 @@ impl Drop for HubProcess {
     }
 }
 
-/// Whether the hub takes writes, by its own word.
+/// Whether the hub accepts writes, by its own word.
 fn ready(address: SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect_timeout(&address, Duration::from_millis(50)) else {
         return false;

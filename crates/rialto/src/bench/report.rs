@@ -115,7 +115,7 @@ impl fmt::Display for Report {
         let Machine { cores, os, arch, debug_build } = &self.machine;
         writeln!(f, "{cores} cores, {os} {arch}")?;
         if *debug_build {
-            writeln!(f, "This is a debug build: take no figure for what it seems. Use --release.")?;
+            writeln!(f, "This is a debug build; the figures are meaningless. Use --release.")?;
         }
         if !self.series.is_empty() {
             writeln!(f, "\n{}", load_table(&self.series))?;

@@ -19,14 +19,14 @@ use super::{complain, runtime};
 use crate::exit::Exit;
 
 /// What helps where the hub does not know the caller's own key.
-const NEW_HUB: &str = "this hub may be a new one, as `rialto dev` is after each start, and then the next `rialto job post` registers you again";
+const NEW_HUB: &str = "the hub may have been reset (`rialto dev` is after each start); the next `rialto job post` registers you again";
 
 /// Where a key comes from that is in no file.
 const KEY: &str = "RIALTO_KEY";
 
 #[derive(clap::Args)]
 pub struct Access {
-    /// The hub's base URL [default: that of the key file or context, or http://127.0.0.1:7425]
+    /// The hub's base URL [default: from the key file or the context, or http://127.0.0.1:7425]
     #[arg(long, global = true, env = "RIALTO_HUB", hide_env_values = true, value_name = "URL")]
     pub hub: Option<String>,
     /// File with the key, as `agent register --key-out` writes it; otherwise env RIALTO_KEY
@@ -43,7 +43,7 @@ pub struct Access {
         value_name = "NAME"
     )]
     pub context: Option<String>,
-    /// Act for this agent of the context, as `rialto agent run` keeps it, instead of yourself
+    /// Act as this agent of the context (started with `rialto agent run`) instead of yourself
     #[arg(
         long = "as",
         id = "acting",
@@ -159,7 +159,7 @@ impl Access {
         self.comes_from(|| KeySource {
             key: format!("the key of {name} in {}", path.display()),
             // Stopping takes an agent off the lists, and its key with it.
-            next: Some(format!("{name} is stopped, or the hub is a new one: start it with `rialto agent run` in its folder, and its key works while it runs")),
+            next: Some(format!("agent {name} is stopped or the hub was reset; start it with `rialto agent run` in its folder: its key works only while it runs")),
         });
         Ok(KeyFile { hub: Some(context.hub().to_owned()), ..key_file::load(&path)? })
     }
@@ -175,7 +175,9 @@ impl Access {
     pub fn without_acting(&self, why: &str) -> Result<(), Trouble> {
         match &self.acting {
             None => Ok(()),
-            Some(name) => Err(Trouble::usage(format!("--as {name} means nothing here"), why)),
+            Some(name) => {
+                Err(Trouble::usage(format!("--as {name} cannot be used with this command"), why))
+            }
         }
     }
 

@@ -30,9 +30,9 @@ pub async fn called(access: &Access, hub: &Hub, name: &str) -> Result<String, Tr
         [] => Ok(name.to_owned()),
         [id] => Ok(id.to_string()),
         several => {
-            let message = format!("{} agents are called {name}", several.len());
+            let message = format!("{} agents have the name {name}", several.len());
             let numbers: Vec<String> = several.iter().map(u64::to_string).collect();
-            let next = format!("name one by its number: {}", numbers.join(", "));
+            let next = format!("use one of their numbers: {}", numbers.join(", "));
             Err(Trouble::conflict(message, next))
         }
     }
@@ -72,10 +72,10 @@ async fn of_that_name(hub: &Hub, name: &str) -> Result<Vec<u64>, CallError> {
 
 /// There is no agent of this name here.
 pub fn unknown(context: &Context, name: &str) -> Trouble {
-    let message = format!("context {} has no agent {name}", context.name());
+    let message = format!("agent {name} not found in context {}", context.name());
     let next = match context.agents().unwrap_or_default().as_slice() {
-        [] => "`rialto agent run` makes one".to_owned(),
-        agents => format!("it has {}", agents.join(", ")),
+        [] => "`rialto agent run` starts one".to_owned(),
+        agents => format!("its agents are {}", agents.join(", ")),
     };
     Trouble::not_found(message, next)
 }

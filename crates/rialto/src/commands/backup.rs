@@ -89,10 +89,9 @@ pub fn explained(error: BackupError) -> Trouble {
         BackupError::Store(StoreError::InUse(_)) => {
             Trouble::conflict(message, "stop that hub first")
         }
-        BackupError::OriginalRuns(_) => Trouble::conflict(
-            message,
-            "stop it, or add --beside-original if two hubs with one past are wanted",
-        ),
+        BackupError::OriginalRuns(_) => {
+            Trouble::conflict(message, "stop it, or add --beside-original to run both hubs")
+        }
         BackupError::NoSecret(dir) => Trouble::usage(
             message,
             format!(
@@ -105,7 +104,7 @@ pub fn explained(error: BackupError) -> Trouble {
             Trouble::failed(message, "`rialto audit --data DIR` tells all of it")
         }
         BackupError::Store(_) | BackupError::Io { .. } | BackupError::Secret(_) => {
-            Trouble::failed(message, "nothing was made")
+            Trouble::failed(message, "no backup was written")
         }
     }
 }

@@ -39,7 +39,7 @@ enum Verb {
         #[arg(long)]
         dev: bool,
     },
-    /// Say whether the configuration is good
+    /// Say whether the configuration is valid
     #[command(
         before_help = "Examples:\n  rialto config check\n  rialto config check --config rialto.toml\n\nExits with 2 if it is not, and says everything that is wrong and where, one line each."
     )]
@@ -71,7 +71,7 @@ fn told(args: &Args) -> Result<String, Trouble> {
     })?;
     Ok(match (&args.verb, args.json) {
         (Verb::Check, true) => json!({"ok": true}).to_string(),
-        (Verb::Check, false) => "the configuration is good".to_owned(),
+        (Verb::Check, false) => "the configuration is valid".to_owned(),
         (Verb::Show { .. }, true) => {
             serde_json::to_string_pretty(loaded.rows()).unwrap_or_default()
         }

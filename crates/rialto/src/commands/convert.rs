@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> Exit {
 fn told(args: &Args) -> Result<Exit, Trouble> {
     let request = read(&args.file)?;
     let refused = |why: String| {
-        let message = format!("this is no request of {}: {why}", args.from);
+        let message = format!("not a {} request: {why}", args.from);
         Trouble { exit: Exit::Failed, code: None, message, next: None }
     };
     let converted = convert(args.from, args.to, &request, present()).map_err(refused)?;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub async fn work(hub_url: String, data: impl AsRef<Path>) {
     let (counter, echo) = match both(&hub_url, data.as_ref()) {
         Ok(both) => both,
-        Err(error) => return tracing::error!(%error, "the demo agents have no skills"),
+        Err(error) => return tracing::error!(%error, "the demo agents cannot be created"),
     };
     // One that ends does not take the other with it.
     tokio::join!(run(counter, "word-counter"), run(echo, "echo"));

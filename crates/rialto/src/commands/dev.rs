@@ -68,10 +68,11 @@ fn greeting(url: &str, new_operator_key: Option<&str>) -> String {
         format!("protocols: {}, and at the root", protocols.join(", ")),
         format!("our own API: {url}/v1"),
         match new_operator_key {
-            Some(key) => format!("operator key, shown only now: {key}"),
+            Some(key) => format!("operator key (shown only once): {key}"),
             None => "operator key: the one shown at the first start, or yours".to_owned(),
         },
-        "two agents are at work: word-counter (count_words, 0.05) and echo (echo, free)".to_owned(),
+        "two demo agents are running: word-counter (count_words, 0.05) and echo (echo, free)"
+            .to_owned(),
         format!("\ntry:\n  curl '{url}/discover?skill=count_words'"),
         format!(
             "  curl -d '{{\"agent_name\":\"me\",\"owner_id\":\"me\",\"skills\":[]}}' {url}/registry/register"

@@ -28,7 +28,7 @@ pub fn of_variable(name: &str, value: &str) -> Result<KeyFile, Trouble> {
         return Ok(KeyFile::of(key));
     }
     let next = "a key is one word like ca_… or rk_…: `rialto agent register` gives one";
-    let message = format!("what is in {name} is no key");
+    let message = format!("{name} does not contain a key");
     Err(Trouble { exit: Exit::Auth, ..Trouble::usage(message, next) })
 }
 
@@ -37,7 +37,7 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Trouble {
     let shown = path.display();
     let make = format!("`rialto agent register NAME --key-out {shown}` makes a key file");
     let message = match error.kind() {
-        io::ErrorKind::InvalidData => format!("{shown} has no key on its first line"),
+        io::ErrorKind::InvalidData => format!("{shown} has the first line is not a key"),
         _ => format!("cannot read {shown}: {error}"),
     };
     Trouble::usage(message, make)

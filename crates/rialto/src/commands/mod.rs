@@ -1,4 +1,4 @@
-//! The command line: one file per verb.
+//! The command line: one file per command.
 
 mod access;
 mod acting;
@@ -55,7 +55,7 @@ const EXAMPLES: &str = "Examples:
   rialto agent run --skill echo --price 0 --exec cat
   rialto job post --skill echo --input '{\"n\":1}' --budget 0 --wait
   rialto serve --data ./data      a hub to keep
-  rialto doctor                   what is in the way, if something is";
+  rialto doctor                   find out why a command does not work";
 
 /// The same for every command.
 const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 auth, 5 conflict, 6 rate-limited, 7 unreachable, 8 timed out";
@@ -65,7 +65,7 @@ const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 au
 #[command(
     name = "rialto",
     version,
-    about = "The bridge and the market for AI agents",
+    about = "A hub for AI agents of five protocols: discovery, messages, jobs and payment",
     before_help = EXAMPLES,
     after_help = EXIT_CODES
 )]
@@ -76,47 +76,47 @@ pub struct Line {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Run a hub to keep: keys needed, nothing private reachable
+    /// Run a hub for production: keys required, private networks blocked
     Serve(serve::Args),
-    /// Run a throw-away hub: no keys needed, loopback reachable, two agents to try
+    /// Run a temporary hub for development: no keys required, two demo agents
     Dev(dev::Args),
     /// Watch agents of all five protocols do one paid job together
     Demo(demo::Args),
     /// Show or check the configuration
     Config(config::Args),
-    /// Begin an agent of your own
+    /// Create the files of a new agent
     Init(init::Args),
     /// Register agents and find them
     Agent(agent::Args),
-    /// Send, hear and look up messages
+    /// Send, receive and list messages
     Msg(msg::Args),
-    /// Have work done, do it, and see what became of it
+    /// Post, list, follow and answer jobs
     Job(job::Args),
-    /// Bring your notices to a program on this machine
+    /// Forward notices to a program on this machine
     Listen(listen::Args),
-    /// Look after the hub's calls to your endpoint
+    /// List, test and resend webhook deliveries
     Webhook(webhook::Args),
-    /// Choose the hub that is meant, and keep your key for it
+    /// Manage contexts: a hub and your key there
     Context(context::Args),
     /// Show a request of one protocol as an agent of another would get it, without a hub
     Convert(convert::Args),
     /// Make agora keys, and sign and check envelopes with them
     Key(key::Args),
-    /// Look after your account, and pay from it
+    /// Show your account and transfer credits
     Wallet(wallet::Args),
-    /// See what finished jobs say about an agent
+    /// Show and explain an agent's reputation
     Rep(rep::Args),
-    /// Find out what is in the way of the other commands
+    /// Diagnose problems with the hub, keys and files
     Doctor(doctor::Args),
-    /// Recount every promise of a stopped or running hub's data directory
+    /// Verify the invariants of a hub's data directory
     Audit(audit::Args),
     /// Copy a hub's data into one file, also while it runs
     Backup(backup::Args),
-    /// Make a data directory of a backup
+    /// Restore a data directory from a backup
     Restore(restore::Args),
-    /// Run a hub as its operator: numbers, jobs, agents, credits, keys
+    /// Administer a hub: statistics, jobs, agents, credits, keys
     Operator(operator::Args),
-    /// Measure the hub against a bare echo in one run
+    /// Benchmark the hub against an echo server
     Bench(bench::Args),
     /// Print the API document
     #[command(
@@ -181,7 +181,7 @@ fn help_for(typed: impl Iterator<Item = String>) -> String {
         path = format!("{path} {word}");
         command = found.clone();
     }
-    format!("`{path} --help` shows how it is written")
+    format!("`{path} --help` shows its usage")
 }
 
 /// Says what went wrong, where a person looks for it.
@@ -279,11 +279,8 @@ mod tests {
     #[test]
     fn a_line_that_was_not_understood_leads_to_the_help_of_its_command() {
         let help = |line: &str| help_for(line.split(' ').map(str::to_owned));
-        assert_eq!(
-            help("job --json post --nonsense"),
-            "`rialto job post --help` shows how it is written"
-        );
-        assert_eq!(help("nonsense"), "`rialto --help` shows how it is written");
+        assert_eq!(help("job --json post --nonsense"), "`rialto job post --help` shows its usage");
+        assert_eq!(help("nonsense"), "`rialto --help` shows its usage");
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub async fn requester(hub: &Hub, context: &Context) -> Result<KeyFile, Trouble>
     let kept = context.keep_first_me(&fresh)?;
     let id = one_line(kept.agent_id.as_deref().unwrap_or_default());
     let (base, context) = (hub.base(), context.name());
-    say::aside(&format!("registered as {name} ({id}) at {base}; key kept in context {context}"));
+    say::aside(&format!("registered as {name} ({id}) at {base}; key saved in context {context}"));
     Ok(kept)
 }
 
@@ -64,7 +64,10 @@ fn plain(name: &str) -> String {
 /// The account of a newcomer: digits keep those of one name apart.
 pub fn owner_of(name: &str) -> Result<String, Trouble> {
     let number = getrandom::u32().map_err(|error| {
-        Trouble::failed(format!("no randomness: {error}"), "name the account with --owner")
+        Trouble::failed(
+            format!("the system's random number generator failed: {error}"),
+            "name the account with --owner",
+        )
     })?;
     Ok(format!("{name}-{number:08x}"))
 }

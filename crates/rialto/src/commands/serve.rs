@@ -49,9 +49,9 @@ pub fn run(args: Args) -> Exit {
     };
     let source = Source { posture: Posture::Serve, file: args.config, flags, scratch: None };
     hub(&source, |hub| {
-        let mut told = format!("rialto {} listens on {}", env!("CARGO_PKG_VERSION"), hub.url);
+        let mut told = format!("rialto {} is listening on {}", env!("CARGO_PKG_VERSION"), hub.url);
         if let Some(key) = &hub.new_operator_key {
-            told.push_str(&format!("\noperator key, shown only now: {key}"));
+            told.push_str(&format!("\noperator key (shown only once): {key}"));
         }
         // A hub works on, whoever reads what it says.
         let _ = say::line(&told);
@@ -135,11 +135,11 @@ async fn reload_on_hangup(
                 let (taken, waiting) = reload.take(&loaded, &new);
                 telemetry::set_level(new.config.log.level);
                 let (taken, needs_restart) = (taken.join(", "), waiting.join(", "));
-                tracing::info!(taken, needs_restart, "configuration read again");
+                tracing::info!(taken, needs_restart, "configuration reloaded");
                 loaded = new;
             }
             Err(problems) => {
-                tracing::error!(%problems, "the configuration has mistakes; the old one stays");
+                tracing::error!(%problems, "configuration not reloaded: it has errors");
             }
         }
     }
@@ -153,7 +153,7 @@ pub fn hub(source: &Source, greet: impl FnOnce(&Hub)) -> Exit {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
-    tracing::info!(settings = set_by(&loaded), "configuration read");
+    tracing::info!(settings = set_by(&loaded), "configuration loaded");
     let runtime = match runtime() {
         Ok(runtime) => runtime,
         Err(error) => return complain(error),

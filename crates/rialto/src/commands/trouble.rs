@@ -68,7 +68,7 @@ impl Trouble {
     /// A key is needed, and there is none.
     pub fn no_key() -> Self {
         let next = "give a key with --key-file or RIALTO_KEY, act for an agent of this machine with --as NAME, or keep one with `rialto context add NAME --hub URL --key-file FILE`";
-        Self { exit: Exit::Auth, ..Self::usage("no key is given", next) }
+        Self { exit: Exit::Auth, ..Self::usage("no key given", next) }
     }
 
     /// The same, with what helps here if it ended so and nobody has said anything better.
@@ -84,7 +84,7 @@ impl Trouble {
         match source {
             Some(KeySource { key, next }) if self.next.as_deref() == Some(BAD_KEY) => {
                 let next = next.as_deref().unwrap_or(BAD_KEY);
-                let next = format!("{key} is not one that this hub takes: {next}");
+                let next = format!("the hub rejected {key}: {next}");
                 Self { next: Some(next), ..self }
             }
             _ => self,
@@ -156,17 +156,17 @@ fn next(error: &CallError) -> Option<String> {
     let elsewhere = "choose the hub with --hub or RIALTO_HUB";
     let next = match error {
         CallError::Unreachable { .. } => {
-            format!("is it running? `rialto dev` starts one to try; {elsewhere}")
+            format!("check that it is running; `rialto dev` starts a local hub; {elsewhere}")
         }
         CallError::TimedOut { .. } => "try again later".to_owned(),
-        CallError::Unreadable(_) => format!("is it the right server? {elsewhere}"),
+        CallError::Unreadable(_) => format!("check that this is a Rialto hub; {elsewhere}"),
         CallError::Refused { status, code, hint, retry_after, .. } => {
             match (*status, code.as_str()) {
                 // agora has no keys to show; what was wrong with an envelope is for the hub to say.
                 (_, code) if code.starts_with("ERROR ") && retry_after.is_none() => return None,
                 (401, _) => BAD_KEY.to_owned(),
                 (402, "too_few_credits" | "TRANSFER_FAILED") => {
-                    "`rialto wallet balance` shows what there is to spend".to_owned()
+                    "`rialto wallet balance` shows the available credits".to_owned()
                 }
                 (402, "budget_too_low") => {
                     "raise --budget; `rialto agent search --skill NAME` shows prices".to_owned()
@@ -183,8 +183,8 @@ fn next(error: &CallError) -> Option<String> {
                 // Why a key does not fit is for the hub to say.
                 (403, _) if hint.is_some() => return None,
                 (403, _) => "use the key of the agent or owner this belongs to".to_owned(),
-                (404, "ERR_AGENT_NOT_FOUND") => "`rialto agent ls` shows who is there".to_owned(),
-                (404, "unknown") => format!("is it the right server? {elsewhere}"),
+                (404, "ERR_AGENT_NOT_FOUND") => "`rialto agent ls` lists agents".to_owned(),
+                (404, "unknown") => format!("check that this is a Rialto hub; {elsewhere}"),
                 (409, "ERR_AGENT_ID_TAKEN") => {
                     "choose another name, or give its key with --key-file".to_owned()
                 }
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn what_to_type_comes_before_what_the_hub_says_and_the_line_stays_one() {
         let found = refused(404, "ERR_AGENT_NOT_FOUND", Some("GET /agents"));
-        assert!(found.told().ends_with("; `rialto agent ls` shows who is there"));
+        assert!(found.told().ends_with("; `rialto agent ls` lists agents"));
         let trouble = refused(403, "ERR_BLOCKED", Some("write to\nsomebody else"));
         assert_eq!(trouble.told(), "no (HTTP 403, ERR_BLOCKED); write to\\nsomebody else");
         let wanted = json!({"error": "no (HTTP 403, ERR_BLOCKED)", "code": "ERR_BLOCKED",

@@ -143,5 +143,5 @@ pub fn millionths(text: &str) -> Option<i64> {
 /// The same, for a number that must be one.
 pub fn exactly(number: &RawValue) -> Result<i64, CallError> {
     let text = number.get();
-    millionths(text).ok_or_else(|| CallError::Unreadable(format!("{text} is no amount")))
+    millionths(text).ok_or_else(|| CallError::Unreadable(format!("{text} is not an amount")))
 }

@@ -25,7 +25,7 @@ async fn post(hub: &TestHub, item: &[u8]) -> Reply {
     hub.send("POST", MESSAGES, &headers, item).await
 }
 
-/// What came of a message, as it is written.
+/// Get the result of a message, as it is written.
 async fn result(hub: &TestHub, id: &str) -> String {
     let path = format!("/clara/cu/result/{id}?process-id={PROCESS}");
     hub.get(&path, None).await.expect(200).text
@@ -84,7 +84,7 @@ impl Protocol for Clara {
             End::Offline => WAITS,
             End::BudgetTooLow => "No agents to choose from",
             End::TooFewCredits => "Requesting agent funds are insufficient",
-            End::Unfit => "the input does not fit: n must be a number",
+            End::Unfit => "the input does not match the worker's input schema: n must be a number",
         }
     }
 

@@ -50,19 +50,19 @@ impl Door {
         // Only browsers say where a page came from, and no peer is one: a page that somebody looks
         // at on this machine must not put the agent to work.
         if head.headers.contains_key(ORIGIN) {
-            return refuse(403, "forbidden", "pages in a browser are not served here");
+            return refuse(403, "forbidden", "requests from browser pages are refused");
         }
         let path = head.uri.path();
         match self.endpoints.iter().find(|endpoint| is_below(path, endpoint.path())) {
             Some(endpoint) => endpoint.answer(head, body).await,
             None if path != "/" => {
                 let places: Vec<_> = self.endpoints.iter().map(|one| one.path()).collect();
-                let said = format!("nothing is at this path; there are {}", places.join(", "));
+                let said = format!("unknown path; the endpoints are {}", places.join(", "));
                 refuse(404, "not_found", &said)
             }
             None if head.method == Method::GET => Answer::new(200, self.about()),
             None => {
-                let refused = refuse(405, "method_not_allowed", "only GET is answered here");
+                let refused = refuse(405, "method_not_allowed", "only GET is allowed here");
                 Answer { allow: Some("GET"), ..refused }
             }
         }

@@ -124,7 +124,7 @@ impl Pages {
     }
 }
 
-/// The last word about each scope, the oldest first. A line that was cut off by a power cut was
+/// The last entry of each key, oldest first. A line truncated by a power cut was
 /// never answered for.
 fn read(path: &Path, now: Timestamp) -> io::Result<Vec<Entry>> {
     let file = match File::open(path) {
@@ -144,7 +144,7 @@ fn read(path: &Path, now: Timestamp) -> io::Result<Vec<Entry>> {
 }
 
 /// As many as there is room for. That something was asked is remembered for longer than what was
-/// said to it: who forgets the first does it twice.
+/// answer, because a forgotten request would be executed twice.
 fn bounded(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries.drain(..entries.len().saturating_sub(ENTRIES_MAX));
     let mut bytes = 0;

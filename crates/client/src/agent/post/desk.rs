@@ -1,4 +1,4 @@
-//! The desk: which jobs are in hand, and what becomes of each.
+//! Dispatches assigned jobs: one task per job, with its record on disk.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -184,9 +184,9 @@ impl Clerk {
             Ok(record) => record,
             Err(error) => {
                 // Work that cannot be written down is not begun: it might be done twice.
-                let (job, what) = (turn.id.clone(), "cannot write down a job");
+                let (job, what) = (turn.id.clone(), "cannot write the job record");
                 (self.tell)(Told::Mishap { job, what, why: error.to_string() });
-                let why = format!("the agent cannot keep records: {}", error.kind());
+                let why = format!("the agent cannot write job records: {}", error.kind());
                 let ended = Ended { outcome: Outcome::Declined(why), took_ms: 0 };
                 let told = self.told(turn, &ended).await;
                 return (self.tell)(told);
@@ -200,7 +200,7 @@ impl Clerk {
                 let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
                 let ended = Ended { outcome, took_ms };
                 if let Err(error) = record.keep(&ended) {
-                    let (job, what) = (turn.id.clone(), "cannot keep what came of a job");
+                    let (job, what) = (turn.id.clone(), "cannot write the result to disk");
                     (self.tell)(Told::Mishap { job, what, why: error.to_string() });
                 }
                 ended
@@ -243,7 +243,7 @@ impl Clerk {
                 Told::Refused { job: turn.id, why: error.to_string() }
             }
             Err(error) => {
-                let what = "the hub did not take an outcome";
+                let what = "the hub did not accept a result";
                 Told::Mishap { job: turn.id, what, why: error.to_string() }
             }
         }

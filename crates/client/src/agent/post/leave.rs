@@ -1,4 +1,4 @@
-//! Coming and going: on the lists while there is somebody to work, and off them at the end.
+//! Going online at the start and offline at the end.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(super) async fn come(hub: &Hub, tell: &Tell) -> Result<(), CallError> {
         match stand(hub, "online").await {
             Err(error) if may_pass(&error) => {
                 failures += 1;
-                tell(Told::trouble("cannot come to work", &error));
+                tell(Told::trouble("cannot go online", &error));
                 sleep(pause(&error, failures)).await;
             }
             told => return told,
@@ -42,7 +42,7 @@ pub(super) async fn come(hub: &Hub, tell: &Tell) -> Result<(), CallError> {
 /// lists. A hub that cannot be reached finds out by itself; programs end whatever it says.
 pub(super) async fn leave(hub: &Hub, shop: &Workshop, instance: Option<&str>, mut desk: Desk) {
     let until = Instant::now() + LEAVE;
-    // First of all: whoever is handed back must not come back at once.
+    // First of all: a returned job must not be assigned to this agent again.
     let _ = timeout(CALL, stand(hub, "offline")).await;
     // What waits for room is not begun any more.
     shop.close();
@@ -85,7 +85,7 @@ async fn all_handed_back(hub: &Hub, instance: Option<&str>, desk: &Desk) -> bool
 async fn hand_back(hub: &Hub, desk: &Desk, turn: &Turn) {
     let found = desk.look_up(turn);
     let ended = found.as_ref().and_then(|(_, ended)| ended.clone()).unwrap_or_else(|| {
-        let outcome = Outcome::Declined("the agent is leaving".to_owned());
+        let outcome = Outcome::Declined("the agent is shutting down".to_owned());
         Ended { outcome, took_ms: 0 }
     });
     let told = report::once(hub, turn, &ended).await;

@@ -1,4 +1,4 @@
-//! At a hub: registered, at work, and off the lists again.
+//! The worker loop at a hub: register, poll for work, report results, unregister.
 //!
 //! A [`Post`] asks the hub for work and does it with a [`Workshop`]. Every job is written down
 //! before it is begun, and its outcome before the hub is told, so that the program may be killed
@@ -95,7 +95,7 @@ impl Post {
             known.clone(),
             tell.clone(),
         );
-        // However long the hub takes for an answer, nobody who wants to stop waits for it.
+        // A stop request does not wait for a slow answer of the hub.
         let ended = tokio::select! {
             biased;
             () = stop => Ok(()),
@@ -158,7 +158,7 @@ async fn ask(
         match wire::work(hub, instance, known, WAIT).await {
             Err(error) if may_pass(&error) => {
                 failures += 1;
-                tell(Told::trouble("cannot ask for work", &error));
+                tell(Told::trouble("cannot poll for work", &error));
                 sleep(pause(&error, failures)).await;
             }
             answer => {

@@ -81,7 +81,7 @@ async fn opened(hub: &Hub) -> Option<Events> {
     }
 }
 
-/// A price for what the agent can do and has the input for; silence for the rest. It is tried until
+/// Sends an offer if the agent has the skill and the input is valid; ignores the rest. Retries until
 /// the hub has heard it, since nobody asks for it twice.
 async fn name_price(hub: &Hub, shop: &Workshop, notice: &Notice, tell: &Tell) {
     let Ok(asked) = serde_json::from_str::<Asked>(&notice.data) else { return };
@@ -91,7 +91,7 @@ async fn name_price(hub: &Hub, shop: &Workshop, notice: &Notice, tell: &Tell) {
             Ok(Some(price)) => return tell(Told::Offered { job: asked.job, price }),
             Err(error) if may_pass(&error) => {
                 failures += 1;
-                tell(Told::trouble("cannot name a price", &error));
+                tell(Told::trouble("cannot send an offer", &error));
                 sleep(pause(&error, failures)).await;
             }
             Ok(None) | Err(_) => return,

@@ -62,9 +62,9 @@ pub(super) async fn report(
     tell: &Tell,
 ) -> Result<Heard, CallError> {
     match (&ended.outcome, persist(hub, turn, ended, tell).await) {
-        // Who waits for it is better told that there is nothing than not told.
+        // The requester waits, so an unusable output is reported as a failure.
         (Outcome::Done(_), Err(CallError::Refused { status: 400 | 413 | 422, message, .. })) => {
-            let outcome = Outcome::Failed(format!("the output cannot be delivered: {message}"));
+            let outcome = Outcome::Failed(format!("the hub did not accept the output: {message}"));
             persist(hub, turn, &Ended { outcome, ..ended.clone() }, tell).await
         }
         (_, heard) => heard,
@@ -77,7 +77,7 @@ async fn persist(hub: &Hub, turn: &Turn, ended: &Ended, tell: &Tell) -> Result<H
         match once(hub, turn, ended).await {
             Err(error) if may_pass(&error) => {
                 failures += 1;
-                tell(Told::trouble("cannot tell what came of a job", &error));
+                tell(Told::trouble("cannot report a result", &error));
                 sleep(pause(&error, failures)).await;
             }
             heard => return heard,

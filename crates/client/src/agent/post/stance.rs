@@ -29,7 +29,7 @@ pub(super) async fn report(hub: &Hub, shop: &Workshop, tell: &Tell) {
             Ok(()) => (told, failures) = (is_full, 0),
             Err(error) if may_pass(&error) => {
                 failures += 1;
-                tell(Told::trouble("cannot say how busy the agent is", &error));
+                tell(Told::trouble("cannot report availability", &error));
                 sleep(pause(&error, failures)).await;
             }
             Err(_) => return,

@@ -23,7 +23,7 @@ pub struct Environment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadVariable {
     /// It is no name.
-    #[error("a variable's name has no = and is not empty")]
+    #[error("a variable name must not be empty or contain =")]
     Name,
     /// It is one of our own secrets.
     #[error("a program never gets a key or secret of the agent that runs it")]

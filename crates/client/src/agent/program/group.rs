@@ -1,4 +1,4 @@
-//! A group of processes that is ended together: asked first, and then not asked.
+//! A process group that is ended together: SIGTERM first, then SIGKILL.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;

@@ -1,4 +1,4 @@
-//! Programs that do the work: any executable, a program that stays, or a server of one's own.
+//! Handlers outside this process: a command per job, a persistent program, or an HTTP server.
 //!
 //! All of them get the job as one JSON object, `{"job_id","skill","input","requester","budget",
 //! "deadline"}`, and answer with the result as JSON.
@@ -47,7 +47,7 @@ fn made(written: &[u8]) -> Outcome {
     }
     match std::str::from_utf8(written) {
         Ok(text) => Outcome::read(text),
-        Err(_) => Outcome::Failed("the output is no JSON: it is no UTF-8 text".to_owned()),
+        Err(_) => Outcome::Failed("the output is not valid UTF-8".to_owned()),
     }
 }
 

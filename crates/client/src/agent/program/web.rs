@@ -66,7 +66,7 @@ impl Handler for Web {
             Err(error) if error.is_connect() || error.is_builder() => {
                 Outcome::Declined("the handler cannot be reached".to_owned())
             }
-            Err(_) => Outcome::Failed("the handler broke off".to_owned()),
+            Err(_) => Outcome::Failed("the connection to the handler was lost".to_owned()),
         }
     }
 }
@@ -96,8 +96,8 @@ fn told(status: StatusCode, body: &[u8]) -> Outcome {
     match status.as_u16() {
         204 => Outcome::Done("{}".to_owned()),
         200..=299 => made(body),
-        429 | 503 => Outcome::Declined(why("not here, not now")),
-        400 | 422 => Outcome::Unfit(why("the handler cannot use the input")),
+        429 | 503 => Outcome::Declined(why("the handler is unavailable")),
+        400 | 422 => Outcome::Unfit(why("the handler rejected the input")),
         code => Outcome::Failed(why(&format!("the handler answered {code}"))),
     }
 }

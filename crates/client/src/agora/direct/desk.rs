@@ -121,7 +121,8 @@ impl<H: Handler> Desk<H> {
                 heard(answer).await
             }
             Known::Forgotten => {
-                let failure = Failure::new(Code::Internal, "the answer is not kept any more");
+                let failure =
+                    Failure::new(Code::Internal, "the answer to this message is no longer stored");
                 return self.refuse(&failure.answering(&incoming.id), Some(sender));
             }
             Known::Other => {
@@ -157,7 +158,7 @@ impl<H: Handler> Desk<H> {
         let about = |failure: Failure| failure.answering(envelope.id);
         let proof = prove(&envelope, now, WINDOW).map_err(about)?;
         if self.deaf_before.is_some_and(|start| envelope.timestamp < start) {
-            let early = Failure::unauthorized("it was signed before this agent started");
+            let early = Failure::unauthorized("the envelope was signed before this agent started");
             return Err(about(early.with_hint("sign it again, if it was not answered")));
         }
         let me = self.identity.key();
@@ -189,7 +190,8 @@ impl<H: Handler> Desk<H> {
             _ => None,
         };
         if name.is_order && self.journal.write(&kept::begun(name, takes, now)).is_err() {
-            let failure = Failure::new(Code::Unavailable, "nothing can be kept now");
+            let failure =
+                Failure::new(Code::Unavailable, "the journal cannot be written; try again later");
             let failure = Failure { retry_after_seconds: Some(BACK_AFTER_S), ..failure };
             return self.refuse(&failure.answering(&incoming.id), Some(incoming.sender));
         }
@@ -273,7 +275,7 @@ impl<H: Handler> Desk<H> {
         }
         let (now, id) = (clock::now(), job.request_id.clone());
         if !lock(&self.offers).has_room(&job, now) {
-            return Err(Failure::new(Code::Unavailable, "too many offers stand already"));
+            return Err(Failure::new(Code::Unavailable, "too many open offers"));
         }
         let payload = payload::Offer { request_id: &id, cost, ttl, eta }.write();
         let no_name = |_| Failure::new(Code::Internal, "no randomness for an id");
@@ -347,7 +349,7 @@ fn accepted(incoming: &Incoming) -> Words {
 
 /// The same for a request that is unknown and one that is somebody else's (D19).
 fn not_yours() -> Failure {
-    Failure::unauthorized("no request of that id concerns you")
+    Failure::unauthorized("no request with this id, or you are not a party of it")
 }
 
 fn refusal(why: Broken) -> Failure {

@@ -72,7 +72,7 @@ impl Handler for Hands {
             return Terms::Decline(Broken::new(Code::BadRequest, why.to_string()));
         }
         if self.0.busy() >= self.0.shop().at_once() {
-            return Terms::Decline(Broken::new(Code::Unavailable, "there is too much to do now"));
+            return Terms::Decline(Broken::new(Code::Unavailable, "the agent is at capacity"));
         }
         let cost = skill.price_of(&job.params);
         match cost.is_zero() {
@@ -85,7 +85,7 @@ impl Handler for Hands {
         let Some(skill) = self.skill(&job.resource) else {
             return Err(Broken::new(Code::NotFound, Refused::NoSkill.to_string()));
         };
-        let full = || Broken::new(Code::Unavailable, "there is too much to do now");
+        let full = || Broken::new(Code::Unavailable, "the agent is at capacity");
         let place = self.0.place().ok_or_else(full)?;
         let cost = skill.price_of(&job.params);
         let requester = job.requester.did();

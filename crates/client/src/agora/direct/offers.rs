@@ -118,8 +118,7 @@ impl Offers {
     /// Takes an offer. Strangers learn nothing about it (D19).
     pub(super) fn take(&mut self, id: &str, by: PublicKey, now: Timestamp) -> Result<Job, Failure> {
         let offer = self.0.get_mut(id).filter(|offer| offer.job.requester == by);
-        let offer =
-            offer.ok_or_else(|| Failure::unauthorized("no offer of that id concerns you"))?;
+        let offer = offer.ok_or_else(|| Failure::unauthorized("no offer to you has this id"))?;
         if offer.taken {
             return Err(Failure::bad_request("the offer was taken already"));
         }

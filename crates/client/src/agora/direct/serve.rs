@@ -49,7 +49,7 @@ pub(super) async fn route<H: Handler>(
         "/agora" | "/agora/envelopes" => None,
         _ => match path.strip_prefix(AGENTS).map(named) {
             Some(Some(key)) => Some(key),
-            _ => return desk.refuse(&Failure::new(Code::NotFound, "nobody is at this path"), None),
+            _ => return desk.refuse(&Failure::new(Code::NotFound, "unknown path"), None),
         },
     };
     if head.method == Method::GET && path == "/agora" {
@@ -64,7 +64,7 @@ pub(super) async fn route<H: Handler>(
         Ok(_) if is_encoded(&head.headers) => desk.refuse(&Failure::encoded(), None),
         Ok(body) => desk.answer(&body, to, clock::now()).await,
         Err(NoBody::TooLong) => desk.refuse(&Failure::too_large(), None),
-        Err(NoBody::BrokeOff) => desk.refuse(&Failure::bad_request("the body broke off"), None),
+        Err(NoBody::BrokeOff) => desk.refuse(&Failure::bad_request("the body is incomplete"), None),
         Err(NoBody::TooSlow) => {
             desk.refuse(&Failure::new(Code::Timeout, "the body took too long"), None)
         }

@@ -90,7 +90,8 @@ impl<H: Handler> Desk<H> {
         let (agent, handler, job) =
             (self.agent.clone(), Arc::clone(&self.handler), paper.job.clone());
         if self.running.len() >= self.concurrency || self.offered.len() >= OFFERS_MAX {
-            let busy = Broken::new(Code::Unavailable, "too much to do; ask again later");
+            let busy =
+                Broken::new(Code::Unavailable, "the provider is at capacity; try again later");
             return self.start(paper, async move { turn::fail(&agent, &job, busy).await });
         }
         self.start(paper, turn::answer(agent, handler, job, from_before));
@@ -154,10 +155,10 @@ impl<H: Handler> Desk<H> {
             }
             Ok(Ended::Unsent(error)) => {
                 self.put_away(&paper);
-                self.mishap(Some(paper.job.request_id), "an answer was not taken", error);
+                self.mishap(Some(paper.job.request_id), "the hub did not accept an answer", error);
             }
             Err(error) => {
-                self.mishap(Some(paper.job.request_id.clone()), "the handler broke", error);
+                self.mishap(Some(paper.job.request_id.clone()), "the handler panicked", error);
                 let (agent, job) = (self.agent.clone(), paper.job.clone());
                 let why = Broken::new(Code::Internal, "the provider failed");
                 self.start(paper, async move { turn::fail(&agent, &job, why).await });
@@ -188,7 +189,7 @@ impl<H: Handler> Desk<H> {
     pub(super) async fn give_back(&mut self) {
         self.turns.abort_all();
         for (_, (paper, _)) in std::mem::take(&mut self.running) {
-            let why = Broken::new(Code::Unavailable, "the provider is leaving");
+            let why = Broken::new(Code::Unavailable, "the provider is shutting down");
             match turn::fail(&self.agent, &paper.job, why).await {
                 Ended::Unsent(error) => {
                     self.mishap(Some(paper.job.request_id), "a job was not given back", error);

@@ -41,7 +41,7 @@ impl<H: Handler> Turn<H> {
             },
             Err(why) => why,
         };
-        self.mishap(Some(&task_id), "a task was not done", why);
+        self.mishap(Some(&task_id), "a task failed", why);
         if let Err(error) = self.account.decline(&self.agent_id, &task_id).await {
             self.mishap(Some(&task_id), "a task was not declined", error.to_string());
             // It is the first in the inbox still, and no better known than before.
@@ -57,7 +57,7 @@ impl<H: Handler> Turn<H> {
         match work.join_next().await {
             Some(Ok(made)) => made.map_err(|broken| broken.message),
             Some(Err(panicked)) => Err(panicked.to_string()),
-            None => Err("it was never begun".to_owned()),
+            None => Err("the handler did not start".to_owned()),
         }
     }
 

@@ -100,7 +100,7 @@ impl Desk {
         });
         // A yes is a promise: it is written down before it is given.
         if self.journal.write(&collaboration.entry(None)).is_err() {
-            let why = Rejection::new(Rejected::ResourceExhausted, "Nothing can be kept now");
+            let why = Rejection::new(Rejected::ResourceExhausted, "The journal cannot be written");
             let why = Rejection { retry_after_seconds: Some(BACK_AFTER_S), ..why };
             return Ok((self.rejects(&collaboration.request.said, why), false));
         }
@@ -216,7 +216,8 @@ impl Desk {
     pub(super) fn cancel(&self, id: Uuid, reason: Option<String>) -> Result<Over, Failure> {
         let found = lock(&self.book).find(id, clock::now());
         let collaboration = found.ok_or_else(|| Failure::not_found("collaboration"))?;
-        let over = || Failure::new(Code::Conflict, "the collaboration has a result already");
+        let over =
+            || Failure::new(Code::Conflict, "the collaboration already has a result already");
         let over = collaboration.cancel(reason).ok_or_else(over)?;
         // If this cannot be kept, a restart begins the work again; the caller has its word anyway.
         let _ = self.journal.write(&collaboration.entry(Some(&over)));

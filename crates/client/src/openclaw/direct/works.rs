@@ -107,7 +107,9 @@ fn asked(body: &[u8], is_request: bool) -> Result<Message<Request>, Failure> {
     }
     match Any::read(body)? {
         Any::Request(request) => Ok(request),
-        _ => Err(Failure::invalid("a node takes collaboration requests; tell a hub the rest")),
+        _ => Err(Failure::invalid(
+            "a node takes collaboration requests only; send other messages to a hub",
+        )),
     }
 }
 
@@ -133,7 +135,7 @@ fn read(head: &Parts, body: Result<Bytes, NoBody>) -> Result<Bytes, Failure> {
         Ok(_) if is_encoded(&head.headers) => Err(Failure::encoded()),
         Ok(body) => Ok(body),
         Err(NoBody::TooLong) => Err(Failure::too_large()),
-        Err(NoBody::BrokeOff) => Err(Failure::invalid("the body broke off")),
+        Err(NoBody::BrokeOff) => Err(Failure::invalid("the body is incomplete")),
         Err(NoBody::TooSlow) => {
             Err(Failure { http: 408, ..Failure::invalid("the body took too long") })
         }
@@ -154,7 +156,7 @@ fn misplaced(path: &[&str]) -> Failure {
             | ["collaborations", _, "cancel"]
     );
     match known {
-        true => Failure::new(Code::MethodNotAllowed, "this path has another method"),
+        true => Failure::new(Code::MethodNotAllowed, "method not allowed on this path"),
         false => Failure::not_found("path"),
     }
 }

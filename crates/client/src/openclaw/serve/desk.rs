@@ -212,12 +212,16 @@ impl<'a, H: Handler> Desk<'a, H> {
                 self.looking = None;
                 match found {
                     Ok(found) => found.into_iter().for_each(|one| self.asked(one)),
-                    Err(error) => self.mishap(None, "the hub does not say what runs", error),
+                    Err(error) => self.mishap(
+                        None,
+                        "the hub's list of running collaborations cannot be read",
+                        error,
+                    ),
                 }
             }
             // It was called off.
             Err(error) if error.is_cancelled() => {}
-            Err(error) => self.mishap(about, "a turn broke", error),
+            Err(error) => self.mishap(about, "a task panicked", error),
         }
         Some(())
     }

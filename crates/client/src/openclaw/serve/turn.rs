@@ -113,7 +113,7 @@ impl<H: Handler> Clerk<H> {
             match self.caught(Some(id), async { self.handler.work(job.clone()).await }).await {
                 Some(Ok(output)) => completed(output),
                 Some(Err(why)) => Outcome::Failed(why.into()),
-                None => broken("INTERNAL_ERROR", "the agent failed at this"),
+                None => broken("INTERNAL_ERROR", "the handler panicked"),
             };
         let at = clock::now();
         let took = |since: Instant| i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX);

@@ -23,7 +23,7 @@ use crate::clock;
 use crate::endpoint::Answer;
 
 /// Who asks without saying who.
-const NOBODY: &str = "somebody";
+const NOBODY: &str = "anonymous";
 
 /// An agent that is asked.
 pub(super) struct Desk {
@@ -127,7 +127,9 @@ impl Desk {
             let unwritten = desk.journal.write(&paper.entry(None, now)).err();
             let outcome = match &unwritten {
                 None => desk.bench.shop().work(job).await,
-                Some(error) => Outcome::Declined(format!("nothing can be kept: {}", error.kind())),
+                Some(error) => {
+                    Outcome::Declined(format!("the journal cannot be written: {}", error.kind()))
+                }
             };
             drop((seat, place));
             let result: Arc<str> = paper.names.result(&outcome, price, began.elapsed()).into();

@@ -32,7 +32,7 @@ impl Refusal {
     }
 
     pub(super) fn not_found(what: &str) -> Self {
-        Self::new(404, "NOT_FOUND", format!("there is no such {what} here"))
+        Self::new(404, "NOT_FOUND", format!("{what} not found"))
     }
 
     pub(super) fn encoded() -> Self {
@@ -40,7 +40,7 @@ impl Refusal {
     }
 
     pub(super) fn method(allow: &'static str) -> Self {
-        let message = format!("only {allow} is answered here");
+        let message = format!("only {allow} is allowed here");
         Self { allow: Some(allow), ..Self::new(405, "INVALID_REQUEST", message) }
     }
 
@@ -53,12 +53,12 @@ impl Refusal {
 
     /// Somebody else has a job of that id.
     pub(super) fn taken() -> Self {
-        let message = "job_id is another orchestrator's: use a new one";
+        let message = "job_id belongs to another orchestrator; use a new one";
         let refusal = Self::new(409, "CONFLICT", message);
         Self { field: Some("/job_id".to_owned()), ..refusal }
     }
 
-    /// The same id with other content.
+    /// The id was already used with different content.
     pub(super) fn differs() -> Self {
         let message = "job_id was used for another job: use a new one";
         let refusal = Self::new(422, "IDEMPOTENCY_CONFLICT", message);
@@ -67,7 +67,7 @@ impl Refusal {
 
     /// More waits than there is room for.
     pub(super) fn full() -> Self {
-        let refusal = Self::new(503, "AGENT_OFFLINE", "the agent has too much to do now");
+        let refusal = Self::new(503, "AGENT_OFFLINE", "the agent is at capacity");
         Self { retry_after_seconds: Some(BACK_AFTER_S), ..refusal }
     }
 
@@ -140,7 +140,7 @@ impl From<NoBody> for Refusal {
     fn from(why: NoBody) -> Self {
         match why {
             NoBody::TooLong => Self::new(413, "TOO_LARGE", "a job has at most 1048576 bytes"),
-            NoBody::BrokeOff => Self::new(400, "INVALID_REQUEST", "the body broke off"),
+            NoBody::BrokeOff => Self::new(400, "INVALID_REQUEST", "the body is incomplete"),
             NoBody::TooSlow => Self::new(408, "INVALID_REQUEST", "the body took too long"),
         }
     }

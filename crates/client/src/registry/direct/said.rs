@@ -68,7 +68,7 @@ impl Names {
 /// A reason that is there and not too long.
 fn reason(why: &str) -> String {
     match why.is_empty() {
-        true => "the agent gave no reason".to_owned(),
+        true => "the agent gave no error message".to_owned(),
         false => why.chars().take(TEXT_MAX).collect(),
     }
 }

@@ -155,7 +155,9 @@ impl Desk {
             let begun = name.map_or(Ok(()), |name| desk.journal.write(&name.begun(clock::now())));
             let outcome = match begun {
                 Ok(()) => desk.bench.shop().work(job).await,
-                Err(error) => Outcome::Declined(format!("nothing can be kept: {}", error.kind())),
+                Err(error) => {
+                    Outcome::Declined(format!("the journal cannot be written: {}", error.kind()))
+                }
             };
             let may_come_again = matches!(outcome, Outcome::Declined(_));
             let answer = said(outcome);
@@ -220,7 +222,12 @@ impl Desk {
         }
         let mut all = shop.skills();
         let only = all.next().filter(|_| all.next().is_none());
-        let several = || cannot(&format!("add \"skill\" to the envelope, one of {}", names()));
+        let several = || {
+            cannot(&format!(
+                "the agent has several skills; add \"skill\" to the envelope, one of {}",
+                names()
+            ))
+        };
         only.or_else(|| shop.skill(skill::MESSAGE)).ok_or_else(several)
     }
 }
@@ -230,7 +237,7 @@ fn reason(why: &Refused) -> String {
     match why {
         Refused::BudgetTooLow { price } => {
             let price = price.text(2);
-            format!("costs {price} credits: add \"budget\": {price} to the envelope")
+            format!("the skill costs {price} credits; add \"budget\": {price} to the envelope")
         }
         Refused::NoSkill | Refused::Unfit(_) => why.to_string(),
     }
@@ -270,6 +277,6 @@ fn cannot(detail: &str) -> Answer {
 
 /// Not now: this is what a delivery may be tried again for.
 fn full() -> Answer {
-    let body = reply::error(Code::AdaptationFailed, "there is too much to do now");
+    let body = reply::error(Code::AdaptationFailed, "the agent is at capacity");
     Answer { retry_after_seconds: Some(BACK_AFTER_S), ..Answer::new(503, body) }
 }

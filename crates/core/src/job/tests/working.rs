@@ -160,7 +160,7 @@ fn a_word_about_another_turn_is_not_taken_for_this_one() {
 fn the_reason_for_declining_reaches_the_requester_when_the_job_ends_by_it() {
     for (named, says) in [
         (true, "too much to do"),
-        (false, "nobody is left who could do it; the last one said: too much to do"),
+        (false, "no other worker is available; the last one said: too much to do"),
     ] {
         let (mut scene, client) = market();
         let ada = scene.worker("ada", "o1", &[("sum", "0.10")]);

@@ -27,7 +27,7 @@ pub enum SendError {
     #[error("not reached: {0}")]
     Unreachable(String),
     /// Connected, but there was no full answer in time: the request may have been acted on.
-    #[error("connected, but there was no full answer in time")]
+    #[error("connected, but the response did not arrive in time")]
     TimedOut,
     /// Connected, but the answer cannot be used: the request may have been acted on.
     #[error("connected, but {0}")]
@@ -68,13 +68,13 @@ pub(super) fn from_client(error: &reqwest::Error) -> SendError {
         return SendError::TimedOut;
     }
     SendError::Broken(
-        "the connection ended or spoke no HTTP before the answer was whole".to_owned(),
+        "the connection closed or sent invalid HTTP before the response was complete".to_owned(),
     )
 }
 
 fn why_unreachable(error: &reqwest::Error) -> &'static str {
     if error.is_timeout() {
-        return "connecting took too long";
+        return "connecting timed out";
     }
     if error.is_dns() {
         return "the name could not be resolved";
@@ -88,7 +88,7 @@ fn why_unreachable(error: &reqwest::Error) -> &'static str {
         Some(io::ErrorKind::Other | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) => {
             "no secure connection: the TLS handshake failed or the certificate is not trusted"
         }
-        _ => "no connection could be made",
+        _ => "the connection failed",
     }
 }
 

@@ -71,7 +71,7 @@ pub enum BadEgress {
     #[error("egress timeouts and calls per host must be above zero")]
     Zero,
     /// The client did not take the settings.
-    #[error("the outgoing client could not be built")]
+    #[error("the HTTP client could not be created")]
     Client(#[from] reqwest::Error),
 }
 
@@ -185,7 +185,7 @@ impl Egress {
         }
         self.secure.as_ref().map_err(|_| {
             SendError::Unreachable(
-                "this hub cannot check certificates, so it calls no https".into(),
+                "this hub has no root certificates, so it cannot call https URLs".into(),
             )
         })
     }

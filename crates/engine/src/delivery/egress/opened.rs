@@ -1,4 +1,4 @@
-//! An answer that is read as it comes, for agents that speak while they think.
+//! A response whose body is read as a stream.
 
 use std::time::Duration;
 

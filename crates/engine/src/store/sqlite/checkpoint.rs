@@ -98,7 +98,7 @@ impl Checkpointer {
                     Ok(()) => {}
                     // The log is still whole; when it cannot grow either, commits will say so.
                     Err(StoreError::Full) => {
-                        tracing::warn!("no room to move the log into the file")
+                        tracing::warn!("disk full: the WAL could not be checkpointed")
                     }
                     Err(error) => return told.fail(error),
                 }
@@ -148,7 +148,7 @@ impl Checkpointer {
         lane.busy_timeout(READERS_MAY_TAKE).map_err(trouble)?;
         match copy(lane, "TRUNCATE")?.busy {
             false => Ok(()),
-            true => Err(StoreError::Broken("another process is reading it".to_owned())),
+            true => Err(StoreError::Broken("another process is reading the database".to_owned())),
         }
     }
 

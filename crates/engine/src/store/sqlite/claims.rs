@@ -182,7 +182,11 @@ pub fn indexed(db: &Connection, digest: Digest) -> Result<Option<Claim>, StoreEr
     let mut rows = statement.query([id]).map_err(trouble)?;
     let found = rows.next().map_err(trouble)?.map(read).transpose()?;
     // An id must never look unused because its claim was lost.
-    let lost = || StoreError::Corrupt(format!("the index of claims names {id}, which is not it"));
+    let lost = || {
+        StoreError::Corrupt(format!(
+            "the claim index points to claim {id}, which has another digest"
+        ))
+    };
     found.filter(|claim| claim.digest == digest).ok_or_else(lost).map(Some)
 }
 
@@ -197,7 +201,7 @@ pub fn read(row: &rusqlite::Row<'_>) -> Result<Claim, StoreError> {
     if crc.ok() != Some(i64::from(guard(id, digest, target.as_bytes()))) {
         return Err(wrong("fails its checksum"));
     }
-    let target = serde_json::from_str(target).map_err(|_| wrong("makes no sense"))?;
+    let target = serde_json::from_str(target).map_err(|_| wrong("has an invalid target"))?;
     Ok(Claim { id, digest, target })
 }
 

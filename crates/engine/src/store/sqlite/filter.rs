@@ -1,4 +1,4 @@
-//! A sieve before the index of claims: it knows for certain that most ids were never used.
+//! A Bloom filter before the index of claims: it tells for most ids that they were never used.
 //!
 //! Almost every id that is looked up is new, and finding nothing in an index costs as much as
 //! finding something. Two bytes for each indexed claim tell all but some in a thousand. A sieve that

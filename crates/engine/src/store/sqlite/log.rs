@@ -1,4 +1,4 @@
-//! The log, before SQLite reads it: does anything in it come after a damage?
+//! Checks the WAL before SQLite reads it: no committed frame may follow a damaged one.
 //!
 //! SQLite takes the first frame that fails its checksum for the end of the log, because that is what
 //! a commit looks like that was never finished. A byte that has rotted looks the same, and then
@@ -49,7 +49,7 @@ fn look_through(log: &mut impl Read) -> Result<(), StoreError> {
     while fill(log, &mut frame)? {
         // The head is synced before the first frame is written.
         if !sound {
-            return Err(StoreError::Corrupt("the log's head fails its checksum".to_owned()));
+            return Err(StoreError::Corrupt("the WAL header fails its checksum".to_owned()));
         }
         number += 1;
         let ([_, pages, own @ .., one, two], content) =
@@ -61,7 +61,7 @@ fn look_through(log: &mut impl Read) -> Result<(), StoreError> {
         let goes_on =
             own == salts && (fits || has != should_have && summed(should_have) == [one, two]);
         if goes_on && before.is_commit && !is_whole {
-            let why = format!("frame {} of the log, or one before it, is damaged", number - 1);
+            let why = format!("frame {} of the WAL, or an earlier one, is damaged", number - 1);
             return Err(StoreError::Corrupt(why));
         }
         is_whole &= goes_on && fits;

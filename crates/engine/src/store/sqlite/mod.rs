@@ -167,7 +167,7 @@ impl Drop for SqliteStore {
         let _ = self.db.set_db_config(LEAVE_THE_LOG, !fine);
         // SQLite does it by itself only for the last connection, and readers may still have theirs.
         if fine && let Err(error) = self.checkpointer.empty_the_log(&self.db) {
-            tracing::warn!(%error, "the log stays beside the file; both are needed for a copy");
+            tracing::warn!(%error, "the WAL could not be moved into the database file; copy both files");
         }
     }
 }

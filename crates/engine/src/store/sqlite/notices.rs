@@ -78,10 +78,10 @@ pub fn read(row: &Row<'_>) -> Result<Notice, StoreError> {
         return Err(wrong("fails its checksum"));
     }
     let news = match words {
-        "" => serde_json::from_str(body).map_err(|_| wrong("makes no sense"))?,
+        "" => serde_json::from_str(body).map_err(|_| wrong("is not valid JSON of its type"))?,
         _ => News::Message {
             from: (sender != 0).then_some(AgentId(sender.unsigned_abs())),
-            words: Protocol::read(words).ok_or_else(|| wrong("is in nobody's words"))?,
+            words: Protocol::read(words).ok_or_else(|| wrong("has an unknown protocol"))?,
             body: body.to_owned(),
             follows: unnamed(follows),
         },

@@ -60,7 +60,7 @@ pub fn read<T: DeserializeOwned>(table: &str, row: &rusqlite::Row<'_>) -> Result
     if crc.ok() != Some(i64::from(checksum(key, body.as_bytes()))) {
         return Err(wrong("fails its checksum".to_owned()));
     }
-    serde_json::from_str(body).map_err(|error| wrong(format!("makes no sense: {error}")))
+    serde_json::from_str(body).map_err(|error| wrong(format!("cannot be decoded: {error}")))
 }
 
 fn show(key: ValueRef<'_>) -> String {

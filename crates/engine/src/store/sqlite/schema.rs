@@ -55,7 +55,7 @@ pub fn recognise(db: &Connection) -> Result<(), StoreError> {
     let number = |sql| db.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(super::trouble);
     let tables = number("SELECT count(*) FROM sqlite_schema")?;
     if tables > 0 && number("PRAGMA application_id")? != APPLICATION {
-        return Err(StoreError::Corrupt("the file belongs to another program".to_owned()));
+        return Err(StoreError::Corrupt("the database file was not created by rialto".to_owned()));
     }
     let found = number("PRAGMA user_version")?;
     if found > KNOWN {

@@ -32,7 +32,9 @@ impl Sieving {
                 match sieve(&db, &tail, after) {
                     Ok(Some(last)) => after = Some(last),
                     Ok(None) => return,
-                    Err(error) => return tracing::warn!(%error, "claims are not sieved"),
+                    Err(error) => {
+                        return tracing::warn!(%error, "claim filter could not be loaded; lookups use the index");
+                    }
                 }
             }
         };

@@ -1,4 +1,4 @@
-//! The file, before anything is served from it: is it what was written?
+//! Integrity check of the database file at start.
 //!
 //! Rows have checksums, but what leads to them has none. A damaged table or tree can hide a row, and
 //! whoever asks for it would be told that it never was.
@@ -17,7 +17,9 @@ const PAGES_MAX: i64 = (64 << 20) / PAGE as i64;
 /// Refuses a file with damaged tables or trees.
 pub fn check(db: &Connection) -> Result<(), StoreError> {
     if tables(db)? != tables(&schema::made()?)? {
-        return Err(StoreError::Corrupt("the tables are not those that were made".to_owned()));
+        return Err(StoreError::Corrupt(
+            "the tables do not match the schema of this version".to_owned(),
+        ));
     }
     let pages: i64 = db.query_row("PRAGMA page_count", [], |row| row.get(0)).map_err(trouble)?;
     if pages > PAGES_MAX {

@@ -79,10 +79,8 @@ fn wanted(query: &Query) -> Result<Wanted, Malformed> {
         }),
         given => Ok(given),
     };
-    let unknown = || Malformed {
-        field: "?protocol".to_owned(),
-        message: "protocol is none this hub speaks".to_owned(),
-    };
+    let unknown =
+        || Malformed { field: "?protocol".to_owned(), message: "unknown protocol".to_owned() };
     let protocol = query.text("protocol").map(|id| names::protocol(id).ok_or_else(unknown));
     Ok(Wanted {
         skill: text("skill")?.map(str::to_owned),

@@ -1,4 +1,4 @@
-//! One open stream: where it stands, and how it gets its next bytes.
+//! One open event stream: its position and how its next bytes are read.
 //!
 //! Nothing is queued. Each pull reads the next page from the store, at most `PAGE_BYTES` of it, and
 //! the store is the buffer for everything else; so a slow reader costs one page and slows nobody.

@@ -96,5 +96,5 @@ async fn party(floor: &Floor, by: AgentId, id: &str) -> Result<Arc<Job>, Problem
 /// A job's public id in a path.
 pub fn uuid(text: &str) -> Result<Uuid, Problem> {
     let form = text.parse::<uuid::fmt::Hyphenated>().map(uuid::fmt::Hyphenated::into_uuid);
-    form.map_err(|_| Problem::field("job", "a job is named by its UUID"))
+    form.map_err(|_| Problem::field("job", "the job id must be a UUID"))
 }

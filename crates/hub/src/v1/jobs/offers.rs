@@ -194,7 +194,7 @@ pub async fn accept(
     let (place, name) = (offer_id(&f)?, names::given(&f, "agent")?);
     let price = f.credits("price", DECIMALS)?;
     if place.is_none() && name.is_none() {
-        let text = "name the offer by its id, or say \"agent\" and \"price\" as they were shown";
+        let text = "give the offer id, or \"agent\" and \"price\" of the offer";
         return Err(f.fail("offer", text).into());
     }
     let job = super::party(&floor, by.id, &id).await?;
@@ -209,7 +209,7 @@ pub async fn accept(
                 other_maker || price.is_some_and(|price| price != offer.price)
             };
             if named.is_some_and(other) {
-                return Err(f.fail("offer", "has another maker or price than was said").into());
+                return Err(f.fail("offer", "does not match the given agent or price").into());
             }
             OfferRef::Place(place)
         }

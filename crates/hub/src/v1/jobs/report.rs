@@ -63,7 +63,7 @@ impl Said {
         let (cost, took) = (f.credits("cost", DECIMALS), took(&f));
         let mut warnings = Vec::new();
         if let Some(bad) = cost.as_ref().err().filter(|_| ok) {
-            warnings.push(format!("{bad}; the agreed price counts instead"));
+            warnings.push(format!("{bad}; the agreed price is used instead"));
         }
         if let Err(bad) = &took {
             warnings.push(format!("{bad}; the hub's own clock counts instead"));
@@ -147,7 +147,7 @@ fn took(f: &Fields<'_, '_>) -> Result<Option<Millis>, Malformed> {
 
 fn epoch(f: &Fields<'_, '_>) -> Result<Option<u32>, Malformed> {
     let epoch = f.integer("epoch")?.map(u32::try_from).transpose();
-    epoch.map_err(|_| f.fail("epoch", "must be a turn's number, like 1"))
+    epoch.map_err(|_| f.fail("epoch", "must be the epoch of an assignment, such as 1"))
 }
 
 #[derive(Serialize)]

@@ -32,7 +32,7 @@ const DECIMALS: usize = 6;
 
 /// What to do about a name that nobody has.
 const UNKNOWN_OWNER: &str =
-    "no owner has this name; check the spelling, or add \"create\": true to open an account for it";
+    "owner not found; check the name, or set \"create\": true to create the account";
 
 /// Credits and whose they are.
 struct Sum {

@@ -95,7 +95,7 @@ pub fn oldest(
 /// `POST /v1/operator/pushes/{id}/retry`: due at once, whether it waits or was given up.
 pub async fn retry(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -> Answered {
     let notice = id.parse().map(NoticeId);
-    let notice = notice.map_err(|_| Problem::field("push", "a push is named by its number"))?;
+    let notice = notice.map_err(|_| Problem::field("push", "the delivery id must be a number"))?;
     let push = floor.engine.look(|world| world.push(notice).cloned());
     let push = push.ok_or_else(|| Problem::no_such("push"))?;
     floor.engine.run_once(Command::PushAgain { notice }, by.once).await?;

@@ -57,7 +57,7 @@ async fn a_test_that_fails_says_why_and_shows_no_network() {
     let closed = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = closed.local_addr().expect("an address");
     drop(closed);
-    let why = r#"{"delivered":false,"why":"could not be connected to"}"#;
+    let why = r#"{"delivered":false,"why":"could not connect"}"#;
     for (name, url) in
         [("bob", format!("http://{address}/")), ("eve", "http://10.0.0.1/".to_owned())]
     {

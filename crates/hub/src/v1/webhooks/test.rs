@@ -45,9 +45,7 @@ impl Tried {
             Err(SendError::TimedOut) => failed("no answer in time"),
             Err(SendError::Broken(_)) => failed("the answer could not be read"),
             // One text for both, so that nobody can probe what the hub's resolver sees.
-            Err(SendError::Blocked(_) | SendError::Unreachable(_)) => {
-                failed("could not be connected to")
-            }
+            Err(SendError::Blocked(_) | SendError::Unreachable(_)) => failed("could not connect"),
         }
     }
 }
@@ -63,7 +61,7 @@ impl<'a> Trying<'a> {
         match floor.trying.lock().unwrap_or_else(PoisonError::into_inner).insert(agent) {
             true => Ok(Self { floor, agent }),
             false => {
-                let text = "a test of this agent's endpoint is under way";
+                let text = "a test of this endpoint is already running";
                 Err(Problem::new(&codes::RATE_LIMITED, text).retry_after(5))
             }
         }
@@ -95,7 +93,7 @@ pub async fn send(State(floor): State<Floor>, by: AsAgent) -> Answered {
     };
     let _trying = Trying::begin(&floor, by.id)?;
     floor.egress.take_turn(&letter.url, floor.engine.now()).map_err(|wait| {
-        let text = "the endpoint's host has had as many calls as it gets in a minute";
+        let text = "the host of the endpoint has reached its calls per minute";
         Problem::new(&codes::RATE_LIMITED, text).retry_after(wait.0.unsigned_abs().div_ceil(1_000))
     })?;
     let answer = post(&floor.engine, &floor.egress, Some(by.id), letter).await;

@@ -67,7 +67,7 @@ impl Instances {
         if let Some(other) = all.get(&agent).filter(|working| working.name != name) {
             let expected = other.answered.plus(EXPECTED).since(now);
             if other.asks > 0 {
-                let text = "another program works for this agent; each needs an agent of its own";
+                let text = "another program is already working as this agent; register a separate agent for each program";
                 return Err(Problem::new(&codes::OTHER_INSTANCE, text));
             }
             if let Ok(expected_ms @ 1..) = u64::try_from(expected.0) {

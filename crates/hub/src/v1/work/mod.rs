@@ -99,7 +99,7 @@ pub async fn list(
 /// A worker that was taken off the lists hears so, and not that nobody knows it: it would come back
 /// by itself.
 fn removed() -> Problem {
-    let text = "the agent was taken off the lists; registering with its key brings it back";
+    let text = "the agent was unregistered; register again with the same key to restore it";
     Problem::new(&codes::UNREGISTERED, text)
 }
 

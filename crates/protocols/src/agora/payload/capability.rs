@@ -58,7 +58,7 @@ impl<'a> Capability<'a> {
                 _ => Self::read(&Fields::of(item, place.clone())?)?,
             };
             if !seen.insert(capability.resource) {
-                return Err(bad("is a resource that stands there already".to_owned()));
+                return Err(bad("is listed twice".to_owned()));
             }
             read.push(capability);
         }

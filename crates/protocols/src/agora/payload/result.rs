@@ -46,7 +46,7 @@ impl<'a> Output<'a> {
             "partial" => Status::Partial,
             _ => {
                 let failure = Failure::from(f.fail("status", "must be \"success\" or \"partial\""));
-                return Err(failure.with_hint("say that the work failed with an ERROR"));
+                return Err(failure.with_hint("report failed work with an ERROR"));
             }
         };
         Ok(Self { request_id, status, data: object_text(&f, "data")? })

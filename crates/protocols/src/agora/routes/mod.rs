@@ -60,7 +60,7 @@ impl FromRequestParts<Floor> for Reader {
             return Err(Refused::new(floor, refusals::refused(&Refusal::Suspended)));
         }
         token.map(Self).ok_or_else(|| {
-            let text = "an inbox token is needed that works: Authorization: Bearer at_…";
+            let text = "a valid inbox token is required: Authorization: Bearer at_…";
             let hint = "a HELLO signed with recipient = the hub and payload.inbox = true gets one";
             Refused::new(floor, Failure::unauthorized(text).with_hint(hint))
         })

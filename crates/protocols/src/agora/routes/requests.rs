@@ -53,7 +53,7 @@ pub async fn show(
     });
     let mut threads = threads.into_iter();
     let unknown = || {
-        let text = "no request of that id concerns you";
+        let text = "no request with this id, or you are not a party of it";
         let hint = "of an id that several requesters used, ?requester=did:key:… shows one";
         Refused::new(&floor, Failure::new(Code::NotFound, text).with_hint(hint))
     };

@@ -162,5 +162,5 @@ impl Line {
 }
 
 fn only_text() -> Failure {
-    Failure::bad_request("envelopes come as text frames, one in each")
+    Failure::bad_request("send each envelope as one text frame")
 }

@@ -54,7 +54,7 @@ impl Outgoing {
 
     /// Credits do not leave the hub.
     pub fn claim_failed(to: &str, balance: Credits) -> Self {
-        let data = Object::new().text("error", "credits stay in the hub").finish();
+        let data = Object::new().text("error", "credits cannot be withdrawn from the hub").finish();
         Self::new(to, "Claim-Reward-Failed").tag("Balance", price::text(balance)).data(data)
     }
 }

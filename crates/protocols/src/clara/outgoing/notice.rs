@@ -24,7 +24,7 @@ pub enum Notice<'a> {
     TaskUnassigned,
     /// To the requester: the one agent that was to do it could not.
     TaskFailed,
-    /// To the requester: it was not done in time (R62).
+    /// To the requester: the deadline passed (R62).
     TaskExpired,
 }
 
@@ -42,13 +42,13 @@ impl Notice<'_> {
 
     const fn sentence(self) -> &'static str {
         match self {
-            Self::OfferReceived { .. } => "The offer counts until the auction closes",
+            Self::OfferReceived { .. } => "The offer is valid until the auction closes",
             Self::OfferRejected { .. } => "Another offer was taken",
-            Self::QueryFailed => "No agent made an offer, and the reward is free again",
-            Self::TaskQueued => "The task waits for an agent, and the reward stays held",
-            Self::TaskUnassigned => "The agent declined the task, and the reward is free again",
+            Self::QueryFailed => "No agent made an offer; the reward was released",
+            Self::TaskQueued => "The task is queued for an agent; the reward stays held",
+            Self::TaskUnassigned => "The agent declined the task; the reward was released",
             Self::TaskFailed => "The agent could not do the task, and the reward is free again",
-            Self::TaskExpired => "The task was not done in time, and the reward is free again",
+            Self::TaskExpired => "The task was not completed in time; the reward was released",
         }
     }
 

@@ -153,5 +153,8 @@ fn accounts_are_shown_in_whole_credits_and_stay() {
     assert_eq!((tags(&sent), &sent.data), (starts("Balance", &account), &None));
     let sent = Outgoing::claim_failed(ALICE, balance);
     assert_eq!(tags(&sent), starts("Claim-Reward-Failed", &account[..1]));
-    assert_eq!(sent.data.as_deref(), Some(r#"{"error":"credits stay in the hub"}"#));
+    assert_eq!(
+        sent.data.as_deref(),
+        Some(r#"{"error":"credits cannot be withdrawn from the hub"}"#)
+    );
 }

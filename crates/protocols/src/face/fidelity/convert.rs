@@ -23,7 +23,7 @@ pub fn convert(
     request: &[u8],
     at: Timestamp,
 ) -> Result<Converted, String> {
-    let unknown = |protocol| format!("no protocol is called {protocol}");
+    let unknown = |protocol| format!("unknown protocol {protocol}");
     let reader = sides_of(from).ok_or_else(|| unknown(from))?;
     let writer = sides_of(to).ok_or_else(|| unknown(to))?;
     let (asked, wanted) = reader.read(request, at)?;

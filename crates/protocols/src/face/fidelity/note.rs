@@ -90,7 +90,7 @@ fn bounded(side: &Side) -> (Cow<'_, Side>, Option<Note>) {
     });
     let unseen = side.fields.len() - short.fields.len();
     let field = Field { name: "/*".to_owned(), part: Part::Extra, value: unseen.to_string() };
-    let why = "so many members are passed on or dropped together".to_owned();
+    let why = "too many members to list one by one".to_owned();
     (Cow::Owned(short), Some(Note { field, fate: Fate::Dropped { why } }))
 }
 
@@ -131,7 +131,7 @@ fn carried(from: &Field, to: &Field) -> Fate {
 }
 
 fn dropped(part: Part, given: &Side) -> Fate {
-    let no_place = || format!("{} has no place for it", given.protocol);
+    let no_place = || format!("{} has no field for it", given.protocol);
     Fate::Dropped { why: part.why_dropped().map_or_else(no_place, str::to_owned) }
 }
 

@@ -102,14 +102,14 @@ impl Part {
     /// Why it stays behind, where that is not just for want of a place.
     pub const fn why_dropped(self) -> Option<&'static str> {
         Some(match self {
-            Self::Id => "the requester's own name for it; the worker has the hub's",
+            Self::Id => "the requester's own id; the worker gets the hub's id",
             Self::Worker => "it is who gets the message",
-            Self::Callback => "where the answer goes is between its reader and the hub",
+            Self::Callback => "delivery addresses are not passed on",
             Self::Correlation | Self::Conversation | Self::Turn => {
-                "kept with the job, and given back with what comes of it"
+                "stored with the job and returned with the result"
             }
             Self::Deadline => "the hub keeps it",
-            Self::Repeat => "repeats end at the hub",
+            Self::Repeat => "idempotency is handled by the hub",
             Self::Signature => "a signature ends at the hub, which keeps the message as evidence",
             Self::Time => "each message has a time of its own",
             Self::Form => "each protocol has its own form",

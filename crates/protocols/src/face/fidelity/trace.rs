@@ -1,4 +1,4 @@
-//! Traces: a job from the asking to the settling, as each pair of eyes may see it (B11, B18).
+//! Traces: a job from request to settlement, as each party may see it (B11, B18).
 
 use std::collections::BTreeMap;
 

@@ -26,7 +26,7 @@ pub enum BadKey {
     #[error("must be an Ed25519 did:key, or the raw key in 43 Base64Url or 64 hex digits")]
     Malformed,
     /// The text is a did:key of another algorithm.
-    #[error("is a did:key of another key type; only Ed25519 (did:key:z6Mk…) is spoken here")]
+    #[error("is a did:key of an unsupported key type; only Ed25519 (did:key:z6Mk…) is supported")]
     OtherType,
     /// A point for which signatures prove nothing, or that could be written in a second way.
     #[error("is a weak or non-canonical Ed25519 key")]

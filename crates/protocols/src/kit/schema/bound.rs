@@ -37,11 +37,12 @@ impl Walk<'_> {
         match self.known[at] {
             State::Done(count) => return Ok(count),
             State::Open => {
-                let why = "refers to itself without looking into the value: that never ends";
+                let why =
+                    "refers to itself without descending into the value, which would never end";
                 return Err(BadSchema::at(&step.at, why));
             }
             State::New if depth >= NESTED_MAX => {
-                let why = format!("stands in more than {NESTED_MAX} schemas for the same value");
+                let why = format!("is nested in more than {NESTED_MAX} schemas for the same value");
                 return Err(BadSchema::at(&step.at, why));
             }
             State::New => self.known[at] = State::Open,

@@ -1,4 +1,4 @@
-//! How much work one value is for one schema, counted before it is done.
+//! Estimates the cost of checking a value against a schema before checking it.
 //!
 //! The validator follows a schema into a value without a limit of its own: a schema that looks at
 //! each item twice does so at every level, which is 2⁶⁴ looks in 64 levels. So every look it could

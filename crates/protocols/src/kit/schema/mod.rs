@@ -156,7 +156,7 @@ impl Schema {
         }
         let only = |says: &str| Err(vec![Violation::whole(says)]);
         let Ok(meter) = Meter::of(plan, json) else {
-            return only("is too much work to check against its schema");
+            return only("is too expensive to check against its schema");
         };
         let Some(instance) = value::of(json) else {
             return only("has a number that is out of range");
@@ -165,7 +165,7 @@ impl Schema {
             return Ok(());
         }
         if !meter.tellable() {
-            return only("does not fit its schema");
+            return only("does not match its schema");
         }
         let mut told: Vec<Violation> = Vec::new();
         for error in validator.iter_errors(&instance) {
@@ -175,7 +175,7 @@ impl Schema {
                 }
             }
         }
-        if told.is_empty() { only("does not fit its schema") } else { Err(told) }
+        if told.is_empty() { only("does not match its schema") } else { Err(told) }
     }
 }
 

@@ -243,7 +243,7 @@ impl<'a> Maker<'a> {
             let target = self.anchors.target(reference, &at)?;
             let there = self.root.pointer(&target);
             let there =
-                there.ok_or_else(|| BadSchema::at(&at, "points to nothing in this schema"))?;
+                there.ok_or_else(|| BadSchema::at(&at, "does not resolve in this schema"))?;
             let to = self.schema(there, target)?;
             self.plan.steps[from].same.push(to);
         }

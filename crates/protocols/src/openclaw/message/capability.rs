@@ -112,12 +112,11 @@ fn schemas<'b>(
                 *patterns += schema.patterns();
                 made.push((name.as_ref(), schema));
                 if *patterns > PATTERNS_MAX {
-                    let says =
-                        format!("is where the schemas have more than {PATTERNS_MAX} patterns");
+                    let says = format!("brings the schemas to more than {PATTERNS_MAX} patterns");
                     r.wrong(map, name, says);
                 }
             }
-            Err(bad) => r.wrong(map, name, format_args!("is no schema the hub can use: {bad}")),
+            Err(bad) => r.wrong(map, name, format_args!("is not a supported schema: {bad}")),
         }
     }
     made

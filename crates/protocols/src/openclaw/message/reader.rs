@@ -138,15 +138,18 @@ impl<'a, 'b> Reader<'a, 'b> {
 
     /// A whole number by value, as schemas count: `3.0` is 3.
     pub fn number(&mut self, part: &Part<'_, '_>, name: &str) -> Option<i64> {
-        self.made(part, name, "must be an integer that is not too large", |json| {
-            match json.kind() {
+        self.made(
+            part,
+            name,
+            "must be an integer from -9007199254740991 to 9007199254740991",
+            |json| match json.kind() {
                 Is::Number(digits) => {
                     let safe = |n: &i64| n.unsigned_abs() <= jcs::SAFE_MAX.unsigned_abs();
                     number::integer(digits).ok().filter(safe)
                 }
                 _ => None,
-            }
-        })
+            },
+        )
     }
 
     /// A score from 0 to 1.

@@ -143,7 +143,7 @@ fn known_agent(floor: &Floor, id: Option<Uuid>) -> Result<Arc<Agent>, Refused> {
 pub async fn show(State(floor): State<Floor>, Named(id): Named) -> Answered {
     let agent = known_agent(&floor, id)?;
     if !record::has_identity(&agent) {
-        let text = "this agent offers no capability, so it has no identity here; \
+        let text = "this agent offers no capability and therefore has no identity; \
                     its status and its reputation can be read";
         return Err(about(&floor, Failure::new(Code::NotFound, text), None));
     }

@@ -241,7 +241,7 @@ pub async fn cancel(
     let ran = ran.map_err(|failure| match failure {
         // It is the caller's, but its requester's protocol lets nobody else call it off.
         EngineFailure::Refused(Refusal::NotYours) => {
-            let text = "only its requester may call this collaboration off";
+            let text = "only the requester may cancel this collaboration";
             refuse(Failure::new(Code::Conflict, text))
         }
         failure => failed(&floor, &failure, correlation_id),

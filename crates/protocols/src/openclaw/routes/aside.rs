@@ -1,4 +1,4 @@
-//! Work that may take a while, done where it holds up nobody and a few pieces at a time.
+//! Runs CPU-heavy work on the blocking pool, a few tasks at a time.
 
 use tokio::sync::Semaphore;
 

@@ -84,7 +84,7 @@ pub async fn ask(
         return Err(about(floor, Failure::violated(vec![wrong]), id));
     }
     if is_marked(&message.raw) {
-        let wrong = format!("{} is the hub's own mark: leave it out", mark::MEMBER);
+        let wrong = format!("{} is reserved for the hub; remove it", mark::MEMBER);
         return Err(about(floor, Failure::violated(vec![wrong]), id));
     }
     let named = said.requester_agent_id;

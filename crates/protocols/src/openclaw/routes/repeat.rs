@@ -82,7 +82,7 @@ pub async fn remember(floor: &Floor, asking: &Asking, rejection: &Rejection, by:
         Object::new().raw("rejection_reason", &rejection.write()).maybe_id("by", by).finish();
     let order = asking.once.keeping(Kept::Answer { status: 200, body });
     if let Err(failure) = floor.engine.run(Command::Remember(Box::new(order))).await {
-        tracing::warn!(%failure, "a rejection could not be written down");
+        tracing::warn!(%failure, "storing a rejection failed");
     }
 }
 

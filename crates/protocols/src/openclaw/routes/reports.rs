@@ -83,7 +83,7 @@ fn strange(floor: &Floor, agent: AgentId, previous: Option<Status>) -> Vec<Strin
     });
     match held {
         (Some(counts), said) if counts != previous && said != Some(previous) => {
-            vec![format!("previous_status is {previous}, and the hub holds {counts}")]
+            vec![format!("previous_status is {previous}, but the hub has {counts}")]
         }
         _ => Vec::new(),
     }

@@ -61,11 +61,15 @@ fn watches(floor: &Floor, own: AgentId, text: Option<&str>) -> Result<Watched, F
     let mut others = Vec::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
         if others.len() >= WATCHED_MAX {
-            return Err(wrong(format!("watch names more than {WATCHED_MAX} agents; say all")));
+            return Err(wrong(format!(
+                "watch lists more than {WATCHED_MAX} agents; use watch=all"
+            )));
         }
         let id = uuid(part, "watch")?;
         let agent = floor.engine.look(|world| listed(world, id));
-        others.push(agent.ok_or_else(|| wrong(format!("watch names {id}, and nobody is that")))?);
+        others.push(
+            agent.ok_or_else(|| wrong(format!("watch names {id}, which is not a known agent")))?,
+        );
     }
     Ok(watched(own, others))
 }

@@ -199,7 +199,7 @@ pub async fn claim_reputation(State(floor): State<Floor>, _: Anyone, Named(id): 
                 agent_id: id.clone(),
                 applied: false,
                 score: write::score(standing.score.millionths()),
-                reason: "scores move only when a job settles",
+                reason: "scores change only when a job is settled",
             },
         ))
     })

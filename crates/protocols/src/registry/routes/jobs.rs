@@ -85,7 +85,7 @@ async fn ask(floor: &Floor, known: Known, wire: JobPost, wait: Option<Duration>)
 async fn open(floor: &Floor, known: Known, wire: JobPost, wait: Option<Duration>) -> Answered {
     let requester = requester(floor, &known, wire.orchestrator_id.as_deref())?;
     if wire.rest.more.contains_key(mark::MEMBER) {
-        return Err(Failure::field("/bridge", "bridge is the hub's own mark: leave it out"));
+        return Err(Failure::field("/bridge", "bridge is reserved for the hub; remove it"));
     }
     let worker = match wire.agent_id {
         None => None,

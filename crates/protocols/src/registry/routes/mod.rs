@@ -1,4 +1,4 @@
-//! The handlers. Each is a short story: a proven caller comes in, we translate, run, and translate
+//! Handlers: authenticate, translate, run, translate
 //! back. The table in `face` says where each one lives.
 
 pub mod agents;

@@ -168,7 +168,7 @@ fn taken(floor: &Floor, refused: Refused) -> Refused {
     }
     let failure = Failure::new(
         Code::AgentIdTaken,
-        "this id, or one that looks like it, is registered or was; only its key brings it back",
+        "this id or a confusable one is or was registered; it can only be reused with its key",
     );
     let hint = "if it is yours, send its key as Authorization: Bearer ca_…; if the key is lost, \
                 ask the operator for a new one (POST /agents/{id}/key); else choose another name";
@@ -286,7 +286,7 @@ impl<'q> Wanted<'q> {
             text: query.text("q").map(str::to_lowercase),
             limit: query.integer("limit", 1..=PAGE)?.unwrap_or(PAGE).unsigned_abs() as usize,
             after: after
-                .map_err(|_| wrong("cursor", "must be one the last page gave"))?
+                .map_err(|_| wrong("cursor", "must be the next_cursor of an earlier page"))?
                 .unwrap_or(0),
         })
     }

@@ -158,7 +158,7 @@ fn sender(world: &World, by: AsEither, send: &Send<'_>) -> Result<AgentId, Failu
         return Err(Failure { field, example, ..Failure::new(Code::SenderNotRegistered, text) });
     };
     if by.agent.is_some_and(|own| own != from) {
-        let text = "sender_id belongs to another agent than the key";
+        let text = "sender_id does not belong to this key";
         let field = Some("/envelope/sender_id".into());
         return Err(Failure { field, ..Failure::new(Code::SenderMismatch, text) });
     }
@@ -217,7 +217,7 @@ pub fn conflict(failure: Failure) -> Failure {
     if failure.code != Code::IdempotencyConflict {
         return failure;
     }
-    let hint = "this turn of the conversation was sent with another envelope: raise turn_number";
+    let hint = "this turn was already sent with a different envelope; increase turn_number";
     let field = Some("/envelope/turn_number".into());
     Failure { hint: Some(hint.into()), field, ..failure }
 }
@@ -283,7 +283,7 @@ fn answered(floor: &Floor, delivery: &Delivery<'_>) -> Response {
 
 /// Nobody reads, and the hub is set to keep nothing (D11).
 fn offline(floor: &Floor) -> Response {
-    let detail = "the receiver has no open inbox and no endpoint; nothing was kept";
+    let detail = "the receiver has no open inbox and no endpoint; the message was not stored";
     let outcome = Outcome::Failed { code: Code::AgentUnreachable, detail };
     floor.relay.tally.count(&outcome);
     let trace = floor.engine.ids().uuid().to_string();

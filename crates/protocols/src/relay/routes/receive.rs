@@ -34,7 +34,7 @@ pub async fn post(
     };
     let known = floor.engine.look(|world| {
         if world.agent_named(ID, envelope.sender.canonical()).is_some() {
-            return Err("sender_id is registered at this hub: it sends with its key to /messages");
+            return Err("sender_id is registered at this hub; send to /messages with its key");
         }
         let to = address(&floor, &id).and_then(|to| listed(world, to.canonical()));
         let to = to.and_then(|to| world.agent(to)).ok_or("no agent has this address here")?;

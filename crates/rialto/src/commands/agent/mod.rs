@@ -28,7 +28,7 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Put any program to work as an agent
+    /// Run any program as an agent
     Run(Box<run::Args>),
     /// Register an agent, or update one with its key
     Register(register::Args),
@@ -38,7 +38,7 @@ enum Verb {
     Search(search::Args),
     /// Show one agent
     Show(show::Args),
-    /// Take your agent off the hub's lists
+    /// Unregister your agent
     Rm(rm::Args),
     /// Get a new key for your agent
     Rekey(rekey::Args),

@@ -13,7 +13,7 @@ use crate::exit::Exit;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent rekey\n  rialto agent rekey --key-file alice.key\n  rialto agent rekey --as shout\n  RIALTO_KEY=rk_… rialto agent rekey     shows the new key, once\n\nAsks the hub for a new key and puts it where the old one was, in one step: the file has the old key\nor the new one, never neither. The old keys work for ten minutes more, so that running programs\ncan change over."
+    before_help = "Examples:\n  rialto agent rekey\n  rialto agent rekey --key-file alice.key\n  rialto agent rekey --as shout\n  RIALTO_KEY=rk_… rialto agent rekey     shows the new key, once\n\nAsks the hub for a new key and puts it where the old one was, in one step: the file has the old key\nor the new one, never neither. The old keys stay valid for ten minutes, so that running programs\ncan switch."
 )]
 pub struct Args {}
 
@@ -44,7 +44,7 @@ pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
             say::line(&document.to_string())
         }
         (Some(place), false) => {
-            say::line(&format!("new key in {place}; the old one works until {until}"))
+            say::line(&format!("new key saved in {place}; the old key is valid until {until}"))
         }
     };
     Ok(Exit::Ok)
@@ -53,7 +53,7 @@ pub async fn run(access: &Access, _: &Args) -> Result<Exit, Trouble> {
 fn shown(as_json: bool, rotated: &Rotated) -> String {
     match as_json {
         true => json!({"key": rotated.key, "others_until": rotated.others_until}).to_string(),
-        false => format!("key {}\nshown only now: keep it", say::one_line(&rotated.key)),
+        false => format!("key {}\nshown only once: save it", say::one_line(&rotated.key)),
     }
 }
 
@@ -62,7 +62,10 @@ fn lost(error: rialto_client::CallError) -> Trouble {
     let again = error.may_pass_after().is_some();
     let trouble = Trouble::from(error);
     match again {
-        true => Trouble { next: Some("run it again within ten minutes".to_owned()), ..trouble },
+        true => Trouble {
+            next: Some("the answer was lost; run the command again within ten minutes".to_owned()),
+            ..trouble
+        },
         false => trouble,
     }
 }

@@ -55,7 +55,7 @@ fn meant(agent: &Agent, named: Option<&str>) -> Result<(), Trouble> {
     let own = agent.names.get(&agent.protocol).map_or("", String::as_str);
     let next = format!("`rialto agent rm {own}` removes it");
     let Some(named) = named else {
-        let message = format!("your key is that of {}: say so by naming it", agent.name);
+        let message = format!("your key belongs to {}; name the agent to confirm", agent.name);
         return Err(Trouble::usage(message, next));
     };
     let plain = agent.names.iter().any(|(protocol, name)| {
@@ -66,7 +66,7 @@ fn meant(agent: &Agent, named: Option<&str>) -> Result<(), Trouble> {
         false => {
             let message = match named == agent.name {
                 true => format!("more than one agent may be called {named}"),
-                false => format!("your key is that of {}, not of {named}", agent.name),
+                false => format!("your key belongs to {}, not to {named}", agent.name),
             };
             Err(Trouble::conflict(
                 message,

@@ -57,12 +57,12 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
         return Ok(Exit::Ok);
     }
     if found.is_empty() {
-        say::aside("nobody fits; `rialto agent search` without anything lists all");
+        say::aside("no agent matches; `rialto agent search` without arguments lists all agents");
         return Ok(Exit::Ok);
     }
     table(found.iter().map(|(_, agent)| agent), args.skill.as_deref()).print();
     if !whole {
-        say::aside("there may be more: raise --limit, or ask for less");
+        say::aside("there may be more; raise --limit or narrow the search");
     }
     Ok(Exit::Ok)
 }

@@ -14,7 +14,7 @@ pub fn check(text: &str) -> Result<String, Trouble> {
     match Url::parse(text).ok().filter(fine) {
         Some(url) => Ok(url.as_str().trim_end_matches('/').to_owned()),
         None => {
-            let message = format!("{text:?} is no address of a hub");
+            let message = format!("{text:?} is not a hub URL");
             Err(Trouble::usage(message, "write it like http://127.0.0.1:7425"))
         }
     }

@@ -173,7 +173,7 @@ impl Context {
                     agent.folder.display(),
                     there.display()
                 );
-                let next = format!("remove {} to make this an agent of its own", state.display());
+                let next = format!("remove {} to give this agent its own key", state.display());
                 return Err(Trouble::conflict(message, next));
             }
         }
@@ -197,7 +197,7 @@ impl Context {
 
     fn used_by(&self, agent: &Starting<'_>, folder: &Path) -> Trouble {
         let (name, context, folder) = (agent.name, self.name(), folder.display());
-        let message = format!("the name {name} of context {context} belongs to {folder}");
+        let message = format!("agent name {name} in context {context} is used by {folder}");
         let other = match agent.beside {
             Some(_) => "change `name` in its file, or give --name",
             None => "give one with --name",
@@ -266,7 +266,7 @@ fn read(entry: &Path) -> Result<Option<Claim>, Trouble> {
     let path = entry.join(CLAIM);
     match fs::read_to_string(&path) {
         Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| {
-            let message = format!("{} is no claim: {error}", path.display());
+            let message = format!("{} is not a valid claim file: {error}", path.display());
             Trouble::failed(message, "remove it; the next `rialto agent run` writes it anew")
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

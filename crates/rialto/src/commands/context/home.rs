@@ -32,7 +32,7 @@ impl Home {
     /// The same, where something is to be kept.
     pub fn needed() -> Result<Self, Trouble> {
         Self::find().ok_or_else(|| {
-            let message = "there is no home directory to keep this in";
+            let message = "no home directory is set";
             Trouble::usage(message, "name one with RIALTO_HOME")
         })
     }
@@ -62,7 +62,7 @@ impl Home {
         match name::is_fine(&name) {
             true => Ok(Some(name)),
             false => {
-                let message = format!("{} names no context", path.display());
+                let message = format!("{} does not contain a context name", path.display());
                 Err(Trouble::usage(message, "choose one with `rialto context use NAME`"))
             }
         }
@@ -120,5 +120,5 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Trouble {
 
 pub fn unwritable(path: &Path, error: &io::Error) -> Trouble {
     let message = format!("cannot write {}: {error}", path.display());
-    Trouble::failed(message, "make room there, or name another directory with RIALTO_HOME")
+    Trouble::failed(message, "make it writable, or set another directory with RIALTO_HOME")
 }

@@ -213,9 +213,10 @@ impl Context {
 }
 
 fn unknown(name: &str) -> Trouble {
-    let next =
-        format!("`rialto context ls` lists all; `rialto context add {name} --hub URL` makes it");
-    Trouble::not_found(format!("there is no context {name}"), next)
+    let next = format!(
+        "`rialto context ls` lists contexts; `rialto context add {name} --hub URL` adds it"
+    );
+    Trouble::not_found(format!("context {name} not found"), next)
 }
 
 #[cfg(test)]

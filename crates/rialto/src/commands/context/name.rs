@@ -17,7 +17,7 @@ pub fn check(name: &str) -> Result<(), Trouble> {
     match is_fine(name) {
         true => Ok(()),
         false => {
-            let message = format!("{name:?} is no name");
+            let message = format!("{name:?} is not a valid name");
             Err(Trouble::usage(message, "write 1 to 64 of a-z, 0-9, - and _"))
         }
     }

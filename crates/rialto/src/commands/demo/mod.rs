@@ -40,7 +40,7 @@ use stage::{Show, Stage};
     before_help = "Examples:\n  rialto demo\n  rialto demo --check\n  rialto demo --json | jq .balances\n\nA story of a few seconds, in a hub of its own that is gone afterwards: a Reader (registry) hires an\nEditor (openclaw), who first defers, and hires a Scout (agora, names its price), a Checker (registry,\nfails as planned and is not paid), a Verifier (registry), a Polyglot (relay, replies to a message) and\na Newsstand (clara), which holds an auction that an agent of agora wins."
 )]
 pub struct Args {
-    /// Exit 1 unless everything happened as planned, and name what did not
+    /// Exit 1 if a check fails, and list the failed checks
     #[arg(long)]
     check: bool,
     /// One line for everything that happens, also on a terminal
@@ -96,11 +96,11 @@ fn verdict(checks: &[Check], as_json: bool) -> Exit {
         for check in &broken {
             let found = check.found.as_deref().unwrap_or_default();
             let (name, found) = (&check.name, say::one_line(found));
-            say::aside(&format!("rialto: does not hold: {name}; found {found}"));
+            say::aside(&format!("rialto: check failed: {name}; found {found}"));
         }
         let told = match broken.len() {
-            0 => format!("\ndemo: all {} checks hold", checks.len()),
-            count => format!("\ndemo: {count} of {} checks do not hold", checks.len()),
+            0 => format!("\ndemo: all {} checks passed", checks.len()),
+            count => format!("\ndemo: {count} of {} checks failed", checks.len()),
         };
         let _ = say::line(&told);
     }
@@ -108,6 +108,6 @@ fn verdict(checks: &[Check], as_json: bool) -> Exit {
 }
 
 fn interrupted() -> Trouble {
-    let message = "the demo was stopped before its end".to_owned();
+    let message = "the demo was interrupted".to_owned();
     Trouble { exit: Exit::Failed, code: None, message, next: None }
 }

@@ -73,7 +73,7 @@ impl Stage {
     pub fn open(&mut self, url: &str) {
         let count = ALL.len();
         let said =
-            format!("A hub of all five protocols runs at {url}; {count} agents came in.\n\n");
+            format!("A hub with all five protocols runs at {url}; {count} agents registered.\n\n");
         match self.show {
             Show::Nothing => {}
             Show::Lines => print(&said),

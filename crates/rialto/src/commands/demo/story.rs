@@ -136,7 +136,7 @@ fn late(step: &str) -> Trouble {
     Trouble {
         exit: Exit::TimedOut,
         code: None,
-        message: format!("this did not happen within {} s: {step}", PATIENCE.as_secs()),
+        message: format!("timed out after {} s waiting for: {step}", PATIENCE.as_secs()),
         next: Some("try again when the machine is less busy".to_owned()),
     }
 }
@@ -146,7 +146,7 @@ fn stuck(who: Who, why: &impl std::fmt::Display) -> Trouble {
     Trouble {
         exit: Exit::Failed,
         code: None,
-        message: format!("{who} ({}) cannot go on: {why}", who.protocol()),
-        next: Some("try `rialto demo --plain` to see how far it came".to_owned()),
+        message: format!("{who} ({}) failed: {why}", who.protocol()),
+        next: Some("run `rialto demo --plain` to see the steps".to_owned()),
     }
 }

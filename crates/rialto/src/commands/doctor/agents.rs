@@ -55,11 +55,11 @@ async fn check(context: &Context, name: &str) -> Result<Check, Trouble> {
         Err(CallError::Refused { status: 401, .. })
             if newcomer::is_unknown(&hub, &keys).await? =>
         {
-            let what = format!("{name} is not on the hub's lists: it was stopped");
+            let what = format!("{name} is not registered at the hub: it was stopped");
             Check::warn("agent", what, "`rialto agent run` brings it back with the key it has")
         }
         Err(CallError::Refused { status: 401, .. }) => {
-            let what = format!("the hub does not take the key of {name}");
+            let what = format!("the hub rejects the key of {name}");
             let next = format!(
                 "if it got a new key elsewhere, put that on the first line of {}",
                 path.display()

@@ -41,12 +41,12 @@ fn home(context: Option<&Context>) -> Check {
         return Check::fail("home", what, format!("`chmod 600 {key}`, and `rialto agent rekey`"));
     }
     if !is_open(path) {
-        return Check::ok("home", format!("{shown}, yours alone"));
+        return Check::ok("home", format!("{shown}, readable by you only"));
     }
     let inside = std::fs::read_dir(path).into_iter().flatten().flatten();
     match inside.map(|entry| entry.path()).find(|inside| is_open(inside)) {
         Some(inside) => {
-            let what = format!("others can look into {}", inside.display());
+            let what = format!("other users can read {}", inside.display());
             Check::fail("home", what, format!("`chmod -R go= {shown}`, and `rialto agent rekey`"))
         }
         None => {

@@ -31,7 +31,7 @@ pub async fn checks(base: &str) -> Vec<Check> {
         }
     };
     if !live.status().is_success() {
-        let what = format!("{base} answers, but not like a hub ({})", live.status());
+        let what = format!("{base} answers, but is not a Rialto hub ({})", live.status());
         return vec![Check::fail("hub", what, start)];
     }
     vec![hub(&client, base).await, clock(&live, Timestamp::now())]
@@ -49,13 +49,15 @@ async fn hub(client: &Client, base: &str) -> Check {
                 Some(_) => Check::warn(
                     "hub",
                     format!("{base}{told}; this command line has {own}"),
-                    "use the same version on both sides if something is not understood",
+                    "use the same version on both sides if requests are refused",
                 ),
             }
         }
-        Ok(_) => {
-            Check::fail("hub", format!("{base}{told} takes no writes"), "look at the hub's log")
-        }
+        Ok(_) => Check::fail(
+            "hub",
+            format!("{base}{told} does not accept writes"),
+            "look at the hub's log",
+        ),
         Err(error) => {
             let what = format!("{base}/readyz: {}", cause(&error.without_url()));
             Check::fail("hub", what, "look at the hub's log")

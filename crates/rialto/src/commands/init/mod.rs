@@ -32,7 +32,7 @@ pub struct Args {
 enum Verb {
     /// An agent that works, with a test that hires it
     #[command(
-        before_help = "Examples:\n  rialto init agent --lang python\n  rialto init agent --lang rust --dir ./my-agent --name my-agent\n\nFiles that are there already are never written over."
+        before_help = "Examples:\n  rialto init agent --lang python\n  rialto init agent --lang rust --dir ./my-agent --name my-agent\n\nExisting files are never overwritten."
     )]
     Agent {
         /// The language of its handler
@@ -66,8 +66,12 @@ fn agent_name(text: &str) -> Result<String, String> {
 /// The name of the agent that a folder's test runs: another one in each folder, since a name
 /// belongs to one folder.
 fn test_name(name: &str) -> Result<String, Trouble> {
-    let number = getrandom::u32()
-        .map_err(|error| Trouble::failed(format!("no randomness: {error}"), "try again"))?;
+    let number = getrandom::u32().map_err(|error| {
+        Trouble::failed(
+            format!("the system's random number generator failed: {error}"),
+            "try again",
+        )
+    })?;
     Ok(format!("{}-test-{number:08x}", plain(name)))
 }
 
@@ -75,7 +79,7 @@ fn agent(lang: Lang, dir: &Path, name: &str, as_json: bool) -> Result<(), Troubl
     let files = lang.files(name, &test_name(name)?);
     // All or nothing: half of it beside somebody else's files would be of no use.
     if let Some(there) = files.iter().map(|(name, _)| dir.join(name)).find(|path| path.exists()) {
-        let message = format!("{} is there already", there.display());
+        let message = format!("{} already exists", there.display());
         return Err(Trouble::conflict(message, "choose another directory with --dir"));
     }
     for (name, text) in &files {

@@ -31,7 +31,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let sent = hub.call_text(Method::POST, &path, Some(body.to_string())).await;
     let (_, text) = sent.map_err(|error| {
         let next = format!(
-            "it is too late to call it off: `rialto job watch {}` tells how it ends",
+            "the job can no longer be cancelled; `rialto job watch {}` follows it to its end",
             args.id
         );
         refused(error, ASKED).on(Exit::Conflict, next)

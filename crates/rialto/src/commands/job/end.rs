@@ -78,10 +78,10 @@ fn tell(
 fn time_over(access: &Access, id: &str, why: Option<CallError>) -> Exit {
     let id = say::one_line(id);
     let error = match why {
-        Some(why) => say::one_line(&format!("the time to wait for job {id} is over: {why}")),
-        None => format!("job {id} is not over yet, but the time to wait is"),
+        Some(why) => say::one_line(&format!("timed out waiting for job {id}: {why}")),
+        None => format!("timed out waiting for job {id}; it is still running"),
     };
-    let next = format!("`rialto job show {id}` shows it, `rialto job watch {id}` waits on");
+    let next = format!("`rialto job show {id}` shows it, `rialto job watch {id}` keeps waiting");
     match access.json {
         true => {
             let _ = say::line(&json!({"error": error, "next": next, "id": id}).to_string());

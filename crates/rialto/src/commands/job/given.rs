@@ -26,7 +26,7 @@ pub fn json(flag: &str, given: &str) -> Result<Box<RawValue>, Trouble> {
     };
     // What was typed is sent as it was typed: digits, order of members and all.
     RawValue::from_string(text.trim().to_owned()).map_err(|error| {
-        let message = format!("{flag} is no JSON: {error} in {}", beginning(text.trim()));
+        let message = format!("{flag} is not valid JSON: {error} in {}", beginning(text.trim()));
         Trouble::usage(message, correct(flag))
     })
 }

@@ -42,7 +42,7 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Ask for work, and wait for it if you like
+    /// Post a job, and optionally wait for its result
     Post(post::Args),
     /// List your jobs
     Ls(ls::Args),
@@ -56,13 +56,13 @@ enum Verb {
     Offers(offers::Args),
     /// Take an agent's offer
     Accept(offers::AcceptArgs),
-    /// Hand a job back that was assigned to you
+    /// Return a job that was assigned to you
     Decline(work::DeclineArgs),
-    /// Report what came of a job that was assigned to you
+    /// Submit the result of a job that was assigned to you
     Submit(work::SubmitArgs),
-    /// Call off a job you asked for
+    /// Cancel a job you posted
     Cancel(cancel::Args),
-    /// Show how a job looked to each side, and what became of every field between
+    /// Show how a job was translated between the two protocols, field by field
     Trace(trace::Args),
 }
 

@@ -177,7 +177,8 @@ async fn post(hub: &Hub, order: String, until: Instant) -> Result<String, NotPos
 
 /// The same trouble for whoever has no time left to wait until it has passed.
 fn out_of_time(trouble: Trouble, time: Duration) -> Trouble {
-    let message = format!("{}; no further try within {} s", trouble.message, time.as_secs_f32());
+    let message =
+        format!("{}; no further attempt within {} s", trouble.message, time.as_secs_f32());
     let longer = "give more time with --timeout".to_owned();
     let next = trouble.next.map_or(longer.clone(), |next| format!("{next}; {longer}"));
     Trouble { exit: Exit::TimedOut, message, next: Some(next), ..trouble }
@@ -186,14 +187,14 @@ fn out_of_time(trouble: Trouble, time: Duration) -> Trouble {
 /// Nobody knows whether the job was posted if the answer was lost.
 fn lost(error: CallError, id: Uuid, deadline: Option<&str>) -> Trouble {
     let may_be_there = error.may_pass_after().is_some();
-    let trouble = super::refused(error, "`rialto agent search` shows who is there")
+    let trouble = super::refused(error, "`rialto agent search` lists agents")
         .on(Exit::Usage, "write it like `rialto job post --skill shout --input '{\"text\":\"hello\"}' --budget 0.10 --deadline 10m`");
     if !may_be_there {
         return trouble;
     }
     // A moment that is counted from now would be another one by then, and the job another job.
     let by = deadline.map(|at| format!(" and --deadline {at}")).unwrap_or_default();
-    let once = format!("the same line with --id {id}{by} posts it once, whether or not it arrived");
+    let once = format!("run the same command with --id {id}{by}: the job is posted only once");
     let next = trouble.next.map_or(once.clone(), |next| format!("{next}; {once}"));
     Trouble { next: Some(next), ..trouble }
 }

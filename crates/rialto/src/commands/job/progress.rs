@@ -50,7 +50,7 @@ impl Progress {
 
     /// The hub could not be asked.
     pub fn missed(&mut self, error: &CallError) {
-        let why = format!("{error}; asking again");
+        let why = format!("{error}; retrying");
         if self.lost.as_ref() != Some(&why) {
             self.live.now(&why);
             self.lost = Some(why);
@@ -92,7 +92,7 @@ fn steps(job: &Job, worker: Option<&str>) -> Vec<String> {
     match job.state.as_str() {
         "queued" => steps.push("queued: no worker is free".to_owned()),
         "negotiating" => steps.push("waiting for offers".to_owned()),
-        "deferred" => steps.push("put off by its worker".to_owned()),
+        "deferred" => steps.push("deferred by its worker".to_owned()),
         "running" => steps.push("running".to_owned()),
         _ => {}
     }

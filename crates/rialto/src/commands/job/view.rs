@@ -91,13 +91,13 @@ impl Job {
 /// A cause in words, where the worker left none.
 fn words(cause: &str) -> String {
     let known = match cause {
-        "no_such_skill" => "nobody has this skill",
-        "budget_too_low" => "nobody does it for this budget",
-        "offline" => "the worker is not there",
-        "timed_out" => "it was not done in time",
+        "no_such_skill" => "no agent has this skill",
+        "budget_too_low" => "no agent accepts this budget",
+        "offline" => "the worker is offline",
+        "timed_out" => "the deadline passed",
         "worker_left" => "the worker left",
-        "cancelled" => "it was called off",
-        "nobody_left" => "nobody is left to do it",
+        "cancelled" => "it was cancelled",
+        "nobody_left" => "no other worker is available",
         "payment" => "it could not be paid",
         "unusable" => "the result was unusable",
         other => other,
@@ -130,7 +130,7 @@ mod tests {
         ));
         assert_eq!(failed.ending(Some("shout")), "failed by shout: it\\nbroke");
         let alone = job(&format!(r#""state":"expired","cause":"timed_out",{ended}"#));
-        assert_eq!(alone.ending(None), "expired: it was not done in time");
+        assert_eq!(alone.ending(None), "expired: the deadline passed");
         assert!(alone.is_over() && !alone.is_done());
         assert!(!job(r#""state":"open""#).is_over());
     }

@@ -24,8 +24,11 @@ impl Forms {
     /// For people.
     pub fn lines(&self) -> String {
         let Self { did, raw, hex, usable } = self;
-        let weak =
-            if *usable { "" } else { "\nweak       anybody could sign for it; nobody takes it" };
+        let weak = if *usable {
+            ""
+        } else {
+            "\nweak       anyone can forge its signatures; it is rejected everywhere"
+        };
         format!("did        {did}\nbase64url  {raw}\nhex        {hex}{weak}")
     }
 

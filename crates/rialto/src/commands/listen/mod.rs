@@ -101,9 +101,9 @@ async fn deliver(hub: &Hub, target: &Target, notice: &Told) -> Result<Option<u16
         };
         failures += 1;
         let pause = target::PATIENCE.pause(failures);
-        let what = format!("{} {} not taken: {why}", notice.kind, notice.position);
+        let what = format!("{} {} not accepted: {why}", notice.kind, notice.position);
         let (what, seconds) = (say::one_line(&what), pause.as_secs_f32());
-        say::aside(&format!("rialto: {what}; again in {seconds:.1} s"));
+        say::aside(&format!("rialto: {what}; retrying in {seconds:.1} s"));
         tokio::time::sleep(pause).await;
     }
 }

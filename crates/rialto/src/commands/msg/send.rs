@@ -140,7 +140,7 @@ async fn listen(access: &Access, mut words: Words) -> Result<(Sent, Option<Word>
     if spoke {
         let _ = say::line("");
     }
-    let cut = || CallError::Unreadable("it did not say what became of the message".to_owned());
+    let cut = || CallError::Unreadable("the server did not report the delivery".to_owned());
     Ok((sent.ok_or_else(cut)?, last))
 }
 
@@ -194,7 +194,7 @@ fn told(to: &str, sent: &Sent) -> String {
         Outcome::Delivered { reply: Some(reply) } => {
             format!("delivered to {to}, who replied {}", reply.get())
         }
-        Outcome::Queued => format!("queued until {to} listens"),
+        Outcome::Queued => format!("queued until {to} connects"),
         Outcome::Failed { code, detail } => format!("not delivered to {to}: {detail} ({code})"),
         Outcome::Rejected(why) => why.message.clone(),
     };

@@ -31,7 +31,7 @@ pub async fn find(
 
 fn nobody() -> Trouble {
     Trouble::usage(
-        "there is no sender",
+        "no sender is given",
         "give --from NAME@HOST, or --key-file with a file that `rialto agent register --key-out` wrote",
     )
 }

@@ -63,7 +63,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     };
     let _ = match access.json {
         true => say::line(&json!({"key": key, "others_retired": retire_others}).to_string()),
-        false => say::line(&format!("operator key, shown only now: {}", one_line(&key))),
+        false => say::line(&format!("operator key (shown only once): {}", one_line(&key))),
     };
     Ok(Exit::Ok)
 }

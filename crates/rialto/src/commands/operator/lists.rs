@@ -27,7 +27,7 @@ pub struct Jobs {
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto operator agents\n  rialto operator agents --state suspended\n  rialto operator agents --json | jq -r '.[].name'\n\nEverybody that ever registered, in that order, with its number, which every other command takes."
+    before_help = "Examples:\n  rialto operator agents\n  rialto operator agents --state suspended\n  rialto operator agents --json | jq -r '.[].name'\n\nList all agents, unregistered ones included, in that order, with its number, which every other command takes."
 )]
 pub struct Agents {
     /// Only those that stand so

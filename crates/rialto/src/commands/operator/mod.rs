@@ -32,9 +32,9 @@ pub struct Args {
 enum Verb {
     /// Show numbers about the hub
     Stats(stats::Args),
-    /// List all jobs, without what they carry
+    /// List all jobs, without input and output
     Jobs(lists::Jobs),
-    /// List everybody that ever registered
+    /// List all agents that ever registered
     Agents(lists::Agents),
     /// Give credits to an owner
     Grant(grant::Args),
@@ -42,9 +42,9 @@ enum Verb {
     Burn(money::Burn),
     /// Revoke all keys of an agent
     Revoke(people::Revoke),
-    /// Stop an agent or an owner for now: no work, no calls, nothing lost
+    /// Suspend an agent or an owner: no work and no calls until resumed
     Suspend(people::Suspend),
-    /// Let a suspended agent or owner go on
+    /// Resume a suspended agent or owner
     Resume(people::Resume),
     /// Make operator keys
     Key(key::Args),
@@ -78,7 +78,7 @@ pub fn caller(access: &Access) -> Result<Hub, Trouble> {
     let no = |message: &str| Trouble { exit: Exit::Auth, ..Trouble::usage(message, next) };
     match keys {
         Some(keys) if keys.key.reveal().starts_with("ro_") => Ok(hub),
-        Some(_) => Err(no("this needs the operator's key, which begins with ro_")),
+        Some(_) => Err(no("the operator key is required, which begins with ro_")),
         None => Err(no("no operator key is given")),
     }
 }

@@ -116,8 +116,8 @@ async fn agent_path(hub: &Hub, name: &str) -> Result<String, Trouble> {
         several => {
             let shown = several.iter().map(|agent| format!("{} of {}", agent.id, agent.owner));
             let shown: Vec<String> = shown.collect();
-            let message = format!("{} agents are called {name}", several.len());
-            let next = format!("name one by its number: {}", shown.join(", "));
+            let message = format!("{} agents have the name {name}", several.len());
+            let next = format!("use one of their numbers: {}", shown.join(", "));
             Err(Trouble::conflict(message, next))
         }
     }

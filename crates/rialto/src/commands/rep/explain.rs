@@ -119,11 +119,11 @@ impl Sum {
         let score = |score: Option<i64>| score.map_or("none".to_owned(), decimal);
         let filled = match &self.filled {
             Some(filled) => format!("\n  {filled} = {}", score(self.result)),
-            None => format!("\n  no job has counted yet: {}", score(self.result)),
+            None => format!("\n  no finished job yet: {}", score(self.result)),
         };
         let verdict = match self.agrees() {
-            true => "  as the hub says".to_owned(),
-            false => format!("  DIFFERS: the hub says {}", score(self.shown)),
+            true => "  matches the hub".to_owned(),
+            false => format!("  MISMATCH: the hub shows {}", score(self.shown)),
         };
         format!("{}\n  {}{}{verdict}", self.protocol, one_line(&self.formula), filled)
     }
@@ -161,7 +161,7 @@ mod tests {
         let step = r#"{"before":50.0,"hirer":50.0,"ok":true,"after":51.0,"formula":"old + 2.0 × contractor/100"}"#;
         let right = sums(&facts(step, "51.0", "0.8")).expect("numbers");
         assert!(right.iter().all(Sum::agrees));
-        assert!(right[0].told().contains("50.0 + 2.0 × 50.0/100 = 51.0  as the hub says"));
+        assert!(right[0].told().contains("50.0 + 2.0 × 50.0/100 = 51.0  matches the hub"));
         assert!(right[1].told().contains("0.6 × 1.0 + 0.3 × 0.5 + 0.1 × (1 − 5000/10000) = 0.8"));
         let wrong = sums(&facts(step, "51.1", "0.800001")).expect("numbers");
         assert!(wrong.iter().all(|sum| !sum.agrees() && sum.told().contains("DIFFERS")));

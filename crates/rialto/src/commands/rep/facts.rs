@@ -66,7 +66,7 @@ pub async fn ask(access: &Access, agent: Option<&str>) -> Result<(String, Facts)
     };
     let asked = get(&hub, &format!("/v1/agents/{}/reputation", uri::part(&name))).await;
     let text = asked.map_err(|error| {
-        Trouble::from(error).on(Exit::NotFound, "`rialto agent search` shows who is there")
+        Trouble::from(error).on(Exit::NotFound, "`rialto agent search` lists agents")
     })?;
     let facts = read(&text)?;
     Ok((text, facts))

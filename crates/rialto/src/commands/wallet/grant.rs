@@ -74,7 +74,8 @@ fn makes_it(owner: &str) -> bool {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return false;
     }
-    let _ = write!(io::stderr(), "no owner is called {}; open an account? [y/N] ", one_line(owner));
+    let _ =
+        write!(io::stderr(), "owner {} does not exist; open an account? [y/N] ", one_line(owner));
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
 }

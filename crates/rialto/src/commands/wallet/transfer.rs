@@ -59,7 +59,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     let from = Me::ask(&hub).await?.account.owner;
     if from == args.to {
         let message = format!("{from} is your own account");
-        return Err(Trouble::usage(message, "name somebody else with --to"));
+        return Err(Trouble::usage(message, "name another owner with --to"));
     }
     if !args.anyway && !payee::is_known(&hub, &args.to).await? {
         let message = format!("no agent on the hub's lists belongs to {}", args.to);
@@ -90,7 +90,10 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
 fn made() -> Result<Uuid, Trouble> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| {
-        Trouble::failed(format!("no randomness: {error}"), "give an id of your own with --id")
+        Trouble::failed(
+            format!("the system's random number generator failed: {error}"),
+            "give an id of your own with --id",
+        )
     })?;
     let id = uuid::Builder::from_random_bytes(bytes).into_uuid();
     say::aside(&format!("transfer {id}"));
@@ -110,7 +113,9 @@ fn refused(error: CallError, id: Uuid) -> Trouble {
     let differs = matches!(error, CallError::Refused { status: 422, .. });
     let trouble = Trouble::from(error);
     if unsure {
-        let next = format!("it may have been done: repeat it with --id {id}, which pays once");
+        let next = format!(
+            "the transfer may have succeeded; repeat it with --id {id}: it is paid only once"
+        );
         return Trouble { next: Some(next), ..trouble };
     }
     match differs {

@@ -58,8 +58,8 @@ async fn count(hub: &Hub) -> Result<Counted, Trouble> {
             return Ok(Counted { owner: before.owner, lines, counted, shown });
         }
     }
-    let message = "credits move faster than they can be counted";
-    Err(Trouble::failed(message, "try again when less is going on"))
+    let message = "the balance changed during every count";
+    Err(Trouble::failed(message, "try again when the account is idle"))
 }
 
 async fn add_up(hub: &Hub, owner: &str) -> Result<(u64, Held), CallError> {
@@ -115,7 +115,7 @@ impl Counted {
         match self.agrees() {
             true => format!("{owner}: {}, as {lines} lines add up to", self.shown.told()),
             false => format!(
-                "{owner}: the hub shows {}, but {lines} lines add up to {}: a difference of {}; tell the operator",
+                "{owner}: the hub shows {}, but {lines} lines add up to {}: a difference of {}; report it to the operator",
                 self.shown.told(),
                 self.counted.told(),
                 self.difference().told()

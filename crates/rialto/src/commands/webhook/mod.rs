@@ -23,11 +23,11 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// List calls that are under way or were given up, or those that arrived
+    /// List pending and failed deliveries, or delivered ones
     Ls(ls::Args),
-    /// Have the hub call your endpoint now
+    /// Send a test delivery to your endpoint
     Test(test::Args),
-    /// Have the hub make a call again now
+    /// Retry a delivery now
     Resend(resend::Args),
     /// Get a new secret that the hub's calls are signed with
     Rotate(rotate::Args),

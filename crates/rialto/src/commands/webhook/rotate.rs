@@ -33,7 +33,7 @@ pub async fn run(access: &Access, _args: &Args) -> Result<Exit, Trouble> {
     let renewed: Renewed = read(&text)?;
     let secret = renewed.webhook_secret.as_deref().ok_or_else(|| {
         let next = "rotate once more; the secrets you have stay good for a day";
-        Trouble::failed("the hub made a new secret and does not show it".to_owned(), next)
+        Trouble::failed("the hub made a new secret but did not return it".to_owned(), next)
     })?;
     let fresh = KeyFile { webhook_secret: WebhookSecret::read(secret), ..keys };
     let kept_in = origin.keep(&fresh).map_err(|trouble| {
@@ -47,9 +47,9 @@ pub async fn run(access: &Access, _args: &Args) -> Result<Exit, Trouble> {
             say::line(&document.to_string())
         }
         (false, Some(place)) => {
-            say::line(&format!("{secret}\nkept in {place}; the old one is good until {until}"))
+            say::line(&format!("{secret}\nkept in {place}; the old secret is valid until {until}"))
         }
-        (false, None) => say::line(&format!("{secret}\nthe old one is good until {until}")),
+        (false, None) => say::line(&format!("{secret}\nthe old secret is valid until {until}")),
     };
     Ok(Exit::Ok)
 }

@@ -1,4 +1,4 @@
-//! Who looks whether a run has begun, and begins it, is alone with its files meanwhile: the same job
+//! A lock per run directory, held while checking for an earlier run and starting a new one: the same job
 //! may be asked for twice at the same moment.
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //! standard output, and how it ended as its exit status.
 //!
 //! A run outlives the agent that started it. Its input, output and log are files, and a small shell
-//! around it writes down how it ended. So an agent that is killed and started again finds its runs
+//! records its exit status. So an agent that is restarted finds its runs
 //! where they are: finished ones are not run again, running ones are waited for. That a run goes on
 //! is told by a lock on its output, which ends with the last process that has it.
 
@@ -41,7 +41,7 @@ const LIMIT_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
 const LOCK_TRIES_MAX: usize = 100;
 /// Runs the program and writes down how it ended, whoever is there to see it.
 ///
-/// It hears a request to end, so that it is there when the program has put its things away.
+/// It ignores SIGTERM, so that it can record the exit status after the program has shut down.
 const SHELL: &str = r#"trap : TERM
 tell() { (umask 077; printf %s "$3" >"$1/$2.new") && mv "$1/$2.new" "$1/$2"; }
 tell "$1" pid "$$"
@@ -91,7 +91,7 @@ impl Exec {
         tail.finish();
         match end {
             End::Status(status) => told(directory, status),
-            End::Broken => Ok(Outcome::Failed("the program was ended from outside".to_owned())),
+            End::Broken => Ok(Outcome::Failed("the program was killed from outside".to_owned())),
             End::Over => Ok(Outcome::Failed(over(job.time_limit))),
             End::TooLong(why) => Ok(Outcome::Failed(why)),
         }
@@ -148,7 +148,9 @@ impl Handler for Exec {
     async fn work(&self, job: Job) -> Outcome {
         match self.run(&job).await {
             Ok(outcome) => outcome,
-            Err(error) => Outcome::Declined(format!("the program cannot be run: {}", error.kind())),
+            Err(error) => {
+                Outcome::Declined(format!("the program cannot be started: {}", error.kind()))
+            }
         }
     }
 }
@@ -197,13 +199,17 @@ fn told(directory: &Path, status: i32) -> io::Result<Outcome> {
     }
     let why = reason(&String::from_utf8_lossy(&written));
     Ok(match status {
-        ELSEWHERE => Outcome::Declined(why.unwrap_or_else(|| "not here, not now".to_owned())),
+        ELSEWHERE => {
+            Outcome::Declined(why.unwrap_or_else(|| {
+                "the program asked for another worker (exit status 75)".to_owned()
+            }))
+        }
         // The agent is broken, not the job.
         _ if NO_PROGRAM.contains(&status) => {
             Outcome::Declined("the program cannot be run".to_owned())
         }
         _ => Outcome::Failed(
-            why.unwrap_or_else(|| format!("the program ended with status {status}")),
+            why.unwrap_or_else(|| format!("the program exited with status {status}")),
         ),
     })
 }

@@ -32,7 +32,7 @@ pub fn told(line: &[u8]) -> Option<(String, Outcome)> {
         (_, Some(why), _) => Outcome::Failed(reason(&why)),
         (_, None, Some(why)) => Outcome::Declined(reason(&why)),
         (Some(_), None, None) if !is_text => {
-            Outcome::Failed("the output is no JSON: it is no UTF-8 text".to_owned())
+            Outcome::Failed("the output is not valid UTF-8".to_owned())
         }
         (Some(output), None, None) if output.get().len() > OUTPUT_MAX => {
             Outcome::Failed(too_long("output", OUTPUT_MAX as u64))

@@ -1,4 +1,4 @@
-//! A program that stays: it reads jobs line by line and writes what came of each on a line of its
+//! A persistent program: it reads one job per line and writes one result per line of its
 //! own, `{"job_id","output"}`, `{"job_id","error"}` or `{"job_id","decline"}`, in any order.
 //!
 //! It is started with the first job, and again after it ended, or reads no more, or took longer than
@@ -95,10 +95,10 @@ impl Persistent {
             match answer.await {
                 Ok(Answer::Told(outcome)) => return outcome,
                 Ok(Answer::Unsent) => {}
-                Err(_) => return Outcome::Failed("the program ended at this".to_owned()),
+                Err(_) => return Outcome::Failed("the program exited during the job".to_owned()),
             }
         }
-        Outcome::Declined("the program does not read its jobs".to_owned())
+        Outcome::Declined("the program does not read its standard input".to_owned())
     }
 
     /// The program that takes jobs now. One that takes no more goes on until it has answered what it
@@ -137,7 +137,9 @@ impl Handler for Persistent {
             Some(program) if self.is_own_limit(&job, began) => program.end(),
             Some(_) => {}
             None => {
-                return Outcome::Declined("the program has a job of this id in hand".to_owned());
+                return Outcome::Declined(
+                    "the program still works on a job of the same id".to_owned(),
+                );
             }
         }
         Outcome::Failed(over(job.time_limit))

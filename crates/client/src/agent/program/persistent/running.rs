@@ -91,7 +91,7 @@ impl Running {
 
     /// Ends it: what it has in hand is not to blame, and may be done elsewhere.
     pub(super) fn end(&self) {
-        self.hand.drop_all(Some("the program had to be restarted"));
+        self.hand.drop_all(Some("the program was restarted"));
         drop(self.group.take());
     }
 }
@@ -137,7 +137,7 @@ async fn attend<O: AsyncRead + Unpin, E: AsyncRead + Unpin>(
         tokio::select! {
             passed = logged.pass_on(&hand), if log_is_open => log_is_open = passed.is_some(),
             line = said.next() => {
-                // A line without an end would fill the memory; who writes one is not listened to
+                // An endless line would fill the memory, so the program is no longer read
                 // any more.
                 let Some(line) = line.filter(|line| !said.is_cut(line)) else { break };
                 logged.catch_up(&hand);

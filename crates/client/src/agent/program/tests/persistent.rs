@@ -79,7 +79,7 @@ read d; exit 1"#;
     assert_eq!(first, failed("no paper"));
     assert_eq!(second, Outcome::Done(r#"{"n":2}"#.to_owned()));
     assert_eq!(begin("c").await.expect("no panic"), Outcome::Declined("full".to_owned()));
-    assert_eq!(begin("d").await.expect("no panic"), failed("the program ended at this"));
+    assert_eq!(begin("d").await.expect("no panic"), failed("the program exited during the job"));
     // It is started again for the next.
     let (a, b) = (begin("e"), begin("f"));
     let outcomes = [a.await.expect("no panic"), b.await.expect("no panic")];
@@ -89,7 +89,7 @@ read d; exit 1"#;
 #[tokio::test]
 async fn a_line_without_an_end_does_not_fill_the_memory() {
     let stays = Persistent::new("read job; yes no-line-ever-ends | tr -d '\\n'", quiet());
-    assert_eq!(stays.work(job("a", "{}")).await, failed("the program ended at this"));
+    assert_eq!(stays.work(job("a", "{}")).await, failed("the program exited during the job"));
 }
 
 #[tokio::test]
@@ -115,7 +115,7 @@ async fn two_jobs_of_one_name_never_get_each_others_results() {
     eventually(|| at.path().join("starts").exists()).await;
     let second = begin(&stays, job("same", "{}"));
     let hasty = Job { time_limit: Duration::from_millis(100), ..job("same", "{}") };
-    let declined = Outcome::Declined("the program has a job of this id in hand".to_owned());
+    let declined = Outcome::Declined("the program still works on a job of the same id".to_owned());
     assert_eq!(stays.work(hasty).await, declined);
     std::fs::write(at.path().join("gate"), "").expect("a file");
     assert_eq!(first.await.expect("no panic"), counted(1));
@@ -151,7 +151,7 @@ async fn a_program_that_takes_longer_than_its_skill_allows_is_restarted() {
     eventually(|| at.path().join("starts").exists()).await;
     let other = begin(&stays, job("other", "{}"));
     assert_eq!(slow.await.expect("no panic"), failed("it took longer than 3 s"));
-    let declined = Outcome::Declined("the program had to be restarted".to_owned());
+    let declined = Outcome::Declined("the program was restarted".to_owned());
     assert_eq!(other.await.expect("no panic"), declined);
     assert_eq!(stays.work(job("next", "{}")).await, counted(1));
 }

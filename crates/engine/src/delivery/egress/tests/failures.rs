@@ -40,7 +40,7 @@ async fn a_name_server_that_never_answers_counts_as_not_reached() {
     }
     let egress = Egress::with_resolver(settings(&[], SHORT), Arc::new(Silent));
     let answer = post(&egress.expect("good settings"), "https://agent.example/").await;
-    assert_eq!(answer, unreachable("connecting took too long"));
+    assert_eq!(answer, unreachable("connecting timed out"));
 }
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn a_handshake_that_fails_or_hangs_counts_as_not_reached() {
     let url = server.url("https", "127.0.0.1");
     // The server waits for a plain request that never comes, so the handshake hangs.
     let answer = post(&egress(&["127.0.0.0/8"], SHORT), &url).await;
-    assert_eq!(answer, unreachable("connecting took too long"));
+    assert_eq!(answer, unreachable("connecting timed out"));
     assert_eq!((server.hits(), server.requests().len()), (1, 0));
 
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");

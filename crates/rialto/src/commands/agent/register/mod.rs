@@ -34,7 +34,7 @@ pub struct Args {
     /// registry: something it does and what one call costs; may be given several times
     #[arg(long, value_name = "NAME=PRICE")]
     skill: Vec<String>,
-    /// registry: whose account pays and is paid [default: the name and some digits]
+    /// registry: the owner whose account pays and is paid [default: the name and random digits]
     #[arg(long, value_name = "OWNER")]
     owner: Option<String>,
     /// Where the hub calls it; without it, it listens to its inbox or fetches its work
@@ -84,7 +84,7 @@ pub async fn run(access: &Access, args: &Args) -> Result<Exit, Trouble> {
     if let Err(error) = reserved.fill(&file) {
         // Nobody will ever be able to show it again.
         let message = format!("cannot write {}: {error}", path.display());
-        let next = format!("the agent is registered; keep its key: {}", registered.key.reveal());
+        let next = format!("the agent is registered; save its key: {}", registered.key.reveal());
         return Err(Trouble::failed(message, next));
     }
     let path = path.display().to_string();
@@ -121,7 +121,9 @@ fn show(access: &Access, registered: Registered, keys: Option<&KeyFile>) {
             text.push_str(&format!("\nwebhook secret {secret}"));
         }
         if !known {
-            text.push_str("\nshown only now: keep it, and give it to other commands as RIALTO_KEY");
+            text.push_str(
+                "\nshown only once: save it, and give it to other commands as RIALTO_KEY",
+            );
         }
         say::line(&text)
     };
@@ -133,7 +135,7 @@ impl Args {
         match flags.iter().find(|(_, given)| *given) {
             None => Ok(()),
             Some((flag, _)) => {
-                let message = format!("{flag} is for agents of {other}");
+                let message = format!("{flag} is only for {other} agents");
                 Err(Trouble::usage(message, format!("leave it out, or give --protocol {other}")))
             }
         }

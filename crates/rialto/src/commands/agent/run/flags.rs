@@ -9,7 +9,7 @@ use super::super::super::length::length;
 
 #[derive(clap::Args)]
 #[command(
-    before_help = "Examples:\n  rialto agent run --skill summarize --price 0.05 --exec 'python3 handler.py'\n  rialto agent run --skill echo --price 0 --exec cat --concurrency 8 --timeout 10s\n  rialto agent run --skill translate --price 0.10 --http http://127.0.0.1:9000/work\n  rialto agent run                        several skills, from ./agent.toml\n  rialto agent run --skill echo --price 0 --exec cat --direct 127.0.0.1:8010     no hub\n\nThe program gets one JSON object on its standard input: job_id, skill, input, requester, budget,\ndeadline. What it writes to its standard output is the result, as JSON. Exit status 0: done; 75:\nsomebody else should do it; anything else: failed. With another status than 0,\n{\"error\":\"why\"} on the output is told to the requester. What it writes to its standard error is the job's log, on this machine: `rialto job log`.\n\nOf this environment, commands get PATH, HOME, USER, LOGNAME, SHELL, TERM, LANG, LANGUAGE, LC_*, TZ and\nTMPDIR, and what is named with --env or in `env` of agent.toml."
+    before_help = "Examples:\n  rialto agent run --skill summarize --price 0.05 --exec 'python3 handler.py'\n  rialto agent run --skill echo --price 0 --exec cat --concurrency 8 --timeout 10s\n  rialto agent run --skill translate --price 0.10 --http http://127.0.0.1:9000/work\n  rialto agent run                        several skills, from ./agent.toml\n  rialto agent run --skill echo --price 0 --exec cat --direct 127.0.0.1:8010     no hub\n\nThe program gets one JSON object on its standard input: job_id, skill, input, requester, budget,\ndeadline. What it writes to its standard output is the result, as JSON. Exit status 0: done; 75:\ntry another worker; any other: failed. With another status than 0,\n{\"error\":\"why\"} on the output is told to the requester. What it writes to its standard error is the job's log, on this machine: `rialto job log`.\n\nOf this environment, commands get PATH, HOME, USER, LOGNAME, SHELL, TERM, LANG, LANGUAGE, LC_*, TZ and\nTMPDIR, and what is named with --env or in `env` of agent.toml."
 )]
 pub struct Args {
     /// What the agent does
@@ -27,7 +27,7 @@ pub struct Args {
     /// Start the command once, and give it one job on each line
     #[arg(long, requires = "exec")]
     pub persistent: bool,
-    /// The longest a job may take; then the program is asked to end, and then ended
+    /// Time limit of a job; then the program gets SIGTERM, and SIGKILL if it does not exit
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub timeout: Option<Millis>,
     /// Jobs at a time; the others wait
@@ -54,7 +54,7 @@ pub struct Args {
     /// Who gets what it earns [default: an account of its own]
     #[arg(long, value_name = "OWNER")]
     pub owner: Option<String>,
-    /// Answer peers of the other protocols here, without a hub unless --hub is given
+    /// Listen for peers on this address; no hub is used unless --hub is given
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub direct: Option<SocketAddr>,
 }

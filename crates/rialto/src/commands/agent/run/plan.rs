@@ -95,7 +95,7 @@ impl Plan {
         let beside = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let first = file.skill.first().map(|skill| skill.name.clone());
         if let Some(name) = named_twice(&file.skill) {
-            let message = format!("skill {name} is there twice");
+            let message = format!("skill {name} is defined twice");
             return Err(Trouble::usage(message, "give each skill a name of its own"));
         }
         let room = match file.concurrency {
@@ -202,7 +202,7 @@ fn program(
             no(format!("the command of {skill} is empty"))
         }
         (None, Some(_)) if persistent => {
-            no(format!("{skill} cannot be persistent: only a command can stay"))
+            no(format!("{skill} cannot be persistent: only `exec` programs can"))
         }
         (Some(command), None) if persistent => Ok(Program::Persistent(command.to_owned())),
         (Some(command), None) => Ok(Program::Exec(command.to_owned())),

@@ -50,7 +50,7 @@ pub fn hub(access: &Access) -> Result<String, Trouble> {
     let chosen = access.hub_url(kept.as_ref()).to_owned();
     match kept.and_then(|keys| keys.hub) {
         Some(own) if !address::same(&own, &chosen) => {
-            let message = format!("the key file is for {own}, not for {chosen}");
+            let message = format!("the key file belongs to {own}, not to {chosen}");
             Err(Trouble::conflict(message, "name another file with --key-file, or the key's hub"))
         }
         _ => Ok(chosen),
@@ -76,6 +76,6 @@ pub fn trouble(error: AgentError) -> Trouble {
 }
 
 fn taken(name: &str, context: &Context) -> Trouble {
-    let message = format!("agent {name} of context {} runs already", context.name());
+    let message = format!("agent {name} of context {} is already running", context.name());
     Trouble::conflict(message, "give this one another name with --name")
 }

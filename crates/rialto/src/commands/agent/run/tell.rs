@@ -42,13 +42,13 @@ impl Teller {
                 self.lock().clear();
                 let event = json!({"event": "at_work", "agent": agent, "agent_id": agent_id, "owner": owner, "hub": hub});
                 let text =
-                    format!("{agent} is at work at {hub} as {agent_id}; earnings go to {owner}");
+                    format!("{agent} is online at {hub} as {agent_id}; earnings go to {owner}");
                 self.say(event, &text);
             }
             Told::ServesPeers { agent, url } => {
                 let event = json!({"event": "serves_peers", "agent": agent, "url": url});
                 let text =
-                    format!("{agent} answers peers at {url}/jobs, /receive, /openclaw and /agora");
+                    format!("{agent} serves peers at {url}/jobs, /receive, /openclaw and /agora");
                 self.say(event, &text);
             }
             Told::Waiting { hub } => {
@@ -56,7 +56,7 @@ impl Teller {
                     let event = json!({"event": "waiting", "hub": hub});
                     self.say(
                         event,
-                        &format!("waiting for {hub}; `rialto dev` starts a hub to try"),
+                        &format!("cannot reach {hub}, retrying; `rialto dev` starts a local hub"),
                     );
                 }
             }
@@ -82,7 +82,7 @@ impl Teller {
             }
             Told::Back => {
                 self.lock().clear();
-                self.say(json!({"event": "back"}), "working again");
+                self.say(json!({"event": "back"}), "connection to the hub restored");
             }
             Told::Took { job, skill } => {
                 let event = json!({"event": "took", "job": job, "skill": skill});
@@ -93,11 +93,11 @@ impl Teller {
                 self.say(event, &format!("{job} offered for {price}"));
             }
             Told::CalledOff { job } => {
-                self.say(json!({"event": "called_off", "job": job}), &format!("{job} called off"));
+                self.say(json!({"event": "called_off", "job": job}), &format!("{job} cancelled"));
             }
             Told::Refused { job, why } => {
                 let event = json!({"event": "refused", "job": job, "why": why});
-                self.say(event, &format!("{job} not taken: {why}"));
+                self.say(event, &format!("{job} result refused by the hub: {why}"));
             }
             Told::Ended { job, outcome, paid, repeated } => {
                 let (event, text) = ended(job, outcome, paid.as_deref(), *repeated);
@@ -134,7 +134,7 @@ fn ended(job: &str, outcome: &Outcome, paid: Option<&str>, repeated: bool) -> (V
     let event = json!({"event": "ended", "job": job, "outcome": state, "why": why, "paid": paid, "repeated": repeated});
     let rest = match (why, paid) {
         // What it earned, it had earned before.
-        _ if repeated => ", told before".to_owned(),
+        _ if repeated => ", already reported".to_owned(),
         (Some(why), _) if state == "failed" => {
             format!(": {why}; `rialto job log {job}` shows what its program wrote")
         }
@@ -155,7 +155,7 @@ mod tests {
         let said = |repeated: bool| ended("j", &done, Some("0.05"), repeated).1;
         assert_eq!(
             (said(false), said(true)),
-            ("j done, paid 0.05".into(), "j done, told before".into())
+            ("j done, paid 0.05".into(), "j done, already reported".into())
         );
     }
 

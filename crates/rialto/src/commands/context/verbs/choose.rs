@@ -17,7 +17,7 @@ pub fn run(json: bool, args: &Args) -> Result<Exit, Trouble> {
     Home::needed()?.choose(context.name())?;
     let _ = match json {
         true => say::line(&super::document(&context, true)?.to_string()),
-        false => say::line(&format!("{} at {} from now on", context.name(), context.hub())),
+        false => say::line(&format!("current context: {} at {}", context.name(), context.hub())),
     };
     Ok(Exit::Ok)
 }
