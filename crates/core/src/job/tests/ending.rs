@@ -12,7 +12,7 @@ fn cancel(job: JobId, by: Canceller) -> Command {
     Command::Cancel { job: JobRef::Id(job), by, reason: None }
 }
 
-/// A job waiting to be fetched by a poller.
+/// A job waiting to be fetched by a polling worker.
 fn waiting() -> (Scene, AgentId, AgentId, JobId) {
     let (mut scene, client) = market();
     let order = enrolment("ada", "acme", &[("sum", "0.10")]);
