@@ -69,7 +69,7 @@ impl<'de> Deserialize<'de> for Protocol {
     }
 }
 
-/// One name of one agent in one protocol. Given once, kept for ever.
+/// One name of one agent in one protocol. Given once, kept forever.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Alias {
     pub id: AliasId,
@@ -78,7 +78,7 @@ pub struct Alias {
     pub agent: AgentId,
 }
 
-/// Half a SHA-256: enough to tell contents apart, small enough to keep for ever.
+/// Half a SHA-256: enough to tell contents apart, small enough to keep forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Digest(#[serde(with = "crate::hex")] pub [u8; 16]);
 

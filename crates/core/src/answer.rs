@@ -61,7 +61,7 @@ impl Answer {
     /// What to save so that this answer can be given again.
     pub fn receipt(&self) -> Receipt {
         match self {
-            // A signed order keeps its own claim for ever.
+            // A signed order keeps its own claim forever.
             Self::Done
             | Self::Position(_)
             | Self::Jobs(_)

@@ -95,8 +95,8 @@ pub enum Refusal {
     #[error("the receiver's inbox is full; retry later")]
     InboxFull,
     #[error(
-        "too many answers are kept for this caller's idempotency keys; each goes after a day, so wait, or \
-         send the request without a key"
+        "too many answers are saved for this caller's idempotency keys; each expires after a day, so \
+         wait, or send the request without a key"
     )]
     TooManyKept,
     #[error("the receiver blocks messages from this sender")]
@@ -117,17 +117,17 @@ pub enum Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Budget {
     #[error(
-        "this owner's agents and open jobs take as much memory as one owner may have: end jobs, or \
-         make agents smaller or remove them, and try again"
+        "this owner's agents and open jobs have reached the memory limit of one owner: end jobs, or \
+         shrink or remove agents, then retry"
     )]
     Owner,
     #[error(
-        "the memory for owners without any credits yet is in use: end jobs or remove agents, or try \
-         again later"
+        "the memory for owners that never had credits is used up: end jobs or remove agents, or \
+         retry later"
     )]
     Newcomers,
     #[error(
-        "the hub's memory is used up: only requests that need no more of it are accepted; retry later"
+        "the hub's memory is used up: only requests that need no more memory are accepted; retry later"
     )]
     Hub,
 }

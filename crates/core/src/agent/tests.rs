@@ -424,5 +424,5 @@ fn signs_of_life_of_nobody_make_no_desk() {
         assert_eq!(scene.run(command).unwrap_err(), Refusal::NoSuchAgent);
     }
     assert!(scene.world.desk(nobody).is_none());
-    assert_eq!(scene.world.agent_named(HOME, "nobody"), None);
+    assert_eq!(scene.world.agent_named(HOME, "unknown"), None);
 }

@@ -1,6 +1,6 @@
 //! Backoff: after each failed assignment a job waits longer before the next one.
 //!
-//! Most jobs are reassigned a limited number of times and then end. Two kinds could loop for ever,
+//! Most jobs are reassigned a limited number of times and then end. Two kinds could loop forever,
 //! as fast as their workers answer: jobs that are queued for new workers instead of ending
 //! (`queue_after_failure`), and jobs that one worker defers again and again. Those back off. The
 //! first assignments follow each other at once, whichever workers have them.

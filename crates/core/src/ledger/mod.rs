@@ -117,7 +117,7 @@ impl Entry {
     }
 }
 
-/// An explicit payment and its result. A repeat gets the same answer for ever.
+/// An explicit payment and its result. A repeat gets the same answer forever.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
     pub id: TransferId,

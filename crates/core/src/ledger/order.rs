@@ -227,7 +227,7 @@ fn already_settled(
     Ok(Some(Answer::Paid { transfer: first, repeated: true }))
 }
 
-/// Stores the payment for ever.
+/// Stores the payment forever.
 fn note(
     draft: &mut Draft<'_>,
     order: &Pay,

@@ -72,16 +72,16 @@ fn what_cannot_be_paid_changes_nothing() {
     refused(&mut scene, negative, Refusal::NothingToMove);
     let order = scene.payment("o1", "o1", "1");
     refused(&mut scene, order, Refusal::PaysItself);
-    let order = scene.payment("nobody", "acme", "1");
-    refused(&mut scene, order, Refusal::NoSuchOwner { name: "nobody".to_owned() });
-    let order = scene.payment("o1", "nobody", "1");
-    refused(&mut scene, order.clone(), Refusal::NoSuchOwner { name: "nobody".to_owned() });
+    let order = scene.payment("unknown", "acme", "1");
+    refused(&mut scene, order, Refusal::NoSuchOwner { name: "unknown".to_owned() });
+    let order = scene.payment("o1", "unknown", "1");
+    refused(&mut scene, order.clone(), Refusal::NoSuchOwner { name: "unknown".to_owned() });
     // In open mode an unknown payee gets an account, but not for a payment that fails.
     let dear = Pay { open_payee: true, amount: credits("101"), ..order.clone() };
     refused(&mut scene, dear, Refusal::TooFewCredits);
-    assert_eq!(scene.world.owner_named("nobody"), None);
+    assert_eq!(scene.world.owner_named("unknown"), None);
     scene.pay(Pay { open_payee: true, ..order }).unwrap();
-    assert_eq!(scene.purse("nobody").0, "1.00");
+    assert_eq!(scene.purse("unknown").0, "1.00");
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn the_hirers_own_score_at_that_moment_is_the_weight() {
 fn a_guest_counts_as_fifty() {
     let mut scene = Scene::default();
     let free = scene.worker("free", "acme", &[("sum", "0")]);
-    let requester = Requester::Guest("somebody".to_owned());
+    let requester = Requester::Guest("guest".to_owned());
     let order = scene.ask(AgentId(0), "sum", "0");
     let job = scene.open(OpenJob { requester, ..order }).id;
     scene.succeed(job, "0");

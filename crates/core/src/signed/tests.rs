@@ -148,7 +148,7 @@ fn a_name_the_hub_gave_to_somebody_else_signs_nothing() {
     scene.enrol(order).unwrap();
     let order = scene.signed("bobs-key", "1", Deed::Nothing);
     assert_eq!(scene.hear(order).unwrap_err(), Refusal::NotAuthenticated);
-    let order = Signed { newcomer: None, ..scene.signed("nobody", "1", Deed::Nothing) };
+    let order = Signed { newcomer: None, ..scene.signed("unknown", "1", Deed::Nothing) };
     assert_eq!(scene.hear(order).unwrap_err(), Refusal::NotAuthenticated);
 }
 

@@ -108,7 +108,7 @@ fn remembers_everything(scene: &mut Scene) {
     }
 }
 
-/// Nothing waits for ever: without further commands, every job ends.
+/// Nothing waits forever: without further commands, every job ends.
 fn comes_to_rest(scene: &mut Scene) {
     scene.wait(Millis::hours(24 * 30));
     assert_eq!(scene.world.live_jobs().count(), 0);

@@ -286,7 +286,7 @@ impl Voice {
             skills.push(one);
         }
         Profile {
-            name: self.amount.is_multiple_of(3).then(|| "somebody".to_owned()),
+            name: self.amount.is_multiple_of(3).then(|| "renamed".to_owned()),
             skills: (self.amount % 4 < 3).then_some(skills),
             endpoint: (self.amount % 7 == 1).then(|| "https://key.example".to_owned()),
             stance: self.job.is_multiple_of(3).then(|| pick(&STANCES, self.amount)),

@@ -184,7 +184,7 @@ fn a_guest_is_only_offered_what_is_free() {
     let mut scene = Scene::default();
     let [a, b, _] = bidders(&mut scene);
     let order = auction(&mut scene, AgentId(0), "50");
-    let requester = Requester::Guest("somebody".to_owned());
+    let requester = Requester::Guest("guest".to_owned());
     let job = scene.open(OpenJob { requester, ..order }).id;
     let price = credits("1");
     assert_eq!(bid(&mut scene, job, a, "1"), Err(Refusal::BudgetTooLow { price }));

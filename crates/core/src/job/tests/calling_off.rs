@@ -57,7 +57,7 @@ fn the_reason_is_kept_in_the_words_it_was_given() {
             (Canceller::Agent(client), Some("too dear"), "too dear"),
             (Canceller::Agent(ada), None, "cancelled by its worker"),
             (Canceller::Agent(ada), Some("no time"), "no time"),
-            (Canceller::Operator, Some("house rules"), "house rules"),
+            (Canceller::Operator, Some("hub policy"), "hub policy"),
             (Canceller::Operator, None, "cancelled by operator"),
         ];
         for (by, why, text) in all {

@@ -153,7 +153,7 @@ fn a_guests_job_can_be_answered_in_parts_too() {
     let (mut scene, _) = ann();
     let pat = scene.hello("pat", &[("sum", "0")]);
     let order = scene.ask(AgentId(0), "sum", "0");
-    let requester = Requester::Guest("somebody".to_owned());
+    let requester = Requester::Guest("guest".to_owned());
     let job = scene.open(OpenJob { requester, selection: Selection::Direct(pat), ..order });
     let uuid = job.uuid.to_string();
     assert_eq!(scene.sign("pat", "x1", part(&uuid)), Ok(State::Running));

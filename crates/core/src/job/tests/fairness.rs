@@ -263,7 +263,7 @@ fn free_work_of_a_stranger_moves_the_published_score_and_not_our_own() {
         let order = scene.ask(stranger, "sum", "0");
         scene.open(OpenJob { requester, ..order }).id
     };
-    let job = free(&mut scene, Requester::Guest("somebody".to_owned()));
+    let job = free(&mut scene, Requester::Guest("guest".to_owned()));
     scene.fail(job);
     let job = free(&mut scene, Requester::Agent(stranger));
     scene.succeed(job, "0");

@@ -129,7 +129,7 @@ fn a_guest_gets_only_what_is_free() {
     let mut scene = Scene::default();
     let paid = scene.worker("paid", "acme", &[("sum", "0.10")]);
     let guest = |scene: &mut Scene| {
-        let requester = Requester::Guest("somebody".to_owned());
+        let requester = Requester::Guest("guest".to_owned());
         OpenJob { requester, ..scene.ask(AgentId(0), "sum", "1.00") }
     };
     let order = guest(&mut scene);

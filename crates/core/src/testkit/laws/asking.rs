@@ -38,7 +38,7 @@ impl Asking {
         }
     }
 
-    /// An id stands for one thing for ever, unless two parties use it or it is released.
+    /// An id stands for one thing forever, unless two parties use it or it is released.
     fn claim(&mut self, claim: &Claim) {
         let Claim { digest, target, .. } = *claim;
         if let Target::Heard { .. } = target {

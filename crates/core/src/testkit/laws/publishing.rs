@@ -115,7 +115,7 @@ impl Published {
         }
     }
 
-    /// The first end of an auction leads to its record, for ever.
+    /// The first end of an auction leads to its record, forever.
     fn closings(&mut self, before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, of: Protocol) {
         // Another protocol's job may have the same id, and end in the same step.
         for job in changes.jobs.values().filter(|job| job.origin == of) {
