@@ -221,7 +221,7 @@ pub enum Actor {
     /// The holder of this agent's key, whether or not the agent is still registered.
     Agent(AgentId),
     Operator,
-    /// The owner named in the order.
+    /// The owner named in the order; its identity is proven.
     Owner,
     /// An unproven caller on a hub with open registration, for agents native to the given protocol.
     Open,

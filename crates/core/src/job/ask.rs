@@ -272,7 +272,8 @@ pub fn note_offer(draft: &mut Draft<'_>, job: &mut Job, mut offer: Offer) {
     }
     job.offers.push(offer);
     let (news, url) = (News::Offered { job: job.id, place }, end::told_at(draft, job));
-    // An offer made from a listed price has no original text, so the requester is notified of it as well.
+    // An offer made from a listed price has no original text, so the requester is notified of it
+    // as well.
     match by_itself {
         true => draft.tell_party(requester, news, url),
         false => drop(draft.tell(Some(requester), news, url)),

@@ -193,7 +193,7 @@ pub fn is_free_for_a_stranger(draft: &Draft<'_>, job: &Job, worker: AgentId) -> 
     (!pays || job.policy.unpaid) && is_for_a_stranger(draft, job)
 }
 
-/// Tells the worker, or the invited agents, that the job has ended.
+/// Notifies the worker, or the invited agents, that the job has ended.
 fn tell_workers(draft: &mut Draft<'_>, job: &Job) {
     // An invited agent was never assigned.
     let epoch = job.for_whom().map_or(0, |_| job.epoch);
@@ -324,7 +324,7 @@ pub fn overdue(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
     }
 }
 
-/// The worker did not accept or decline in time. It never had the job, so its score does not change.
+/// The worker did not accept or decline in time. It never accepted, so its score does not change.
 fn silent(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer, Refusal> {
     let news = News::TakenBack { job: job.id, epoch: job.epoch };
     if let Some(worker) = job.worker() {

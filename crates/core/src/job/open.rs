@@ -286,7 +286,7 @@ pub fn queue(draft: &mut Draft<'_>, job: &mut Job) {
 }
 
 /// Tries all queued jobs again, oldest first, including those in backoff. Called when a new worker
-/// may take one, or when a worker asks for work.
+/// may take one, or when a market order asks for it.
 pub fn dispatch(draft: &mut Draft<'_>) {
     offer_around(draft, |_| true);
 }

@@ -34,7 +34,7 @@ fn the_first_order_enrols_its_signer_and_welcomes_its_owner_once() {
 fn an_owner_that_was_granted_something_before_is_taken_over() {
     let mut scene = welcoming();
     scene.grant("ann", "4");
-    assert_eq!(scene.purse("ann").0, "7.00", "the grant counts as its first use");
+    assert_eq!(scene.purse("ann").0, "7.00", "the first grant adds the welcome grant");
     let ann = scene.hello("ann", &[]);
     assert_eq!(
         (scene.agent(ann).owner, scene.purse("ann").0),

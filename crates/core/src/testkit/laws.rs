@@ -158,8 +158,7 @@ impl Laws {
         let old = self.jobs.get(&job.id);
         let epoch = old.map_or(0, |old| old.epoch);
         let Some(turn) = job.assignment.filter(|_| job.epoch > epoch) else { return };
-        // An invitee that gave no response is treated as assigned from the start, only after the
-        // deadline.
+        // A sole invitee that gave no response is assigned only when the deadline has passed.
         assert!(now < job.deadline || job.state == State::Expired, "assigned after its deadline");
         let news = News::Assigned { job: job.id, epoch: job.epoch };
         let asked = matches!(job.selection, Selection::Asked { .. });

@@ -152,7 +152,7 @@ fn a_yes_holds_when_the_agent_is_away_at_that_moment() {
     assert_eq!(twice, Refusal::WrongState { is: State::Deferred { until } });
     assert_eq!(scene.told(client), []);
     stand(&mut scene, ada, Stance::Idle, None);
-    assert_eq!(scene.state(job), State::Assigned, "approval is requested once");
+    assert_eq!(scene.state(job), State::Assigned, "one approval is enough");
     assert_eq!(scene.told(client), [News::Accepted { job }]);
 }
 

@@ -85,7 +85,7 @@ fn who_passes_has_answered_and_cannot_offer_any_more() {
     assert_eq!(
         (scene.told(a).len(), scene.told(b).len()),
         (1, 1),
-        "no outcome counts against them"
+        "without an offer, none is lost"
     );
 }
 
