@@ -331,7 +331,7 @@ impl<'w> Draft<'w> {
         }
     }
 
-    /// Forwards the original text to an agent of the same protocol; `false` if the protocols differ.
+    /// Forwards the original text to an agent of the same protocol; `false` if protocols differ.
     pub fn tell_in_words(&mut self, to: AgentId) -> bool {
         let Some(said) = &self.said else { return false };
         let Some(agent) = self.agent(to).filter(|agent| agent.home == said.words) else {
