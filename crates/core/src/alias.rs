@@ -1,4 +1,4 @@
-//! What the outside world calls things: protocols, foreign names, and ids used up for ever.
+//! External names: protocols, aliases of agents, and foreign ids that were used.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
@@ -9,7 +9,7 @@ use crate::job::State;
 /// Longest protocol id.
 const PROTOCOL_LEN_MAX: usize = 15;
 
-/// The id of a protocol. The core knows that protocols have names, never which ones there are.
+/// The id of a protocol. Core does not know which protocols exist.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Protocol {
     len: u8,
@@ -17,7 +17,7 @@ pub struct Protocol {
 }
 
 impl Protocol {
-    /// A protocol id from its text: lower-case ASCII, at most 15 bytes, checked when compiled.
+    /// A protocol id from its text: lower-case ASCII, at most 15 bytes, checked at compile time.
     pub const fn new(text: &str) -> Self {
         let bytes = text.as_bytes();
         assert!(!bytes.is_empty() && bytes.len() <= PROTOCOL_LEN_MAX, "protocol ids are short");
@@ -36,7 +36,7 @@ impl Protocol {
         std::str::from_utf8(&self.text[..usize::from(self.len)]).unwrap_or_default()
     }
 
-    /// A protocol id from text that may be none.
+    /// Parses a protocol id; `None` if the text is not one.
     pub fn read(text: &str) -> Option<Self> {
         let fits = !text.is_empty() && text.len() <= PROTOCOL_LEN_MAX;
         let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
@@ -69,7 +69,7 @@ impl<'de> Deserialize<'de> for Protocol {
     }
 }
 
-/// One name of one agent in one protocol. Given once, kept for ever.
+/// One name of one agent in one protocol. Given once, kept forever.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Alias {
     pub id: AliasId,
@@ -78,12 +78,12 @@ pub struct Alias {
     pub agent: AgentId,
 }
 
-/// Half a SHA-256: enough to tell any two contents apart, small enough to keep for ever.
+/// Half a SHA-256: enough to tell contents apart, small enough to keep forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Digest(#[serde(with = "crate::hex")] pub [u8; 16]);
 
 impl Digest {
-    /// The digest of several parts; the parts' borders count, so `a|bc` and `ab|c` differ.
+    /// The digest of several parts. The boundaries count: `a|bc` and `ab|c` differ.
     pub fn of(parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
@@ -97,7 +97,7 @@ impl Digest {
     }
 }
 
-/// A foreign id that has been used and what for. It outlives the thing it named.
+/// A foreign id that was used, and what for. It outlives what it named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     pub id: ClaimId,
@@ -110,33 +110,33 @@ pub struct Claim {
 pub enum Target {
     Job(JobId),
     Transfer(TransferId),
-    /// A message, and what it said.
+    /// A message and the digest of its content.
     Message {
         notice: NoticeId,
         content: Digest,
     },
-    /// A signed order: what it said, the job it was about and how that stood afterwards.
+    /// A signed order: the digest of its content, its job, and the job's state afterwards.
     Heard {
         content: Digest,
         job: Option<JobId>,
         state: Option<State>,
     },
-    /// One offer of a job, by its place among them.
+    /// One offer of a job, by its index.
     Offer {
         job: JobId,
         place: u32,
     },
-    /// Several things that two others call the same; whoever means one has to say whose.
+    /// Two parties use this id for different things. The caller has to name the other party too.
     Several,
-    /// A posted order, and what was published of it.
+    /// A market order, by the record published for it.
     Posting(PostingId),
-    /// Paid for outside the hub: no job of the hub may take this id any more.
+    /// Paid for outside the hub: no job of the hub may use this id any more.
     PaidElsewhere(TransferId),
-    /// The id was given back, and may be used again.
+    /// The id was released and may be used again.
     Free,
 }
 
-/// Which digests stand for which ids.
+/// The digests under which ids are claimed.
 pub mod claim {
     use super::{Digest, Protocol};
     use crate::command::Turn;
@@ -147,7 +147,7 @@ pub mod claim {
         Digest::of(&[b"job", origin.as_str().as_bytes(), foreign.as_bytes()])
     }
 
-    /// The id of the request for a job, which its requester need not be known to look up.
+    /// The id of a request for a job. It can be looked up without knowing the requester.
     pub fn request(origin: Protocol, id: &str) -> Digest {
         Digest::of(&[b"request", origin.as_str().as_bytes(), id.as_bytes()])
     }
@@ -162,42 +162,43 @@ pub mod claim {
         Digest::of(&[b"transfer", origin.as_str().as_bytes(), foreign.as_bytes()])
     }
 
-    /// One turn of a conversation, as its sender counts.
+    /// One message of a conversation, as its sender numbers it.
     pub fn turn(from: Option<AgentId>, to: AgentId, turn: &Turn) -> Digest {
-        // Ids start at 1, so nobody is 0; whoever has no id is named within the conversation.
+        // Agent ids start at 1, so 0 is free for unregistered senders. They are named in the
+        // conversation.
         let from = from.map_or(0, |from| from.0).to_be_bytes();
         let (to, number) = (to.0.to_be_bytes(), turn.number);
         let conversation = turn.conversation.as_bytes();
         Digest::of(&[b"turn", &from, &to, conversation, &number.to_be_bytes()])
     }
 
-    /// What a signer calls an order of its own.
+    /// The id a signer gave its own order.
     pub fn signed(home: Protocol, native: &str, id: &str) -> Digest {
         Digest::of(&[b"signed", home.as_str().as_bytes(), native.as_bytes(), id.as_bytes()])
     }
 
-    /// An order posted to a market.
+    /// An order to a market.
     pub fn posted(market: Protocol, id: &str) -> Digest {
         Digest::of(&[b"posted", market.as_str().as_bytes(), id.as_bytes()])
     }
 
-    /// The end of an auction of a market, by the order that opened it.
+    /// The end of a market's auction, by the order that opened it.
     pub fn closed(market: Protocol, id: &str) -> Digest {
         Digest::of(&[b"closed", market.as_str().as_bytes(), id.as_bytes()])
     }
 
-    /// A job somebody was asked to do, by the name its requester gave it.
+    /// A job an agent was invited to do, by the id its requester gave it.
     pub fn asked(provider: AgentId, id: &str) -> Digest {
         Digest::of(&[b"asked", &provider.0.to_be_bytes(), id.as_bytes()])
     }
 
-    /// An offer somebody was made, by the name its maker gave it; with the maker, if that is known.
+    /// An offer an agent received, by the id its maker gave it; with the maker, if known.
     pub fn offer(to: AgentId, from: Option<AgentId>, id: &str) -> Digest {
         let from = from.map_or(0, |from| from.0).to_be_bytes();
         Digest::of(&[b"offer", &to.0.to_be_bytes(), &from, id.as_bytes()])
     }
 
-    /// The one payment an owner makes for a job, run here or elsewhere.
+    /// The one payment an owner makes for a job, whether the job ran here or elsewhere.
     pub fn payment(origin: Protocol, payer: OwnerId, job: &str) -> Digest {
         let payer = payer.0.to_be_bytes();
         Digest::of(&[b"payment", origin.as_str().as_bytes(), &payer, job.as_bytes()])

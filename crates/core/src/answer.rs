@@ -1,4 +1,4 @@
-//! Answers: what a command gives back once it is committed.
+//! Answers: what a command returns after it is committed.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use crate::memory::Receipt;
 use crate::money::Credits;
 use crate::owner::Owner;
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It is done and there is nothing to tell.
+    /// Done, with nothing to return.
     Done,
     Agent {
         agent: Arc<Agent>,
         desk: Arc<Desk>,
         new: bool,
-        /// Whether it had been taken off the lists and is on them again.
+        /// Whether the agent had been unlisted and is listed again.
         returned: bool,
     },
     Account {
@@ -37,14 +37,15 @@ pub enum Answer {
     Jobs(Vec<Arc<Job>>),
     /// How far an inbox is acknowledged.
     Position(u64),
-    /// A signed order was taken, now or before: by whom, about which job, and how that stood then.
+    /// A signed order was executed, now or earlier: its signer, its job, and the job's state at
+    /// that time.
     Heard {
         by: AgentId,
         job: Option<JobId>,
         state: Option<State>,
         repeated: bool,
     },
-    /// A posted order was carried out or refused, now or before; its posting says which.
+    /// A market order was executed or refused, now or earlier; its record says which.
     Posted {
         posting: PostingId,
         repeated: bool,
@@ -57,10 +58,10 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// What to write down so that this answer can be told again.
+    /// What to save so that this answer can be given again.
     pub fn receipt(&self) -> Receipt {
         match self {
-            // A signed order remembers itself, for ever.
+            // A signed order keeps its own claim forever.
             Self::Done
             | Self::Position(_)
             | Self::Jobs(_)

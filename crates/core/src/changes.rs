@@ -1,7 +1,7 @@
-//! Changes: everything one command, or one batch of them, does to what is known.
+//! Changes: all rows that one command, or one batch of commands, changes.
 //!
-//! Rows that change are kept once each, in key order, which is the order a store writes fastest;
-//! rows that are only ever added are kept in the order they came.
+//! Changed rows are kept once each, in key order, because a store writes that order fastest. Rows
+//! that are only added are kept in the order they came.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,17 +31,18 @@ pub struct Changes {
     pub agents: BTreeMap<AgentId, Arc<Agent>>,
     pub desks: BTreeMap<AgentId, Arc<Desk>>,
     pub mailboxes: BTreeMap<AgentId, Mailbox>,
-    /// Mailboxes that changed in a way the notices do not tell, and must be written down.
+    /// Inboxes that changed in a way that cannot be rebuilt from notices, so their rows must be
+    /// written.
     pub settled: BTreeSet<AgentId>,
     pub owners: BTreeMap<OwnerId, Arc<Owner>>,
     pub jobs: BTreeMap<JobId, Arc<Job>>,
     pub keys: BTreeMap<KeyId, Arc<Key>>,
     pub turns: BTreeMap<String, Arc<Turn>>,
-    /// `None` once the push has arrived.
+    /// `None` once the delivery succeeded.
     pub pushes: BTreeMap<NoticeId, Option<Arc<Push>>>,
-    /// Kept answers as they are written down.
+    /// Saved answers as the store keeps them.
     pub memories: BTreeMap<AnswerId, Arc<Memory>>,
-    /// The same as the world holds them. A start reads these alone.
+    /// The same as the world holds them. A start reads only these.
     pub remembered: BTreeMap<AnswerId, Arc<Remembered>>,
     pub aliases: Vec<Alias>,
     pub claims: Vec<Claim>,
@@ -55,7 +56,7 @@ pub struct Changes {
     pub next: Option<Counters>,
 }
 
-/// What comes next: the ids to hand out, and the running sums of the ledger.
+/// The next ids to hand out, and the running sums of the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     pub agent: AgentId,
@@ -72,20 +73,20 @@ pub struct Counters {
     pub answer: AnswerId,
     #[serde(default = "first_posting")]
     pub posting: PostingId,
-    /// Orders posted to the market so far, and messages it has sent.
+    /// Orders submitted to the market so far, and messages the market sent.
     #[serde(default)]
     pub posts: u64,
     #[serde(default)]
     pub sent: u64,
-    /// Raised at each restore from a backup, so that a restored hub is told from the original.
+    /// Raised at each restore from a backup, so that a restored hub differs from the original.
     #[serde(default = "first_epoch")]
     pub epoch: u64,
-    /// Hash of the newest ledger line.
+    /// Hash of the newest ledger entry.
     pub chain: Hash,
-    /// When something was last written.
+    /// When the last change was written.
     #[serde(default)]
     pub at: Timestamp,
-    /// Payments between owners so far, and their sum.
+    /// Number of payments between owners so far, and their sum.
     pub payments: u64,
     pub volume: Credits,
 }
@@ -126,12 +127,12 @@ impl Default for Counters {
     }
 }
 
-/// Rows that are over and go.
+/// Expired rows to remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forgotten {
-    /// Answers kept for long enough.
+    /// Saved answers past their retention time.
     pub answers: Vec<AnswerId>,
-    /// Keys that have stopped working, with the moment they did.
+    /// Keys that have expired, with the time they did.
     pub keys: Vec<(Timestamp, KeyId)>,
 }
 
@@ -142,7 +143,7 @@ impl Forgotten {
 }
 
 impl Changes {
-    /// Takes in what a later command of the same batch changed; the later row wins.
+    /// Merges the changes of a later command of the same batch; the later row wins.
     pub fn absorb(&mut self, later: Self) {
         self.agents.extend(later.agents);
         self.desks.extend(later.desks);
@@ -190,8 +191,8 @@ impl Changes {
         changed + added
     }
 
-    /// Whether there is nothing to write. What a mailbox was handed may be written with anything
-    /// that comes later: forgetting it costs a repeat and nothing else.
+    /// Whether there is nothing to write. An inbox's presented position may be written with any
+    /// later change: losing it only costs a repeated presentation.
     pub fn is_empty(&self) -> bool {
         self.next.is_none()
     }

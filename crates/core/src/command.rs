@@ -1,4 +1,4 @@
-//! Commands: what the hub can be asked to do. Identity is already proven when one comes here.
+//! Commands: requests to change state. The caller's identity is already proven.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::money::Credits;
 use crate::signed::Signed;
 use crate::time::{Millis, Timestamp};
 
-/// An order.
+/// A request to change state.
 #[derive(Clone, Debug)]
 pub enum Command {
     Enrol(Box<Enrol>),
@@ -35,21 +35,22 @@ pub enum Command {
         agent: AgentId,
         by_operator: bool,
     },
-    /// Only the operator suspends, and lets go on again.
+    /// Suspends or resumes; the operator only.
     Suspend {
         subject: Subject,
         suspended: bool,
     },
-    /// The store was restored from a backup: what the original did since then did not happen here.
+    /// The store was restored from a backup. What the original did after the backup did not happen
+    /// here.
     BeginEpoch,
-    /// A new webhook secret; the ones before it run out.
+    /// Adds a new webhook secret; older ones expire.
     RenewSecret {
         agent: AgentId,
     },
     Beat {
         agent: AgentId,
     },
-    /// Somebody who was away has shown up.
+    /// An agent that was offline is active again.
     Return {
         agent: AgentId,
     },
@@ -77,30 +78,30 @@ pub enum Command {
         by: AgentId,
         offer: OfferRef,
     },
-    /// The worker has the job and will answer later.
+    /// The worker has the job and will report later.
     Start {
         job: JobRef,
         by: AgentId,
     },
     Report(Box<ReportWork>),
-    /// An agent that answers for itself says whether it takes a job.
+    /// An agent that confirms jobs itself accepts, refuses or defers one.
     Respond {
         job: JobRef,
         by: AgentId,
         said: Response,
     },
-    /// Somebody agrees to a job that needs it, or does not.
+    /// Approves or rejects a job that needs approval.
     Approve {
         job: JobRef,
         by: Approver,
         yes: bool,
     },
-    /// How an agent says it is doing.
+    /// Records the status an agent reports about itself.
     Stand {
         agent: AgentId,
         told: Condition,
     },
-    /// How well an agent says it does.
+    /// Records the reputation an agent claims for itself.
     Boast {
         agent: AgentId,
         words: Arc<str>,
@@ -108,9 +109,9 @@ pub enum Command {
     Decline {
         job: JobRef,
         by: AgentId,
-        /// Which of the job's turns it is about, if whoever says it knows.
+        /// Which assignment of the job is meant, if the caller knows.
         epoch: Option<u32>,
-        /// Why, in its own words.
+        /// Why, as the agent states it.
         reason: Option<String>,
     },
     Defer {
@@ -118,22 +119,22 @@ pub enum Command {
         by: AgentId,
         until: Timestamp,
     },
-    /// The worker has read these jobs; they can no longer be called back.
+    /// The worker has read these jobs; they can no longer be withdrawn.
     HandOver {
         agent: AgentId,
         jobs: Vec<JobId>,
     },
-    /// The worker has asked for its work and been shown these jobs, or none, without taking them;
-    /// they can still be called back.
+    /// The worker listed its work and was shown these jobs, or none, without taking them. They can
+    /// still be withdrawn.
     Show {
         agent: AgentId,
         jobs: Vec<JobId>,
     },
-    /// The requester is about to be told to wait.
+    /// The requester is about to get the answer that it has to wait.
     MarkPending {
         job: JobId,
     },
-    /// The assigned worker could not connect.
+    /// The connection to the assigned worker failed.
     Unreachable {
         job: JobId,
         epoch: u32,
@@ -141,18 +142,18 @@ pub enum Command {
     Cancel {
         job: JobRef,
         by: Canceller,
-        /// Why, in its own words.
+        /// Why, as the caller states it.
         reason: Option<String>,
     },
-    /// Only the operator takes a job away from its worker.
+    /// Takes a job away from its worker; the operator only.
     Requeue {
         job: JobRef,
     },
-    /// Whatever somebody has signed.
+    /// An order that an agent signed.
     Signed(Box<Signed>),
-    /// Whatever somebody has posted to a market.
+    /// An order to a market.
     Post(Box<Post>),
-    /// Names in protocols that came later than the agent.
+    /// Adds aliases in protocols that were introduced after the agent registered.
     Name {
         agent: AgentId,
         aliases: Vec<(Protocol, String)>,
@@ -162,18 +163,18 @@ pub enum Command {
         agent: AgentId,
         up_to: u64,
     },
-    /// Somebody who reads for the agent has been handed everything up to here.
+    /// A reader of the agent's inbox received everything up to this position.
     Present {
         agent: AgentId,
         up_to: u64,
     },
-    /// Whether messages of another agent are refused from now on.
+    /// Blocks or unblocks messages from another agent.
     Block {
         agent: AgentId,
         whom: AgentId,
         blocked: bool,
     },
-    /// Try a push now, also one that was given up.
+    /// Attempts a delivery now, even one that was abandoned.
     PushAgain {
         notice: NoticeId,
     },
@@ -186,7 +187,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether the operator gave it, for the history.
+    /// Whether the operator issued it, for the history.
     pub fn is_by_operator(&self) -> bool {
         match self {
             Self::Enrol(order) => order.actor == Actor::Operator,
@@ -206,45 +207,45 @@ impl Command {
     }
 }
 
-/// Who is suspended: one agent, or an owner with all its agents.
+/// What is suspended: one agent, or an owner with all its agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     Agent(AgentId),
     Owner(OwnerId),
 }
 
-/// Who asks, as far as it has been proven.
+/// The caller, as far as its identity is proven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Actor {
     Nobody,
-    /// Holder of this agent's key, whether or not the agent is still registered.
+    /// The holder of this agent's key, whether or not the agent is still registered.
     Agent(AgentId),
     Operator,
-    /// Whoever the order names as owner: that is what was proven.
+    /// The owner named in the order; its identity is proven.
     Owner,
-    /// A hub that takes everybody's word, for agents native to the protocol in question.
+    /// An unproven caller on a hub with open registration, for agents native to the given protocol.
     Open,
 }
 
-/// Keep an answer for whoever repeats the request.
+/// Saves an answer for repeats of the request.
 #[derive(Clone, Debug)]
 pub struct Remember {
-    /// Of caller, path and key.
+    /// Digest of caller, path and idempotency key.
     pub scope: Digest,
-    /// Of the request's body.
+    /// Digest of the request body.
     pub request: Digest,
-    /// Whose share it counts against.
+    /// The caller whose share it counts against.
     pub principal: Principal,
     pub kept: Kept,
 }
 
-/// Register an agent, or update it.
+/// Registers or updates an agent.
 #[derive(Clone, Debug)]
 pub struct Enrol {
     pub actor: Actor,
     pub home: Protocol,
     pub native: String,
-    /// Its names in the other protocols.
+    /// Its aliases in the other protocols.
     pub aliases: Vec<(Protocol, String)>,
     pub owner: String,
     pub name: String,
@@ -252,19 +253,19 @@ pub struct Enrol {
     pub liveness: Liveness,
     pub skills: Vec<Skill>,
     pub terms: Terms,
-    /// How it is doing, if it says so.
+    /// Its status, if it reports one.
     pub condition: Option<Condition>,
     pub card: String,
-    /// Hash of a fresh key, used for a new agent or when `rotate` is set.
+    /// Hash of a new key, used for a new agent or when `rotate_key` is set.
     pub key: Option<KeyHash>,
     pub rotate: bool,
 }
 
-/// Move credits, or confirm that a job's hold already did.
+/// Moves credits, or confirms that a job's hold already moved them.
 #[derive(Clone, Debug)]
 pub struct Pay {
     pub origin: Protocol,
-    /// The payer's id for it; a fresh one when it gave none.
+    /// The payer's id for the transfer; a generated one if the payer gave none.
     pub foreign: String,
     pub named: bool,
     pub from: String,
@@ -276,26 +277,26 @@ pub struct Pay {
     pub content: Digest,
 }
 
-/// Write to another agent.
+/// Sends a message to another agent.
 #[derive(Clone, Debug)]
 pub struct SendMessage {
-    /// `None` for somebody the hub does not know.
+    /// `None` for an unregistered sender.
     pub from: Option<AgentId>,
     pub to: AgentId,
-    /// The protocol whose words the body is in.
+    /// The protocol the body is written in.
     pub words: Protocol,
     pub body: String,
-    /// Where to send it besides the inbox.
+    /// Where to deliver it besides the inbox.
     pub url: Option<String>,
-    /// How long whoever gives this order keeps the first try to itself.
+    /// How long the hub waits before its first attempt, because the caller makes one itself.
     pub first_try: Millis,
-    /// What makes a repeat of it recognisable for as long as it is kept.
+    /// Identifies a repeat of this message for as long as the message is kept.
     pub turn: Option<Turn>,
-    /// The operator wrote it in the sender's name.
+    /// The operator sends it in the sender's name.
     pub by_operator: bool,
 }
 
-/// One turn of a conversation between two agents.
+/// The position of a message in a conversation between two agents.
 #[derive(Clone, Debug)]
 pub struct Turn {
     pub conversation: String,
@@ -303,7 +304,7 @@ pub struct Turn {
     pub content: Digest,
 }
 
-/// Ask for work.
+/// Requests work.
 #[derive(Clone, Debug)]
 pub struct OpenJob {
     pub uuid: Uuid,
@@ -312,41 +313,42 @@ pub struct OpenJob {
     pub content: Digest,
     pub requester: Requester,
     pub skill: String,
-    /// Other names under which somebody may offer what is wanted.
+    /// Other skill names under which the same work may be offered.
     pub also: Vec<String>,
     pub input: String,
     pub budget: Credits,
-    /// How finely the requester counts.
+    /// The price step of the requester's protocol.
     pub grain: Grain,
     pub selection: Selection,
-    /// Who could not use the input, and why.
+    /// Agents that cannot use the input, and why.
     pub unfit: Vec<Unfit>,
     pub policy: Policy,
     pub deadline: Timestamp,
     pub lease: Millis,
-    /// By when the requester wants it; without, by when the worker says it takes.
+    /// When the requester wants the result. If `None`, the worker's expected duration counts.
     pub promised: Option<Timestamp>,
     /// 1 is the most urgent.
     pub priority: u8,
     pub callback: Option<String>,
-    /// What is wrong with it in its origin protocol's words, to be told once its worker is back.
+    /// What is wrong with the input, in the origin protocol's format. Reported when the worker is
+    /// back.
     pub flaw: Option<String>,
     pub meta: String,
     pub hops: u8,
-    /// Another id by which the parties may name it. Two requesters may use the same one, and then it
+    /// A second id by which the parties may name the job. If two requesters use the same one, it
     /// names neither job.
     pub request_id: Option<String>,
 }
 
-/// Somebody who could not use what a job would hand it.
+/// An agent that cannot use a job's input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfit {
     pub agent: AgentId,
-    /// What is wrong, in words.
+    /// What is wrong with the input.
     pub why: String,
 }
 
-/// A job, by whichever name the caller knows.
+/// A job, by any of its ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobRef {
     Id(JobId),
@@ -354,91 +356,91 @@ pub enum JobRef {
     Foreign { origin: Protocol, id: String },
 }
 
-/// One offer for a job, as its requester names it.
+/// One offer for a job, as its requester refers to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OfferRef {
-    /// By its place among the offers, as notices tell it.
+    /// By its index among the offers, as given in notices.
     Place(u32),
-    /// By its maker and the price that was shown.
+    /// By the offering agent and the price that was shown.
     Price { by: AgentId, price: Credits },
-    /// By its maker alone, which is enough while that has made only one.
+    /// By the offering agent alone, if it made only one offer.
     Only { by: AgentId },
 }
 
-/// What a worker says about a job it was given.
+/// A worker's report about an assigned job.
 #[derive(Clone, Debug)]
 pub struct ReportWork {
     pub job: JobRef,
     pub by: AgentId,
-    /// Which of the job's turns it is about, if whoever says it knows.
+    /// Which assignment of the job is meant, if the caller knows.
     pub epoch: Option<u32>,
     pub ok: bool,
-    /// The worker said nothing about the work: its endpoint refused the request, or the connection
-    /// broke. The turn fails, and counts as silence does.
+    /// The worker gave no response: its endpoint refused the request, or the connection broke. The
+    /// assignment fails and counts as a timeout does.
     pub silent: bool,
     pub output: Option<String>,
-    /// `Credits::MAX` from a worker that names no cost: the agreed price counts.
+    /// `Credits::MAX` if the worker names no cost: then the agreed price counts.
     pub cost: Credits,
     pub took: Millis,
     pub cause: Option<Cause>,
     pub text: Option<String>,
-    /// What only the worker's protocol understands, as JSON text.
+    /// Data of the worker's own protocol, as JSON text.
     pub words: Option<String>,
     pub content: Digest,
 }
 
-/// Who calls a job off.
+/// Who cancels a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Canceller {
     Agent(AgentId),
-    /// Whoever asked without being registered; it has nothing to show but its word.
+    /// A requester that is not registered. It has no proof of identity.
     Guest,
     Operator,
 }
 
-/// Whether an agent takes a job.
+/// An agent's response to a job it was assigned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Response {
     Accept {
-        /// When it will be ready, as far as it knows.
+        /// When it expects to be ready, if it knows.
         ready_at: Option<Timestamp>,
-        /// What it calls the job, if it has a name of its own for it.
+        /// The agent's own id for the job, if it has one.
         called: Option<Uuid>,
     },
     Refuse {
         cause: Cause,
         text: String,
-        /// What only its own protocol understands, as JSON text.
+        /// Data of the worker's own protocol, as JSON text.
         words: Option<String>,
     },
-    /// Not before then.
+    /// Do not ask again before then.
     Defer { until: Timestamp },
 }
 
-/// Who agrees to a job.
+/// Who approves a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approver {
     Agent(AgentId),
     Operator,
 }
 
-/// How an attempt to push a notice ended.
+/// How an attempt to deliver a notice ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PushEnd {
-    /// What was answered, if the message's protocol keeps it.
+    /// The response body, if the message's protocol keeps it.
     Delivered { reply: Option<String> },
-    /// There is nothing left to send, though nothing arrived.
+    /// There is nothing left to send, and nothing was delivered.
     Over,
-    /// Try again at that moment, or give up.
+    /// Retry at `next_try`, or abandon the delivery if it is `None`.
     Failed { why: String, next_try: Option<Timestamp> },
-    /// The endpoint said it is gone for good.
+    /// The endpoint reports that it is permanently gone.
     Gone,
 }
 
-/// Something that is due by itself.
+/// A timer that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Timer {
     Job(JobId),
-    /// Somebody who came without proof has had its time to show itself.
+    /// The probation of an agent registered without proof has ended.
     Agent(AgentId),
 }

@@ -1,6 +1,6 @@
-//! The one way in: what is known, what is asked and what time it is, to changes or a refusal.
+//! The entry point of core: decides one command, given the world and the time.
 //!
-//! Dispatch only; the rules live with their nouns.
+//! This file only dispatches. The rules are in the modules of their nouns.
 
 use crate::agent::{enrol, presence, probation, said, secret, suspension};
 use crate::alias::{Digest, Target, claim};
@@ -31,7 +31,7 @@ pub fn decide(
     };
     if let Command::Post(order) = command {
         let (changes, answer) = market::post::post(world, *order, now);
-        // Not even posted: the same order can be taken later.
+        // Nothing is recorded, so the same order can be submitted later.
         fits(&changes)?;
         return Ok((changes, answer));
     }
@@ -126,7 +126,7 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         Command::Cancel { job, by, reason } => end::cancel(draft, &job, by, reason),
         Command::Requeue { job } => end::requeue(draft, &job),
         Command::Signed(order) => signed::take(draft, *order),
-        // Has a draft of its own, because a refusal is part of the record.
+        // Handled above with its own drafts, because a refusal is part of the market's record.
         Command::Post(_) => Ok(Answer::Done),
         Command::Name { agent, aliases } => enrol::name(draft, agent, aliases),
         Command::Send(order) => message::send(draft, *order),
@@ -152,17 +152,18 @@ fn known(draft: &Draft<'_>, agent: AgentId) -> Result<(), Refusal> {
     draft.agent(agent).filter(|agent| agent.active).map(|_| ()).ok_or(Refusal::NoSuchAgent)
 }
 
-/// A row that is not at hand and has to be brought in before a command can be decided.
+/// A row that must be loaded before a command can be decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// All of an agent that has left.
+    /// The full row of an agent that has left.
     Agent(AgentId),
     Claim(Digest),
     Job(JobId),
     Transfer(TransferId),
 }
 
-/// The rows to load before the command can be decided. Call it again after loading: a claim may name a further row.
+/// The rows to load before the command can be decided. Call it again after loading: a claim may
+/// name a further row.
 pub fn needs(world: &World, command: &Command) -> Vec<Need> {
     let mut wants = Wants { world, needs: Vec::new() };
     match command {
@@ -199,7 +200,7 @@ pub fn needs(world: &World, command: &Command) -> Vec<Need> {
         | Command::Defer { job, .. }
         | Command::Cancel { job, .. }
         | Command::Requeue { job } => wants.named(job),
-        // It may have ended while this command was waiting for its turn.
+        // The job may have ended while this command was waiting in the lane.
         Command::MarkPending { job } | Command::Unreachable { job, .. } => wants.job(*job),
         _ => {}
     }
@@ -233,7 +234,7 @@ impl Wants<'_> {
         }
     }
 
-    /// The order's own name, and the job it is about.
+    /// The order's own id, and the job it is about.
     fn posted(&mut self, order: &market::Post) {
         self.claim(claim::posted(order.market, &order.id));
         match &order.deed {
@@ -247,7 +248,7 @@ impl Wants<'_> {
         }
     }
 
-    /// The order's own name, and whatever it names.
+    /// The order's own id, and the rows it names.
     fn signed(&mut self, order: &Signed) {
         let name = claim::signed(order.home, &order.native, &order.id);
         self.claim(name);
@@ -285,14 +286,14 @@ impl Wants<'_> {
         }
     }
 
-    /// All of an agent, which is not at hand once it has left.
+    /// The full row of an agent. It is not in memory once the agent has left.
     fn whole_agent(&mut self, id: AgentId) {
         if self.world.whole_agent(id).is_none() {
             self.needs.push(Need::Agent(id));
         }
     }
 
-    /// A job somebody was asked to do.
+    /// A job the agent was invited to do.
     fn asked(&mut self, by: AgentId, wanted: &Named) {
         self.claim(claim::asked(by, &wanted.id));
         if let Some(with) = wanted.with {
@@ -303,14 +304,14 @@ impl Wants<'_> {
         }
     }
 
-    /// A job somebody asked for.
+    /// A job the agent requested.
     fn own(&mut self, requester: AgentId, id: &str) {
         if let Some((origin, id)) = ask::own_name(self.world, requester, id) {
             self.named(&JobRef::Foreign { origin, id });
         }
     }
 
-    /// Who asked for the job, once it is at hand.
+    /// The job's requester, once the job is loaded.
     fn requester(&self, by: AgentId, wanted: &Named) -> Option<AgentId> {
         let id = match self.world.claim(claim::asked(by, &wanted.id))?.target {
             _ if wanted.with.is_some() => return wanted.with,
@@ -329,7 +330,7 @@ impl Wants<'_> {
         }
     }
 
-    /// A live job is at hand under each of its names; only a finished one needs its claim.
+    /// A live job is in memory under each of its ids; only a finished one needs its claim.
     fn named(&mut self, job: &JobRef) {
         match job {
             JobRef::Id(id) => self.job(*id),

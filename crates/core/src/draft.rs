@@ -1,7 +1,7 @@
 //! A draft: the changes of one command while it is being decided.
 //!
-//! Rules read through the draft and see their own earlier changes. A refused command drops its
-//! draft, and nothing has happened.
+//! Rules read through the draft and see the command's own earlier changes. The draft of a refused
+//! command is dropped, so a refusal changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::reputation::Outcome;
 use crate::time::{Millis, Timestamp};
 use crate::world::World;
 
-/// One command's changes in the making.
+/// The changes of one command in progress.
 pub struct Draft<'w> {
     pub world: &'w World,
     pub now: Timestamp,
@@ -50,13 +50,13 @@ pub struct Draft<'w> {
     outcomes: Vec<Outcome>,
     events: Vec<Event>,
     postings: Vec<Arc<Posting>>,
-    /// The command as its giver put it.
+    /// The command's original text, for receivers of the same protocol.
     pub(crate) said: Option<Said>,
-    /// The agent that gets the answer of this command and needs no notice.
+    /// The agent that gets the answer of this command, so it needs no notice.
     pub(crate) answered: Option<AgentId>,
 }
 
-/// A command as its giver put it, and in which protocol's words.
+/// A command's original text and its protocol.
 pub struct Said {
     pub by: AgentId,
     pub words: Protocol,
@@ -64,7 +64,7 @@ pub struct Said {
 }
 
 impl<'w> Draft<'w> {
-    /// An empty draft over what is known now.
+    /// An empty draft over the given world.
     pub fn new(world: &'w World, now: Timestamp) -> Self {
         Self {
             world,
@@ -99,7 +99,7 @@ impl<'w> Draft<'w> {
         self.agents.get(&id).or_else(|| self.world.agent(id).map(|agent| &**agent))
     }
 
-    /// The whole row of an agent, also of one that has left.
+    /// The full row of an agent, including one that has left.
     pub fn whole_agent(&self, id: AgentId) -> Option<&Agent> {
         self.agents.get(&id).or_else(|| self.world.whole_agent(id).map(|agent| &**agent))
     }
@@ -116,8 +116,8 @@ impl<'w> Draft<'w> {
         self.jobs.get(&id).or_else(|| self.world.job(id).map(|job| &**job))
     }
 
-    /// Agents the world's index does not show yet: those this command wrote, and those it may have
-    /// brought back by writing down that they are there, or by resuming their owner.
+    /// Agents the world's index does not list yet: those this command wrote, and those it may have
+    /// brought back by recording activity or by resuming their owner.
     pub fn written(&self) -> impl Iterator<Item = &Agent> {
         let back = self.desks.keys().filter(|id| !self.wrote(**id) && !self.world.shows(**id));
         let resumed = self.owners.values().filter(|owner| {
@@ -129,12 +129,12 @@ impl<'w> Draft<'w> {
         self.agents.values().chain(back.copied().chain(resumed).filter_map(|id| self.agent(id)))
     }
 
-    /// Whether this command wrote that agent, so that what the index says of it is old.
+    /// Whether this command wrote that agent, so that its index entry is outdated.
     pub fn wrote(&self, id: AgentId) -> bool {
         self.agents.contains_key(&id)
     }
 
-    /// Whether the agent or its owner is suspended, after what this command did.
+    /// Whether the agent or its owner is suspended, including this command's changes.
     pub fn is_suspended(&self, id: AgentId) -> bool {
         let Some(agent) = self.agent(id) else { return false };
         match self.owners.get(&agent.owner) {
@@ -143,7 +143,7 @@ impl<'w> Draft<'w> {
         }
     }
 
-    /// Whether the agent counts as online, after what this command did.
+    /// Whether the agent counts as online, including this command's changes.
     pub fn is_online(&self, id: AgentId) -> bool {
         let (Some(agent), Some(desk)) = (self.agent(id), self.desk(id)) else { return false };
         if self.is_suspended(id) {
@@ -153,7 +153,7 @@ impl<'w> Draft<'w> {
         until.is_some_and(|until| self.now <= until)
     }
 
-    /// How many jobs the agent has in hand, those given to it by this command included.
+    /// How many jobs are assigned to the agent, including those of this command.
     pub fn jobs_in_hand(&self, id: AgentId) -> usize {
         let (mut more, mut less) = (0, 0);
         for job in self.jobs.values() {
@@ -164,7 +164,7 @@ impl<'w> Draft<'w> {
         (self.world.jobs_in_hand(id) + more).saturating_sub(less)
     }
 
-    /// How many jobs the agent has begun in the last minute, those of this command included.
+    /// How many jobs the agent started in the last minute, including those of this command.
     pub fn begun_lately(&self, id: AgentId) -> usize {
         let now = self.now;
         let new = self.jobs.values().filter(|job| {
@@ -174,13 +174,13 @@ impl<'w> Draft<'w> {
         self.world.begun_lately(id, now) + new.count()
     }
 
-    /// The owner of that ledger name, also one made by this very command.
+    /// The owner with this ledger name, including one created by this command.
     pub fn owner_named(&self, name: &str) -> Option<OwnerId> {
         let made = self.owners.values().find(|owner| owner.name == name).map(|owner| owner.id);
         made.or_else(|| self.world.owner_named(name))
     }
 
-    /// What a foreign id has been used for, if anything.
+    /// What a foreign id was used for, if it was used.
     pub fn claimed(&self, digest: Digest) -> Option<Target> {
         let own = self.claims.iter().rev().find(|claim| claim.digest == digest);
         let claim = own.copied().or_else(|| self.world.claim(digest));
@@ -207,7 +207,7 @@ impl<'w> Draft<'w> {
         self.pushes.insert(notice, push);
     }
 
-    /// The desk, to be changed. An agent without one gets a fresh one.
+    /// The agent state, for changing. An agent without one gets a new one.
     pub fn desk_mut(&mut self, id: AgentId) -> &mut Desk {
         let (world, now) = (self.world, self.now);
         self.desks.entry(id).or_insert_with(|| {
@@ -215,19 +215,19 @@ impl<'w> Draft<'w> {
         })
     }
 
-    /// Where the agent's mailbox stands.
+    /// The agent's inbox positions.
     pub fn mailbox(&self, id: AgentId) -> Mailbox {
         self.mailboxes.get(&id).copied().unwrap_or_else(|| self.world.mailbox(id))
     }
 
-    /// The mailbox, to be changed by what the notices of this command say. Any other change has to
-    /// be settled as well.
+    /// The inbox, for changes that follow from this command's notices. Any other change needs
+    /// `persist_inbox` as well.
     pub fn mailbox_mut(&mut self, id: AgentId) -> &mut Mailbox {
         let world = self.world;
         self.mailboxes.entry(id).or_insert_with(|| world.mailbox(id))
     }
 
-    /// Has the mailbox written down with this command.
+    /// Writes the inbox row with this command.
     pub fn settle_mailbox(&mut self, id: AgentId) {
         self.settled.insert(id);
     }
@@ -236,7 +236,7 @@ impl<'w> Draft<'w> {
         self.arrivals.push(arrival);
     }
 
-    /// The owner, to be changed.
+    /// The owner, for changing.
     pub fn owner_mut(&mut self, id: OwnerId) -> &mut Owner {
         let world = self.world;
         self.owners.entry(id).or_insert_with(|| {
@@ -244,7 +244,7 @@ impl<'w> Draft<'w> {
         })
     }
 
-    /// Uses up a foreign id.
+    /// Marks a foreign id as used.
     pub fn claim(&mut self, digest: Digest, target: Target) {
         let id = self.next.claim;
         self.next.claim = id.next();
@@ -265,7 +265,7 @@ impl<'w> Draft<'w> {
         self.postings.push(Arc::new(posting));
     }
 
-    /// What this command told.
+    /// The notices of this command.
     pub fn notices(&self) -> &[Arc<Notice>] {
         &self.notices
     }
@@ -287,12 +287,12 @@ impl<'w> Draft<'w> {
         transfer
     }
 
-    /// Tells an agent something, and sends it to a URL as well if one is given.
+    /// Adds a notice for an agent, and a delivery to `url` if given.
     pub fn tell(&mut self, to: Option<AgentId>, news: News, url: Option<String>) -> NoticeId {
         self.tell_later(to, news, url, Millis(0))
     }
 
-    /// The same, with the first try at the URL after a while.
+    /// Adds a notice and a delivery whose first attempt is delayed.
     pub fn tell_later(
         &mut self,
         to: Option<AgentId>,
@@ -323,15 +323,15 @@ impl<'w> Draft<'w> {
         id
     }
 
-    /// Tells a party of a job what its other party said, in those very words if it speaks them, and
-    /// else what it means. Nobody is told what it said itself.
+    /// Notifies one party of a job about an action of the other party: with the original text if
+    /// both use the same protocol, otherwise with `kind`. The author of the text is not notified.
     pub fn tell_party(&mut self, to: AgentId, news: News, url: Option<String>) {
         if !self.tell_in_words(to) {
             self.tell(Some(to), news, url);
         }
     }
 
-    /// Forwards the original text to an agent of the same protocol; `false` when the protocols differ.
+    /// Forwards the original text to an agent of the same protocol; `false` if protocols differ.
     pub fn tell_in_words(&mut self, to: AgentId) -> bool {
         let Some(said) = &self.said else { return false };
         let Some(agent) = self.agent(to).filter(|agent| agent.home == said.words) else {
@@ -355,13 +355,13 @@ impl<'w> Draft<'w> {
             .or_else(|| self.world.turn(skill).map(|turn| Turn::clone(turn)))
     }
 
-    /// Notes whose turn it was.
+    /// Records whose turn in the rotation it was.
     pub fn take_turn(&mut self, skill: &str, owner: OwnerId, agent: AgentId) {
         let fresh = || Turn { skill: skill.to_owned(), owner, agents: Vec::new() };
         let mut turn = self.turn(skill).unwrap_or_else(fresh);
         turn.owner = owner;
         turn.agents.retain(|(known, _)| *known != owner);
-        // An owner with one agent has no turns to divide, and the row stays small without it.
+        // An owner with one agent has nothing to rotate, and the row stays small without it.
         if self.world.agents_of(owner).nth(1).is_some() {
             turn.agents.push((owner, agent));
         }
@@ -421,7 +421,7 @@ impl<'w> Draft<'w> {
 }
 
 impl Draft<'_> {
-    /// Notes who has begun to work, or has nothing left to do.
+    /// Records which agents started working or have no work left.
     fn note_work(&mut self) {
         let mut touched = BTreeSet::new();
         for job in self.jobs.values() {
@@ -445,14 +445,14 @@ impl Draft<'_> {
                     false => Event::AgentFree { agent },
                 });
             }
-            // With the last job done it is free, also if it said before that it was busy.
+            // An agent whose last job ended is free, even if it reported that it is busy.
             if !works && stance == Some(Stance::Busy) {
                 self.desk_mut(agent).presence.stance = Stance::Idle;
             }
         }
     }
 
-    /// Whether the agent has something in hand, after what this command did.
+    /// Whether the agent has work in progress, including this command's changes.
     fn is_at_work(&self, agent: AgentId) -> bool {
         let holds = |job: &Job| job.is_worked_on() && job.worker() == Some(agent);
         let untouched = |job: &&Arc<Job>| !self.jobs.contains_key(&job.id);

@@ -1,6 +1,6 @@
 //! Events: the hub's history, one line per command, for operators and auditors.
 //!
-//! Lines name things and never carry payloads, so reading the history reveals no content.
+//! Lines name ids and never carry payloads, so the history reveals no content.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,8 @@ use crate::time::Timestamp;
 pub struct Line {
     pub id: EventId,
     pub at: Timestamp,
-    /// The operator gave the command. One line is one command, so this is said once for all of it.
+    /// The operator issued the command. A line covers one command, so this applies to all its
+    /// events.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_operator: bool,
     pub events: Vec<Event>,
@@ -35,18 +36,18 @@ pub enum Event {
         agent: AgentId,
         by_operator: bool,
     },
-    /// It said how it is doing.
+    /// The agent reported its status.
     AgentStood {
         agent: AgentId,
     },
-    /// It has work in hand now, or none any more.
+    /// The agent started working, or has no work left.
     AgentAtWork {
         agent: AgentId,
     },
     AgentFree {
         agent: AgentId,
     },
-    /// A job it had is judged.
+    /// The outcome of one of its jobs was recorded.
     AgentJudged {
         agent: AgentId,
         job: JobId,
@@ -161,7 +162,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whose state or standing it changed, for those who watch that agent.
+    /// The agent whose state or standing it changed, for watchers of that agent.
     pub fn watched(&self) -> Option<AgentId> {
         match self {
             Self::AgentStood { agent }

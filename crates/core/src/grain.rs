@@ -1,10 +1,11 @@
-//! Grain: how finely a protocol counts money, so that a price from elsewhere is rounded once for all.
+//! Price steps: how finely a protocol counts money, so that a price from elsewhere is rounded only
+//! once.
 
 use serde::{Deserialize, Serialize};
 
 use crate::money::Credits;
 
-/// The smallest step of an amount, and the least that anything costs.
+/// The smallest step of an amount, and the minimum price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grain {
     pub decimals: u8,
@@ -15,12 +16,12 @@ impl Grain {
     /// As fine as the ledger itself.
     pub const FINE: Self = Self { decimals: 6, least: Credits::ZERO };
 
-    /// A price as its requester is shown it, and pays it: never less than what was asked.
+    /// The price its requester sees and pays: never below the price asked.
     pub fn shown(self, price: Credits) -> Credits {
         self.up(price).max(self.least)
     }
 
-    /// An amount of work that turned out cheaper: rounded up, and free if it was free.
+    /// The amount for work that cost less than agreed: rounded up, and free if it was free.
     pub fn up(self, amount: Credits) -> Credits {
         amount.ceil(usize::from(self.decimals)).unwrap_or(amount)
     }

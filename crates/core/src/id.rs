@@ -1,7 +1,7 @@
-//! Names for things: one type per thing, so that two ids can never be swapped.
+//! Ids: one type per thing, so that two ids can never be swapped.
 //!
-//! Ids are small integers handed out in order by the lane, which keeps every table growing at its
-//! end. What the outside world calls a thing (UUIDs, addresses, keys) lives in the alias table.
+//! Ids are small integers handed out in order by the lane, so every table grows at its end.
+//! External names (UUIDs, addresses, keys) are in the alias table.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,17 +28,17 @@ macro_rules! ids {
 }
 
 ids! {
-    /// Our name for an agent.
+    /// The hub's id of an agent.
     AgentId,
     /// An owner of agents; holds one account.
     OwnerId,
     /// One piece of work.
     JobId,
-    /// One line of the ledger.
+    /// One entry of the ledger.
     EntryId,
-    /// One explicit payment order and its answer.
+    /// One explicit payment and its answer.
     TransferId,
-    /// One thing told to one agent.
+    /// One notice to one agent.
     NoticeId,
     /// One line of the hub's history.
     EventId,
@@ -46,12 +46,12 @@ ids! {
     OutcomeId,
     /// One credential.
     KeyId,
-    /// One foreign name of an agent.
+    /// One alias of an agent.
     AliasId,
-    /// One remembered answer.
+    /// One saved answer.
     AnswerId,
     /// One foreign id that must never be used twice.
     ClaimId,
-    /// One step of a market, as it was published.
+    /// One published record of a market.
     PostingId,
 }

@@ -1,8 +1,6 @@
-//! The rules of the hub.
+//! The rules of the hub: pure functions from state, command and time to changes or a refusal.
 //!
-//! This crate only decides. It is told what is known, what is asked and what time it is, and it
-//! answers with changes or a refusal. It has no clock, no randomness, no input or output, and no
-//! float ever touches money.
+//! This crate only decides. It has no clock, no randomness and no I/O. Money is never a float.
 
 #![deny(clippy::float_arithmetic, clippy::disallowed_methods, clippy::disallowed_types)]
 

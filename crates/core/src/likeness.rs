@@ -1,21 +1,22 @@
-//! Likeness: which names a reader could take for each other.
+//! Confusables: which names a reader could mistake for each other.
 //!
-//! Core knows nothing of scripts. Whoever assembles the hub says what names look like; the world keeps
-//! an index of it, made of the rows it has anyway, so that names given before there was one count too.
+//! Core knows nothing about scripts. The hub's setup supplies the skeleton functions. The world
+//! builds its index from the rows it already has, so names given before the index existed count
+//! too.
 
 use crate::alias::Protocol;
 
-/// What names look like. Two names with a look in common are taken for each other; one without any is
-/// compared as it is written.
+/// Functions that compute the skeletons of a name. Two names with a common skeleton are confusable.
+/// A name without skeletons is compared as written.
 #[derive(Clone, Copy, Debug)]
 pub struct Likeness {
-    /// The looks of an owner's name.
+    /// The skeletons of an owner's name.
     pub owner: fn(&str) -> Vec<String>,
-    /// The looks of an agent's own id in its protocol.
+    /// The skeletons of an agent's native id in its protocol.
     pub native: fn(Protocol, &str) -> Vec<String>,
 }
 
-/// Every name looks like itself alone.
+/// Each name is confusable only with itself.
 impl Default for Likeness {
     fn default() -> Self {
         Self { owner: |_| Vec::new(), native: |_, _| Vec::new() }

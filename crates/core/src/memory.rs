@@ -1,7 +1,7 @@
 //! Idempotency records: saved answers, so that a repeated request gets the first answer.
 //!
-//! The store has the whole answer. The world holds what is needed to recognise a repeat and to count
-//! what is kept for whom; a body is read from the store when the repeat comes.
+//! The store has the full answer. The world holds only what recognises a repeat and counts usage
+//! per caller. The body is read from the store when a repeat comes.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,31 +14,32 @@ use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
 use crate::world::World;
 
-/// How long an answer is kept.
+/// How long an answer is saved.
 pub const KEPT_FOR: Millis = Millis::hours(24);
-/// What a caller with a key may keep however much the others keep: a flood of strangers, or of agents that
-/// cost nothing to register, must not take idempotency away from the rest.
+/// What a caller with a key may save regardless of how much others save. A flood of unregistered
+/// callers, or of agents that cost nothing to register, must not take idempotency away from the
+/// rest.
 pub const GUARANTEED: Amount = Amount { answers: 256, bytes: 256 << 10 };
-/// Callers without a key together may use one part in so many of the total.
+/// Callers without a key may together use 1/`ANONYMOUS_SHARE` of the total.
 pub const ANONYMOUS_PART: u64 = 4;
 
-/// Whose share a kept answer counts against.
+/// The caller whose share a saved answer counts against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Principal {
     Agent(AgentId),
     Operator,
-    /// A caller without a key, by a digest of the address it calls from.
+    /// A caller without a key, by a digest of its network address.
     Anonymous(Digest),
 }
 
 impl Principal {
-    /// Rows written before there were shares do not say whose they are.
+    /// The principal of rows written before shares existed, which do not record one.
     fn unknown() -> Self {
         Self::Anonymous(Digest([0; 16]))
     }
 }
 
-/// How many answers are kept, and the bytes of their bodies; as a limit, 0 is none.
+/// Number of saved answers and bytes of their bodies. As a limit, 0 means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
     pub answers: u64,
@@ -46,13 +47,13 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// Whether this much leaves no room below a limit.
+    /// Whether this usage has reached a limit.
     fn reaches(self, limit: Self) -> bool {
         let full = |used: u64, limit: u64| limit != 0 && used >= limit;
         full(self.answers, limit.answers) || full(self.bytes, limit.bytes)
     }
 
-    /// One part in so many of a limit; of a limit something is always left.
+    /// A limit divided by `of`, but never 0, which would mean no limit.
     fn part(self, of: u64) -> Self {
         let part = |limit: u64| if limit == 0 { 0 } else { limit.div_ceil(of) };
         Self { answers: part(self.answers), bytes: part(self.bytes) }
@@ -69,13 +70,13 @@ impl Amount {
     }
 }
 
-/// One remembered answer, as the store has it.
+/// One saved answer, as the store has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     pub id: AnswerId,
-    /// Of caller, path and key.
+    /// Digest of caller, path and idempotency key.
     pub scope: Digest,
-    /// Of the request's body.
+    /// Digest of the request body.
     pub request: Digest,
     pub at: Timestamp,
     #[serde(default = "Principal::unknown")]
@@ -83,7 +84,7 @@ pub struct Memory {
     pub kept: Kept,
 }
 
-/// What the world holds of a remembered answer.
+/// What the world holds of a saved answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remembered {
     pub id: AnswerId,
@@ -93,7 +94,7 @@ pub struct Remembered {
     pub principal: Principal,
     /// Bytes of the answer's body.
     pub bytes: u64,
-    /// What the command did; `None` once the whole answer is in the store.
+    /// What the command did; `None` once the full answer is in the store.
     pub receipt: Option<Receipt>,
 }
 
@@ -108,16 +109,16 @@ impl From<&Memory> for Remembered {
     }
 }
 
-/// What is remembered.
+/// What is saved of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kept {
-    /// The command has run; the answer had not been written down yet.
+    /// The command ran; the answer was not written yet.
     Done(Receipt),
-    /// The whole answer, secrets left out.
+    /// The full answer, without secrets.
     Answer { status: u16, body: String },
 }
 
-/// What a command did, by reference, so that its answer can be told again.
+/// What a command did, by reference, so that its answer can be given again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Receipt {
     Nothing,
@@ -130,14 +131,14 @@ pub enum Receipt {
 }
 
 impl Remembered {
-    /// When it may be forgotten.
+    /// When it may be removed.
     pub fn until(&self) -> Timestamp {
         self.at.plus(KEPT_FOR)
     }
 }
 
-/// Whether one more answer may be kept for a caller. Nothing is dropped to make room: a repeat gets the
-/// first outcome for as long as that was promised.
+/// Whether one more answer may be saved for a caller. Nothing is evicted to make room: a repeat
+/// gets the first outcome for the whole promised time.
 pub fn room(world: &World, principal: Principal) -> Result<(), Refusal> {
     let (own, total) = (world.kept_for(principal), world.kept_in_total());
     let rules = &world.rules;
@@ -157,10 +158,10 @@ pub fn room(world: &World, principal: Principal) -> Result<(), Refusal> {
     }
 }
 
-/// Writes an answer down, over the receipt that stood there. The first word about a request needs room.
+/// Saves an answer, replacing its receipt. Only the first record of a request needs capacity.
 pub fn remember(draft: &mut Draft<'_>, order: Remember) -> Result<Answer, Refusal> {
     let Remember { scope, request, principal, kept } = order;
-    // The time is counted from the receipt: ids then grow with age, and forgetting goes by ids.
+    // The time counts from the receipt: ids then grow with age, and expiry goes by ids.
     let (id, at, principal) = match draft.world.memory(scope, draft.now) {
         Some(known) => (known.id, known.at, known.principal),
         None => {
@@ -205,13 +206,13 @@ mod tests {
         Kept::Answer { status: 200, body: body.to_owned() }
     }
 
-    /// What the store has of an answer that the world still knows.
+    /// What the store has of an answer that the world still holds.
     fn kept(scene: &Scene, n: u32) -> Option<Kept> {
         let known = scene.world.memory(scope(n), scene.now)?;
         Some(scene.store.rows.memories[&known.id].kept.clone())
     }
 
-    /// What the lane does behind every batch.
+    /// What the lane does after every batch.
     fn forget(scene: &mut Scene) -> usize {
         let stale = scene.world.stale(scene.now, usize::MAX);
         scene.world.forget(&stale);
@@ -250,7 +251,7 @@ mod tests {
         note(&mut scene, 1, answer("late"));
         scene.sleep(Millis::hours(1));
         assert_eq!(kept(&scene, 1), None);
-        assert_eq!(forget(&mut scene), 2, "and does not keep younger ones from being forgotten");
+        assert_eq!(forget(&mut scene), 2, "and does not keep younger ones from expiring");
     }
 
     #[test]
@@ -264,7 +265,7 @@ mod tests {
             assert_eq!(forget(&mut scene), 2, "the old row and the other one");
             assert_eq!(kept(&scene, 1), Some(answer("second")));
             assert_eq!(forget(&mut scene), 0);
-            // The same after a restart in the middle.
+            // The same after a restart in between.
             scene.world = scene.store.rebuilt(scene.world.rules);
             assert_eq!(kept(&scene, 1), Some(answer("second")));
         }
@@ -300,7 +301,7 @@ mod tests {
             note(&mut scene, 2, answer("12345678"));
             let refused = try_note(&mut scene, 3, ADA, answer("x"));
             assert_eq!(refused, Err(Refusal::TooManyKept));
-            // What has begun is finished, and a repeat still finds it.
+            // A request that has begun is finished, and a repeat still finds it.
             note(&mut scene, 1, answer("done"));
             assert_eq!(kept(&scene, 1), Some(answer("done")));
             try_note(&mut scene, 3, address(1), answer("x")).expect("others have their own share");
@@ -316,7 +317,7 @@ mod tests {
         let mut scene = Scene::new(Rules { kept_total, ..Rules::default() });
         for n in 0..10 {
             let by = address(u8::try_from(n).unwrap());
-            try_note(&mut scene, n, by, answer("flood")).expect("a part is theirs");
+            try_note(&mut scene, n, by, answer("flood")).expect("they have a share");
         }
         let refused = try_note(&mut scene, 10, address(99), answer("flood"));
         assert_eq!(refused, Err(Refusal::TooManyKept), "whatever address it comes from");
@@ -339,7 +340,7 @@ mod tests {
             try_note(&mut scene, 100 + n, Principal::Operator, answer("x")).expect("guaranteed");
         }
         let refused = try_note(&mut scene, 99, Principal::Operator, answer("x"));
-        assert_eq!(refused, Err(Refusal::TooManyKept), "who keeps more than that waits");
+        assert_eq!(refused, Err(Refusal::TooManyKept), "a caller above its guarantee waits");
     }
 
     #[test]
@@ -348,7 +349,7 @@ mod tests {
         let row = format!(
             r#"{{"id":7,"scope":"{digest}","request":"{digest}","at":5,"kept":{{"Answer":{{"status":200,"body":"{{}}"}}}}}}"#
         );
-        let row: Memory = serde_json::from_str(&row).expect("it reads");
+        let row: Memory = serde_json::from_str(&row).expect("it parses");
         let known = Remembered::from(&row);
         assert_eq!((known.bytes, known.receipt), (2, None));
         assert!(matches!(known.principal, Principal::Anonymous(_)));

@@ -1,7 +1,7 @@
-//! Credits: whole millionths, from the parser to the disk.
+//! Credits: amounts in whole millionths, from the parser to the disk.
 //!
-//! Amounts come in as decimal text and go out as decimal text. There is no way in or out through a
-//! float; what a sender's own floats did to the last digits is undone while reading.
+//! Amounts come in and go out as decimal text, never as a float. Rounding noise that a sender's own
+//! floats added to the last digits is removed while parsing.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,22 +20,22 @@ const SCALE: i64 = 1_000_000;
 const SCALE_DECIMALS: usize = 6;
 /// Billionths in a millionth.
 const NANOS: i64 = 1_000;
-/// The longest number text worth reading; longer ones are an attack or a mistake.
+/// The longest accepted number text. A longer one is an attack or a mistake.
 const TEXT_MAX: usize = 64;
 
 /// Why a text is not an amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotMoney {
-    /// The text is no JSON number.
+    /// The text is not a JSON number.
     #[error("is not a number")]
     NotANumber,
-    /// Amounts never go below zero.
+    /// Amounts are never below zero.
     #[error("must not be negative")]
     Negative,
-    /// More decimals than are allowed, by more than a double's noise.
+    /// More decimals than allowed, by more than a double's rounding noise.
     #[error("has more than {max} decimals")]
     TooFine {
-        /// Decimals that are allowed.
+        /// The number of decimals allowed.
         max: usize,
     },
     /// Above the largest amount the hub handles.
@@ -44,9 +44,9 @@ pub enum NotMoney {
 }
 
 impl Credits {
-    /// Nothing.
+    /// Zero credits.
     pub const ZERO: Self = Self(0);
-    /// The largest amount any single operation may name.
+    /// The largest amount a single operation may name.
     pub const MAX: Self = Self(1_000_000_000 * SCALE);
 
     /// Credits from millionths; for stores and tests.
@@ -54,15 +54,15 @@ impl Credits {
         Self(micros)
     }
 
-    /// The millionths inside.
+    /// The amount in millionths.
     pub const fn micros(self) -> i64 {
         self.0
     }
 
-    /// Reads a JSON number's text, allowing at most `decimals` decimals by value.
+    /// Parses a JSON number's text, allowing at most `decimals` decimals by value.
     ///
-    /// A value at most a billionth away from such a number is that number: programs that compute with
-    /// doubles write `0.15000000000000002` for 0.15, and `-5.6e-17` for nothing.
+    /// A value at most a billionth away from such a number is read as that number: programs that
+    /// compute with doubles write `0.15000000000000002` for 0.15, and `-5.6e-17` for zero.
     pub fn parse(text: &str, decimals: usize) -> Result<Self, NotMoney> {
         if text.is_empty() || text.len() > TEXT_MAX {
             return Err(NotMoney::NotANumber);
@@ -100,29 +100,29 @@ impl Credits {
         Self(self.0 - self.0.rem_euclid(step))
     }
 
-    /// This amount rounded up to `decimals` decimals; `None` past the end of the type.
+    /// This amount rounded up to `decimals` decimals; `None` on overflow.
     pub fn ceil(self, decimals: usize) -> Option<Self> {
         let floor = self.floor(decimals);
         let step = 10_i64.pow((SCALE_DECIMALS - decimals.min(SCALE_DECIMALS)) as u32);
         if floor == self { Some(self) } else { floor.0.checked_add(step).map(Self) }
     }
 
-    /// The sum; `None` when it would not fit.
+    /// The sum; `None` on overflow.
     pub fn plus(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)
     }
 
-    /// What is left after paying `price`; `None` if it cannot be paid in full.
+    /// The balance after paying `price`; `None` if it is not covered.
     pub fn pay(self, price: Self) -> Option<Self> {
         self.0.checked_sub(price.0).filter(|left| *left >= 0).map(Self)
     }
 
-    /// What is left after paying `price`, going below zero if need be: the issue account only.
+    /// The balance after paying `price`, which may be below zero: for the issue account only.
     pub fn overdraw(self, price: Self) -> Option<Self> {
         self.0.checked_sub(price.0).map(Self)
     }
 
-    /// Whether anything would move.
+    /// Whether the amount is zero.
     pub fn is_zero(self) -> bool {
         self.0 == 0
     }

@@ -1,4 +1,4 @@
-//! Notices: what one agent is told, in order, in its inbox; and pushes, the copies sent to a URL.
+//! Notices, the entries of an agent's inbox in order; and deliveries, their copies sent to a URL.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,70 +6,71 @@ use crate::alias::Protocol;
 use crate::id::{AgentId, JobId, NoticeId};
 use crate::time::Timestamp;
 
-/// One thing told to one agent.
+/// One entry of an agent's inbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
     pub id: NoticeId,
-    /// Whose inbox; `None` for a push to somebody the hub does not know.
+    /// The inbox's agent; `None` for a delivery to an unregistered receiver.
     pub to: Option<AgentId>,
-    /// Place in that inbox: 1, 2, 3 … without gap; 0 outside any inbox.
+    /// Position in that inbox: 1, 2, 3 … without gaps; 0 if it is in no inbox.
     pub position: u64,
-    /// The notice before it in the same inbox.
+    /// The previous notice in the same inbox.
     pub before: Option<NoticeId>,
     pub at: Timestamp,
     pub news: News,
 }
 
-/// What is told.
+/// What a notice is about. "You" is the receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum News {
-    /// Work for you.
+    /// You are assigned a job.
     Assigned { job: JobId, epoch: u32 },
-    /// Work that would be yours if you, or somebody for you, agree.
+    /// A job will be assigned to you once it is approved, by you or by another approver.
     ApprovalWanted { job: JobId, until: Timestamp },
-    /// The job you asked for has a worker, after you were told to wait.
+    /// Your job has a worker, after you were answered that it has to wait.
     Accepted { job: JobId },
-    /// The job you asked for has ended.
+    /// Your job has ended.
     Ended { job: JobId },
-    /// The work you had is not yours any more; with epoch 0, you need not answer what you were asked.
+    /// A job is no longer assigned to you. With epoch 0: you were only invited, and need not
+    /// answer.
     TakenBack { job: JobId, epoch: u32 },
-    /// The job you asked for is waiting for a worker.
+    /// Your job is waiting for a worker.
     Queued { job: JobId },
-    /// An auction you may bid in.
+    /// An auction is open in which you may bid.
     OffersWanted { job: JobId, closes: Timestamp },
-    /// The price somebody names for the job you asked for, by its place among the offers.
+    /// An agent made an offer for your job; `index` is its index among the offers.
     Offered { job: JobId, place: u32 },
-    /// The price you named for the work you have is agreed on, by its place among the offers.
+    /// The price you named for your assigned job is agreed; `index` is its index among the offers.
     PriceTaken { job: JobId, place: u32 },
-    /// The job you named a price for went to somebody else.
+    /// Another agent got the job you made an offer for.
     OfferClosed { job: JobId, place: u32 },
-    /// A message, in the words of the protocol it was written in.
+    /// A message, in the format of the protocol it was written in.
     Message {
-        /// `None` for somebody the hub does not know, who gave a name that nobody proved.
+        /// `None` for an unregistered sender, whose name is unproven.
         from: Option<AgentId>,
         words: Protocol,
         body: String,
-        /// The message its sender wrote before this one.
+        /// The sender's previous message.
         follows: Option<NoticeId>,
     },
 }
 
-/// What a notice counts as, for the limit of an inbox.
+/// How a notice counts towards the inbox limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Something another wants: a message, or an offer for the agent's own job.
+    /// Requests of others: a message, or an offer for the agent's own job.
     Word,
-    /// Others' jobs: work that is given to the agent or taken from it, invitations, and what became
-    /// of its offers. It learns of these by asking for its work, too.
+    /// Jobs of others: work assigned to the agent or taken from it, invitations, and the results of
+    /// its offers. The agent also sees these when it lists its work.
     Work,
-    /// What becomes of a job the agent itself asked for. It is never refused, and so it does not
-    /// count: there are no more of these than the jobs an agent may have open bring. The end of an
-    /// invitation does not count either: there is one at most for each invitation that does.
+    /// Progress of a job the agent itself requested. Never refused, and so not counted: its number
+    /// is bounded by the jobs an agent may have open. The end of an invitation is not counted
+    /// either: there is at most one for each invitation that is.
     Own,
 }
 
 impl News {
-    /// The same without a message's text, which may be long and stands in its notice.
+    /// A copy without a message's text, which may be long and is kept in the notice.
     pub fn without_text(&self) -> Self {
         match self {
             Self::Message { from, words, follows, .. } => {
@@ -79,7 +80,7 @@ impl News {
         }
     }
 
-    /// How long its content is.
+    /// The size of its content.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Message { body, .. } => body.len(),
@@ -121,26 +122,27 @@ impl News {
     }
 }
 
-/// A notice on its way to a URL. The row exists while the way is open, and stays if it is given up.
+/// A notice to be delivered to a URL. The row exists until the delivery succeeds. It stays if the
+/// delivery is abandoned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Push {
     pub notice: NoticeId,
-    /// Whose endpoint or callback it is; decides the signing secret and the wording.
+    /// The agent whose endpoint or callback it is. Decides the signing secret and the format.
     pub to: Option<AgentId>,
-    /// Place in that inbox; 0 outside any inbox.
+    /// Position in that inbox; 0 if it is in no inbox.
     #[serde(default)]
     pub position: u64,
-    /// When it was told.
+    /// When the notice was created.
     #[serde(default)]
     pub at: Timestamp,
     pub url: String,
-    /// What is told; the text of a message stands in its notice only, and is read from there when an
-    /// attempt is made.
+    /// What it is about. A message's text is only in the notice and is read from there at each
+    /// attempt.
     pub news: News,
     pub attempts: u32,
-    /// When to try next; `None` once given up.
+    /// When to try next; `None` once abandoned.
     pub next_try: Option<Timestamp>,
-    /// What went wrong last, in words.
+    /// The last error.
     pub trouble: Option<String>,
 }
 
@@ -150,22 +152,22 @@ impl Push {
         matches!(&self.news, News::Message { body, .. } if !body.is_empty())
     }
 
-    /// The notice it is a copy of, as far as its words need it.
+    /// The notice it is a copy of, as far as encoding needs it.
     pub fn told(&self) -> Notice {
         let Self { notice: id, to, position, at, ref news, .. } = *self;
         Notice { id, to, position, before: None, at, news: news.clone() }
     }
 }
 
-/// A notice that arrived at a URL, and what was answered there.
+/// A notice that was delivered to a URL, and the response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrival {
     pub notice: NoticeId,
     pub at: Timestamp,
     pub attempts: u32,
-    /// The answer's body, when the receiver's protocol keeps it.
+    /// The response body, if the receiver's protocol keeps it.
     pub reply: Option<String>,
-    /// Where it arrived; empty in rows of older versions.
+    /// The URL it was delivered to; empty in rows of older versions.
     #[serde(default)]
     pub url: String,
 }

@@ -1,23 +1,23 @@
-//! Numbers as JSON writes them, read from their digits and never through a float.
+//! Numbers as JSON writes them, parsed from their digits and never through a float.
 //!
-//! Programs that compute with doubles write `0.15000000000000002` for 0.15 and `12.0` for 12. Both are
-//! read as what was meant; see ADR 33.
+//! Programs that compute with doubles write `0.15000000000000002` for 0.15 and `12.0` for 12. Both
+//! are read as the intended value; see ADR 33.
 
-/// Decimals down to which a value is read: a billionth.
+/// Number of decimals that are read: down to a billionth.
 const NANO_DECIMALS: i64 = 9;
 
 /// Why a text is not an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotInteger {
-    /// No JSON number, or one with a fraction.
+    /// Not a JSON number, or one with a fraction.
     #[error("must be a whole number")]
     NotWhole,
-    /// A whole number that does not fit.
+    /// An integer that does not fit.
     #[error("is out of range")]
     OutOfRange,
 }
 
-/// Reads a JSON number that is whole by value: `12`, `12.0` and `1.2e1` are the same.
+/// Parses a JSON number that is an integer by value: `12`, `12.0` and `1.2e1` are the same.
 pub fn integer(text: &str) -> Result<i64, NotInteger> {
     let number = Decimal::read(text).ok_or(NotInteger::NotWhole)?;
     let mut sum: i128 = 0;
@@ -31,7 +31,7 @@ pub fn integer(text: &str) -> Result<i64, NotInteger> {
     i64::try_from(signed).map_err(|_| NotInteger::OutOfRange)
 }
 
-/// A JSON number taken apart: its digits, and where the decimal point stands among them.
+/// A parsed JSON number: its digits, and the position of the decimal point.
 pub(crate) struct Decimal<'a> {
     pub(crate) negative: bool,
     whole: &'a str,
@@ -39,16 +39,16 @@ pub(crate) struct Decimal<'a> {
     exponent: i64,
 }
 
-/// A value without its sign, cut off after the billionths.
+/// A value without its sign, truncated after the billionths.
 pub(crate) struct Nanos {
     /// Whole billionths.
     pub(crate) nanos: i64,
-    /// Whether there is more after them.
+    /// Whether nonzero digits follow.
     pub(crate) more: bool,
 }
 
 impl<'a> Decimal<'a> {
-    /// Takes `-12.50e-1` apart by the JSON grammar; `None` for anything else.
+    /// Parses `-12.50e-1` by the JSON grammar; `None` for anything else.
     pub(crate) fn read(text: &'a str) -> Option<Self> {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -71,8 +71,8 @@ impl<'a> Decimal<'a> {
         Some(Self { negative, whole, fraction, exponent })
     }
 
-    /// Every digit that is not zero, and its place after the decimal point: 1 for tenths, 0 for ones,
-    /// -1 for tens.
+    /// Every nonzero digit and its place after the decimal point: 1 for tenths, 0 for ones, -1 for
+    /// tens.
     fn digits(&self) -> impl Iterator<Item = (u8, i64)> {
         let point = self.whole.len() as i64 + self.exponent;
         let all = (0_i64..).zip(self.whole.bytes().chain(self.fraction.bytes()));
@@ -96,8 +96,8 @@ impl<'a> Decimal<'a> {
 }
 
 impl Nanos {
-    /// The multiple of `step` billionths that is at most one billionth away. It is the nearest one: a
-    /// step is at least a thousand billionths, so no value lies halfway.
+    /// The multiple of `step` billionths that is at most one billionth away. It is the nearest one:
+    /// a step is at least a thousand billionths, so no value lies halfway.
     pub(crate) fn nearest(&self, step: i64) -> Option<i64> {
         let below = self.nanos / step;
         match self.nanos % step {
@@ -118,11 +118,11 @@ fn read_exponent(text: &str) -> Option<i64> {
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    // An exponent that does not fit is as good as any huge one: the value is out of range either way.
+    // An exponent that does not fit may be any huge one: the value is out of range either way.
     Some(sign * digits.parse::<i64>().unwrap_or(HUGE).min(HUGE))
 }
 
-/// More digits than any body holds, so that no mantissa makes up for it.
+/// More digits than any body holds, so no mantissa compensates for it.
 const HUGE: i64 = 1_000_000_000;
 
 #[cfg(test)]

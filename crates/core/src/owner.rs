@@ -1,4 +1,4 @@
-//! Owners: whoever holds an account and answers for agents.
+//! Owners: each has one account and is responsible for its agents.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,16 +12,16 @@ pub struct Owner {
     pub id: OwnerId,
     /// Its name in the ledger.
     pub name: String,
-    /// What can be spent. Below zero for the issue account only.
+    /// What can be spent. Only the issue account goes below zero.
     pub available: Credits,
-    /// What is set aside for jobs under way.
+    /// What is held for open jobs.
     pub held: Credits,
-    /// The welcome grant is given once.
+    /// Whether it got the welcome grant, which is given once.
     pub welcomed: bool,
     pub opened_at: Timestamp,
-    /// The newest ledger line that touches this account; each line names the one before.
+    /// The newest ledger entry of this account. Each entry names the one before.
     pub newest: Option<EntryId>,
-    /// Payments between owners that touched this account.
+    /// Number of payments between owners that touched this account.
     pub movements: u64,
     /// Suspended with all its agents, by the operator.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -29,8 +29,8 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The account all credits come from.
+    /// The account from which all credits are issued.
     pub const ISSUANCE: OwnerId = OwnerId(0);
-    /// Its name.
+    /// The issue account's name.
     pub const ISSUANCE_NAME: &str = "hub:issuance";
 }

@@ -1,4 +1,4 @@
-//! Pushes: what is recorded about each attempt to send a notice to a URL.
+//! Deliveries: records the result of each attempt to send a notice to a URL.
 
 use crate::agent::{Agent, Liveness, presence, probation};
 use crate::answer::Answer;
@@ -58,8 +58,8 @@ pub fn done(draft: &mut Draft<'_>, notice: NoticeId, ended: PushEnd) -> Answer {
     Answer::Done
 }
 
-/// What arrived in somebody's name is kept, so that it can be listed. A message that did needs no
-/// reading in the inbox any more.
+/// Keeps a record of a delivery to a registered agent, so that it can be listed. A delivered
+/// message need not be read in the inbox any more.
 fn arrived(draft: &mut Draft<'_>, push: &Push, attempts: u32, reply: Option<String>) {
     let Some(agent) = push.to else { return };
     if matches!(push.news, News::Message { .. }) {
@@ -70,7 +70,7 @@ fn arrived(draft: &mut Draft<'_>, push: &Push, attempts: u32, reply: Option<Stri
     draft.arrival(Arrival { notice, at, attempts, reply, url });
 }
 
-/// Has a push tried now, also one that was given up. It keeps its count of attempts.
+/// Retries a delivery now, even an abandoned one. Its count of attempts is kept.
 pub fn again(draft: &mut Draft<'_>, notice: NoticeId) -> Answer {
     if let Some(push) = draft.world.push(notice) {
         let push = Push { next_try: Some(draft.now), ..Push::clone(push) };
@@ -79,7 +79,7 @@ pub fn again(draft: &mut Draft<'_>, notice: NoticeId) -> Answer {
     Answer::Done
 }
 
-/// An endpoint that says it is gone is not called again; its agent has to come by itself.
+/// An endpoint that reports it is gone is not called again. Its agent has to poll instead.
 fn switch_off(draft: &mut Draft<'_>, push: &Push) {
     let own = own_endpoint(draft, push).filter(|agent| agent.active);
     let Some(agent) = own.cloned() else { return };
@@ -89,7 +89,7 @@ fn switch_off(draft: &mut Draft<'_>, push: &Push) {
     }
 }
 
-/// The agent, if the push went to its own endpoint; a callback may be elsewhere.
+/// The agent, if the delivery went to its own endpoint; a callback may be elsewhere.
 fn own_endpoint<'d>(draft: &'d Draft<'_>, push: &Push) -> Option<&'d Agent> {
     let agent = push.to.and_then(|id| draft.agent(id))?;
     let own = agent.endpoint.as_deref().is_some_and(|endpoint| push.url.starts_with(endpoint));
@@ -107,7 +107,7 @@ mod tests {
     use crate::testkit::{Scene, reached};
     use crate::time::Millis;
 
-    /// A job on its way to an agent's endpoint.
+    /// A job whose notice is being delivered to an agent's endpoint.
     fn sent() -> (Scene, AgentId, JobId, NoticeId) {
         let mut scene = Scene::default();
         let client = scene.client("client", "rich", "10.00");
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(push.news, News::Assigned { job, epoch: 1 });
         let done = Command::PushDone { notice, ended: PushEnd::Delivered { reply: None } };
         let arrivals = scene.decided(done).unwrap().0.arrivals;
-        let [arrival] = arrivals.as_slice() else { panic!("one arrival, not {arrivals:?}") };
+        let [arrival] = arrivals.as_slice() else { panic!("one delivery, not {arrivals:?}") };
         assert_eq!((arrival.notice, arrival.attempts), (notice, 1));
         assert_eq!(arrival.url, "https://ada.example");
         assert!(scene.world.push(notice).is_none());

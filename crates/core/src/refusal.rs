@@ -1,7 +1,7 @@
 //! Refusals: the request was valid, but the rules do not allow it.
 //!
-//! Each protocol folder turns every one of these into its own code, by an exhaustive match, so a
-//! new refusal cannot slip past any protocol unseen.
+//! Each protocol maps every refusal to its own error code with an exhaustive match, so a new
+//! refusal cannot be forgotten in a protocol.
 
 use serde::{Deserialize, Serialize};
 
@@ -95,8 +95,8 @@ pub enum Refusal {
     #[error("the receiver's inbox is full; retry later")]
     InboxFull,
     #[error(
-        "too many answers are kept for this caller's idempotency keys; each goes after a day, so wait, or \
-         send the request without a key"
+        "too many answers are saved for this caller's idempotency keys; each expires after a day, so \
+         wait, or send the request without a key"
     )]
     TooManyKept,
     #[error("the receiver blocks messages from this sender")]
@@ -113,42 +113,42 @@ pub enum Refusal {
     MemoryFull { of: Budget },
 }
 
-/// Whose memory is used up.
+/// Which memory budget is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Budget {
     #[error(
-        "this owner's agents and open jobs take as much memory as one owner may have: end jobs, or \
-         make agents smaller or remove them, and try again"
+        "this owner's agents and open jobs have reached the memory limit of one owner: end jobs, or \
+         shrink or remove agents, then retry"
     )]
     Owner,
     #[error(
-        "the memory for owners without any credits yet is in use: end jobs or remove agents, or try \
-         again later"
+        "the memory for owners that never had credits is used up: end jobs or remove agents, or \
+         retry later"
     )]
     Newcomers,
     #[error(
-        "the hub's memory is used up: only requests that need no more of it are accepted; retry later"
+        "the hub's memory is used up: only requests that need no more memory are accepted; retry later"
     )]
     Hub,
 }
 
-/// Whether asking again can help.
+/// Whether repeating the request can help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
     /// The same request will never succeed.
     Never,
-    /// It may, after this long.
+    /// It may succeed after this long.
     After(Millis),
 }
 
 impl Refusal {
-    /// Whether the very same request may be granted later. A purse may fill up and a suspension
-    /// may end, and it is not known when.
+    /// Whether the same request may succeed later. An account may receive credits and a suspension
+    /// may end, but the hub cannot say when.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::TooFewCredits | Self::Suspended) || self.retry() != Retry::Never
     }
 
-    /// Its name in snake case, for counting; what it carries is left out.
+    /// Its name in snake case without its fields, for metrics.
     pub fn code(&self) -> String {
         let debug = format!("{self:?}");
         let name = debug.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
@@ -162,14 +162,14 @@ impl Refusal {
         code
     }
 
-    /// Whether asking again can help, and when.
+    /// Whether and when repeating the request can help.
     pub fn retry(&self) -> Retry {
         match self {
             Self::Offline | Self::AtCapacity => Retry::After(Millis::seconds(30)),
             Self::TooFast => Retry::After(Millis::minutes(1)),
             Self::InboxFull | Self::TooManyOpen => Retry::After(Millis::seconds(10)),
             Self::MemoryFull { .. } => Retry::After(Millis::seconds(60)),
-            // Kept answers go a day after they came, so room comes back bit by bit.
+            // Saved answers expire a day after they were saved, so capacity returns gradually.
             Self::TooManyKept => Retry::After(Millis::minutes(10)),
             Self::JobNotPaid { pending: true } => Retry::After(Millis::seconds(1)),
             Self::NotAuthenticated
@@ -233,7 +233,7 @@ mod tests {
         let curable = [Offline, AtCapacity, TooFast, InboxFull, TooManyOpen, full, TooManyKept];
         assert!(curable.iter().all(|one| one.may_pass() && one.retry() != Retry::Never));
         assert!(JobNotPaid { pending: true }.may_pass());
-        // A purse may fill up and a suspension may end, but nobody can say when.
+        // An account may receive credits and a suspension may end, but the hub cannot say when.
         for refusal in [TooFewCredits, Suspended] {
             assert_eq!((refusal.may_pass(), refusal.retry()), (true, Retry::Never));
         }

@@ -1,8 +1,8 @@
 //! Signed orders: each is executed at most once, and the first accepted one registers its signer.
 //!
-//! Where agents sign what they say, there is nothing to register first: the key is the agent. The
-//! first order of a key that is accepted enrols it, in the same step; one that is refused leaves
-//! nothing behind, so it may be given again.
+//! In protocols whose agents sign their orders, there is no separate registration: the key is the
+//! agent. A key's first accepted order registers it in the same command. A refused order changes
+//! nothing, so it may be sent again.
 
 #[cfg(test)]
 mod tests;
@@ -25,24 +25,24 @@ use crate::money::Credits;
 use crate::refusal::Refusal;
 use crate::time::Millis;
 
-/// An order and who signed it.
+/// An order and its signer.
 #[derive(Clone, Debug)]
 pub struct Signed {
     pub home: Protocol,
-    /// The signer's name there.
+    /// The signer's native id in that protocol.
     pub native: String,
-    /// How to enrol the signer, unless it was known when the order came in.
+    /// How to register the signer, unless it was registered when the order came in.
     pub newcomer: Option<Box<Enrol>>,
-    /// The signer's own name for the order, never used twice.
+    /// The signer's own id for the order, never used twice.
     pub id: String,
-    /// Of what was signed and for whom, to tell a repeat from a second order.
+    /// Digest of the signed content and its receiver, to tell a repeat from a second order.
     pub content: Digest,
-    /// The order as it came, for readers of the same protocol.
+    /// The order as received, for readers of the same protocol.
     pub body: String,
     pub deed: Deed,
 }
 
-/// What is ordered.
+/// What an order asks for.
 #[derive(Clone, Debug)]
 pub enum Deed {
     Ask(Box<Ask>),
@@ -54,11 +54,11 @@ pub enum Deed {
         to: AgentId,
     },
     Introduce(Box<Profile>),
-    /// Nothing but to be remembered.
+    /// Only records the order.
     Nothing,
 }
 
-/// Ask for work.
+/// Requests work.
 #[derive(Clone, Debug)]
 pub struct Ask {
     pub uuid: Uuid,
@@ -66,38 +66,38 @@ pub struct Ask {
     pub input: String,
     pub to: Whom,
     pub budget: Option<Credits>,
-    /// How finely the requester counts.
+    /// The price step of the requester's protocol.
     pub grain: Grain,
-    /// Who could not use the input, and why.
+    /// Agents that cannot use the input, and why.
     pub unfit: Vec<Unfit>,
-    /// The budget is in something that cannot be paid with.
+    /// The budget is in a currency that cannot be paid with.
     pub other_currency: bool,
-    /// How long it may take, from when the order is taken.
+    /// How long the job may take, from when the order is executed.
     pub timeout: Millis,
     pub meta: String,
-    /// Whether the signed bytes name this hub or the worker. Only then is money held for it.
+    /// Whether the signed bytes name this hub or the worker. Only then are credits held for it.
     pub is_bound: bool,
 }
 
-/// Who is asked.
+/// Which agents are invited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whom {
     Agent(AgentId),
-    /// The best of those who offer the skill.
+    /// The best agents that offer the skill.
     Best {
         max: usize,
     },
 }
 
-/// A job or an offer by the name one of its parties gave it.
+/// A job or an offer by the id one of its parties gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     pub id: String,
-    /// The other party, if it was said.
+    /// The other party, if given.
     pub with: Option<AgentId>,
 }
 
-/// Name a price.
+/// Makes an offer.
 #[derive(Clone, Debug)]
 pub struct MakeOffer {
     pub request: Named,
@@ -106,7 +106,7 @@ pub struct MakeOffer {
     pub eta: Millis,
 }
 
-/// Take somebody's price.
+/// Accepts an agent's offer.
 #[derive(Clone, Debug)]
 pub struct TakeOffer {
     pub offer: Named,
@@ -114,8 +114,8 @@ pub struct TakeOffer {
     pub binding: Binding,
 }
 
-/// What shows that an order to pay was given for this hub. Another hub may know the same keys, and
-/// whoever sees a signed order can post it there.
+/// What shows that an order to pay was meant for this hub. Another hub may know the same keys, and
+/// anyone who sees a signed order can submit it there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
     /// The signed bytes name this hub or the payee.
@@ -124,7 +124,7 @@ pub enum Binding {
     ReadTo(u64),
 }
 
-/// Hand over what was made, or a part of it.
+/// Sends a result, or a part of it.
 #[derive(Clone, Debug)]
 pub struct GiveResult {
     pub request: Named,
@@ -133,17 +133,17 @@ pub struct GiveResult {
     pub last: bool,
 }
 
-/// Say that nothing comes of a job, as either party.
+/// Ends a job without a result, as either party.
 #[derive(Clone, Debug)]
 pub struct GiveUp {
     pub request: Named,
     pub cause: Cause,
-    /// It was never begun, so nobody is to blame.
+    /// The job was never started, so it counts as no one's failure.
     pub refused: bool,
     pub text: String,
 }
 
-/// What a signer says about itself; what it leaves out stays as it was.
+/// What a signer reports about itself. Omitted fields stay as they were.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     pub name: Option<String>,
@@ -152,7 +152,7 @@ pub struct Profile {
     pub stance: Option<Stance>,
 }
 
-/// Takes an order, or tells again how it was taken.
+/// Executes an order, or returns its first answer.
 pub fn take(draft: &mut Draft<'_>, order: Signed) -> Result<Answer, Refusal> {
     let Signed { home, native, newcomer, id, content, body, deed } = order;
     let name = claim::signed(home, &native, &id);
@@ -184,7 +184,7 @@ pub fn take(draft: &mut Draft<'_>, order: Signed) -> Result<Answer, Refusal> {
     Ok(Answer::Heard { by, job, state, repeated: false })
 }
 
-/// The first answer again, when the same was said.
+/// The first answer again, if the content is the same.
 fn again(
     draft: &Draft<'_>,
     home: Protocol,
@@ -201,7 +201,7 @@ fn again(
     }
 }
 
-/// The signer's agent; one that is not known yet is enrolled.
+/// The signer's agent. An unknown signer is registered.
 fn signer(
     draft: &mut Draft<'_>,
     home: Protocol,

@@ -1,4 +1,4 @@
-//! Time as the core sees it: a number it is told. Nothing here reads a clock.
+//! Time in core: always an argument. Nothing here reads a clock.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Timestamp(pub i64);
 
-/// A length of time in milliseconds; never negative in practice, never a float.
+/// A duration in milliseconds; never negative in practice, never a float.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -17,22 +17,22 @@ pub struct Timestamp(pub i64);
 pub struct Millis(pub i64);
 
 impl Timestamp {
-    /// A moment no deadline ever reaches.
+    /// A time no deadline ever reaches.
     pub const NEVER: Self = Self(i64::MAX);
 
-    /// This moment moved by `span`, stopping at the ends of time.
+    /// This time moved by `span`, saturating at the type's limits.
     pub fn plus(self, span: Millis) -> Self {
         Self(self.0.saturating_add(span.0))
     }
 
-    /// How long after `earlier` this is; zero when it is not after it.
+    /// The time elapsed since `earlier`; zero if this is not after it.
     pub fn since(self, earlier: Self) -> Millis {
         Millis(self.0.saturating_sub(earlier.0).max(0))
     }
 }
 
 impl Millis {
-    /// Whether it is no time at all.
+    /// Whether the duration is zero.
     pub fn is_zero(&self) -> bool {
         self.0 == 0
     }

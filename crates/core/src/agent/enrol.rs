@@ -1,4 +1,4 @@
-//! Enrolling: registering an agent, updating it, taking it off the lists, and its keys.
+//! Registration: registering, updating and unregistering an agent, and its keys.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::refusal::Refusal;
 use crate::signed::Profile;
 use crate::time::Millis;
 
-/// After a rotation the old key lives this long, so that a running agent can change over.
+/// How long the old key stays valid after a rotation, so that a running agent can switch over.
 const OLD_KEY_LIVES: Millis = Millis::minutes(10);
 
-/// Registers a new agent or updates a known one.
+/// Registers a new agent or updates a registered one.
 pub fn enrol(draft: &mut Draft<'_>, order: Enrol) -> Result<Answer, Refusal> {
     let known = draft.world.agent_named(order.home, &order.native);
     let returned = known.and_then(|id| draft.agent(id)).is_some_and(|agent| !agent.active);
@@ -28,7 +28,7 @@ pub fn enrol(draft: &mut Draft<'_>, order: Enrol) -> Result<Answer, Refusal> {
         Some(id) => (update(draft, &order, id)?, false),
         None => (create(draft, &order)?, true),
     };
-    // Whoever comes to say that it is away must not be given work before it has said so.
+    // An agent that registers as unavailable must not be assigned work before its status is known.
     match order.condition {
         Some(told) => said::hear(draft, id, told)?,
         None => presence::seen(draft, id),
@@ -78,12 +78,12 @@ fn create(draft: &mut Draft<'_>, order: &Enrol) -> Result<AgentId, Refusal> {
 
 fn update(draft: &mut Draft<'_>, order: &Enrol, id: AgentId) -> Result<AgentId, Refusal> {
     let old = draft.agent(id).cloned().ok_or(Refusal::NoSuchAgent)?;
-    // A name the hub gave to an agent of another protocol is nobody's to register.
+    // An alias the hub gave to an agent of another protocol cannot be registered.
     if old.home != order.home || old.native != order.native {
         return Err(Refusal::IdTaken);
     }
     match order.actor {
-        // That it is the same owner is asked below.
+        // Whether it is the same owner is checked below.
         Actor::Operator | Actor::Open | Actor::Owner => {}
         Actor::Nobody => return Err(Refusal::IdTaken),
         Actor::Agent(by) if by == id => {}
@@ -134,13 +134,13 @@ fn profile(
     }
 }
 
-/// The name an agent came with, if what it is called now is another.
+/// The name an agent first registered with, if its current name differs.
 fn came_as(old: &Agent, new: &Agent) -> Option<String> {
     let first = old.first_name();
     (first != new.name).then(|| first.to_owned())
 }
 
-/// Enrols somebody whose first order is being taken.
+/// Registers the signer of a first order.
 pub fn arrive(draft: &mut Draft<'_>, order: &Enrol) -> Result<AgentId, Refusal> {
     let id = create(draft, order)?;
     presence::seen(draft, id);
@@ -150,7 +150,7 @@ pub fn arrive(draft: &mut Draft<'_>, order: &Enrol) -> Result<AgentId, Refusal> 
     Ok(id)
 }
 
-/// Changes what an agent says about itself, and brings it back if it had left.
+/// Updates an agent's profile, and registers it again if it had left.
 pub fn amend(draft: &mut Draft<'_>, id: AgentId, profile: Profile) -> Result<(), Refusal> {
     let old = draft.whole_agent(id).cloned().ok_or(Refusal::NoSuchAgent)?;
     let mut agent = old.clone();
@@ -160,7 +160,7 @@ pub fn amend(draft: &mut Draft<'_>, id: AgentId, profile: Profile) -> Result<(),
         agent.came_as = came_as(&old, &agent);
     }
     if let Some(mut skills) = profile.skills {
-        // Everybody stands in the index once per skill, so the first price named is the price.
+        // An agent is in the index once per skill, so the first price named counts.
         let mut known = std::collections::BTreeSet::new();
         skills.retain(|skill| known.insert(skill.name.clone()));
         agent.skills = skills;
@@ -169,7 +169,7 @@ pub fn amend(draft: &mut Draft<'_>, id: AgentId, profile: Profile) -> Result<(),
         agent.endpoint = Some(endpoint);
         agent.liveness = Liveness::Reached;
     }
-    // Before it is seen: what waits for somebody is given at the price that is asked now.
+    // Before the activity is recorded: waiting jobs are assigned at the current price.
     let changed = agent != old;
     if changed {
         draft.put_agent(agent);
@@ -186,7 +186,7 @@ pub fn amend(draft: &mut Draft<'_>, id: AgentId, profile: Profile) -> Result<(),
     if returns {
         respond::welcome_back(draft, id)?;
     }
-    // Somebody who can do more than before, or again, may be who a job is waiting for.
+    // An agent that can do more than before, or is available again, may fit a queued job.
     match (changed, returns) {
         (true, _) => open::dispatch(draft),
         (false, true) => open::dispatch_rested(draft),
@@ -195,7 +195,8 @@ pub fn amend(draft: &mut Draft<'_>, id: AgentId, profile: Profile) -> Result<(),
     Ok(())
 }
 
-/// Gives an agent names in protocols that came later than itself; a name it has stays.
+/// Adds aliases in protocols that were introduced after the agent registered. An alias it has
+/// stays.
 pub fn name(
     draft: &mut Draft<'_>,
     id: AgentId,
@@ -211,13 +212,13 @@ pub fn name(
     Ok(Answer::Done)
 }
 
-/// Whether an owner has ever had an agent. An account that was only granted or paid something belongs
-/// to whoever registers first under its name, as the name itself would.
+/// Whether an owner has ever had an agent. An account that was only granted or paid credits belongs
+/// to the first agent that registers under its name.
 fn has_come(draft: &Draft<'_>, owner: OwnerId) -> bool {
     draft.world.agent_count(owner) > 0
 }
 
-/// Whether the caller may add agents to an owner that exists.
+/// Whether the caller may add agents to an existing owner.
 fn speaks_for(draft: &Draft<'_>, actor: Actor, owner: OwnerId) -> bool {
     match actor {
         Actor::Operator | Actor::Open | Actor::Owner => true,
@@ -226,7 +227,7 @@ fn speaks_for(draft: &Draft<'_>, actor: Actor, owner: OwnerId) -> bool {
     }
 }
 
-/// Adds a key; the others of the same holder run out when `retire_others` is set.
+/// Adds a key. With `retire_others`, the holder's other keys expire.
 pub fn issue_key(draft: &mut Draft<'_>, holder: Holder, hash: KeyHash, retire_others: bool) {
     match holder {
         Holder::Agent(agent) => {
@@ -236,7 +237,7 @@ pub fn issue_key(draft: &mut Draft<'_>, holder: Holder, hash: KeyHash, retire_ot
             draft.event(Event::KeyIssued { agent });
         }
         Holder::Operator => {
-            // Whoever sets another operator key wants the old one to stop at once.
+            // When another operator key is set, the old one stops at once.
             let now = draft.now;
             let old: Vec<Arc<Key>> = draft.world.operator_keys().cloned().collect();
             for key in old.iter().filter(|key| retire_others && key.works(now)) {
@@ -250,7 +251,8 @@ pub fn issue_key(draft: &mut Draft<'_>, holder: Holder, hash: KeyHash, retire_ot
     draft.put_key(Key { id, hash, holder, until: None });
 }
 
-/// Ends all keys of an agent, at once or after a while; one that ends sooner stays as it is.
+/// Expires all keys of an agent, at once or after `lives`. A key that expires sooner stays as it
+/// is.
 pub fn end_keys(draft: &mut Draft<'_>, agent: AgentId, lives: Millis) {
     let until = draft.now.plus(lives);
     let keys: Vec<Arc<Key>> = draft.world.keys_of(agent).cloned().collect();
@@ -266,7 +268,7 @@ pub fn remove(draft: &mut Draft<'_>, id: AgentId, by_operator: bool) -> Result<A
     let agent = draft.agent(id).filter(|agent| agent.active).ok_or(Refusal::NotYours)?.clone();
     draft.put_agent(Agent { active: false, ..agent });
     draft.event(Event::AgentRemoved { agent: id, by_operator });
-    // How it is doing and how well it does is said by agents that are there.
+    // Status and claimed reputation are kept only for registered agents.
     if draft.desk(id).is_some_and(|desk| desk.said.is_some() || desk.claim.is_some()) {
         let desk = draft.desk_mut(id);
         (desk.said, desk.claim) = (None, None);
@@ -276,7 +278,7 @@ pub fn remove(draft: &mut Draft<'_>, id: AgentId, by_operator: bool) -> Result<A
     Ok(Answer::Done)
 }
 
-/// The agent as it stands after this command.
+/// The agent after this command.
 pub fn shown(draft: &Draft<'_>, id: AgentId) -> Answer {
     answer(draft, id, false, false)
 }

@@ -1,4 +1,4 @@
-//! Keys: credentials of agents and operators. Only hashes ever come here.
+//! Keys: credentials of agents and operators. Core only sees their hashes.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,11 +15,11 @@ pub struct Key {
     #[serde(with = "crate::hex")]
     pub hash: KeyHash,
     pub holder: Holder,
-    /// The moment it stops working: set at rotation and revocation.
+    /// When it expires: set at rotation and revocation.
     pub until: Option<Timestamp>,
 }
 
-/// Who a key speaks for.
+/// The holder of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Holder {
     Agent(AgentId),
@@ -27,7 +27,7 @@ pub enum Holder {
 }
 
 impl Key {
-    /// Whether the key still works.
+    /// Whether the key is still valid.
     pub fn works(&self, now: Timestamp) -> bool {
         self.until.is_none_or(|until| now < until)
     }

@@ -1,7 +1,7 @@
-//! Agents: who they are, what they can do, and whether they are there.
+//! Agents: their identity, skills and availability.
 //!
-//! An agent is two rows: `Agent` is what it says about itself and changes rarely; `Desk` is what
-//! happens to it and changes all day. Names in other protocols live in `alias`.
+//! An agent is two rows: `Agent` is what it registers and changes rarely; `AgentState` is what the
+//! hub records about it and changes often. Names in other protocols are in `alias`.
 
 pub mod enrol;
 pub mod key;
@@ -33,17 +33,18 @@ pub use secret::OldSecret;
 pub use tally::Tally;
 pub use terms::Terms;
 
-/// What an agent says about itself.
+/// What an agent registers about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
     pub id: AgentId,
     pub owner: OwnerId,
-    /// The protocol it registered through; only that protocol's credential moves it.
+    /// The protocol it registered through. Only that protocol's credential may act for it.
     pub home: Protocol,
     /// Its id there, in canonical form.
     pub native: String,
     pub name: String,
-    /// The name it came with, where it has another now: names the hub gave it are made of that.
+    /// The name it first registered with, if it has another now. Aliases the hub gave it derive
+    /// from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub came_as: Option<String>,
     pub endpoint: Option<String>,
@@ -51,10 +52,11 @@ pub struct Agent {
     pub skills: Vec<Skill>,
     #[serde(default, skip_serializing_if = "Terms::is_default")]
     pub terms: Terms,
-    /// What only its own protocol understands, as JSON text.
+    /// Data of its own protocol, as JSON text.
     pub card: String,
     pub registered_at: Timestamp,
-    /// When its probation ends; set only for an agent that registered without proof and has not been active since.
+    /// When its probation ends; set only for an agent that registered without proof and has not
+    /// been active since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probation: Option<Timestamp>,
     /// False once unregistered; the id stays reserved.
@@ -62,12 +64,12 @@ pub struct Agent {
     /// Suspended by the operator. Its owner may be, too: see `World::is_suspended`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspended: bool,
-    /// Raised when a new webhook secret is wanted; secrets are derived, never stored.
+    /// Raised for each new webhook secret; secrets are derived, never stored.
     pub secret_generation: u32,
-    /// Those before it that are still good, oldest first.
+    /// Earlier secrets that are still valid, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub old_secrets: Vec<OldSecret>,
-    /// Whose messages it does not take, in order.
+    /// Agents whose messages it refuses, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked: Vec<AgentId>,
 }
@@ -75,11 +77,11 @@ pub struct Agent {
 /// How the hub knows that an agent is online.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Liveness {
-    /// It has an endpoint: there until a connection fails.
+    /// It has an endpoint: online until a connection fails.
     Reached,
-    /// It comes by itself: there for a while after each visit.
+    /// It polls: online for a while after each request.
     Polls,
-    /// It reads when it likes and work waits for it: always there.
+    /// It reads whenever it wants and work waits for it: always online.
     Always,
 }
 
@@ -88,65 +90,68 @@ pub enum Liveness {
 pub struct Skill {
     pub name: String,
     pub price: Credits,
-    /// The price is named for each job; the listed one says nothing.
+    /// The price is named for each job; the listed price has no meaning.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_offer: bool,
-    /// How long it takes, as the agent says.
+    /// The agent's own estimate of how long it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub takes: Option<Millis>,
-    /// Somebody has to agree before it is done.
+    /// Jobs need approval before they are assigned.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approval: bool,
     pub about: String,
-    /// What sort of thing it is, in the home protocol's word for it.
+    /// Its category, as the home protocol names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sort: Option<String>,
-    /// It is another skill of the same agent under the name that other protocols look for; what its own
-    /// protocol calls it.
+    /// This is a copy of another skill of the same agent, under the name that other protocols look
+    /// for; the value is that skill's name in its own protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stands_for: Option<String>,
-    /// Shapes of input and output in the home protocol's way, as JSON text.
+    /// Input and output schemas in the home protocol's format, as JSON text.
     pub input: String,
     pub output: String,
 }
 
-/// What happens to an agent: presence, reputation, and where its history begins.
+/// What the hub records about an agent: presence, reputation, and the start of its history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Desk {
     pub agent: AgentId,
     pub presence: Presence,
     pub standing: Standing,
-    /// The same without free work of strangers, for our own ranking; unset while that makes no
-    /// difference.
+    /// The same without free work for new owners and guests, for the hub's own ranking; unset while
+    /// there is no difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weighed: Option<Standing>,
-    /// Its newest outcomes; shared, because a desk is copied far more often than these change.
+    /// Its newest outcomes. Shared, because an agent state is copied far more often than these
+    /// change.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub window: Arc<Window>,
-    /// Whom it has worked for well; shared for the same reason. What was before this was kept is not in it.
+    /// The owners it completed jobs for; shared for the same reason. Jobs from before this was
+    /// recorded are missing.
     #[serde(default, skip_serializing_if = "has_no_patrons")]
     pub patrons: Arc<Patrons>,
-    /// What it last said about how it is doing.
+    /// The status it last reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<Said>,
-    /// What it last said about how well it does. Kept and shown; nothing is decided by it.
+    /// The reputation it last claimed. Stored and shown; no decision uses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Arc<str>>,
-    /// What its requesters call the newest jobs it would not do, oldest first; kept for a market.
+    /// The requesters' ids of the newest jobs it declined, oldest first; kept for a market.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declined: Vec<String>,
-    /// What it has asked for, was given, has done and has earned; kept for a market.
+    /// Totals of what it requested, was assigned, completed and earned; kept for a market.
     #[serde(default, skip_serializing_if = "Tally::is_empty")]
     pub tally: Tally,
     pub last_outcome: Option<OutcomeId>,
-    /// The newest job it asked for, and the newest it was given; each job names the one before.
+    /// The newest job it requested, and the newest it was assigned; each job names the one before.
     pub last_asked: Option<JobId>,
     pub last_worked: Option<JobId>,
 }
 
 impl Agent {
-    /// The row as the world holds it. Of an agent that has left this is who it is, and what its skills
-    /// are called; its card, descriptions and schemas are on disk only, to be brought in when it returns.
+    /// The row as the world holds it. For an agent that has left, that is its identity and the
+    /// names of its skills. Its card, descriptions and schemas are on disk only and are loaded when
+    /// it returns.
     pub fn at_hand(self: &Arc<Self>) -> Arc<Self> {
         if self.active {
             return self.clone();
@@ -166,24 +171,24 @@ impl Agent {
         self.skills.iter().find(|skill| skill.name == name)
     }
 
-    /// The name it came with.
+    /// The name it first registered with.
     pub fn first_name(&self) -> &str {
         self.came_as.as_deref().unwrap_or(&self.name)
     }
 
-    /// Its skills as other protocols list them: none beside one that stands for it.
+    /// Its skills as other protocols list them: a skill with a copy under another name is left out.
     pub fn skills_for_others(&self) -> impl Iterator<Item = &Skill> {
         let stood_for =
             |name: &str| self.skills.iter().any(|other| other.stands_for.as_deref() == Some(name));
         self.skills.iter().filter(move |skill| !stood_for(&skill.name))
     }
 
-    /// What it would do a job as.
+    /// The skill under which it would do a job.
     pub fn skill_for(&self, job: &Job) -> Option<&Skill> {
         job.names().find_map(|name| self.skill(name))
     }
 
-    /// What it always asks for a skill, if it says so.
+    /// Its fixed price for a skill, if it lists one.
     pub fn listed_price(&self, name: &str) -> Option<Credits> {
         self.skill(name).filter(|skill| !skill.by_offer).map(|skill| skill.price)
     }
@@ -193,7 +198,7 @@ impl Agent {
         self.endpoint.clone().filter(|_| self.liveness == Liveness::Reached)
     }
 
-    /// Whether it does not take messages from another.
+    /// Whether it refuses messages from another agent.
     pub fn blocks(&self, other: AgentId) -> bool {
         self.blocked.binary_search(&other).is_ok()
     }
@@ -208,19 +213,19 @@ fn has_no_patrons(patrons: &Arc<Patrons>) -> bool {
 }
 
 impl Desk {
-    /// Where the agent stands in our own ranking.
+    /// The agent's standing in the hub's own ranking.
     pub fn weighed(&self) -> Standing {
         self.weighed.unwrap_or(self.standing)
     }
 
-    /// Notes an outcome: whether it counts, and whether it does so in our own ranking.
+    /// Records an outcome: whether it counts, and whether it counts in the hub's own ranking.
     pub fn judge(&mut self, ok: bool, (counted, weighs): (bool, bool), hirer: Score) {
         let before = self.weighed.or((counted && !weighs).then_some(self.standing));
         self.weighed = before.map(|before| before.after(ok, counted && weighs, hirer));
         self.standing = self.standing.after(ok, counted, hirer);
     }
 
-    /// The desk of an agent that has just arrived.
+    /// The state of a newly registered agent.
     pub fn new(agent: AgentId, now: Timestamp) -> Self {
         Self {
             agent,

@@ -1,4 +1,4 @@
-//! Presence: is the agent there? Derived from signs of life, never stored as a yes or no.
+//! Presence: whether an agent is online. Derived from its activity, never stored as a flag.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,18 +9,18 @@ use crate::job::{open, respond};
 use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
 
-/// The signs of life of one agent.
+/// The recorded activity of one agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Presence {
-    /// Whether it has ever sent a heartbeat; from then on silence means absence.
+    /// Whether it has ever sent a heartbeat. From then on, missing heartbeats mean offline.
     pub beats: bool,
-    /// The last sign of life of any kind.
+    /// The last activity of any kind.
     pub seen: Timestamp,
-    /// The last heartbeat proper.
+    /// The last heartbeat.
     pub heard: Option<Timestamp>,
-    /// The last connection to its endpoint failed and nothing has been heard since.
+    /// The last connection to its endpoint failed and there was no activity since.
     pub unreachable: bool,
-    /// What it last said about itself.
+    /// The availability it last reported.
     #[serde(default, skip_serializing_if = "Stance::is_idle")]
     pub stance: Stance,
     /// Until when, if it said so.
@@ -28,22 +28,22 @@ pub struct Presence {
     pub until: Option<Timestamp>,
 }
 
-/// How an agent says it is doing.
+/// The availability an agent reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Stance {
     #[default]
     Idle,
     Busy,
-    /// Something is wrong that may pass.
+    /// A temporary error.
     Error,
-    /// Something is wrong that does not pass by itself.
+    /// An error that does not go away by itself.
     Broken,
     Maintenance,
     Offline,
 }
 
 impl Stance {
-    /// Whether it would take work.
+    /// Whether it accepts work.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Idle | Self::Busy)
     }
@@ -54,14 +54,14 @@ impl Stance {
 }
 
 impl Presence {
-    /// An agent that has just arrived.
+    /// The presence of a newly registered agent.
     pub fn new(now: Timestamp) -> Self {
         let stance = Stance::Idle;
         Self { beats: false, seen: now, heard: None, unreachable: false, stance, until: None }
     }
 }
 
-/// Until when the agent counts as online if nothing more is heard; `None` when it is offline.
+/// Until when the agent counts as online without further activity; `None` if it is offline.
 pub fn online_until(agent: &Agent, desk: &Desk, ttl: Millis) -> Option<Timestamp> {
     if !agent.active {
         return None;
@@ -78,7 +78,7 @@ pub fn online_until(agent: &Agent, desk: &Desk, ttl: Millis) -> Option<Timestamp
     }
 }
 
-/// A heartbeat: the agent says it is there and promises to go on saying so.
+/// A heartbeat: from now on, the agent has to keep sending them.
 pub fn beat(draft: &mut Draft<'_>, agent: AgentId) {
     let now = draft.now;
     let presence = &mut draft.desk_mut(agent).presence;
@@ -87,7 +87,7 @@ pub fn beat(draft: &mut Draft<'_>, agent: AgentId) {
     seen(draft, agent);
 }
 
-/// Any other sign of life. What waits for anybody may be for somebody who was away until now.
+/// Any other activity. A queued job may fit an agent that was offline until now.
 pub fn seen(draft: &mut Draft<'_>, agent: AgentId) {
     let was_there = draft.is_online(agent);
     let now = draft.now;
@@ -99,8 +99,8 @@ pub fn seen(draft: &mut Draft<'_>, agent: AgentId) {
     }
 }
 
-/// The agent says how it is doing, and promises to go on saying so. What was put off until it is back,
-/// or waits for anybody, may be for it.
+/// The agent reports its availability. This counts as a heartbeat. Jobs deferred until it is back,
+/// and queued jobs, may fit it.
 pub fn stand(
     draft: &mut Draft<'_>,
     agent: AgentId,
@@ -119,7 +119,7 @@ pub fn stand(
     Ok(())
 }
 
-/// A connection to the agent's endpoint could not be made.
+/// A connection to the agent's endpoint failed.
 pub fn lost(draft: &mut Draft<'_>, agent: AgentId) {
     draft.desk_mut(agent).presence.unreachable = true;
 }

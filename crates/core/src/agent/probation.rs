@@ -1,8 +1,9 @@
-//! Probation: an agent that registers without proof is removed unless it is active once within a period.
+//! Probation: an agent that registers without proof is removed unless it is active once within a
+//! period.
 //!
-//! Anybody may register, so anybody may fill the lists with agents that nobody will ever hear of again.
-//! One call with its key, one delivery to its endpoint, one job or one credit is enough to stay for
-//! good. Who signed its registration, or had somebody speak for it, has shown itself already.
+//! Registration is open, so a caller could fill the lists with agents that are never used. One call
+//! with its key, one delivery to its endpoint, one job or one credit is enough to stay. An agent
+//! with a signed registration, or one registered by a proven caller, has no probation.
 
 use super::{Agent, enrol};
 use crate::answer::Answer;
@@ -12,13 +13,13 @@ use crate::id::AgentId;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
-/// Until when somebody that has just registered must show itself, if it has to.
+/// When the probation of a newly registered agent ends, if it has one.
 pub fn begins(draft: &Draft<'_>, actor: Actor) -> Option<Timestamp> {
     let span = draft.world.rules.unproven_ttl?;
     (actor == Actor::Nobody).then(|| draft.now.plus(span))
 }
 
-/// The agent has shown itself.
+/// The agent was active.
 pub fn passed(draft: &mut Draft<'_>, id: AgentId) {
     let agent = draft.agent(id).filter(|agent| agent.probation.is_some());
     if let Some(agent) = agent.cloned() {
@@ -26,8 +27,8 @@ pub fn passed(draft: &mut Draft<'_>, id: AgentId) {
     }
 }
 
-/// The time is over: whoever was never heard of is taken off the lists, as if it had left. Its id
-/// stays its own, and its key brings it back.
+/// The period is over: an agent without activity is unregistered. Its id stays reserved, and its
+/// key brings it back.
 pub fn over(draft: &mut Draft<'_>, id: AgentId) -> Result<Answer, Refusal> {
     let on_probation = |agent: &&Agent| agent.active && agent.probation.is_some();
     let Some(agent) = draft.agent(id).filter(on_probation).cloned() else {
@@ -36,7 +37,7 @@ pub fn over(draft: &mut Draft<'_>, id: AgentId) -> Result<Answer, Refusal> {
     if agent.probation.is_some_and(|until| draft.now < until) {
         return Ok(Answer::Done);
     }
-    // An operator who has switched this off since then keeps everybody.
+    // If the operator has disabled probation since then, the agent stays.
     if draft.world.rules.unproven_ttl.is_some() && is_unheard_of(draft, &agent) {
         return enrol::remove(draft, id, false);
     }
@@ -57,7 +58,7 @@ fn is_unheard_of(draft: &Draft<'_>, agent: &Agent) -> bool {
     let idle = world.work_of(agent.id).next().is_none()
         && world.waiting_for(agent.id).next().is_none()
         && world.asked_by(agent.id).next().is_none();
-    // Not even a welcome: money has a history, and its owner may come for it.
+    // Not even a welcome grant: an account with ledger entries stays, because its owner may use it.
     let poor = draft.owner(agent.owner).is_none_or(|owner| owner.newest.is_none());
     silent && speechless && idle && poor
 }

@@ -11,24 +11,24 @@ use crate::id::AgentId;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
-/// What an agent said about how it is doing.
+/// A status report of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Said {
-    /// Since when, by its own clock.
+    /// Since when, by the agent's own clock.
     pub since: Timestamp,
-    /// When the hub heard it.
+    /// When the hub received it.
     pub at: Timestamp,
-    /// The whole of it.
+    /// The full text.
     pub words: Arc<str>,
 }
 
-/// How an agent is doing, as it says.
+/// A status update from an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     pub stance: Stance,
-    /// Until when, if it said so.
+    /// Until when, if given.
     pub until: Option<Timestamp>,
-    /// Its words, where they are kept, and since when it is so.
+    /// The text of the report, if its protocol keeps it, and since when it applies.
     pub words: Option<(Timestamp, Arc<str>)>,
 }
 
@@ -37,7 +37,7 @@ pub fn hear(draft: &mut Draft<'_>, agent: AgentId, told: Condition) -> Result<()
     let at = draft.now;
     let known = draft.desk(agent).and_then(|desk| desk.said.as_ref()).map(|said| said.since);
     if let Some((since, words)) = told.words {
-        // A clock that is ahead must not make everything later look old.
+        // A clock that is ahead must not make all later reports look old.
         let since = since.min(at);
         if known.is_some_and(|known| since < known) {
             // An outdated report still counts as activity.
@@ -50,7 +50,7 @@ pub fn hear(draft: &mut Draft<'_>, agent: AgentId, told: Condition) -> Result<()
     presence::stand(draft, agent, told.stance, told.until)
 }
 
-/// Keeps what an agent says about how well it does.
+/// Stores the reputation an agent claims for itself.
 pub fn boast(draft: &mut Draft<'_>, agent: AgentId, words: Arc<str>) {
     draft.desk_mut(agent).claim = Some(words);
     presence::seen(draft, agent);

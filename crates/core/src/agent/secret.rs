@@ -1,5 +1,5 @@
-//! Webhook secrets: which of an agent's are good now. They are derived from their number elsewhere;
-//! here they are only counted.
+//! Webhook secrets: which of an agent's secrets are valid now. They are derived from their number
+//! elsewhere; here they are only counted.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,11 +11,12 @@ use crate::id::AgentId;
 use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
 
-/// How long what is sent is also signed with a secret that was replaced: a day, in which a receiver
-/// gets to know the new one.
+/// How long deliveries are also signed with a replaced secret: a day, in which the receiver
+/// switches to the new one.
 pub const OVERLAP: Millis = Millis::hours(24);
-/// Replaced secrets that are still good. Whoever lost the answer to a renewal has to ask again, and
-/// its receiver still has the one before; whoever asks on and on does not get a longer head.
+/// Replaced secrets that stay valid. A caller that lost the answer to a renewal has to renew again
+/// while its receiver still has the earlier secret. The limit keeps the signature header short,
+/// however often a caller renews.
 const OLD_MAX: usize = 3;
 
 /// A secret that was replaced.
@@ -26,14 +27,14 @@ pub struct OldSecret {
 }
 
 impl Agent {
-    /// The secrets that are good now, the newest first.
+    /// The secrets that are valid now, newest first.
     pub fn secrets(&self, now: Timestamp) -> impl Iterator<Item = u32> {
         let old = self.old_secrets.iter().rev().filter(move |old| now < old.until);
         std::iter::once(self.secret_generation).chain(old.map(|old| old.generation))
     }
 }
 
-/// A new secret now; the others run out.
+/// Adds a new secret; the others expire.
 pub fn renew(draft: &mut Draft<'_>, id: AgentId) -> Result<Answer, Refusal> {
     let agent = draft.agent(id).filter(|agent| agent.active).cloned();
     let mut agent = agent.ok_or(Refusal::NoSuchAgent)?;
@@ -68,7 +69,7 @@ mod tests {
         assert_eq!(good(&scene, ada), [2, 1]);
         scene.now = scene.now.plus(Millis(OVERLAP.0 - 1));
         assert_eq!(good(&scene, ada), [2, 1]);
-        // Whoever registers again keeps them all.
+        // Registering again keeps all of them.
         scene.enrol(Enrol { actor: Actor::Agent(ada), ..reached("ada", "acme", &[]) }).unwrap();
         assert_eq!(good(&scene, ada), [2, 1]);
         scene.now = scene.now.plus(Millis(1));

@@ -1,8 +1,8 @@
 //! Suspension: the operator stops an agent, or an owner with all its agents, until it is resumed.
 //!
-//! Who is suspended takes no new work and orders nothing; everybody else sees an agent that is not
-//! there. Nothing is taken away: names, money, inbox and jobs in hand stay, and messages to it wait.
-//! Work in hand ends by the usual rules, by its lease if its worker is not resumed in time.
+//! A suspended agent gets no new work and cannot act; to others it is offline. Nothing is lost:
+//! names, credits, inbox and assigned jobs stay, and messages to it wait. Assigned jobs end by the
+//! usual rules, by their lease if the worker is not resumed in time.
 
 use super::Agent;
 use crate::answer::Answer;
@@ -14,16 +14,16 @@ use crate::job::open;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
 
-/// Refuses what a suspended agent, or an agent of a suspended owner, orders.
+/// Refuses commands of a suspended agent, or of an agent of a suspended owner.
 pub fn refuse(draft: &Draft<'_>, agent: AgentId) -> Result<(), Refusal> {
     if draft.is_suspended(agent) { Err(Refusal::Suspended) } else { Ok(()) }
 }
 
-/// Suspends or resumes; what is so already stays so, and is no event.
+/// Suspends or resumes. If nothing changes, there is no event.
 pub fn set(draft: &mut Draft<'_>, subject: Subject, suspended: bool) -> Result<Answer, Refusal> {
     let event = match subject {
         Subject::Agent(id) => {
-            // Of one that has left, only part is at hand, and the whole is written.
+            // For an agent that has left, only part is in memory, but the full row is written.
             let agent = draft.whole_agent(id).ok_or(Refusal::NoSuchAgent)?.clone();
             if agent.suspended == suspended {
                 return Ok(Answer::Done);
@@ -35,7 +35,7 @@ pub fn set(draft: &mut Draft<'_>, subject: Subject, suspended: bool) -> Result<A
             }
         }
         Subject::Owner(id) => {
-            // Nothing could be issued any more.
+            // If the issue account were suspended, no credits could be issued.
             let owner = draft.owner(id).filter(|owner| owner.id != Owner::ISSUANCE);
             let owner = owner.ok_or(Refusal::NotYours)?.clone();
             if owner.suspended == suspended {
@@ -50,8 +50,7 @@ pub fn set(draft: &mut Draft<'_>, subject: Subject, suspended: bool) -> Result<A
     };
     draft.event(event);
     if !suspended {
-        // What waits for anybody may be for those who are there again. What was put off has its own
-        // moment.
+        // Queued jobs may fit agents that are available again. Deferred jobs have their own time.
         open::dispatch_rested(draft);
     }
     Ok(Answer::Done)

@@ -1,5 +1,5 @@
-//! Tallies: what agents have asked for, were given, have done and have earned in a market, and all of
-//! it for those at home there.
+//! Market totals: what agents requested, were assigned, completed and earned. Agents native to the
+//! market count all their jobs; others only those of the market.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,10 +8,10 @@ use crate::id::AgentId;
 use crate::job::Job;
 use crate::money::Credits;
 
-/// How many declined jobs are kept for an agent.
+/// How many declined jobs are kept per agent.
 const DECLINED_MAX: usize = 64;
 
-/// Counts over a life.
+/// Totals over an agent's lifetime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     pub asked: u64,
@@ -21,27 +21,28 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Whether there is nothing to say.
+    /// Whether nothing was counted.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Whether anybody keeps count of what an agent has to do with a job.
+/// Whether a job counts in an agent's totals.
 fn counts(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
     let market = draft.world.market.as_ref().map(|market| market.protocol);
     let home = draft.agent(agent).map(|agent| agent.home);
     market.is_some() && (home == market || Some(job.origin) == market)
 }
 
-/// Counts for an agent of the market; for others only what they do there.
+/// Updates the totals of an agent: all jobs if it is native to the market, otherwise only the
+/// market's jobs.
 pub fn count(draft: &mut Draft<'_>, agent: AgentId, job: &Job, add: impl FnOnce(&mut Tally)) {
     if counts(draft, agent, job) {
         add(&mut draft.desk_mut(agent).tally);
     }
 }
 
-/// Notes that an agent will not do a job of the market, or, at home there, any job.
+/// Records that an agent declined a job of the market, or any job if it is native to the market.
 pub fn declined(draft: &mut Draft<'_>, agent: AgentId, job: &Job) {
     if counts(draft, agent, job) {
         let declined = &mut draft.desk_mut(agent).declined;

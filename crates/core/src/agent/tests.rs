@@ -1,4 +1,4 @@
-//! Registering, keys and presence, shown by what they do.
+//! Registration, keys and presence.
 
 mod arriving;
 mod likeness;
@@ -36,7 +36,7 @@ fn finds(scene: &Scene, skill: &str) -> Vec<AgentId> {
     found.page.into_iter().map(|one| one.agent).collect()
 }
 
-/// A refused registration changes nothing about whoever was there.
+/// A refused registration changes nothing about existing agents.
 fn refuses(scene: &mut Scene, order: Enrol, why: Refusal) {
     let before = scene.world.next;
     let agents: Vec<Agent> = scene.world.agents().map(|agent| Agent::clone(agent)).collect();
@@ -55,7 +55,7 @@ fn a_key_that_stopped_working_is_dropped_and_one_that_works_stays() {
             Command::IssueKey { holder, hash: [n; 32], retire_others: true, by_operator: false };
         scene.run(order).unwrap();
     };
-    // What the lane does behind every batch.
+    // What the lane does after every batch.
     let tidy = |scene: &mut Scene| {
         let stale = scene.world.stale(scene.now, usize::MAX);
         scene.world.forget(&stale);
@@ -64,18 +64,18 @@ fn a_key_that_stopped_working_is_dropped_and_one_that_works_stays() {
     rotate(&mut scene, 1);
     for n in 2..100 {
         rotate(&mut scene, n);
-        assert_eq!(tidy(&mut scene), 0, "the key before still works for a while");
+        assert_eq!(tidy(&mut scene), 0, "the previous key stays valid for a while");
         assert_eq!(scene.world.keys_of(ada).count(), 2);
         scene.sleep(Millis::minutes(10));
         assert_eq!(tidy(&mut scene), 1);
         assert!(scene.world.key(&[n - 1; 32]).is_none());
     }
-    // Whoever has left may come back with its key, so that stays.
+    // An unregistered agent may return with its key, so the key stays.
     scene.run(Command::Remove { agent: ada, by_operator: false }).unwrap();
     scene.sleep(Millis::hours(1_000));
     assert_eq!(tidy(&mut scene), 0);
     assert!(scene.world.key(&[99; 32]).is_some());
-    // A key that is issued once more after it ended keeps working when its old row goes.
+    // A key that is issued again after it expired stays valid when its old row is removed.
     scene.run(Command::RevokeKeys { agent: ada, by_operator: false }).unwrap();
     rotate(&mut scene, 99);
     assert_eq!(tidy(&mut scene), 1);
@@ -135,7 +135,11 @@ fn an_existing_id_is_taken_without_a_key_and_unauthenticated_with_a_wrong_one() 
     refuses(&mut scene, by(Actor::Agent(stranger), order.clone()), Refusal::NotAuthenticated);
     let elsewhere = enrolment("ada", "evil", &[]);
     refuses(&mut scene, by(Actor::Agent(ada), elsewhere), Refusal::IdentityDiffers);
-    assert_eq!(scene.enrol(by(Actor::Agent(mate), order.clone())), Ok(ada), "a mate's key will do");
+    assert_eq!(
+        scene.enrol(by(Actor::Agent(mate), order.clone())),
+        Ok(ada),
+        "the key of another agent of the owner is enough"
+    );
     assert_eq!(scene.enrol(by(Actor::Operator, order)), Ok(ada));
 }
 
@@ -160,7 +164,7 @@ fn an_account_granted_before_is_taken_by_the_first_registration_and_by_no_second
     let ada = scene.enrol(by(Actor::Nobody, enrolment("ada", "acme", &[]))).expect("its owner");
     assert_eq!(scene.purse("acme").0, "5.00");
     refuses(&mut scene, by(Actor::Nobody, enrolment("eve", "acme", &[])), Refusal::OwnerTaken);
-    // Its owner has come, whatever becomes of the agent.
+    // The owner has registered once, even if the agent is removed.
     scene.remove(ada);
     refuses(&mut scene, by(Actor::Nobody, enrolment("eve", "acme", &[])), Refusal::OwnerTaken);
 }
@@ -208,7 +212,7 @@ fn a_name_the_hub_gave_to_somebody_is_nobodys_to_register() {
     let mut clash = enrolment("bob", "bobs", &[]);
     clash.aliases = vec![(AWAY, "ada-alias".to_owned())];
     refuses(&mut scene, clash, Refusal::IdTaken);
-    // The same text in another protocol is another name.
+    // The same text in another protocol is another id.
     assert!(scene.enrol(Enrol { home: AWAY, ..enrolment("ada", "others", &[]) }).is_ok());
 }
 
@@ -220,7 +224,7 @@ fn one_owner_has_a_limited_number_of_agents() {
     refuses(&mut scene, enrolment("c", "acme", &[]), Refusal::TooManyAgents { max: 2 });
     scene.remove(second);
     refuses(&mut scene, enrolment("c", "acme", &[]), Refusal::TooManyAgents { max: 2 });
-    assert!(scene.enrol(enrolment("b", "acme", &[])).is_ok(), "coming back is no new agent");
+    assert!(scene.enrol(enrolment("b", "acme", &[])).is_ok(), "a return is not a new agent");
 }
 
 #[test]
@@ -231,7 +235,7 @@ fn a_new_agent_gets_its_key_and_an_update_leaves_it_alone() {
     let key = scene.world.key(&FIRST_KEY).expect("the key is known").clone();
     assert_eq!((key.holder, key.until), (Holder::Agent(ada), None));
     scene.enrol(Enrol { key: Some(NEXT_KEY), ..order }).unwrap();
-    assert!(scene.world.key(&NEXT_KEY).is_none(), "a key nobody asked for is not issued");
+    assert!(scene.world.key(&NEXT_KEY).is_none(), "a key that was not requested is not issued");
     assert!(scene.world.key(&FIRST_KEY).unwrap().works(scene.now));
 }
 
@@ -286,11 +290,8 @@ fn another_operator_key_ends_the_old_one_at_once() {
     assert!(works(&scene, &FIRST_KEY) && works(&scene, &[3; 32]));
     scene.run(issue(NEXT_KEY, true)).unwrap();
     assert!(!works(&scene, &FIRST_KEY) && !works(&scene, &[3; 32]));
-    assert!(
-        works(&scene, &NEXT_KEY) && works(&scene, &[9; 32]),
-        "an agent's key is another matter"
-    );
-    // The same key set again goes on working, also after a restart.
+    assert!(works(&scene, &NEXT_KEY) && works(&scene, &[9; 32]), "an agent's key is not affected");
+    // The same key set again stays valid, also after a restart.
     scene.run(issue(NEXT_KEY, true)).unwrap();
     assert!(works(&scene, &NEXT_KEY));
     scene.world = scene.store.rebuilt(scene.world.rules);
@@ -376,7 +377,7 @@ fn whoever_has_sent_a_heartbeat_must_go_on_even_with_an_endpoint() {
     scene.sleep(TTL);
     assert!(scene.online(ada));
     scene.sleep(Millis(1));
-    assert!(!scene.online(ada), "silence means absence from now on");
+    assert!(!scene.online(ada), "no heartbeat means offline from now on");
     scene.run(Command::Beat { agent: ada }).unwrap();
     assert!(scene.online(ada));
 }
@@ -401,10 +402,11 @@ fn the_sweep_takes_out_exactly_those_whose_time_is_up() {
         ids.push(scene.enrol(Enrol { liveness: Liveness::Polls, ..order }).unwrap());
         scene.now = scene.now.plus(Millis::seconds(1));
     }
-    // The first of them registered 20 s ago. 80 s on, those of the first 10 s are past their 90 s.
+    // The first of them registered 20 s ago. 80 s later, those of the first 10 s are past their 90
+    // s.
     scene.now = scene.now.plus(Millis::seconds(80));
-    assert_eq!(scene.world.online_count(), 20, "nobody is taken out before the sweep");
-    assert_eq!(finds(&scene, "sum"), ids[10..], "yet nobody who is gone is found");
+    assert_eq!(scene.world.online_count(), 20, "none is removed before expiry runs");
+    assert_eq!(finds(&scene, "sum"), ids[10..], "but no offline agent is found");
     scene.world.sweep(scene.now);
     assert_eq!(scene.world.online_count(), 10);
     assert_eq!(finds(&scene, "sum"), ids[10..]);
@@ -422,5 +424,5 @@ fn signs_of_life_of_nobody_make_no_desk() {
         assert_eq!(scene.run(command).unwrap_err(), Refusal::NoSuchAgent);
     }
     assert!(scene.world.desk(nobody).is_none());
-    assert_eq!(scene.world.agent_named(HOME, "nobody"), None);
+    assert_eq!(scene.world.agent_named(HOME, "unknown"), None);
 }

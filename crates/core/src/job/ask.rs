@@ -1,7 +1,7 @@
-//! Requests: the requester names the agents to ask and accepts one of their offers.
+//! Requests: the requester names the agents to invite and accepts one of their offers.
 //!
-//! Somebody asked alone may also just do the work. Whoever speaks the requester's own protocol is
-//! asked in the requester's words; for anybody else the listed price is the offer.
+//! A sole invitee may also just do the work. Agents of the requester's own protocol get the
+//! original request; for any other agent its listed price is its offer.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ use crate::time::Millis;
 use crate::world::World;
 use crate::world::skills::Candidate;
 
-/// How long a listed price stands as an offer.
+/// How long a listed price is valid as an offer.
 const LISTED_PRICE_STANDS: Millis = Millis::seconds(60);
 
-/// Opens a job and asks those who are to do it.
+/// Opens a job and invites the agents that may do it.
 pub fn ask(draft: &mut Draft<'_>, by: AgentId, id: &str, order: Ask) -> Result<Job, Refusal> {
     let asked = whom(draft, by, &order)?;
     if order.timeout <= Millis(0) {
@@ -86,18 +86,18 @@ pub fn ask(draft: &mut Draft<'_>, by: AgentId, id: &str, order: Ask) -> Result<J
     Ok(job)
 }
 
-/// What a job is called by everybody: requesters choose ids without knowing each other's.
+/// The id of a job across all requesters, because two requesters may choose the same id.
 pub fn full_name(native: &str, id: &str) -> String {
     format!("{native}/{id}")
 }
 
-/// Claims an id. When it already stands for something else, it becomes ambiguous.
+/// Claims an id. If it already stands for something else, it becomes ambiguous.
 pub fn remember(draft: &mut Draft<'_>, name: Digest, target: Target) {
     let known = draft.claimed(name).is_some_and(|known| known != target);
     draft.claim(name, if known { Target::Several } else { target });
 }
 
-/// Those who are asked.
+/// The agents to invite.
 fn whom(draft: &Draft<'_>, by: AgentId, order: &Ask) -> Result<Vec<AgentId>, Refusal> {
     let Whom::Agent(one) = order.to else {
         let best = best(draft.world, Some(by), order);
@@ -113,11 +113,11 @@ fn whom(draft: &Draft<'_>, by: AgentId, order: &Ask) -> Result<Vec<AgentId>, Ref
     if agent.blocks(by) {
         return Err(Refusal::Blocked);
     }
-    // Who lists nothing may be asked for anything.
+    // An agent that lists no skills may be asked for anything.
     if !agent.skills.is_empty() && !offers(draft.agent(by), agent, &order.skill) {
         return Err(Refusal::SkillNotOffered);
     }
-    // Who speaks another protocol is not told of the question, only of the work.
+    // An agent of another protocol is not notified of the request, only of the work.
     let is_told = draft.agent(by).is_some_and(|by| by.home == agent.home);
     if is_told && message::is_full(draft, one) {
         return Err(Refusal::InboxFull);
@@ -125,8 +125,8 @@ fn whom(draft: &Draft<'_>, by: AgentId, order: &Ask) -> Result<Vec<AgentId>, Ref
     Ok(vec![one])
 }
 
-/// Those who can be asked now, so that who is left alone is asked like somebody asked alone. When
-/// nobody is left, the last reason tells why.
+/// The agents that can be invited now. If only one remains, it is treated as a sole invitee. If
+/// none remains, returns the last refusal.
 fn able(
     draft: &Draft<'_>,
     job: &Job,
@@ -143,7 +143,7 @@ fn able(
     if able.is_empty() { Err(refusal) } else { Ok(able) }
 }
 
-/// Why somebody cannot be asked. Whoever speaks the requester's protocol answers for itself.
+/// Why an agent cannot be invited. Agents of the requester's protocol decide for themselves.
 fn cannot(
     draft: &Draft<'_>,
     job: &Job,
@@ -161,7 +161,7 @@ fn cannot(
         return Some(if named { Refusal::SkillNotOffered } else { Refusal::NoSuchSkill });
     };
     match fit::when(draft, job, one) {
-        // Only somebody who is meant is waited for.
+        // The job waits only for an agent that was named.
         Ok(fit::When::Back(_)) if !named => return Some(Refusal::Offline),
         Ok(_) => {}
         Err(why) => return Some(why),
@@ -173,18 +173,18 @@ fn cannot(
     unfit.map(|unfit| Refusal::Unfit { why: unfit.why.clone() })
 }
 
-/// What an agent asks, as the requester is shown it.
+/// An agent's price as the requester is shown it.
 fn listed(job: &Job, agent: &Agent) -> Option<Credits> {
     agent.skill_for(job).map(|skill| job.grain.shown(skill.price))
 }
 
-/// Whether an agent offers a skill under the name that the requester's protocol has for it.
+/// Whether an agent offers a skill under the name the requester's protocol has for it.
 fn offers(by: Option<&Agent>, agent: &Agent, name: &str) -> bool {
     let at_home = by.is_none_or(|by| by.home == agent.home);
     agent.skill(name).is_some_and(|skill| !at_home || skill.stands_for.is_none())
 }
 
-/// The best who offer a skill: those online first, then by score, then who came first.
+/// The best agents that offer a skill: online first, then by score, then by registration.
 pub fn best(world: &World, by: Option<AgentId>, order: &Ask) -> Vec<AgentId> {
     let Whom::Best { max } = order.to else { return Vec::new() };
     let limit = world.rules.inbox_messages_max;
@@ -201,7 +201,7 @@ pub fn best(world: &World, by: Option<AgentId>, order: &Ask) -> Vec<AgentId> {
     world.skills.by_merit(&order.skill).filter(willing).take(max).collect()
 }
 
-/// Somebody asked alone may do the work at once, for the listed price if the requester can pay it.
+/// A sole invitee may do the work at once, for the listed price if the requester can pay it.
 fn ask_alone(
     draft: &mut Draft<'_>,
     job: &mut Job,
@@ -213,7 +213,7 @@ fn ask_alone(
         if price > job.budget {
             return Err(Refusal::BudgetTooLow { price });
         }
-        // The same request could be posted to another hub, and would be paid for on both.
+        // The same request could be submitted to another hub and would be paid for on both.
         if !is_bound && !price.is_zero() {
             job.selection = Selection::Asked { any_price, offers_only: true };
             tell_asked(draft, job, agent.id);
@@ -234,7 +234,8 @@ fn tell_asked(draft: &mut Draft<'_>, job: &Job, provider: AgentId) {
     draft.tell_party(provider, news, None);
 }
 
-/// Somebody who does not speak the requester's protocol: what is free is begun, the rest offered.
+/// An agent of another protocol: free work is assigned at once, other work is offered at its listed
+/// price.
 fn offer_listed(
     draft: &mut Draft<'_>,
     job: &mut Job,
@@ -256,7 +257,7 @@ fn offer_listed(
     Ok(())
 }
 
-/// Writes an offer down and tells the requester.
+/// Records an offer and notifies the requester.
 pub fn note_offer(draft: &mut Draft<'_>, job: &mut Job, mut offer: Offer) {
     let Requester::Agent(requester) = job.requester else { return };
     let place = u32::try_from(job.offers.len()).unwrap_or(u32::MAX);
@@ -271,19 +272,20 @@ pub fn note_offer(draft: &mut Draft<'_>, job: &mut Job, mut offer: Offer) {
     }
     job.offers.push(offer);
     let (news, url) = (News::Offered { job: job.id, place }, end::told_at(draft, job));
-    // An offer made from a listed price has no original text, so the requester is notified of it as well.
+    // An offer made from a listed price has no original text, so the requester is notified of it
+    // as well.
     match by_itself {
         true => draft.tell_party(requester, news, url),
         false => drop(draft.tell(Some(requester), news, url)),
     }
 }
 
-/// The job somebody was asked to do, or is doing, by the name its requester gave it.
+/// A job the agent was invited to do, or is doing, by the id its requester gave it.
 pub fn find(draft: &Draft<'_>, by: AgentId, wanted: &Named) -> Result<Job, Refusal> {
     let asked = draft.claimed(claim::asked(by, &wanted.id));
     let job = match (wanted.with, asked) {
         (Some(with), _) => named_by(draft, with, &wanted.id).filter(|job| concerns(job, by)),
-        // Nobody can take a worker's own job from under it by using its name again.
+        // Reusing the id of an assigned job must not take the job away from its worker.
         (None, Some(Target::Several)) => {
             Some(in_hand(draft, by, &wanted.id).ok_or(Refusal::Ambiguous)?)
         }
@@ -291,7 +293,7 @@ pub fn find(draft: &Draft<'_>, by: AgentId, wanted: &Named) -> Result<Job, Refus
         (None, _) => None,
     };
     let given = given(draft, by, &wanted.id);
-    // It exists, but with somebody else than was said.
+    // The job exists, but with another counterparty than the one given.
     let elsewhere = asked.is_some() || given.is_some();
     let with = |job: &Job| wanted.with.is_none_or(|with| job.asked_by(with));
     let Some(job) = job.or_else(|| given.filter(with)) else {
@@ -303,22 +305,22 @@ pub fn find(draft: &Draft<'_>, by: AgentId, wanted: &Named) -> Result<Job, Refus
     Ok(job)
 }
 
-/// The one job of that name that an agent is at work on.
+/// The only job of that id assigned to the agent.
 fn in_hand(draft: &Draft<'_>, by: AgentId, id: &str) -> Option<Job> {
     let mut called = draft.world.work_of(by).filter(|job| is_called(job, id));
     let only = called.next().filter(|_| called.next().is_none())?;
     draft.job(only.id).cloned()
 }
 
-/// The one live job of that name that an agent was asked to do. An offer can only be for that, while
-/// a result may come late for one that is over.
+/// The only live job of that id the agent was invited to do. An offer can only be for a live job,
+/// while a result may come late for a finished one.
 pub fn only_called<'w>(world: &'w World, by: AgentId, id: &str) -> Option<&'w Arc<Job>> {
     let mut called = all_called(world, by, id);
     called.next().filter(|_| called.next().is_none())
 }
 
-/// The live jobs of that name that an agent was asked to do, oldest first: requesters who do not
-/// know each other may choose the same.
+/// The live jobs of that id the agent was invited to do, oldest first: independent requesters may
+/// choose the same id.
 pub fn all_called<'w>(
     world: &'w World,
     by: AgentId,
@@ -331,7 +333,7 @@ fn is_called(job: &Job, id: &str) -> bool {
     job.foreign.split_once('/').is_some_and(|(_, own)| own == id)
 }
 
-/// The job of that name among those an agent asked for.
+/// The job of that id among those the agent requested.
 pub fn named_by(draft: &Draft<'_>, requester: AgentId, id: &str) -> Option<Job> {
     let (origin, name) = own_name(draft.world, requester, id)?;
     let known = draft.world.job_by_name(origin, &name).map(|job| job.id);
@@ -342,13 +344,13 @@ pub fn named_by(draft: &Draft<'_>, requester: AgentId, id: &str) -> Option<Job> 
     draft.job(id).filter(|job| job.asked_by(requester)).cloned()
 }
 
-/// An agent's own id for a job, as the hub keeps it.
+/// An agent's own id for a job, as the hub stores it.
 pub fn own_name(world: &World, requester: AgentId, id: &str) -> Option<(Protocol, String)> {
     let agent = world.agent(requester)?;
     Some((agent.home, full_name(&agent.native, id)))
 }
 
-/// A job of another protocol is known to who has it, or may bid for it, by the hub's own id.
+/// A job of another protocol, by the hub's own id. Its worker and possible bidders know it by that.
 fn given(draft: &Draft<'_>, by: AgentId, id: &str) -> Option<Job> {
     let uuid: Uuid = id.parse().ok()?;
     let home = draft.agent(by)?.home;
@@ -358,7 +360,7 @@ fn given(draft: &Draft<'_>, by: AgentId, id: &str) -> Option<Job> {
     (named_so && theirs).then_some(job)
 }
 
-/// Whether somebody was ever asked to do it, or has it.
+/// Whether the agent was ever invited to do the job, or has it.
 pub fn concerns(job: &Job, by: AgentId) -> bool {
     job.asked.contains(&by) || job.declined.contains(&by) || job.worker() == Some(by)
 }

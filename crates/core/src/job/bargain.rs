@@ -1,7 +1,7 @@
-//! Bargains: prices of agents that are asked to work for somebody of another protocol.
+//! Price agreement: prices of agents that work for a requester of another protocol.
 //!
-//! Such a requester has no word for choosing among offers. So the hub takes the first price that is
-//! within the bid; and in an auction, whoever always asks the same has its offer made for it.
+//! Such a requester cannot choose among offers. So the hub accepts the first price within the bid.
+//! In an auction, the hub makes the offer of an agent with a fixed price.
 
 use super::{Agreed, Job, Offer, Requester, Selection, State, fair, offer, respond};
 use crate::command::JobRef;
@@ -13,7 +13,7 @@ use crate::notice::News;
 use crate::refusal::Refusal;
 use crate::signed::MakeOffer;
 
-/// A worker of another protocol names its price: for work it was given, or in an auction.
+/// A worker of another protocol names its price: for a job assigned to it, or in an auction.
 pub fn name(
     draft: &mut Draft<'_>,
     by: AgentId,
@@ -39,7 +39,7 @@ pub fn name(
     }
 }
 
-/// One sealed price; when it is the last that was waited for, the auction closes.
+/// One sealed bid. The last expected one closes the auction.
 fn bid(
     draft: &mut Draft<'_>,
     by: AgentId,
@@ -51,7 +51,7 @@ fn bid(
     draft.job(job.id).cloned().ok_or(Refusal::NotYours)
 }
 
-/// The price of work that is in the worker's hands already.
+/// The price of a job that is already assigned.
 fn agree(
     draft: &mut Draft<'_>,
     by: AgentId,
@@ -61,7 +61,8 @@ fn agree(
 ) -> Result<Job, Refusal> {
     let wrong = Refusal::WrongState { is: job.state };
     let turn = job.assignment.filter(|turn| turn.worker == by).ok_or(Refusal::NotYours)?;
-    // One price is named for one job: whoever won with it, or put the work off since, cannot raise it.
+    // One price is named per job: a worker that won with it, or deferred the job since, cannot
+    // raise it.
     let named_before = job.offers.iter().any(|offer| offer.by == by);
     if job.state != State::Assigned || named_before {
         return Err(wrong);
@@ -97,14 +98,14 @@ fn agree(
     Ok(job)
 }
 
-/// What somebody invited to another protocol's auction always asks; `None` for who names its price.
+/// The fixed price of an agent invited to another protocol's auction; `None` if it names its price.
 pub fn standing(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Option<Credits> {
     let invited = draft.agent(agent).filter(|agent| agent.home != job.origin)?;
     let skill = invited.skill_for(job).filter(|skill| !skill.by_offer)?;
     Some(job.grain.shown(skill.price))
 }
 
-/// Makes the offer of somebody who always asks the same. It binds as long as the job lives.
+/// Makes the offer of an agent with a fixed price. It is valid until the job's deadline.
 pub fn offer_for(draft: &mut Draft<'_>, job: &mut Job, agent: AgentId, price: Credits) {
     let (at, valid_until, name) = (draft.now, job.deadline, String::new());
     job.offers.push(Offer { by: agent, name, price, eta: None, at, valid_until, told_at: None });

@@ -1,4 +1,4 @@
-//! The end of a job: state, money, reputation and news in one step.
+//! The end of a job: state, credits, reputation and notices in one step.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::refusal::Refusal;
 use crate::reputation::window::Seen;
 use crate::reputation::{Outcome, Score};
 
-/// Settles a job for good.
+/// Settles a job and makes it final.
 pub fn finish(
     draft: &mut Draft<'_>,
     mut job: Job,
@@ -55,7 +55,7 @@ pub fn finish(
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
 }
 
-/// Ends a job without success; everything held goes back.
+/// Ends a job without success; everything held is released.
 pub fn fail(
     draft: &mut Draft<'_>,
     job: Job,
@@ -71,7 +71,7 @@ pub fn fail(
     finish(draft, job, state, report)
 }
 
-/// The same for somebody who said why in words of its own.
+/// The same for a worker that gave its reason in its own protocol.
 pub fn fail_in_words(
     draft: &mut Draft<'_>,
     job: Job,
@@ -85,7 +85,7 @@ pub fn fail_in_words(
     finish(draft, job, State::Failed, report)
 }
 
-/// Takes a job back as if it had never been asked; its id may be used again.
+/// Withdraws a job as if it had never been requested; its id may be used again.
 pub fn withdraw(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
     release(draft, &mut job, None)?;
     job.state = State::Withdrawn;
@@ -99,7 +99,7 @@ pub fn withdraw(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> 
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
 }
 
-/// Ends the hold: what was earned goes to the worker's owner, the rest back.
+/// Ends the hold: the earned amount goes to the worker's owner, the rest back to the payer.
 pub fn release(draft: &mut Draft<'_>, job: &mut Job, paid: Option<Credits>) -> Result<(), Refusal> {
     if let Some(payer) = job.payer {
         let pay = job.assignment.zip(paid).map(|(turn, paid)| (turn.owner, paid));
@@ -109,7 +109,8 @@ pub fn release(draft: &mut Draft<'_>, job: &mut Job, paid: Option<Credits>) -> R
     Ok(())
 }
 
-/// Writes down how the worker did. Inside one owner, and without blame, no score moves.
+/// Records the worker's outcome. Jobs within one owner and jobs that are not its failure do not
+/// change its score.
 pub fn record_outcome(
     draft: &mut Draft<'_>,
     job: &Job,
@@ -164,9 +165,9 @@ pub fn record_outcome(
     draft.outcome(outcome);
 }
 
-/// Whether it cost a requester nothing whose owner never paid or was paid: such requesters cost nothing
-/// to make up, so what comes of their jobs counts neither for nor against a worker in our own ranking.
-/// Work without a price is free, and so is input that makes a worker answer nonsense.
+/// Whether the job was free for a requester whose owner never paid or was paid. Such requesters
+/// cost nothing to create, so their jobs count neither for nor against a worker in the hub's
+/// ranking. Work without a price is free, and so is input that makes a worker answer nonsense.
 fn is_favour_to_a_stranger(
     draft: &Draft<'_>,
     job: &Job,
@@ -177,13 +178,13 @@ fn is_favour_to_a_stranger(
     is_free && is_for_a_stranger(draft, job)
 }
 
-/// Whether nobody pays for the job, or an owner that never paid or was paid would.
+/// Whether the job has no payer, or a payer that never paid or was paid.
 fn is_for_a_stranger(draft: &Draft<'_>, job: &Job) -> bool {
     let payer = job.payer.and_then(|payer| draft.owner(payer));
     payer.is_none_or(|payer| payer.movements == 0)
 }
 
-/// Whether a requester could have this worker do it without ever having had credits.
+/// Whether a requester without any credits so far could have this worker do it.
 pub fn is_free_for_a_stranger(draft: &Draft<'_>, job: &Job, worker: AgentId) -> bool {
     let any_price = matches!(job.selection, Selection::Asked { any_price: true, .. });
     let skill = || draft.agent(worker).and_then(|agent| agent.skill_for(job));
@@ -192,15 +193,15 @@ pub fn is_free_for_a_stranger(draft: &Draft<'_>, job: &Job, worker: AgentId) -> 
     (!pays || job.policy.unpaid) && is_for_a_stranger(draft, job)
 }
 
-/// Tells the worker, or the invited agents, that the job has ended.
+/// Notifies the worker, or the invited agents, that the job has ended.
 fn tell_workers(draft: &mut Draft<'_>, job: &Job) {
-    // Who was only asked never had a turn.
+    // An invited agent was never assigned.
     let epoch = job.for_whom().map_or(0, |_| job.epoch);
     let news = News::TakenBack { job: job.id, epoch };
     let workers = job.for_whom().map_or_else(|| job.asked.clone(), |worker| vec![worker]);
     let answered = draft.answered;
     for worker in workers.into_iter().filter(|worker| answered != Some(*worker)) {
-        // Who was asked at its endpoint hears there that it need not answer.
+        // An agent that was invited at its endpoint is told there that it need not answer.
         let same_words = |agent: &&Agent| {
             let talks = matches!(job.selection, Selection::Asked { .. });
             agent.home == job.origin && talks || agent.terms.urgent_first
@@ -210,8 +211,9 @@ fn tell_workers(draft: &mut Draft<'_>, job: &Job) {
     }
 }
 
-/// Where the requester wants to hear of the job: at the callback it named for it, if it was told to
-/// wait; who talks all the time, wherever it is reached by now.
+/// The URL for notices to the requester: the job's callback, if the requester was answered that it
+/// has to wait; for a protocol that delivers to its agents throughout, the agent's current
+/// endpoint.
 pub fn told_at(draft: &Draft<'_>, job: &Job) -> Option<String> {
     let talks = matches!(job.selection, Selection::Asked { .. }) || job.policy.presence_first;
     match &job.requester {
@@ -238,7 +240,7 @@ fn tell_requester(draft: &mut Draft<'_>, job: &Job) {
     }
 }
 
-/// Calls a job off, as long as nobody has started on it.
+/// Cancels a job, unless a worker has started.
 pub fn cancel(
     draft: &mut Draft<'_>,
     wanted: &JobRef,
@@ -269,7 +271,7 @@ pub fn cancel(
         draft.answered = Some(agent);
     }
     let answer = fail(draft, job, State::Cancelled, Cause::Cancelled, Some(text));
-    // The same command may end other jobs of this agent, and nobody answers it about those.
+    // The same command may end other jobs of this agent, and those need notices.
     draft.answered = told;
     answer
 }
@@ -297,7 +299,7 @@ pub fn overdue(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
             let (taken, promised) = (job.accepted_at.is_some(), job.promised);
             open::assign(draft, &mut job, worker);
             job.promised = promised.or(job.promised);
-            // Who has said yes and then later is not asked a second time.
+            // A worker that accepted and then deferred is not asked to accept again.
             if taken && job.accepted_at.is_none() {
                 respond::take_on(draft, &mut job, None);
             }
@@ -322,7 +324,7 @@ pub fn overdue(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
     }
 }
 
-/// The worker did not accept or decline in time. It never had the job, so its score does not change.
+/// The worker did not accept or decline in time. It never accepted, so its score does not change.
 fn silent(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer, Refusal> {
     let news = News::TakenBack { job: job.id, epoch: job.epoch };
     if let Some(worker) = job.worker() {
@@ -335,7 +337,7 @@ fn silent(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer, Ref
     respond::unanswered(draft, job, Cause::NobodyLeft, text.to_owned())
 }
 
-/// An operator takes a job away from its worker and gives it to the next.
+/// The operator takes a job away from its worker and assigns it to the next.
 pub fn requeue(draft: &mut Draft<'_>, wanted: &JobRef) -> Result<Answer, Refusal> {
     let mut job = work::find(draft, wanted).ok_or(Refusal::NotYours)?;
     if !matches!(job.state, State::Assigned | State::Running | State::Deferred { .. }) {
@@ -345,13 +347,13 @@ pub fn requeue(draft: &mut Draft<'_>, wanted: &JobRef) -> Result<Answer, Refusal
         job.declined.push(worker);
         draft.tell(Some(worker), News::TakenBack { job: job.id, epoch: job.epoch }, None);
     }
-    // Somebody it only waits for never had it.
+    // An agent the job was only deferred for never had it.
     job.declined.extend(job.waits_for.map(|waits| waits.worker));
     draft.event(Event::JobRequeued { job: job.id });
     work::pass_on_now(draft, job)
 }
 
-/// The worker unregistered: its jobs go on elsewhere or fail with refund.
+/// The worker unregistered: its jobs are reassigned, or fail with a refund.
 pub fn worker_left(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), Refusal> {
     let work: Vec<Arc<Job>> = draft.world.work_of(agent).cloned().collect();
     for job in work {
@@ -373,7 +375,7 @@ pub fn worker_left(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), Refusal>
     Ok(())
 }
 
-/// The requester unregistered: what nobody has started is called off; the rest is still paid.
+/// The requester unregistered: jobs that are not started are cancelled; the rest is still paid.
 pub fn requester_left(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), Refusal> {
     let asked: Vec<JobId> = draft.world.asked_by(agent).map(|job| job.id).collect();
     for id in asked {

@@ -1,30 +1,30 @@
-//! Grace period: how long a worker may be silent before it counts as a failure.
+//! Grace period: how long a worker may give no response before it counts as a failure.
 //!
-//! A requester chooses the deadline of its job, so it could have any worker time out. A worker
-//! answers for silence only once it has had the job in hand for as long as it says the work takes,
-//! and never for less than [`Rules::fair_time`](crate::world::Rules). Having it in hand starts when
-//! the worker fetched it, read of it in its inbox, got it at its endpoint, or said anything about it.
+//! A requester chooses the deadline of its job, so it could make any worker time out. A missing
+//! response counts only once the worker has had the job for its expected duration, and never for
+//! less than [`Rules::fair_time`](crate::world::Rules). The time starts when the worker fetches the
+//! job, reads its notice, gets it at its endpoint, or reports anything about it.
 
 use super::Job;
 use crate::draft::Draft;
 use crate::id::{AgentId, JobId};
 use crate::time::{Millis, Timestamp};
 
-/// How long this worker must have the job in hand before its silence counts.
+/// How long this worker must have had the job before a missing response counts.
 pub fn time(draft: &Draft<'_>, job: &Job, worker: AgentId) -> Millis {
     let skill = draft.agent(worker).and_then(|agent| agent.skill_for(job));
     let takes = skill.and_then(|skill| skill.takes).unwrap_or_default();
     takes.max(draft.world.rules.fair_time)
 }
 
-/// The worker has the job in hand, since now if not for longer.
+/// Marks that the worker has received the job, now if not earlier.
 pub fn in_hand(job: &mut Job, now: Timestamp) {
     if let Some(turn) = &mut job.assignment {
         turn.handed_at = turn.handed_at.or(Some(now));
     }
 }
 
-/// The agent has looked at these jobs.
+/// The agent was shown these jobs.
 pub fn shown(draft: &mut Draft<'_>, agent: AgentId, jobs: &[JobId]) {
     for id in jobs {
         let holds = |job: &&Job| job.in_hand_of() == Some(agent);
@@ -43,7 +43,7 @@ pub fn read(draft: &mut Draft<'_>, agent: AgentId, up_to: u64) {
     }
 }
 
-/// The notice at a position has arrived at the agent's endpoint.
+/// The notice at a position was delivered to the agent's endpoint.
 pub fn arrived(draft: &mut Draft<'_>, agent: AgentId, position: u64) {
     if let Some(id) = draft.world.unread_at(agent, position) {
         note(draft, id, agent, |told_at| told_at == position);
@@ -60,7 +60,7 @@ fn note(draft: &mut Draft<'_>, id: JobId, agent: AgentId, is_read: impl Fn(u64) 
     draft.put_job(job);
 }
 
-/// The worker stayed silent: it is excused unless it has had its fair time.
+/// The worker did not respond. It is excused unless its grace period has passed.
 pub fn excuse_silence(draft: &Draft<'_>, job: &mut Job) {
     let now = draft.now;
     if let Some(turn) = &mut job.assignment {
@@ -68,7 +68,7 @@ pub fn excuse_silence(draft: &Draft<'_>, job: &mut Job) {
     }
 }
 
-/// The worker left: it is excused from what it never had in hand.
+/// The worker unregistered. It is excused from jobs it never received.
 pub fn excuse_leaving(job: &mut Job) {
     if let Some(turn) = &mut job.assignment {
         turn.excused = turn.handed_at.is_none();

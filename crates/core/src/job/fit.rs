@@ -1,7 +1,7 @@
 //! Readiness: whether an agent can take a job, and when it can start.
 //!
-//! What an agent says about itself (its stance, its terms, how long its skills take) is kept here for
-//! it, whichever protocol the job comes from.
+//! Applies what an agent reports about itself (availability, terms, expected durations) to jobs of
+//! every protocol.
 
 use std::sync::Arc;
 
@@ -17,19 +17,19 @@ use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
 use crate::world::World;
 
-/// In which jobs begun are counted for agents that limit them.
+/// The window in which started jobs are counted for agents that limit them.
 pub const MINUTE: Millis = Millis::minutes(1);
 
 /// Jobs that may wait for one agent to be back.
 pub const WAITING_MAX: usize = 256;
 
-/// How many of them one requester may have there that pays nothing.
+/// How many of them one requester may have without paying.
 pub const FREE_WAITING_MAX: usize = 64;
 
-/// Free jobs of one requester in one worker's hands.
+/// Free jobs of one requester assigned to one worker.
 pub const FREE_WORK_MAX: usize = 1_024;
 
-/// Whether one more job may wait with those.
+/// Whether one more job may wait.
 pub fn has_a_place<'j>(waiting: impl Iterator<Item = &'j Arc<Job>>, job: &Job) -> bool {
     let (mut all, mut free) = (0, 0);
     for other in waiting.take(WAITING_MAX) {
@@ -39,34 +39,35 @@ pub fn has_a_place<'j>(waiting: impl Iterator<Item = &'j Arc<Job>>, job: &Job) -
     all < WAITING_MAX && (!job.budget.is_zero() || free < FREE_WAITING_MAX)
 }
 
-/// When an agent takes a job on.
+/// When an agent can start a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     Now,
-    /// Once it is back.
+    /// When it is back.
     Back(Timestamp),
-    /// Once somebody has agreed.
+    /// Once the job is approved.
     Approved,
     /// Never: the input is invalid, and the agent is available to be told so.
     Never,
 }
 
-/// How soon a worker has to be able to begin.
+/// How soon a worker has to be able to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ready {
     AtOnce,
-    /// At once, or as soon as somebody agrees.
+    /// At once, or as soon as it is approved.
     Soon,
 }
 
-/// When the agent takes the job on, or why it does not: presence, then load, then time.
+/// When the agent can start the job, or why it cannot: presence, then load, then time.
 pub fn when(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<When, Refusal> {
     let named = draft.agent(agent).filter(|agent| agent.active).ok_or(Refusal::NoSuchAgent)?;
-    // To others a suspended agent is one that is not there, whatever it promised before.
+    // To others a suspended agent is offline, whatever it promised before.
     if job.declined.contains(&agent) || draft.is_suspended(agent) {
         return Err(Refusal::Offline);
     }
-    // Who named a price for it has said that it will be there; one for whom that was done has not.
+    // An agent that made an offer itself has committed to be there. One whose listed price was
+    // offered by the hub has not.
     let named_a_price = job.offers.iter().any(|offer| offer.by == agent)
         && super::bargain::standing(draft, job, agent).is_none();
     let there = match is_there(draft, named) {
@@ -76,7 +77,7 @@ pub fn when(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<When, Refusa
     };
     let held = job.policy.not_before.filter(|moment| *moment > draft.now);
     if let Some(back) = there.max(held) {
-        // All of it is looked at in one step when the agent is back.
+        // All waiting jobs are checked in one command when the agent is back.
         let own = job.waits_for.is_some_and(|waits| waits.worker == agent);
         if !own && !has_a_place(draft.world.waiting_for(agent), job) {
             return Err(Refusal::AtCapacity);
@@ -86,14 +87,14 @@ pub fn when(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<When, Refusa
     if job.flaw.is_some() {
         return Ok(When::Never);
     }
-    // Nobody has looked whether the input is what it takes.
+    // The input was not checked against this agent's schema.
     let unseen = named.registered_at > job.opened_at && named.home != job.origin;
     if unseen && named.terms.strict {
         return Err(Refusal::Offline);
     }
     has_room(draft, named)?;
     is_no_burden(draft, job, agent)?;
-    // Who named a price itself waits to hear of it.
+    // An agent that made an offer itself expects the notice.
     let asked_elsewhere =
         matches!(job.selection, Selection::Asked { .. }) && named.home != job.origin;
     if (!named_a_price || asked_elsewhere) && !message::takes_work(draft, agent, job) {
@@ -110,12 +111,13 @@ pub fn when(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<When, Refusa
     Ok(if asks { When::Approved } else { When::Now })
 }
 
-/// Whether an agent is there now, before anything else is asked: if it said when it comes back, then.
+/// Whether an agent is available now, before other checks; if it announced when it is back, that
+/// time.
 pub fn away(world: &World, agent: &Agent, now: Timestamp) -> Result<Option<Timestamp>, Refusal> {
     is_there(&Draft::new(world, now), agent)
 }
 
-/// Whether it is there; if it said when it comes back, then.
+/// Whether the agent is available; if it announced when it is back, that time.
 fn is_there(draft: &Draft<'_>, agent: &Agent) -> Result<Option<Timestamp>, Refusal> {
     let presence = draft.desk(agent.id).map(|desk| desk.presence);
     let stance = presence.map_or(Stance::Idle, |presence| presence.stance);
@@ -134,7 +136,7 @@ fn is_there(draft: &Draft<'_>, agent: &Agent) -> Result<Option<Timestamp>, Refus
     Ok(None)
 }
 
-/// Whether its terms leave room for one more.
+/// Whether its terms allow one more job.
 fn has_room(draft: &Draft<'_>, agent: &Agent) -> Result<(), Refusal> {
     let full = |limit: Option<u32>, count: usize| limit.is_some_and(|max| count >= max as usize);
     if agent.terms.is_default() {
@@ -149,8 +151,8 @@ fn has_room(draft: &Draft<'_>, agent: &Agent) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether free work leaves the agent room for others: one requester that pays nothing gets no more
-/// of it at a time.
+/// Whether free work leaves the agent capacity for others: a requester that pays nothing gets at
+/// most `FREE_WORK_MAX` jobs at a time.
 fn is_no_burden(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<(), Refusal> {
     if !job.budget.is_zero() || draft.world.jobs_in_hand(agent) < FREE_WORK_MAX {
         return Ok(());
@@ -162,7 +164,7 @@ fn is_no_burden(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<(), Refu
     }
 }
 
-/// Whether it could begin as soon as it has to.
+/// Whether the agent could start as soon as required.
 pub fn is_able(draft: &Draft<'_>, job: &Job, agent: AgentId, ready: Ready) -> bool {
     match when(draft, job, agent) {
         Ok(When::Now) => true,
@@ -171,13 +173,13 @@ pub fn is_able(draft: &Draft<'_>, job: &Job, agent: AgentId, ready: Ready) -> bo
     }
 }
 
-/// Puts a job off before anybody has it.
+/// Defers a job before it is assigned.
 pub fn put_off(draft: &mut Draft<'_>, job: &mut Job, worker: AgentId, when: When) {
     let (until, approval) = match when {
         When::Now => return,
         When::Back(until) => (until, false),
         When::Approved => (draft.now.plus(draft.world.rules.approval_window), true),
-        // Nobody has it; what is wrong with it is told as soon as it is looked at again.
+        // Not assigned: what is wrong with the input is reported at the next check.
         When::Never => (draft.now, false),
     };
     let agreed = job.waits_for.is_some_and(|waits| waits.agreed && waits.worker == worker);

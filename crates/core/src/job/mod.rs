@@ -1,6 +1,6 @@
 //! Jobs: one piece of paid work, from request to settlement.
 //!
-//! This room only decides. It never waits, stores or sends. Money moves in `ledger`, scores in
+//! This module only decides. It never waits, stores or sends. Credits move in `ledger`, scores in
 //! `reputation`.
 
 pub mod ask;
@@ -30,120 +30,122 @@ pub use offer::Offer;
 pub use rest::Rest;
 pub use select::Selection;
 
-/// One piece of work and all that is known about it.
+/// One piece of work and everything the hub knows about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     pub id: JobId,
-    /// The hub's public id of it, unlike any other.
+    /// The hub's public id of the job, unique.
     pub uuid: Uuid,
-    /// The protocol it was asked in, and the requester's own id for it.
+    /// The protocol of the request, and the requester's own id for the job.
     pub origin: Protocol,
     pub foreign: String,
-    /// Of everything the requester said, to tell a repeat from a different job.
+    /// Digest of the whole request, to tell a repeat from a different job.
     pub content: Digest,
     pub requester: Requester,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payer: Option<OwnerId>,
     pub skill: String,
-    /// Other names under which somebody may offer what is wanted.
+    /// Other skill names under which the same work may be offered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<String>,
-    /// JSON text, exactly as it came.
+    /// JSON text, exactly as received.
     pub input: String,
     pub budget: Credits,
-    /// How finely its requester counts; what it is shown, it pays.
+    /// The requester's price step. The requester pays the price it is shown.
     #[serde(default, skip_serializing_if = "Grain::is_fine")]
     pub grain: Grain,
-    /// What is set aside now.
+    /// Credits held now.
     pub held: Credits,
     pub selection: Selection,
     pub policy: Policy,
     pub state: State,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<Assignment>,
-    /// The price agreed with each worker that was ever chosen. It holds however often the job comes
-    /// back to the same worker, and whatever that lists or offers by then.
+    /// The price agreed with each worker that was ever chosen. It stays fixed however often the job
+    /// returns to the same worker, whatever the worker lists or offers by then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agreed: Vec<Agreed>,
-    /// Raised with every assignment; only the holder of the current one may act.
+    /// Raised with every assignment; only the worker of the current one may act.
     pub epoch: u32,
-    /// Who will not be asked again.
+    /// Agents that are not asked again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declined: Vec<AgentId>,
-    /// Who was asked to do it or to name a price, and has not said no.
+    /// Agents that were invited to do the job or to make an offer, and have not declined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<AgentId>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offers: Vec<Offer>,
-    /// Which of its auctions is held, or was held last.
+    /// The current or last auction round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<Round>,
-    /// Where the question stands in the inbox of somebody who was asked alone.
+    /// Position of the request in the inbox of the sole invitee.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<u64>,
-    /// When that agent read the question.
+    /// When that agent read the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_at: Option<Timestamp>,
-    /// What the requester said about having paid; kept, not interpreted.
+    /// The requester's payment proof; stored, not interpreted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payment_proof: Option<String>,
     pub opened_at: Timestamp,
     pub deadline: Timestamp,
-    /// How long an assigned worker may be silent.
+    /// How long an assigned worker may give no response.
     pub lease: Millis,
-    /// The requester was told to wait, so the end is news to it.
+    /// The requester was answered that the job has to wait, so it is notified of the end.
     pub pending: bool,
-    /// Where the requester wants the end to be told.
+    /// URL at which the requester wants to be notified of the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback: Option<String>,
-    /// What is wrong with it in its origin protocol's words, to be told once its worker is back.
+    /// What is wrong with the input, in the origin protocol's format. Reported when the worker is
+    /// back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flaw: Option<String>,
-    /// What only the origin protocol understands, as JSON text.
+    /// Data of the origin protocol, as JSON text.
     pub meta: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// What its worker calls it, if that has a name of its own for it.
+    /// The worker's own id for the job, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub called: Option<Uuid>,
-    /// When its worker took it on, or the hub for it.
+    /// When the worker accepted the job, or the hub did for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_at: Option<Timestamp>,
-    /// When its worker said it would be ready.
+    /// When the worker expects to be ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_at: Option<Timestamp>,
-    /// By when the requester wants it, if it said so.
+    /// When the requester wants the result, if it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<Timestamp>,
-    /// By when the work was wanted, or promised by whoever has it; later is late.
+    /// When the result is expected: the requester's wish, or else the worker's promise. After that
+    /// it is late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promised: Option<Timestamp>,
     /// 1 is the most urgent.
     #[serde(default = "usual_priority", skip_serializing_if = "is_usual_priority")]
     pub priority: u8,
-    /// Somebody it waits for, and whether that is for a yes.
+    /// The worker the job is deferred for, and whether it waits for approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<Waiting>,
     /// How many assignments failed, and until when the job backs off.
     #[serde(default, skip_serializing_if = "Rest::is_none")]
     pub rest: Rest,
-    /// How many orders had been posted to the market when it was opened, and when it ended.
+    /// Number of orders submitted to the market when the job was opened, and when it ended.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub posts_before: u64,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub posts_at_end: u64,
     /// Bridges crossed so far.
     pub hops: u8,
-    /// The requester's job before this one, and the worker's.
+    /// The requester's previous job, and the worker's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_asked: Option<JobId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_worked: Option<JobId>,
 }
 
-/// How urgent a job is when nobody says.
+/// The priority of a job whose request names none.
 pub const PRIORITY: u8 = 5;
 
 fn usual_priority() -> u8 {
@@ -165,85 +167,85 @@ pub struct Round {
     pub since: Timestamp,
 }
 
-/// A job that is put off before anybody has it.
+/// A job that is deferred before it is assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
     pub worker: AgentId,
-    /// For a yes; otherwise for the worker to be back.
+    /// Waits for approval; otherwise for the worker to be back.
     pub approval: bool,
-    /// The yes was given, but the worker cannot begin yet.
+    /// Approval was given, but the worker cannot start yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub agreed: bool,
 }
 
-/// Who asked.
+/// The requester of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Requester {
     Agent(AgentId),
-    /// Somebody the hub does not know; it has no account and can only ask for what is free.
+    /// An unregistered requester. It has no account and can only request free work.
     Guest(String),
 }
 
-/// What happens when the first choice does not work out.
+/// What happens when the first choice fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
-    /// A worker that cannot be connected to is replaced by the next one.
+    /// A worker that cannot be reached is replaced by the next one.
     pub next_when_unreachable: bool,
     /// A worker that declines is replaced.
     pub next_when_declined: bool,
-    /// A worker that fails or stays silent is replaced.
+    /// A worker that fails or does not respond is replaced.
     pub next_when_failed: bool,
-    /// With nobody to choose from, the job waits instead of being refused.
+    /// If there is no candidate, the job is queued instead of refused.
     pub queue_unmatched: bool,
-    /// The requester is answered at once and hears of the rest: whether the worker is there is
-    /// asked before whether it can be paid, and nothing is held while it is away.
+    /// The requester gets an immediate answer and is notified of the rest. The worker's presence is
+    /// checked before its price, and nothing is held while it is away.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub presence_first: bool,
-    /// Once somebody has had it, it waits for the next instead of ending.
+    /// A job that was assigned once is queued for the next worker instead of ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub queue_later: bool,
-    /// Prices only steer the choice: nothing is held and nothing is paid.
+    /// Prices only affect the choice: nothing is held and nothing is paid.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unpaid: bool,
-    /// Either side may call it off until there is a result.
+    /// Either party may cancel until there is a result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_any_time: bool,
-    /// A worker that is named need not be there: the work waits in its hands.
+    /// A named worker may be offline: the job is assigned and waits for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub absent_too: bool,
-    /// A worker that is named is not given it before this moment, whether or not it is there.
+    /// A named worker is not assigned the job before this time, whether or not it is online.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
-    /// The requester waits for the answer, also while the worker has yet to fetch the work.
+    /// The requester waits for the answer, even if the worker has yet to fetch the work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub requester_waits: bool,
 }
 
-/// One worker's turn at a job.
+/// The assignment of a job to one worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
     pub worker: AgentId,
     pub owner: OwnerId,
-    /// Fixed at this moment, whatever the worker asks later.
+    /// Fixed at assignment, whatever the worker asks later.
     pub price: Credits,
-    /// What the worker asks itself, where that was rounded up for the requester.
+    /// The worker's own price, if it was rounded up for the requester.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<Credits>,
-    /// The worker listed no price when it was chosen: it may name one, up to the budget, once.
+    /// The worker listed no price when it was chosen. It may name one once, up to the budget.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub price_open: bool,
     pub since: Timestamp,
-    /// Silence past this moment is a failure.
+    /// Without a response by then, the assignment fails.
     pub until: Timestamp,
-    /// The work has been handed over and can no longer be called back.
+    /// The worker has received the work; it can no longer be withdrawn.
     pub handed_over: bool,
-    /// Position of the assignment in the worker's inbox, if it was told there.
+    /// Position of the assignment notice in the worker's inbox, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_at: Option<u64>,
-    /// When the worker had the job in hand: fetched, read, delivered to its endpoint, or accepted.
+    /// When the worker received the job: fetched, read, delivered to its endpoint, or accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handed_at: Option<Timestamp>,
-    /// How long the worker must have the job in hand before its silence counts against it.
+    /// How long the worker must have had the job before a missing response counts against it.
     #[serde(default, skip_serializing_if = "Millis::is_zero")]
     pub fair_time: Millis,
     /// The assignment ended within the grace period, so it does not count against the worker.
@@ -262,7 +264,7 @@ pub struct Agreed {
     pub price_open: bool,
 }
 
-/// Where a job stands. The terminal ones never change again.
+/// The state of a job. Final states never change again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum State {
     Open,
@@ -277,12 +279,12 @@ pub enum State {
     Failed,
     Expired,
     Cancelled,
-    /// Withdrawn before any result. Protocols treat it as if it never existed.
+    /// Withdrawn before any result. Protocols treat the job as if it never existed.
     Withdrawn,
 }
 
 impl State {
-    /// Whether nothing can happen any more.
+    /// Whether the state is final.
     pub fn is_final(self) -> bool {
         use State::*;
         matches!(self, Completed | Failed | Expired | Cancelled | Withdrawn)
@@ -307,7 +309,7 @@ impl State {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     pub ok: bool,
-    /// JSON text, exactly as it came.
+    /// JSON text, exactly as received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     pub paid: Credits,
@@ -316,7 +318,7 @@ pub struct Report {
     pub cause: Option<Cause>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// What only the worker's protocol understands, as JSON text.
+    /// Data of the worker's protocol, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
     /// Digest of the worker's report, to tell a repeat from a different report.
@@ -327,35 +329,35 @@ pub struct Report {
 /// Why a job ended without success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Cause {
-    /// The worker said it lacks the skill.
+    /// The worker reported that it lacks the skill.
     NoSuchSkill,
-    /// The worker said the budget was too low.
+    /// The worker reported that the budget was too low.
     BudgetTooLow,
-    /// The worker said it was not there.
+    /// The worker reported that it was offline.
     Offline,
-    /// The work went wrong.
+    /// The work failed.
     Execution,
-    /// The worker said payment failed.
+    /// The worker reported that payment failed.
     Payment,
-    /// The worker's answer made no sense.
+    /// The worker's answer was unusable.
     Unusable,
-    /// The worker stayed silent past its lease, or the job past its deadline.
+    /// The worker did not respond within its lease, or the job passed its deadline.
     TimedOut,
-    /// The worker unregistered in the middle.
+    /// The worker unregistered before it was done.
     WorkerLeft,
-    /// The requester called it off.
+    /// The requester cancelled the job.
     Cancelled,
     /// The worker refused by its own rules.
     Policy,
-    /// Everybody declined or failed.
+    /// Every candidate declined or failed.
     NobodyLeft,
-    /// The turn ended before the worker had the job in hand for a fair time. Only in outcomes: the
-    /// requester is told that the job timed out or that the worker left.
+    /// The assignment ended within the grace period. Only in outcomes: the requester is told that
+    /// the job timed out or that the worker left.
     NoFairTime,
 }
 
 impl Cause {
-    /// Whether the worker is to blame, and its score moves.
+    /// Whether it counts as the worker's failure and changes its score.
     pub fn blames_worker(self) -> bool {
         use Cause::*;
         matches!(self, Offline | Execution | Payment | Unusable | TimedOut | WorkerLeft)
@@ -363,7 +365,7 @@ impl Cause {
 }
 
 impl Job {
-    /// How long its content is: what was asked, what came of it, and what protocols keep with it.
+    /// The size of its content: input, result, and protocol data.
     pub fn bytes(&self) -> usize {
         let report = self.report.as_ref();
         let text = |text: Option<&String>| text.map_or(0, String::len);
@@ -375,23 +377,23 @@ impl Job {
         self.input.len() + self.meta.len() + told.iter().sum::<usize>()
     }
 
-    /// What somebody may call what is wanted; the first is its own name.
+    /// The skill names under which the work may be offered; the first is the requested one.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.skill.as_str()).chain(self.also.iter().map(String::as_str))
     }
 
-    /// The worker whose turn it is, or whose turn it was when the job ended.
+    /// The assigned worker, or the last one if the job has ended.
     pub fn worker(&self) -> Option<AgentId> {
         self.assignment.map(|turn| turn.worker)
     }
 
-    /// Whether its name can be given back. That of a broadcast's copy cannot: the others go on under
-    /// names made of the same.
+    /// Whether its id can be released. The id of a broadcast's copy cannot: the other copies keep
+    /// ids derived from the same one.
     pub fn has_its_own_name(&self) -> bool {
         !matches!(self.selection, Selection::Broadcast | Selection::Everybody)
     }
 
-    /// The next moment something must happen by itself; `None` for a finished job.
+    /// When the job is due for its next timer; `None` for a finished job.
     pub fn due(&self) -> Option<Timestamp> {
         let own = match self.state {
             state if state.is_final() => return None,
@@ -417,13 +419,13 @@ impl Job {
         self.agreed.iter().find(|agreed| agreed.worker == worker).copied()
     }
 
-    /// Notes the price agreed with a worker, in place of an earlier one.
+    /// Sets the price agreed with a worker, replacing an earlier one.
     pub fn agree(&mut self, agreed: Agreed) {
         self.agreed.retain(|known| known.worker != agreed.worker);
         self.agreed.push(agreed);
     }
 
-    /// Who still has to read about it in its inbox before it has it in hand, and at which position.
+    /// The agent that has yet to read the job's notice in its inbox, and the notice's position.
     pub fn unread(&self) -> Option<(AgentId, u64)> {
         match (self.state, self.assignment) {
             (State::Assigned | State::Running, Some(turn)) if turn.handed_at.is_none() => {
@@ -436,7 +438,7 @@ impl Job {
         }
     }
 
-    /// The most the requester can pay. A guest pays nothing, whatever its budget says.
+    /// The most the requester can pay. A guest pays nothing, whatever its budget is.
     pub fn purse(&self) -> Credits {
         match self.selection {
             _ if self.policy.unpaid => self.budget,
@@ -446,7 +448,7 @@ impl Job {
         }
     }
 
-    /// Takes it out of its worker's hands; nobody has taken it on any more.
+    /// Removes the assignment and the acceptance.
     pub fn unassign(&mut self) {
         self.assignment = None;
         self.accepted_at = None;
@@ -455,12 +457,12 @@ impl Job {
         self.promised = self.wanted;
     }
 
-    /// Whether somebody may have begun, so that it cannot simply be called off.
+    /// Whether a worker may have started, so that the job cannot simply be cancelled.
     pub fn has_started(&self) -> bool {
         self.state == State::Running || self.assignment.is_some_and(|turn| turn.handed_over)
     }
 
-    /// Whether somebody is at work on it, or has promised to be.
+    /// Whether a worker is working on it or has accepted it.
     pub fn is_worked_on(&self) -> bool {
         self.accepted_at.is_some() && self.in_hand_of().is_some()
     }
@@ -470,7 +472,7 @@ impl Job {
         self.worker().or(self.waits_for.map(|waits| waits.worker))
     }
 
-    /// Whether this agent asked for it.
+    /// Whether this agent requested it.
     pub fn asked_by(&self, agent: AgentId) -> bool {
         self.requester == Requester::Agent(agent)
     }

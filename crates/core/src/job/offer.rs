@@ -1,4 +1,4 @@
-//! Offers: prices asked by workers, in a sealed auction or to be accepted by the requester.
+//! Offers: prices named by workers, in a sealed auction or for the requester to accept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,26 +25,26 @@ use crate::signed::{Binding, MakeOffer, Named, TakeOffer};
 use crate::time::{Millis, Timestamp};
 use crate::world::skills::Candidate;
 
-/// Offers one worker may make on one job.
+/// Offers one worker may make for one job.
 const OFFERS_PER_AGENT_MAX: usize = 4;
-/// Workers invited to one auction.
+/// Agents invited to one auction.
 const INVITED_MAX: usize = 1_024;
 
-/// One price asked for one job. It binds whoever made it until it expires, also if the same worker
-/// has offered less since. Its place in the job's list is its id, since offers are only ever added.
+/// One price for one job. It binds its maker until it expires, even if the same worker made a lower
+/// offer since. Its index in the job's list is its id, because offers are only added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
     pub by: AgentId,
-    /// What its maker calls it.
+    /// The maker's own id for it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     pub price: Credits,
-    /// How long the work will take, as its maker thinks.
+    /// The maker's estimate of how long the work takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eta: Option<Millis>,
     pub at: Timestamp,
     pub valid_until: Timestamp,
-    /// Where the requester's inbox tells it in its maker's own words.
+    /// Position of its original text in the requester's inbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_at: Option<u64>,
 }
@@ -61,12 +61,12 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
         bargain::standing(draft, job, *one).is_none_or(|price| price <= job.purse())
     };
     let all = all.map(|one| one.agent).filter(affordable);
-    // Who is not told of it needs no room for it.
+    // An agent that gets no notice needs no inbox capacity.
     let has_room = |one: &AgentId| {
         message::takes_invitations(draft, *one, job)
             || bargain::standing(draft, job, *one).is_some()
     };
-    // Somebody who offers it under two of its names is one.
+    // An agent that offers the work under two of its skill names counts once.
     let mut seen = BTreeSet::new();
     let all: Vec<AgentId> = all.filter(has_room).filter(|one| seen.insert(*one)).collect();
     let mut invited = fairly(draft, all);
@@ -95,8 +95,8 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// As many as may be invited: when there are more, owners take turns, so that nobody crowds out the
-/// others by having many agents.
+/// At most `INVITED_MAX` agents. If there are more, owners take turns, so that an owner with many
+/// agents does not crowd out the others.
 fn fairly(draft: &Draft<'_>, all: Vec<AgentId>) -> Vec<AgentId> {
     if all.len() <= INVITED_MAX {
         return all;
@@ -113,7 +113,7 @@ fn fairly(draft: &Draft<'_>, all: Vec<AgentId>) -> Vec<AgentId> {
     turns.into_iter().take(INVITED_MAX).map(|(_, _, agent)| agent).collect()
 }
 
-/// Holds an auction once more, as long as the first one was, if there is anybody to bid.
+/// Holds the auction again, for as long as the first time, if there are candidates.
 pub fn reopen(draft: &mut Draft<'_>, job: &mut Job) -> bool {
     let Selection::Auction { closes } = job.selection else { return false };
     let since = job.round.map_or(job.opened_at, |round| round.since);
@@ -126,7 +126,7 @@ pub fn reopen(draft: &mut Draft<'_>, job: &mut Job) -> bool {
     invited
 }
 
-/// A price in an auction of a market: one for each who was asked, and the last one closes it.
+/// A bid in a market's auction: one per invited agent. The last one closes the auction.
 pub fn bid(
     draft: &mut Draft<'_>,
     wanted: &JobRef,
@@ -145,7 +145,8 @@ pub fn bid(
     answered(draft, job)
 }
 
-/// A worker names its price. What the hub received when decides, and a closed set never reopens.
+/// A worker makes an offer. The order in which the hub received offers decides, and a closed
+/// auction never reopens.
 pub fn make(
     draft: &mut Draft<'_>,
     wanted: &JobRef,
@@ -159,7 +160,7 @@ pub fn make(
         Requester::Agent(agent) => *agent == by,
         Requester::Guest(_) => false,
     };
-    // Where the requester chose whom it asks, nobody else has a say, and those say it in words.
+    // If the requester chose the agents to invite, only they make offers, and by signed orders.
     let closed_circle = matches!(job.selection, Selection::Asked { .. });
     if !able || own || closed_circle || job.declined.contains(&by) {
         return Err(Refusal::NotYours);
@@ -195,7 +196,8 @@ pub fn make(
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
 }
 
-/// The requester hears of a price that it may take; who came by itself is as good as asked.
+/// Notifies the requester of an offer it may accept. An agent that was not invited is treated as
+/// invited.
 fn shown(draft: &mut Draft<'_>, job: &mut Job, by: AgentId) {
     if !job.asked.contains(&by) {
         job.asked.push(by);
@@ -220,7 +222,7 @@ pub fn pass_or_decline(
     if !job.asked.contains(&by) || job.declined.contains(&by) {
         return Err(Refusal::NotYours);
     }
-    // An offer binds whoever made it until the auction is over.
+    // An offer binds its maker until the auction closes.
     if job.offers.iter().any(|offer| offer.by == by) {
         return Err(Refusal::TooManyOffers { max: 1 });
     }
@@ -232,7 +234,7 @@ pub fn pass_or_decline(
     answered(draft, job)
 }
 
-/// Closes an auction as soon as everybody has answered.
+/// Closes an auction once every invited agent has answered.
 pub fn answered(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
     let has_answered = |agent: &AgentId| {
         job.declined.contains(agent) || job.offers.iter().any(|offer| offer.by == *agent)
@@ -244,7 +246,7 @@ pub fn answered(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
 }
 
-/// The requester takes an offer, at the price that was shown to it and no other.
+/// The requester accepts an offer, at exactly the price it was shown.
 pub fn accept(
     draft: &mut Draft<'_>,
     wanted: &JobRef,
@@ -252,7 +254,7 @@ pub fn accept(
     offer: OfferRef,
 ) -> Result<Answer, Refusal> {
     let job = work::find(draft, wanted).filter(|job| job.asked_by(by)).ok_or(Refusal::NotYours)?;
-    // The bids of an auction are sealed: nobody picks one by hand.
+    // The bids of an auction are sealed: they cannot be accepted one by one.
     if matches!(job.selection, Selection::Auction { .. }) {
         return Err(Refusal::WrongState { is: job.state });
     }
@@ -262,8 +264,8 @@ pub fn accept(
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
 }
 
-/// The place of the offer that is meant. Whoever names no price could be shown one and charged another,
-/// so that is enough only where there was never a choice.
+/// The index of the offer that is meant. A caller that names no price could be shown one and
+/// charged another, so that is allowed only if there was a single offer.
 fn named(job: &Job, offer: OfferRef, now: Timestamp) -> Result<usize, Refusal> {
     match offer {
         OfferRef::Place(place) => {
@@ -273,7 +275,7 @@ fn named(job: &Job, offer: OfferRef, now: Timestamp) -> Result<usize, Refusal> {
         OfferRef::Price { by, price } => {
             let asks = |offer: &Offer| offer.by == by && offer.price == price;
             let stands = |offer: &Offer| asks(offer) && now < offer.valid_until;
-            // One price offered twice is one price: whichever of them still stands.
+            // The same price offered twice is one price: the one that is still valid.
             let place = job.offers.iter().rposition(stands);
             let place = place.or_else(|| job.offers.iter().rposition(asks));
             place.ok_or(Refusal::NoSuchOffer)
@@ -286,7 +288,7 @@ fn named(job: &Job, offer: OfferRef, now: Timestamp) -> Result<usize, Refusal> {
     }
 }
 
-/// Somebody who was asked names a price.
+/// An invited agent makes an offer.
 pub fn propose(
     draft: &mut Draft<'_>,
     by: AgentId,
@@ -326,7 +328,7 @@ pub fn propose(
     if !any_price && price > job.budget {
         return Err(Refusal::BudgetTooLow { price });
     }
-    // Who names a price does not work for the listed one.
+    // An agent that makes an offer does not work for its listed price.
     end::release(draft, &mut job, None)?;
     let (name, at) = (name.to_owned(), draft.now);
     let (eta, valid_until) = (Some(order.eta), at.plus(order.valid_for));
@@ -336,7 +338,7 @@ pub fn propose(
     Ok(job)
 }
 
-/// The requester takes one of the prices it was named.
+/// The requester accepts an offer it received.
 pub fn take(draft: &mut Draft<'_>, by: AgentId, order: TakeOffer) -> Result<Job, Refusal> {
     let (job, place) = offered(draft, by, &order.offer)?;
     if job.offers.get(place).is_some_and(|offer| !is_known(draft, by, offer, order.binding)) {
@@ -348,8 +350,8 @@ pub fn take(draft: &mut Draft<'_>, by: AgentId, order: TakeOffer) -> Result<Job,
     Ok(job)
 }
 
-/// Whether whoever takes an offer means the one that was made here. Its maker chose the offer's name
-/// and may use it on another hub as well; the hub's own names exist nowhere else.
+/// Whether the offer that is accepted is the one made here. Its maker chose the offer's id and may
+/// use it on another hub as well; the hub's own ids exist nowhere else.
 fn is_known(draft: &Draft<'_>, to: AgentId, offer: &Offer, binding: Binding) -> bool {
     let Binding::ReadTo(read) = binding else { return true };
     let read = read.max(draft.mailbox(to).read());
@@ -370,7 +372,7 @@ fn agree(draft: &mut Draft<'_>, mut job: Job, place: usize) -> Result<Job, Refus
         return Err(Refusal::OfferExpired);
     }
     let chosen = Candidate { agent: offer.by, price: offer.price };
-    // Where offers were called for, the whole budget is set aside already.
+    // With `Selection::Offers` the whole budget is already held.
     if job.selection != Selection::Offers {
         let payer = job.payer.ok_or(Refusal::GuestCannotPay)?;
         post::hold(draft, payer, chosen.price, job.id)?;
@@ -381,7 +383,7 @@ fn agree(draft: &mut Draft<'_>, mut job: Job, place: usize) -> Result<Job, Refus
     Ok(job)
 }
 
-/// The job an offer was made for, and the offer's place in it.
+/// The job an offer was made for, and the offer's index.
 fn offered(draft: &Draft<'_>, to: AgentId, wanted: &Named) -> Result<(Job, usize), Refusal> {
     match draft.claimed(claim::offer(to, wanted.with, &wanted.id)) {
         Some(Target::Offer { job, place }) => {
@@ -396,7 +398,7 @@ fn offered(draft: &Draft<'_>, to: AgentId, wanted: &Named) -> Result<(Job, usize
     }
 }
 
-/// Those whose prices were not taken are told, once each.
+/// Notifies those whose offers were not accepted, once each.
 fn tell_others(draft: &mut Draft<'_>, job: &Job, chosen: AgentId) {
     let mut told = vec![chosen];
     for (place, offer) in (0..).zip(&job.offers) {
@@ -412,7 +414,7 @@ fn has_offered_enough(job: &Job, by: AgentId) -> bool {
     job.offers.iter().filter(|offer| offer.by == by).count() >= OFFERS_PER_AGENT_MAX
 }
 
-/// The lowest price that still binds somebody; equal prices go to who registered first.
+/// The lowest valid offer. Equal prices go to the agent that registered first.
 pub fn lowest(draft: &Draft<'_>, job: &Job, ready: Ready) -> Option<Candidate> {
     let binding =
         |offer: &&Offer| draft.now < offer.valid_until && fit::is_able(draft, job, offer.by, ready);

@@ -21,7 +21,7 @@ use crate::world::skills::Candidate;
 /// Bridges a job may cross.
 pub const HOPS_MAX: u8 = 8;
 
-/// Opens a job and gives it to a worker, or refuses it and leaves nothing behind.
+/// Opens a job and assigns it to a worker. A refusal changes nothing.
 pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     if let Some(answer) = repeated(draft, &order)? {
         return Ok(answer);
@@ -50,7 +50,7 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
             set_aside(draft, &mut job)?;
             queue(draft, &mut job);
         }
-        // Somebody may be there and only unable to use what it would be given.
+        // An agent may be online and only unable to use the input.
         Err(Refusal::Offline) if unfit.is_some() => {
             return Err(Refusal::Unfit { why: unfit.unwrap_or_default() });
         }
@@ -63,8 +63,8 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     Ok(Answer::Job { job: Arc::new(job), repeated: false })
 }
 
-/// Lets the id of a request lead to its job. One requester may ask again under the same id, and the
-/// newest job counts; an id that two requesters use leads to neither job.
+/// Maps a request id to its job. If a requester reuses an id, the newest job counts. An id that two
+/// requesters use maps to neither job.
 fn claim_request(draft: &mut Draft<'_>, request: Digest, job: &Job) {
     let same_requester =
         |known: JobId| draft.job(known).is_some_and(|known| known.requester == job.requester);
@@ -79,21 +79,22 @@ fn claim_request(draft: &mut Draft<'_>, request: Digest, job: &Job) {
     draft.claim(request, target);
 }
 
-/// Whether a job that names its worker may wait for it, too: all of them are looked at when it comes.
+/// Whether one more job may wait for the worker it names. All of them are checked when the worker
+/// comes online.
 fn has_a_place(draft: &Draft<'_>, job: &Job) -> Result<(), Refusal> {
     let Selection::Direct(_) = job.selection else { return Ok(()) };
     let same = draft.world.queue().filter(|other| other.selection == job.selection);
     if fit::has_a_place(same, job) { Ok(()) } else { Err(Refusal::AtCapacity) }
 }
 
-/// Whether the refusal may go away when another agent comes online.
+/// Whether the refusal may no longer apply when another agent comes online.
 fn waiting_helps(refusal: &Refusal) -> bool {
     use Refusal::*;
     let skill = matches!(refusal, NoSuchSkill | SkillNotOffered);
     skill || matches!(refusal, BudgetTooLow { .. } | Offline | AtCapacity | TooFast)
 }
 
-/// The first answer again, when this requester already used this id for the same thing.
+/// The first answer again, if this requester already used this id for the same request.
 fn repeated(draft: &Draft<'_>, order: &OpenJob) -> Result<Option<Answer>, Refusal> {
     match draft.claimed(claim::job(order.origin, &order.foreign)) {
         None | Some(Target::Free) => Ok(None),
@@ -111,7 +112,7 @@ fn repeated(draft: &Draft<'_>, order: &OpenJob) -> Result<Option<Answer>, Refusa
     }
 }
 
-/// A job as ordered, that nobody has yet.
+/// A new, unassigned job from an order.
 pub fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
     let id = draft.next.job;
     draft.next.job = id.next();
@@ -179,7 +180,7 @@ pub fn fresh(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
     })
 }
 
-/// Writes a job that has just been opened, and uses up its ids.
+/// Writes a newly opened job and claims its ids.
 pub fn keep(draft: &mut Draft<'_>, job: Job) {
     draft.claim(claim::job(job.origin, &job.foreign), Target::Job(job.id));
     draft.claim(claim::job_uuid(job.uuid), Target::Job(job.id));
@@ -190,7 +191,7 @@ pub fn keep(draft: &mut Draft<'_>, job: Job) {
     draft.put_job(job);
 }
 
-/// Holds the whole budget before anybody works.
+/// Holds the whole budget before any work starts.
 pub fn set_aside(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     if let Some(payer) = job.payer.filter(|_| !job.policy.unpaid) {
         post::hold(draft, payer, job.budget, job.id)?;
@@ -199,9 +200,9 @@ pub fn set_aside(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The price agreed with a worker. It is fixed by the first choice, whatever the worker asks later;
-/// only an offer of less takes its place.
-/// What is beyond the budget is no agreement: who is away is asked again when it is back.
+/// The price agreed with a worker. It is fixed when the worker is first chosen; only a lower offer
+/// replaces it. A price above the budget is not recorded: a worker that is away is asked again when
+/// it is back.
 pub fn agree(draft: &Draft<'_>, job: &mut Job, chosen: Candidate) -> Agreed {
     let known = job.agreed_with(chosen.agent).filter(|known| known.price <= chosen.price);
     if let Some(agreed) = known {
@@ -218,20 +219,20 @@ pub fn agree(draft: &Draft<'_>, job: &mut Job, chosen: Candidate) -> Agreed {
     agreed
 }
 
-/// Gives the job to a worker: a new epoch, a new lease, and the news.
+/// Assigns the job to a worker: a new epoch, a new lease, and a notice.
 pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     let Some(agent) = draft.agent(chosen.agent) else { return };
     let (owner, url) = (agent.owner, agent.push_url());
     let answers_itself = agent.terms.answers_itself;
-    // Who reads by urgency is told when it reads.
+    // A worker that reads by urgency is notified when it reads.
     let told_later = agent.terms.urgent_first && url.is_none();
     let takes = agent.skill_for(job).and_then(|skill| skill.takes);
     let fair_time = fair::time(draft, job, chosen.agent);
     let Agreed { price, own, price_open, .. } = agree(draft, job, chosen);
     let lease = if answers_itself { draft.world.rules.answer_window } else { job.lease };
-    // Who does not answer for itself has taken it on by being chosen.
+    // A worker that does not confirm jobs itself has accepted it by being chosen.
     job.accepted_at = (!answers_itself).then_some(draft.now);
-    // What the worker before this one promised, or called it, binds nobody else.
+    // The previous worker's promise and job id do not apply to another worker.
     job.called = job.called.filter(|_| job.worker() == Some(chosen.agent));
     job.promised = job.wanted.or(takes.map(|takes| draft.now.plus(takes)));
     job.waits_for = None;
@@ -245,14 +246,14 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
         price_open,
         since: draft.now,
         until: draft.now.plus(lease).min(job.deadline),
-        // What is sent cannot be called back; what is fetched can, until it is.
+        // Delivered work cannot be withdrawn. Polled work can, until it is fetched.
         handed_over: url.is_some(),
         told_at: None,
         handed_at: None,
         fair_time,
         excused: false,
     });
-    // A worker that comes by itself answers when it does; few requesters wait for that.
+    // A polling worker answers whenever it polls; few requesters wait for that.
     job.pending |= url.is_none() && !job.policy.requester_waits;
     draft.event(Event::JobAssigned { job: job.id, worker: chosen.agent, epoch: job.epoch });
     tally::count(draft, chosen.agent, job, |tally| tally.given += 1);
@@ -260,8 +261,8 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
         return;
     }
     let news = News::Assigned { job: job.id, epoch: job.epoch };
-    // Only the requester's own words hand its work over. When a worker gave up and this one is
-    // next, it must not be told what the other said.
+    // The original text is forwarded only if it is the requester's. If the previous worker
+    // abandoned the job, this one must not see that worker's text.
     match draft.said.as_ref().is_some_and(|said| job.asked_by(said.by)) {
         true => draft.tell_party(chosen.agent, news, url),
         false => drop(draft.tell(Some(chosen.agent), news, url)),
@@ -272,7 +273,7 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     }
 }
 
-/// Puts the job in the queue until somebody comes who can do it.
+/// Queues the job until a suitable worker comes online.
 pub fn queue(draft: &mut Draft<'_>, job: &mut Job) {
     job.state = State::Queued;
     job.unassign();
@@ -284,14 +285,14 @@ pub fn queue(draft: &mut Draft<'_>, job: &mut Job) {
     draft.event(Event::JobQueued { job: job.id });
 }
 
-/// Tries all waiting jobs again, oldest first; called when somebody new might take one, or somebody
-/// asks for it. What rests is tried, too.
+/// Tries all queued jobs again, oldest first, including those in backoff. Called when a new worker
+/// may take one, or when a market order asks for it.
 pub fn dispatch(draft: &mut Draft<'_>) {
     offer_around(draft, |_| true);
 }
 
-/// The same when somebody is merely there again, which happens by itself and all the time: what rests
-/// goes on resting.
+/// The same when an agent is merely online again, which happens often: jobs in backoff keep
+/// waiting.
 pub fn dispatch_rested(draft: &mut Draft<'_>) {
     offer_around(draft, |job| job.rest.until.is_none());
 }
@@ -304,7 +305,8 @@ fn offer_around(draft: &mut Draft<'_>, may: impl Fn(&Job) -> bool) {
         let Some(mut job) = draft.job(id).filter(queued).cloned() else { continue };
         let rested = job.rest.until.take().is_some();
         let bids = matches!(job.selection, Selection::Auction { .. });
-        // An auction that rests may have offers left; of any other, those who may bid are asked anew.
+        // An auction in backoff may have offers left. For other auctions the candidates are invited
+        // again.
         if (rested || !bids)
             && let Ok(chosen) = select::next(draft, &job, Ready::AtOnce)
         {
@@ -316,7 +318,7 @@ fn offer_around(draft: &mut Draft<'_>, may: impl Fn(&Job) -> bool) {
     }
 }
 
-/// One job for everybody who could take it, each for that agent's own price.
+/// Opens one job for each possible worker, each at that agent's own price.
 fn broadcast(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     let probe = fresh(draft, order.clone())?;
     let chosen: Vec<(String, Candidate)> = match probe.selection {
@@ -345,7 +347,7 @@ fn broadcast(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     Ok(Answer::Jobs(jobs))
 }
 
-/// The public id of a broadcast's further copies, derived so that a repeat gives the same.
+/// The public id of a broadcast's further copies, derived so that a repeat gives the same ids.
 fn copy_uuid(first: uuid::Uuid, copy: u32) -> uuid::Uuid {
     let digest = Digest::of(&[first.as_bytes(), &copy.to_be_bytes()]);
     uuid::Builder::from_random_bytes(digest.0).into_uuid()

@@ -1,4 +1,4 @@
-//! Replies: what those who were asked hand over, and how either side ends a job it asked about.
+//! Signed results: results and failures of invited agents, and cancellation by the requester.
 
 use super::{
     Assignment, Cause, Job, Report, Requester, Selection, State, ask, end, fair, respond, work,
@@ -14,7 +14,7 @@ use crate::money::Credits;
 use crate::refusal::Refusal;
 use crate::signed::{GiveResult, GiveUp};
 
-/// The work is done, or a part of it.
+/// Submits a result, or a part of it.
 pub fn result(
     draft: &mut Draft<'_>,
     by: AgentId,
@@ -44,7 +44,7 @@ pub fn result(
     ended(end::finish(draft, job, State::Completed, report)?)
 }
 
-/// Who hands something over has taken it on, also without having said so.
+/// A worker that sends a result has accepted the job, even if it never confirmed.
 fn taken_on(draft: &Draft<'_>, job: &mut Job) {
     if job.accepted_at.is_none() {
         respond::take_on(draft, job, None);
@@ -52,7 +52,7 @@ fn taken_on(draft: &Draft<'_>, job: &mut Job) {
     fair::in_hand(job, draft.now);
 }
 
-/// A part is passed on as it is; the job goes on.
+/// Forwards a partial result unchanged; the job goes on.
 fn part(draft: &mut Draft<'_>, mut job: Job) -> Result<Job, Refusal> {
     if let Requester::Agent(requester) = job.requester {
         if message::is_full(draft, requester) {
@@ -60,7 +60,7 @@ fn part(draft: &mut Draft<'_>, mut job: Job) -> Result<Job, Refusal> {
         }
         draft.tell_in_words(requester);
     }
-    // The first part is also the first that is heard of the work.
+    // The first part is also the first notice that the work has started.
     let is_known = draft.job(job.id).is_some_and(|kept| kept.state == State::Running);
     if !is_known {
         draft.event(Event::JobStarted { job: job.id });
@@ -71,13 +71,13 @@ fn part(draft: &mut Draft<'_>, mut job: Job) -> Result<Job, Refusal> {
     Ok(job)
 }
 
-/// Whether this agent, and nobody else, was asked to work without an offer.
+/// Whether this agent is the only one invited, to work without an offer.
 fn asked_alone(job: &Job, by: AgentId) -> bool {
     let offers_only = matches!(job.selection, Selection::Asked { offers_only: true, .. });
     job.asked == [by] && job.declined.is_empty() && !offers_only
 }
 
-/// Somebody asked alone takes the job without a word about the price.
+/// A sole invitee takes the job without making an offer.
 pub fn begin(draft: &mut Draft<'_>, job: &mut Job, by: AgentId) {
     let Some(owner) = draft.agent(by).map(|agent| agent.owner) else { return };
     let fair_time = fair::time(draft, job, by);
@@ -109,7 +109,7 @@ pub fn give_up(draft: &mut Draft<'_>, by: AgentId, order: GiveUp) -> Result<Job,
     let own = named.filter(with);
     let asked = ask::find(draft, by, &order.request);
     match (own, asked) {
-        // Two who asked each other under one id: what is over cannot be meant.
+        // Two agents requested jobs of each other under one id: a finished job cannot be meant.
         (Some(own), Ok(job)) if own.state.is_final() => refuse(draft, job, by, order),
         (Some(own), Ok(job)) if job.state.is_final() => take_back(draft, own, order.text),
         (Some(_), Ok(_) | Err(Refusal::Ambiguous)) => Err(Refusal::Ambiguous),
@@ -157,7 +157,8 @@ fn refuse(draft: &mut Draft<'_>, mut job: Job, by: AgentId, order: GiveUp) -> Re
     ended(end::fail(draft, job, State::Failed, cause, Some(text))?)
 }
 
-/// A job of another protocol was given without asking, and its own policy says what comes next.
+/// A job of another protocol was assigned without invitation; its own policy decides what happens
+/// next.
 fn give_back(
     draft: &mut Draft<'_>,
     mut job: Job,
@@ -165,7 +166,7 @@ fn give_back(
     order: GiveUp,
 ) -> Result<Job, Refusal> {
     let GiveUp { cause, refused, text, .. } = order;
-    // Whoever lost an auction can still name the job, and has no say in it.
+    // An agent that lost an auction can still name the job but may not act on it.
     let holds = job.worker() == Some(by);
     if !holds || !matches!(job.state, State::Assigned | State::Running) {
         return Err(Refusal::WrongState { is: job.state });
@@ -179,7 +180,7 @@ fn give_back(
         policy if refused && policy.next_when_declined => work::pass_on(draft, job)?,
         policy if !refused && policy.next_when_failed => work::failed_turn(draft, job, cause)?,
         _ => {
-            // Whoever refuses is not to blame, whatever it says was the reason.
+            // A refusal is not the worker's failure, whatever reason it gives.
             if refused && cause.blames_worker() {
                 job.unassign();
             }
@@ -192,7 +193,7 @@ fn was_asked(job: &Job) -> bool {
     matches!(job.selection, Selection::Asked { .. })
 }
 
-/// One of several who were asked does not want it; the others go on.
+/// One of several invited agents declines; the others stay invited.
 fn leave(draft: &mut Draft<'_>, mut job: Job, by: AgentId) -> Job {
     job.asked.retain(|one| *one != by);
     job.declined.push(by);
@@ -202,9 +203,9 @@ fn leave(draft: &mut Draft<'_>, mut job: Job, by: AgentId) -> Job {
     job
 }
 
-/// Time is up for a job nobody answered: somebody asked alone is to blame, if it had read the question
-/// and was given its fair time since. Otherwise anybody could spoil a name by asking what cannot be
-/// answered.
+/// The deadline of a job without any answer passed. A sole invitee is responsible if it had read
+/// the request and its grace period has passed since. Without that condition, a requester could
+/// ruin an agent's reputation with requests that cannot be answered.
 pub fn silent(draft: &mut Draft<'_>, job: &mut Job) {
     let asked = was_asked(job) && job.state == State::Open && job.declined.is_empty();
     let ([only], Some(read_at), true) = (&job.asked[..], job.read_at, asked) else { return };

@@ -1,5 +1,5 @@
-//! Responses: what an agent that answers for itself says to a job, and what people say who have to
-//! agree to one.
+//! Acceptance: responses of agents that confirm jobs themselves, and approvals of jobs that need
+//! one.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
 use crate::world::skills::Candidate;
 
-/// How long after the time it promised itself a worker may still deliver.
+/// How long after its own promised time a worker may still deliver.
 pub const PATIENCE: Millis = Millis::minutes(10);
-/// How soon a job that somebody agreed to is looked at again, while its worker has no room.
+/// How soon an approved job is retried while its worker has no capacity.
 const NO_ROOM_YET: Millis = Millis::seconds(5);
 
-/// The agent says whether it takes the job.
+/// The agent accepts, refuses or defers the job.
 pub fn respond(
     draft: &mut Draft<'_>,
     wanted: &JobRef,
@@ -61,7 +61,7 @@ pub fn respond(
             if until <= draft.now {
                 return Err(Refusal::DeadlineTooSoon);
             }
-            // A yes that was given once holds.
+            // An approval, once given, stays valid.
             let skill = draft.agent(by).and_then(|agent| agent.skill_for(&job));
             let agreed = skill.is_some_and(|skill| skill.approval);
             job.waits_for = Some(Waiting { worker: by, approval: false, agreed });
@@ -77,7 +77,7 @@ fn call(draft: &mut Draft<'_>, job: &mut Job, name: Uuid) -> Result<(), Refusal>
     let digest = claim::job_uuid(name);
     match draft.claimed(digest) {
         None => draft.claim(digest, Target::Job(job.id)),
-        // Put off and asked again, it may use the name it chose before.
+        // After a deferral the worker may reuse the id it chose before.
         Some(Target::Job(known)) if known == job.id => {}
         Some(_) => return Err(Refusal::IdTaken),
     }
@@ -98,9 +98,9 @@ fn accept(draft: &mut Draft<'_>, mut job: Job, ready_at: Option<Timestamp>) -> A
 pub fn take_on(draft: &Draft<'_>, job: &mut Job, ready_at: Option<Timestamp>) {
     job.accepted_at = Some(draft.now);
     job.ready_at = ready_at;
-    // What it says itself counts before what such work usually takes.
+    // The worker's own time counts before the expected duration of the skill.
     job.promised = job.wanted.or(ready_at).or(job.promised);
-    // Who says itself when it is ready is late only well after that.
+    // A worker that names its own time is overdue only well after that.
     let until = match (job.wanted, ready_at) {
         (None, Some(ready)) => ready.max(draft.now).plus(PATIENCE),
         _ => draft.now.plus(job.lease),
@@ -112,7 +112,7 @@ pub fn take_on(draft: &Draft<'_>, job: &mut Job, ready_at: Option<Timestamp>) {
     fair::in_hand(job, draft.now);
 }
 
-/// A job that was put off has a worker now; whoever waits for the word is told.
+/// A deferred job has a worker now; notifies a requester that waits for it.
 pub fn tell_accepted(draft: &mut Draft<'_>, job: &Job) {
     if let super::Requester::Agent(requester) = job.requester {
         let url = end::told_at(draft, job);
@@ -120,7 +120,7 @@ pub fn tell_accepted(draft: &mut Draft<'_>, job: &Job) {
     }
 }
 
-/// Ends a job that nobody ever took on; nobody is to blame for it.
+/// Ends a job that was never accepted. It is not a worker's failure.
 pub fn unanswered(
     draft: &mut Draft<'_>,
     mut job: Job,
@@ -131,7 +131,7 @@ pub fn unanswered(
     end::fail(draft, job, State::Failed, cause, Some(text))
 }
 
-/// Somebody who may agree to a job says yes or no.
+/// Approves or rejects a job.
 pub fn approve(
     draft: &mut Draft<'_>,
     wanted: &JobRef,
@@ -192,13 +192,13 @@ pub fn again(draft: &mut Draft<'_>, mut job: Job, worker: AgentId) -> Result<Ans
             fit::put_off(draft, &mut job, worker, when);
             Ok(put(draft, job))
         }
-        // A yes is not lost because the worker has its hands full.
+        // An approval is not lost because the worker has no capacity.
         Err(Refusal::AtCapacity | Refusal::TooFast | Refusal::InboxFull) if agreed => {
             let back = fit::When::Back(draft.now.plus(NO_ROOM_YET));
             fit::put_off(draft, &mut job, worker, back);
             Ok(put(draft, job))
         }
-        // One that was named is not replaced by another.
+        // A named worker is not replaced by another.
         Err(refusal) if matches!(job.selection, Selection::Direct(_)) => {
             unanswered(draft, job, cause_of(&refusal), refusal.to_string())
         }
@@ -209,7 +209,7 @@ pub fn again(draft: &mut Draft<'_>, mut job: Job, worker: AgentId) -> Result<Ans
     }
 }
 
-/// When the worker takes the job on now and for what, with the money for it set aside.
+/// When and at what price the worker can start the job. Holds the budget for it.
 fn fits(
     draft: &mut Draft<'_>,
     job: &mut Job,
@@ -228,8 +228,8 @@ fn fits(
     Ok((price, when))
 }
 
-/// Sets the budget aside once somebody takes the job on, or would if somebody agreed. What waits for
-/// a worker that is away may wait without money.
+/// Holds the budget once a worker starts, or would start with approval. A job that waits for a
+/// worker that is away may wait without a hold.
 fn hold(draft: &mut Draft<'_>, job: &mut Job, when: fit::When) -> Result<(), Refusal> {
     let away = matches!(when, fit::When::Back(_) | fit::When::Never) && job.policy.presence_first;
     if !away && job.held.is_zero() && !matches!(job.selection, Selection::Asked { .. }) {
@@ -238,8 +238,7 @@ fn hold(draft: &mut Draft<'_>, job: &mut Job, when: fit::When) -> Result<(), Ref
     Ok(())
 }
 
-/// What the worker gets: what was agreed on, or what it asks now. What it does not do any more, it
-/// does for no price.
+/// The worker's price: the agreed one, or its current one. `None` if it no longer offers the skill.
 fn price(draft: &Draft<'_>, job: &Job, worker: AgentId) -> Option<Credits> {
     if let Selection::Asked { .. } = job.selection {
         return Some(job.held);
@@ -254,8 +253,8 @@ fn price(draft: &Draft<'_>, job: &Job, worker: AgentId) -> Option<Credits> {
     }
 }
 
-/// The agent is back: what was put off for it is looked at again, the most urgent first. What
-/// waits for a yes goes on waiting for it.
+/// The agent is back: retries the jobs deferred for it, the most urgent first. Jobs that need
+/// approval keep waiting for it.
 pub fn welcome_back(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), Refusal> {
     let for_it = |job: &&Arc<Job>| job.waits_for.is_some_and(|waits| !waits.approval);
     let mut waiting: Vec<Arc<Job>> =
@@ -285,14 +284,14 @@ fn put(draft: &mut Draft<'_>, job: Job) -> Answer {
     Answer::Job { job: Arc::new(job), repeated: false }
 }
 
-/// The first choice of a worker: the money, and when it begins.
+/// Holds the budget for the first chosen worker, then assigns or defers the job.
 pub fn begin(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) -> Result<(), Refusal> {
     let when = fit::when(draft, job, chosen.agent)?;
     hold(draft, job, when)?;
     give(draft, job, chosen)
 }
 
-/// The choice of a worker, and when it begins.
+/// Assigns the job to the chosen worker, or defers it until the worker can start.
 pub fn give(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) -> Result<(), Refusal> {
     match fit::when(draft, job, chosen.agent)? {
         fit::When::Now => open::assign(draft, job, chosen),

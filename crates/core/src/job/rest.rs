@@ -1,13 +1,13 @@
 //! Backoff: after each failed assignment a job waits longer before the next one.
 //!
-//! Nearly everything that goes on to the next worker does so a number of times and then ends. Two
-//! things could go round for ever, as fast as their workers answer: what waits for somebody new
-//! instead of ending (`queue_later`), and what one worker puts off again and again. Those rest. The
-//! first turns follow each other at once, whoever has them.
+//! Most jobs are reassigned a limited number of times and then end. Two kinds could loop forever,
+//! as fast as their workers answer: jobs that are queued for new workers instead of ending
+//! (`queue_after_failure`), and jobs that one worker defers again and again. Those back off. The
+//! first assignments follow each other at once, whichever workers have them.
 //!
-//! Agents of the job's own protocol are never waited with: a market may promise that whoever declines
-//! there is followed at once, and each of them has to come by to say no. The others are called by the
-//! hub itself.
+//! Agents of the job's own protocol cause no backoff: a market may promise that the next worker
+//! follows at once when one declines, and each of them has to make a request to decline. The others
+//! are called by the hub itself.
 
 use std::sync::Arc;
 
@@ -20,31 +20,31 @@ use crate::draft::Draft;
 use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
 
-/// The first pause; each is twice the one before it.
+/// The first delay; each is twice the one before it.
 const FIRST: Millis = Millis::seconds(1);
-/// The longest.
+/// The longest delay.
 const LONGEST: Millis = Millis::hours(1);
-/// Doubling more often would go beyond it anyway.
+/// Further doublings would exceed the longest delay anyway.
 const DOUBLED_MAX: u32 = 12;
 
 /// The backoff state of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rest {
-    /// Turns that came to nothing and could have been followed by another for ever.
+    /// Failed assignments that could have been followed by another without limit.
     pub vain: u32,
-    /// Until when it rests in the queue.
+    /// Until when it waits in the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
 }
 
 impl Rest {
-    /// Whether there is nothing to tell.
+    /// Whether there was no backoff so far.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Counts a turn that has just come to nothing; whether the job rests before the next.
+/// Counts a failed assignment; returns whether the job backs off before the next.
 pub fn after_turn(draft: &Draft<'_>, job: &mut Job) -> bool {
     let worker = job.worker().and_then(|worker| draft.agent(worker));
     let called = worker.is_some_and(|worker| worker.home != job.origin);
@@ -56,7 +56,7 @@ pub fn after_turn(draft: &Draft<'_>, job: &mut Job) -> bool {
     job.rest.until.is_some()
 }
 
-/// When a job is looked at again that its worker puts off until some moment.
+/// When to retry a job that its worker defers until the given time.
 pub fn put_off(draft: &Draft<'_>, job: &mut Job, until: Timestamp) -> Timestamp {
     job.rest.vain = job.rest.vain.saturating_add(1);
     pause(draft, job).map_or(until, |pause| until.max(draft.now.plus(pause)))

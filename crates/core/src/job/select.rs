@@ -1,7 +1,7 @@
-//! Selection: who gets the job.
+//! Selection: which worker gets the job.
 //!
 //! Every strategy picks from the same candidates: online, with the skill, within budget, not the
-//! requester itself, and not somebody who already declined.
+//! requester itself, and not an agent that already declined.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -30,48 +30,48 @@ pub enum Selection {
     BestReputation,
     /// Owners take turns, and each owner's agents take turns within its turn.
     RoundRobin,
-    /// The lowest price; equal prices: who registered first.
+    /// The lowest price; among equal prices the agent that registered first.
     Cheapest,
-    /// The fewest jobs in hand; equal: who registered first.
+    /// The fewest assigned jobs; among equals the agent that registered first.
     LeastOccupied,
-    /// Everybody at once, a job each.
+    /// All candidates, one job each.
     Broadcast,
-    /// Everybody of the requester's own protocol, whatever they can do, a job each.
+    /// All agents of the requester's own protocol, whatever their skills, one job each.
     Everybody,
-    /// Those who were asked: they work at once or name a price, and the requester takes one.
+    /// The invited agents: they work at once or make an offer, and the requester accepts one.
     Asked {
         any_price: bool,
-        /// The request names neither this hub nor a worker, so that nothing is held until an offer
-        /// is accepted.
+        /// The request names neither this hub nor a worker, so nothing is held until an offer is
+        /// accepted.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         offers_only: bool,
     },
-    /// Sealed offers until a moment, then the lowest.
+    /// Sealed offers until `closes`, then the lowest wins.
     Auction { closes: Timestamp },
-    /// Offers that the requester sees as they come, and takes one of.
+    /// Offers that the requester sees as they come, and accepts one of.
     Offers,
 }
 
 impl Selection {
-    /// Whether everybody names its own price, whatever it lists.
+    /// Whether workers name a price for this job, whatever they list.
     pub fn is_by_offers(self) -> bool {
         matches!(self, Self::Auction { .. } | Self::Offers)
     }
 }
 
-/// Whose turn it was last, per skill.
+/// Which owner was served last, per skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
     pub skill: String,
     pub owner: OwnerId,
-    /// Who had the last turn of each owner that has several agents.
+    /// The agent served last of each owner that has several agents.
     pub agents: Vec<(OwnerId, AgentId)>,
 }
 
-/// Who may be chosen for this job now, in discovery order.
+/// The possible workers for this job now, in discovery order.
 ///
-/// An agent written by this very command is not in the index yet and comes last. Where
-/// everybody names its own price, the listed one does not matter.
+/// An agent written by this command is not in the index yet and comes last. If workers name their
+/// own price, the listed one does not matter.
 pub fn candidates<'d>(
     draft: &'d Draft<'_>,
     job: &'d Job,
@@ -101,7 +101,7 @@ pub fn candidates<'d>(
     })
 }
 
-/// Those who offer it under one of its names, and would do it under that name.
+/// Agents that offer the work under one of its skill names and are able to do it under that name.
 fn listed<'d>(
     draft: &'d Draft<'_>,
     job: &'d Job,
@@ -127,16 +127,16 @@ pub fn next(draft: &mut Draft<'_>, job: &Job, ready: Ready) -> Result<Candidate,
             round_robin(draft, job, all)
         }
         Selection::Auction { .. } => offer::lowest(draft, job, ready),
-        // Everybody already has a copy; one that comes back is nobody else's.
+        // All candidates already have a copy; a returned copy is not reassigned.
         Selection::Broadcast | Selection::Everybody => None,
-        // The requester chooses, nobody else.
+        // Only the requester chooses.
         Selection::Asked { .. } | Selection::Offers => None,
     };
     chosen.ok_or_else(|| why_nobody(draft.world, job))
 }
 
-/// Everybody of the job's own protocol who would do anything for what is offered, in the order they
-/// came, each with what it does.
+/// All agents of the job's own protocol that do some work within the budget, in order of
+/// registration, each with its skill.
 pub fn everybody(draft: &Draft<'_>, job: &Job) -> Vec<(String, Candidate)> {
     let one = |agent: &Agent| {
         let first = agent.skills.first()?;
@@ -151,10 +151,11 @@ pub fn everybody(draft: &Draft<'_>, job: &Job) -> Vec<(String, Candidate)> {
     ids.filter_map(of_home).filter(|agent| agent.active).filter_map(one).collect()
 }
 
-/// The lowest listed price; equal prices: who registered first. Prices that are not listed come last.
+/// The lowest listed price; among equal prices the agent that registered first. Unlisted prices
+/// come last.
 pub fn cheapest(draft: &Draft<'_>, job: &Job, ready: Ready) -> Option<Candidate> {
     let affordable = candidates(draft, job, ready).filter(|one| one.price <= job.purse());
-    // Who names its price for each job is not known to be cheap.
+    // The price of an agent that names one per job is unknown.
     let by_offer = |agent| {
         let skill = draft.agent(agent).and_then(|agent| agent.skill_for(job));
         skill.is_some_and(|skill| skill.by_offer)
@@ -180,7 +181,7 @@ fn direct(
         return Err(Refusal::Blocked);
     }
     let chosen = Candidate { agent, price };
-    // Who is away for a known time is asked again then, about everything.
+    // An agent that is away for a known time is checked again in full when it is back.
     if job.policy.presence_first
         && ready == Ready::Soon
         && let fit::When::Back(_) | fit::When::Never = fit::when(draft, job, agent)?
@@ -200,7 +201,7 @@ fn direct(
     Ok(chosen)
 }
 
-/// Whether an agent takes nothing from who asks.
+/// Whether the agent blocks the requester.
 fn blocks(draft: &Draft<'_>, job: &Job, agent: AgentId) -> bool {
     match job.requester {
         Requester::Agent(by) => draft.agent(agent).is_some_and(|agent| agent.blocks(by)),
@@ -208,7 +209,7 @@ fn blocks(draft: &Draft<'_>, job: &Job, agent: AgentId) -> bool {
     }
 }
 
-/// The most telling reason for an empty choice: skill before budget before presence.
+/// The most specific reason why there is no candidate: skill before budget before presence.
 pub fn why_nobody(world: &World, job: &Job) -> Refusal {
     let own = match job.requester {
         Requester::Agent(agent) => world.agent(agent),

@@ -1,4 +1,4 @@
-//! Working on a job: what its worker, and only its worker, may say.
+//! Working on a job: what only its worker may do.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::time::{Millis, Timestamp};
 /// The text of the result when there is no next worker.
 const NOBODY_LEFT: &str = "no other worker is available";
 
-/// The job a caller means.
+/// The job a caller refers to.
 pub fn find(draft: &Draft<'_>, wanted: &JobRef) -> Option<Job> {
     let target = |digest| match draft.claimed(digest)? {
         Target::Job(id) => Some(id),
@@ -40,7 +40,7 @@ pub fn find(draft: &Draft<'_>, wanted: &JobRef) -> Option<Job> {
     draft.job(id).filter(|job| job.state != State::Withdrawn).cloned()
 }
 
-/// The job, if `by` is its worker; a stranger learns nothing.
+/// The job, if `by` is its worker. Another caller learns nothing.
 pub fn held_by(draft: &Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Job, Refusal> {
     find(draft, wanted).filter(|job| job.worker() == Some(by)).ok_or(Refusal::NotYours)
 }
@@ -52,8 +52,8 @@ fn in_hand(job: &Job) -> Result<(), Refusal> {
     }
 }
 
-/// What was said about an earlier turn is never taken for this one, even if it came back to the same
-/// worker in between.
+/// A report about an earlier assignment never applies to this one, even if the job returned to the
+/// same worker in between.
 fn in_turn(job: &Job, epoch: Option<u32>) -> Result<(), Refusal> {
     match epoch.is_none_or(|epoch| epoch == job.epoch) {
         true => Ok(()),
@@ -61,7 +61,7 @@ fn in_turn(job: &Job, epoch: Option<u32>) -> Result<(), Refusal> {
     }
 }
 
-/// The worker has it and will answer later; the requester is told to wait.
+/// The worker has the job and will report later; the requester is answered that it has to wait.
 pub fn start(draft: &mut Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Answer, Refusal> {
     let mut job = held_by(draft, wanted, by)?;
     in_hand(&job)?;
@@ -93,7 +93,7 @@ pub fn report(draft: &mut Draft<'_>, said: ReportWork) -> Result<Answer, Refusal
     if said.silent {
         fair::excuse_silence(draft, &mut job);
     } else {
-        // Who hands something over has taken it on, also without having said so.
+        // A worker that reports a result has accepted the job, even if it never confirmed.
         job.accepted_at = job.accepted_at.or(Some(draft.now));
         fair::in_hand(&mut job, draft.now);
     }
@@ -106,7 +106,7 @@ pub fn report(draft: &mut Draft<'_>, said: ReportWork) -> Result<Answer, Refusal
     let cause = (!said.ok).then(|| said.cause.unwrap_or(Cause::Execution));
     let report = Report {
         ok: said.ok,
-        // What a worker delivers that breaks its own word is shown all the same.
+        // Output that violates the worker's own schema is shown nevertheless.
         output: said.output.filter(|_| said.ok || cause == Some(Cause::Unusable)),
         paid,
         took: said.took,
@@ -122,8 +122,8 @@ pub fn report(draft: &mut Draft<'_>, said: ReportWork) -> Result<Answer, Refusal
     end::finish(draft, job, state, report)
 }
 
-/// What a worker gets that says what its work has cost: no more than was agreed on. Less counts only
-/// below what it asks itself, since the requester was shown that rounded up.
+/// The amount for a worker that names its cost: at most the agreed price. A lower cost counts only
+/// below the worker's own price, because the requester saw that price rounded up.
 fn earned(job: &Job, cost: Credits) -> Credits {
     let Some(turn) = job.assignment else { return Credits::ZERO };
     match turn.own {
@@ -132,7 +132,7 @@ fn earned(job: &Job, cost: Credits) -> Credits {
     }
 }
 
-/// The worker will not do it; why is told to the requester if the job ends by it.
+/// The worker declines. The requester gets the reason if this ends the job.
 pub fn decline(
     draft: &mut Draft<'_>,
     wanted: &JobRef,
@@ -156,7 +156,7 @@ pub fn decline(
     end::fail(draft, job, State::Failed, Cause::Policy, Some(text))
 }
 
-/// The worker will do it later.
+/// The worker defers the job.
 pub fn defer(
     draft: &mut Draft<'_>,
     wanted: &JobRef,
@@ -174,7 +174,7 @@ pub fn defer(
     Ok(put(draft, job))
 }
 
-/// The worker has read these jobs, so they cannot be called back any more.
+/// The worker has read these jobs; they can no longer be withdrawn.
 pub fn hand_over(draft: &mut Draft<'_>, agent: AgentId, jobs: &[JobId]) -> Answer {
     let mut given = Vec::new();
     let told_now = draft.agent(agent).is_some_and(|agent| agent.terms.urgent_first);
@@ -208,7 +208,7 @@ fn hand_over_one(job: &mut Job, now: Timestamp) {
     }
 }
 
-/// The requester is about to be told to wait; from now on the end is news to it.
+/// The requester is about to be answered that it has to wait, so it is notified of the end.
 pub fn mark_pending(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
     let mut job = draft.job(id).cloned().ok_or(Refusal::NotYours)?;
     if job.state.is_final() || job.pending {
@@ -218,7 +218,8 @@ pub fn mark_pending(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal>
     Ok(put(draft, job))
 }
 
-/// The worker could not connect: the next one, or back to the requester as if never asked.
+/// The worker could not be reached: assigns the next one, or withdraws the job as if never
+/// requested.
 pub fn unreachable(draft: &mut Draft<'_>, id: JobId, epoch: u32) -> Result<Answer, Refusal> {
     let mut job = draft.job(id).cloned().ok_or(Refusal::NotYours)?;
     if job.epoch != epoch || in_hand(&job).is_err() {
@@ -226,7 +227,7 @@ pub fn unreachable(draft: &mut Draft<'_>, id: JobId, epoch: u32) -> Result<Answe
     }
     if let Some(worker) = job.worker() {
         presence::lost(draft, worker);
-        // One that was named is not replaced: the work may still wait for it.
+        // A named worker is not replaced: the job may still wait for it.
         if job.selection != Selection::Direct(worker) {
             job.declined.push(worker);
         }
@@ -246,14 +247,15 @@ pub fn unreachable(draft: &mut Draft<'_>, id: JobId, epoch: u32) -> Result<Answe
         }
     }
     if job.pending || job.state == State::Running {
-        // The requester was told to wait, so the job cannot vanish; nobody is to blame for it.
+        // The requester was answered that it has to wait, so the job cannot vanish. It is not a
+        // worker's failure.
         let text = Some("no agent could be reached".to_owned());
         return end::fail(draft, job, State::Failed, Cause::NobodyLeft, text);
     }
     end::withdraw(draft, job)
 }
 
-/// A worker failed or stayed silent, and the job goes on without it.
+/// A worker failed or did not respond, and the job goes on without it.
 pub fn failed_turn(draft: &mut Draft<'_>, mut job: Job, cause: Cause) -> Result<Answer, Refusal> {
     end::record_outcome(draft, &job, false, Some(cause), Credits::ZERO);
     if let Some(worker) = job.worker() {
@@ -270,7 +272,7 @@ pub fn pass_on(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
     pass_on_or(draft, job, NOBODY_LEFT)
 }
 
-/// The same, with what is told at the end.
+/// The same, with the text of the result if the job fails.
 fn pass_on_or(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer, Refusal> {
     if may_go_on(draft, &job) && rest::after_turn(draft, &mut job) {
         open::queue(draft, &mut job);
@@ -279,7 +281,7 @@ fn pass_on_or(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer,
     to_the_next(draft, job, text)
 }
 
-/// To the next worker at once, as the operator wants it: however often it was passed on before.
+/// Assigns the next worker at once, for the operator: no limit on earlier assignments applies.
 pub fn pass_on_now(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
     to_the_next(draft, job, NOBODY_LEFT)
 }
@@ -304,7 +306,7 @@ fn to_the_next(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer
 
 /// Whether the deadline and the attempt limit allow another assignment.
 fn may_go_on(draft: &Draft<'_>, job: &Job) -> bool {
-    // What may wait for somebody new is never given up for having been declined.
+    // A job that may be queued for new workers never fails for having been declined.
     let patient = job.policy.queue_later || job.epoch < draft.world.rules.attempts_max;
     draft.now < job.deadline && patient
 }

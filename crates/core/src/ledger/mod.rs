@@ -1,7 +1,8 @@
 //! The ledger: double entry, append-only, chained by hash.
 //!
-//! Every line moves an amount from one pocket to another, so the sum over all pockets is always
-//! zero. A job's money is set aside by moving it from an owner's open pocket to its held one.
+//! Every entry moves an amount from one sub-account to another, so the sum over all sub-accounts is
+//! always zero. Credits for a job are held by moving them from an owner's available sub-account to
+//! its held one.
 
 pub mod order;
 pub mod post;
@@ -16,7 +17,7 @@ use crate::id::{EntryId, JobId, OwnerId, TransferId};
 use crate::money::Credits;
 use crate::time::Timestamp;
 
-/// One line of the ledger. Never changed, never removed.
+/// One entry of the ledger. Never changed, never removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     pub id: EntryId,
@@ -27,10 +28,10 @@ pub struct Entry {
     pub amount: Credits,
     pub job: Option<JobId>,
     pub transfer: Option<TransferId>,
-    /// The line before it in the history of the paying and of the receiving owner.
+    /// The previous entry of the paying and of the receiving owner.
     pub before_from: Option<EntryId>,
     pub before_to: Option<EntryId>,
-    /// SHA-256 over the previous line's hash and this line's content.
+    /// SHA-256 over the previous entry's hash and this entry's content.
     pub hash: Hash,
 }
 
@@ -50,7 +51,7 @@ pub enum Kind {
     Release,
 }
 
-/// One of an owner's two pockets.
+/// One of an owner's two sub-accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Pocket {
     pub owner: OwnerId,
@@ -63,14 +64,14 @@ impl Pocket {
         Self { owner, held: false }
     }
 
-    /// What the owner has set aside.
+    /// What the owner holds for jobs.
     pub fn held(owner: OwnerId) -> Self {
         Self { owner, held: true }
     }
 }
 
 impl Kind {
-    /// Its name in the store and on the wire.
+    /// Its name in the store and in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Grant => "grant",
@@ -89,7 +90,7 @@ impl Kind {
 }
 
 impl Entry {
-    /// The hash this line must carry when it follows a line with hash `previous`.
+    /// The hash this entry must have after an entry with hash `previous`.
     pub fn chained(&self, previous: Hash) -> Hash {
         let mut hash = Sha256::new();
         hash.update(previous.0);
@@ -110,13 +111,13 @@ impl Entry {
         Hash(hash.finalize().into())
     }
 
-    /// The line before this one in one owner's history.
+    /// The previous entry of one owner.
     pub fn before(&self, owner: OwnerId) -> Option<EntryId> {
         if self.from.owner == owner { self.before_from } else { self.before_to }
     }
 }
 
-/// An explicit payment order and what came of it; a repeat gets the same answer for ever.
+/// An explicit payment and its result. A repeat gets the same answer forever.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
     pub id: TransferId,
@@ -128,7 +129,7 @@ pub struct Transfer {
     /// The job it pays for, by the requester's id.
     pub job: Option<String>,
     pub at: Timestamp,
-    /// True when the job's hold had already paid and nothing moved now.
+    /// True if the job's hold had already paid and nothing moved now.
     pub settled_by_hold: bool,
     pub payer_left: Credits,
     pub payee_left: Credits,

@@ -1,4 +1,4 @@
-//! Orders about money: accounts, grants, payments.
+//! Account commands: opening accounts, grants, payments.
 
 use std::sync::Arc;
 
@@ -15,9 +15,10 @@ use crate::money::Credits;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
 
-/// The account of somebody who arrives, opened if need be, and the welcome it was given now.
+/// The account of a registering owner, opened if needed, and the welcome grant given now.
 ///
-/// Every owner is welcomed once; one whose account was opened by being paid, when it comes itself.
+/// Every owner gets the grant once. If the account was opened by a payment, it gets it when it
+/// registers.
 pub fn arrive(draft: &mut Draft<'_>, name: &str) -> Result<(OwnerId, Credits), Refusal> {
     let id = match draft.owner_named(name) {
         Some(id) => id,
@@ -38,9 +39,9 @@ pub fn arrive(draft: &mut Draft<'_>, name: &str) -> Result<(OwnerId, Credits), R
     Ok((id, welcome))
 }
 
-/// An account with nothing in it; being paid is no arrival, so there is no welcome yet.
+/// An empty account. Being paid is not a registration, so there is no welcome grant yet.
 fn open_empty(draft: &mut Draft<'_>, name: &str) -> Result<OwnerId, Refusal> {
-    // Whoever pays or trusts a name must not find another behind it.
+    // A name must not be confusable with another, or payers could pay the wrong owner.
     if draft.world.owner_like(name).is_some() {
         return Err(Refusal::LooksTaken);
     }
@@ -61,7 +62,8 @@ fn open_empty(draft: &mut Draft<'_>, name: &str) -> Result<OwnerId, Refusal> {
     Ok(id)
 }
 
-/// The account of that name. Nobody pays from or to the issue account: that would make credits.
+/// The account of that name. Payments from or to the issue account are refused: they would create
+/// credits.
 fn account_named(draft: &Draft<'_>, name: &str) -> Result<OwnerId, Refusal> {
     let found = draft.owner_named(name).filter(|id| *id != Owner::ISSUANCE);
     found.ok_or_else(|| no_such(name))
@@ -72,13 +74,13 @@ fn issue(draft: &mut Draft<'_>, owner: OwnerId, amount: Credits) -> Result<(), R
     post(draft, Kind::Grant, from, Pocket::open(owner), amount, About::default())
 }
 
-/// An account for a name that may have one already.
+/// Opens an account for a name, or returns the existing one.
 pub fn open_account(draft: &mut Draft<'_>, name: &str) -> Result<Answer, Refusal> {
     let (id, welcome) = arrive(draft, name)?;
     Ok(account(draft, id, welcome))
 }
 
-/// The operator gives credits, to an owner that need not exist yet.
+/// The operator grants credits, to an owner that need not exist yet.
 pub fn grant(draft: &mut Draft<'_>, name: &str, amount: Credits) -> Result<Answer, Refusal> {
     let (id, welcome) = arrive(draft, name)?;
     if !amount.is_zero() {
@@ -89,7 +91,7 @@ pub fn grant(draft: &mut Draft<'_>, name: &str, amount: Credits) -> Result<Answe
     Ok(account(draft, id, granted))
 }
 
-/// The operator takes credits out of circulation.
+/// The operator removes credits from circulation.
 pub fn burn(draft: &mut Draft<'_>, name: &str, amount: Credits) -> Result<Answer, Refusal> {
     let id = account_named(draft, name)?;
     if amount <= Credits::ZERO {
@@ -110,7 +112,7 @@ fn no_such(name: &str) -> Refusal {
     Refusal::NoSuchOwner { name: name.to_owned() }
 }
 
-/// Moves credits, or confirms that a job's hold already has.
+/// Moves credits, or confirms that a job's hold already did.
 pub fn pay(draft: &mut Draft<'_>, order: Pay) -> Result<Answer, Refusal> {
     let own_id = claim::transfer(order.origin, &order.foreign);
     if let Some(Target::Transfer(id)) = draft.claimed(own_id).filter(|_| order.named) {
@@ -137,7 +139,7 @@ pub fn pay(draft: &mut Draft<'_>, order: Pay) -> Result<Answer, Refusal> {
     }
 }
 
-/// The job's hold has paid; this only says so, once.
+/// The job's hold has paid; this only confirms it, once.
 fn confirm(
     draft: &mut Draft<'_>,
     order: &Pay,
@@ -148,7 +150,8 @@ fn confirm(
     let to = account_named(draft, &order.to)?;
     let owners = job.payer.zip(job.assignment.map(|turn| turn.owner));
     if job.payer != Some(from) {
-        // Somebody else's job is as good as unknown, but its id can no longer be paid for elsewhere.
+        // Another owner's job is treated as unknown, but its id can no longer be paid for
+        // elsewhere.
         return Err(Refusal::NotWhatWasPaid { paid: Credits::ZERO });
     }
     if job.state != State::Completed {
@@ -168,7 +171,7 @@ fn confirm(
     Ok(Answer::Paid { transfer, repeated: false })
 }
 
-/// A payment the hub has no job for: between owners, once per job named.
+/// A payment for which the hub has no job: between owners, once per job named.
 fn pay_once(
     draft: &mut Draft<'_>,
     order: &Pay,
@@ -205,7 +208,7 @@ fn pay_once(
     Ok(Answer::Paid { transfer, repeated: false })
 }
 
-/// What to say when the job has been paid for before: the first transfer, or its name.
+/// The answer if the job was paid before: the first transfer, or its id.
 fn already_settled(
     draft: &Draft<'_>,
     order: &Pay,
@@ -224,7 +227,7 @@ fn already_settled(
     Ok(Some(Answer::Paid { transfer: first, repeated: true }))
 }
 
-/// Writes the payment order down, for ever.
+/// Stores the payment forever.
 fn note(
     draft: &mut Draft<'_>,
     order: &Pay,

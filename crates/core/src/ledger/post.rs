@@ -1,4 +1,4 @@
-//! Posting: the one place where balances change.
+//! Posting ledger entries: the only place where balances change.
 
 use super::{Entry, Hash, Kind, Pocket};
 use crate::draft::Draft;
@@ -7,14 +7,14 @@ use crate::money::Credits;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
 
-/// What a line is about.
+/// What an entry is about.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct About {
     pub job: Option<JobId>,
     pub transfer: Option<TransferId>,
 }
 
-/// Moves `amount` between two pockets and writes the line. Nothing moves when it cannot be paid.
+/// Moves `amount` between two sub-accounts and adds the entry. Nothing moves if it is not covered.
 pub fn post(
     draft: &mut Draft<'_>,
     kind: Kind,
@@ -31,7 +31,7 @@ pub fn post(
     }
     let left = taken(draft, from, amount)?;
     let before_from = put(draft, from, left)?.newest;
-    // Read after the taking: both pockets may be of one owner.
+    // Read after the debit: both sub-accounts may belong to one owner.
     let grown = balance(draft, to)?.plus(amount).ok_or(Refusal::Overflow)?;
     let before_to = put(draft, to, grown)?.newest;
 
@@ -60,7 +60,7 @@ pub fn post(
             draft.owner_mut(to.owner).movements += 1;
         }
         draft.next.payments += 1;
-        // A statistic that is full stays full; it never stands in the way of a payment.
+        // A statistic that overflows stays at its maximum; it never blocks a payment.
         let full = Credits::from_micros(i64::MAX);
         draft.next.volume = draft.next.volume.plus(amount).unwrap_or(full);
     }
@@ -73,7 +73,7 @@ fn balance(draft: &Draft<'_>, pocket: Pocket) -> Result<Credits, Refusal> {
     Ok(if pocket.held { owner.held } else { owner.available })
 }
 
-/// What the pocket holds after the taking; only the issue account may go below zero.
+/// The balance after the debit; only the issue account may go below zero.
 fn taken(draft: &Draft<'_>, pocket: Pocket, amount: Credits) -> Result<Credits, Refusal> {
     let have = balance(draft, pocket)?;
     if pocket == Pocket::open(Owner::ISSUANCE) {
@@ -96,7 +96,7 @@ fn put<'d>(
     Ok(owner)
 }
 
-/// Sets a job's money aside.
+/// Holds credits for a job.
 pub fn hold(
     draft: &mut Draft<'_>,
     payer: OwnerId,

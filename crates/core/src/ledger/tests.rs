@@ -1,4 +1,4 @@
-//! Accounts, grants and payments, shown by what they do.
+//! Accounts, grants and payments.
 
 use super::{Entry, Hash, Kind};
 use crate::alias::Digest;
@@ -21,7 +21,7 @@ fn bank() -> Scene {
     scene
 }
 
-/// A job of o1 done by acme for 0.10.
+/// A job of o1, done by acme for 0.10.
 fn bank_with_job(done: bool) -> (Scene, OpenJob, JobId) {
     let mut scene = bank();
     let ann = scene.world.agent_named(crate::testkit::HOME, "ann").unwrap();
@@ -72,16 +72,16 @@ fn what_cannot_be_paid_changes_nothing() {
     refused(&mut scene, negative, Refusal::NothingToMove);
     let order = scene.payment("o1", "o1", "1");
     refused(&mut scene, order, Refusal::PaysItself);
-    let order = scene.payment("nobody", "acme", "1");
-    refused(&mut scene, order, Refusal::NoSuchOwner { name: "nobody".to_owned() });
-    let order = scene.payment("o1", "nobody", "1");
-    refused(&mut scene, order.clone(), Refusal::NoSuchOwner { name: "nobody".to_owned() });
+    let order = scene.payment("unknown", "acme", "1");
+    refused(&mut scene, order, Refusal::NoSuchOwner { name: "unknown".to_owned() });
+    let order = scene.payment("o1", "unknown", "1");
+    refused(&mut scene, order.clone(), Refusal::NoSuchOwner { name: "unknown".to_owned() });
     // In open mode an unknown payee gets an account, but not for a payment that fails.
     let dear = Pay { open_payee: true, amount: credits("101"), ..order.clone() };
     refused(&mut scene, dear, Refusal::TooFewCredits);
-    assert_eq!(scene.world.owner_named("nobody"), None);
+    assert_eq!(scene.world.owner_named("unknown"), None);
     scene.pay(Pay { open_payee: true, ..order }).unwrap();
-    assert_eq!(scene.purse("nobody").0, "1.00");
+    assert_eq!(scene.purse("unknown").0, "1.00");
 }
 
 #[test]
@@ -149,7 +149,8 @@ fn a_settled_job_is_confirmed_and_nothing_moves_again() {
     assert_eq!(open_purses(&scene), before);
     assert!(transfer_in(scene.pay(pay.clone()).unwrap()).1);
 
-    // A second name for the same settlement is told the first one; no name gets it back.
+    // A second id for the same settlement gets the first one; without an id, the caller gets the
+    // first transfer.
     let second = Pay { job: job.clone(), ..scene.payment("o1", "acme", "0.10") };
     refused(&mut scene, second, Refusal::AlreadySettled { by: pay.foreign });
     let unnamed = Pay { job, named: false, ..scene.payment("o1", "acme", "0.10") };
@@ -201,7 +202,7 @@ fn a_direct_hire_is_paid_once_and_its_id_is_used_up() {
     let ann = scene.world.agent_named(crate::testkit::HOME, "ann").unwrap();
     let job = OpenJob { foreign: "direct-hire".to_owned(), ..scene.ask(ann, "sum", "1.00") };
     assert_eq!(scene.try_open(job).unwrap_err(), Refusal::IdTaken);
-    // Another payer's job of the same name is another deal.
+    // Another payer's job of the same id is another payment.
     let other = Pay { job: hire, ..scene.payment("acme", "o1", "1.00") };
     assert!(scene.pay(other).is_ok());
 }
@@ -327,7 +328,7 @@ fn a_changed_line_breaks_the_chain() {
         *entries.last_mut().unwrap() = last;
     }
     entries.remove(1);
-    assert!(!whole(&entries), "a removed line is missed");
+    assert!(!whole(&entries), "a removed entry is noticed");
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! Markets: protocols with a public record of every step they take.
+//! Markets: protocols with a public record of every step.
 //!
-//! An order is posted under an id of its own by whoever signed it, and is carried out once, for ever. What
-//! came of it, and what the market then tells its agents, is one posting; what happens by itself or is
-//! asked for elsewhere gives a posting as well. The words are the protocol's: it writes them through a
-//! [`Scribe`] while the step is being decided, so what was published never changes afterwards.
+//! A signer submits an order under its own id, and the order is executed exactly once. Its result,
+//! and the notices the market then sends to its agents, are one record. Timers and requests from
+//! other protocols produce records as well. The protocol writes the text through a [`Scribe`] while
+//! the step is decided, so a published record never changes.
 
 pub mod post;
 pub mod publish;
@@ -24,57 +24,57 @@ use crate::refusal::Refusal;
 use crate::time::Timestamp;
 pub use post::{Deed, Opening, Post};
 
-/// A protocol with a public record, and who writes it.
+/// A protocol with a public record, and its recorder.
 #[derive(Clone, Debug)]
 pub struct Market {
     pub protocol: Protocol,
     pub scribe: Arc<dyn Scribe>,
 }
 
-/// One step, as it was published.
+/// One step, as published.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Posting {
     pub id: PostingId,
     pub at: Timestamp,
-    /// The order it came of; `None` for what happened by itself.
+    /// The order it results from; `None` for a step without an order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
-    /// Whether it is part of the list that everybody may read.
+    /// Whether it is in the public list.
     pub shown: bool,
-    /// In the protocol's own words.
+    /// In the protocol's own format.
     pub text: String,
-    /// What was asked, in those words, where a part of the answer is not kept but worked out whenever it is
-    /// read: an order that only reads must not make the record longer than itself.
+    /// The query, if part of the answer is not stored but computed at each read: an order that only
+    /// reads must not make the record longer than itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
 }
 
 /// Writes what a market publishes.
 pub trait Scribe: Send + Sync + fmt::Debug {
-    /// The words for a step.
+    /// The content for a step.
     fn write(&self, step: &Step<'_, '_>) -> Written;
 }
 
 /// What happened in one step.
 pub struct Step<'a, 'w> {
-    /// Everything as it stands after the step.
+    /// The state after the step.
     pub draft: &'a Draft<'w>,
-    /// What came of the order, if there was one.
+    /// The result of the order, if there was one.
     pub outcome: Option<Result<&'a Answer, &'a Refusal>>,
-    /// What agents of the market are told.
+    /// The notices to agents of the market.
     pub notices: Vec<Arc<Notice>>,
-    /// How many orders were posted before this one, or until now.
+    /// The number of orders submitted before this one, or until now.
     pub posts: u64,
     /// The number of the first message that is sent.
     pub first_message: u64,
 }
 
-/// The words for a step, and how many messages they contain.
+/// The text of a step, and how many messages it contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     pub text: String,
     pub messages: u64,
     pub shown: bool,
-    /// What was asked, if a part of the answer is not in the text.
+    /// The query, if part of the answer is not in the text.
     pub question: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Posting an order: carried out once, whatever comes of it.
+//! Submitting an order to a market: executed once, whatever the result.
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ use crate::refusal::Refusal;
 use crate::time::Timestamp;
 use crate::world::World;
 
-/// An order that was signed and posted.
+/// A signed order submitted to a market.
 #[derive(Clone, Debug)]
 pub struct Post {
     pub market: Protocol,
-    /// What it is called, unlike any other.
+    /// Its unique id.
     pub id: String,
     pub deed: Deed,
-    /// Who writes what came of it.
+    /// Writes the result.
     pub scribe: Arc<dyn Scribe>,
 }
 
-/// What is ordered.
+/// What an order asks for.
 #[derive(Clone, Debug)]
 pub enum Deed {
     Enrol(Box<Enrol>),
@@ -43,14 +43,14 @@ pub enum Deed {
         by: AgentId,
         price: Credits,
     },
-    /// What came up to here has been read.
+    /// Everything up to here has been read.
     Read {
         agent: AgentId,
         up_to: u64,
     },
-    /// Tries what is queued once more.
+    /// Tries queued jobs again.
     Dispatch,
-    /// Nothing but an answer.
+    /// Only records the order.
     Nothing,
 }
 
@@ -58,11 +58,11 @@ pub enum Deed {
 #[derive(Clone, Debug)]
 pub struct Opening {
     pub order: OpenJob,
-    /// Who asks, if it is not known; the order's requester is then whoever this becomes.
+    /// How to register the requester, if it is unknown. It then becomes the job's requester.
     pub newcomer: Option<Enrol>,
 }
 
-/// Executes an order. Every order gets a record of its result, also when it is refused.
+/// Executes an order. Every order gets a record of its result, even if it is refused.
 pub fn post(world: &World, order: Post, now: Timestamp) -> (Changes, Answer) {
     let name = claim::posted(order.market, &order.id);
     let mut draft = Draft::new(world, now);
@@ -72,7 +72,7 @@ pub fn post(world: &World, order: Post, now: Timestamp) -> (Changes, Answer) {
     let closes = matches!(order.deed, Deed::Offer { .. } | Deed::Decline { .. });
     let outcome = carry_out(&mut draft, order.deed);
     if outcome.is_err() {
-        // What was refused half-way has changed nothing.
+        // An order refused half-way changes nothing.
         draft = Draft::new(world, now);
     }
     let told = (order.market, &*order.scribe);
@@ -91,7 +91,7 @@ fn carry_out(draft: &mut Draft<'_>, deed: Deed) -> Result<Answer, Refusal> {
         Deed::Open(opening) => {
             let Opening { mut order, newcomer } = *opening;
             if let Some(newcomer) = newcomer {
-                // It may have come since it was looked for.
+                // It may have registered since it was looked up.
                 let known = draft.world.agent_named(newcomer.home, &newcomer.native);
                 let agent = known.map_or_else(|| enrol::arrive(draft, &newcomer), Ok)?;
                 order.requester = Requester::Agent(agent);
@@ -109,7 +109,7 @@ fn carry_out(draft: &mut Draft<'_>, deed: Deed) -> Result<Answer, Refusal> {
             let mailbox = draft.mailbox(agent);
             match mailbox.acked < up_to.min(mailbox.head) {
                 true => Ok(message::ack(draft, agent, up_to)),
-                // Somebody was faster, or there is nothing to read.
+                // Another reader was faster, or there is nothing to read.
                 false => Err(Refusal::NotYours),
             }
         }
@@ -121,7 +121,7 @@ fn carry_out(draft: &mut Draft<'_>, deed: Deed) -> Result<Answer, Refusal> {
     }
 }
 
-/// Who posted it, where the rule behind it does not ask whether that agent is suspended.
+/// The order's author, for orders whose rules do not check suspension themselves.
 fn by(deed: &Deed) -> Option<AgentId> {
     match deed {
         Deed::Report(said) => Some(said.by),

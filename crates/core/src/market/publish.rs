@@ -1,4 +1,4 @@
-//! Publishing: a step becomes a posting, and its messages get their numbers.
+//! Publishing: a step becomes a record, and its messages get their numbers.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::job::{Job, Selection, State};
 use crate::notice::{News, Notice};
 use crate::refusal::Refusal;
 
-/// The market's own part of what was told in this step: what its agents are told, and who else is given
-/// its work.
+/// The notices of this step that concern the market: those to its agents, and assignments of its
+/// jobs to others.
 fn told(draft: &Draft<'_>, market: Protocol) -> Vec<Arc<Notice>> {
     let ours = |notice: &&Arc<Notice>| {
         let agent = notice.to.and_then(|to| draft.agent(to));
@@ -22,8 +22,8 @@ fn told(draft: &Draft<'_>, market: Protocol) -> Vec<Arc<Notice>> {
     own.chain(given_away(draft, market)).collect()
 }
 
-/// Work of the market that agents of other protocols were given in this step, whenever each of them is
-/// told so.
+/// Assignments of the market's jobs to agents of other protocols in this step, whenever each of
+/// them is notified.
 fn given_away(draft: &Draft<'_>, market: Protocol) -> impl Iterator<Item = Arc<Notice>> {
     draft.touched_jobs().filter(move |job| job.origin == market).filter_map(move |job| {
         let before = draft.world.job(job.id).map_or(0, |before| before.epoch);
@@ -35,8 +35,8 @@ fn given_away(draft: &Draft<'_>, market: Protocol) -> impl Iterator<Item = Arc<N
     })
 }
 
-/// Publishes what came of an order. What a deed that may close an auction tells others is a step of its
-/// own: the bidder's answer must not say who won.
+/// Publishes the result of an order. If an order may close an auction, its notices to others are a
+/// separate step: the bidder's answer must not reveal the winner.
 pub(super) fn order(
     draft: &mut Draft<'_>,
     (market, scribe): (Protocol, &dyn Scribe),
@@ -49,7 +49,8 @@ pub(super) fn order(
     let (own, others) = if apart { (Vec::new(), notices) } else { (notices, Vec::new()) };
     let posting = write(draft, scribe, Some((id, outcome)), own);
     if apart {
-        // Everybody reads how it ended, which the bidder's own scribe would keep to the bidder.
+        // The result of the auction is public, while the bidder's own recorder would show it only
+        // to the bidder.
         let public = draft.world.market.clone();
         let scribe = public.as_ref().map_or(scribe, |public| &*public.scribe);
         by_itself(draft, market, scribe, others);
@@ -57,11 +58,12 @@ pub(super) fn order(
     posting
 }
 
-/// Publishes what happened without an order, if the market has a word in it.
+/// Publishes what happened without an order, if it concerns the market.
 pub fn rest(draft: &mut Draft<'_>) {
     let Some(market) = draft.world.market.clone() else { return };
     let notices = told(draft, market.protocol);
-    // An auction may end without a word to anybody of the market, and has ended all the same.
+    // An auction may end without any notice to the market's agents; its end is published
+    // nevertheless.
     if !notices.is_empty() || closed(draft, market.protocol).next().is_some() {
         by_itself(draft, market.protocol, &*market.scribe, notices);
     }
@@ -74,7 +76,7 @@ fn by_itself(
     notices: Vec<Arc<Notice>>,
 ) {
     let posting = write(draft, scribe, None, notices);
-    // What came of an auction is said once; one held again is another matter.
+    // The result of an auction is published once. A repeated auction is separate.
     let first = closed(draft, market).filter(|job| job.round.is_none_or(|round| round.number == 1));
     let names: Vec<_> = first.map(|job| claim::closed(market, &job.foreign)).collect();
     for name in names {
@@ -82,7 +84,7 @@ fn by_itself(
     }
 }
 
-/// Auctions of the market that this step ended.
+/// Auctions of the market that this step closed.
 fn closed<'d>(draft: &'d Draft<'_>, market: Protocol) -> impl Iterator<Item = &'d Job> {
     draft.touched_jobs().filter(move |job| {
         let auction = matches!(job.selection, Selection::Auction { .. }) && job.origin == market;

@@ -1,4 +1,4 @@
-//! Postings: one for every order, and one for what happens by itself.
+//! Market records: one for every order, and one for each step without an order.
 
 mod auctions;
 mod choosing;
@@ -19,10 +19,10 @@ use crate::testkit::{AWAY, HOME, Scene, credits, enrolment};
 use crate::time::Millis;
 use crate::world::Rules;
 
-/// How long the auctions of these tests are.
+/// How long the auctions of these tests are open.
 const WINDOW: Millis = Millis::seconds(2);
 
-/// What a market does with its tasks: refused with nobody there, and never lost afterwards.
+/// A market's task policy: refused without candidates, and never lost afterwards.
 const TASK: Policy = Policy {
     next_when_unreachable: false,
     next_when_declined: true,
@@ -44,7 +44,7 @@ fn market() -> (Scene, AgentId) {
     (scene, client)
 }
 
-/// Three agents of the market and of three owners, the first registered first.
+/// Three agents of the market with three owners, in order of registration.
 fn three(scene: &mut Scene) -> [AgentId; 3] {
     ["a", "b", "c"].map(|name| scene.worker(name, &format!("owner-{name}"), &[("sum", "70")]))
 }
@@ -69,14 +69,14 @@ fn opening(order: OpenJob) -> Deed {
     Deed::Open(Box::new(Opening { order, newcomer: None }))
 }
 
-/// Posts a task under its own id; the job it became.
+/// Submits a task under its own id; returns its job.
 fn post_task(scene: &mut Scene, order: OpenJob) -> JobId {
     let (id, job) = (order.foreign.clone(), scene.world.next.job);
     assert_eq!(scene.posted(&id, opening(order)).outcome, "done");
     job
 }
 
-/// An order under an id that nobody has used.
+/// An order under an unused id.
 fn post_new(scene: &mut Scene, deed: Deed) -> Told {
     let id = format!("order-{}", scene.world.next.posts);
     scene.posted(&id, deed)
@@ -91,13 +91,13 @@ fn pass(scene: &mut Scene, job: JobId, by: AgentId) -> Told {
     post_new(scene, Deed::Decline { job: JobRef::Id(job), by })
 }
 
-/// Who was told what in a posting.
+/// The notices in a record.
 fn heard(told: &Told) -> Vec<(AgentId, News)> {
     let one = |notice: crate::notice::Notice| (notice.to.unwrap_or_default(), notice.news);
     told.notices().into_iter().map(one).collect()
 }
 
-/// The posting that says how a job's auction ended.
+/// The record of how a job's auction ended.
 fn closing(scene: &Scene, job: JobId) -> Option<PostingId> {
     let name = claim::closed(HOME, &scene.job(job).foreign);
     match scene.store.claim(name)?.target {
@@ -106,7 +106,7 @@ fn closing(scene: &Scene, job: JobId) -> Option<PostingId> {
     }
 }
 
-/// The hub is started again from what it wrote.
+/// Restarts the hub from its stored rows.
 fn restart(scene: &mut Scene) {
     let market = scene.world.market.clone();
     scene.world = scene.store.rebuilt(scene.world.rules);

@@ -1,11 +1,11 @@
-//! Mailboxes: where an agent's inbox stands, and what it sent last.
+//! Inboxes: an agent's inbox positions, and the last message it sent.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AgentId, NoticeId};
 use crate::notice::{Kind, Notice};
 
-/// Where an inbox stands. Positions start at 1 and have no gaps.
+/// The positions of an inbox. They start at 1 and have no gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mailbox {
     pub agent: AgentId,
@@ -13,20 +13,20 @@ pub struct Mailbox {
     pub head: u64,
     /// Everything up to here has been acknowledged.
     pub acked: u64,
-    /// Everything up to here has been handed to somebody who reads for the agent.
+    /// Everything up to here was presented to a reader of the agent's inbox.
     pub presented: u64,
     pub newest: Option<NoticeId>,
-    /// Messages and offers nobody has been handed yet, or a few more.
+    /// Messages and offers not presented yet; an upper bound.
     pub messages_waiting: u64,
-    /// The same of what was told about others' jobs. The agent also learns of these elsewhere.
+    /// The same for notices about others' jobs. The agent also learns of these in other ways.
     #[serde(default)]
     pub work_waiting: u64,
-    /// The newest message the agent wrote.
+    /// The newest message the agent sent.
     pub sent: Option<NoticeId>,
 }
 
 impl Mailbox {
-    /// The mailbox of an agent that has neither been told nor said anything.
+    /// The inbox of an agent that neither received nor sent anything.
     pub fn new(agent: AgentId) -> Self {
         Self {
             agent,
@@ -40,8 +40,8 @@ impl Mailbox {
         }
     }
 
-    /// Takes in a notice at its end. One it has is not taken twice, so that a mailbox that was
-    /// written down a while ago can be brought up to date from the notices alone.
+    /// Adds a notice at the end. A notice it already has is ignored, so an inbox row written
+    /// earlier can be brought up to date from the notices alone.
     pub fn receive(&mut self, notice: &Notice) {
         if notice.position <= self.head {
             return;
@@ -55,34 +55,34 @@ impl Mailbox {
         }
     }
 
-    /// Takes in a message the agent wrote.
+    /// Records a message the agent sent.
     pub fn wrote(&mut self, notice: NoticeId) {
         self.sent = self.sent.max(Some(notice));
     }
 
-    /// The last position that needs no more presenting.
+    /// The last position that needs no presenting.
     pub fn read(&self) -> u64 {
         self.acked.max(self.presented)
     }
 
-    /// The receiver has everything up to this position, and says so.
+    /// The receiver acknowledges everything up to this position.
     pub fn ack(&mut self, up_to: u64) {
         self.acked = self.acked.max(up_to.min(self.head));
         self.settle();
     }
 
-    /// Everything up to this position has been handed over.
+    /// Everything up to this position was presented.
     pub fn present(&mut self, up_to: u64) {
         self.presented = self.presented.max(up_to.min(self.head));
         self.settle();
     }
 
-    /// What counts against the limit.
+    /// What counts towards the limit.
     pub fn waiting(&self) -> u64 {
         self.messages_waiting + self.work_waiting
     }
 
-    /// A message has arrived by another way than by reading the inbox.
+    /// A message was delivered other than by reading the inbox.
     pub fn arrived(&mut self, position: u64) {
         if position == self.read() + 1 {
             self.present(position);
@@ -91,13 +91,13 @@ impl Mailbox {
         }
     }
 
-    /// The agent has asked for its work, or got it, by another way than by reading the inbox, so it
-    /// knows how all of it stands.
+    /// The agent listed or received its work other than by reading the inbox, so it knows the state
+    /// of all its work.
     pub fn took_work(&mut self) {
         self.work_waiting = 0;
     }
 
-    /// All kinds share positions, so what waits can only be bounded from above.
+    /// All kinds share positions, so the waiting counts can only be bounded from above.
     fn settle(&mut self) {
         let rest = self.head - self.read();
         self.messages_waiting = self.messages_waiting.min(rest);

@@ -13,10 +13,10 @@ use crate::job::{Job, end, fair};
 use crate::notice::News;
 use crate::refusal::Refusal;
 
-/// Agents one agent may block: a list that is read at every message to it stays short.
+/// Agents one agent may block. The list is read for every message to it, so it stays short.
 pub const BLOCKED_MAX: usize = 1_000;
 
-/// Puts a message into the receiver's inbox, and on its way to a URL if one is given.
+/// Adds a message to the receiver's inbox, and a delivery if a URL is given.
 pub fn send(draft: &mut Draft<'_>, order: SendMessage) -> Result<Answer, Refusal> {
     let SendMessage { from, to, words, body, url, first_try, turn, by_operator } = order;
     if let Some(from) = from {
@@ -49,33 +49,33 @@ pub fn send(draft: &mut Draft<'_>, order: SendMessage) -> Result<Answer, Refusal
         let target = Target::Message { notice, content: turn.content };
         draft.claim(claim::turn(from, to, &turn), target);
     }
-    // A message is its own record; only what somebody did in another's name is history besides.
+    // A message is its own record. History only records what the operator did in another's name.
     if let Some(from) = from.filter(|_| by_operator) {
         draft.event(Event::SentByOperator { from, to });
     }
     Ok(Answer::Sent { notice, repeated: false })
 }
 
-/// The part of an inbox that invitations may fill: one of so many. The rest is kept for messages and
-/// work, however many auctions somebody holds.
+/// Invitations may fill 1/`INVITATIONS_SHARE` of an inbox. The rest is kept for messages and work,
+/// regardless of the number of auctions.
 const INVITATIONS_SHARE: u64 = 2;
 
-/// The part of an inbox that work may fill however many messages wait: one of so many.
+/// Work may fill 1/`WORK_SHARE` of an inbox regardless of the number of waiting messages.
 const WORK_SHARE: u64 = 2;
 
-/// The part of an inbox that notices of free work for strangers may fill: one of so many. A notice
-/// that such a job is taken back may follow each, so all strangers together take twice this part,
-/// which is less than what [`WORK_SHARE`] keeps for work.
+/// Notices of free work for new owners and guests may fill 1/`STRANGERS_SHARE` of an inbox. Each
+/// may be followed by a notice that the job was withdrawn, so together they take up to twice this
+/// share, which is less than [`WORK_SHARE`] keeps for work.
 const STRANGERS_SHARE: u64 = 8;
 
-/// Whether no more messages fit into an agent's inbox.
+/// Whether an agent's inbox is full for messages.
 pub fn is_full(draft: &Draft<'_>, agent: AgentId) -> bool {
     let max = draft.world.rules.inbox_messages_max;
     max > 0 && draft.mailbox(agent).waiting() >= max
 }
 
-/// Whether an agent can be told of this work. Messages that it does not read are no reason against
-/// it: work is fetched and delivered by other ways, too.
+/// Whether an agent can be notified of this job. Unread messages do not prevent it: work is also
+/// fetched and delivered in other ways.
 pub fn takes_work(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
     let has_part = |max: u64| draft.mailbox(agent).work_waiting < max.div_ceil(WORK_SHARE);
     match draft.world.rules.inbox_messages_max {
@@ -84,7 +84,7 @@ pub fn takes_work(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
     }
 }
 
-/// Whether an agent can be invited to name a price for this job.
+/// Whether an agent can be invited to make an offer for this job.
 pub fn takes_invitations(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
     match draft.world.rules.inbox_messages_max {
         0 => true,
@@ -95,27 +95,28 @@ pub fn takes_invitations(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
     }
 }
 
-/// Whether a job is not free work for a stranger, or there is room for that.
+/// Whether the job is not free work for a new owner or guest, or the inbox has room for such work.
 fn takes_strangers(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
     let room = strangers_room(draft.world.rules.inbox_messages_max);
     draft.mailbox(agent).work_waiting < room || !end::is_free_for_a_stranger(draft, job, agent)
 }
 
-/// How many notices about others' jobs may wait in an inbox that takes one more free job of a stranger.
+/// How many notices about others' jobs may wait in an inbox that accepts one more free job of a new
+/// owner or guest.
 pub fn strangers_room(max: u64) -> u64 {
     (max / STRANGERS_SHARE).max(1)
 }
 
-/// The agent has looked at its work or said something about it, so it knows how its work stands.
+/// The agent listed its work or reported about it, so it knows the state of all its work.
 pub fn knows_work(draft: &mut Draft<'_>, agent: AgentId) {
     if draft.mailbox(agent).work_waiting > 0 {
         draft.mailbox_mut(agent).took_work();
-        // The notices do not tell, so it has to be written down.
+        // This change cannot be rebuilt from notices, so the row must be written.
         draft.settle_mailbox(agent);
     }
 }
 
-/// Puts what was said into somebody's inbox as it is.
+/// Puts the command's original text into the receiver's inbox.
 pub fn pass_on(draft: &mut Draft<'_>, to: AgentId) -> Result<(), Refusal> {
     let receiver = draft.agent(to).filter(|agent| agent.active).ok_or(Refusal::NoSuchAgent)?;
     let said = draft.said.as_ref().ok_or(Refusal::NotAuthenticated)?;
@@ -134,7 +135,7 @@ pub fn pass_on(draft: &mut Draft<'_>, to: AgentId) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The receiver has everything up to this position.
+/// The receiver acknowledges everything up to this position.
 pub fn ack(draft: &mut Draft<'_>, agent: AgentId, up_to: u64) -> Answer {
     draft.mailbox_mut(agent).ack(up_to);
     draft.settle_mailbox(agent);
@@ -142,14 +143,14 @@ pub fn ack(draft: &mut Draft<'_>, agent: AgentId, up_to: u64) -> Answer {
     Answer::Position(draft.mailbox(agent).acked)
 }
 
-/// Somebody who reads for the agent has been handed everything up to this position.
+/// A reader of the agent's inbox received everything up to this position.
 pub fn present(draft: &mut Draft<'_>, agent: AgentId, up_to: u64) -> Answer {
     draft.mailbox_mut(agent).present(up_to);
     fair::read(draft, agent, up_to);
     Answer::Done
 }
 
-/// From now on an agent's messages are refused, or no longer.
+/// Blocks or unblocks another agent's messages.
 pub fn block(
     draft: &mut Draft<'_>,
     agent: AgentId,
@@ -281,7 +282,7 @@ mod tests {
         let other = sent(&mut scene, order(a, b, 1, b"y"));
         assert_eq!(other, Err(Refusal::SameIdOtherContent));
         assert_eq!(scene.world.mailbox(b).head, 1);
-        // Another turn, another direction: another message.
+        // Another number or another direction: another message.
         assert!(sent(&mut scene, order(a, b, 2, b"y")).is_ok_and(|(_, repeated)| !repeated));
         assert!(sent(&mut scene, order(b, a, 1, b"y")).is_ok_and(|(_, repeated)| !repeated));
     }

@@ -1,7 +1,7 @@
-//! Reputation: what finished jobs say about a worker.
+//! Reputation: what finished jobs show about a worker.
 //!
-//! An outcome is a stored fact. A score is a fold over outcomes by a published formula; nothing an
-//! agent says about itself is an input, and jobs inside one owner never count.
+//! An outcome is a stored fact. A score is a fold over outcomes by a published formula. What an
+//! agent claims about itself is never an input, and jobs within one owner never count.
 
 pub mod patrons;
 pub mod step;
@@ -22,28 +22,29 @@ pub use step::Score;
 pub struct Outcome {
     pub id: OutcomeId,
     pub subject: AgentId,
-    /// 1, 2, 3 … for each subject, without gap.
+    /// 1, 2, 3 … for each subject, without gaps.
     pub number: u64,
     pub job: JobId,
     /// The hiring agent; `None` for a guest.
     pub hired_by: Option<AgentId>,
-    /// The hirer's own score at that moment.
+    /// The hirer's own score at that time.
     pub hirer_score: Score,
     pub ok: bool,
     pub cause: Option<Cause>,
-    /// Whether scores move: not inside one owner, and not for what was no fault of the worker.
+    /// Whether the score changes: not within one owner, and not if it was not the worker's fault.
     pub counted: bool,
-    /// Whether it counts in our own ranking as well: not free work of a stranger without history.
+    /// Whether it also counts in the hub's own ranking: free work for a new owner or guest does
+    /// not.
     #[serde(default = "weighs", skip_serializing_if = "does_weigh")]
     pub weighs: bool,
     pub paid: Credits,
-    /// When the subject took it on.
+    /// When the subject accepted the job.
     pub assigned_at: Timestamp,
     pub ended_at: Timestamp,
     pub on_time: bool,
     /// The stepwise score after this outcome.
     pub score_after: Score,
-    /// The subject's outcome before this one.
+    /// The subject's previous outcome.
     pub before: Option<OutcomeId>,
 }
 
@@ -55,13 +56,13 @@ fn does_weigh(weighs: &bool) -> bool {
     *weighs
 }
 
-/// Where an agent stands after all its outcomes.
+/// An agent's standing after all its outcomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
     pub score: Score,
     /// Outcomes of any kind; the number of the newest one.
     pub outcomes: u64,
-    /// Counted ones: jobs finished for other owners.
+    /// Counted ones: completed jobs for other owners.
     pub successes: u64,
     pub failures: u64,
 }
@@ -73,12 +74,12 @@ impl Default for Standing {
 }
 
 impl Standing {
-    /// Jobs finished for other owners.
+    /// Settled jobs for other owners.
     pub fn settled(&self) -> u64 {
         self.successes + self.failures
     }
 
-    /// Where the agent stands after one more outcome. The fold that every score comes from.
+    /// The standing after one more outcome. All scores come from this fold.
     pub fn after(self, ok: bool, counted: bool, hirer: Score) -> Self {
         let outcomes = self.outcomes + 1;
         match (counted, ok) {

@@ -1,49 +1,49 @@
 //! Customers: the owners for which an agent completed jobs, and what they paid.
 //!
-//! One owner with a thousand agents is one patron, and an agent's own owner is none, so a ring of a few
-//! owners stays a ring of a few owners however often its members hire each other.
+//! An owner with a thousand agents is one customer, and an agent's own owner is none. So a ring of
+//! a few owners counts as a few customers, however often its members hire each other.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::OwnerId;
 use crate::money::Credits;
 
-/// Owners told apart for one agent; to have more is as good as to have so many.
+/// Distinct owners kept per agent. More than this makes no difference.
 pub const PATRONS_MAX: usize = 64;
 
-/// Who has paid an agent for work that was done well and counted, and how much.
+/// The owners that paid an agent for completed and counted work, and how much.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Patrons {
-    /// In order, each once.
+    /// Sorted, without duplicates.
     owners: Vec<OwnerId>,
-    /// All of it together, also from those who are not told apart any more.
+    /// The sum of all payments, including those of owners that are not kept individually.
     paid: Credits,
 }
 
 impl Patrons {
-    /// Whether there is nothing to say.
+    /// Whether nothing was recorded.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The bytes it takes beside its own size.
+    /// The bytes it takes on the heap.
     pub fn held_bytes(&self) -> usize {
         self.owners.len() * size_of::<OwnerId>()
     }
 
-    /// How many there are, at most [`PATRONS_MAX`].
+    /// The number of customers, at most [`PATRONS_MAX`].
     pub fn count(&self) -> usize {
         self.owners.len()
     }
 
-    /// What they have paid.
+    /// What they paid in total.
     pub fn paid(&self) -> Credits {
         self.paid
     }
 
-    /// Notes a job that was done well; somebody without an account is no patron.
+    /// Records a completed job. A requester without an account is not a customer.
     pub fn add(&mut self, owner: Option<OwnerId>, paid: Credits) {
-        // More than fits into the sum cannot circulate for long; it stays at what it was.
+        // On overflow the sum stays as it is: that many credits cannot circulate for long.
         self.paid = self.paid.plus(paid).unwrap_or(self.paid);
         let Some(owner) = owner else { return };
         if let Err(place) = self.owners.binary_search(&owner)

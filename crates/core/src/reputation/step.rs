@@ -9,13 +9,13 @@ pub struct Score(i64);
 
 /// Weight of a success: 2.0.
 const REWARD: i64 = 2_000_000;
-/// A failure costs 3.0 × 1.5, whoever hired.
+/// A failure costs 3.0 × 1.5, for any hirer.
 const PENALTY: i64 = 4_500_000;
 /// 100.0 in millionths.
 const FULL: i64 = 100_000_000;
 
 impl Score {
-    /// Where everybody starts, and what a hirer without a score counts as: 50.0.
+    /// The score every agent starts with, and the one assumed for a hirer without a score: 50.0.
     pub const START: Self = Self(50_000_000);
     /// 100.0.
     pub const MAX: Self = Self(FULL);
@@ -27,7 +27,7 @@ impl Score {
         Self(millionths.clamp(0, FULL))
     }
 
-    /// The millionths inside.
+    /// The score in millionths.
     pub fn millionths(self) -> i64 {
         self.0
     }

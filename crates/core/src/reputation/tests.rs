@@ -1,4 +1,4 @@
-//! Scores as they come out of whole jobs.
+//! Scores that result from whole jobs.
 
 mod windows;
 
@@ -9,11 +9,11 @@ use crate::reputation::Score;
 use crate::testkit::{Scene, job_in};
 
 fn points(text: &str) -> Score {
-    // Scores and credits are both millionths, so the reader of one reads the other.
+    // Scores and credits are both millionths, so one parser reads both.
     Score::from_millionths(crate::testkit::credits(text).micros())
 }
 
-/// One job from the first to the second, done well or badly.
+/// One job from the first to the second, completed or failed.
 fn work(scene: &mut Scene, hirer: AgentId, ok: bool) {
     let order = scene.ask(hirer, "sum", "0.10");
     let job = scene.open(order).id;
@@ -56,7 +56,7 @@ fn the_hirers_own_score_at_that_moment_is_the_weight() {
     work(&mut scene, boss, false);
     assert_eq!(scene.score(ada), points("46.5"), "51 − 4.5");
     scene.succeed(job, "0.10");
-    assert_eq!(scene.score(sub), points("50.93"), "50 + 2 × 46.5 / 100, as it stood at the end");
+    assert_eq!(scene.score(sub), points("50.93"), "50 + 2 × 46.5 / 100, with the score at the end");
     let outcome = scene.store.rows.outcomes.last().unwrap();
     assert_eq!((outcome.hirer_score, outcome.hired_by), (points("46.5"), Some(ada)));
 }
@@ -65,7 +65,7 @@ fn the_hirers_own_score_at_that_moment_is_the_weight() {
 fn a_guest_counts_as_fifty() {
     let mut scene = Scene::default();
     let free = scene.worker("free", "acme", &[("sum", "0")]);
-    let requester = Requester::Guest("somebody".to_owned());
+    let requester = Requester::Guest("guest".to_owned());
     let order = scene.ask(AgentId(0), "sum", "0");
     let job = scene.open(OpenJob { requester, ..order }).id;
     scene.succeed(job, "0");
@@ -141,7 +141,7 @@ fn a_score_survives_leaving_and_coming_back() {
     work(&mut scene, client, false);
     scene.run(Command::Remove { agent: ada, by_operator: false }).unwrap();
     scene.worker("ada", "acme", &[("sum", "0.10")]);
-    assert_eq!(scene.score(ada), points("45.5"), "a bad name is not washed white");
+    assert_eq!(scene.score(ada), points("45.5"), "a bad reputation cannot be reset");
 }
 
 #[test]
@@ -155,16 +155,16 @@ fn patrons_are_the_other_owners_that_were_served_well_each_once() {
         (patrons.count(), patrons.paid().text(2))
     };
     work(&mut scene, own, true);
-    assert_eq!(told(&scene), (0, "0.00".to_owned()), "inside one owner nothing counts");
+    assert_eq!(told(&scene), (0, "0.00".to_owned()), "within one owner nothing counts");
     work(&mut scene, client, false);
-    assert_eq!(told(&scene), (0, "0.00".to_owned()), "nor does what was done badly");
+    assert_eq!(told(&scene), (0, "0.00".to_owned()), "nor does failed work");
     work(&mut scene, client, true);
     work(&mut scene, sibling, true);
-    assert_eq!(told(&scene), (1, "0.20".to_owned()), "two agents of one owner are one patron");
+    assert_eq!(told(&scene), (1, "0.20".to_owned()), "two agents of one owner are one customer");
     work(&mut scene, other, true);
     assert_eq!(told(&scene), (2, "0.30".to_owned()));
     let rebuilt = scene.store.rebuilt(scene.world.rules);
-    assert_eq!(rebuilt.desk(ada), scene.world.desk(ada), "and a restart forgets nothing");
+    assert_eq!(rebuilt.desk(ada), scene.world.desk(ada), "and a restart loses nothing");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::time::Millis;
 pub const WINDOW: usize = 100;
 /// 1.0 in millionths.
 const ONE: i64 = 1_000_000;
-/// An outcome in one number: two flags and the time it took, which stops counting at 12 days.
+/// An outcome packed into one number: two flags and the duration, which is capped at 12 days.
 const OK: u32 = 1 << 31;
 const ON_TIME: u32 = 1 << 30;
 const TOOK_MAX: u32 = ON_TIME - 1;
@@ -22,20 +22,20 @@ const TOOK_MAX: u32 = ON_TIME - 1;
 #[serde(transparent)]
 pub struct Window(VecDeque<u32>);
 
-/// What the newest outcomes add up to.
+/// The rates of the newest outcomes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rates {
-    /// How many outcomes these are.
+    /// How many outcomes.
     pub count: i64,
-    /// Shares of those that succeeded, and that succeeded in time, in millionths.
+    /// Shares of outcomes that succeeded, and that succeeded in time, in millionths.
     pub success: i64,
     pub on_time: i64,
-    /// From taking a job on to its end.
+    /// From accepting a job to its end.
     pub average: Millis,
 }
 
 impl Window {
-    /// Adds the newest outcome; the oldest leaves when there are too many.
+    /// Adds the newest outcome; drops the oldest when there are too many.
     pub fn push(&mut self, seen: Seen) {
         let took = u32::try_from(seen.took.0.max(0)).unwrap_or(TOOK_MAX).min(TOOK_MAX);
         let flag = |set: bool, flag: u32| if set { flag } else { 0 };
@@ -54,12 +54,12 @@ impl Window {
         })
     }
 
-    /// The bytes it takes beside its own size.
+    /// The bytes it takes on the heap.
     pub fn held_bytes(&self) -> usize {
         self.0.len() * size_of::<u32>()
     }
 
-    /// Whether nothing has been counted yet.
+    /// Whether nothing was counted yet.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -69,13 +69,13 @@ impl Window {
         score(self.newest(), scale)
     }
 
-    /// What the score is made of; `None` before the first outcome.
+    /// The components of the score; `None` before the first outcome.
     pub fn rates(&self) -> Option<Rates> {
         rates(self.newest())
     }
 }
 
-/// What the window needs to know of one counted outcome.
+/// What the window keeps of one counted outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub ok: bool,
@@ -85,21 +85,21 @@ pub struct Seen {
 
 /// The score of the newest outcomes, in millionths; `None` when there are none.
 ///
-/// `scale` is the response time that is worth nothing any more.
+/// `scale` is the response time that scores zero.
 pub fn score(newest: impl IntoIterator<Item = Seen>, scale: Millis) -> Option<i64> {
     let rates = rates(newest)?;
     Some((rates.success * 6 + rates.on_time * 3 + rates.swift(scale)) / 10)
 }
 
 impl Rates {
-    /// What the average response time is worth, in millionths; at `scale` it is nothing any more.
+    /// The score of the average response time, in millionths; zero at `scale` and above.
     pub fn swift(&self, scale: Millis) -> i64 {
         let slow = self.average.0.saturating_mul(ONE) / scale.0.max(1);
         (ONE - slow).clamp(0, ONE)
     }
 }
 
-/// What the newest outcomes add up to; `None` when there are none.
+/// The rates of the newest outcomes; `None` when there are none.
 fn rates(newest: impl IntoIterator<Item = Seen>) -> Option<Rates> {
     let (mut count, mut good, mut timely, mut took) = (0_i64, 0_i64, 0_i64, 0_i64);
     for seen in newest.into_iter().take(WINDOW) {

@@ -1,4 +1,4 @@
-//! Signed orders are taken once for ever, and whoever signs is known from then on.
+//! Signed orders are executed once, and a signer is registered from its first accepted order on.
 
 use super::{Deed, Profile, Signed, Whom};
 use crate::agent::presence::Stance;
@@ -34,13 +34,13 @@ fn the_first_order_enrols_its_signer_and_welcomes_its_owner_once() {
 fn an_owner_that_was_granted_something_before_is_taken_over() {
     let mut scene = welcoming();
     scene.grant("ann", "4");
-    assert_eq!(scene.purse("ann").0, "7.00", "the grant was its arrival");
+    assert_eq!(scene.purse("ann").0, "7.00", "the first grant adds the welcome grant");
     let ann = scene.hello("ann", &[]);
     assert_eq!(
         (scene.agent(ann).owner, scene.purse("ann").0),
         (scene.owner("ann").id, "7.00".to_owned())
     );
-    // One that was only paid is welcomed when it comes itself.
+    // An owner that was only paid so far gets the welcome grant when it registers.
     let mut pay = scene.payment("ann", "bea", "1");
     pay.open_payee = true;
     scene.pay(pay).unwrap();
@@ -103,7 +103,7 @@ fn what_is_said_again_is_answered_as_the_first_time_and_has_no_effect() {
     for (at, order) in all.iter().enumerate() {
         let first = scene.hear(order.clone()).unwrap();
         assert_eq!((first.state, first.repeated), (Some(states[at]), false));
-        // Every order so far again, each with the state it led to.
+        // Repeats every order so far; each returns the state it led to.
         for (order, state) in all[..=at].iter().zip(states) {
             let again = scene.hear(order.clone()).unwrap();
             assert_eq!((again.state, again.repeated), (Some(state), true));
@@ -129,7 +129,7 @@ fn one_id_is_good_for_one_order_of_one_signer() {
     scene.hear(order).unwrap();
     let order = scene.signed("ann", "1", Deed::Nothing);
     assert_eq!(scene.hear(order).unwrap_err(), Refusal::SameIdOtherContent);
-    // Of another signer, or in another protocol, it is another id.
+    // From another signer, or in another protocol, it is another id.
     let order = scene.signed("bea", "1", Deed::Write { to: ann });
     assert!(!scene.hear(order).unwrap().repeated);
     let third = Protocol::new("third");
@@ -148,7 +148,7 @@ fn a_name_the_hub_gave_to_somebody_else_signs_nothing() {
     scene.enrol(order).unwrap();
     let order = scene.signed("bobs-key", "1", Deed::Nothing);
     assert_eq!(scene.hear(order).unwrap_err(), Refusal::NotAuthenticated);
-    let order = Signed { newcomer: None, ..scene.signed("nobody", "1", Deed::Nothing) };
+    let order = Signed { newcomer: None, ..scene.signed("unknown", "1", Deed::Nothing) };
     assert_eq!(scene.hear(order).unwrap_err(), Refusal::NotAuthenticated);
 }
 
@@ -163,19 +163,19 @@ fn who_was_taken_off_the_lists_comes_back_by_introducing_itself() {
         let order = scene.signed("pat", id, deed);
         assert_eq!(scene.hear(order).unwrap_err(), Refusal::NotAuthenticated, "{id}");
     }
-    assert!(scene.hear(order).unwrap().repeated, "what was said before stays said");
+    assert!(scene.hear(order).unwrap().repeated, "omitted fields keep their values");
     assert!(!scene.agent(pat).active);
     assert_eq!(scene.amend("pat", Profile::default()), pat);
     assert!(scene.agent(pat).active && scene.online(pat));
     assert_eq!(scene.agent(pat).skills.len(), 1, "as it was");
-    assert_eq!(scene.purse("pat").0, "3.00", "and no second welcome");
+    assert_eq!(scene.purse("pat").0, "3.00", "and no second welcome grant");
 }
 
 #[test]
 fn an_introduction_changes_what_it_names_and_nothing_else() {
     let mut scene = Scene::default();
     let pat = scene.hello("pat", &[("sum", "5"), ("sum", "6")]);
-    assert_eq!(scene.agent(pat).skills.len(), 1, "the first price named is the price");
+    assert_eq!(scene.agent(pat).skills.len(), 1, "the first price named counts");
     assert_eq!(scene.agent(pat).listed_price("sum"), Some(credits("5")));
     scene.amend("pat", Profile { name: Some("Pat".to_owned()), ..Profile::default() });
     let agent = scene.agent(pat).clone();

@@ -1,7 +1,7 @@
-//! The laws: what must hold after every command, whatever was asked.
+//! Invariants: what must hold after every command.
 //!
-//! The laws keep books of their own from the rows alone, and compare them with what the world
-//! says. They never ask the rules they check.
+//! The checks keep their own records from changed rows alone and compare them with the world. They
+//! never call the rules they check.
 
 mod asking;
 mod books;
@@ -47,7 +47,7 @@ impl Default for Till {
     }
 }
 
-/// Books kept from the rows alone.
+/// Records kept from changed rows alone.
 #[derive(Clone, Default)]
 pub struct Laws {
     pub till: Till,
@@ -61,7 +61,7 @@ pub struct Laws {
     sent: BTreeMap<AgentId, NoticeId>,
     agents: BTreeMap<AgentId, (OwnerId, Timestamp)>,
     skills: BTreeSet<String>,
-    /// Foreign ids of jobs that count, and of jobs paid for elsewhere.
+    /// Foreign ids of counted jobs, and of jobs paid for elsewhere.
     job_names: BTreeMap<(Protocol, String), JobId>,
     hired_elsewhere: BTreeSet<String>,
     transfer_names: BTreeSet<String>,
@@ -74,17 +74,17 @@ pub struct Laws {
     economy: economy::Economy,
     work: work::Work,
     published: publishing::Published,
-    /// When it was last looked whether everybody is found.
+    /// When discovery was last checked.
     looked_at: Option<Timestamp>,
 }
 
 impl Laws {
-    /// The hub was started anew from its rows. Only what was begun and is over may be forgotten.
+    /// The hub was restarted from its rows. Only the start times of finished jobs may be lost.
     pub fn started_again(&mut self) {
         self.terms.started_again(&self.jobs);
     }
 
-    /// Panics when a command has broken a law.
+    /// Panics if a command has broken an invariant.
     pub fn check(&mut self, changes: &Changes, world: &World, now: Timestamp) {
         self.books.check(changes, world);
         self.asking.check(changes, world);
@@ -113,20 +113,20 @@ impl Laws {
         for notice in &changes.notices {
             self.notice(notice);
             if let News::Message { from: Some(from), .. } = notice.news {
-                assert!(!world.is_suspended(from), "{from} is suspended, and wrote: {notice:?}");
+                assert!(!world.is_suspended(from), "{from} is suspended but sent: {notice:?}");
             }
         }
         for agent in changes.agents.values() {
             let kept = (agent.owner, agent.registered_at);
             let first = *self.agents.entry(agent.id).or_insert(kept);
-            assert_eq!(first, kept, "owner and seniority are for ever");
+            assert_eq!(first, kept, "owner and seniority never change");
             self.skills.extend(agent.skills.iter().map(|skill| skill.name.clone()));
         }
         self.whole(changes, world, now);
     }
 
-    /// The world as a whole. It changes by rows alone, so what looks at rows of which none was written
-    /// would say the same as before.
+    /// Checks of the world as a whole. It changes by rows alone, so a check is skipped if none of
+    /// its rows was written.
     fn whole(&mut self, changes: &Changes, world: &World, now: Timestamp) {
         let money = !(changes.owners.is_empty() && changes.entries.is_empty());
         let of_owner = |event: &Event| {
@@ -144,7 +144,7 @@ impl Laws {
         if people || !changes.mailboxes.is_empty() {
             self.desks(world);
         }
-        // Who is found also changes by time alone.
+        // Discovery results also change by time alone.
         if people || self.looked_at != Some(now) {
             self.looked_at = Some(now);
             for skill in &self.skills {
@@ -153,16 +153,16 @@ impl Laws {
         }
     }
 
-    /// A new turn goes to somebody who is there, at the listed price, in time, and is told.
+    /// A new assignment goes to an available worker, at the listed price, in time, with a notice.
     fn turn(&self, job: &Job, changes: &Changes, world: &World, now: Timestamp) {
         let old = self.jobs.get(&job.id);
         let epoch = old.map_or(0, |old| old.epoch);
         let Some(turn) = job.assignment.filter(|_| job.epoch > epoch) else { return };
-        // Who stayed silent had it all along, and is only now known to have.
-        assert!(now < job.deadline || job.state == State::Expired, "given out after its deadline");
+        // A sole invitee that gave no response is assigned only when the deadline has passed.
+        assert!(now < job.deadline || job.state == State::Expired, "assigned after its deadline");
         let news = News::Assigned { job: job.id, epoch: job.epoch };
         let asked = matches!(job.selection, Selection::Asked { .. });
-        // Who was asked is told in the requester's words, or began by itself.
+        // An invited agent got the original request, or started by itself.
         let told = |notice: &Arc<Notice>| notice.to == Some(turn.worker) && notice.news == news;
         let told = changes.notices.iter().filter(|notice| told(notice)).count();
         let reads_later = |worker: &Arc<crate::agent::Agent>| {
@@ -171,32 +171,32 @@ impl Laws {
         let later = world.agent(turn.worker).is_some_and(reads_later);
         assert!(told == 1 || (asked || later) && told == 0);
         if asked {
-            assert!(job.asked.contains(&turn.worker), "given to somebody who was not asked");
+            assert!(job.asked.contains(&turn.worker), "assigned to an agent that was not invited");
             return;
         }
         let resumed = old.is_some_and(|old| old.worker() == Some(turn.worker));
         if resumed {
             let before = old.and_then(|old| old.assignment).map(|old| (old.price, old.own));
-            assert_eq!(before, Some((turn.price, turn.own)), "agreed on once: {job:?}");
+            assert_eq!(before, Some((turn.price, turn.own)), "the agreed price changed: {job:?}");
             return;
         }
-        assert!(!world.is_suspended(turn.worker), "given to somebody who is suspended: {job:?}");
-        // Somebody who put it off was given it before, and is the one it waited for.
+        assert!(!world.is_suspended(turn.worker), "assigned to a suspended agent: {job:?}");
+        // An agent that deferred the job had it before and is the one the job waited for.
         let waited = |old: &Job| old.waits_for.is_some_and(|waits| waits.worker == turn.worker);
         let patient = job.policy.queue_later || old.is_some_and(|old| waited(old));
-        assert!(patient || epoch < world.rules.attempts_max, "given out once too often");
+        assert!(patient || epoch < world.rules.attempts_max, "assigned too often");
         let listed = world.agent(turn.worker).and_then(|worker| worker.skill_for(job));
         let offered = job.offers.iter().any(|o| o.by == turn.worker && o.price == turn.price);
         if !offered {
             let agreed = old.and_then(|old| old.agreed_with(turn.worker)).map(|old| old.price);
             let asked = agreed.or(listed.map(|skill| job.grain.shown(skill.price)));
-            assert_eq!(asked, Some(turn.price), "at the listed price, as it is shown");
+            assert_eq!(asked, Some(turn.price), "at the listed price, as shown");
             let there = world.is_online(turn.worker, now) || job.policy.absent_too;
-            assert!(there, "given to somebody who is not there");
+            assert!(there, "assigned to an offline agent");
         }
     }
 
-    /// Names of transfers are used once, and each payer settles each job once.
+    /// Ids of transfers are used once, and each payer settles each job once.
     fn transfer(&mut self, transfer: &Transfer) {
         assert!(transfer.amount > Credits::ZERO);
         assert!(self.transfer_names.insert(transfer.foreign.clone()), "{transfer:?}");
@@ -222,14 +222,14 @@ impl Laws {
     fn event(&mut self, event: &Event) {
         match *event {
             Event::Granted { owner, welcome: true, .. } => {
-                assert!(self.welcomed.insert(owner), "{owner} welcomed twice");
+                assert!(self.welcomed.insert(owner), "{owner} got two welcome grants");
             }
             Event::JobEnded { job, .. } => assert!(self.ended.insert(job), "{job} ended twice"),
             _ => {}
         }
     }
 
-    /// States follow the table, terminal jobs rest, and epochs grow.
+    /// States follow the table, final jobs never change, and epochs grow.
     fn job(&mut self, job: &Arc<Job>) {
         if let Some(old) = self.jobs.get(&job.id) {
             assert!(!old.state.is_final(), "a finished job changed: {old:?} to {job:?}");
@@ -238,15 +238,15 @@ impl Laws {
             assert!(job.epoch >= old.epoch, "epochs never decrease");
             let turn = |job: &Job| job.assignment.map(|turn| (turn.worker, turn.since));
             let moved = turn(job).is_some() && turn(job) != turn(old);
-            assert!(!moved || job.epoch > old.epoch, "a new turn has a new epoch");
+            assert!(!moved || job.epoch > old.epoch, "a new assignment has a new epoch");
             if job.epoch == old.epoch {
                 keeps_its_price(old, job);
             }
-            assert!(job.declined.starts_with(&old.declined), "a refusal is never forgotten");
+            assert!(job.declined.starts_with(&old.declined), "a declined agent stays declined");
             let started =
                 old.state == State::Running || old.assignment.is_some_and(|turn| turn.handed_over);
             let may = !started || job.policy.cancel_any_time;
-            assert!(job.state != State::Cancelled || may, "called off after it was begun");
+            assert!(job.state != State::Cancelled || may, "cancelled after it was started");
         } else {
             let elsewhere =
                 job.origin == self.till.0 && self.hired_elsewhere.contains(&job.foreign);
@@ -265,10 +265,10 @@ impl Laws {
         self.jobs.insert(job.id, job.clone());
     }
 
-    /// One outcome per job and subject, numbered without gap, folded by the published formula.
+    /// One outcome per job and subject, numbered without gaps, folded by the published formula.
     fn outcome(&mut self, outcome: &Outcome, changes: &Changes, world: &World) {
         let Outcome { subject, job, ok, counted, hirer_score, .. } = *outcome;
-        assert!(self.judged.insert((job, subject)), "{job} judged {subject} twice");
+        assert!(self.judged.insert((job, subject)), "{job}: two outcomes for {subject}");
         let before = self.standings.get(&subject).copied().unwrap_or_default();
         let after = fold(before, ok, counted, hirer_score);
         assert_eq!(before.after(ok, counted, hirer_score), after, "the fold is the formula");
@@ -284,7 +284,7 @@ impl Laws {
         };
         assert_eq!(outcome.hired_by, hirer);
         let standing = hirer.and_then(|hirer| self.standings.get(&hirer)).copied();
-        assert_eq!(hirer_score, standing.unwrap_or_default().score, "as it stands now");
+        assert_eq!(hirer_score, standing.unwrap_or_default().score, "with the current score");
         let excused = matches!(
             outcome.cause,
             Some(
@@ -300,10 +300,10 @@ impl Laws {
         let taken = |job: &Arc<Job>| job.accepted_at.is_some();
         let had_it = taken(named) || self.jobs.get(&job).is_some_and(taken);
         let own_word = !matches!(outcome.cause, Some(Cause::TimedOut | Cause::WorkerLeft));
-        assert!(had_it || own_word || !counted, "blamed for what it never took on: {outcome:?}");
+        assert!(had_it || own_word || !counted, "failure without acceptance: {outcome:?}");
     }
 
-    /// Positions have no gap, and each notice names the one before it.
+    /// Positions have no gaps, and each notice names the one before it.
     fn notice(&mut self, notice: &Notice) {
         if let News::Message { from: Some(from), follows, .. } = &notice.news {
             assert_eq!(*follows, self.sent.insert(*from, notice.id), "each names the one before");
@@ -325,29 +325,29 @@ impl Laws {
         assert!(open.eq(live.iter().map(|(id, job)| (id, *job))), "live is what is not finished");
         let mut timers = BTreeSet::new();
         for job in live.values() {
-            let due = job.due().expect("a live job always has a moment by which it moves");
+            let due = job.due().expect("a live job always has a due time");
             assert!(due <= job.deadline, "never later than its deadline");
             timers.insert((due, Timer::Job(job.id)));
             let by_uuid = world.job_by_uuid(job.uuid).map(|job| job.id);
             let by_name = world.job_by_name(job.origin, &job.foreign).map(|job| job.id);
-            assert_eq!((by_uuid, by_name), (Some(job.id), Some(job.id)), "found by its names");
+            assert_eq!((by_uuid, by_name), (Some(job.id), Some(job.id)), "found by its ids");
             let in_hand =
                 matches!(job.state, State::Assigned | State::Running | State::Deferred { .. });
             let owned = job.assignment.is_some() || job.waits_for.is_some();
-            assert_eq!(in_hand, owned, "one worker exactly while in hand");
+            assert_eq!(in_hand, owned, "one worker exactly while assigned");
             let asked = matches!(job.selection, Selection::Asked { .. }) && !job.asked.is_empty();
-            assert!(job.state != State::Open || asked, "an open job was never placed");
+            assert!(job.state != State::Open || asked, "an open job has no invitees");
             if let Some(turn) = job.assignment {
-                assert!(!job.declined.contains(&turn.worker), "given to somebody who declined");
-                assert!(!job.asked_by(turn.worker), "given to its own requester");
-                assert!(turn.price <= job.purse(), "nobody works for a price that is not there");
+                assert!(!job.declined.contains(&turn.worker), "assigned to an agent that declined");
+                assert!(!job.asked_by(turn.worker), "assigned to its own requester");
+                assert!(turn.price <= job.purse(), "the price is above what can be paid");
                 assert!(world.agent(turn.worker).is_some_and(|worker| worker.active));
                 assert_eq!(world.agent(turn.worker).map(|worker| worker.owner), Some(turn.owner));
             }
         }
         for job in self.jobs.values().filter(|job| job.state.is_final()) {
             let named = world.job_by_name(job.origin, &job.foreign).map(|job| job.id);
-            assert_ne!(named, Some(job.id), "a finished job gives its names back");
+            assert_ne!(named, Some(job.id), "a finished job releases its ids");
             assert!(world.job_by_uuid(job.uuid).is_none());
         }
         for agent in self.agents.keys().filter_map(|id| world.agent(*id)) {
@@ -356,10 +356,10 @@ impl Laws {
         }
         let indexed = world.due(Timestamp::NEVER);
         let expected = timers.iter().map(|(_, timer)| *timer);
-        assert!(indexed.eq(expected), "every live job and everybody on probation has a timer");
+        assert!(indexed.eq(expected), "each live job and each probation has a timer");
         assert_eq!(world.next_timer(), timers.first().map(|(at, _)| *at));
         let queued = live.values().filter(|job| job.state == State::Queued).map(|job| job.id);
-        assert!(world.queue().map(|job| job.id).eq(queued), "the queue is what is queued");
+        assert!(world.queue().map(|job| job.id).eq(queued), "the queue has all queued jobs");
         for agent in self.agents.keys() {
             let hands = live.values().filter(|job| job.worker() == Some(*agent)).map(|job| job.id);
             assert!(world.work_of(*agent).map(|job| job.id).eq(hands));
@@ -371,10 +371,10 @@ impl Laws {
         }
     }
 
-    /// Scores and inboxes are what the rows add up to.
+    /// Scores and inboxes match the sums of the rows.
     fn desks(&self, world: &World) {
         for agent in self.agents.keys() {
-            let desk: &Desk = world.desk(*agent).expect("every agent has a desk");
+            let desk: &Desk = world.desk(*agent).expect("every agent has a state");
             let standing = self.standings.get(agent).copied().unwrap_or_default();
             assert_eq!(desk.standing, standing, "a score is the fold of its outcomes");
             assert_eq!(desk.last_outcome, self.last_outcome.get(agent).copied());
@@ -405,8 +405,8 @@ fn fold(old: Standing, ok: bool, counted: bool, hirer: Score) -> Standing {
     new
 }
 
-/// The running sums of memory are what a count of every row gives, and agents that have left hold none of
-/// their content in it.
+/// The running memory sums equal a recount of every row, and agents that have left hold no content
+/// in memory.
 fn memory_is_what_rows_take(world: &World) {
     assert_eq!(*world.footprint(), world.counted_footprint(), "memory is counted as it changes");
     for agent in world.agents().filter(|agent| !agent.active) {
@@ -415,18 +415,18 @@ fn memory_is_what_rows_take(world: &World) {
     }
 }
 
-/// What was agreed on changes once, by a price its worker names, and never beyond what was bid.
+/// The agreed price changes at most once, by a price the worker names, and never above the bid.
 fn keeps_its_price(old: &Job, job: &Job) {
     let price = |job: &Job| job.assignment.map(|turn| turn.price);
     let (Some(before), Some(now)) = (price(old), price(job)) else { return };
     if before == now {
         return;
     }
-    assert_eq!(job.offers.len(), old.offers.len() + 1, "a price changed by itself");
+    assert_eq!(job.offers.len(), old.offers.len() + 1, "a price changed without an offer");
     let named_before = old.offers.iter().any(|offer| Some(offer.by) == job.worker());
-    assert!(!named_before, "a price that was agreed on was changed: {job:?}");
+    assert!(!named_before, "an agreed price was changed: {job:?}");
     let named = job.offers.last().map(|offer| (Some(offer.by), job.grain.shown(offer.price)));
     assert_eq!(named, Some((job.worker(), now)));
-    assert!(now <= job.purse(), "beyond the bid");
+    assert!(now <= job.purse(), "above the bid");
     assert!(old.state == State::Assigned && job.state == State::Running);
 }

@@ -1,4 +1,4 @@
-//! A market for tests: its scribe writes down what it was given, and nothing else.
+//! A market for tests: its recorder only writes down its input.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::notice::Notice;
 use crate::time::Timestamp;
 use crate::world::Rules;
 
-/// Writes what it was given: what came of the order and the numbers first, then one line for each
-/// notice. A reply to a carried-out order and every notice are a message each.
+/// Writes its input: the order's result and the numbers first, then one line per notice. The reply
+/// to an executed order and every notice are one message each.
 #[derive(Clone, Copy, Debug)]
 pub struct Teller;
 
@@ -41,7 +41,7 @@ pub fn line(notice: &Notice) -> String {
     serde_json::to_string(notice).expect("notices can be written")
 }
 
-/// A posting, read back.
+/// A record, parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     pub of: Option<String>,
@@ -63,12 +63,12 @@ impl Told {
         Self { of, at: posting.at, posts, first_message, outcome, lines: lines.collect() }
     }
 
-    /// How many messages it is made of.
+    /// How many messages it contains.
     pub fn messages(&self) -> u64 {
         u64::from(self.outcome == "done") + self.lines.len() as u64
     }
 
-    /// Who is told something in it, and what, in that order.
+    /// The notices in it, in order.
     pub fn notices(&self) -> Vec<Notice> {
         let read = |line: &String| serde_json::from_str(line).expect("a notice was written");
         self.lines.iter().map(read).collect()
@@ -76,44 +76,44 @@ impl Told {
 }
 
 impl Scene {
-    /// A hub where this protocol publishes what it does.
+    /// A hub where this protocol publishes its records.
     pub fn with_market(rules: Rules, protocol: Protocol) -> Self {
         let mut scene = Self::new(rules);
         scene.world.market = Some(Arc::new(Market { protocol, scribe: Arc::new(Teller) }));
         scene
     }
 
-    /// Posts an order to the market; its posting, and whether it was posted before.
+    /// Submits an order to the market; returns its record, and whether it was submitted before.
     pub fn post(&mut self, id: &str, deed: Deed) -> (PostingId, bool) {
-        let market = self.world.market.as_ref().expect("a scene with a market").protocol;
+        let market = self.world.market.as_ref().expect("a hub with a market").protocol;
         let scribe = Arc::new(Teller);
         let order = Post { market, id: id.to_owned(), deed, scribe };
-        match self.run(Command::Post(Box::new(order))).expect("postings are never refused") {
+        match self.run(Command::Post(Box::new(order))).expect("submissions are never refused") {
             Answer::Posted { posting, repeated } => (posting, repeated),
-            other => panic!("expected a posting, got {other:?}"),
+            other => panic!("expected a market record, got {other:?}"),
         }
     }
 
-    /// Posts an order; what was published of it.
+    /// Submits an order; returns what was published for it.
     pub fn posted(&mut self, id: &str, deed: Deed) -> Told {
         let (posting, repeated) = self.post(id, deed);
-        assert!(!repeated, "{id} was posted before");
+        assert!(!repeated, "{id} was submitted before");
         self.told_in(posting)
     }
 
-    /// What a posting says.
+    /// The content of a record.
     pub fn told_in(&self, id: PostingId) -> Told {
         let found = self.store.rows.postings.iter().find(|posting| posting.id == id);
         Told::of(found.expect("it was published"))
     }
 
-    /// Everything that was published after a posting.
+    /// Everything that was published after a record.
     pub fn published_after(&self, id: PostingId) -> Vec<Told> {
         let later = self.store.rows.postings.iter().filter(|posting| posting.id > id);
         later.map(|posting| Told::of(posting)).collect()
     }
 
-    /// The last posting there is.
+    /// The newest record.
     pub fn newest_posting(&self) -> PostingId {
         PostingId(self.world.next.posting.0 - 1)
     }

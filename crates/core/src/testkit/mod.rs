@@ -1,7 +1,7 @@
-//! A scene for tests: a world, a clock that is moved by hand, and a store that is a few maps.
+//! A test hub: a world, a clock that tests move, and a store made of a few maps.
 //!
-//! Every command that runs in a scene is checked against the laws of `laws`, so a test that only
-//! means to show one rule also shows that nothing else broke on the way.
+//! Every command that runs in it is checked against the invariants of `invariants`, so a test of
+//! one rule also shows that nothing else broke.
 
 pub mod laws;
 pub mod market;
@@ -33,9 +33,9 @@ pub use store::Store;
 
 /// The protocol most test agents are native to.
 pub const HOME: Protocol = Protocol::new("home");
-/// Another one, to cross into.
+/// A second protocol.
 pub const AWAY: Protocol = Protocol::new("away");
-/// When every scene begins.
+/// When every test starts.
 pub const DAWN: Timestamp = Timestamp(1_000_000);
 /// More rounds than any chain of references has.
 const LOAD_ROUNDS: usize = 4;
@@ -51,7 +51,7 @@ pub struct Scene {
     pub world: World,
     pub now: Timestamp,
     pub store: Store,
-    /// Off only in scenes so large that checking them all the time would take minutes.
+    /// Off only in tests so large that checking after every command would take minutes.
     pub watched: bool,
     pub laws: Laws,
     made: u64,
@@ -64,19 +64,19 @@ impl Default for Scene {
 }
 
 impl Scene {
-    /// An empty hub under these rules.
+    /// An empty hub with these rules.
     pub fn new(rules: Rules) -> Self {
         let world = World::new(rules);
         let laws = Laws::default();
         Self { world, now: DAWN, store: Store::default(), watched: true, laws, made: 0 }
     }
 
-    /// Runs one command the way a lane does: load, decide, apply, send the visitors home.
+    /// Runs one command the way a lane does: load, decide, apply, drop the cold rows.
     pub fn run(&mut self, command: Command) -> Result<Answer, Refusal> {
         self.decided(command).map(|(_, answer)| answer)
     }
 
-    /// The same, with what it changed.
+    /// The same, with its changes.
     pub fn decided(&mut self, command: Command) -> Result<(Changes, Answer), Refusal> {
         for _ in 0..LOAD_ROUNDS {
             for need in needs(&self.world, &command) {
@@ -87,10 +87,10 @@ impl Scene {
         self.world.dismiss();
         let (changes, answer) = decided?;
         if matches!(answer, Answer::Heard { repeated: true, .. }) {
-            assert!(changes.is_empty(), "what was said before has no second effect");
+            assert!(changes.is_empty(), "a repeated order has no second effect");
         }
         if matches!(answer, Answer::Posted { repeated: true, .. }) {
-            assert!(changes.is_empty(), "what was posted before has no second effect");
+            assert!(changes.is_empty(), "a repeated order has no second effect");
         }
         self.apply(&changes);
         Ok((changes, answer))
@@ -105,7 +105,7 @@ impl Scene {
         self.world.dismiss();
     }
 
-    /// Lets time pass, and whatever falls due on the way happen at its moment.
+    /// Advances the clock and fires the timers that become due, each at its time.
     pub fn wait(&mut self, span: Millis) {
         let end = self.now.plus(span);
         while let Some(at) = self.world.next_timer().filter(|at| *at <= end) {
@@ -119,34 +119,34 @@ impl Scene {
         self.world.sweep(end);
     }
 
-    /// Lets time pass without any timer firing, as when the hub was down.
+    /// Advances the clock without firing timers, as when the hub was down.
     pub fn sleep(&mut self, span: Millis) {
         self.now = self.now.plus(span);
         self.world.sweep(self.now);
     }
 
     pub fn agent(&self, id: AgentId) -> &Agent {
-        self.world.agent(id).expect("the scene made this agent")
+        self.world.agent(id).expect("the test registered this agent")
     }
 
     pub fn desk(&self, id: AgentId) -> &Desk {
-        self.world.desk(id).expect("every agent has a desk")
+        self.world.desk(id).expect("every agent has a state")
     }
 
     pub fn owner(&self, name: &str) -> &Owner {
-        let id = self.world.owner_named(name).expect("the scene made this owner");
+        let id = self.world.owner_named(name).expect("the test created this owner");
         self.world.owner(id).expect("names lead to owners")
     }
 
-    /// What an owner can spend and what it has set aside, as text.
+    /// An owner's available and held credits, as text.
     pub fn purse(&self, name: &str) -> (String, String) {
         let owner = self.owner(name);
         (owner.available.text(2), owner.held.text(2))
     }
 
-    /// A job as it stands, live or finished.
+    /// A job, live or finished.
     pub fn job(&self, id: JobId) -> Arc<Job> {
-        self.store.rows.jobs.get(&id).expect("the scene opened this job").clone()
+        self.store.rows.jobs.get(&id).expect("the test opened this job").clone()
     }
 
     pub fn state(&self, id: JobId) -> State {
@@ -157,7 +157,7 @@ impl Scene {
         self.desk(id).standing.score
     }
 
-    /// Everything an agent has been told, oldest first.
+    /// All notices to an agent, oldest first.
     pub fn told(&self, id: AgentId) -> Vec<News> {
         let notices = self.store.rows.notices.iter().filter(|notice| notice.to == Some(id));
         notices.map(|notice| notice.news.clone()).collect()
@@ -198,7 +198,7 @@ pub fn agent_in(answer: Answer) -> AgentId {
     }
 }
 
-/// The transfer in an answer, and whether it was told again.
+/// The transfer in an answer, and whether it was a repeat.
 pub fn transfer_in(answer: Answer) -> (Arc<Transfer>, bool) {
     match answer {
         Answer::Paid { transfer, repeated } => (transfer, repeated),

@@ -1,4 +1,4 @@
-//! Orders with everything filled in that a test does not care about.
+//! Commands with defaults for everything a test does not care about.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::job::{Job, Policy, Requester, Selection};
 use crate::refusal::Refusal;
 use crate::time::Millis;
 
-/// How long a worker may be silent, in tests.
+/// A worker's lease, in tests.
 pub const LEASE: Millis = Millis::minutes(10);
-/// How long a job may take in all, in tests.
+/// A job's total lifetime, in tests.
 pub const LIFE: Millis = Millis::hours(24);
 
-/// A message that goes to the inbox and nowhere else.
+/// A message that goes only to the inbox.
 pub fn said(from: AgentId, to: AgentId, body: &str) -> SendMessage {
     let (body, words) = (body.to_owned(), HOME);
     let (from, url, first_try, turn) = (Some(from), None, Millis(0), None);
@@ -45,7 +45,7 @@ pub fn skill(name: &str, price: &str) -> Skill {
     }
 }
 
-/// A registration of an agent that always has time.
+/// A registration of an agent that is always online.
 pub fn enrolment(native: &str, owner: &str, skills: &[(&str, &str)]) -> Enrol {
     Enrol {
         actor: Actor::Open,
@@ -65,33 +65,33 @@ pub fn enrolment(native: &str, owner: &str, skills: &[(&str, &str)]) -> Enrol {
     }
 }
 
-/// The same, for an agent that is reached at an endpoint.
+/// The same, for an agent with an endpoint.
 pub fn reached(native: &str, owner: &str, skills: &[(&str, &str)]) -> Enrol {
     let endpoint = Some(format!("https://{native}.example"));
     Enrol { endpoint, liveness: Liveness::Reached, ..enrolment(native, owner, skills) }
 }
 
 impl Scene {
-    /// Registers, or says why not.
+    /// Registers an agent, or returns the refusal.
     pub fn enrol(&mut self, order: Enrol) -> Result<AgentId, Refusal> {
         self.run(Command::Enrol(Box::new(order))).map(agent_in)
     }
 
-    /// Registers an agent that always has time.
+    /// Registers an agent that is always online.
     pub fn worker(&mut self, native: &str, owner: &str, skills: &[(&str, &str)]) -> AgentId {
         self.enrol(enrolment(native, owner, skills)).expect("a new name is free")
     }
 
-    /// Registers an agent whose owner has money.
+    /// Registers an agent whose owner has credits.
     pub fn client(&mut self, native: &str, owner: &str, purse: &str) -> AgentId {
         self.grant(owner, purse);
         self.worker(native, owner, &[])
     }
 
-    /// The agent reads all of its inbox.
+    /// The agent reads its whole inbox.
     pub fn read(&mut self, agent: AgentId) {
         let up_to = self.world.mailbox(agent).head;
-        self.run(Command::Ack { agent, up_to }).expect("whoever reads is there");
+        self.run(Command::Ack { agent, up_to }).expect("the reader is registered");
     }
 
     pub fn remove(&mut self, agent: AgentId) {
@@ -104,7 +104,7 @@ impl Scene {
         self.run(command).expect("grants are small here");
     }
 
-    /// A job for whoever comes first in discovery order, with ids of its own.
+    /// A job for the first agent in discovery order, with new ids.
     pub fn ask(&mut self, by: AgentId, skill: &str, budget: &str) -> OpenJob {
         let made = self.fresh();
         OpenJob {
@@ -133,16 +133,16 @@ impl Scene {
         }
     }
 
-    /// Opens a job, or says why not.
+    /// Opens a job, or returns the refusal.
     pub fn try_open(&mut self, order: OpenJob) -> Result<Arc<Job>, Refusal> {
         self.run(Command::OpenJob(Box::new(order))).map(job_in)
     }
 
     pub fn open(&mut self, order: OpenJob) -> Arc<Job> {
-        self.try_open(order).expect("somebody takes it")
+        self.try_open(order).expect("a worker takes it")
     }
 
-    /// The worker's word, as text would have come from it.
+    /// A report of the worker.
     pub fn word(&self, job: JobId, ok: bool, cost: &str) -> ReportWork {
         let by = self.job(job).worker().unwrap_or_default();
         ReportWork {
@@ -168,29 +168,29 @@ impl Scene {
     /// The assigned worker succeeds.
     pub fn succeed(&mut self, job: JobId, cost: &str) -> Arc<Job> {
         let word = self.word(job, true, cost);
-        job_in(self.say(word).expect("it is its turn"))
+        job_in(self.say(word).expect("it is assigned"))
     }
 
     /// The assigned worker fails.
     pub fn fail(&mut self, job: JobId) -> Arc<Job> {
         let word = self.word(job, false, "0");
-        job_in(self.say(word).expect("it is its turn"))
+        job_in(self.say(word).expect("it is assigned"))
     }
 
     /// The assigned worker declines.
     pub fn decline(&mut self, job: JobId) -> Arc<Job> {
         let by = self.job(job).worker().unwrap_or_default();
         let command = Command::Decline { job: JobRef::Id(job), by, epoch: None, reason: None };
-        job_in(self.run(command).expect("it is its turn"))
+        job_in(self.run(command).expect("it is assigned"))
     }
 
-    /// The assigned worker cannot be connected to.
+    /// The connection to the assigned worker fails.
     pub fn unreachable(&mut self, job: JobId) -> Arc<Job> {
         let epoch = self.job(job).epoch;
-        job_in(self.run(Command::Unreachable { job, epoch }).expect("it is its turn"))
+        job_in(self.run(Command::Unreachable { job, epoch }).expect("it is assigned"))
     }
 
-    /// A transfer under a name of its own.
+    /// A transfer with a new id.
     pub fn payment(&mut self, from: &str, to: &str, amount: &str) -> Pay {
         let made = self.fresh();
         Pay {

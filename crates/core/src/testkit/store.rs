@@ -1,4 +1,4 @@
-//! What a store would hold: every row there ever was, and a way to bring single ones back.
+//! An in-memory store: every row there ever was, and a way to load single ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::decide::Need;
 use crate::memory::{Memory, Remembered};
 use crate::world::{Rules, World};
 
-/// All rows, each in its newest form.
+/// All rows, each in its newest version.
 #[derive(Clone, Default)]
 pub struct Store {
     pub rows: Changes,
@@ -20,7 +20,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Keeps what one command changed.
+    /// Saves the changes of one command.
     pub fn keep(&mut self, changes: &Changes) {
         for claim in &changes.claims {
             self.claims.insert(claim.digest, *claim);
@@ -28,12 +28,12 @@ impl Store {
         self.rows.absorb(changes.clone());
     }
 
-    /// What an id has been used for last.
+    /// What an id was last used for.
     pub fn claim(&self, digest: Digest) -> Option<Claim> {
         self.claims.get(&digest).copied()
     }
 
-    /// Brings one row in.
+    /// Loads one row.
     pub fn bring(&self, world: &mut World, need: Need) {
         match need {
             Need::Agent(id) => {
@@ -56,7 +56,7 @@ impl Store {
         }
     }
 
-    /// A world made anew from what is written down, each row read back from its text.
+    /// A world rebuilt from the stored rows, each parsed from its text.
     pub fn rebuilt(&self, rules: Rules) -> World {
         let mut rows = self.rows.clone();
         rows.agents.values_mut().for_each(reread);

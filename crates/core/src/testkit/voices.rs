@@ -1,4 +1,4 @@
-//! Signed orders, by agents that have nothing but their key; native to `AWAY`.
+//! Signed orders of agents that have only a key; native to `AWAY`.
 
 use uuid::Uuid;
 
@@ -14,10 +14,10 @@ use crate::refusal::Refusal;
 use crate::signed::*;
 use crate::time::Millis;
 
-/// How long an offer stands, in tests.
+/// How long an offer is valid, in tests.
 pub const STANDS: Millis = Millis::minutes(5);
 
-/// What came of a signed order.
+/// The answer to a signed order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
     pub by: AgentId,
@@ -26,43 +26,43 @@ pub struct Heard {
     pub repeated: bool,
 }
 
-/// A price for somebody's request.
+/// An offer for a request.
 pub fn offer(request: &str, price: &str) -> Deed {
     let (valid_for, eta) = (STANDS, Millis::seconds(1));
     Deed::Offer(MakeOffer { request: named(request), price: credits(price), valid_for, eta })
 }
 
-/// Somebody's price is taken.
+/// Accepts an offer.
 pub fn accept(offer: &str) -> Deed {
     let (offer, binding) = (named(offer), Binding::Named);
     Deed::Accept(TakeOffer { offer, payment_proof: None, binding })
 }
 
-/// The work is done.
+/// Sends the final result.
 pub fn result(request: &str) -> Deed {
     let (request, output) = (named(request), "{}".to_owned());
     Deed::Result(GiveResult { request, output, last: true })
 }
 
-/// A part of it is.
+/// Sends a part of the result.
 pub fn part(request: &str) -> Deed {
     let (request, output) = (named(request), "{}".to_owned());
     Deed::Result(GiveResult { request, output, last: false })
 }
 
-/// It went wrong; or, from the requester, it is not wanted any more.
+/// Reports a failure; or, from the requester, cancels the request.
 pub fn failure(request: &str) -> Deed {
     let (request, text) = (named(request), "it broke".to_owned());
     Deed::Fail(GiveUp { request, cause: Cause::Execution, refused: false, text })
 }
 
-/// It is not even begun.
+/// Declines without starting.
 pub fn refusal(request: &str) -> Deed {
     let (request, text) = (named(request), "too busy".to_owned());
     Deed::Fail(GiveUp { request, cause: Cause::Offline, refused: true, text })
 }
 
-/// The same, saying who the other party is.
+/// The same, naming the counterparty.
 pub fn with(other: AgentId, mut deed: Deed) -> Deed {
     let named = match &mut deed {
         Deed::Offer(order) => &mut order.request,
@@ -79,18 +79,18 @@ fn named(id: &str) -> Named {
     Named { id: id.to_owned(), with: None }
 }
 
-/// How a signer is enrolled with its first order.
+/// How a signer is registered with its first order.
 pub fn newcomer(native: &str) -> Enrol {
     Enrol { home: AWAY, ..enrolment(native, native, &[]) }
 }
 
-/// The text a signer's order comes in.
+/// The text of a signer's order.
 pub fn words(native: &str, id: &str) -> String {
     format!("{native} says {id}")
 }
 
 impl Scene {
-    /// An order as its signer would give it.
+    /// A signed order.
     pub fn signed(&self, native: &str, id: &str, deed: Deed) -> Signed {
         let content = Digest::of(&[format!("{deed:?}").as_bytes()]);
         let known = self.world.agent_named(AWAY, native).is_some();
@@ -105,7 +105,7 @@ impl Scene {
         }
     }
 
-    /// Gives a signed order.
+    /// Runs a signed order.
     pub fn hear(&mut self, order: Signed) -> Result<Heard, Refusal> {
         match self.run(Command::Signed(Box::new(order)))? {
             Answer::Heard { by, job, state, repeated } => Ok(Heard { by, job, state, repeated }),
@@ -113,28 +113,28 @@ impl Scene {
         }
     }
 
-    /// Signs an order and gives it: how the job it is about stands afterwards.
+    /// Signs and runs an order; returns the state of its job afterwards.
     pub fn sign(&mut self, native: &str, id: &str, deed: Deed) -> Result<State, Refusal> {
         let order = self.signed(native, id, deed);
         let heard = self.hear(order)?;
-        assert!(!heard.repeated, "{native} never said {id} before");
-        Ok(heard.state.expect("it was about a job"))
+        assert!(!heard.repeated, "{native} used {id} before");
+        Ok(heard.state.expect("the order has a job"))
     }
 
-    /// A signer introduces itself with what it can do.
+    /// A signer introduces itself with its skills.
     pub fn hello(&mut self, native: &str, skills: &[(&str, &str)]) -> AgentId {
         let skills = skills.iter().map(|(name, price)| skill(name, price)).collect();
         self.amend(native, Profile { skills: Some(skills), ..Profile::default() })
     }
 
-    /// A signer says something about itself.
+    /// A signer updates its profile.
     pub fn amend(&mut self, native: &str, profile: Profile) -> AgentId {
         let id = format!("hello-{}", self.fresh());
         let order = self.signed(native, &id, Deed::Introduce(Box::new(profile)));
-        self.hear(order).expect("anybody may introduce itself").by
+        self.hear(order).expect("any signer may introduce itself").by
     }
 
-    /// A question with everything filled in.
+    /// A job request with defaults.
     pub fn question(&mut self, skill: &str, to: Whom, budget: Option<&str>) -> Ask {
         Ask {
             uuid: Uuid::from_u128(u128::from(self.fresh()) << 64),
@@ -151,7 +151,7 @@ impl Scene {
         }
     }
 
-    /// Asks one agent for the skill `sum`, or says why not.
+    /// Requests the skill `sum` of one agent, or returns the refusal.
     pub fn try_request(
         &mut self,
         native: &str,
@@ -161,19 +161,19 @@ impl Scene {
     ) -> Result<JobId, Refusal> {
         let order = self.question("sum", Whom::Agent(to), budget);
         let order = self.signed(native, id, Deed::Ask(Box::new(order)));
-        self.hear(order).map(|heard| heard.job.expect("a question opens a job"))
+        self.hear(order).map(|heard| heard.job.expect("a request opens a job"))
     }
 
-    /// Asks one agent for the skill `sum`.
+    /// Requests the skill `sum` of one agent.
     pub fn request(&mut self, native: &str, id: &str, to: AgentId, budget: Option<&str>) -> JobId {
-        self.try_request(native, id, to, budget).expect("it can be asked")
+        self.try_request(native, id, to, budget).expect("it can be invited")
     }
 
-    /// Asks the best who offer the skill `sum`.
+    /// Requests `sum` of the best agents that offer it.
     pub fn request_all(&mut self, native: &str, id: &str, budget: Option<&str>) -> JobId {
         let order = self.question("sum", Whom::Best { max: 8 }, budget);
         let order = self.signed(native, id, Deed::Ask(Box::new(order)));
-        self.hear(order).expect("somebody offers it").job.expect("a question opens a job")
+        self.hear(order).expect("an agent offers it").job.expect("a request opens a job")
     }
 
     /// The messages an agent got, in order.

@@ -1,6 +1,6 @@
-//! The laws under random commands: whatever anybody asks, in whatever order, they hold.
+//! Invariants under random commands: they hold for any commands in any order.
 //!
-//! The checks themselves are in `testkit::laws` and run inside every scene, after every command.
+//! The checks are in `testkit::invariants` and run in every test hub, after every command.
 
 mod posts;
 mod steps;
@@ -30,10 +30,10 @@ use crate::world::World;
 use crate::world::discover::Wanted;
 use steps::{SKILLS, Step};
 
-/// Commands in one walk, besides those that set the scene.
+/// Commands in one walk, besides the initial ones.
 const WALK: usize = 70;
 
-/// What a refused command must leave as it was.
+/// What a refused command must leave unchanged.
 #[derive(Debug, PartialEq)]
 struct Picture {
     next: crate::changes::Counters,
@@ -47,7 +47,7 @@ struct Picture {
 impl Picture {
     fn of(world: &World) -> Self {
         let desk = |agent: &Arc<crate::agent::Agent>| {
-            (agent.id, world.desk(agent.id).expect("every agent has a desk").clone())
+            (agent.id, world.desk(agent.id).expect("every agent has a state").clone())
         };
         Self {
             next: world.next,
@@ -60,19 +60,19 @@ impl Picture {
     }
 }
 
-/// Walks through the steps; every law is checked on the way.
+/// Performs the steps; every invariant is checked after each.
 fn walk(steps: &[Step]) -> Scene {
     let mut scene = steps::opening();
     for step in steps {
         let before = Picture::of(&scene.world);
         if step.perform(&mut scene).is_err() {
-            assert_eq!(Picture::of(&scene.world), before, "refused, and yet: {step:?}");
+            assert_eq!(Picture::of(&scene.world), before, "refused but changed: {step:?}");
         }
     }
     scene
 }
 
-/// A world made anew from the rows answers like the one that lived through it all.
+/// A world rebuilt from the rows gives the same answers as the original.
 fn remembers_everything(scene: &mut Scene) {
     scene.world.sweep(scene.now);
     let mut rebuilt = scene.store.rebuilt(scene.world.rules);
@@ -108,13 +108,13 @@ fn remembers_everything(scene: &mut Scene) {
     }
 }
 
-/// Nothing waits for ever: when nobody does anything any more, every job comes to its end.
+/// Nothing waits forever: without further commands, every job ends.
 fn comes_to_rest(scene: &mut Scene) {
     scene.wait(Millis::hours(24 * 30));
     assert_eq!(scene.world.live_jobs().count(), 0);
     assert_eq!(scene.world.next_timer(), None);
     let held = scene.world.owners().map(|owner| owner.held.micros()).sum::<i64>();
-    assert_eq!(held, 0, "and all that was set aside has gone where it belongs");
+    assert_eq!(held, 0, "and every hold is resolved");
 }
 
 proptest! {
@@ -128,7 +128,7 @@ proptest! {
     }
 }
 
-/// The walks are only worth something if they get everywhere.
+/// The walks are only useful if they reach all states.
 #[test]
 fn random_walks_reach_every_state_and_every_kind_of_movement() {
     let mut runner = TestRunner::deterministic();
@@ -148,11 +148,11 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
         let rows = &scene.store.rows;
         said.extend(rows.jobs.values().filter_map(|job| last_words(job)));
         let desks = rows.desks.values();
-        said.extend(desks.clone().filter(|desk| desk.said.is_some()).map(|_| "a stance"));
-        said.extend(desks.filter(|desk| desk.claim.is_some()).map(|_| "a boast"));
+        said.extend(desks.clone().filter(|desk| desk.said.is_some()).map(|_| "a status"));
+        said.extend(desks.filter(|desk| desk.claim.is_some()).map(|_| "a claimed reputation"));
         let events = rows.lines.iter().flat_map(|line| &line.events);
         said.extend(events.filter_map(|event| match event {
-            Event::AgentAtWork { .. } => Some("at work"),
+            Event::AgentAtWork { .. } => Some("working"),
             Event::AgentFree { .. } => Some("free"),
             _ => None,
         }));
@@ -173,47 +173,47 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
     let all = [Kind::Burn, Kind::Capture, Kind::Grant, Kind::Hold, Kind::Release, Kind::Transfer];
     assert_eq!(kinds, all.iter().map(|kind| kind.as_str()).collect());
     assert!(counted > 50 && uncounted > 10, "{counted} and {uncounted} outcomes");
-    assert!(longest >= 3, "jobs pass through several hands");
-    let all = ["an answer", "a return", "a yes"];
-    assert_eq!(waits, all.into(), "jobs wait for everything there is to wait for");
-    assert!(told >= 5, "only {told} times was the wait worth it");
+    assert!(longest >= 3, "jobs have several workers");
+    let all = ["an answer", "a return", "an approval"];
+    assert_eq!(waits, all.into(), "jobs wait for everything possible");
+    assert!(told >= 5, "only {told} deferred jobs were accepted");
     let all = [
-        "a boast",
-        "a broken word",
-        "a flaw",
-        "a name",
-        "a no in words",
+        "a claimed reputation",
+        "an invalid output",
+        "an input error",
+        "a worker's id",
+        "a refusal with meta",
         "a reason",
-        "a stance",
-        "at work",
+        "a status",
+        "working",
         "free",
-        "without money",
+        "without a hold",
     ];
-    assert_eq!(said, all.into(), "everything there is to say is said");
+    assert_eq!(said, all.into(), "every kind of report occurs");
 }
 
-/// What is remarkable about a job while it lives.
+/// The notable property of a live job.
 fn live_words(job: &Job) -> Option<&'static str> {
     let unpaid = job.waits_for.is_some() && job.held != job.purse();
     match job.called {
-        Some(_) => Some("a name"),
-        None => unpaid.then_some("without money"),
+        Some(_) => Some("a worker's id"),
+        None => unpaid.then_some("without a hold"),
     }
 }
 
-/// And in how it ended.
+/// The notable property of an ended job.
 fn last_words(job: &Job) -> Option<&'static str> {
     let report = job.report.as_ref()?;
     match report.cause? {
-        Cause::Unusable if job.epoch == 0 => Some("a flaw"),
-        Cause::Unusable => report.output.as_ref().map(|_| "a broken word"),
+        Cause::Unusable if job.epoch == 0 => Some("an input error"),
+        Cause::Unusable => report.output.as_ref().map(|_| "an invalid output"),
         Cause::Cancelled => (report.text.as_deref() == Some("because")).then_some("a reason"),
-        Cause::Policy => report.words.as_ref().map(|_| "a no in words"),
+        Cause::Policy => report.words.as_ref().map(|_| "a refusal with meta"),
         _ => None,
     }
 }
 
-/// And so are the words said on the way.
+/// Signed orders succeed and are refused in every way.
 #[test]
 fn random_voices_are_heard_and_refused_in_every_way() {
     let mut runner = TestRunner::deterministic();
@@ -238,17 +238,17 @@ fn random_voices_are_heard_and_refused_in_every_way() {
     assert!(voices::KINDS.iter().all(|kind| done.get(kind) > Some(&9)), "{done:?}");
     for why in [
         "Ambiguous",
-        "UnreadOffer",
+        "OfferNotRead",
         "BridgeLoop",
         "BudgetTooLow",
         "DeadlineTooSoon",
         "InboxFull",
         "NoSuchAgent",
         "NotAuthenticated",
-        "NotYours",
+        "NotFound",
         "OfferExpired",
         "Offline",
-        "OtherCurrency",
+        "UnsupportedCurrency",
         "SameIdOtherContent",
         "TooFewCredits",
         "WrongParty",
@@ -258,7 +258,7 @@ fn random_voices_are_heard_and_refused_in_every_way() {
     }
 }
 
-/// And so are the orders of the market.
+/// Market orders are executed, refused and repeated.
 #[test]
 fn random_posts_are_carried_out_refused_and_repeated() {
     let mut runner = TestRunner::deterministic();
@@ -294,12 +294,12 @@ fn random_posts_are_carried_out_refused_and_repeated() {
     let may = |kind: &&&str| !["dispatch", "nothing"].contains(*kind);
     let enough = all.iter().filter(may).all(|kind| refused.contains_key(kind));
     assert!(enough, "refused: {refused:?}");
-    assert!(seen.len() >= 5, "posted before: {seen:?}");
-    let all = ["again", "closed early", "everybody", "queued later", "tired", "unpaid"];
+    assert!(seen.len() >= 5, "submitted before: {seen:?}");
+    let all = ["again", "closed early", "broadcast", "queued later", "backed off", "unpaid"];
     assert!(all.iter().all(|kind| shapes.get(kind) > Some(&2)), "{shapes:?}");
 }
 
-/// What only a market does.
+/// Properties that only market jobs have.
 fn shapes_of(job: &Job) -> impl Iterator<Item = &'static str> {
     let auction = match job.selection {
         Selection::Auction { closes } => job.assignment.map(|turn| turn.since < closes),
@@ -311,18 +311,18 @@ fn shapes_of(job: &Job) -> impl Iterator<Item = &'static str> {
     let all = [
         ("again", again),
         ("closed early", auction == Some(true)),
-        ("everybody", everybody),
+        ("broadcast", everybody),
         ("queued later", queued),
-        ("tired", job.policy.queue_later && job.rest.vain > 0),
+        ("backed off", job.policy.queue_later && job.rest.vain > 0),
         ("unpaid", job.policy.unpaid && job.assignment.is_some()),
     ];
     all.into_iter().filter(|(_, is)| *is).map(|(name, _)| name)
 }
 
-/// What a job that is somebody's matter waits for.
+/// What a deferred or unconfirmed job waits for.
 fn waits_for(job: &Job) -> Option<&'static str> {
     match (job.waits_for, job.state) {
-        (Some(waits), _) if waits.approval => Some("a yes"),
+        (Some(waits), _) if waits.approval => Some("an approval"),
         (Some(_), _) => Some("a return"),
         (None, State::Assigned) if job.accepted_at.is_none() => Some("an answer"),
         _ => None,

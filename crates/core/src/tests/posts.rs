@@ -1,4 +1,4 @@
-//! Random posts: every deed of a market, by those who may and those who may not.
+//! Random market orders: every kind, by allowed and not allowed agents.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use crate::refusal::Refusal;
 use crate::testkit::market::Teller;
 use crate::testkit::{HOME, Scene, credits, enrolment};
 
-/// One random post. The numbers are choices, taken round whatever there is to choose from.
+/// One random order. The numbers are choices, taken modulo the available options.
 #[derive(Clone, Debug)]
 pub struct Posted {
-    /// An id out of a small pool, so that orders are posted twice.
+    /// An id from a small pool, so that orders are submitted twice.
     id: Option<u8>,
     what: What,
 }
 
 #[derive(Clone, Debug)]
 enum What {
-    /// What is asked for elsewhere as well: a registration or a result.
+    /// What other protocols can do as well: a registration or a result.
     Other(Box<Step>),
     Open {
         wish: Wish,
@@ -39,7 +39,7 @@ enum What {
         by: u8,
         price: u8,
     },
-    /// Everybody who was asked answers, one after the other.
+    /// Every invited agent answers, one after the other.
     Answer {
         job: u8,
         price: u8,
@@ -79,7 +79,7 @@ impl Posted {
         Some(Command::Post(Box::new(order)))
     }
 
-    /// One order, or those of everybody who was asked.
+    /// One order, or one for every invited agent.
     pub fn perform(&self, scene: &mut Scene) -> Result<(), Refusal> {
         let What::Answer { job, price } = self.what else {
             let command = self.command(scene);
@@ -149,7 +149,7 @@ impl What {
     }
 }
 
-/// An auction that is open, if there is one.
+/// An open auction, if there is one.
 fn auction_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
     let auction = |job: &&Arc<Job>| matches!(job.selection, Selection::Auction { .. });
     let open = scene.world.live_jobs().filter(|job| job.state == State::Negotiating);
@@ -158,13 +158,13 @@ fn auction_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
     (!open.is_empty()).then(|| open[usize::from(at) % open.len()].clone())
 }
 
-/// Somebody nobody has heard of, the first time.
+/// An agent that is not registered, the first time.
 fn somebody(who: u8) -> Enrol {
     let order = enrolment(&format!("newcomer-{who}"), &format!("stranger-{who}"), &[]);
     Enrol { actor: Actor::Owner, ..order }
 }
 
-/// Mostly whoever has the job or was asked for it.
+/// Mostly the job's worker or one of its invited agents.
 fn concerned(scene: &Scene, job: &Job, by: u8) -> AgentId {
     match job.worker() {
         Some(worker) if by < 220 => worker,

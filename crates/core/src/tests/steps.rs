@@ -1,4 +1,4 @@
-//! Random steps: small numbers that become commands once it is known who and what is there.
+//! Random steps: small numbers that become commands once the existing agents and jobs are known.
 
 use std::sync::Arc;
 
@@ -28,14 +28,14 @@ use super::words::{self, Word, word};
 
 pub const SKILLS: [&str; 2] = ["sum", "dig"];
 const OWNERS: [&str; 4] = ["north", "east", "south", "west"];
-/// Whose money is moved: also nobody's, and the account nobody may touch.
-const PAYERS: [&str; 6] = ["north", "east", "south", "west", "nobody", Owner::ISSUANCE_NAME];
-/// Few enough that they meet all the time.
+/// Payers, including an unknown one and the issue account, which must not be used.
+const PAYERS: [&str; 6] = ["north", "east", "south", "west", "unknown", Owner::ISSUANCE_NAME];
+/// Few enough that they often interact.
 pub const AGENTS: u8 = 8;
 pub const PRICES: [&str; 5] = ["0", "0.10", "0.20", "0.20", "1.50"];
 pub const AMOUNTS: [&str; 5] = ["0", "0.10", "0.25", "2.00", "40.00"];
 
-/// One random step. The numbers are choices, taken round whatever there is to choose from.
+/// One random step. The numbers are choices, taken modulo the available options.
 #[derive(Clone, Debug)]
 pub enum Step {
     Enrol { who: u8, actor: u8, liveness: u8, skills: u8, price: u8, terms: u8, stray: bool },
@@ -70,7 +70,7 @@ pub enum Step {
     Sleep { seconds: u16 },
 }
 
-/// Steps in the proportions that make something happen.
+/// Steps in useful proportions.
 pub fn step() -> impl Strategy<Value = Step> {
     let n = || any::<u8>();
     let rarely = || prop::option::weighted(0.15, any::<u8>());
@@ -142,7 +142,7 @@ pub fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Everybody registered, two of the owners with money, and short leases.
+/// All agents registered, two of the owners with credits, and short leases.
 pub fn opening() -> Scene {
     let (attempts_max, inbox_messages_max) = (4, 4);
     let welcome_grant = credits("3.00");
@@ -157,13 +157,13 @@ pub fn opening() -> Scene {
     let mut scene = Scene::with_market(rules, HOME);
     for who in 0..6 {
         let (actor, skills, stray) = (0, 3, false);
-        // Two of them keep their terms, and one of those wants to be asked.
+        // Two of them have terms, and one of those confirms jobs itself.
         let terms = [0, 0, 0, 0, 9, 6][usize::from(who)];
         let step = Step::Enrol { who, actor, liveness: who, skills, price: who, terms, stray };
-        step.perform(&mut scene).expect("everybody is new");
+        step.perform(&mut scene).expect("every agent is new");
     }
     for voice in voices::opening() {
-        Step::Say(voice).perform(&mut scene).expect("everybody is new");
+        Step::Say(voice).perform(&mut scene).expect("every agent is new");
     }
     scene
 }
@@ -172,7 +172,7 @@ pub fn pick<T: Copy>(from: &[T], at: u8) -> T {
     from[usize::from(at) % from.len()]
 }
 
-/// A live job mostly, and any job there ever was sometimes.
+/// Mostly a live job, sometimes any job there ever was.
 pub fn job_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
     let jobs = &scene.store.rows.jobs;
     let live: Vec<&Arc<Job>> = jobs.values().filter(|job| !job.state.is_final()).collect();
@@ -183,7 +183,7 @@ pub fn job_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
     (!all.is_empty()).then(|| pick(&all, at).clone())
 }
 
-/// A job by one of its names: the hub's two, its requester's, and its worker's if there is one.
+/// A job by one of its ids: the hub's two, its requester's, and its worker's if there is one.
 pub fn name_of(job: &Job, at: u8) -> JobRef {
     match at % 3 {
         0 => job.called.map_or(JobRef::Id(job.id), JobRef::Uuid),
@@ -194,12 +194,12 @@ pub fn name_of(job: &Job, at: u8) -> JobRef {
 
 pub fn agent_at(scene: &Scene, who: u8) -> AgentId {
     let native = format!("agent-{}", who % AGENTS);
-    // One that is not there is worth asking for, too.
+    // An unregistered agent is worth trying, too.
     scene.world.agent_named(HOME, &native).unwrap_or(AgentId(u64::from(who) + 100))
 }
 
 impl Step {
-    /// Does it, as far as there is anybody to do it.
+    /// Performs the step, if the agents and jobs for it exist.
     pub fn perform(&self, scene: &mut Scene) -> Result<(), Refusal> {
         if let Step::Wait { seconds } = self {
             scene.wait(Millis::seconds(i64::from(*seconds)));
@@ -283,7 +283,7 @@ impl Step {
             Step::Requeue { job } => Command::Requeue { job: name_of(&*job_at(scene, job)?, job) },
             Step::Send { from, to } => {
                 let mut order = said(agent_at(scene, from), agent_at(scene, to), "hello");
-                // A third of them are turns of one conversation, so that some are repeats.
+                // A third of them are messages of one conversation, so that some are repeats.
                 let content = Digest::of(&[&[from % 2]]);
                 let turn = Turn { conversation: "c".to_owned(), number: 1, content };
                 order.turn = (from % 3 == 0).then_some(turn);
@@ -380,7 +380,7 @@ impl Step {
         let mut order: Pay =
             scene.payment(pick(&PAYERS, from), pick(&PAYERS, to), pick(&AMOUNTS, amount));
         if let (Some(job), true) = (&job, name % 2 == 0) {
-            // Sometimes exactly what was paid, between exactly those who paid.
+            // Sometimes exactly the paid amount, between exactly the two owners.
             let owner = |id| scene.world.owner(id).map(|owner| owner.name.clone());
             let payer = job.payer.and_then(owner);
             let payee = job.assignment.and_then(|turn| owner(turn.owner));
@@ -394,7 +394,7 @@ impl Step {
         }
         order.named = name % 7 != 0;
         if order.named && name % 3 == 0 {
-            // An id out of a small pool, with content that may or may not be the same.
+            // An id from a small pool, with content that may or may not be the same.
             order.foreign = format!("shared-{}", name % 4);
             order.content = Digest::of(&[&[name % 2]]);
         }
@@ -411,7 +411,7 @@ impl Step {
         let word = scene.word(found.id, ok, pick(&AMOUNTS, cost));
         let words = (cause > 127).then(|| "{}".to_owned());
         let cost = if cost == 255 { Credits::from_micros(-1) } else { word.cost };
-        // Half of what makes no sense is an endpoint that refused the request.
+        // Half of the unusable answers are endpoints that refused the request.
         let silent = !ok && cause % 8 == 7;
         let cause = pick(&causes, cause);
         let job = name_of(&found, job);

@@ -1,4 +1,4 @@
-//! Random signed orders: every deed, about jobs that are there and jobs that are not.
+//! Random signed orders: every kind, about existing and missing jobs.
 
 use std::sync::Arc;
 
@@ -18,22 +18,22 @@ use crate::testkit::voices::newcomer;
 use crate::testkit::{AWAY, Scene, credits, skill};
 use crate::time::Millis;
 
-/// Few enough that they meet all the time.
+/// Few enough that they often interact.
 const VOICES: u8 = 5;
 const STANCES: [Stance; 6] =
     [Stance::Idle, Stance::Idle, Stance::Busy, Stance::Error, Stance::Maintenance, Stance::Offline];
 
-/// One random order. The numbers are choices, taken round whatever there is to choose from.
+/// One random order. The numbers are choices, taken modulo the available options.
 #[derive(Clone, Debug)]
 pub struct Voice {
     pub kind: Kind,
     who: u8,
     job: u8,
-    /// Somebody else than would make sense gives the order.
+    /// A signer that is not the expected one.
     stray: Option<u8>,
-    /// Whom it says it is about.
+    /// The counterparty it names.
     with: Option<u8>,
-    /// An id out of a small pool, so that ids are used twice.
+    /// An id from a small pool, so that ids are used twice.
     id: Option<u8>,
     amount: u8,
 }
@@ -65,7 +65,7 @@ pub const KINDS: [Kind; 10] = [
     Kind::Nothing,
 ];
 
-/// Orders in the proportions that make something happen.
+/// Orders in useful proportions.
 pub fn voice() -> impl Strategy<Value = Voice> {
     let n = || any::<u8>();
     let rarely = |weight| prop::option::weighted(weight, any::<u8>());
@@ -93,7 +93,7 @@ pub fn voice() -> impl Strategy<Value = Voice> {
     })
 }
 
-/// The first words of two who work and one who does not.
+/// The first orders of two workers and one requester.
 pub fn opening() -> impl Iterator<Item = Voice> {
     let introduced = |who| Voice {
         kind: Kind::Introduce,
@@ -111,7 +111,7 @@ fn native(who: u8) -> String {
     format!("key-{}", who % VOICES)
 }
 
-/// A job that was asked for in words mostly, a live one mostly, and any other sometimes.
+/// Mostly a job from a signed request, mostly a live one, and sometimes any other.
 fn job_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
     let jobs = scene.store.rows.jobs.values();
     let asked = |job: &&Arc<Job>| matches!(job.selection, Selection::Asked { .. });
@@ -124,7 +124,7 @@ fn job_at(scene: &Scene, at: u8) -> Option<Arc<Job>> {
     (!some.is_empty()).then(|| pick(&some, at).clone())
 }
 
-/// What its parties call a job: the requester's id, or the hub's own for one from elsewhere.
+/// The parties' id of a job: the requester's, or the hub's own for a job of another protocol.
 fn called(scene: &Scene, job: &Job) -> String {
     let Requester::Agent(requester) = job.requester else { return job.uuid.to_string() };
     let native = scene.world.agent(requester).map(|agent| agent.native.as_str());
@@ -133,12 +133,12 @@ fn called(scene: &Scene, job: &Job) -> String {
 }
 
 impl Voice {
-    /// The order, as far as there is anything to say.
+    /// The order, if there is anything to refer to.
     pub fn command(&self, scene: &Scene) -> Option<Command> {
         let job = job_at(scene, self.job);
         let about_a_job = !matches!(self.kind, Kind::Write | Kind::Introduce | Kind::Nothing);
         if job.is_none() && about_a_job && self.kind != Kind::Ask && self.stray.is_none() {
-            // With nothing to talk about, somebody has to begin.
+            // Without any job, a request comes first.
             return Self { kind: Kind::Ask, ..self.clone() }.command(scene);
         }
         let speaker = self.speaker(scene, job.as_deref());
@@ -146,7 +146,7 @@ impl Voice {
         let made = scene.world.next.claim.0;
         let (id, content) = match self.id {
             Some(id) => (format!("m-{}", id % 4), Digest::of(&[&[id % 8]])),
-            // Requesters who do not know each other like the same ids.
+            // Independent requesters often use the same ids.
             None if self.kind == Kind::Ask && self.who.is_multiple_of(3) => {
                 (format!("m-{}", self.job % 2), Digest::of(&[&[self.who, self.job]]))
             }
@@ -154,7 +154,7 @@ impl Voice {
         };
         let known = scene.world.agent_named(AWAY, &speaker).is_some();
         let enrolled = || {
-            // One of them is of an owner that others have, too.
+            // One of them belongs to an owner with other agents.
             let owner = if speaker == "key-3" { "north" } else { &speaker };
             let liveness =
                 if self.who.is_multiple_of(2) { Liveness::Always } else { Liveness::Polls };
@@ -171,10 +171,10 @@ impl Voice {
         })))
     }
 
-    /// Who could mean it, or somebody else.
+    /// The expected signer, or another one.
     fn speaker(&self, scene: &Scene, job: Option<&Job>) -> String {
         if let Some(stray) = self.stray {
-            // Also under a name that the hub gave to somebody.
+            // Also under an alias that the hub gave to an agent.
             return if stray < 30 { "alias-1".to_owned() } else { native(stray) };
         }
         let signs = |agent: &AgentId| scene.world.agent(*agent).is_some_and(|a| a.home == AWAY);
@@ -239,7 +239,7 @@ impl Voice {
         })
     }
 
-    /// Mostly the other party of a job, and sometimes anybody, also nobody.
+    /// Mostly the other party of a job, sometimes any agent, even an unregistered one.
     fn other(&self, scene: &Scene, job: Option<&Job>, at: u8) -> AgentId {
         let requester = job.map(|job| &job.requester);
         match (at % 4, requester) {
@@ -286,7 +286,7 @@ impl Voice {
             skills.push(one);
         }
         Profile {
-            name: self.amount.is_multiple_of(3).then(|| "somebody".to_owned()),
+            name: self.amount.is_multiple_of(3).then(|| "renamed".to_owned()),
             skills: (self.amount % 4 < 3).then_some(skills),
             endpoint: (self.amount % 7 == 1).then(|| "https://key.example".to_owned()),
             stance: self.job.is_multiple_of(3).then(|| pick(&STANCES, self.amount)),

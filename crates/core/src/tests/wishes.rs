@@ -1,4 +1,4 @@
-//! Random wishes: jobs of every kind, for whoever may be there to do them.
+//! Random job requests: jobs of every kind, for any available worker.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ use crate::job::{Policy, Requester, Selection};
 use crate::testkit::Scene;
 use crate::time::Millis;
 
-/// One random wish. The numbers are choices, taken round whatever there is to choose from.
+/// One random request. The numbers are choices, taken modulo the available options.
 #[derive(Clone, Debug)]
 pub struct Wish {
     by: u8,
@@ -20,7 +20,7 @@ pub struct Wish {
     policy: u8,
     life: u8,
     name: Option<u8>,
-    /// Something may be wrong with it, and its worker is away.
+    /// The input may be invalid while the worker is away.
     flaw: Option<u8>,
 }
 
@@ -85,7 +85,7 @@ impl Wish {
         order.callback = (policy & 16 != 0).then(|| "https://callback.example".to_owned());
         order.hops = choice / 25;
         if let Some(flaw) = flaw {
-            // Somebody who is away, if there is anybody.
+            // An agent that is away, if there is one.
             let away = |who: &AgentId| {
                 scene.world.desk(*who).is_some_and(|desk| desk.presence.until.is_some())
             };

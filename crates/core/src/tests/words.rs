@@ -1,5 +1,4 @@
-//! Random words: what agents say about themselves, and what is said to a job before and after
-//! somebody has it.
+//! Random reports: agents' statuses, and responses to jobs before and after assignment.
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use crate::job::{Cause, Job, Requester, State};
 use crate::testkit::Scene;
 use crate::time::Millis;
 
-/// Mostly there, and away in every way.
+/// Mostly available, and unavailable in every way.
 const STANCES: [Stance; 8] = [
     Stance::Idle,
     Stance::Idle,
@@ -26,7 +25,7 @@ const STANCES: [Stance; 8] = [
     Stance::Offline,
 ];
 
-/// One random word. The numbers are choices, taken round whatever there is to choose from.
+/// One random report. The numbers are choices, taken modulo the available options.
 #[derive(Clone, Debug)]
 pub enum Word {
     Stand { who: u8, stance: u8, seconds: u16, since: Option<u8> },
@@ -36,7 +35,7 @@ pub enum Word {
     Cancel { job: u8, by: u8, reason: bool },
 }
 
-/// Words in the proportions that make something happen.
+/// Reports in useful proportions.
 pub fn word(pause: impl Strategy<Value = u16> + Clone) -> impl Strategy<Value = Word> {
     let n = || any::<u8>();
     let rarely = || prop::option::weighted(0.15, any::<u8>());
@@ -53,7 +52,7 @@ pub fn word(pause: impl Strategy<Value = u16> + Clone) -> impl Strategy<Value = 
     ]
 }
 
-/// How an agent says it is doing, since a moment that may be older than what it said before.
+/// An agent's status, since a time that may be older than its last report.
 pub fn condition(scene: &Scene, stance: u8, seconds: u16, since: Option<u8>) -> Condition {
     let until = scene.now.plus(Millis::seconds(i64::from(seconds)));
     let until = (!stance.is_multiple_of(5)).then_some(until);
@@ -63,7 +62,7 @@ pub fn condition(scene: &Scene, stance: u8, seconds: u16, since: Option<u8>) -> 
     Condition { stance, until, words }
 }
 
-/// A live job of some kind, if there is one; any other sometimes.
+/// A live job of some kind, if there is one; sometimes any other.
 fn some_job(scene: &Scene, at: u8, kind: impl Fn(&Job) -> bool) -> Option<Arc<Job>> {
     let jobs = scene.store.rows.jobs.values();
     let fitting: Vec<&Arc<Job>> = jobs.filter(|job| !job.state.is_final() && kind(job)).collect();
@@ -73,7 +72,7 @@ fn some_job(scene: &Scene, at: u8, kind: impl Fn(&Job) -> bool) -> Option<Arc<Jo
     }
 }
 
-/// A name out of a small pool, or that of another job.
+/// An id from a small pool, or that of another job.
 fn called(scene: &Scene, at: u8) -> Uuid {
     let other = job_at(scene, at).map(|job| job.uuid).filter(|_| at > 200);
     other.unwrap_or(Uuid::from_u128(0xCA11_ED00 + u128::from(at % 16)))

@@ -1,7 +1,7 @@
-//! Failures per owner, summed over all its agents, unregistered ones included.
+//! Failures per owner, summed over all its agents, including unregistered ones.
 //!
-//! It is the sum of what their desks say, kept in step with them, so that nobody has to walk through all
-//! agents of an owner to know it. Owners without a failure take no room.
+//! The sum of the failures in their agent states, updated with each change, so that reading it does
+//! not walk all agents of an owner. Owners without failures take no memory.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use crate::agent::Desk;
 use crate::id::{AgentId, OwnerId};
 
 impl World {
-    /// Failures that counted in our own ranking, of all other agents its owner has or had.
+    /// Failures that count in the hub's own ranking, of all other agents the owner has or had.
     pub fn failures_elsewhere(&self, agent: AgentId) -> u64 {
         let owner = self.agents.get(&agent).map(|agent| agent.owner);
         let all = owner.and_then(|owner| self.blame.get(&owner)).copied().unwrap_or(0);
         all.saturating_sub(self.failures_of(agent))
     }
 
-    /// Failures that counted in our own ranking, of this agent.
+    /// Failures of this agent that count in the hub's own ranking.
     pub(super) fn failures_of(&self, agent: AgentId) -> u64 {
         self.desks.get(&agent).map_or(0, |desk| desk.weighed().failures)
     }
 
-    /// Agents that stand higher in our own ranking than their published score says, in order.
+    /// Agents that rank higher in the hub's own ranking than by their published score, in order.
     pub fn underrated(&self) -> impl Iterator<Item = AgentId> {
         self.underrated.iter().copied()
     }
@@ -35,7 +35,7 @@ impl World {
         self.desks.insert(desk.agent, desk);
     }
 
-    /// Notes that an agent of that owner has failed more often than before.
+    /// Updates an owner's sum when the failures of one of its agents change.
     pub(super) fn blame(&mut self, owner: OwnerId, before: u64, after: u64) {
         if before != after {
             let sum = self.blame.entry(owner).or_default();

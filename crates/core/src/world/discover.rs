@@ -6,19 +6,19 @@ use crate::money::Credits;
 use crate::reputation::Score;
 use crate::time::Timestamp;
 
-/// What is looked for.
+/// What to search for.
 #[derive(Clone, Debug)]
 pub struct Wanted<'a> {
     pub skill: &'a str,
     pub min_score: Score,
     pub max_price: Option<Credits>,
-    /// Jobs finished for other owners.
+    /// Completed jobs for other owners.
     pub min_jobs: u64,
     pub limit: usize,
     pub offset: usize,
 }
 
-/// What was found.
+/// One page of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub page: Vec<Candidate>,
@@ -37,7 +37,7 @@ impl World {
             settled >= wanted.min_jobs && self.is_online(one.agent, now)
         };
         let all = self.skills.ranked(wanted.skill, wanted.max_price).take_while(good);
-        // The index can count by itself unless it holds somebody who has just gone silent.
+        // The index can count by itself unless it still holds an agent that has just gone offline.
         let swept = self.next_offline().is_none_or(|at| now <= at);
         if wanted.min_jobs == 0 && swept {
             let page = all.skip(wanted.offset).take(wanted.limit).collect();

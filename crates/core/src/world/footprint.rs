@@ -1,9 +1,9 @@
-//! The memory that the rows of a world take, per account and in total.
+//! The memory that the rows of a world take, per owner and in total.
 //!
-//! A row counts for what it says plus what the indexes need for it, in both copies of the world that a
-//! hub has. The sums follow from the rows that change, in one place, so a new kind of row is counted by
-//! saying its size ([`Held`]) and its account ([`growth`]). What is not held counts for nothing: finished
-//! jobs, notices, ledger lines, and the cards and schemas of agents that have left.
+//! A row counts its content plus its index entries, in both copies of the world that a hub has. The
+//! sums are updated from changed rows, in one place, so a new kind of row only defines its size
+//! ([`Held`]) and its owner ([`growth`]). Rows that are not in memory do not count: finished jobs,
+//! notices, ledger entries, and the cards and schemas of agents that have left.
 
 #[cfg(test)]
 mod tests;
@@ -27,34 +27,35 @@ use crate::owner::Owner;
 use crate::refusal::{Budget, Refusal};
 use crate::signed::Deed;
 
-/// What the allocator adds to a text.
+/// Allocator overhead per text.
 const ALLOCATION: usize = 16;
-/// An agent without its texts: its row, its desk, its mailbox, and its places in the indexes.
+/// An agent without its texts: its row, its agent state, its inbox, and its index entries.
 const AGENT: usize = size_of::<Agent>() + size_of::<Desk>() + 1_100;
-/// A skill without its texts: its entry, and a place in the index that no other agent shares.
+/// A skill without its texts: its entry, and an index entry that no other agent shares.
 const SKILL: usize = size_of::<Skill>() + 1_800;
-/// A name in one protocol: its entries in the two indexes.
+/// An alias in one protocol: its entries in the two indexes.
 const ALIAS: usize = 260;
 /// An account without its name.
 const OWNER: usize = size_of::<Owner>() + 620;
 /// A credential.
 const KEY: usize = size_of::<Key>() + 420;
-/// A job without its texts: its row, its names and its places.
+/// A job without its texts: its row, its ids and its index entries.
 const JOB: usize = size_of::<Job>() + 1_700;
-/// A push without its texts.
+/// A delivery without its texts.
 const PUSH: usize = size_of::<Push>() + 180;
-/// A remembered answer without its body.
+/// A saved answer without its body.
 const ANSWER: usize = size_of::<Remembered>() + 220;
-/// Whose turn it was, without the name of the skill.
+/// A rotation without the name of the skill.
 const TURN: usize = size_of::<Turn>() + 160;
-/// Newcomers hold at most one part in so many of all memory together. They are owners without a single
-/// line in the ledger, and requesters without an account: anybody can be many of them for nothing.
+/// New owners together may use 1/`NEWCOMERS_SHARE` of all memory. They are owners without a single
+/// ledger entry, and requesters without an account: one caller can create any number of them for
+/// free.
 const NEWCOMERS_SHARE: u64 = 2;
-/// One newcomer holds at most one part in so many of what newcomers have free, so that the next one finds
+/// One new owner may use 1/`FREE_SHARE` of what new owners have free, so that the next one finds
 /// room however many came before.
 const FREE_SHARE: u64 = 4;
 
-/// How much memory there is.
+/// Memory limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimits {
     /// Bytes for all rows together.
@@ -64,7 +65,7 @@ pub struct MemoryLimits {
 }
 
 impl MemoryLimits {
-    /// As much as there is.
+    /// No limit.
     pub const NONE: Self = Self { total: u64::MAX, per_owner: u64::MAX };
 }
 
@@ -74,17 +75,17 @@ impl Default for MemoryLimits {
     }
 }
 
-/// Whose rows they are.
+/// The owner of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Account {
     Owner(OwnerId),
     /// Requesters without an account, all together.
     Guests,
-    /// The hub: what belongs to no owner.
+    /// The hub: rows that belong to no owner.
     Hub,
 }
 
-/// What rows are about.
+/// The kind of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Agents,
@@ -109,7 +110,7 @@ impl Kind {
     }
 }
 
-/// The bytes that are held.
+/// The bytes in use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     total: u64,
@@ -124,7 +125,7 @@ impl Footprint {
         self.total
     }
 
-    /// What newcomers hold together.
+    /// Bytes used by new owners together.
     pub fn newcomers(&self) -> u64 {
         self.newcomers
     }
@@ -137,7 +138,7 @@ impl Footprint {
         self.kinds[kind as usize]
     }
 
-    /// Every account that holds something, in no order.
+    /// Every owner with rows, in no order.
     pub fn accounts(&self) -> impl Iterator<Item = (Account, u64)> {
         self.accounts.iter().map(|(account, bytes)| (*account, *bytes))
     }
@@ -157,7 +158,7 @@ impl Footprint {
     }
 }
 
-/// What changes do to the bytes that are held.
+/// How changes affect the bytes in use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Growth {
     kinds: [i64; Kind::ALL.len()],
@@ -177,7 +178,7 @@ impl Growth {
         self.put(kind, account, -i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
-    /// What newcomers hold more or less, among them those who were newcomers until now.
+    /// How the bytes used by new owners change, including owners that stop being new.
     fn of_newcomers(&self, world: &World, changes: &Changes) -> i64 {
         let touched = changes.owners.keys().map(|id| Account::Owner(*id));
         let only_touched = touched.filter(|account| !self.accounts.contains_key(account));
@@ -199,7 +200,7 @@ impl Growth {
     }
 }
 
-/// Whether an account is a newcomer's, before or after changes.
+/// Whether rows belong to a new owner, before or after changes.
 fn is_newcomer(world: &World, changes: Option<&Changes>, account: Account) -> bool {
     match account {
         Account::Hub => false,
@@ -212,9 +213,9 @@ fn is_newcomer(world: &World, changes: Option<&Changes>, account: Account) -> bo
     }
 }
 
-/// A row that is held in memory.
+/// A row that is kept in memory.
 pub trait Held {
-    /// The bytes it takes, texts and indexes included.
+    /// The bytes it takes, including texts and indexes.
     fn held_bytes(&self) -> usize;
 }
 
@@ -239,13 +240,13 @@ impl Held for Agent {
 
 impl Held for Skill {
     fn held_bytes(&self) -> usize {
-        // The row and both indexes have the name.
+        // The row and both indexes contain the name.
         let texts = text(&self.name) * 3 + text(&self.about) + text(&self.input);
         SKILL + texts + text(&self.output) + maybe(&self.sort) + maybe(&self.stands_for)
     }
 }
 
-/// Only what varies: the rest is part of its agent.
+/// Only the variable part: the rest is counted with its agent.
 impl Held for Desk {
     fn held_bytes(&self) -> usize {
         let said = self.said.as_ref().map_or(0, |said| text(&said.words));
@@ -264,12 +265,12 @@ impl Held for Key {
 
 impl Held for Owner {
     fn held_bytes(&self) -> usize {
-        // The row and both indexes have the name.
+        // The row and both indexes contain the name.
         OWNER + text(&self.name) * 3
     }
 }
 
-/// A job that has ended is not held.
+/// A job that has ended is not in memory.
 impl Held for Job {
     fn held_bytes(&self) -> usize {
         if self.state.is_final() {
@@ -284,7 +285,7 @@ impl Held for Job {
             self.offers.iter().map(|offer| text(&offer.name) + size_of::<Offer>()).sum();
         let agents = (self.declined.len() + self.asked.len()) * size_of::<AgentId>();
         let perhaps = maybe(&self.payment_proof) + maybe(&self.callback) + maybe(&self.flaw);
-        // The row and both indexes have the requester's name for it.
+        // The row and both indexes contain the requester's id for it.
         let texts = text(&self.foreign) * 3 + text(&self.skill) + text(&self.input);
         JOB + texts + text(&self.meta) + also + guest + offers + agents + perhaps
     }
@@ -306,17 +307,17 @@ impl Held for Remembered {
 
 impl Held for Turn {
     fn held_bytes(&self) -> usize {
-        // The row and both indexes have the name.
+        // The row and both indexes contain the name.
         TURN + text(&self.skill) * 3 + self.agents.len() * size_of::<(OwnerId, AgentId)>()
     }
 }
 
-/// A name of an agent. Each index has it twice, under the name and under the agent.
+/// An alias of an agent. Each index contains it twice, by name and by agent.
 fn alias_bytes(name: &str) -> usize {
     ALIAS + text(name) * 4
 }
 
-/// What these changes do to the bytes that are held.
+/// How these changes affect the bytes in use.
 pub fn growth(world: &World, changes: &Changes) -> Growth {
     let mut growth = Growth::default();
     let of = |agent: AgentId| {
@@ -327,7 +328,7 @@ pub fn growth(world: &World, changes: &Changes) -> Growth {
         let old = world.agents.get(id);
         growth.release(Kind::Agents, of(*id), old.map_or(0, |old| old.held_bytes()));
         growth.add(Kind::Agents, of(*id), agent.at_hand().held_bytes());
-        // A desk that was here before its agent belonged to no owner.
+        // An agent state that existed before its agent belonged to no owner.
         if let Some(desk) = world.desks.get(id).filter(|_| old.is_none()) {
             growth.release(Kind::Agents, Account::Hub, desk.held_bytes());
             growth.add(Kind::Agents, of(*id), desk.held_bytes());
@@ -400,7 +401,7 @@ fn job_account(job: &Job, of: impl Fn(AgentId) -> Account) -> Account {
     }
 }
 
-/// A message waits at its sender's expense. What the hub tells about a job has no sender.
+/// A waiting message counts for its sender. Notices of the hub about a job have no sender.
 fn push_account(push: &Push, of: impl Fn(AgentId) -> Account) -> Account {
     match push.news {
         News::Message { from: Some(from), .. } => of(from),
@@ -408,8 +409,8 @@ fn push_account(push: &Push, of: impl Fn(AgentId) -> Account) -> Account {
     }
 }
 
-/// Whether a command is accepted however little memory is left: it ends, hands on or acknowledges
-/// something, which is how memory is freed, or it is the operator's.
+/// Whether a command is accepted however little memory is left: it ends, forwards or acknowledges
+/// something, which frees memory, or it is the operator's.
 pub fn is_always_accepted(command: &Command) -> bool {
     match command {
         Command::Enrol(_)
@@ -424,7 +425,7 @@ pub fn is_always_accepted(command: &Command) -> bool {
         | Command::Name { .. }
         | Command::Send(_)
         | Command::Block { .. } => command.is_by_operator(),
-        // Whoever signs anything else for the first time is registered by it.
+        // Any other first order registers its signer.
         Command::Signed(order) => {
             matches!(order.deed, Deed::Accept(_) | Deed::Result(_) | Deed::Fail(_))
         }
@@ -448,7 +449,7 @@ pub fn check(world: &World, changes: &Changes) -> Result<(), Refusal> {
     let free = (limits.total / NEWCOMERS_SHARE).saturating_sub(newcomers);
     for (account, grown) in &growth.accounts {
         let held = world.footprint.of(*account).saturating_add_signed(*grown);
-        // What others do with a job that is open is not its requester's doing.
+        // Growth of a job that was already open is caused by others, not by its requester.
         if *account == Account::Hub || *grown <= open_jobs(world, changes, *account) {
             continue;
         }
@@ -462,7 +463,7 @@ pub fn check(world: &World, changes: &Changes) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// How much an account grows by its jobs that were open before.
+/// How much an owner's rows grow by jobs that were already open.
 fn open_jobs(world: &World, changes: &Changes, account: Account) -> i64 {
     let of = |agent: AgentId| {
         world.agents.get(&agent).map_or(Account::Hub, |agent| Account::Owner(agent.owner))
@@ -476,18 +477,18 @@ fn open_jobs(world: &World, changes: &Changes, account: Account) -> i64 {
 }
 
 impl World {
-    /// The bytes that are held.
+    /// The bytes in use.
     pub fn footprint(&self) -> &Footprint {
         &self.footprint
     }
 
-    /// Takes in what changes do to it, before they are made.
+    /// Updates the sums for changes, before they are applied.
     pub(super) fn count(&mut self, changes: &Changes) {
         let growth = growth(self, changes);
         self.take_in(&growth, changes);
     }
 
-    /// Takes in what forgetting does to it, before it is done.
+    /// Updates the sums for expired rows, before they are removed.
     pub(super) fn count_forgotten(&mut self, forgotten: &Forgotten) {
         let mut growth = Growth::default();
         let of = |agent: AgentId| {
@@ -511,7 +512,7 @@ impl World {
         self.footprint.grow(growth);
     }
 
-    /// The same, counted anew from every row.
+    /// The same, recounted from every row.
     pub fn counted_footprint(&self) -> Footprint {
         let mut growth = Growth::default();
         let of = |agent: AgentId| {

@@ -1,4 +1,4 @@
-//! Live jobs and the ways to find them, kept in step with their states.
+//! Live jobs and their indexes, kept in step with their states.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::job::{Job, Requester, Selection, State};
 use crate::time::Timestamp;
 
 impl World {
-    /// A live job, or a finished one that was brought in.
+    /// A live job, or a finished one that was loaded.
     pub fn job(&self, id: JobId) -> Option<&Arc<Job>> {
         self.jobs.get(&id).or_else(|| self.visitors.jobs.get(&id))
     }
@@ -30,7 +30,7 @@ impl World {
         self.job_names.get(&origin)?.get(name).and_then(|id| self.jobs.get(id))
     }
 
-    /// How many jobs the agent has been given and not finished.
+    /// How many jobs are assigned to the agent and not finished.
     pub fn jobs_in_hand(&self, agent: AgentId) -> usize {
         self.in_hand.get(&agent).map_or(0, BTreeSet::len)
     }
@@ -40,18 +40,18 @@ impl World {
         self.in_hand.get(&agent).into_iter().flatten().filter_map(|id| self.jobs.get(id))
     }
 
-    /// Jobs put off for the agent, oldest first.
+    /// Jobs deferred for the agent, oldest first.
     pub fn waiting_for(&self, agent: AgentId) -> impl Iterator<Item = &Arc<Job>> {
         self.put_off.get(&agent).into_iter().flatten().filter_map(|id| self.jobs.get(id))
     }
 
-    /// How many jobs an agent that limits it has begun in the last minute.
+    /// How many jobs an agent with a start limit started in the last minute.
     pub fn begun_lately(&self, agent: AgentId, now: Timestamp) -> usize {
         let lately = |at: &&Timestamp| now < at.plus(MINUTE);
         self.begun.get(&agent).map_or(0, |begun| begun.iter().rev().take_while(lately).count())
     }
 
-    /// When an agent that limits it may begin another job; `None` when it may now.
+    /// When an agent with a start limit may start another job; `None` if it may now.
     pub fn may_begin_at(&self, agent: AgentId, now: Timestamp) -> Option<Timestamp> {
         let limit = self.agents.get(&agent)?.terms.per_minute? as usize;
         let begun = self.begun.get(&agent)?;
@@ -59,17 +59,17 @@ impl World {
         begun.get(first).map(|at| at.plus(MINUTE)).filter(|at| *at > now)
     }
 
-    /// Live jobs the agent asked for, oldest first.
+    /// Live jobs the agent requested, oldest first.
     pub fn asked_by(&self, agent: AgentId) -> impl Iterator<Item = &Arc<Job>> {
         self.asked.get(&agent).into_iter().flatten().filter_map(|id| self.jobs.get(id))
     }
 
-    /// Live jobs the agent was asked to do and has not declined, oldest first.
+    /// Live jobs the agent was invited to do and has not declined, oldest first.
     pub fn asked_to(&self, agent: AgentId) -> impl Iterator<Item = &Arc<Job>> {
         self.asked_to.get(&agent).into_iter().flatten().filter_map(|id| self.jobs.get(id))
     }
 
-    /// Jobs the agent has in hand once it has read its inbox up to a position.
+    /// Jobs the agent receives by reading its inbox up to a position.
     pub fn unread_by(&self, agent: AgentId, up_to: u64) -> impl Iterator<Item = JobId> {
         self.unread
             .get(&agent)
@@ -78,18 +78,18 @@ impl World {
             .map(|(_, id)| *id)
     }
 
-    /// The job of that kind that the notice at a position tells of.
+    /// The job whose unread notice is at a position.
     pub fn unread_at(&self, agent: AgentId, position: u64) -> Option<JobId> {
         self.unread.get(&agent)?.get(&position).copied()
     }
 
-    /// How many more agents a requester may ask now.
+    /// How many more agents a requester may invite now.
     pub fn invitations_left(&self, requester: &Requester) -> usize {
         let open = self.invitations.get(&asker(requester)).copied().unwrap_or(0);
         self.rules.invitations_max.saturating_sub(open)
     }
 
-    /// Whether an agent may ask for one more job with that many bytes of input.
+    /// Whether an agent may request one more job with that many bytes of input.
     pub fn may_ask(&self, agent: AgentId, bytes: usize) -> bool {
         let open = self.asked.get(&agent).map_or(0, BTreeSet::len);
         let held = self.asked_bytes.get(&agent).copied().unwrap_or(0);
@@ -106,12 +106,12 @@ impl World {
         self.jobs.values()
     }
 
-    /// The first moment something is due by itself.
+    /// When the next timer is due.
     pub fn next_timer(&self) -> Option<Timestamp> {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// The moment of a timer.
+    /// When a timer is due.
     pub fn moment(&self, timer: Timer) -> Option<Timestamp> {
         match timer {
             Timer::Job(id) => self.job(id)?.due(),
@@ -119,7 +119,7 @@ impl World {
         }
     }
 
-    /// What is due now, the longest due first.
+    /// The timers that are due now, the longest overdue first.
     pub fn due(&self, now: Timestamp) -> impl Iterator<Item = Timer> {
         self.timers.iter().take_while(move |(at, _)| *at <= now).map(|(_, timer)| *timer)
     }
@@ -144,7 +144,7 @@ impl World {
         self.jobs.insert(job.id, job);
     }
 
-    /// Notes a new turn of somebody who counts them.
+    /// Records a new assignment of an agent with a start limit.
     fn note_begun(&mut self, old: Option<&Job>, job: &Job) {
         let Some(turn) = job.assignment.filter(|_| old.is_none_or(|old| old.epoch < job.epoch))
         else {
@@ -153,16 +153,16 @@ impl World {
         let limit = self.agents.get(&turn.worker).and_then(|agent| agent.terms.per_minute);
         let Some(limit) = limit else { return };
         let begun = self.begun.entry(turn.worker).or_default();
-        // A whole batch comes in the order of its jobs, not of their beginnings.
+        // A batch comes in order of its jobs, not of their start times.
         begun.insert(begun.partition_point(|at| *at <= turn.since), turn.since);
-        // More than the limit can never matter.
+        // Entries beyond the limit never matter.
         while begun.len() > limit as usize {
             begun.pop_front();
         }
     }
 
-    /// Takes over who has begun what from a world that saw these changes one by one: of two turns that
-    /// one job had in a batch, only the later is left in its row.
+    /// Copies start times from a world that saw these changes one by one: if a job had two
+    /// assignments in a batch, its row only shows the later one.
     pub fn begun_as_in(&mut self, other: &Self, changes: &Changes) {
         for event in changes.lines.iter().flat_map(|line| &line.events) {
             let Event::JobAssigned { worker, .. } = event else { continue };
@@ -173,7 +173,7 @@ impl World {
         }
     }
 
-    /// What stays the same for as long as a job lives.
+    /// Indexes what stays the same while a job lives.
     fn name(&mut self, job: &Job) {
         if let Requester::Agent(agent) = job.requester {
             self.asked.entry(agent).or_default().insert(job.id);
@@ -197,7 +197,7 @@ impl World {
         }
     }
 
-    /// What changes with its state.
+    /// Indexes what changes with its state.
     fn place(&mut self, job: &Job) {
         if let Some(at) = job.due() {
             self.timers.insert((at, Timer::Job(job.id)));
@@ -255,7 +255,7 @@ impl World {
     }
 }
 
-/// Those whom the requester asks itself.
+/// The agents the requester invited itself.
 fn asked_of(job: &Job) -> &[AgentId] {
     match job.selection {
         Selection::Asked { .. } => &job.asked,
@@ -263,12 +263,12 @@ fn asked_of(job: &Job) -> &[AgentId] {
     }
 }
 
-/// Whether those who were asked have still to be heard.
+/// Whether invited agents have yet to answer.
 fn is_asking(job: &Job) -> bool {
     matches!(job.state, State::Open | State::Negotiating) && !job.asked.is_empty()
 }
 
-/// Guests give any name they like, so they are one.
+/// Guests may use any name, so they count as one.
 fn asker(requester: &Requester) -> Option<AgentId> {
     match requester {
         Requester::Agent(agent) => Some(*agent),
@@ -276,12 +276,12 @@ fn asker(requester: &Requester) -> Option<AgentId> {
     }
 }
 
-/// What a requester has the hub keep for a job.
+/// The bytes of a request that the hub keeps.
 fn bytes(job: &Job) -> usize {
     job.input.len() + job.meta.len()
 }
 
-/// Takes a job out of a set, and the set away with its last member.
+/// Removes a job from a set, and the set when it becomes empty.
 fn leave(sets: &mut QuickMap<AgentId, BTreeSet<JobId>>, agent: AgentId, job: JobId) {
     if let Some(set) = sets.get_mut(&agent) {
         set.remove(&job);

@@ -1,6 +1,6 @@
 //! Index of confusable owner names and agent ids, by the digest of their skeletons.
 //!
-//! Only digests are kept: what a name looks like is asked once, when it is new.
+//! Only digests are kept: the skeletons of a name are computed once, when it is new.
 
 use super::World;
 use super::quick::QuickMap;
@@ -9,7 +9,7 @@ use crate::alias::{Digest, Protocol};
 use crate::id::{AgentId, OwnerId};
 use crate::owner::Owner;
 
-/// The first to have each look; whoever is found to share it was there before this was asked.
+/// The first holder of each skeleton. Holders that share one registered before this check existed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Looks {
     owners: QuickMap<Digest, OwnerId>,
@@ -17,13 +17,14 @@ pub(super) struct Looks {
 }
 
 impl World {
-    /// The owner whose name could be taken for this one.
+    /// The owner whose name is confusable with this one.
     pub fn owner_like(&self, name: &str) -> Option<OwnerId> {
         let mut looks = (self.rules.likeness.owner)(name).into_iter();
         looks.find_map(|look| self.looks.owners.get(&of_owner(&look)).copied())
     }
 
-    /// The agent of that protocol whose own id could be taken for this one, registered or not any more.
+    /// The agent of that protocol whose native id is confusable with this one, including
+    /// unregistered agents.
     pub fn agent_like(&self, home: Protocol, native: &str) -> Option<AgentId> {
         let mut looks = (self.rules.likeness.native)(home, native).into_iter();
         looks.find_map(|look| self.looks.agents.get(&of_agent(home, &look)).copied())

@@ -1,10 +1,10 @@
-//! The world: what is known and wanted at hand, as one value.
+//! The world: all rows that decisions need in memory, as one value.
 //!
 //! It holds every row that decisions need often (agents, accounts, keys, live jobs) and indexes
-//! over them. Finished jobs and old ids are visitors: the lane brings them in for the commands that
-//! name them. It changes only by `apply`, so any copy fed the same changes is the same.
+//! over them. Finished jobs and old ids are cold rows: the lane loads them for the commands that
+//! name them. The world changes only by `apply`, so copies that get the same changes are equal.
 
-// Hash maps are looked up by key here and never walked for a decision; what is walked is a BTree.
+// Hash maps are only looked up by key and never iterated for a decision; iterated maps are BTrees.
 #![allow(clippy::disallowed_types)]
 
 mod blame;
@@ -47,35 +47,37 @@ use skills::Skills;
 /// Settings that decisions depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// How long a sign of life lasts.
+    /// How long an activity keeps an agent online.
     pub presence_ttl: Millis,
-    /// What every new owner is given.
+    /// What every new owner is granted.
     pub welcome_grant: Credits,
     /// Notices that may wait in one inbox; 0 for no limit.
     pub inbox_messages_max: u64,
-    /// Turns a job may have before it is given up.
+    /// Assignments a job may have before it fails.
     pub attempts_max: u32,
-    /// Turns in vain that follow each other at once, of a job that could go round for ever.
+    /// Failed assignments that follow each other at once, for a job that could otherwise loop for
+    /// ever.
     pub turns_at_once: u32,
-    /// How long somebody who registers without proof may stay without ever showing itself.
+    /// How long an agent that registered without proof may stay without any activity.
     pub unproven_ttl: Option<Millis>,
     /// Agents one owner may have.
     pub agents_per_owner_max: usize,
-    /// Jobs one agent may have asked for that are not finished, and the bytes of their input.
+    /// Unfinished jobs one agent may have requested, and the bytes of their input.
     pub open_jobs_max: usize,
     pub open_bytes_max: usize,
-    /// What may be kept for repeated requests, for one caller and in total.
+    /// Saved answers for repeated requests, per caller and in total.
     pub kept_per_principal: Amount,
     pub kept_total: Amount,
-    /// Open invitations of one requester: agents asked for an offer that have not answered.
+    /// Open invitations of one requester: agents invited to make an offer that have not answered.
     pub invitations_max: usize,
-    /// How long an agent that answers for itself may think about a job.
+    /// How long an agent that confirms jobs itself may take to answer.
     pub answer_window: Millis,
-    /// How long somebody may think about agreeing to a job.
+    /// How long an approval may take.
     pub approval_window: Millis,
-    /// How long a worker has a job in hand, at least, before its silence counts against it.
+    /// How long, at least, a worker must have had a job before a missing response counts against
+    /// it.
     pub fair_time: Millis,
-    /// Which names a reader could take for each other.
+    /// Which names are confusable.
     pub likeness: Likeness,
     /// How much memory rows may take.
     pub memory: MemoryLimits,
@@ -109,7 +111,7 @@ impl Default for Rules {
 #[derive(Clone)]
 pub struct World {
     pub rules: Rules,
-    /// The protocol that publishes what it does, if there is one.
+    /// The protocol that publishes its records, if there is one.
     pub market: Option<Arc<Market>>,
     pub next: Counters,
     agents: QuickMap<AgentId, Arc<Agent>>,
@@ -123,39 +125,39 @@ pub struct World {
     names: HashMap<(AgentId, Protocol), String>,
     keys: HashMap<KeyHash, Arc<Key>>,
     agent_keys: QuickMap<AgentId, Vec<KeyHash>>,
-    /// When keys stop working, of those that do.
+    /// Expiry times of keys that expire.
     key_ends: BTreeMap<(Timestamp, KeyId), KeyHash>,
     jobs: QuickMap<JobId, Arc<Job>>,
     job_uuids: QuickMap<uuid::Uuid, JobId>,
     job_names: HashMap<Protocol, HashMap<String, JobId>>,
     turns: HashMap<String, Arc<Turn>>,
     pushes: QuickMap<NoticeId, Arc<Push>>,
-    /// Kept answers, and the newest of each scope. An older one of the same scope stays until it is
-    /// forgotten, so that its row goes too.
+    /// Saved answers, and the newest of each scope. An older one of the same scope stays until it
+    /// expires, so that its row is removed too.
     memories: BTreeMap<AnswerId, Arc<Remembered>>,
     memory_scopes: QuickMap<Digest, AnswerId>,
-    /// What is kept for each caller, in total, and for callers without a key.
+    /// Saved answers per caller, in total, and for callers without a key.
     kept: HashMap<Principal, Amount>,
     kept_in_total: Amount,
     kept_anonymously: Amount,
     by_owner: QuickMap<OwnerId, BTreeSet<AgentId>>,
     /// How often the agents of an owner have failed.
     blame: QuickMap<OwnerId, u64>,
-    /// Agents whose published score is below what counts in our own ranking.
+    /// Agents whose published score is below their score in the hub's own ranking.
     underrated: BTreeSet<AgentId>,
     in_hand: QuickMap<AgentId, BTreeSet<JobId>>,
-    /// Jobs put off until somebody is back or somebody agrees.
+    /// Jobs deferred until their agent is back or they are approved.
     put_off: QuickMap<AgentId, BTreeSet<JobId>>,
-    /// When those who limit it began their last jobs.
+    /// Start times of the last jobs, for agents with a start limit.
     begun: QuickMap<AgentId, VecDeque<Timestamp>>,
-    /// Jobs whose worker has not read of them yet, by their position in its inbox.
+    /// Jobs whose worker has not read their notice yet, by its position in the inbox.
     unread: QuickMap<AgentId, BTreeMap<u64, JobId>>,
     asked: QuickMap<AgentId, BTreeSet<JobId>>,
-    /// Jobs whose requesters asked an agent themselves, by that agent.
+    /// Jobs whose requesters invited an agent themselves, by that agent.
     asked_to: QuickMap<AgentId, BTreeSet<JobId>>,
     /// Bytes of input of those jobs.
     asked_bytes: QuickMap<AgentId, usize>,
-    /// Agents each requester has asked and not heard of yet; guests count as one.
+    /// Agents each requester has invited that have not answered; guests count as one.
     invitations: BTreeMap<Option<AgentId>, usize>,
     waiting: BTreeSet<JobId>,
     timers: BTreeSet<(Timestamp, Timer)>,
@@ -166,22 +168,22 @@ pub struct World {
     visitors: Visitors,
 }
 
-/// Visitors of each kind for whom room is kept between batches.
+/// Cold rows of each kind for which capacity is kept between batches.
 const VISITORS_KEPT: usize = 8_192;
 
-/// Rows at hand only for the batch being decided.
+/// Rows in memory only for the current batch.
 #[derive(Clone, Default)]
 struct Visitors {
-    /// Agents that have left, with what is held on disk only.
+    /// Agents that have left, with the parts that are otherwise on disk only.
     agents: QuickMap<AgentId, Arc<Agent>>,
     jobs: QuickMap<JobId, Arc<Job>>,
     transfers: QuickMap<TransferId, Arc<Transfer>>,
-    /// `None`: looked for and known not to exist.
+    /// `None`: looked up, and known not to exist.
     claims: QuickMap<Digest, Option<Claim>>,
 }
 
 impl World {
-    /// A world with nothing in it but the issue account.
+    /// A world with only the issue account.
     pub fn new(rules: Rules) -> Self {
         let mut world = Self {
             rules,
@@ -248,7 +250,7 @@ impl World {
         self.agents.get(&id)
     }
 
-    /// The whole row of an agent: of one that has left only if it was brought in.
+    /// The full row of an agent. For one that has left, only if it was loaded.
     pub fn whole_agent(&self, id: AgentId) -> Option<&Arc<Agent>> {
         let at_hand = self.agents.get(&id).filter(|agent| agent.active);
         at_hand.or_else(|| self.visitors.agents.get(&id))
@@ -258,7 +260,7 @@ impl World {
         self.desks.get(&id)
     }
 
-    /// Where an agent's mailbox stands.
+    /// An agent's inbox positions.
     pub fn mailbox(&self, id: AgentId) -> Mailbox {
         self.mailboxes.get(&id).copied().unwrap_or_else(|| Mailbox::new(id))
     }
@@ -281,17 +283,17 @@ impl World {
         self.agents.values()
     }
 
-    /// The agent with that name in that protocol, its own or one the hub gave it.
+    /// The agent with that name in that protocol, its own id or an alias.
     pub fn agent_named(&self, protocol: Protocol, name: &str) -> Option<AgentId> {
         self.aliases.get(&protocol)?.get(name).copied()
     }
 
-    /// How many names a protocol has for agents.
+    /// How many aliases a protocol has.
     pub fn names_in(&self, protocol: Protocol) -> usize {
         self.aliases.get(&protocol).map_or(0, HashMap::len)
     }
 
-    /// What an agent is called in a protocol.
+    /// An agent's name in a protocol.
     pub fn name_of(&self, agent: AgentId, protocol: Protocol) -> Option<&str> {
         self.names.get(&(agent, protocol)).map(String::as_str)
     }
@@ -300,12 +302,12 @@ impl World {
         self.keys.get(hash)
     }
 
-    /// All keys of operators, in no order; one that has stopped working goes soon after.
+    /// All keys of operators, in no order. An expired one is removed soon after.
     pub fn operator_keys(&self) -> impl Iterator<Item = &Arc<Key>> {
         self.keys.values().filter(|key| key.holder == Holder::Operator)
     }
 
-    /// All keys of an agent; one that has stopped working goes soon after.
+    /// All keys of an agent. An expired one is removed soon after.
     pub fn keys_of(&self, agent: AgentId) -> impl Iterator<Item = &Arc<Key>> {
         self.agent_keys.get(&agent).into_iter().flatten().filter_map(|hash| self.keys.get(hash))
     }
@@ -314,12 +316,12 @@ impl World {
         self.visitors.transfers.get(&id)
     }
 
-    /// A claim that was brought in; see `knows_claim`.
+    /// A claim that was loaded; see `has_loaded_claim`.
     pub fn claim(&self, digest: Digest) -> Option<Claim> {
         self.visitors.claims.get(&digest).copied().flatten()
     }
 
-    /// Whether the store has been asked about this id in this batch.
+    /// Whether the store was asked about this id in this batch.
     pub fn knows_claim(&self, digest: Digest) -> bool {
         self.visitors.claims.contains_key(&digest)
     }
@@ -332,29 +334,29 @@ impl World {
         self.pushes.get(&id)
     }
 
-    /// All pushes on their way or given up, in no order.
+    /// All deliveries, pending or abandoned, in no order.
     pub fn pushes(&self) -> impl Iterator<Item = &Arc<Push>> {
         self.pushes.values()
     }
 
-    /// Pushes to be tried now, the longest due first.
+    /// Deliveries to attempt now, the longest due first.
     pub fn pushes_due(&self, now: Timestamp) -> impl Iterator<Item = &Arc<Push>> {
         let due = self.pushes_due.iter().take_while(move |(at, _)| *at <= now);
         due.filter_map(|(_, id)| self.pushes.get(id))
     }
 
-    /// When the next push is due.
+    /// When the next delivery is due.
     pub fn next_push(&self) -> Option<Timestamp> {
         self.pushes_due.first().map(|(at, _)| *at)
     }
 
-    /// A remembered answer that is not too old.
+    /// A saved answer that has not expired.
     pub fn memory(&self, scope: Digest, now: Timestamp) -> Option<&Arc<Remembered>> {
         let newest = self.memories.get(self.memory_scopes.get(&scope)?);
         newest.filter(|memory| now < memory.until())
     }
 
-    /// Rows that are over, the oldest of each kind first, and of each kind at most so many.
+    /// Expired rows, the oldest of each kind first, at most `limit` of each kind.
     pub fn stale(&self, now: Timestamp, limit: usize) -> Forgotten {
         let newest =
             |memory: &Remembered| self.memory_scopes.get(&memory.scope) == Some(&memory.id);
@@ -365,22 +367,22 @@ impl World {
         Forgotten { answers: answers.take(limit).collect(), keys: keys.take(limit).collect() }
     }
 
-    /// All remembered answers, oldest first.
+    /// All saved answers, oldest first.
     pub fn memories(&self) -> impl ExactSizeIterator<Item = &Arc<Remembered>> {
         self.memories.values()
     }
 
-    /// What is kept for a caller's repeats.
+    /// Saved answers of a caller.
     pub fn kept_for(&self, principal: Principal) -> Amount {
         self.kept.get(&principal).copied().unwrap_or_default()
     }
 
-    /// What is kept for everybody's repeats.
+    /// Saved answers of all callers.
     pub fn kept_in_total(&self) -> Amount {
         self.kept_in_total
     }
 
-    /// What is kept for the repeats of callers without a key.
+    /// Saved answers of callers without a key.
     pub fn kept_anonymously(&self) -> Amount {
         self.kept_anonymously
     }
@@ -389,27 +391,27 @@ impl World {
         self.by_owner.get(&owner).into_iter().flatten().copied()
     }
 
-    /// How many agents an owner has, those no longer registered included.
+    /// How many agents an owner has, including unregistered ones.
     pub fn agent_count(&self, owner: OwnerId) -> usize {
         self.by_owner.get(&owner).map_or(0, BTreeSet::len)
     }
 
-    /// Brings the whole row of an agent that has left in for this batch.
+    /// Loads the full row of an agent that has left, for this batch.
     pub fn admit_agent(&mut self, agent: Arc<Agent>) {
         self.visitors.agents.insert(agent.id, agent);
     }
 
-    /// Brings a stored job in for this batch.
+    /// Loads a stored job for this batch.
     pub fn admit_job(&mut self, job: Arc<Job>) {
         self.visitors.jobs.insert(job.id, job);
     }
 
-    /// Brings a stored transfer in for this batch.
+    /// Loads a stored transfer for this batch.
     pub fn admit_transfer(&mut self, transfer: Arc<Transfer>) {
         self.visitors.transfers.insert(transfer.id, transfer);
     }
 
-    /// Brings in what the store knows about an id, which may be nothing.
+    /// Loads what the store knows about an id, which may be nothing.
     pub fn admit_claim(&mut self, digest: Digest, claim: Option<Claim>) {
         self.visitors.claims.insert(digest, claim);
     }
@@ -422,7 +424,7 @@ impl World {
         send_home(&mut self.visitors.transfers);
     }
 
-    /// Makes the changes of one command, which later ones of the same batch will see.
+    /// Applies the changes of one command, so that later ones of the same batch see them.
     pub fn apply(&mut self, changes: &Changes) {
         self.settle(changes);
         for claim in &changes.claims {
@@ -433,7 +435,7 @@ impl World {
         }
     }
 
-    /// Makes the changes of a whole batch: what would be a visitor has gone home already.
+    /// Applies the changes of a whole batch. Cold rows are dropped already.
     pub fn settle(&mut self, changes: &Changes) {
         self.count(changes);
         if let Some(next) = changes.next {
@@ -474,7 +476,7 @@ impl World {
         }
     }
 
-    /// Forgets what is over.
+    /// Removes expired rows.
     pub fn forget(&mut self, forgotten: &Forgotten) {
         self.count_forgotten(forgotten);
         for id in &forgotten.answers {
@@ -489,7 +491,7 @@ impl World {
     }
 
     fn set_owner(&mut self, owner: Arc<Owner>) {
-        // Balances change all the time, and names never do.
+        // Balances change often, but names never do.
         if self.owners.get(&owner.id).is_none_or(|known| known.name != owner.name) {
             self.owner_names.entry(owner.name.clone()).or_insert(owner.id);
             self.note_owner_looks(&owner);
@@ -526,7 +528,7 @@ impl World {
 
     fn drop_key(&mut self, end: (Timestamp, KeyId)) {
         let Some(hash) = self.key_ends.remove(&end) else { return };
-        // Whoever was given the same key once more has a row of its own.
+        // If the same key was issued again, that has a row of its own.
         let Some(key) = self.keys.get(&hash).filter(|key| key.id == end.1).cloned() else { return };
         self.keys.remove(&hash);
         if let Holder::Agent(agent) = key.holder
@@ -582,7 +584,7 @@ impl World {
     }
 }
 
-/// Room for a large batch is kept for the next one; what a giant one took is given back.
+/// Capacity for a large batch is kept for the next one; the excess of a huge one is released.
 fn send_home<K, V>(visitors: &mut QuickMap<K, V>) {
     match visitors.capacity() <= VISITORS_KEPT {
         true => visitors.clear(),

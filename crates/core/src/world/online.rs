@@ -1,7 +1,7 @@
-//! Who is online, kept in step with the skills index.
+//! Online agents, kept in step with the skills index.
 //!
-//! Being online ends by itself when nothing more is heard, so each agent's last moment is kept in
-//! order, and `sweep` takes those out whose moment has passed.
+//! An agent goes offline when there is no more activity, so the end of each agent's online time is
+//! kept in order, and `expire_online` removes those whose time has passed.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -16,17 +16,17 @@ use crate::command::Timer;
 use crate::id::{AgentId, OwnerId};
 use crate::time::Timestamp;
 
-/// Who is online until when, and at what rank it is shown.
+/// Until when each agent is online, and the rank at which it is listed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Online {
     shown: QuickMap<AgentId, (Rank, Timestamp)>,
     ending: BTreeSet<(Timestamp, AgentId)>,
-    /// Active agents that are not online, and at what rank they are kept.
+    /// Active agents that are offline, and their rank.
     away: QuickMap<AgentId, Rank>,
 }
 
 impl World {
-    /// Whether the agent counts as online at this moment.
+    /// Whether the agent counts as online now.
     pub fn is_online(&self, agent: AgentId, now: Timestamp) -> bool {
         let (Some(agent), Some(desk)) = (self.agents.get(&agent), self.desks.get(&agent)) else {
             return false;
@@ -39,7 +39,7 @@ impl World {
         self.agents.get(&agent).is_some_and(|agent| self.suspends(agent))
     }
 
-    /// Whether the agent is registered and not suspended, so that its credential is good.
+    /// Whether the agent is registered and not suspended, so that its credential is valid.
     pub fn admits(&self, agent: AgentId) -> bool {
         self.agents.get(&agent).is_some_and(|agent| agent.active && !self.suspends(agent))
     }
@@ -54,7 +54,7 @@ impl World {
         until.filter(|_| !self.suspends(agent))
     }
 
-    /// Puts an owner's agents in or out of the index when its suspension begins or ends.
+    /// Lists or unlists an owner's agents when its suspension begins or ends.
     pub(super) fn reindex(&mut self, owner: OwnerId) {
         let agents: Vec<Arc<Agent>> =
             self.agents_of(owner).filter_map(|id| self.agents.get(&id).cloned()).collect();
@@ -64,28 +64,28 @@ impl World {
         }
     }
 
-    /// Whether the agent is among those who are found, as of the last sweep.
+    /// Whether the agent is listed as online, as of the last expiry run.
     pub fn shows(&self, agent: AgentId) -> bool {
         self.online.shown.contains_key(&agent)
     }
 
-    /// How many agents are online, as of the last sweep.
+    /// How many agents are online, as of the last expiry run.
     pub fn online_count(&self) -> usize {
         self.online.shown.len()
     }
 
-    /// When the next agent goes offline if nothing more is heard.
+    /// When the next agent goes offline without further activity.
     pub fn next_offline(&self) -> Option<Timestamp> {
         self.online.ending.first().map(|(at, _)| *at)
     }
 
-    /// Takes those out of the index whose last sign of life is too old.
+    /// Removes agents from the index whose last activity is too old.
     pub fn sweep(&mut self, now: Timestamp) {
         while let Some((until, id)) = self.online.ending.first().copied() {
             if now <= until {
                 return;
             }
-            // Taken out here whatever else is true of it, so that the loop ends.
+            // Removed here unconditionally, so that the loop ends.
             self.online.ending.remove(&(until, id));
             if let Some(agent) = self.agents.get(&id).cloned() {
                 self.hide(&agent);
@@ -94,7 +94,7 @@ impl World {
         }
     }
 
-    /// Notes a sign of life that is not worth a write of its own.
+    /// Records an activity that is not worth a write of its own.
     pub fn seen(&mut self, id: AgentId, now: Timestamp) {
         let Some(desk) = self.desks.get(&id) else { return };
         if desk.presence.seen >= now && !desk.presence.unreachable {
@@ -108,11 +108,12 @@ impl World {
 
     pub(super) fn set_agent(&mut self, agent: Arc<Agent>, desk: Option<Arc<Desk>>) {
         if !agent.active && self.agents.contains_key(&agent.id) {
-            // Later commands of this batch may need all of it, and the store does not have it yet.
+            // Later commands of this batch may need the full row, and the store does not have it
+            // yet.
             self.visitors.agents.insert(agent.id, agent.clone());
         }
         let agent = agent.at_hand();
-        // A desk that is here before its agent belongs to no owner yet.
+        // An agent state that exists before its agent belongs to no owner yet.
         let known = self.agents.contains_key(&agent.id);
         let failures = if known { self.failures_of(agent.id) } else { 0 };
         if let Some(old) = self.agents.get(&agent.id).cloned() {
@@ -151,7 +152,7 @@ impl World {
         let same_place = self.online.shown.get(&id).is_some_and(|(shown, _)| *shown == rank);
         self.put_desk(desk);
         match until {
-            // The usual case all day long: nothing the index cares about but the last moment.
+            // The common case: for the index, only the end of the online time changed.
             Some(until) if same_place => self.prolong(id, until),
             _ => {
                 self.hide(&agent);
@@ -195,7 +196,7 @@ impl World {
         }
     }
 
-    /// Keeps an agent that is registered and not online where it can be found all the same.
+    /// Lists a registered agent that is offline, so that it can still be found.
     fn keep_away(&mut self, agent: &Agent) {
         let Some(desk) = self.desks.get(&agent.id).filter(|_| agent.active) else { return };
         let rank = rank(desk);

@@ -1,8 +1,8 @@
-//! Maps by our own numbers and digests, with a hash that costs a few multiplications.
+//! Maps keyed by the hub's own ids and digests, with a hash of a few multiplications.
 //!
 //! The standard hash withstands keys of any length and origin. Here keys are a few words long: ids
-//! that the lane hands out, and digests. Strangers can choose digests by trying, so every map has a
-//! secret of its own all the same. Names that strangers choose stay with the standard hash.
+//! that the lane hands out, and digests. Callers can choose digests by trial, so every map still
+//! has its own secret. Names chosen by callers use the standard hash.
 
 use std::collections::{HashMap, hash_map::RandomState};
 use std::hash::{BuildHasher, Hasher};
@@ -35,7 +35,7 @@ impl BuildHasher for Quick {
     }
 }
 
-/// One key on its way through.
+/// The hasher state for one key.
 pub struct QuickHasher {
     state: u64,
     factor: u64,
@@ -56,16 +56,16 @@ impl Hasher for QuickHasher {
         self.state = fold(self.state ^ word, self.factor);
     }
 
-    /// The length of a digest, which is the same for all.
+    /// The length of a digest is always the same, so it is ignored.
     fn write_usize(&mut self, _: usize) {}
 
-    /// Mixed once more: after a single round, keys in steps may crowd in few places.
+    /// Mixed once more: after a single round, keys in regular steps may cluster.
     fn finish(&self) -> u64 {
         fold(self.state, MIX)
     }
 }
 
-/// Both halves of the product, so that every bit of a key counts everywhere.
+/// Both halves of the product, so that every bit of a key affects every bit of the hash.
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     (product as u64) ^ (product >> 64) as u64
@@ -79,18 +79,18 @@ mod tests {
     use crate::alias::Digest;
     use crate::id::JobId;
 
-    /// How many of the places of a table are taken by as many keys.
+    /// How many slots of a table are used by as many keys.
     fn spread(hashes: impl Iterator<Item = u64>) -> usize {
         hashes.map(|hash| hash & 0xffff).collect::<BTreeSet<_>>().len()
     }
 
     #[test]
     fn numbers_in_a_row_and_in_steps_and_digests_spread() {
-        // 63 of 100 places are taken when 65,536 balls fall by chance.
+        // With 65,536 random keys, 63 of 100 slots are used.
         let fair = 0x1_0000 / 2;
         let all = 0..0x1_0000_u64;
         let digest = |id: u64| Digest::of(&[&id.to_be_bytes()]);
-        // Digests somebody picked so that they differ only in their second half.
+        // Digests chosen to differ only in their second half.
         let picked = |id: u64| Digest(u128::from(id).to_be_bytes());
         for seed in 1..=8_u64 {
             let start = seed.wrapping_mul(MIX);

@@ -1,8 +1,8 @@
-//! The skills index: who offers what, in discovery order, without looking at everybody.
+//! The skills index: which agents offer a skill, in discovery order, without scanning all agents.
 //!
-//! For each skill the online agents stand in groups of one price, each group sorted by rank. A
-//! question about skill, price and score merges the groups it needs and stops when it has enough,
-//! so its cost follows the answer and not the number of agents.
+//! For each skill the online agents are in groups of one price, each sorted by rank. A query by
+//! skill, price and score merges the groups it needs and stops when it has enough, so its cost
+//! depends on the result and not on the number of agents.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
@@ -13,19 +13,19 @@ use crate::id::AgentId;
 use crate::money::Credits;
 use crate::reputation::Score;
 
-/// Above this many members a group keeps counts by score, so that counting needs no walk.
+/// Above this many members a group keeps counts by score, so that counting needs no scan.
 const COUNTED_FROM: usize = 256;
 /// Scores fall into buckets of one point each, 0 to 100.
 const BUCKETS: usize = 101;
 
-/// An agent that could take a job, and what it asks.
+/// An agent that could take a job, and its price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
     pub agent: AgentId,
     pub price: Credits,
 }
 
-/// Place in discovery order: best score first, then proven before new, then who came first.
+/// Position in discovery order: best score first, then proven before new, then first registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     pub score: Reverse<Score>,
@@ -33,7 +33,7 @@ pub struct Rank {
     pub agent: AgentId,
 }
 
-/// Place in discovery order across prices: the price decides before seniority.
+/// Position in discovery order across prices: the price decides before seniority.
 type Place = (Reverse<Score>, bool, Credits, AgentId);
 
 #[derive(Clone, Debug, Default)]
@@ -46,20 +46,20 @@ struct Group {
 struct Offered {
     /// Online agents by price.
     online: BTreeMap<Credits, Group>,
-    /// Active agents that are not online.
+    /// Active agents that are offline.
     away: BTreeSet<Rank>,
-    /// How many active agents ask which price, online or not.
+    /// How many active agents ask each price, online or not.
     asked: BTreeMap<Credits, usize>,
 }
 
-/// Who offers what.
+/// The agents that offer each skill.
 #[derive(Clone, Debug, Default)]
 pub struct Skills {
     by_name: HashMap<String, Offered>,
 }
 
 impl Skills {
-    /// Counts an active agent's skills in or out, whether or not it is online.
+    /// Adds or removes an active agent's skills in the counts, whether or not it is online.
     pub(super) fn list(&mut self, agent: &Agent, add: bool) {
         for skill in &agent.skills {
             let offered = self.by_name.entry(skill.name.clone()).or_default();
@@ -74,7 +74,7 @@ impl Skills {
         }
     }
 
-    /// Puts an online agent in its places.
+    /// Inserts an online agent.
     pub(super) fn show(&mut self, agent: &Agent, rank: Rank) {
         for skill in &agent.skills {
             let offered = self.by_name.entry(skill.name.clone()).or_default();
@@ -82,14 +82,14 @@ impl Skills {
         }
     }
 
-    /// Puts an active agent that is not online in its places.
+    /// Inserts an active agent that is offline.
     pub(super) fn set_away(&mut self, agent: &Agent, rank: Rank) {
         for skill in &agent.skills {
             self.by_name.entry(skill.name.clone()).or_default().away.insert(rank);
         }
     }
 
-    /// Takes an agent out of its places among those who are not online.
+    /// Removes an agent from the offline entries.
     pub(super) fn unset_away(&mut self, agent: &Agent, rank: Rank) {
         for skill in &agent.skills {
             if let Some(offered) = self.by_name.get_mut(&skill.name) {
@@ -98,7 +98,7 @@ impl Skills {
         }
     }
 
-    /// Everybody with the skill: those online first, then by rank, whatever they ask.
+    /// All agents with the skill: online first, then by rank, at any price.
     pub fn by_merit(&self, skill: &str) -> impl Iterator<Item = AgentId> {
         let offered = self.by_name.get(skill);
         let groups = offered.into_iter().flat_map(|one| &one.online);
@@ -108,7 +108,7 @@ impl Skills {
         online.map(|one| one.agent).chain(away.map(|rank| rank.agent))
     }
 
-    /// Takes an agent out of its places.
+    /// Removes an online agent.
     pub(super) fn hide(&mut self, agent: &Agent, rank: Rank) {
         for skill in &agent.skills {
             let Some(offered) = self.by_name.get_mut(&skill.name) else { continue };
@@ -135,13 +135,13 @@ impl Skills {
         groups.map(|(_, group)| group.count(min)).sum()
     }
 
-    /// What active agents ask for the skill, online or not, and how many ask it.
+    /// The prices active agents ask for the skill, online or not, with their number.
     pub fn prices(&self, skill: &str) -> Vec<(Credits, usize)> {
         let offered = self.by_name.get(skill);
         offered.map(|one| one.asked.iter().map(|(p, n)| (*p, *n)).collect()).unwrap_or_default()
     }
 
-    /// All skills anybody offers now, unsorted.
+    /// All skills offered now, unsorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let online = self.by_name.iter().filter(|(_, offered)| !offered.online.is_empty());
         online.map(|(name, _)| name.as_str())
@@ -180,7 +180,7 @@ impl Group {
         let Some(counts) = &self.counts else {
             return self.ranked.iter().take_while(enough).count();
         };
-        // Whole buckets above the border are known; only the border's own bucket is walked.
+        // Whole buckets above the border are counted; only the border's own bucket is scanned.
         let border = bucket(min);
         let above: u32 = counts[border + 1..].iter().sum();
         if Score::from_millionths(border as i64 * 1_000_000) == min {

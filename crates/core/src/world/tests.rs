@@ -1,4 +1,4 @@
-//! Discovery, and a world made anew from its rows.
+//! Discovery, and a world rebuilt from its rows.
 
 mod minutes;
 
@@ -22,14 +22,14 @@ fn wanted(skill: &str) -> Wanted<'_> {
     Wanted { skill, min_score: Score::MIN, max_price: None, min_jobs: 0, limit: 200, offset: 0 }
 }
 
-/// An agent and its desk, as rows, without anything having happened.
+/// An agent and its agent state, as rows, without any history.
 #[derive(Clone, Copy, Debug)]
 struct Seat {
     price: i64,
     score: i64,
     settled: u64,
     liveness: Liveness,
-    /// How long ago it was seen, in seconds.
+    /// How long ago it was last active, in seconds.
     silent: i64,
     unreachable: bool,
     active: bool,
@@ -96,7 +96,7 @@ fn the_worked_order_of_discovery() {
     let world = house(&[proven("90", "0.05"), proven("92.3", "0.20"), proven("92.3", "0.10")]);
     assert_eq!(order_of(&world), [3, 2, 1]);
 
-    // Proven at 50 and 0.20 stands before new at 50 and 0.10; all equal: who came first.
+    // Proven at 50 and 0.20 ranks before new at 50 and 0.10; among equals the first registered.
     let new = Seat::quiet(100_000, 50_000_000, 0);
     let world = house(&[new, proven("50", "0.20"), new]);
     assert_eq!(order_of(&world), [2, 1, 3]);
@@ -141,7 +141,7 @@ fn seat() -> impl Strategy<Value = Seat> {
         2 => Just(Liveness::Polls),
         2 => Just(Liveness::Reached),
     ];
-    // Few different prices and scores, many of them on or beside the borders of the buckets.
+    // Few different prices and scores, many of them on or next to bucket borders.
     let price = prop_oneof![Just(100_000), Just(200_000), Just(300_000)];
     let score = prop_oneof![
         (0..=100_i64).prop_map(|points| points * 1_000_000),
@@ -172,7 +172,7 @@ fn question() -> impl Strategy<Value = (i64, Option<i64>, u64)> {
     (floor, most, prop_oneof![3 => Just(0_u64), 1 => 1..3_u64])
 }
 
-/// Asks the index and asks everybody, and compares.
+/// Compares the index with a full scan.
 fn agree(world: &World, (floor, most, min_jobs): (i64, Option<i64>, u64)) {
     let min_score = Score::from_millionths(floor);
     let max_price = most.map(Credits::from_micros);
@@ -199,7 +199,7 @@ proptest! {
             agree(&world, *question);
         }
         world.sweep(DAWN);
-        // Some change price, score or presence; groups shrink as well as grow.
+        // Some agents change price, score or presence; groups shrink as well as grow.
         for (who, seat) in &changed {
             let mut changes = Changes::default();
             seat.put(&mut changes, AgentId(who.index(seats.len()) as u64 + 1));

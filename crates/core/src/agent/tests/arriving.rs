@@ -1,4 +1,4 @@
-//! Arriving, coming back and changing: who may, what it is called, and what waits for it.
+//! Registering, returning and updating: permissions, names, and jobs that wait for the agent.
 
 use super::by;
 use crate::agent::Liveness;
@@ -67,7 +67,7 @@ fn what_waits_is_given_to_whoever_comes_with_its_first_order_and_can_do_it() {
     assert_eq!(scene.job(job).worker(), Some(pat));
 }
 
-/// A signer that has to show up to be there.
+/// A signer that is online only after activity.
 fn visitor(scene: &mut Scene) -> AgentId {
     let order = Enrol { home: AWAY, ..enrolment("pat", "pat", &[("sum", "1")]) };
     scene.enrol(Enrol { liveness: Liveness::Polls, ..order }).unwrap()
@@ -100,5 +100,5 @@ fn who_is_away_and_says_something_else_is_still_away() {
     };
     scene.amend("pat", Profile::default());
     assert!(matches!(scene.state(job), State::Deferred { .. }));
-    assert_eq!(deferred(&scene), 1, "nothing was looked at again");
+    assert_eq!(deferred(&scene), 1, "nothing was tried again");
 }

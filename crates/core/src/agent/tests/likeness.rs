@@ -1,4 +1,4 @@
-//! Names that could be taken for each other. Here a reader only overlooks case.
+//! Confusable names. In these tests, only case is ignored.
 
 use super::{by, refuses};
 use crate::alias::Protocol;
@@ -40,7 +40,7 @@ fn nobody_takes_a_name_that_looks_like_another_owners() {
     assert_eq!(scene.pay(order).unwrap_err(), Refusal::LooksTaken);
     assert_eq!(scene.purse("acme").0, "1.00");
     assert_eq!(scene.world.owners().count(), 2, "acme and the issue account");
-    // The very same name goes on as ever.
+    // Exactly the same name still works.
     scene.worker("bob", "acme", &[]);
     scene.worker("ada", "acme", &[]);
 }
@@ -51,13 +51,13 @@ fn an_id_that_looks_like_anothers_is_taken_and_ones_own_may_look_alike() {
     let ada = scene.worker("Ada", "acme", &[]);
     refuses(&mut scene, enrolment("ada", "globex", &[]), Refusal::LooksTaken);
     assert!(scene.enrol(enrolment("ADA", "acme", &[])).is_ok());
-    // It is the id that identifies; what it looks like finds nobody.
+    // The id identifies; a confusable id finds no agent.
     assert_eq!(scene.world.agent_named(HOME, "aDa"), None);
     scene.remove(ada);
     refuses(&mut scene, enrolment("aDA", "globex", &[]), Refusal::LooksTaken);
     assert_eq!(scene.enrol(enrolment("Ada", "acme", &[])), Ok(ada));
     let elsewhere = Enrol { home: AWAY, ..enrolment("ada", "globex", &[]) };
-    assert!(scene.enrol(elsewhere).is_ok(), "another protocol has names of its own");
+    assert!(scene.enrol(elsewhere).is_ok(), "another protocol has its own ids");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Whoever comes without proof, and what becomes of it (T50).
+//! Agents that register without proof (T50).
 
 use super::*;
 use crate::command::{OpenJob, PushEnd};
@@ -13,7 +13,7 @@ fn strict() -> Scene {
     Scene::new(Rules { unproven_ttl: Some(LONG), ..Rules::default() })
 }
 
-/// A registration nobody spoke for.
+/// A registration without proof.
 fn unproven(native: &str) -> Enrol {
     let order = enrolment(native, native, &[("sum", "0")]);
     Enrol { actor: Actor::Nobody, key: Some(FIRST_KEY), ..order }
@@ -32,7 +32,7 @@ fn whoever_comes_without_proof_and_is_never_heard_of_again_is_taken_off_the_list
     let events: Vec<&Event> = changes.lines.iter().flat_map(|line| &line.events).collect();
     assert_eq!(events, [&Event::AgentRemoved { agent: ghost, by_operator: false }]);
     assert_eq!((finds(&scene, "sum"), scene.agent(ghost).active), (vec![], false));
-    // As after leaving: the id is nobody else's, and its own key brings it back for good.
+    // As after leaving: the id stays reserved, and its own key brings it back for good.
     assert_eq!(scene.enrol(unproven("ghost")), Err(Refusal::IdTaken));
     scene.enrol(by(Actor::Agent(ghost), unproven("ghost"))).unwrap();
     scene.wait(Millis(2 * LONG.0));
@@ -43,13 +43,13 @@ fn whoever_comes_without_proof_and_is_never_heard_of_again_is_taken_off_the_list
 fn one_sign_of_any_kind_is_enough_to_stay() {
     type Act = fn(&mut Scene, AgentId, AgentId);
     let acts: [(&str, Act); 9] = [
-        ("its key was shown", |scene, one, _| {
+        ("its key was used", |scene, one, _| {
             drop(scene.run(Command::Return { agent: one }).unwrap())
         }),
         ("it sent a heartbeat", |scene, one, _| {
             drop(scene.run(Command::Beat { agent: one }).unwrap())
         }),
-        ("it wrote", |scene, one, other| {
+        ("it sent a message", |scene, one, other| {
             let letter = Command::Send(Box::new(said(one, other, "hello")));
             scene.run(letter).unwrap();
         }),
@@ -57,7 +57,7 @@ fn one_sign_of_any_kind_is_enough_to_stay() {
             scene.run(Command::Send(Box::new(said(other, one, "hello")))).unwrap();
             scene.run(Command::Present { agent: one, up_to: 1 }).unwrap();
         }),
-        ("it asked", |scene, one, other| {
+        ("it requested a job", |scene, one, other| {
             let order = scene.ask(one, "other", "0");
             let job = scene.open(OpenJob { selection: Selection::Direct(other), ..order });
             scene.succeed(job.id, "0");
@@ -67,13 +67,13 @@ fn one_sign_of_any_kind_is_enough_to_stay() {
             let job = scene.open(OpenJob { selection: Selection::Direct(one), ..order });
             scene.fail(job.id);
         }),
-        ("it has work in hand", |scene, one, other| {
+        ("it has an assigned job", |scene, one, other| {
             scene.sleep(Millis(LONG.0 - 1));
             let order = scene.ask(other, "sum", "0");
             scene.open(OpenJob { selection: Selection::Direct(one), ..order });
         }),
         ("it was paid", |scene, _, _| scene.grant("one", "1.00")),
-        ("it had money once", |scene, _, _| {
+        ("it had credits once", |scene, _, _| {
             scene.grant("one", "1.00");
             scene.run(Command::Burn { name: "one".to_owned(), amount: credits("1.00") }).unwrap();
         }),
@@ -98,7 +98,7 @@ fn an_endpoint_that_takes_a_delivery_is_a_sign() {
     let other = scene.worker("other", "other", &[]);
     let order = scene.ask(other, "sum", "0");
     scene.open(order);
-    assert!(scene.agent(one).probation.is_some(), "being sent something shows nothing");
+    assert!(scene.agent(one).probation.is_some(), "receiving a message is not activity");
     let notice = scene.world.pushes().next().map(|push| push.notice).unwrap();
     let ended = PushEnd::Delivered { reply: None };
     scene.run(Command::PushDone { notice, ended }).unwrap();

@@ -1,4 +1,4 @@
-//! What an agent says about itself: the newest word counts, and every word is a sign of life.
+//! Status reports: the newest one counts, and every report is activity.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn seconds(n: i64) -> Millis {
     Millis::seconds(n)
 }
 
-/// A poller that says how it is.
+/// A polling agent that reports its status.
 fn poller() -> (Scene, AgentId) {
     let mut scene = Scene::default();
     let order = enrolment("ada", "acme", &[("sum", "0")]);
@@ -56,10 +56,11 @@ fn the_newest_word_counts_and_an_older_one_is_only_a_sign_of_life() {
     say(&mut scene, ada, told(Stance::Idle, since.plus(Millis(-1)), "older"));
     let desk = scene.desk(ada);
     assert_eq!((desk.said.clone(), desk.presence.stance), (Some(said), Stance::Error));
-    assert_eq!((stood(&scene, ada), desk.presence.seen), (1, scene.now), "yet it is alive");
+    assert_eq!((stood(&scene, ada), desk.presence.seen), (1, scene.now), "but it is active");
     let heard = desk.presence.heard;
-    assert!(heard < Some(scene.now), "though that is no heartbeat of its own");
-    // Said at the same moment, or later by its own clock, it counts, whatever the hub's clock says.
+    assert!(heard < Some(scene.now), "but that is not a heartbeat");
+    // A report of the same time, or later by the agent's own clock, counts, whatever the hub's
+    // clock says.
     for (since, text, times) in [(since, "same", 2), (since.plus(Millis::hours(5)), "ahead", 3)] {
         say(&mut scene, ada, told(Stance::Idle, since, text));
         assert_eq!((words(&scene, ada), stood(&scene, ada)), (Some(text), times));
@@ -68,7 +69,7 @@ fn the_newest_word_counts_and_an_older_one_is_only_a_sign_of_life() {
     }
     let now = scene.now;
     say(&mut scene, ada, told(Stance::Error, now, "now"));
-    assert_eq!(words(&scene, ada), Some("now"), "a clock that was ahead makes nothing old");
+    assert_eq!(words(&scene, ada), Some("now"), "a clock that was ahead outdates nothing");
 }
 
 #[test]
@@ -122,12 +123,12 @@ fn who_registers_may_say_how_it_is_and_the_same_rules_hold() {
     let job = scene.open(OpenJob { selection: Selection::Direct(ada), ..asked }).id;
     assert!(matches!(scene.state(job), State::Deferred { .. }));
     scene.enrol(order(None)).unwrap();
-    assert_eq!(scene.desk(ada).presence.stance, Stance::Maintenance, "it said nothing of that");
+    assert_eq!(scene.desk(ada).presence.stance, Stance::Maintenance, "it did not report that");
     scene.enrol(order(Some(told(Stance::Idle, DAWN.plus(Millis(-1)), "older")))).unwrap();
     assert_eq!((words(&scene, ada), stood(&scene, ada)), (Some("away"), 1));
     scene.enrol(order(Some(told(Stance::Idle, DAWN, "back")))).unwrap();
     assert_eq!((words(&scene, ada), stood(&scene, ada)), (Some("back"), 2));
-    assert_eq!(scene.job(job).worker(), Some(ada), "what waited for it is its own now");
+    assert_eq!(scene.job(job).worker(), Some(ada), "the deferred job is assigned to it");
 }
 
 #[test]
@@ -145,8 +146,8 @@ fn a_boast_is_kept_and_decides_nothing() {
     let desk = scene.desk(ada);
     assert_eq!(desk.claim.as_deref(), Some("1.00"), "the newest");
     assert_eq!((desk.standing, &desk.window), (before.standing, &before.window));
-    assert_eq!(scene.store.rows.lines.len(), lines, "and it is no news");
-    assert!(scene.online(ada), "but a sign of life");
+    assert_eq!(scene.store.rows.lines.len(), lines, "and there is no event");
+    assert!(scene.online(ada), "but it is activity");
     let nobody = Command::Boast { agent: AgentId(99), words: "".into() };
     assert_eq!(scene.run(nobody).unwrap_err(), Refusal::NoSuchAgent);
     assert!(scene.world.desk(AgentId(99)).is_none());
@@ -168,19 +169,19 @@ fn who_amends_its_stance_is_not_away_any_more_and_is_welcomed_back() {
         scene.try_open(OpenJob { selection: Selection::Direct(pat), ..order })
     };
     let job = ask(&mut scene).unwrap().id;
-    // Another word about why it is away takes back until when.
+    // Another reason for being away clears its end time.
     let amend = |scene: &mut Scene, stance| {
         let profile = Profile { stance: Some(stance), ..Profile::default() };
         assert_eq!(scene.amend("pat", profile), pat);
     };
     amend(&mut scene, Stance::Maintenance);
     assert_eq!(scene.desk(pat).presence.until, None);
-    assert_eq!(ask(&mut scene).unwrap_err(), Refusal::Offline, "nobody knows until when");
+    assert_eq!(ask(&mut scene).unwrap_err(), Refusal::Offline, "the end is unknown");
     assert!(matches!(scene.state(job), State::Deferred { .. }));
     amend(&mut scene, Stance::Idle);
     assert_eq!((scene.state(job), scene.job(job).worker()), (State::Assigned, Some(pat)));
     assert_eq!(scene.world.name_of(pat, AWAY), Some("pat"));
-    // Saying something else leaves both alone.
+    // Other updates change neither.
     let away = Condition { stance: Stance::Maintenance, until, words: None };
     say(&mut scene, pat, away);
     scene.hello("pat", &[("sum", "0"), ("dig", "0")]);
@@ -189,7 +190,7 @@ fn who_amends_its_stance_is_not_away_any_more_and_is_welcomed_back() {
 }
 
 proptest! {
-    /// In whatever order its words arrive, the newest one it said is the one that is kept.
+    /// In whatever order its reports arrive, the newest one is kept.
     #[test]
     fn the_order_of_arrival_does_not_matter(said in prop::collection::vec(0_i64..50, 1..20)) {
         let (mut scene, ada) = poller();

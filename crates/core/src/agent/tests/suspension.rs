@@ -52,7 +52,7 @@ fn a_suspended_agent_is_given_no_work_until_it_is_resumed() {
         let waiting = scene.open(OpenJob { policy, ..order });
         assert_eq!(waiting.state, State::Queued);
         set(&mut scene, subject, false);
-        assert_eq!(scene.job(waiting.id).worker(), Some(ada), "what waited is given to it");
+        assert_eq!(scene.job(waiting.id).worker(), Some(ada), "the queued job is assigned to it");
         assert_eq!(finds(&scene, "sum"), [ada]);
     }
 }
@@ -75,7 +75,7 @@ fn what_a_suspended_agent_orders_is_refused_and_changes_nothing() {
             assert_eq!(scene.run(order.clone()), Err(Refusal::Suspended), "{order:?}");
         }
         assert_eq!(scene.world.next, before);
-        // Others may write to it, and nothing of that is lost.
+        // Others may send it messages, and none is lost.
         scene.run(Command::Send(Box::new(said(bob, ada, "hello")))).expect("it waits");
         assert_eq!(scene.world.mailbox(ada).head, 1);
         set(&mut scene, subject, false);
@@ -105,7 +105,7 @@ fn a_suspended_owner_neither_pays_nor_adds_agents_and_can_still_be_paid() {
 fn signed_and_posted_orders_of_a_suspended_agent_are_refused() {
     let mut scene = Scene::with_market(Rules::default(), HOME);
     let order = scene.signed("sam", "1", Deed::Nothing);
-    let sam = scene.hear(order).expect("it comes").by;
+    let sam = scene.hear(order).expect("it registers").by;
     let ada = scene.worker("ada", "acme", &[("sum", "0")]);
     let client = scene.client("client", "rich", "1.00");
     let order = scene.ask(client, "sum", "0");
@@ -120,7 +120,7 @@ fn signed_and_posted_orders_of_a_suspended_agent_are_refused() {
     assert_ne!(told.outcome, "done", "{:?}", told.lines);
     assert_eq!(scene.state(job), State::Assigned);
     set(&mut scene, Subject::Agent(sam), false);
-    scene.hear(order).expect("the same order is taken once it is resumed");
+    scene.hear(order).expect("the same order is executed once it is resumed");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn work_in_hand_stays_in_hand_and_a_price_named_before_is_not_taken() {
     let respond = Command::Respond { job: JobRef::Id(in_hand), by: ada, said: accept };
     assert_eq!(scene.run(respond), Err(Refusal::Suspended));
     assert_eq!(scene.job(in_hand).worker(), Some(ada));
-    // What the hub itself was answered on a call it had made counts.
+    // The response to a call the hub made itself counts.
     assert_eq!(scene.succeed(in_hand, "0").state, State::Completed);
 }
 

@@ -1,4 +1,4 @@
-//! What was agreed on: a price, a promise, a yes. None of them is taken back by what comes later.
+//! Agreements: a price, a promise, an approval. Later events revoke none of them.
 
 use super::responding::{ASKS, YES, seconds};
 use super::{PATIENT, keeps, market, sums};
@@ -14,7 +14,7 @@ use crate::testkit::voices::{offer, part, result};
 use crate::testkit::{AWAY, Scene, credits, enrolment, skill};
 use crate::time::Millis;
 
-/// Who counts in whole credits and gives nothing away.
+/// A price step of whole credits, with nothing free.
 const WHOLE: Grain = Grain { decimals: 0, least: Credits::from_micros(1_000_000) };
 
 /// A signer that names its price for each job.
@@ -133,7 +133,7 @@ fn who_has_said_yes_is_not_asked_again_and_who_has_not_still_is() {
         let again = scene.job(job);
         assert_eq!(again.state, State::Assigned);
         assert_eq!(again.accepted_at.is_some(), says_yes);
-        // It has the work, so that it cannot be called off any more.
+        // The job is accepted, so it cannot be cancelled any more.
         assert_eq!(scene.cancel(job, client).is_err(), says_yes);
     }
 }
@@ -150,7 +150,7 @@ fn a_yes_that_was_given_holds_when_the_worker_puts_the_job_off() {
     let until = scene.now.plus(seconds(5));
     scene.respond(job, ada, Response::Defer { until }).unwrap();
     scene.wait(seconds(5));
-    assert_eq!(scene.state(job), State::Assigned, "nobody is asked for a second yes");
+    assert_eq!(scene.state(job), State::Assigned, "approval is not requested again");
 }
 
 #[test]

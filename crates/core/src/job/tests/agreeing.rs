@@ -1,4 +1,4 @@
-//! Offers and the one that is taken.
+//! Offers and their acceptance.
 
 use super::AWAY_PURSE;
 use crate::command::{Command, JobRef, OfferRef};
@@ -12,7 +12,7 @@ use crate::testkit::voices::{accept, failure, offer, part, refusal, result, word
 use crate::testkit::{LIFE, Scene, credits};
 use crate::time::Millis;
 
-/// A requester that can pay, and three providers it asked under the id `r`.
+/// A requester that can pay, and three agents it invited under the id `r`.
 fn asked(budget: Option<&str>) -> (Scene, AgentId, [AgentId; 3], JobId) {
     let mut scene = Scene::default();
     scene.grant("ann", AWAY_PURSE);
@@ -49,7 +49,7 @@ fn request_offer_accept_result() {
     assert_eq!(purse(&scene, "pat"), ("5.25".to_owned(), "0.00".to_owned()));
     assert_eq!(scene.heard(ann), [words("pat", "o"), words("pat", "x")]);
     assert_eq!(scene.heard(pat), [words("ann", "r"), words("ann", "a")]);
-    assert_eq!(scene.told(ann).len() + scene.told(pat).len(), 4, "and nothing besides");
+    assert_eq!(scene.told(ann).len() + scene.told(pat).len(), 4, "and nothing else");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn of_several_offers_one_is_taken_and_every_other_offerer_is_told_once() {
     scene.sign("sue", "s1", offer("r", "4")).unwrap();
     scene.sign("sue", "s2", offer("r", "3")).unwrap();
     scene.sign("pat", "p2", offer("r", "2")).unwrap();
-    // The older of its two prices, which still stands.
+    // The older of its two prices, which is still valid.
     assert_eq!(scene.sign("ann", "a", accept("p1")), Ok(State::Assigned));
     assert_eq!(
         scene.job(job).assignment.map(|turn| (turn.worker, turn.price)),
@@ -117,7 +117,7 @@ fn an_offer_stands_until_its_time_is_up_and_not_a_moment_longer() {
     late.wait(Millis(1_000));
     assert_eq!(late.sign("ann", "a", accept("o")), Err(Refusal::OfferExpired));
     assert_eq!((late.state(job), late.purse("ann").1), (State::Negotiating, "0.00".to_owned()));
-    // Another may be made and taken, also under the id of the order that was refused.
+    // Another may be made and accepted, also under the id of the refused order.
     late.sign("pat", "o2", offer("r", "1")).unwrap();
     assert_eq!(late.sign("ann", "a", accept("o2")), Ok(State::Assigned));
 }
@@ -155,7 +155,7 @@ fn nothing_is_accepted_that_nobody_offered() {
     let (mut scene, ..) = asked(None);
     assert_eq!(scene.sign("ann", "a1", accept("o")), Err(Refusal::NotYours));
     scene.sign("pat", "o", offer("r", "1")).unwrap();
-    // Neither by its maker nor by a stranger, who learns nothing.
+    // Neither by its maker nor by another agent, which learns nothing.
     assert_eq!(scene.sign("pat", "a2", accept("o")), Err(Refusal::NotYours));
     assert_eq!(scene.sign("zoe", "a3", accept("o")), Err(Refusal::NotYours));
     assert_eq!(scene.sign("ann", "a4", accept("r")), Err(Refusal::NotYours));
@@ -172,7 +172,7 @@ fn the_offers_of_who_has_said_no_or_left_are_gone() {
     scene.remove(sue);
     assert_eq!(scene.sign("ann", "a2", accept("s")), Err(Refusal::OfferExpired));
     assert_eq!(scene.purse("ann").1, "0.00");
-    // Whoever comes back stands by its word.
+    // A returning agent is still bound by its offer.
     scene.amend("sue", Profile::default());
     assert_eq!(scene.sign("ann", "a2", accept("s")), Ok(State::Assigned));
     assert_eq!(scene.job(job).worker(), Some(sue));
@@ -180,7 +180,7 @@ fn the_offers_of_who_has_said_no_or_left_are_gone() {
         let agent = scene.world.agent_named(crate::testkit::AWAY, agent).unwrap();
         scene.told(agent).contains(&News::OfferClosed { job, place: 2 })
     };
-    assert!(closed("tim") && !closed("pat"), "who has said no is not told");
+    assert!(closed("tim") && !closed("pat"), "a declining agent gets no notice");
 }
 
 #[test]
@@ -205,10 +205,13 @@ fn nobody_else_bids_and_whoever_takes_an_offer_by_job_pays_like_anybody() {
     assert_eq!(scene.run(pick(stranger)).unwrap_err(), Refusal::NotYours);
     scene.run(pick(pat)).unwrap();
     assert_eq!(purse(&scene, "ann"), ("6.00".to_owned(), "4.00".to_owned()));
-    assert!(scene.told(pat).contains(&News::Assigned { job, epoch: 1 }), "nobody said it in words");
+    assert!(
+        scene.told(pat).contains(&News::Assigned { job, epoch: 1 }),
+        "there is no original text"
+    );
 }
 
-/// An ACCEPT that names neither the hub nor the payee, by somebody who has read so far.
+/// An ACCEPT that names neither the hub nor the payee, by a signer that has read up to `read_to`.
 fn unbound(offer: &str, read_to: u64) -> Deed {
     let Deed::Accept(order) = accept(offer) else { unreachable!() };
     Deed::Accept(TakeOffer { binding: Binding::ReadTo(read_to), ..order })
@@ -252,7 +255,7 @@ fn a_request_that_names_neither_hub_nor_worker_holds_nothing_and_wants_an_offer(
         let offered = scene.sign("pat", &format!("o-{id}"), offer(id, "2"));
         assert_eq!(offered, Ok(State::Negotiating));
     }
-    // What is free needs no name.
+    // A free job needs no binding.
     scene.hello("pat", &[("sum", "0")]);
     let order = scene.question("sum", Whom::Best { max: 8 }, Some("5"));
     scene.sign("ann", "r3", Deed::Ask(Box::new(Ask { is_bound: false, ..order }))).unwrap();

@@ -1,4 +1,4 @@
-//! What comes of a request: results and parts, refusals and failures, silence and withdrawal.
+//! Responses to a request: results and parts, refusals and failures, timeouts and withdrawal.
 
 use super::AWAY_PURSE;
 use crate::command::{Canceller, Command, JobRef};
@@ -12,7 +12,7 @@ use crate::testkit::voices::{accept, failure, offer, part, refusal, result, with
 use crate::testkit::{AWAY, LIFE, Scene, credits, enrolment};
 use crate::time::Millis;
 
-/// A requester with money and a provider asked alone, with its listed price held.
+/// A requester with credits and a sole invitee, with its listed price held.
 fn direct() -> (Scene, AgentId, AgentId, JobId) {
     let mut scene = Scene::default();
     scene.grant("ann", AWAY_PURSE);
@@ -22,7 +22,7 @@ fn direct() -> (Scene, AgentId, AgentId, JobId) {
     (scene, ann, pat, job)
 }
 
-/// The same after an offer was taken.
+/// The same after an offer was accepted.
 fn accepted() -> (Scene, AgentId, AgentId, JobId) {
     let (mut scene, ann, pat, job) = direct();
     scene.sign("pat", "o", offer("r", "4")).unwrap();
@@ -110,11 +110,11 @@ fn one_of_several_says_no_and_the_last_no_is_the_end() {
     assert_eq!(scene.sign("sue", "e2", failure("r")), Ok(State::Negotiating));
     let now = scene.job(job);
     assert_eq!((&now.asked[..], &now.declined[..]), (&[tim][..], &[pat, sue][..]));
-    assert_eq!(scene.heard(ann), [words("sue", "o")], "the job goes on, and no word of it");
+    assert_eq!(scene.heard(ann), [words("sue", "o")], "the job goes on, without a notice");
     assert_eq!(scene.sign("tim", "e3", failure("r")), Ok(State::Failed));
     assert_eq!(scene.heard(ann)[1..], [words("tim", "e3")]);
     let outcomes = all.map(|one| scene.desk(one).standing.outcomes);
-    assert_eq!(outcomes, [0, 0, 0], "nobody had agreed to anything");
+    assert_eq!(outcomes, [0, 0, 0], "nothing had been agreed");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn the_requester_withdraws_and_everybody_asked_is_told_in_its_words() {
     for one in all {
         assert_eq!(scene.heard(one), [words("ann", "fan"), words("ann", "e3")]);
     }
-    assert_eq!(scene.heard(pat)[2..], [words("ann", "fan")], "who said no is left alone");
+    assert_eq!(scene.heard(pat)[2..], [words("ann", "fan")], "a declining agent gets no notice");
     assert_eq!(scene.job(fan).state, State::Cancelled);
     assert_ne!(job, fan);
 }
@@ -315,6 +315,10 @@ fn an_operator_may_call_off_or_take_away() {
     assert_eq!((scene.state(job), scene.told(pat).len()), (State::Cancelled, 2));
     let (mut scene, _, pat, job) = accepted();
     scene.run(Command::Requeue { job: JobRef::Id(job) }).unwrap();
-    assert_eq!((scene.state(job), untouched(&scene)), (State::Failed, true), "nobody is next");
+    assert_eq!(
+        (scene.state(job), untouched(&scene)),
+        (State::Failed, true),
+        "there is no next agent"
+    );
     assert_eq!(scene.desk(pat).standing.outcomes, 0);
 }

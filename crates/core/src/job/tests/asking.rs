@@ -1,4 +1,4 @@
-//! Whom a requester asks, and what that costs before anybody has answered.
+//! Which agents a requester invites, and what is held before any of them has answered.
 
 use super::AWAY_PURSE;
 use crate::agent::presence::Stance;
@@ -48,7 +48,7 @@ fn a_request_waits_for_its_provider_who_reads_it_word_for_word() {
     assert_eq!((job.state, job.worker(), &job.asked[..]), (State::Open, None, &[pat][..]));
     assert_eq!(job.selection, Selection::Asked { any_price: true, offers_only: false });
     assert_eq!(scene.heard(pat), [words("ann", "r1")]);
-    assert_eq!(scene.told(ann), [], "nobody is told its own words");
+    assert_eq!(scene.told(ann), [], "a sender does not get its own text");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn an_offer_instead_of_the_work_releases_the_listed_price() {
     scene.request("ann", "r1", pat, Some("8"));
     assert_eq!(scene.sign("pat", "o1", offer("r1", "7")), Ok(State::Negotiating));
     assert_eq!(scene.purse("ann"), ("10.00".to_owned(), "0.00".to_owned()));
-    // Who has named a price works for it or not at all.
+    // An agent that made an offer works for that price or not at all.
     let wrong = Refusal::WrongState { is: State::Negotiating };
     assert_eq!(scene.sign("pat", "x1", result("r1")), Err(wrong));
 }
@@ -128,7 +128,7 @@ fn who_cannot_be_asked() {
     assert_eq!(scene.try_request("ann", "r1", pat, None), Err(Refusal::Blocked));
     scene.remove(pat);
     assert_eq!(scene.try_request("ann", "r1", pat, None), Err(Refusal::NoSuchAgent));
-    // Whoever lists nothing may be asked for anything.
+    // An agent that lists no skills may be asked for anything.
     let blank = scene.hello("blank", &[]);
     assert!(scene.try_request("ann", "r1", blank, None).is_ok());
 }
@@ -140,7 +140,7 @@ fn the_best_are_those_online_then_by_score_then_who_came_first() {
     let all = ["p1", "p2", "p3", "p4"].map(|name| scene.hello(name, &[("sum", "1")]));
     let ann = scene.hello("ann", &[("sum", "0")]);
     let [p1, p2, p3, p4] = all;
-    // The third has earned something; the first has said it is away.
+    // The third has earned a score; the first has reported that it is away.
     scene.request("ann", "r0", p3, None);
     scene.sign("p3", "x0", result("r0")).unwrap();
     for stance in [Stance::Offline, Stance::Error, Stance::Maintenance] {
@@ -148,14 +148,18 @@ fn the_best_are_those_online_then_by_score_then_who_came_first() {
         assert!(!scene.online(p1), "{stance:?}");
         let order = scene.question("sum", Whom::Best { max: 8 }, Some("5"));
         let asked = ask(&mut scene, &format!("r-{stance:?}"), order).unwrap();
-        assert_eq!(asked, [p3, p2, p4, p1], "and never {ann}, who asks");
-        assert_eq!(scene.heard(p1).len(), scene.heard(p2).len(), "who is away reads it later");
+        assert_eq!(asked, [p3, p2, p4, p1], "and never {ann}, the requester");
+        assert_eq!(
+            scene.heard(p1).len(),
+            scene.heard(p2).len(),
+            "an agent that is away reads it later"
+        );
     }
     let busy = Profile { stance: Some(Stance::Busy), ..Profile::default() };
     scene.amend("p1", busy);
     let order = scene.question("sum", Whom::Best { max: 2 }, Some("5"));
     assert_eq!(ask(&mut scene, "r2", order).unwrap(), [p3, p1]);
-    // Whoever does not take the requester's messages is not among them.
+    // An agent that blocks the requester is not among them.
     scene.run(Command::Block { agent: p3, whom: ann, blocked: true }).unwrap();
     let order = scene.question("sum", Whom::Best { max: 1 }, None);
     assert_eq!(ask(&mut scene, "r3", order).unwrap(), [p1]);
@@ -208,10 +212,10 @@ fn a_fan_out_holds_nothing_and_is_not_done_without_being_taken() {
     let open = Refusal::WrongState { is: State::Open };
     assert_eq!(scene.sign("pat", "x1", result("r1")), Err(open.clone()));
     assert_eq!(scene.sign("pat", "x2", part("r1")), Err(open.clone()));
-    // Also when one is all that is left of several.
+    // Also if only one of several remains.
     assert_eq!(scene.sign("sue", "e1", refusal("r1")), Ok(State::Open));
     assert_eq!(scene.sign("pat", "x3", result("r1")), Err(open.clone()));
-    assert_eq!(scene.sign("sue", "o1", offer("r1", "1")), Err(open), "who said no is out");
+    assert_eq!(scene.sign("sue", "o1", offer("r1", "1")), Err(open), "a declining agent is out");
     assert_eq!(scene.sign("pat", "o2", offer("r1", "1")), Ok(State::Negotiating));
 }
 

@@ -1,5 +1,5 @@
-//! Prices across protocols: named by who works, rounded for who pays, made for who always asks the
-//! same.
+//! Prices across protocols: named by workers, rounded for requesters, and offered by the hub for
+//! agents with a fixed price.
 
 use crate::command::{Command, JobRef, OpenJob, Unfit};
 use crate::grain::Grain;
@@ -13,7 +13,7 @@ use crate::testkit::voices::{failure, offer, refusal, result};
 use crate::testkit::{Scene, credits, skill};
 use crate::time::Millis;
 
-/// Who counts in whole credits and gives nothing away.
+/// A price step of whole credits, with nothing free.
 const WHOLE: Grain = Grain { decimals: 0, least: Credits::from_micros(1_000_000) };
 const CENTS: Grain = Grain { decimals: 2, least: Credits::ZERO };
 
@@ -58,7 +58,7 @@ fn the_first_price_within_the_bid_is_taken_and_no_other() {
     let price = credits("6.01");
     let dear = Err(Refusal::BudgetTooLow { price });
     assert_eq!(scene.sign("pat", "o1", offer(&uuid, "6.01")), dear);
-    // What is rounded up beyond the bid is beyond it.
+    // A price that exceeds the bid by rounding is above it.
     let price = credits("6.000001");
     let dear = Err(Refusal::BudgetTooLow { price });
     assert_eq!(scene.sign("pat", "o2", offer(&uuid, "6.000001")), dear);
@@ -131,7 +131,7 @@ fn prices_are_rounded_up_to_what_the_requester_is_shown_and_paid_so() {
         let bob = scene.worker("bob", "bob", &[("sum", price)]);
         let (job, _) = hire(&mut scene, client, bob, "5", grain);
         assert_eq!(scene.job(job).assignment.unwrap().price, credits(paid));
-        // What it asks itself, or more, is what it always gets.
+        // For its own price or more, it always gets the same.
         scene.succeed(job, price);
         assert_eq!(scene.purse("bob").0, paid, "{price}");
     }
@@ -185,11 +185,11 @@ fn what_is_wanted_may_have_several_names_and_each_agent_does_it_as_its_own() {
         (known(dear), known(cheap), known(both)),
         ("sum".into(), "add".into(), "sum".into())
     );
-    // The first name counts, so it costs what that costs.
+    // The first skill name counts, so its price applies.
     scene.decline(job.id);
     let mut plain = scene.ask(client, "other", "5");
     plain.also = order.also;
-    assert_eq!(scene.open(plain).worker(), Some(both), "by whichever name");
+    assert_eq!(scene.open(plain).worker(), Some(both), "by either name");
 }
 
 #[test]
@@ -225,8 +225,8 @@ fn in_an_auction_those_who_always_ask_the_same_have_their_offer_made() {
     let far = scene.hello("far", &[("sum", "3.2")]);
     let dear = scene.hello("dear", &[("sum", "50.5")]);
     let job = auction(&mut scene, client, "50");
-    assert_eq!(scene.told(far), [], "nobody asks it");
-    assert_eq!(scene.told(dear), [], "nor one that would be too dear");
+    assert_eq!(scene.told(far), [], "it is not invited");
+    assert_eq!(scene.told(dear), [], "nor one whose price is too high");
     assert_eq!(scene.told(own).len(), 1);
     assert_eq!(scene.job(job).asked, [far, own]);
     scene.wait(Millis::seconds(2));
@@ -272,7 +272,7 @@ fn who_lost_an_auction_cannot_give_up_the_job_of_who_won_it() {
     assert_eq!(scene.sign("pat", "f", failure(&uuid)), wrong.clone());
     assert_eq!(scene.sign("pat", "n", refusal(&uuid)), wrong);
     assert_eq!(scene.job(job), before);
-    assert_eq!(scene.desk(own).standing.failures, 0, "nobody else speaks for who has it");
+    assert_eq!(scene.desk(own).standing.failures, 0, "only its worker may act");
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn who_names_its_price_is_not_taken_for_the_cheapest() {
     scene.remove(bob);
     let again = scene.ask(client, "sum", "50");
     let again = OpenJob { selection: Selection::Cheapest, ..again };
-    assert_eq!(scene.open(again).worker(), Some(pat), "with nobody else it is");
+    assert_eq!(scene.open(again).worker(), Some(pat), "without another agent it is");
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn bid(scene: &mut Scene, job: JobId, by: AgentId, price: &str) -> Result<(), Re
     scene.run(command).map(|_| ())
 }
 
-/// Three bidders of three owners, the first registered first.
+/// Three bidders with three owners, in order of registration.
 fn bidders(scene: &mut Scene) -> [AgentId; 3] {
     ["a", "b", "c"].map(|name| scene.worker(name, &format!("owner-{name}"), &[("sum", "70")]))
 }
@@ -36,7 +36,7 @@ fn the_lowest_sealed_offer_wins_at_its_own_price() {
     assert_eq!(scene.purse("rich"), ("50.00".to_owned(), "50.00".to_owned()));
     let wanted = News::OffersWanted { job: job.id, closes };
     for bidder in [a, b, c] {
-        // Listed at 70, above the budget: in an auction everybody names its own price.
+        // Listed at 70, above the budget: in an auction every agent names its own price.
         assert_eq!(scene.told(bidder), std::slice::from_ref(&wanted));
     }
     bid(&mut scene, job.id, a, "40").unwrap();
@@ -46,7 +46,7 @@ fn the_lowest_sealed_offer_wins_at_its_own_price() {
     assert_eq!(scene.state(job.id), State::Negotiating);
     scene.wait(Millis(1));
     let won = scene.job(job.id);
-    assert_eq!(won.worker(), Some(b), "equal offers go to who registered first");
+    assert_eq!(won.worker(), Some(b), "equal offers: the first registered wins");
     assert_eq!(won.assignment.unwrap().price, credits("30"));
     scene.succeed(job.id, "30");
     assert_eq!(scene.purse("rich"), ("70.00".to_owned(), "0.00".to_owned()));
@@ -65,7 +65,7 @@ fn what_cannot_be_offered() {
     assert_eq!(bid(&mut scene, job, client, "1"), Err(Refusal::NotYours));
     assert_eq!(bid(&mut scene, JobId(99), a, "1"), Err(Refusal::NotYours));
     assert_eq!(bid(&mut scene, job, a, "50"), Ok(()));
-    // Nobody picks a sealed offer by hand.
+    // A sealed offer cannot be accepted directly.
     let offer = OfferRef::Place(0);
     let pick = Command::AcceptOffer { job: JobRef::Id(job), by: client, offer };
     let wrong = Refusal::WrongState { is: State::Negotiating };
@@ -152,7 +152,7 @@ fn a_winner_that_declines_is_followed_by_the_next_lowest_offer() {
     scene.decline(job);
     assert_eq!(scene.job(job).worker(), Some(a));
     assert_eq!(scene.decline(job).state, State::Queued);
-    // From the queue it is auctioned anew, never among those again.
+    // From the queue it is auctioned again, never among agents that declined.
     scene.enrol(enrolment("b", "owner-b", &[("sum", "1")])).unwrap();
     assert_eq!(scene.state(job), State::Queued);
     let fresh = scene.worker("d", "owner-d", &[("sum", "45")]);
@@ -184,7 +184,7 @@ fn a_guest_is_only_offered_what_is_free() {
     let mut scene = Scene::default();
     let [a, b, _] = bidders(&mut scene);
     let order = auction(&mut scene, AgentId(0), "50");
-    let requester = Requester::Guest("somebody".to_owned());
+    let requester = Requester::Guest("guest".to_owned());
     let job = scene.open(OpenJob { requester, ..order }).id;
     let price = credits("1");
     assert_eq!(bid(&mut scene, job, a, "1"), Err(Refusal::BudgetTooLow { price }));
@@ -210,7 +210,7 @@ fn offers_wait_for_the_requester_who_takes_the_one_it_names() {
         offer(by, price).unwrap();
     }
     assert_eq!(offer(client, "0.10").unwrap_err(), Refusal::NotYours);
-    assert_eq!(scene.state(job), State::Negotiating, "nobody chooses for the requester");
+    assert_eq!(scene.state(job), State::Negotiating, "only the requester chooses");
     let take = |by, offer| Command::AcceptOffer { job: wanted(), by, offer };
     assert_eq!(scene.run(take(a, OfferRef::Place(1))).unwrap_err(), Refusal::NotYours);
     let taken = job_in(scene.run(take(client, OfferRef::Place(0))).unwrap());

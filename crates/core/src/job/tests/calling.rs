@@ -1,4 +1,4 @@
-//! What a worker calls its job: a name as good as the hub's, and nobody else's.
+//! A worker's own job id: equivalent to the hub's, and exclusive to that job.
 
 use uuid::Uuid;
 
@@ -16,13 +16,13 @@ fn called(name: Uuid) -> Response {
     Response::Accept { ready_at: None, called: Some(name) }
 }
 
-/// Calls a job off by a name, which shows whether the name leads to it.
+/// Cancels a job by an id, which shows whether the id leads to it.
 fn cancel(scene: &mut Scene, name: Uuid) -> Result<JobId, Refusal> {
     let (job, by) = (JobRef::Uuid(name), Canceller::Operator);
     scene.run(Command::Cancel { job, by, reason: None }).map(|answer| job_in(answer).id)
 }
 
-/// Somebody hands work in under a name.
+/// Reports a result under an id.
 fn deliver(scene: &mut Scene, job: JobId, by: AgentId, name: Uuid) -> Result<JobId, Refusal> {
     let word = scene.word(job, true, "0.10");
     let word = crate::command::ReportWork { job: JobRef::Uuid(name), by, ..word };
@@ -39,7 +39,7 @@ fn a_job_is_found_by_both_names_while_it_lives_and_afterwards() {
         let eve = scene.worker("eve", "evil", &[]);
         assert_eq!(deliver(&mut scene, job, eve, NAME).unwrap_err(), Refusal::NotYours);
         assert_eq!(deliver(&mut scene, job, ada, first), Ok(job));
-        // The same word again is known under either name, and a finished job does not change.
+        // The same report again is recognised under either id, and a finished job does not change.
         assert_eq!(deliver(&mut scene, job, ada, second), Ok(job));
         for name in [first, second] {
             let over = Refusal::WrongState { is: State::Completed };
@@ -69,7 +69,7 @@ fn a_name_that_is_taken_is_refused_and_changes_nothing() {
     }
     assert_eq!((scene.job(job), scene.told(client), scene.world.next), before);
     let taken = scene.respond(job, ada, called(before.0.uuid)).unwrap();
-    assert_eq!(taken.called, None, "the hub's own name is no other name");
+    assert_eq!(taken.called, None, "the hub's own id is not another id");
 }
 
 #[test]

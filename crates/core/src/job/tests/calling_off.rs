@@ -1,4 +1,4 @@
-//! Calling a job off: by whom, in what words, and who hears of it.
+//! Cancelling a job: by which party, with which reason, and who is notified.
 
 use super::responding::{needs_a_yes, seconds, whole};
 use super::{market, order_for, stand, sums};
@@ -35,7 +35,7 @@ fn cancel(
     scene.run(Command::Cancel { job, by, reason }).map(job_in)
 }
 
-/// A job that waits for somebody: to be back, or to agree.
+/// A job that is deferred: until its worker is back, or until it is approved.
 fn waiting(approval: bool) -> (Scene, AgentId, AgentId, JobId) {
     let (mut scene, client) = market();
     let ada = sums(&mut scene, "ada", |skill| skill.approval = approval);
@@ -57,7 +57,7 @@ fn the_reason_is_kept_in_the_words_it_was_given() {
             (Canceller::Agent(client), Some("too dear"), "too dear"),
             (Canceller::Agent(ada), None, "cancelled by its worker"),
             (Canceller::Agent(ada), Some("no time"), "no time"),
-            (Canceller::Operator, Some("house rules"), "house rules"),
+            (Canceller::Operator, Some("hub policy"), "hub policy"),
             (Canceller::Operator, None, "cancelled by operator"),
         ];
         for (by, why, text) in all {
@@ -82,14 +82,14 @@ fn whoever_it_waits_for_may_call_it_off_and_the_other_is_told() {
             assert_eq!(scene.told(ada).last() == taken_back, !worker);
             assert_eq!(scene.told(client) == [News::Ended { job }], worker);
             assert_eq!((scene.purse("rich"), scene.desk(ada).standing.outcomes), (whole(), 0));
-            assert!(scene.desk(ada).window.is_empty(), "nobody failed");
-            // Nothing of it comes back with its worker.
+            assert!(scene.desk(ada).window.is_empty(), "it is no one's failure");
+            // The job does not come back with its worker.
             stand(&mut scene, ada, Stance::Idle, None);
             scene.wait(seconds(7_200));
             assert_eq!(scene.state(job), State::Cancelled);
             let again = cancel(&mut scene, job, by, None).unwrap_err();
             let gone = Refusal::WrongState { is: State::Cancelled };
-            // To whom it only waited for it is nobody's any more, or over.
+            // For the agent it only waited for, the job is not found or has ended.
             assert!(again == gone || worker && again == Refusal::NotYours, "{again:?}");
         }
     }
@@ -104,7 +104,7 @@ fn nobody_else_may_and_without_that_policy_only_who_asked() {
     }
     let (mut scene, _, ada, job) = needs_a_yes();
     let refused = cancel(&mut scene, job, Canceller::Agent(ada), Some("x")).unwrap_err();
-    assert_eq!(refused, Refusal::NotYours, "it only waits for it");
+    assert_eq!(refused, Refusal::NotYours, "it is only deferred for it");
 }
 
 #[test]

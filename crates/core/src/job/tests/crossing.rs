@@ -1,4 +1,4 @@
-//! Requests to agents of another protocol, and work that comes from one.
+//! Requests to agents of another protocol, and jobs from one.
 
 use super::{AWAY_PURSE, PATIENT};
 use crate::agent::presence::Stance;
@@ -24,7 +24,7 @@ fn offered(scene: &Scene, job: JobId, place: usize) -> String {
     scene.job(job).offers[place].name.clone()
 }
 
-/// A job from the other protocol, given to a signer.
+/// A job from the other protocol, assigned to a signer.
 fn given(scene: &mut Scene, client: AgentId, worker: AgentId) -> JobId {
     let order = scene.ask(client, "sum", "5");
     scene.open(OpenJob { selection: Selection::Direct(worker), ..order }).id
@@ -36,7 +36,7 @@ fn what_is_free_elsewhere_is_begun_at_once() {
     let bob = scene.worker("bob", "bob", &[("sum", "0")]);
     let job = scene.request("ann", "r", bob, Some("3"));
     assert_eq!((scene.state(job), scene.job(job).worker()), (State::Assigned, Some(bob)));
-    assert_eq!(scene.told(bob), [News::Assigned { job, epoch: 1 }], "in no words of hers");
+    assert_eq!(scene.told(bob), [News::Assigned { job, epoch: 1 }], "without her original text");
     scene.succeed(job, "0");
     assert_eq!(scene.told(ann), [News::Ended { job }]);
     assert_eq!(
@@ -51,8 +51,8 @@ fn a_listed_price_elsewhere_is_an_offer_that_stands_for_a_minute() {
     let bob = scene.worker("bob", "bob", &[("sum", "4")]);
     let job = scene.request("ann", "r", bob, Some("4"));
     assert_eq!((scene.state(job), scene.purse("ann").1), (State::Negotiating, "0.00".to_owned()));
-    assert_eq!(scene.told(ann), [News::Offered { job, place: 0 }], "she is told");
-    assert_eq!(scene.told(bob), [], "and he not asked");
+    assert_eq!(scene.told(ann), [News::Offered { job, place: 0 }], "she is notified");
+    assert_eq!(scene.told(bob), [], "and he is not invited");
     let name = offered(&scene, job, 0);
     let mut late = scene.clone();
     scene.wait(Millis(59_999));
@@ -91,7 +91,11 @@ fn a_fan_out_goes_to_both_sides() {
     let free = scene.worker("free", "free", &[("sum", "0")]);
     let dear = scene.worker("dear", "dear", &[("sum", "6")]);
     let job = scene.request_all("ann", "r", Some("5"));
-    assert_eq!(scene.job(job).asked, [pat, bob, free], "not {dear}, who asks more than there is");
+    assert_eq!(
+        scene.job(job).asked,
+        [pat, bob, free],
+        "not {dear}, whose price is above the budget"
+    );
     let told = [0, 1].map(|place| News::Offered { job, place });
     assert_eq!((scene.told(ann), scene.heard(pat)), (told.to_vec(), vec![words("ann", "r")]));
     scene.sign("pat", "o", offer("r", "1")).unwrap();
@@ -134,7 +138,7 @@ fn work_from_elsewhere_is_answered_by_the_hubs_own_id() {
     assert_eq!(scene.sign("pat", "x0", result(&foreign)), Err(Refusal::NotYours));
     assert_eq!(scene.sign("pat", "x1", with(ann, result(&uuid))), Err(Refusal::WrongParty));
     assert_eq!(scene.sign("pat", "x2", part(&uuid)), Ok(State::Running));
-    assert_eq!(scene.told(client), [], "a part in words it does not speak");
+    assert_eq!(scene.told(client), [], "a part in another protocol's format");
     assert_eq!(scene.sign("pat", "x3", with(client, result(&uuid))), Ok(State::Completed));
     assert_eq!(
         (scene.purse("pat").0, scene.told(client)),
@@ -149,7 +153,7 @@ fn a_guests_job_can_be_answered_in_parts_too() {
     let (mut scene, _) = ann();
     let pat = scene.hello("pat", &[("sum", "0")]);
     let order = scene.ask(AgentId(0), "sum", "0");
-    let requester = Requester::Guest("somebody".to_owned());
+    let requester = Requester::Guest("guest".to_owned());
     let job = scene.open(OpenJob { requester, selection: Selection::Direct(pat), ..order });
     let uuid = job.uuid.to_string();
     assert_eq!(scene.sign("pat", "x1", part(&uuid)), Ok(State::Running));
@@ -189,7 +193,7 @@ fn work_from_elsewhere_goes_on_as_its_own_policy_says_and_the_next_is_told_plain
         let uuid = job.uuid.to_string();
         assert_eq!(scene.sign("pat", "e", deed(&uuid)), Ok(State::Assigned));
         assert_eq!(scene.job(job.id).worker(), Some(sue));
-        assert_eq!(scene.told(sue), [News::Assigned { job: job.id, epoch: 2 }], "not pat's words");
+        assert_eq!(scene.told(sue), [News::Assigned { job: job.id, epoch: 2 }], "not pat's text");
         assert_eq!(scene.sign("pat", "x", result(&uuid)), Err(Refusal::NotYours));
         assert_eq!(scene.sign("sue", "x", result(&uuid)), Ok(State::Completed));
     }

@@ -1,5 +1,4 @@
-//! Edges of a job's life: the very moment of a deadline, the very sum of a bid, and whoever is nearly
-//! but not quite meant.
+//! Edge cases of a job: exactly at a deadline, exactly at a bid, and agents that almost match.
 
 use super::{PATIENT, market, stand};
 use crate::agent::presence::Stance;
@@ -21,11 +20,11 @@ fn has_happened(scene: &Scene, wanted: &Event) -> usize {
     events.filter(|event| *event == wanted).count()
 }
 
-/// Where the end of a job was told beside the inbox.
+/// Whether the end of a job was delivered to its callback.
 fn called_back(scene: &Scene, job: JobId) -> bool {
     let rows = &scene.store.rows;
     let told = rows.notices.iter().find(|notice| notice.news == News::Ended { job });
-    rows.pushes.contains_key(&told.expect("its end was told").id)
+    rows.pushes.contains_key(&told.expect("there is an end notice").id)
 }
 
 fn with_callback(scene: &mut Scene, client: AgentId, selection: Selection) -> OpenJob {
@@ -172,7 +171,7 @@ fn the_hubs_id_of_a_job_has_one_spelling() {
     let job = scene.open(OpenJob { selection: Selection::Direct(pat), ..order });
     let other = job.uuid.simple().to_string();
     assert_eq!(scene.sign("pat", "x1", result(&other)), Err(Refusal::NotYours));
-    // A signer's own jobs are known by their names, and not by the hub's.
+    // A signer's own jobs are known by the signer's ids, not by the hub's.
     scene.hello("ann", &[]);
     let own = scene.request("ann", "r", pat, None);
     let by_uuid = scene.job(own).uuid.to_string();
@@ -194,7 +193,7 @@ fn work_from_elsewhere_is_not_taken_for_a_job_of_some_name() {
     scene.sign("pat", "x1", part("r")).unwrap();
     scene.request("bea", "r", pat, None);
     assert_eq!(scene.sign("pat", "x2", result("r")), Ok(State::Completed));
-    assert_eq!(scene.state(job), State::Completed, "the one it is at work on");
+    assert_eq!(scene.state(job), State::Completed, "the one it is working on");
 }
 
 #[test]
@@ -266,7 +265,8 @@ fn so_many_wait_for_who_is_away_and_not_one_more_and_all_of_them_stay() {
     };
     let jobs: Vec<JobId> = (0..WAITING_MAX).map(|_| ask(&mut scene).unwrap()).collect();
     assert_eq!(ask(&mut scene), Err(Refusal::AtCapacity));
-    // It stays away for longer: what waits already goes on waiting, though there is no place left.
+    // It stays away for longer: jobs that wait already keep waiting, though there is no capacity
+    // left.
     scene.sleep(Millis::seconds(59));
     stand(&mut scene, ada, Stance::Maintenance, Some(60));
     scene.wait(Millis::seconds(2));

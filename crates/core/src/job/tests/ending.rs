@@ -12,7 +12,7 @@ fn cancel(job: JobId, by: Canceller) -> Command {
     Command::Cancel { job: JobRef::Id(job), by, reason: None }
 }
 
-/// A job waiting to be fetched by a poller.
+/// A job waiting to be fetched by a polling worker.
 fn waiting() -> (Scene, AgentId, AgentId, JobId) {
     let (mut scene, client) = market();
     let order = enrolment("ada", "acme", &[("sum", "0.10")]);
@@ -151,7 +151,7 @@ fn a_guest_is_called_back_without_having_an_inbox() {
     let mut scene = Scene::default();
     scene.worker("free", "acme", &[("sum", "0")]);
     let callback = Some("https://guest.example/done".to_owned());
-    let requester = Requester::Guest("somebody".to_owned());
+    let requester = Requester::Guest("guest".to_owned());
     let order = scene.ask(AgentId(0), "sum", "0");
     let job = scene.open(OpenJob { callback, requester, ..order }).id;
     scene.succeed(job, "0");

@@ -1,4 +1,5 @@
-//! What a requester or a worker cannot do to the other: spoil a name for free, or change a price.
+//! What a requester or a worker cannot do to the other: ruin a reputation for free, or change a
+//! price.
 
 use super::{market, stand};
 use crate::agent::presence::Stance;
@@ -27,14 +28,14 @@ fn asked_first() -> Terms {
     Terms { answers_itself: true, ..Terms::default() }
 }
 
-/// A job with a deadline of the requester's choosing.
+/// A job with a deadline chosen by the requester.
 fn rushed(scene: &mut Scene, by: AgentId, worker: AgentId, time: Millis) -> JobId {
     let order = scene.ask(by, "sum", "1.00");
     let (deadline, selection) = (scene.now.plus(time), Selection::Direct(worker));
     scene.open(OpenJob { deadline, selection, ..order }).id
 }
 
-/// How often the agent was blamed, in each of the two formulas.
+/// How many failures count against the agent, in each of the two formulas.
 fn blamed(scene: &Scene, agent: AgentId) -> (u64, usize) {
     let desk = scene.desk(agent);
     (desk.standing.failures, desk.window.newest().count())
@@ -257,12 +258,12 @@ fn throw_away_askers_cannot_spoil_a_name_by_asking_for_what_cannot_be_answered_i
 fn free_work_of_a_stranger_moves_the_published_score_and_not_our_own() {
     let mut scene = Scene::default();
     let ada = scene.worker("ada", "acme", &[("sum", "0"), ("dig", "1")]);
-    let stranger = scene.client("stranger", "nobody", "5");
+    let stranger = scene.client("stranger", "newowner", "5");
     let free = |scene: &mut Scene, requester: Requester| {
         let order = scene.ask(stranger, "sum", "0");
         scene.open(OpenJob { requester, ..order }).id
     };
-    let job = free(&mut scene, Requester::Guest("somebody".to_owned()));
+    let job = free(&mut scene, Requester::Guest("guest".to_owned()));
     scene.fail(job);
     let job = free(&mut scene, Requester::Agent(stranger));
     scene.succeed(job, "0");
@@ -270,7 +271,7 @@ fn free_work_of_a_stranger_moves_the_published_score_and_not_our_own() {
     assert_eq!((desk.standing.failures, desk.standing.successes), (1, 1));
     assert_eq!((desk.weighed().settled(), desk.weighed().score), (0, Score::START));
     assert_eq!(desk.patrons.count(), 0);
-    // Whoever has paid is no stranger any more, also when it asks for what is free.
+    // An owner that has paid is no longer new, even when it requests free work.
     let order = scene.ask(stranger, "dig", "1");
     let job = scene.open(order).id;
     scene.succeed(job, "1");
@@ -279,7 +280,7 @@ fn free_work_of_a_stranger_moves_the_published_score_and_not_our_own() {
     let weighed = scene.desk(ada).weighed();
     assert_eq!((weighed.successes, weighed.failures), (1, 1));
     let rebuilt = scene.store.rebuilt(scene.world.rules);
-    assert_eq!(rebuilt.desk(ada), scene.world.desk(ada), "and a restart forgets nothing");
+    assert_eq!(rebuilt.desk(ada), scene.world.desk(ada), "and a restart loses nothing");
 }
 
 fn sums(price: &str, change: impl Fn(&mut Skill)) -> Enrol {
@@ -288,8 +289,8 @@ fn sums(price: &str, change: impl Fn(&mut Skill)) -> Enrol {
     order
 }
 
-/// Runs a hire at 1.00 through `delay`, in which the worker lists the skill for 20.00 before it
-/// goes on, and tells what the worker was paid.
+/// Runs a job at 1.00 through `delay`, in which the worker lists the skill for 20.00 before it goes
+/// on, and returns what the worker was paid.
 fn paid_after(order: Enrol, policy: Policy, delay: impl Fn(&mut Scene, AgentId, JobId)) -> String {
     let (mut scene, client) = market();
     let ada = scene.enrol(order).unwrap();
@@ -298,7 +299,7 @@ fn paid_after(order: Enrol, policy: Policy, delay: impl Fn(&mut Scene, AgentId, 
     let job = scene.open(OpenJob { selection, policy, ..asked }).id;
     delay(&mut scene, ada, job);
     let rebuilt = scene.store.rebuilt(scene.world.rules);
-    assert_eq!(rebuilt.job(job), scene.world.job(job), "a restart keeps what was agreed");
+    assert_eq!(rebuilt.job(job), scene.world.job(job), "a restart keeps the agreed price");
     assert_eq!(scene.state(job), State::Assigned);
     scene.succeed(job, "20");
     scene.purse("acme").0
@@ -454,7 +455,7 @@ fn rows_from_before_turns_said_when_they_were_handed_over_are_read() {
     let mut row = serde_json::to_value(&*scene.job(id)).expect("a row");
     let members = row.as_object_mut().expect("members");
     members.remove("agreed").expect("there was one");
-    let turn = members["assignment"].as_object_mut().expect("a turn");
+    let turn = members["assignment"].as_object_mut().expect("an assignment");
     for name in ["told_at", "fair_time"] {
         turn.remove(name).expect(name);
     }
@@ -462,7 +463,7 @@ fn rows_from_before_turns_said_when_they_were_handed_over_are_read() {
     assert_eq!((old.agreed.len(), old.unread()), (0, None));
 }
 
-/// A scene in which inboxes hold few notices, and a client with money.
+/// A hub whose inboxes hold few notices, and a client with credits.
 fn small_inboxes(inbox_messages_max: u64) -> (Scene, AgentId) {
     let mut scene = Scene::new(Rules { inbox_messages_max, ..Rules::default() });
     let client = scene.client("client", "rich", "1000.00");
@@ -477,12 +478,12 @@ fn notices_of_work_count_against_the_limit_of_an_inbox() {
         rushed(&mut scene, client, ada, Millis(50));
         scene.wait(Millis(50));
     }
-    assert_eq!(scene.world.mailbox(ada).waiting(), 6, "given and taken back");
+    assert_eq!(scene.world.mailbox(ada).waiting(), 6, "assigned and withdrawn");
     let order = scene.ask(client, "sum", "1.00");
     let direct = OpenJob { selection: Selection::Direct(ada), ..order };
     assert_eq!(scene.try_open(direct).unwrap_err(), Refusal::InboxFull);
     let order = scene.ask(client, "sum", "1.00");
-    assert_eq!(scene.open(order).worker(), Some(bob), "the choice passes over it");
+    assert_eq!(scene.open(order).worker(), Some(bob), "the selection skips it");
     scene.read(ada);
     rushed(&mut scene, client, ada, Millis(50));
 }
@@ -630,7 +631,7 @@ fn whoever_asks_for_its_invitations_is_invited_however_little_it_reads() {
     }
 }
 
-/// What a stranger without credits tries: nothing of it costs anything, and all of it may be refused.
+/// What a new owner without credits tries: all of it is free, and all of it may be refused.
 #[derive(Clone, Copy, Debug)]
 enum Nuisance {
     Job,
@@ -672,7 +673,7 @@ impl Nuisance {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
 
-    /// The worker never looks at anything, and whoever pays is served all the same.
+    /// The worker never reads anything, and paying requesters are still served.
     #[test]
     fn strangers_take_a_bounded_part_of_an_inbox_and_who_pays_has_the_rest(
         max in 5_u64..40,

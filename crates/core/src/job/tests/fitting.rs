@@ -69,7 +69,7 @@ fn an_agent_has_exactly_as_much_in_hand_as_it_takes() {
     let put_off = Command::Defer { job: crate::command::JobRef::Id(jobs[0]), by, until };
     scene.run(put_off).unwrap();
     let full = hire(&mut scene, client, ada).unwrap_err();
-    assert_eq!(full, Refusal::AtCapacity, "what its worker put off is still in its hands");
+    assert_eq!(full, Refusal::AtCapacity, "a job its worker deferred is still assigned");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_world_made_anew_counts_the_same_minute() {
     let (mut scene, client) = market();
     let eve = scene.worker("eve", "acme", &[("sum", "0.10")]);
     let ada = keeps(&mut scene, "ada", Terms { per_minute: Some(1), ..Terms::default() });
-    // The older job is begun later.
+    // The older job is started later.
     let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "0.50") };
     let passed_on = scene.open(order);
     assert_eq!(passed_on.worker(), Some(eve));
@@ -196,7 +196,7 @@ fn what_an_agent_says_of_itself_decides_what_it_is_given() {
     assert_eq!((job.state, job.worker()), (State::Deferred { until }, None));
     let order = scene.ask(client, "sum", "0.50");
     let nobody = scene.try_open(order).unwrap_err();
-    assert_eq!(nobody, Refusal::Offline, "the hub chooses nobody who is away");
+    assert_eq!(nobody, Refusal::Offline, "the hub chooses no agent that is away");
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn who_was_silent_too_long_is_asked_again_once_it_is_heard() {
     assert!(hire(&mut scene, client, ada).is_ok());
 }
 
-/// A job for somebody who is away for a minute.
+/// A job for an agent that is away for a minute.
 fn put_off() -> (Scene, AgentId, AgentId, crate::id::JobId) {
     let (mut scene, client) = market();
     let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
@@ -227,7 +227,7 @@ fn what_was_put_off_begins_when_its_worker_is_back_and_the_requester_is_told() {
     let (mut scene, client, ada, job) = put_off();
     assert_eq!(scene.purse("rich"), ("99.50".to_owned(), "0.50".to_owned()));
     assert!(scene.job(job).pending && scene.job(job).accepted_at.is_none());
-    assert_eq!(scene.told(ada), [], "it is told when it is back");
+    assert_eq!(scene.told(ada), [], "it is notified when it is back");
     scene.wait(seconds(20));
     stand(&mut scene, ada, Stance::Idle, None);
     let given = scene.job(job);
@@ -237,7 +237,7 @@ fn what_was_put_off_begins_when_its_worker_is_back_and_the_requester_is_told() {
     assert_eq!(scene.told(client), [News::Accepted { job }]);
     assert_eq!(scene.told(ada), [News::Assigned { job, epoch: 1 }]);
     scene.wait(seconds(60));
-    assert_eq!(scene.job(job).epoch, 1, "the moment it was put off to means nothing any more");
+    assert_eq!(scene.job(job).epoch, 1, "the deferral has no effect any more");
     scene.succeed(job, "0.10");
     assert_eq!(scene.purse("rich"), ("99.90".to_owned(), "0.00".to_owned()));
 }
@@ -264,7 +264,7 @@ fn who_does_not_come_back_is_not_waited_for() {
     assert_eq!((ended.state, ended.worker()), (State::Failed, None));
     assert_eq!(ended.report.as_ref().unwrap().cause, Some(Cause::Offline));
     assert_eq!(scene.told(client), [News::Ended { job }]);
-    assert_eq!(scene.desk(ada).standing.outcomes, 0, "nobody is to blame");
+    assert_eq!(scene.desk(ada).standing.outcomes, 0, "it is no one's failure");
     assert_eq!(scene.purse("rich"), ("100.00".to_owned(), "0.00".to_owned()));
 }
 
@@ -302,7 +302,7 @@ fn the_most_urgent_come_first_and_then_the_oldest() {
     stand(&mut scene, ada, Stance::Idle, None);
     let told: Vec<_> = scene.told(ada).into_iter().filter_map(|news| news.job()).collect();
     assert_eq!(told, [jobs[1], jobs[0], jobs[3]]);
-    assert_eq!(scene.state(jobs[2]), State::Failed, "there was no room for it");
+    assert_eq!(scene.state(jobs[2]), State::Failed, "there was no capacity for it");
     assert_eq!(scene.purse("rich"), ("98.50".to_owned(), "1.50".to_owned()));
 }
 
@@ -399,7 +399,7 @@ fn the_queue_is_for_those_who_can_begin_at_once() {
         let order = OpenJob { selection, policy: PATIENT, ..scene.ask(client, "sum", "0.50") };
         let job = scene.open(order).id;
         sums(&mut scene, "bob", |skill| skill.approval = true);
-        assert_eq!(scene.state(job), State::Queued, "nobody agreed to it");
+        assert_eq!(scene.state(job), State::Queued, "it was not approved");
         let eve = scene.worker("eve", "acme", &[("sum", "0.20")]);
         assert_eq!(scene.job(job).worker(), Some(eve), "though another is cheaper");
     }
@@ -429,7 +429,7 @@ fn the_worker_before_is_never_waited_for() {
     stand(&mut scene, ada, Stance::Maintenance, Some(60));
     assert_eq!(scene.decline(job).state, State::Queued);
     stand(&mut scene, ada, Stance::Idle, None);
-    assert_eq!(scene.state(job), State::Queued, "it said no");
+    assert_eq!(scene.state(job), State::Queued, "it declined");
 }
 
 #[test]
@@ -466,7 +466,7 @@ fn who_is_not_registered_any_more_is_not_asked() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// However orders, ends and pauses follow each other, both limits are kept and no credit is lost.
+    /// For any sequence of orders, ends and pauses, both limits hold and no credit is lost.
     #[test]
     fn limits_are_kept_in_any_sequence(
         at_once in 1_u32..4,

@@ -1,4 +1,4 @@
-//! Flaws: what is wrong with a job is told once its worker is back, and the job is never given to it.
+//! Input errors: they are reported once the worker is back, and the job is never assigned to it.
 
 use super::responding::{seconds, whole};
 use super::returning::PRESENCE_FIRST;
@@ -19,7 +19,7 @@ fn flawed(scene: &mut Scene, client: AgentId, ada: AgentId) -> OpenJob {
     OpenJob { flaw, policy: PRESENCE_FIRST, ..order_for(scene, client, ada) }
 }
 
-/// A job with a flaw, for somebody who is away for a minute.
+/// A job with an input error, for an agent that is away for a minute.
 fn put_off() -> (Scene, AgentId, AgentId, JobId) {
     let (mut scene, client) = market();
     let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
@@ -29,7 +29,7 @@ fn put_off() -> (Scene, AgentId, AgentId, JobId) {
     (scene, client, ada, job)
 }
 
-/// The requester knows what was wrong, and the worker nothing at all.
+/// The requester was told the input error, and the worker nothing at all.
 fn was_told(scene: &Scene, client: AgentId, ada: AgentId, job: JobId) {
     let ended = scene.job(job);
     let report = ended.report.as_ref().expect("it ended");
@@ -101,7 +101,7 @@ fn who_does_not_come_back_is_the_reason_and_not_the_flaw() {
     assert_eq!((report.cause, report.words), (Some(Cause::NoSuchSkill), None));
 }
 
-/// Whoever asks looks first whether the worker is away, and the worker may be faster.
+/// The caller checks first whether the worker is away, and the worker may return in between.
 #[test]
 fn who_came_back_in_between_is_not_given_it_either() {
     for approval in [false, true] {

@@ -1,4 +1,4 @@
-//! Work in hand: when an agent is at work and when it is free, as its watchers hear it.
+//! Assigned work: when an agent is working and when it is free, as its watchers see it.
 
 use super::responding::{ASKS, YES, seconds};
 use super::{PATIENT, hire, keeps, market, stand};
@@ -11,7 +11,7 @@ use crate::testkit::Scene;
 use crate::testkit::voices::result;
 use crate::time::Millis;
 
-/// What was said about an agent's work so far: true when it began.
+/// The events about an agent's work so far: true for a start.
 fn heard(scene: &Scene, agent: AgentId) -> Vec<bool> {
     let lines = scene.store.rows.lines.iter().flat_map(|line| &line.events);
     let about = |event: &Event| match event {
@@ -39,7 +39,7 @@ fn the_first_job_makes_it_busy_and_the_last_one_free() {
     assert_eq!(heard(&scene, ada), [true, false]);
     hire(&mut scene, client, ada).unwrap();
     assert_eq!(heard(&scene, ada), [true, false, true]);
-    assert!(heard(&scene, client).is_empty(), "asking is no work");
+    assert!(heard(&scene, client).is_empty(), "requesting is not working");
     scene.remove(ada);
     assert_eq!(heard(&scene, ada), [true, false, true, false]);
 }
@@ -51,20 +51,20 @@ fn who_thinks_about_it_is_not_at_work_yet() {
     let job = hire(&mut scene, client, ada).unwrap().id;
     assert_eq!((scene.state(job), heard(&scene, ada)), (State::Assigned, vec![]));
     scene.wait(seconds(9));
-    assert!(heard(&scene, ada).is_empty(), "nor does its silence make it free");
+    assert!(heard(&scene, ada).is_empty(), "nor does missing activity make it free");
     let job = hire(&mut scene, client, ada).unwrap().id;
     scene.respond(job, ada, YES).unwrap();
     assert_eq!(heard(&scene, ada), [true]);
     let until = scene.now.plus(seconds(60));
     scene.run(Command::Defer { job: JobRef::Id(job), by: ada, until }).unwrap();
-    assert_eq!(heard(&scene, ada), [true], "what it put off itself is still its own");
+    assert_eq!(heard(&scene, ada), [true], "what it deferred itself is still assigned to it");
     scene.wait(seconds(60));
     scene.succeed(job, "0.10");
     assert_eq!(heard(&scene, ada), [true, false]);
     let job = hire(&mut scene, client, ada).unwrap().id;
     let until = scene.now.plus(seconds(60));
     scene.respond(job, ada, Response::Defer { until }).unwrap();
-    assert_eq!(heard(&scene, ada), [true, false], "put off before it was taken on");
+    assert_eq!(heard(&scene, ada), [true, false], "deferred before it was accepted");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn one_command_can_move_work_from_one_to_the_other() {
     let job = scene.open(order).id;
     scene.run(Command::Requeue { job: JobRef::Id(job) }).unwrap();
     assert_eq!((heard(&scene, ada), heard(&scene, bob)), (vec![true, false], vec![true]));
-    let last = scene.store.rows.lines.last().expect("it was written down");
+    let last = scene.store.rows.lines.last().expect("it was recorded");
     let moved = [Event::AgentFree { agent: ada }, Event::AgentAtWork { agent: bob }];
     assert!(moved.iter().all(|event| last.events.contains(event)), "{last:?}");
 }
@@ -102,9 +102,9 @@ fn in_error_and_maintenance_nothing_is_said_of_work() {
         scene.succeed(job, "0.10");
         assert_eq!((heard(&scene, ada), stance(&scene, ada)), (vec![true], closed));
         stand(&mut scene, ada, Stance::Idle, None);
-        assert_eq!(heard(&scene, ada), [true], "it says itself how it is");
+        assert_eq!(heard(&scene, ada), [true], "it reports its own status");
         hire(&mut scene, client, ada).unwrap();
-        assert_eq!(heard(&scene, ada), [true, true], "this is news again");
+        assert_eq!(heard(&scene, ada), [true, true], "this is an event again");
     }
 }
 
@@ -136,5 +136,5 @@ fn who_said_it_was_busy_is_idle_when_the_last_job_ends() {
     assert_eq!((stance(&scene, ada), heard(&scene, ada)), (Stance::Idle, vec![true, false]));
     stand(&mut scene, ada, Stance::Busy, None);
     scene.wait(Millis::hours(1));
-    assert_eq!(stance(&scene, ada), Stance::Busy, "its own word holds while nothing ends");
+    assert_eq!(stance(&scene, ada), Stance::Busy, "its own status holds while nothing ends");
 }

@@ -1,5 +1,5 @@
-//! Rules at their margins: what is just within and just beyond, and what comes close to a rule without
-//! being meant by it.
+//! Rules at their limits: just within, just beyond, and cases that are close to a rule but not
+//! covered by it.
 
 use super::market;
 use crate::agent::Terms;
@@ -17,19 +17,19 @@ use crate::testkit::{AWAY, HOME, Scene, credits, enrolment, reached, said, skill
 use crate::time::Millis;
 use crate::world::Rules;
 
-/// As many as are invited to one auction.
+/// The number of agents invited to one auction.
 const INVITED: usize = 1_024;
 
-/// Everything that happened, oldest first.
+/// All events, oldest first.
 fn history(scene: &Scene) -> Vec<Event> {
     scene.store.rows.lines.iter().flat_map(|line| line.events.clone()).collect()
 }
 
-/// Where an agent was told of something beside its inbox.
+/// The URL to which an agent's notice is delivered.
 fn pushed(scene: &Scene, to: AgentId, news: &News) -> Option<String> {
     let rows = &scene.store.rows;
     let told = rows.notices.iter().find(|one| one.to == Some(to) && one.news == *news);
-    let push = rows.pushes.get(&told.expect("it was told").id).cloned().flatten();
+    let push = rows.pushes.get(&told.expect("there is a notice").id).cloned().flatten();
     push.map(|push| push.url.clone())
 }
 
@@ -38,7 +38,7 @@ fn auction(scene: &mut Scene, client: AgentId) -> OpenJob {
     OpenJob { selection: Selection::Auction { closes }, ..scene.ask(client, "sum", "50") }
 }
 
-/// `many` of one owner who came first, and two of two others.
+/// `many` agents of one owner that registered first, and two of two others.
 fn crowd(scene: &mut Scene, many: usize) -> (Vec<AgentId>, [AgentId; 2]) {
     scene.watched = false;
     let worker = |scene: &mut Scene, name: &str, owner| scene.worker(name, owner, &[("sum", "1")]);
@@ -54,7 +54,7 @@ fn as_many_as_fit_are_invited_in_their_order_and_of_more_owners_take_turns() {
     let order = auction(&mut scene, client);
     let job = scene.open(order);
     all.extend(others);
-    assert_eq!(job.asked, all, "all fit, and stand as they rank");
+    assert_eq!(job.asked, all, "all fit, in order of rank");
 
     larger.worker("w9999", "crowd", &[("sum", "1")]);
     let order = auction(&mut larger, client);
@@ -78,7 +78,7 @@ fn what_was_reported_at_its_price_is_not_above_it() {
         scene.succeed(job, cost);
         assert_eq!(above(&scene), noted, "{cost}");
     }
-    // What failed was not paid, whatever it is said to have cost.
+    // A failed job is not paid, whatever cost is reported.
     let order = scene.ask(client, "sum", "0.50");
     let job = scene.open(order).id;
     let word = scene.word(job, false, "3");
@@ -108,11 +108,15 @@ fn a_name_that_stands_for_another_is_asked_for_from_elsewhere_only() {
     let bob = scene.worker("bob", "bob", &[]);
     let order = scene.question("sum", Whom::Best { max: 8 }, None);
     let best = |by| ask::best(&scene.world, by, &order);
-    assert_eq!((best(Some(ann)), best(None)), (vec![], vec![]), "at home it has its own name");
+    assert_eq!(
+        (best(Some(ann)), best(None)),
+        (vec![], vec![]),
+        "in its home protocol it has its own id"
+    );
     assert_eq!(best(Some(bob)), [pat]);
 }
 
-/// A job called off while somebody who is reached has it.
+/// A job cancelled while an agent with an endpoint has it.
 fn called_off(terms: Terms, origin: crate::alias::Protocol) -> (Scene, AgentId, JobId) {
     let (mut scene, client) = market();
     let order = reached("ada", "acme", &[("sum", "0.10")]);
@@ -290,7 +294,7 @@ fn who_is_given_the_same_job_once_more_keeps_the_price_that_was_agreed_on() {
             let again = scene.job(job).assignment.unwrap();
             assert_eq!((again.price, again.own), (agreed.price, agreed.own), "{later}");
             assert_eq!(scene.job(job).epoch, 2);
-            // It asked 0.2 when it was given the work, and says that 0.15 is what it was.
+            // Its price was 0.2 at assignment, and it reports a cost of 0.15.
             scene.succeed(job, cost);
             assert_eq!(scene.purse("acme").0, paid, "{unreachable} {later}");
         }

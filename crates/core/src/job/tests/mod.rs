@@ -1,4 +1,4 @@
-//! Jobs from the asking to the settling, shown by what they do.
+//! Jobs from request to settlement.
 
 mod agreed;
 mod agreeing;
@@ -37,7 +37,7 @@ use crate::refusal::Refusal;
 use crate::testkit::{Scene, enrolment, skill};
 use crate::time::{Millis, Timestamp};
 
-/// Goes on to the next worker whatever happens, and waits when there is none.
+/// Goes on to the next worker whatever happens, and is queued when there is none.
 const PATIENT: Policy = Policy {
     next_when_unreachable: true,
     next_when_declined: true,
@@ -52,7 +52,7 @@ const PATIENT: Policy = Policy {
     not_before: None,
 };
 
-/// What a signer that can pay begins with.
+/// The initial credits of a signer that can pay.
 const AWAY_PURSE: &str = "10";
 
 /// A hub with one client that can pay.
@@ -62,13 +62,13 @@ fn market() -> (Scene, AgentId) {
     (scene, client)
 }
 
-/// An agent that always has time, sums for 0.10, and keeps terms.
+/// An agent that is always online, sums for 0.10, and has the given terms.
 fn keeps(scene: &mut Scene, native: &str, terms: Terms) -> AgentId {
     let order = enrolment(native, "acme", &[("sum", "0.10")]);
     scene.enrol(Enrol { terms, ..order }).unwrap()
 }
 
-/// The same without terms, but with more to say about its one skill.
+/// The same without terms, but with a customized skill.
 fn sums(scene: &mut Scene, native: &str, more: impl Fn(&mut Skill)) -> AgentId {
     let mut one = skill("sum", "0.10");
     more(&mut one);
@@ -76,13 +76,13 @@ fn sums(scene: &mut Scene, native: &str, more: impl Fn(&mut Skill)) -> AgentId {
     scene.enrol(Enrol { skills: vec![one], ..order }).unwrap()
 }
 
-/// An order of 0.50 for one agent and no other.
+/// An order of 0.50 for one named agent.
 fn order_for(scene: &mut Scene, client: AgentId, worker: AgentId) -> OpenJob {
     let order = scene.ask(client, "sum", "0.50");
     OpenJob { selection: Selection::Direct(worker), ..order }
 }
 
-/// Asks one agent and no other.
+/// Opens a job for one named agent.
 fn hire(
     scene: &mut Scene,
     client: AgentId,
@@ -92,7 +92,7 @@ fn hire(
     scene.try_open(order)
 }
 
-/// The agent says how it is doing, and for how many seconds.
+/// The agent reports its availability, and for how many seconds.
 fn stand(scene: &mut Scene, agent: AgentId, stance: Stance, seconds: Option<i64>) {
     let until: Option<Timestamp> = seconds.map(|seconds| scene.now.plus(Millis::seconds(seconds)));
     scene.run(Command::Stand { agent, told: Condition { stance, until, words: None } }).unwrap();

@@ -1,4 +1,4 @@
-//! Which job or offer is meant: ids are chosen by those who do not know each other's.
+//! Which job or offer is meant: independent parties may choose the same id.
 
 use super::AWAY_PURSE;
 use crate::id::{AgentId, JobId};
@@ -7,7 +7,7 @@ use crate::refusal::Refusal;
 use crate::testkit::Scene;
 use crate::testkit::voices::{accept, failure, offer, part, refusal, result, with};
 
-/// Two requesters who both ask `pat` under the id `r`.
+/// Two requesters that both invite `pat` under the id `r`.
 fn twins() -> (Scene, [AgentId; 3], [JobId; 2]) {
     let mut scene = Scene::default();
     for owner in ["ann", "bea"] {
@@ -33,13 +33,13 @@ fn two_requesters_with_one_id_are_told_apart_by_who_they_are() {
     }
     assert_eq!(scene.sign("pat", "x1", with(bea, result("r"))), Ok(State::Completed));
     assert_eq!([scene.state(first), scene.state(second)], [State::Open, State::Completed]);
-    // One of them is over, and yet the id alone still says too little.
+    // One of them has ended, and the id alone is still ambiguous.
     assert_eq!(scene.sign("pat", "x2", result("r")), Err(Refusal::Ambiguous));
     assert_eq!(scene.sign("pat", "o1", with(ann, offer("r", "2"))), Ok(State::Negotiating));
-    // An offer can only be for the one that is not over.
+    // An offer can only be for the one that has not ended.
     assert_eq!(scene.sign("pat", "o2", offer("r", "3")), Ok(State::Negotiating));
     assert_eq!(scene.job(first).offers.len(), 2);
-    // The requesters themselves know what they mean.
+    // For the requesters themselves the id is unambiguous.
     assert_eq!(scene.sign("ann", "e1", failure("r")), Ok(State::Cancelled));
 }
 
@@ -96,7 +96,7 @@ fn whoever_is_no_party_and_whatever_is_unknown_get_the_same_answer() {
             assert_eq!(scene.sign("zoe", &format!("{n}-{m}"), deed), Err(Refusal::NotYours));
         }
     }
-    // The requester is no provider of its own request.
+    // A requester cannot work on its own request.
     assert_eq!(scene.sign("ann", "x1", result("r")), Err(Refusal::NotYours));
     assert_eq!(scene.sign("ann", "o1", offer("r", "1")), Err(Refusal::NotYours));
 }
@@ -109,7 +109,7 @@ fn two_who_asked_each_other_under_one_id_mean_what_is_not_over() {
     let yours = scene.request("sue", "r", pat, None);
     assert_eq!(scene.sign("pat", "e1", failure("r")), Err(Refusal::Ambiguous));
     assert_eq!(scene.sign("pat", "e2", with(sue, failure("r"))), Err(Refusal::Ambiguous));
-    // Only one side of a result can be meant.
+    // For a result, only one of the two jobs can be meant.
     assert_eq!(scene.sign("sue", "x1", result("r")), Ok(State::Completed));
     assert_eq!(scene.state(mine), State::Completed);
     assert_eq!(scene.sign("pat", "e1", failure("r")), Ok(State::Failed));
@@ -130,7 +130,7 @@ fn a_name_used_again_does_not_take_a_workers_own_job_from_it() {
     let (mut scene, [ann, ..], [first, second]) = twins();
     scene.sign("pat", "o", with(ann, offer("r", "1"))).unwrap();
     scene.sign("ann", "a", accept("o")).unwrap();
-    // Of the two that are called so, one is in its hands.
+    // Of the two jobs with this id, one is assigned to it.
     assert_eq!(scene.sign("pat", "p", part("r")), Ok(State::Running));
     assert_eq!(scene.sign("pat", "x", result("r")), Ok(State::Completed));
     assert_eq!([scene.state(first), scene.state(second)], [State::Completed, State::Open]);

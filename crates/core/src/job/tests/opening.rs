@@ -12,7 +12,7 @@ use crate::testkit::{Scene, credits, enrolment, reached};
 use crate::time::{Millis, Timestamp};
 use crate::world::Rules;
 
-/// A refused job costs nobody anything, leaves nothing behind, and its id stays free.
+/// A refused job costs nothing, changes nothing, and its id stays free.
 fn refused(scene: &mut Scene, order: OpenJob, why: Refusal) {
     let before = (scene.world.next, scene.purse("rich"));
     assert_eq!(scene.try_open(order).unwrap_err(), why);
@@ -54,7 +54,7 @@ fn checks_come_in_the_order_skill_budget_presence_funds() {
     refused(&mut scene, order.clone(), Refusal::TooFewCredits);
     refused(&mut scene, named(AgentId(99), order.clone()), Refusal::NoSuchAgent);
 
-    // Offline comes before the lack of funds.
+    // Offline is reported before the lack of funds.
     scene.grant("rich", "1.00");
     let job = scene.open(order.clone()).id;
     scene.unreachable(job);
@@ -91,7 +91,7 @@ fn the_same_id_again_returns_the_job_and_runs_nothing() {
     assert_eq!(scene.world.next, before);
     assert_eq!(scene.told(ada).len(), 1);
 
-    // All of this holds for ever, also once the job is over and no longer at hand.
+    // All of this still holds when the job is finished and no longer in memory.
     scene.succeed(job.id, "0.10");
     assert_eq!(scene.open(order.clone()).state, State::Completed);
     assert_eq!(scene.try_open(other).unwrap_err(), Refusal::SameIdOtherContent);
@@ -129,7 +129,7 @@ fn a_guest_gets_only_what_is_free() {
     let mut scene = Scene::default();
     let paid = scene.worker("paid", "acme", &[("sum", "0.10")]);
     let guest = |scene: &mut Scene| {
-        let requester = Requester::Guest("somebody".to_owned());
+        let requester = Requester::Guest("guest".to_owned());
         OpenJob { requester, ..scene.ask(AgentId(0), "sum", "1.00") }
     };
     let order = guest(&mut scene);
@@ -140,9 +140,9 @@ fn a_guest_gets_only_what_is_free() {
 
     let free = scene.worker("free", "acme", &[("sum", "0")]);
     let job = scene.open(OpenJob { policy: PATIENT, ..order });
-    assert_eq!(job.worker(), Some(free), "the paid one is passed over");
+    assert_eq!(job.worker(), Some(free), "the paid one is skipped");
     let job = scene.decline(job.id);
-    assert_eq!(job.state, State::Queued, "and not asked when the free one declines either");
+    assert_eq!(job.state, State::Queued, "nor chosen when the free one declines");
     scene.worker("paid-too", "others", &[("sum", "0.10")]);
     assert_eq!(scene.state(job.id), State::Queued);
     let late = scene.worker("free-too", "others", &[("sum", "0")]);
@@ -177,7 +177,7 @@ fn a_patient_job_waits_for_somebody_to_come() {
 
     scene.worker("wrong", "acme", &[("other", "0.10")]);
     assert_eq!(scene.state(first.id), State::Queued);
-    // A registration that fits takes what waits, the oldest first.
+    // A new registration that fits takes queued jobs, oldest first.
     let bob = scene.worker("bob", "bobs", &[("sum", "0.50")]);
     assert_eq!(scene.job(first.id).worker(), Some(bob));
     let given = |id| News::Assigned { job: id, epoch: 1 };
@@ -207,7 +207,7 @@ fn an_update_that_no_longer_fits_takes_nothing() {
     let order = OpenJob { policy: PATIENT, ..scene.ask(client, "sum", "1.00") };
     let job = scene.open(order).id;
     assert_eq!(scene.state(job), State::Queued);
-    // It is back, but it has dropped the skill in the same breath.
+    // It is back, but it has dropped the skill in the same command.
     scene.enrol(reached("ada", "acme", &[("other", "0.10")])).unwrap();
     assert_eq!(scene.state(job), State::Queued);
     assert!(scene.online(ada));
@@ -241,7 +241,7 @@ fn what_waits_past_its_deadline_is_given_to_nobody() {
     scene.wait(Millis(0));
     assert_eq!(scene.state(job), State::Expired);
     assert_eq!(scene.purse("rich"), ("100.00".to_owned(), "0.00".to_owned()));
-    assert_eq!(scene.desk(ada).standing.outcomes, 0, "and nobody bears the blame");
+    assert_eq!(scene.desk(ada).standing.outcomes, 0, "and it counts as no one's failure");
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn a_job_is_found_by_any_of_its_names() {
     let by = job.worker().unwrap();
     let lost = scene.run(Command::Start { job: stranger, by }).unwrap_err();
     assert_eq!(lost, Refusal::NotYours);
-    // Finished jobs are not at hand; every name brings them in.
+    // Finished jobs are not in memory; every id loads them.
     scene.succeed(job.id, "0.10");
     for name in names {
         let by = job.worker().unwrap();
@@ -287,7 +287,7 @@ fn the_id_of_a_request_leads_to_the_newest_job_of_its_requester_and_to_none_of_t
     let leads_to = |scene: &Scene, digest| scene.store.claim(digest).map(|claim| claim.target);
     let (first, name) = ask(&mut scene, client, "r-1");
     assert_eq!(leads_to(&scene, name), Some(Target::Job(first)));
-    // It still does once the job is over, and the next one takes its place.
+    // It still does when the job is finished, and the next one replaces it.
     scene.succeed(first, "0.10");
     let (second, _) = ask(&mut scene, client, "r-1");
     assert_eq!(leads_to(&scene, name), Some(Target::Job(second)));
@@ -316,7 +316,7 @@ fn nobody_leaves_more_open_than_the_rules_allow_in_number_or_in_bytes() {
         scene.open(second);
         let third = sized(&mut scene, client);
         assert_eq!(scene.try_open(third.clone()).err(), Some(Refusal::TooManyOpen));
-        // Others are not in its way, and what has ended makes room.
+        // Others do not count against its limit, and ended jobs free capacity.
         let others = sized(&mut scene, other);
         assert!(scene.try_open(others).is_ok());
         let (job, by) = (JobRef::Id(first), Canceller::Agent(client));
@@ -330,7 +330,7 @@ fn a_requester_that_waits_is_told_to_wait_only_once_it_gives_up() {
     let (mut scene, client) = market();
     let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
     let plain = scene.ask(client, "sum", "0.10");
-    assert!(scene.open(plain).pending, "its worker comes by itself");
+    assert!(scene.open(plain).pending, "its worker polls");
     let order = scene.ask(client, "sum", "0.10");
     let policy = Policy { requester_waits: true, ..order.policy };
     let job = scene.open(OpenJob { policy, ..order });
@@ -339,5 +339,5 @@ fn a_requester_that_waits_is_told_to_wait_only_once_it_gives_up() {
     scene.run(Command::Start { job: JobRef::Id(job), by: ada }).unwrap();
     assert_eq!((scene.job(job).state, scene.job(job).pending), (State::Running, false));
     scene.run(Command::MarkPending { job }).unwrap();
-    assert!(scene.job(job).pending, "from now on the end is news");
+    assert!(scene.job(job).pending, "from now on it is notified of the end");
 }

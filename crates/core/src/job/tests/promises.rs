@@ -1,4 +1,5 @@
-//! Promises: how long somebody who said when it is ready has, and how a yes waits for room.
+//! Promises: how long a worker has that named its own time, and how an approved job waits for
+//! capacity.
 
 use super::responding::{ASKS, needs_a_yes, seconds, whole};
 use super::{hire, keeps, market, order_for, stand};
@@ -33,7 +34,7 @@ fn who_says_when_it_is_ready_has_ten_minutes_more() {
         scene.wait(Millis(1));
         assert_eq!((scene.state(job), scene.cause(job)), (State::Expired, Some(Cause::TimedOut)));
     }
-    assert_eq!(scene.desk(ada).standing.failures, 4, "silence after a yes counts");
+    assert_eq!(scene.desk(ada).standing.failures, 4, "no response after acceptance counts");
     assert!(scene.desk(ada).window.newest().all(|seen| !seen.ok && !seen.on_time));
 }
 
@@ -67,7 +68,7 @@ fn when_the_requester_wants_a_time_the_lease_counts_as_ever() {
     }
 }
 
-/// Somebody that takes one job at a time, sums only after a yes, and digs without.
+/// An agent that takes one job at a time, sums only with approval, and digs without.
 fn busy(more: impl Fn(&mut Skill), terms: Terms) -> (Scene, AgentId, AgentId, [JobId; 2]) {
     let (mut scene, client) = market();
     let mut sum = skill("sum", "0.10");
@@ -101,8 +102,8 @@ fn a_yes_for_somebody_full_is_tried_again_every_five_seconds() {
     }
     assert_eq!(scene.told(client), [], "nothing has changed for its requester");
     let asked = |news: &&News| matches!(news, News::ApprovalWanted { .. });
-    assert_eq!(scene.told(ada).iter().filter(asked).count(), 1, "nobody is asked twice");
-    assert_eq!(scene.purse("rich").1, "1.00", "its money waits with it");
+    assert_eq!(scene.told(ada).iter().filter(asked).count(), 1, "approval is requested once");
+    assert_eq!(scene.purse("rich").1, "1.00", "its hold stays");
     scene.succeed(other, "0.10");
     scene.wait(Millis(4_999));
     assert!(scene.job(job).worker().is_none());
@@ -137,7 +138,7 @@ fn a_yes_does_not_outlive_the_deadline() {
         }
         scene.wait(Millis(11_999));
         assert!(matches!(scene.state(job), State::Deferred { .. }));
-        assert!(scene.job(job).due() <= Some(deadline), "an hour to agree is too long");
+        assert!(scene.job(job).due() <= Some(deadline), "an hour for approval is too long");
         scene.wait(Millis(1));
         assert_eq!((scene.state(job), scene.cause(job)), (State::Expired, Some(Cause::TimedOut)));
         assert_eq!(scene.told(ada).last(), Some(&News::TakenBack { job, epoch: 0 }));
@@ -157,7 +158,7 @@ fn who_has_to_agree_is_asked_where_it_is_reached_and_once_per_question() {
     let order = OpenJob { policy, ..order_for(&mut scene, client, ada) };
     let job = scene.open(order).id;
     assert_eq!((scene.told(ada), scene.purse("rich")), (vec![], whole()), "it is away");
-    // Away for longer is put off once more, and still nothing to agree to.
+    // If it stays away longer, the job is deferred again, and there is still nothing to approve.
     stand(&mut scene, ada, Stance::Maintenance, Some(90));
     scene.wait(seconds(60));
     assert_eq!(scene.told(ada), []);
@@ -165,10 +166,10 @@ fn who_has_to_agree_is_asked_where_it_is_reached_and_once_per_question() {
     let until = scene.now.plus(Millis::hours(1));
     let wanted = News::ApprovalWanted { job, until };
     assert_eq!(scene.told(ada), std::slice::from_ref(&wanted));
-    assert_eq!(scene.purse("rich").1, "0.50", "held as soon as it is only a yes away");
+    assert_eq!(scene.purse("rich").1, "0.50", "held as soon as only approval is missing");
     let sent: Vec<_> = scene.world.pushes().filter(|push| push.news == wanted).collect();
     assert_eq!(sent.iter().map(|push| &*push.url).collect::<Vec<_>>(), ["https://ada.example"]);
-    // Once agreed, a later pause wants no second yes.
+    // Once approved, a later pause needs no second approval.
     stand(&mut scene, ada, Stance::Maintenance, Some(60));
     scene.approve(job, Approver::Agent(ada), true).unwrap();
     assert!(matches!(scene.state(job), State::Deferred { .. }));

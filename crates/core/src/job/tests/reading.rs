@@ -1,4 +1,4 @@
-//! Reading by urgency: who wants that is told of work when it reads, in that order, and once.
+//! Reading by urgency: such an agent is notified of work when it reads, in that order, and once.
 
 use super::{hire, market, order_for, stand};
 use crate::agent::Terms;
@@ -26,7 +26,7 @@ fn news(job: JobId) -> News {
     News::Assigned { job, epoch: 1 }
 }
 
-/// Somebody that reads by urgency, with three jobs it has not read.
+/// An agent that reads by urgency, with three unread jobs.
 fn unread() -> (Scene, AgentId, AgentId, [JobId; 3]) {
     let (mut scene, client) = market();
     let order = enrolment("ada", "acme", &[("sum", "0.10")]);
@@ -49,7 +49,7 @@ fn work_is_told_when_it_is_read_in_the_order_it_is_read_and_once() {
     assert!(scene.job(a).assignment.is_some_and(|turn| turn.handed_over));
     assert_eq!(read(&mut scene, ada, &[b, c, a, c]), [b, c, a, c]);
     assert_eq!(scene.told(ada), [news(b), news(a), news(c)]);
-    // Positions are given when it is told, so they are without gap in that order.
+    // Positions are given at notification, so they have no gaps in that order.
     assert_eq!(scene.world.mailbox(ada).head, 3);
 }
 
@@ -64,7 +64,7 @@ fn only_its_own_work_in_hand_is_told() {
     assert_eq!(read(&mut scene, ada, &[a, b, other, JobId(99), c]), [c]);
     assert_eq!(scene.told(ada)[before.len()..], [news(c)]);
     assert_eq!(read(&mut scene, bob, &[other, c]), [other]);
-    assert_eq!(scene.told(bob), [news(other)], "others were told at once, and not again");
+    assert_eq!(scene.told(bob), [news(other)], "others were notified at once, and not again");
 }
 
 #[test]

@@ -60,14 +60,14 @@ impl Scene {
         self.job(job).report.as_ref().and_then(|report| report.cause)
     }
 
-    /// Whether the only judgement so far says it was on time.
+    /// Whether the only outcome so far was on time.
     fn on_time(&self) -> bool {
         let [outcome] = &self.store.rows.outcomes[..] else { panic!("one outcome") };
         outcome.on_time
     }
 }
 
-/// A job somebody has to agree to.
+/// A job that needs approval.
 pub(super) fn needs_a_yes() -> (Scene, AgentId, AgentId, JobId) {
     let (mut scene, client) = market();
     let ada = sums(&mut scene, "ada", |skill| skill.approval = true);
@@ -84,7 +84,7 @@ fn a_job_that_needs_a_yes_waits_for_it_with_its_money_set_aside() {
     assert!(waiting.waits_for.is_some_and(|waits| waits.worker == ada && waits.approval));
     assert_eq!(scene.purse("rich"), ("99.50".to_owned(), "0.50".to_owned()));
     let wanted = News::ApprovalWanted { job, until };
-    assert_eq!(scene.told(ada), [wanted], "there is no work for it yet, but a question");
+    assert_eq!(scene.told(ada), [wanted], "no assignment yet, but an approval request");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn the_agent_or_the_operator_may_agree_once() {
             assert_eq!(refused.unwrap_err(), Refusal::NotYours);
         }
         let unknown = scene.approve(JobId(999), by, true).unwrap_err();
-        assert_eq!(unknown, Refusal::NotYours, "a stranger learns nothing");
+        assert_eq!(unknown, Refusal::NotYours, "another caller learns nothing");
         let given = scene.approve(job, by, true).unwrap();
         assert_eq!((given.state, given.worker()), (State::Assigned, Some(ada)));
         assert_eq!(scene.told(client), [News::Accepted { job }]);
@@ -152,7 +152,7 @@ fn a_yes_holds_when_the_agent_is_away_at_that_moment() {
     assert_eq!(twice, Refusal::WrongState { is: State::Deferred { until } });
     assert_eq!(scene.told(client), []);
     stand(&mut scene, ada, Stance::Idle, None);
-    assert_eq!(scene.state(job), State::Assigned, "nobody is asked twice");
+    assert_eq!(scene.state(job), State::Assigned, "one approval is enough");
     assert_eq!(scene.told(client), [News::Accepted { job }]);
 }
 
@@ -172,7 +172,7 @@ fn a_yes_for_an_agent_that_is_full_holds_until_it_has_room() {
     let waits = scene.job(job).waits_for.expect("it waits");
     assert!(waits.agreed && !waits.approval, "{waits:?}");
     scene.wait(seconds(60));
-    assert_eq!(scene.job(job).worker(), None, "there is still no room");
+    assert_eq!(scene.job(job).worker(), None, "there is still no capacity");
     scene.succeed(other, "0.10");
     scene.wait(seconds(5));
     assert_eq!((scene.state(job), scene.job(job).worker()), (State::Assigned, Some(ada)));
@@ -195,13 +195,13 @@ fn nobody_gets_round_the_yes() {
     assert!(scene.job(auction).waits_for.is_some_and(|waits| waits.approval));
     let won = scene.approve(auction, Approver::Operator, true).unwrap();
     let price = won.assignment.map(|turn| turn.price);
-    assert_eq!(price, Some(credits("0.05")), "for what it offered");
+    assert_eq!(price, Some(credits("0.05")), "for the price it offered");
     job_in(scene.run(Command::Requeue { job: JobRef::Id(job) }).unwrap());
-    assert_eq!(scene.state(job), State::Failed, "there is nobody else");
+    assert_eq!(scene.state(job), State::Failed, "there is no other agent");
     assert_eq!(scene.world.jobs_in_hand(ada), 1);
 }
 
-/// A job for somebody who says itself whether it takes it.
+/// A job for an agent that confirms jobs itself.
 pub(super) fn asked() -> (Scene, AgentId, AgentId, JobId) {
     let (mut scene, client) = market();
     let ada = keeps(&mut scene, "ada", ASKS);
@@ -307,17 +307,17 @@ fn not_before_then_is_an_answer_too() {
     assert_eq!(scene.respond(job, ada, YES).unwrap_err(), Refusal::NotYours);
     scene.wait(seconds(60));
     assert_eq!((scene.state(job), scene.job(job).epoch), (State::Assigned, 2));
-    assert_eq!(scene.told(client), [], "it has not said yes yet");
+    assert_eq!(scene.told(client), [], "it has not accepted yet");
     scene.respond(job, ada, YES).unwrap();
     assert_eq!(scene.told(client), [News::Accepted { job }]);
     let by = ada;
     let until = scene.now.plus(seconds(60));
     scene.run(Command::Defer { job: JobRef::Id(job), by, until }).unwrap();
     scene.wait(seconds(60 + 10));
-    assert_eq!(scene.state(job), State::Assigned, "a yes needs no second one");
+    assert_eq!(scene.state(job), State::Assigned, "an acceptance needs no second one");
     scene.wait(LEASE);
     assert_eq!((scene.state(job), scene.cause(job)), (State::Expired, Some(Cause::TimedOut)));
-    assert_eq!(scene.desk(ada).standing.failures, 1, "and binds");
+    assert_eq!(scene.desk(ada).standing.failures, 1, "and is binding");
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn who_begins_or_hands_over_has_taken_it_on() {
     assert_eq!(scene.job(job).accepted_at, Some(scene.now));
     assert_eq!(scene.told(client), [News::Accepted { job }]);
     scene.wait(seconds(60));
-    assert_eq!(scene.state(job), State::Running, "it is not asked any more");
+    assert_eq!(scene.state(job), State::Running, "it is not asked again");
     let (mut scene, _, _, job) = asked();
     scene.succeed(job, "0.10");
     assert_eq!(scene.job(job).accepted_at, Some(scene.now));
@@ -373,7 +373,7 @@ fn on_time_is_by_when_it_was_wanted_else_promised_else_what_it_takes_else_always
     }
 }
 
-/// A job that either side may call off, with somebody at work on it.
+/// A job that either party may cancel, with a worker working on it.
 fn free_to_go() -> (Scene, AgentId, AgentId, JobId) {
     let (mut scene, client) = market();
     let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
@@ -393,7 +393,7 @@ fn either_side_may_call_it_off_where_that_was_agreed() {
         let ended = scene.cancel(job, if worker { ada } else { client }).unwrap();
         assert_eq!(ended.state, State::Cancelled);
         assert_eq!(ended.report.as_ref().unwrap().text.as_deref(), Some(text));
-        // Whoever called it off has its answer; the other one is told.
+        // The party that cancelled has its answer; the other one is notified.
         assert_eq!(scene.told(client) == [News::Ended { job }], worker);
         let taken_back = Some(&News::TakenBack { job, epoch: 1 });
         assert_eq!(scene.told(ada).last() == taken_back, !worker);
@@ -420,7 +420,7 @@ fn nothing_else_calls_off_what_was_begun() {
     assert_eq!(scene.cancel(job, client).unwrap_err(), wrong);
     let (mut scene, client, _, job) = free_to_go();
     scene.remove(client);
-    assert_eq!(scene.state(job), State::Running, "leaving is not calling off");
+    assert_eq!(scene.state(job), State::Running, "unregistering is not cancelling");
     scene.succeed(job, "0.10");
     assert_eq!(scene.purse("acme").0, "0.10", "and the work is paid");
 }
@@ -456,7 +456,7 @@ fn when_an_agent_leaves_nothing_waits_for_it() {
     let (mut scene, _, ada, job) = asked();
     scene.remove(ada);
     assert_eq!((scene.state(job), scene.purse("rich")), (State::Failed, whole()));
-    assert_eq!(scene.desk(ada).standing.outcomes, 0, "it had not said yes");
+    assert_eq!(scene.desk(ada).standing.outcomes, 0, "it had not accepted");
 }
 
 #[test]

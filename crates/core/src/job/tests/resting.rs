@@ -1,4 +1,4 @@
-//! Jobs that are put off again and again (T41).
+//! Jobs that are deferred again and again (T41).
 
 use super::responding::ASKS;
 use super::{hire, keeps, market};
@@ -6,7 +6,7 @@ use crate::command::{Command, JobRef, Response};
 use crate::job::{Rest, State};
 use crate::time::Millis;
 
-/// Turns that follow each other at once.
+/// Assignments that follow each other at once.
 const AT_ONCE: usize = 8;
 
 #[test]

@@ -1,5 +1,5 @@
-//! Presence first: what waits for a worker that is away waits without money, and everything is asked
-//! when it is back.
+//! Presence first: a job that waits for a worker that is away has no hold, and everything is
+//! checked when the worker is back.
 
 use super::responding::{seconds, whole};
 use super::{market, order_for, stand};
@@ -32,7 +32,7 @@ fn order(scene: &mut Scene, client: AgentId, ada: AgentId) -> OpenJob {
     OpenJob { policy: PRESENCE_FIRST, ..order_for(scene, client, ada) }
 }
 
-/// A job for somebody who is away for a minute, asked presence first.
+/// A job for an agent that is away for a minute, with `presence_first`.
 pub(super) fn put_off() -> (Scene, AgentId, AgentId, JobId) {
     let (mut scene, client) = market();
     let ada = scene.worker("ada", "acme", &[("sum", "0.10")]);
@@ -59,7 +59,7 @@ fn the_requester_is_told_to_wait_from_the_start() {
     let uuid = uuid::Uuid::from_u128(77);
     let order = OpenJob { selection, policy: PRESENCE_FIRST, foreign, uuid, ..plain };
     let job = scene.open(order).id;
-    // So it can never vanish as if it had not been asked.
+    // So it can never vanish as if it had not been requested.
     assert_eq!(scene.unreachable(job).state, State::Failed);
     assert_eq!(scene.told(client), [News::Ended { job }]);
 }
@@ -74,11 +74,11 @@ fn what_is_held_back_is_given_out_at_its_moment_and_not_before() {
     let job = scene.open(order).id;
     let held = (State::Deferred { until }, None);
     assert_eq!((scene.job(job).state, scene.job(job).worker()), held);
-    // Its worker is there all the time, and says so.
+    // Its worker is online all the time and reports so.
     stand(&mut scene, ada, Stance::Idle, None);
     scene.wait(seconds(4));
     assert_eq!((scene.job(job).state, scene.job(job).worker()), held);
-    assert_eq!(scene.purse("rich"), whole(), "nothing is set aside meanwhile");
+    assert_eq!(scene.purse("rich"), whole(), "nothing is held meanwhile");
     scene.wait(seconds(1));
     assert_eq!((scene.job(job).state, scene.job(job).worker()), (State::Assigned, Some(ada)));
 }
@@ -111,7 +111,7 @@ fn a_purse_that_is_empty_by_then_ends_it_without_blame() {
     assert_eq!((scene.state(job), report.cause), (State::Failed, Some(Cause::Payment)));
     assert_eq!(scene.told(client), [News::Ended { job }]);
     assert_eq!((scene.job(job).worker(), scene.told(ada)), (None, vec![]));
-    assert_eq!(scene.desk(ada).standing.outcomes, 0, "Payment blames workers, but not this one");
+    assert_eq!(scene.desk(ada).standing.outcomes, 0, "Payment is a worker failure, but not here");
     assert_eq!(scene.purse("rich"), ("0.40".to_owned(), "0.00".to_owned()));
 }
 
@@ -153,7 +153,7 @@ fn a_deadline_in_the_past_is_asked_about_after_presence() {
     let job = scene.open(order).id;
     let until = scene.now.plus(seconds(60));
     assert_eq!(scene.state(job), State::Deferred { until }, "maintenance comes first");
-    // And yet nothing waits past its deadline.
+    // But nothing waits past its deadline.
     scene.wait(Millis(0));
     assert_eq!((scene.state(job), scene.cause(job)), (State::Expired, Some(Cause::TimedOut)));
     assert_eq!(scene.told(client), [News::Ended { job }]);
@@ -177,12 +177,12 @@ fn who_stays_away_longer_than_it_said_is_waited_for_until_then() {
     let (mut scene, client, ada, job) = put_off();
     stand(&mut scene, ada, Stance::Maintenance, Some(300));
     let until = scene.now.plus(seconds(300));
-    // By the time it named first at the latest, it is known that it stays away.
+    // At the time it named first at the latest, the job is deferred again.
     scene.wait(seconds(60));
     assert_eq!(scene.state(job), State::Deferred { until });
     assert_eq!(scene.purse("rich"), whole(), "nothing is held meanwhile");
     assert!(scene.told(client).is_empty());
-    // And when it is back before that, nobody waits any longer.
+    // If it is back before that, the job does not wait any longer.
     stand(&mut scene, ada, Stance::Maintenance, Some(200));
     stand(&mut scene, ada, Stance::Idle, None);
     assert_eq!(scene.job(job).worker(), Some(ada));
@@ -209,7 +209,7 @@ fn whether_somebody_is_there_is_known_before_anything_is_asked() {
     let away = |scene: &Scene| fit::away(&scene.world, scene.agent(ada), scene.now);
     for stance in [Stance::Idle, Stance::Busy] {
         stand(&mut scene, ada, stance, Some(60));
-        assert_eq!(away(&scene), Ok(None), "load is not asked about");
+        assert_eq!(away(&scene), Ok(None), "load is not checked");
     }
     let back = scene.now.plus(seconds(60));
     stand(&mut scene, ada, Stance::Maintenance, Some(60));
@@ -219,22 +219,22 @@ fn whether_somebody_is_there_is_known_before_anything_is_asked() {
     scene.sleep(Millis(1));
     assert_eq!(away(&scene), Err(Refusal::Offline), "it has not come back");
     stand(&mut scene, ada, Stance::Maintenance, None);
-    assert_eq!(away(&scene), Err(Refusal::Offline), "nobody knows until when");
+    assert_eq!(away(&scene), Err(Refusal::Offline), "the end is unknown");
     stand(&mut scene, ada, Stance::Error, Some(60));
     assert_eq!(away(&scene), Err(Refusal::Offline));
     stand(&mut scene, ada, Stance::Broken, Some(60));
     assert_eq!(away(&scene), Err(Refusal::OutOfOrder));
     stand(&mut scene, ada, Stance::Idle, None);
     scene.sleep(Millis(90_001));
-    assert_eq!(away(&scene), Err(Refusal::Offline), "silent for too long");
+    assert_eq!(away(&scene), Err(Refusal::Offline), "no heartbeat for too long");
     assert_eq!(fit::away(&scene.world, scene.agent(client), scene.now), Ok(None));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// However a worker comes and goes and whatever the purse does meanwhile, a job is paid for
-    /// exactly while somebody has it or is about to, and no credit is lost.
+    /// However a worker comes and goes and however the balance changes, a job has a hold exactly
+    /// while it is assigned or about to be, and no credit is lost.
     #[test]
     fn money_is_held_exactly_from_acceptance_to_the_end(
         approval in any::<bool>(),

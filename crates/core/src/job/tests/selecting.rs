@@ -6,7 +6,7 @@ use crate::refusal::Refusal;
 use crate::testkit::{Scene, credits, enrolment, jobs_in, reached};
 use crate::time::Millis;
 
-/// Opens `count` jobs one after the other and says who got each.
+/// Opens `count` jobs one after the other and returns the worker of each.
 fn serve(scene: &mut Scene, client: AgentId, selection: Selection, count: usize) -> Vec<AgentId> {
     let mut served = Vec::new();
     for _ in 0..count {
@@ -65,8 +65,8 @@ fn a_thousand_names_of_one_owner_are_one_turn() {
     let served = serve(&mut scene, client, Selection::RoundRobin, 30);
     assert_eq!(served.iter().filter(|one| **one == honest).count(), 10);
     assert_eq!(served.iter().filter(|one| **one == other).count(), 10);
-    let turn = scene.world.turn("sum").expect("the round is remembered");
-    assert_eq!(turn.agents.len(), 1, "only an owner with several agents needs remembering");
+    let turn = scene.world.turn("sum").expect("the rotation is kept");
+    assert_eq!(turn.agents.len(), 1, "only an owner with several agents needs a rotation");
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn cheapest_compares_numbers_and_ties_go_to_who_came_first() {
     scene.worker("ten", "o2", &[("sum", "10")]);
     let nine = scene.worker("nine", "o3", &[("sum", "9")]);
     scene.worker("nine-too", "o4", &[("sum", "9.000000"), ("other", "0.10")]);
-    // The later 9 is the better one, which does not matter here.
+    // The later 9 has the better score, which does not matter here.
     let order = scene.ask(client, "other", "1.00");
     let job = scene.open(order).id;
     scene.succeed(job, "0.10");
@@ -131,7 +131,8 @@ fn least_occupied_spreads_what_one_registration_sets_free() {
         let selection = Selection::LeastOccupied;
         waiting.push(scene.open(OpenJob { selection, policy: PATIENT, ..order }).id);
     }
-    // Both become able while the jobs wait: `a` silently, `b` by the registration that dispatches.
+    // Both become able while the jobs wait: `a` without an event, `b` by the registration that
+    // dispatches.
     let mut able = scene.agent(a).clone();
     able.skills = enrolment("a", "o1", &[("sum", "0.10")]).skills;
     let mut changes = crate::changes::Changes::default();
@@ -169,7 +170,7 @@ fn nobody_gets_a_job_while_offline() {
         Selection::Cheapest,
         Selection::LeastOccupied,
     ];
-    // Not yet swept: the index still shows it, and it must not be chosen all the same.
+    // Not yet expired: the index still lists it, but it must not be chosen.
     scene.now = scene.now.plus(Millis::seconds(91));
     for selection in strategies {
         assert_eq!(serve(&mut scene, client, selection, 1), [there], "{selection:?}");
@@ -227,7 +228,7 @@ fn a_broadcast_whose_first_copy_was_taken_back_does_not_lose_the_others_to_a_sec
     let refused = scene.run(command(&second)).unwrap_err();
     assert_eq!(refused, Refusal::SameIdOtherContent);
     let job = JobRef::Foreign { origin: jobs[1].origin, id: jobs[1].foreign.clone() };
-    scene.run(Command::Start { job, by: b }).expect("it is still called so");
+    scene.run(Command::Start { job, by: b }).expect("the id still leads to it");
     assert_eq!(scene.state(jobs[1].id), State::Running);
 }
 

@@ -1,4 +1,4 @@
-//! Words only the worker's own protocol understands, kept as they came.
+//! Data of the worker's own protocol, kept as received.
 
 use super::responding::asked;
 use super::{hire, market};
@@ -24,7 +24,10 @@ fn a_no_keeps_its_cause_its_text_and_its_words() {
         assert_eq!((report.cause, report.ok, report.paid), (Some(cause), false, Credits::ZERO));
         assert_eq!((report.text.as_deref(), &report.words), (Some("not today"), &words));
         assert_eq!((&report.output, report.content), (&None, None));
-        assert!(scene.desk(ada).window.is_empty(), "whatever it says, it never had the job");
+        assert!(
+            scene.desk(ada).window.is_empty(),
+            "whatever it reports, it never accepted the job"
+        );
     }
 }
 
@@ -38,8 +41,8 @@ fn a_report_keeps_its_words_whether_it_went_well_or_not() {
         let ended = job_in(scene.say(word).unwrap());
         let report = ended.report.as_ref().expect("it ended");
         assert_eq!((report.ok, report.words.as_deref()), (ok, Some(r#"{"n":1}"#)));
-        assert_eq!(report.output.is_some(), ok, "what went wrong has no output");
-        // And they are still there when it is read back.
+        assert_eq!(report.output.is_some(), ok, "a failure has no output");
+        // They are still there after a restart.
         let world = scene.store.rebuilt(scene.world.rules);
         assert_eq!(world.next, scene.world.next);
     }
@@ -66,7 +69,7 @@ fn an_output_that_breaks_its_own_word_is_shown_and_not_paid() {
     assert_eq!(scene.owner("acme").available, Credits::ZERO);
     assert_eq!(scene.desk(ada).standing.failures, 1, "and counts against it");
     assert_eq!(scene.told(client), [News::Ended { job }]);
-    // The same word again is the same answer, another one comes too late.
+    // The same report again gets the same answer; a different one comes too late.
     assert_eq!(job_in(scene.say(word.clone()).unwrap()).report, ended.report);
     let other = ReportWork { content: Digest::of(&[b"other"]), cost: credits("0.10"), ..word };
     assert!(scene.say(other).is_err());

@@ -150,7 +150,7 @@ fn a_word_about_another_turn_is_not_taken_for_this_one() {
     }
     let word = ReportWork { epoch: Some(1), ..scene.word(job, true, "0.10") };
     assert!(scene.say(word.clone()).is_ok());
-    // Also once it is over.
+    // Also when it is finished.
     let late = ReportWork { epoch: Some(2), ..word.clone() };
     assert_eq!(scene.say(late).unwrap_err(), other);
     assert!(scene.say(word).is_ok());
@@ -160,7 +160,7 @@ fn a_word_about_another_turn_is_not_taken_for_this_one() {
 fn the_reason_for_declining_reaches_the_requester_when_the_job_ends_by_it() {
     for (named, says) in [
         (true, "too much to do"),
-        (false, "no other worker is available; the last one said: too much to do"),
+        (false, "no other worker is available; the last worker declined: too much to do"),
     ] {
         let (mut scene, client) = market();
         let ada = scene.worker("ada", "o1", &[("sum", "0.10")]);
@@ -192,14 +192,14 @@ fn a_declined_job_goes_on_and_never_back() {
 
     assert_eq!(scene.decline(job).state, State::Queued);
     assert_eq!(scene.purse("rich").1, "1.00", "the hold stays while it waits");
-    // Both come again, cheaper even, and are not asked again.
+    // Both register again, even cheaper, and are not chosen again.
     scene.enrol(enrolment("a", "o1", &[("sum", "0.01")])).unwrap();
     scene.enrol(enrolment("b", "o2", &[("sum", "0.01")])).unwrap();
     assert_eq!(scene.state(job), State::Queued);
     let c = scene.worker("c", "o3", &[("sum", "0.90")]);
     assert_eq!(scene.job(job).worker(), Some(c));
     for agent in [a, b] {
-        assert_eq!(scene.desk(agent).standing.outcomes, 0, "declining counts nothing");
+        assert_eq!(scene.desk(agent).standing.outcomes, 0, "declining does not count");
     }
 }
 
@@ -336,7 +336,7 @@ fn silence_can_pass_the_job_on_and_the_old_worker_is_a_stranger_then() {
     scene.wait(LEASE);
     let passed = scene.job(job);
     assert_eq!((passed.worker(), passed.epoch), (Some(b), 2));
-    assert_eq!(scene.desk(a).standing.failures, 1, "silence is a failure");
+    assert_eq!(scene.desk(a).standing.failures, 1, "no response is a failure");
     assert_eq!(scene.told(a).last(), Some(&News::TakenBack { job, epoch: 1 }));
     assert_eq!(scene.say(zombie).unwrap_err(), Refusal::NotYours);
     scene.succeed(job, "0.10");
@@ -371,9 +371,9 @@ fn a_named_worker_that_cannot_be_reached_leaves_no_job_behind() {
     assert_eq!(scene.purse("rich"), ("100.00".to_owned(), "0.00".to_owned()));
     assert_eq!(scene.desk(ada).standing.outcomes, 0);
     let lost = Command::Start { job: JobRef::Uuid(order.uuid), by: ada };
-    assert_eq!(scene.run(lost).unwrap_err(), Refusal::NotYours, "to the outside it never was");
+    assert_eq!(scene.run(lost).unwrap_err(), Refusal::NotYours, "to the outside it never existed");
 
-    // The id may be used again, even for something else, by anybody.
+    // The id may be used again, even for another request, by any requester.
     scene.world.seen(ada, scene.now);
     let content = Digest::of(&[b"another job"]);
     let uuid = uuid::Uuid::from_u128(777);
@@ -393,7 +393,7 @@ fn the_hub_takes_the_next_one_when_the_first_cannot_be_reached() {
     let next = scene.unreachable(job);
     assert_eq!((next.worker(), next.epoch), (Some(b), 2));
     assert!(!scene.online(a));
-    // News about an old epoch is no news.
+    // A report about an old epoch is ignored.
     scene.run(Command::Unreachable { job, epoch: 1 }).unwrap();
     assert_eq!(scene.job(job).worker(), Some(b));
     assert!(scene.online(b));

@@ -10,9 +10,9 @@ fn who_may_offer_what_and_how_often() {
     let job = post_task(&mut scene, order);
     let late = scene.worker("late", "late", &[("sum", "1")]);
     for (by, price, answer) in [
-        (late, "10", "refused NotYours".to_owned()),
-        (client, "10", "refused NotYours".to_owned()),
-        (AgentId(99), "10", "refused NotYours".to_owned()),
+        (late, "10", "refused NotFound".to_owned()),
+        (client, "10", "refused NotFound".to_owned()),
+        (AgentId(99), "10", "refused NotFound".to_owned()),
         (a, "50.000001", "refused BudgetTooLow { price: Credits(50000001) }".to_owned()),
         (a, "50", "done".to_owned()),
         (a, "40", "refused TooManyOffers { max: 1 }".to_owned()),
@@ -23,11 +23,11 @@ fn who_may_offer_what_and_how_often() {
     assert_eq!(scene.job(job).offers.len(), 1);
     // The clock closes it, whether or not its timer has fired yet.
     scene.sleep(WINDOW);
-    assert_eq!(bid(&mut scene, job, b, "1").outcome, "refused WrongState { is: Negotiating }");
+    assert_eq!(bid(&mut scene, job, b, "1").outcome, "refused WrongState { state: Negotiating }");
     scene.wait(Millis(0));
     assert_eq!(scene.job(job).worker(), Some(a));
-    assert_eq!(bid(&mut scene, job, b, "1").outcome, "refused WrongState { is: Assigned }");
-    assert_eq!(bid(&mut scene, job, late, "1").outcome, "refused NotYours");
+    assert_eq!(bid(&mut scene, job, b, "1").outcome, "refused WrongState { state: Assigned }");
+    assert_eq!(bid(&mut scene, job, late, "1").outcome, "refused NotFound");
     assert_eq!(scene.job(job).assignment.unwrap().price, credits("50"), "an offer binds");
 }
 
@@ -74,15 +74,19 @@ fn who_passes_has_answered_and_cannot_offer_any_more() {
     let job = post_task(&mut scene, order);
     let late = scene.worker("late", "late", &[("sum", "1")]);
     assert_eq!(pass(&mut scene, job, a).outcome, "done");
-    assert_eq!(pass(&mut scene, job, a).outcome, "refused NotYours");
-    assert_eq!(pass(&mut scene, job, late).outcome, "refused NotYours");
-    assert_eq!(pass(&mut scene, job, client).outcome, "refused NotYours");
-    assert_eq!(bid(&mut scene, job, a, "1").outcome, "refused NotYours");
+    assert_eq!(pass(&mut scene, job, a).outcome, "refused NotFound");
+    assert_eq!(pass(&mut scene, job, late).outcome, "refused NotFound");
+    assert_eq!(pass(&mut scene, job, client).outcome, "refused NotFound");
+    assert_eq!(bid(&mut scene, job, a, "1").outcome, "refused NotFound");
     pass(&mut scene, job, b);
     assert_eq!(scene.state(job), State::Negotiating);
     bid(&mut scene, job, c, "50");
     assert_eq!(scene.job(job).worker(), Some(c));
-    assert_eq!((scene.told(a).len(), scene.told(b).len()), (1, 1), "nothing was lost by them");
+    assert_eq!(
+        (scene.told(a).len(), scene.told(b).len()),
+        (1, 1),
+        "without an offer, none is lost"
+    );
 }
 
 #[test]
@@ -114,7 +118,7 @@ fn with_nobody_to_ask_there_is_no_auction() {
     assert_eq!(scene.purse("rich"), purse("100.00", "0.00"));
 }
 
-/// An auction whose every bidder has declined, in the queue.
+/// An auction in the queue, after every bidder has declined.
 fn queued() -> (Scene, AgentId, JobId) {
     let (mut scene, client) = market();
     let [a, b, c] = three(&mut scene);
@@ -137,7 +141,7 @@ fn queued() -> (Scene, AgentId, JobId) {
 fn after_the_last_offer_it_is_held_again_for_whoever_comes() {
     let (mut scene, _, job) = queued();
     scene.wait(Millis::minutes(3));
-    // Who declined is not asked, however often it comes back.
+    // An agent that declined is not invited again, however often it returns.
     scene.enrol(enrolment("b", "owner-b", &[("sum", "1")])).unwrap();
     assert_eq!(scene.state(job), State::Queued);
     // Every time for as long as the first time.
@@ -174,12 +178,12 @@ fn dispatching_holds_it_again_for_whoever_is_free_by_now() {
     assert_eq!(post_new(&mut scene, Deed::Dispatch).lines.len(), 0);
     assert_eq!(scene.state(job), State::Queued);
     scene.succeed(work, "1");
-    assert_eq!(scene.state(job), State::Queued, "nobody has looked yet");
+    assert_eq!(scene.state(job), State::Queued, "the timer has not fired yet");
     let said = post_new(&mut scene, Deed::Dispatch);
     let closes = scene.now.plus(WINDOW);
     assert_eq!(heard(&said), [(busy, News::OffersWanted { job, closes })]);
     scene.wait(WINDOW);
-    // Nobody offered this time: over, and the hold goes back.
+    // No offers this time: the job fails, and the hold is released.
     assert_eq!((scene.state(job), scene.purse("rich").1), (State::Failed, "0.00".to_owned()));
 }
 
@@ -211,5 +215,9 @@ fn an_offer_binds_whoever_made_it_until_the_end() {
     assert_eq!(pass(&mut scene, job, b).outcome, "done");
     scene.wait(WINDOW);
     assert_eq!(scene.job(job).worker(), Some(a));
-    assert_eq!(pass(&mut scene, job, a).outcome, "done", "what it has, it may still decline");
+    assert_eq!(
+        pass(&mut scene, job, a).outcome,
+        "done",
+        "it may still decline what it is assigned"
+    );
 }

@@ -22,7 +22,7 @@ fn with_nobody_there_it_is_refused_and_declined_by_all_it_waits() {
     assert_eq!(scene.state(job), State::Queued);
     assert_eq!(scene.purse("rich"), purse("50.00", "50.00"));
     assert_eq!(scene.told(client), [News::Queued { job }]);
-    // An update is tried as well, and nobody who declined gets it again.
+    // An update triggers a try as well, and an agent that declined does not get it again.
     scene.enrol(enrolment("a", "a", &[("sum", "1")])).unwrap();
     assert_eq!(scene.state(job), State::Queued);
     scene.enrol(enrolment("dear", "dear", &[("sum", "45")])).unwrap();
@@ -59,11 +59,11 @@ fn a_decline_and_a_dispatch_try_what_is_queued_the_oldest_first() {
         assert_eq!(heard(&pass(&mut scene, job, quits)), [(client, News::Queued { job })]);
         job
     });
-    assert_eq!(post_new(&mut scene, Deed::Dispatch).lines.len(), 0, "nobody has room");
+    assert_eq!(post_new(&mut scene, Deed::Dispatch).lines.len(), 0, "no agent has capacity");
     scene.succeed(work, "1");
     let given = |job| (full, News::Assigned { job, epoch: 2 });
     assert_eq!(heard(&post_new(&mut scene, Deed::Dispatch)), [given(first)]);
-    // It declines, has room again, and that very order gives it the next.
+    // It declines, has capacity again, and the same order assigns it the next job.
     let said = pass(&mut scene, first, full);
     assert_eq!(heard(&said), [(client, News::Queued { job: first }), given(second)]);
 }
@@ -131,7 +131,7 @@ fn everybody_gets_a_copy_for_its_own_price_and_each_ends_by_itself() {
     assert_eq!(scene.purse("rich"), purse("30.00", "70.00"));
     scene.succeed(one.id, "20");
     assert_eq!(scene.purse("rich"), purse("30.00", "50.00"));
-    // The other copy is dropped: nobody else gets it, and it does not wait.
+    // The other copy is dropped: it is not reassigned and does not wait.
     assert_eq!(pass(&mut scene, two.id, b).outcome, "done");
     assert_eq!(scene.state(two.id), State::Failed);
     assert_eq!(scene.purse("rich"), purse("80.00", "0.00"));

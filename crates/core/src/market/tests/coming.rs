@@ -16,14 +16,14 @@ fn whoever_proves_to_be_an_owner_has_its_own_agents_and_no_others() {
     assert_eq!(scene.agent(first).owner, scene.agent(second).owner);
     assert_eq!(scene.enrol(own("a", "ada", "25")), Ok(first));
     assert_eq!(scene.agent(first).skills[0].price, credits("25"));
-    // Somebody else's name is taken, whoever asks for it.
+    // A name of another owner is taken, for every caller.
     let before = scene.agent(first).clone();
     assert_eq!(scene.enrol(own("a", "bob", "1")), Err(Refusal::IdentityDiffers));
     assert_eq!(scene.agent(first), &before);
     assert_eq!(scene.world.owner_named("bob"), None);
     let said = scene.posted("x", Deed::Enrol(Box::new(own("a", "bob", "1"))));
-    assert_eq!(said.outcome, "refused IdentityDiffers");
-    // Nor is what the hub calls an agent of another protocol.
+    assert_eq!(said.outcome, "refused IdentityMismatch");
+    // An alias of an agent of another protocol is taken as well.
     let stranger = enrolment("far", "far", &[]);
     let aliases = vec![(HOME, "home-far".to_owned())];
     scene.enrol(Enrol { home: AWAY, aliases, ..stranger }).unwrap();
@@ -32,7 +32,7 @@ fn whoever_proves_to_be_an_owner_has_its_own_agents_and_no_others() {
     assert_eq!(scene.enrol(issue), Err(Refusal::OwnerTaken));
 }
 
-/// A task of somebody nobody has heard of.
+/// A task of an unregistered requester.
 fn arriving(scene: &mut Scene, native: &str, budget: &str) -> Deed {
     let order = task(scene, AgentId(0), budget, Selection::Cheapest);
     let requester = Requester::Guest(native.to_owned());
@@ -50,7 +50,7 @@ fn generous() -> Scene {
 fn somebody_new_arrives_with_its_first_order_and_pays_from_its_welcome() {
     let mut scene = generous();
     let worker = scene.worker("a", "acme", &[("sum", "20")]);
-    // Both were written when nobody had heard of it, and come in one batch.
+    // Both were prepared before it was registered, and come in one batch.
     let orders = [(); 2].map(|()| arriving(&mut scene, "ada", "40"));
     for (id, order) in ["x", "y"].into_iter().zip(orders) {
         assert_eq!(scene.posted(id, order).outcome, "done");
@@ -89,16 +89,16 @@ fn what_is_read_is_read_once() {
     }
     let mut read = |up_to| post_new(&mut scene, Deed::Read { agent: client, up_to }).outcome;
     assert_eq!(read(1), "done");
-    assert_eq!(read(1), "refused NotYours", "somebody was faster");
-    assert_eq!(read(0), "refused NotYours");
+    assert_eq!(read(1), "refused NotFound", "another reader was faster");
+    assert_eq!(read(0), "refused NotFound");
     assert_eq!(read(3), "done");
-    assert_eq!(read(2), "refused NotYours");
-    assert_eq!(read(9), "refused NotYours", "there is nothing more to read");
+    assert_eq!(read(2), "refused NotFound");
+    assert_eq!(read(9), "refused NotFound", "there is nothing more to read");
     let mailbox = scene.world.mailbox(client);
     assert_eq!((mailbox.acked, mailbox.messages_waiting), (3, 0));
     restart(&mut scene);
     let again = post_new(&mut scene, Deed::Read { agent: client, up_to: 3 });
-    assert_eq!(again.outcome, "refused NotYours");
+    assert_eq!(again.outcome, "refused NotFound");
 }
 
 #[test]

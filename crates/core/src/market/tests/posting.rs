@@ -16,7 +16,7 @@ fn an_order_is_carried_out_once_for_ever() {
     assert_eq!((first, repeated), (PostingId(1), false));
     for _ in 0..2 {
         let (next, agents) = (scene.world.next, scene.world.agents().count());
-        // Whatever comes under the same id is the same order.
+        // Anything under the same id is the same order.
         for deed in [enrols("a"), enrols("b"), Deed::Dispatch, Deed::Nothing] {
             assert_eq!(scene.post("x", deed), (first, true));
         }
@@ -72,7 +72,7 @@ fn postings_orders_and_messages_are_numbered_without_gap() {
     let order = task(&mut scene, client, "50", Selection::Cheapest);
     let said = scene.posted("2", opening(order));
     assert_eq!((said.posts, said.first_message, said.messages()), (1, 1, 2));
-    // Not an order, and yet told: it has messages and is not counted.
+    // Not an order, but published: it has messages and is not counted.
     let order = task(&mut scene, client, "50", Selection::Cheapest);
     scene.open(order);
     let said = scene.told_in(PostingId(3));
@@ -97,7 +97,7 @@ fn a_posting_says_what_it_came_of_and_when() {
     assert_eq!((row.id, row.at, row.of.as_deref(), row.shown), (id, scene.now, Some("x"), true));
     let refused = Deed::Read { agent: AgentId(1), up_to: 0 };
     scene.post("y", refused);
-    assert!(!scene.store.rows.postings[1].shown, "the scribe says who may read it");
+    assert!(!scene.store.rows.postings[1].shown, "the recorder decides who may read it");
     for row in &scene.store.rows.postings {
         let text = serde_json::to_string(&**row).unwrap();
         assert_eq!(serde_json::from_str::<crate::market::Posting>(&text).unwrap(), **row);
@@ -107,7 +107,7 @@ fn a_posting_says_what_it_came_of_and_when() {
 #[test]
 fn two_markets_may_use_one_id() {
     let (mut scene, _) = market();
-    // The laws know one market only.
+    // The invariants support only one market.
     scene.watched = false;
     let mut post = |market| {
         let (id, deed, scribe) = ("x".to_owned(), Deed::Nothing, Arc::new(Teller));
@@ -134,7 +134,7 @@ fn a_job_knows_how_many_orders_came_before_it_and_before_its_end() {
     let word = scene.word(job, true, "20");
     assert_eq!(scene.posted("5", Deed::Report(Box::new(word))).outcome, "done");
     assert_eq!((scene.job(job).posts_before, scene.job(job).posts_at_end), (2, 4));
-    // What was never posted is counted between the posts.
+    // Steps without orders are counted between the orders.
     let order = task(&mut scene, client, "50", Selection::Cheapest);
     let job = scene.open(order).id;
     scene.succeed(job, "1");

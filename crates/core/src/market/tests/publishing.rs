@@ -14,7 +14,7 @@ fn what_an_order_tells_agents_of_the_market_is_part_of_its_posting() {
     let word = scene.word(job, true, "20");
     let said = scene.posted("y", Deed::Report(Box::new(word)));
     assert_eq!(heard(&said), [(client, News::Ended { job })]);
-    assert_eq!(scene.newest_posting(), PostingId(2), "and nothing besides");
+    assert_eq!(scene.newest_posting(), PostingId(2), "and nothing else");
 }
 
 #[test]
@@ -33,15 +33,15 @@ fn others_are_published_to_and_never_published() {
     let (asks, works) = (stranger(&mut scene, "asks", &[]), stranger(&mut scene, "works", &[]));
     scene.grant("owner-asks", "100");
     scene.run(Command::Send(Box::new(said(asks, works, "hello")))).unwrap();
-    assert_eq!(scene.newest_posting(), PostingId(0), "nobody of the market was told anything");
-    // A job of another protocol, given to an agent of the market.
+    assert_eq!(scene.newest_posting(), PostingId(0), "no agent of the market got a notice");
+    // A job of another protocol, assigned to an agent of the market.
     let worker = scene.worker("a", "acme", &[("sum", "20")]);
     let order = OpenJob { origin: AWAY, ..scene.ask(asks, "sum", "50") };
     let job = scene.open(order).id;
     let told = scene.told_in(PostingId(1));
     assert_eq!((told.of.as_ref(), told.outcome.as_str()), (None, "nothing ordered"));
     assert_eq!(heard(&told), [(worker, News::Assigned { job, epoch: 1 })]);
-    // Its result is an order of the market, and news to nobody in it.
+    // Its result is an order of the market, without a notice to the market's agents.
     let word = scene.word(job, true, "20");
     let told = scene.posted("y", Deed::Report(Box::new(word)));
     assert_eq!((told.outcome.as_str(), told.lines.len()), ("done", 0));
@@ -118,7 +118,7 @@ fn the_last_answer_of_an_auction_does_not_say_who_won() {
         assert_eq!((ends.of.as_ref(), heard(&ends)), (None, news));
         assert_eq!(ends.first_message, last.first_message + 1);
         assert_eq!(closing(&scene, job), Some(PostingId(5)));
-        assert_eq!(scene.world.next.posts, 4, "nobody ordered it");
+        assert_eq!(scene.world.next.posts, 4, "there was no order");
     }
 }
 
@@ -133,7 +133,7 @@ fn an_auction_closed_by_the_clock_leads_to_what_was_said_then() {
     let ends = scene.told_in(PostingId(3));
     assert_eq!(heard(&ends), [(a, News::Assigned { job, epoch: 1 })]);
     assert_eq!(closing(&scene, job), Some(PostingId(3)));
-    // And so does one in which nobody made an offer.
+    // So does one without offers.
     let order = auction(&mut scene, client, "50");
     let job = post_task(&mut scene, order);
     scene.wait(WINDOW);
@@ -157,7 +157,7 @@ fn an_auction_won_elsewhere_says_so() {
     assert_eq!(closing(&scene, job), Some(PostingId(2)));
     let ends = scene.told_in(PostingId(2));
     assert_eq!(heard(&ends), [(works, News::Assigned { job, epoch: 1 })]);
-    assert_eq!(scene.told(works).len(), 1, "nobody asked it to name its price");
+    assert_eq!(scene.told(works).len(), 1, "it was not invited to make an offer");
 }
 
 #[test]

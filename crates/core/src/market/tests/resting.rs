@@ -1,4 +1,4 @@
-//! Tasks that nobody does: how fast they go from hand to hand (T41).
+//! Tasks that no agent completes: how fast they are reassigned (T41).
 
 use super::*;
 use crate::agent::presence::Stance;
@@ -8,10 +8,11 @@ use crate::job::State;
 use crate::signed::{self, Whom};
 use crate::testkit::skill;
 
-/// Turns that follow each other at once.
+/// Assignments that follow each other at once.
 const AT_ONCE: usize = 8;
 
-/// A task of the market for whoever is cheapest, and as many strangers who could do it.
+/// A task of the market for the cheapest agent, and `count` agents of other protocols that could do
+/// it.
 fn among_strangers(count: usize) -> (Scene, JobId, Vec<AgentId>) {
     let (mut scene, client) = market();
     let strangers =
@@ -21,7 +22,7 @@ fn among_strangers(count: usize) -> (Scene, JobId, Vec<AgentId>) {
     (scene, job, strangers)
 }
 
-/// The task has just begun to rest, and is given out again when this much time has passed.
+/// The task has just started to back off, and is assigned again after `span`.
 fn rests_for(scene: &mut Scene, job: JobId, span: Millis) {
     assert_eq!(scene.state(job), State::Queued);
     scene.wait(Millis(span.0 - 1));
@@ -86,7 +87,7 @@ fn what_rests_is_given_out_when_somebody_comes_or_asks_for_it_and_by_no_sign_of_
     }
     scene.run(stand(Stance::Idle)).unwrap();
     assert!(scene.online(agent));
-    assert_eq!(scene.state(job), State::Queued, "it rests, though somebody is there again");
+    assert_eq!(scene.state(job), State::Queued, "it backs off, though an agent is back");
     assert_eq!(post_new(&mut scene, Deed::Dispatch).outcome, "done");
     assert_eq!(scene.state(job), State::Assigned);
     scene.fail(job);
@@ -149,7 +150,7 @@ fn a_task_that_rests_still_ends_with_its_time_and_survives_a_restart() {
     assert_eq!(
         (scene.state(job), scene.job(job).rest.until),
         (State::Queued, None),
-        "nobody is left"
+        "no agent is left"
     );
     scene.wait(crate::testkit::LIFE);
     assert_eq!((scene.state(job), scene.purse("rich")), (State::Expired, purse("100.00", "0.00")));

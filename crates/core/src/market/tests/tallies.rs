@@ -21,7 +21,7 @@ fn agents_of_the_market_are_counted_and_others_for_what_they_do_there() {
     scene.decline(job);
     let order = OpenJob { origin: AWAY, ..task(&mut scene, far, "0.5", Selection::Cheapest) };
     let free = scene.worker("free", "free", &[("sum", "0.5")]);
-    // What was queued went to whoever came.
+    // The queued job went to the agent that registered.
     assert_eq!(scene.job(job).worker(), Some(free));
     scene.fail(job);
     let other = scene.open(order).id;
@@ -35,7 +35,7 @@ fn agents_of_the_market_are_counted_and_others_for_what_they_do_there() {
     assert_eq!(
         tally(far),
         Tally { given: 1, ..Tally::default() },
-        "and not what it asked elsewhere"
+        "and not what it requested elsewhere"
     );
     assert_eq!(scene.desk(a).declined, std::slice::from_ref(&name));
     assert_eq!(scene.desk(far).declined, [name]);

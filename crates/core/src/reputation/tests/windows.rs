@@ -1,4 +1,4 @@
-//! The newest outcomes at a desk: what is counted, what it took, and whether it was on time.
+//! The window of newest outcomes: what is counted, how long it took, and whether it was on time.
 
 use super::{market, work};
 use crate::agent::Terms;
@@ -14,7 +14,7 @@ fn seen(scene: &Scene, agent: AgentId) -> Vec<Seen> {
     scene.desk(agent).window.newest().collect()
 }
 
-/// How often a job of the agent was judged, and how.
+/// The recorded outcomes of an agent's jobs.
 fn judged(scene: &Scene, agent: AgentId) -> Vec<bool> {
     let events = scene.store.rows.lines.iter().flat_map(|line| &line.events);
     let about = |event: &Event| match event {
@@ -35,7 +35,7 @@ fn of_a_hundred_and_fifty_the_last_hundred_are_shown() {
     assert_eq!((rates.count, rates.success, rates.on_time), (100, 1_000_000, 1_000_000));
     assert_eq!(seen(&scene, ada).len(), WINDOW);
     let standing = scene.desk(ada).standing;
-    assert_eq!((standing.successes, standing.failures), (100, 50), "counts are for life");
+    assert_eq!((standing.successes, standing.failures), (100, 50), "counts cover the lifetime");
     let world = scene.store.rebuilt(scene.world.rules);
     assert_eq!(world.desk(ada).map(|desk| &desk.window), Some(&scene.desk(ada).window));
 }
@@ -55,7 +55,7 @@ fn it_took_from_the_yes_to_the_end() {
     scene.wait(Millis(2_000));
     scene.succeed(job, "0.10");
     let one = Seen { ok: true, on_time: false, took: Millis(2_000) };
-    assert_eq!(seen(&scene, bob), [one], "not from the asking, and later than it said");
+    assert_eq!(seen(&scene, bob), [one], "not from the request, and later than promised");
     assert_eq!(judged(&scene, bob), [true]);
 }
 
@@ -98,7 +98,7 @@ fn what_is_nobodys_fault_or_was_called_off_is_not_there() {
     }
     assert!(scene.desk(ada).window.is_empty() && judged(&scene, ada).is_empty());
     assert_eq!(scene.desk(ada).window.score(Millis::seconds(10)), None);
-    assert_eq!(scene.desk(ada).standing.outcomes, 3, "what ended is written down all the same");
+    assert_eq!(scene.desk(ada).standing.outcomes, 3, "the outcome is recorded nevertheless");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn inside_one_owner_a_job_is_judged_and_not_counted() {
         work(&mut scene, one, ok);
     }
     assert!(scene.desk(two).window.is_empty());
-    assert_eq!(judged(&scene, two), [true, false], "its watchers hear of every result");
+    assert_eq!(judged(&scene, two), [true, false], "watchers get every result");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The laws of signed orders and of jobs whose requester says whom it asks.
+//! Invariants of signed orders and of jobs whose requester names the agents to invite.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,17 +9,17 @@ use crate::job::{Job, Offer, Requester, Selection, State};
 use crate::money::Credits;
 use crate::world::World;
 
-/// Used-up ids, kept from the rows alone.
+/// Used ids, kept from changed rows alone.
 #[derive(Clone, Default)]
 pub struct Asking {
     claims: BTreeMap<Digest, Target>,
     /// Signed orders that had an effect.
     heard: BTreeSet<Digest>,
-    /// Who was asked for each job, ever.
+    /// All agents ever invited for each job.
     asked: BTreeMap<JobId, Vec<AgentId>>,
-    /// Who got it.
+    /// The worker of each job.
     chosen: BTreeMap<JobId, AgentId>,
-    /// Which of them were agreed on and then put off.
+    /// Jobs that were agreed and then deferred.
     put_off: BTreeSet<JobId>,
 }
 
@@ -38,7 +38,7 @@ impl Asking {
         }
     }
 
-    /// An id stands for one thing for ever, unless two use the same or it is given back.
+    /// An id stands for one thing forever, unless two parties use it or it is released.
     fn claim(&mut self, claim: &Claim) {
         let Claim { digest, target, .. } = *claim;
         if let Target::Heard { .. } = target {
@@ -51,55 +51,60 @@ impl Asking {
             Some(Target::Offer { .. } | Target::Several) => target == Target::Several,
             Some(_) => false,
         };
-        assert!(may_follow, "an id of {before:?} came to stand for {target:?}");
+        assert!(may_follow, "an id changed from {before:?} to {target:?}");
     }
 
-    /// At most one worker, who was asked; never more set aside than was agreed.
+    /// At most one worker, which was invited; never more held than agreed.
     fn job(&mut self, job: &Job) {
         let first = self.asked.entry(job.id).or_insert_with(|| job.asked.clone());
-        assert!(job.asked.iter().all(|one| first.contains(one)), "nobody is asked later");
+        assert!(job.asked.iter().all(|one| first.contains(one)), "no agent is invited later");
         let unique: BTreeSet<AgentId> = job.asked.iter().copied().collect();
-        assert_eq!(unique.len(), job.asked.len(), "nobody is asked twice");
+        assert_eq!(unique.len(), job.asked.len(), "no agent is invited twice");
         let out = job.asked.iter().all(|one| !job.declined.contains(one));
-        assert!(out || job.assignment.is_some() || job.state.is_final(), "who said no is out");
-        assert!(!job.asked.iter().any(|one| job.asked_by(*one)), "nobody asks itself");
+        assert!(
+            out || job.assignment.is_some() || job.state.is_final(),
+            "a declining agent is out"
+        );
+        assert!(!job.asked.iter().any(|one| job.asked_by(*one)), "no agent invites itself");
         let agreed = job.assignment.map(|turn| turn.price);
         self.put_off.extend(job.waits_for.map(|_| job.id));
         match job.state {
             State::Open => {
                 let alone = first.len() == 1 && job.declined.is_empty();
-                assert!(job.held.is_zero() || alone, "a hold without anybody it is for");
+                assert!(job.held.is_zero() || alone, "a hold without a sole invitee");
                 let unbound = matches!(job.selection, Selection::Asked { offers_only: true, .. });
                 assert!(job.held.is_zero() || !unbound, "a request for any hub holds nothing");
             }
             State::Negotiating => assert_eq!(job.held, Credits::ZERO, "nothing is agreed yet"),
-            // Nobody has it yet, but a price is agreed on.
+            // Not assigned yet, but a price is agreed.
             State::Deferred { .. } if agreed.is_none() => {}
             State::Assigned | State::Running | State::Deferred { .. } => {
-                assert_eq!(Some(job.held), agreed, "what was agreed is set aside");
+                assert_eq!(Some(job.held), agreed, "the agreed price is held");
             }
             _ => assert_eq!(job.held, Credits::ZERO, "no hold outlives its job"),
         }
         if let Some(turn) = job.assignment {
             let chosen = *self.chosen.entry(job.id).or_insert(turn.worker);
             assert_eq!(chosen, turn.worker, "the requester chooses once");
-            // One that was put off goes on at the price it once stood at.
+            // A deferred job keeps the price that was valid before.
             let later = job.epoch > 1 || self.put_off.contains(&job.id);
             let stood = |offer: &Offer| turn.since < offer.valid_until || later;
             let offered = |offer: &Offer| {
                 offer.by == turn.worker && offer.price == turn.price && stood(offer)
             };
-            assert!(first.contains(&turn.worker), "given to somebody who was not asked");
+            assert!(first.contains(&turn.worker), "assigned to an agent that was not invited");
             assert!(job.offers.is_empty() || job.offers.iter().any(offered), "{job:?}");
         }
     }
 
-    /// Whoever was asked, and whoever was named a price, can name what it is about.
+    /// Invited agents and receivers of offers can refer to the job or offer by its id.
     fn names(&self, job: &Job, world: &World) {
-        let Requester::Agent(requester) = job.requester else { panic!("a guest asked: {job:?}") };
-        let asking = world.agent(requester).expect("whoever asks is known");
+        let Requester::Agent(requester) = job.requester else {
+            panic!("requested by a guest: {job:?}")
+        };
+        let asking = world.agent(requester).expect("the requester is registered");
         let id = job.foreign.strip_prefix(&asking.native).and_then(|rest| rest.strip_prefix('/'));
-        let id = id.expect("its full name begins with whose it is");
+        let id = id.expect("the full id starts with the requester's id");
         let leads = |digest| self.claims.get(&digest).copied();
         let signed = leads(claim::signed(asking.home, &asking.native, id));
         assert!(matches!(signed, Some(Target::Heard { job: Some(to), .. }) if to == job.id));
@@ -111,7 +116,7 @@ impl Asking {
         for (place, offer) in (0..).zip(&job.offers) {
             let target = Some(Target::Offer { job: job.id, place });
             let from = |from| leads(claim::offer(requester, from, &offer.name));
-            assert_eq!(from(Some(offer.by)), target, "the maker's own name is never shared");
+            assert_eq!(from(Some(offer.by)), target, "the maker's own id is unique");
             assert!([target, Some(Target::Several)].contains(&from(None)));
         }
     }

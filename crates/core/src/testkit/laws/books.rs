@@ -1,4 +1,4 @@
-//! The laws of money: what every line moves, from whom to whom, and what it adds up to.
+//! Ledger invariants: what every entry moves, between which owners, and the sums.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::money::Credits;
 use crate::owner::Owner;
 use crate::world::World;
 
-/// Books kept from the lines alone.
+/// Records kept from the entries alone.
 #[derive(Clone, Default)]
 pub struct Books {
     pockets: BTreeMap<Pocket, i64>,
@@ -21,15 +21,15 @@ pub struct Books {
     deals: BTreeMap<JobId, Deal>,
 }
 
-/// What one job moved, in millionths, and between whom.
+/// What one job moved, in millionths, and between which owners.
 #[derive(Clone, Debug, Default)]
 struct Deal {
     held: i64,
     captured: i64,
     released: i64,
-    /// Whose money was set aside, given back or paid.
+    /// Whose credits were held, released or paid.
     payers: BTreeSet<OwnerId>,
-    /// Where what was paid went.
+    /// Where payments went.
     payees: BTreeSet<Pocket>,
 }
 
@@ -38,7 +38,7 @@ impl Books {
         for entry in &changes.entries {
             self.entry(entry);
             let known = entry.job.is_none_or(|job| changes.jobs.contains_key(&job));
-            assert!(known, "money moved for a job that did not: {entry:?}");
+            assert!(known, "credits moved without a job change: {entry:?}");
         }
         ordered(changes);
         for job in changes.jobs.values() {
@@ -46,10 +46,10 @@ impl Books {
         }
     }
 
-    /// The chain holds, and each line names the one before it of either side.
+    /// The chain verifies, and each entry names the previous one of both owners.
     fn entry(&mut self, entry: &Entry) {
-        assert!(entry.amount > Credits::ZERO, "every line moves something");
-        assert_eq!(entry.id, self.last.next(), "lines have no gap");
+        assert!(entry.amount > Credits::ZERO, "every entry moves an amount");
+        assert_eq!(entry.id, self.last.next(), "entries have no gaps");
         assert_eq!(entry.hash, entry.chained(self.chain), "the chain verifies");
         (self.last, self.chain) = (entry.id, entry.hash);
         let issued = [entry.from.owner, entry.to.owner].contains(&Owner::ISSUANCE);
@@ -67,7 +67,7 @@ impl Books {
         }
     }
 
-    /// A hold resolves once; its own payer sets it aside, and whoever did the work is paid.
+    /// A hold resolves once; its own payer funds it, and its worker is paid.
     fn job(&self, job: &Job, world: &World) {
         let none = Deal::default();
         let deal = self.deals.get(&job.id).unwrap_or(&none);
@@ -76,11 +76,11 @@ impl Books {
             Requester::Agent(agent) => owner(agent),
             Requester::Guest(_) => None,
         };
-        assert_eq!(job.payer, asks, "whoever asks pays: {job:?}");
+        assert_eq!(job.payer, asks, "the requester pays: {job:?}");
         let own = deal.payers.iter().all(|payer| job.payer == Some(*payer));
-        assert!(own, "the money of {:?} was moved for {job:?}", deal.payers);
+        assert!(own, "credits of {:?} were moved for {job:?}", deal.payers);
         assert_eq!(deal.held - deal.captured - deal.released, job.held.micros());
-        assert!(job.held <= job.purse(), "no more is set aside than was offered");
+        assert!(job.held <= job.purse(), "no more is held than the budget");
         if !job.state.is_final() {
             assert!(deal.payees.is_empty(), "paid before its end: {job:?}");
             return;
@@ -96,7 +96,7 @@ impl Books {
         assert!(paid <= price, "never more than the agreed price");
     }
 
-    /// No credit is lost or made, nobody is overdrawn, and holds belong to live jobs.
+    /// No credit is lost or created, no account is overdrawn, and holds belong to live jobs.
     pub fn balance(&self, world: &World) {
         let mut held: BTreeMap<OwnerId, i64> = BTreeMap::new();
         for job in world.live_jobs() {
@@ -115,30 +115,30 @@ impl Books {
             let overdrawn = owner.available < Credits::ZERO || owner.held < Credits::ZERO;
             assert!(!overdrawn || owner.id == Owner::ISSUANCE, "{} is overdrawn", owner.name);
         }
-        assert_eq!(sum, 0, "the sum over all pockets is zero");
+        assert_eq!(sum, 0, "the sum over all sub-accounts is zero");
         assert_eq!(world.next.chain, self.chain);
         assert_eq!(world.next.entry, self.last.next());
     }
 }
 
 impl Deal {
-    /// Everything a job moves goes through the held pocket of whoever pays.
+    /// Everything a job moves goes through the payer's held sub-account.
     fn moved(&mut self, entry: &Entry) {
         let (payer, amount) = (entry.from.owner, entry.amount.micros());
         let (open, held) = (Pocket::open(payer), Pocket::held(payer));
         self.payers.insert(payer);
         match entry.kind {
             Kind::Hold => {
-                assert_eq!((entry.from, entry.to), (open, held), "set aside elsewhere");
+                assert_eq!((entry.from, entry.to), (open, held), "held elsewhere");
                 self.held += amount;
             }
             Kind::Capture => {
-                assert_eq!(entry.from, held, "paid with what was not set aside");
+                assert_eq!(entry.from, held, "paid from something other than the hold");
                 self.payees.insert(entry.to);
                 self.captured += amount;
             }
             Kind::Release => {
-                assert_eq!((entry.from, entry.to), (held, open), "given back to somebody else");
+                assert_eq!((entry.from, entry.to), (held, open), "released to another owner");
                 self.released += amount;
             }
             other => panic!("a job never causes a {other:?}"),
@@ -146,7 +146,7 @@ impl Deal {
     }
 }
 
-/// What was ordered is moved once, between those who were named, unless a hold had paid it.
+/// An ordered amount moves once, between the named owners, unless a hold had paid it.
 fn ordered(changes: &Changes) {
     let lines = changes.entries.iter().filter(|entry| entry.kind == Kind::Transfer);
     let moved: Vec<_> = lines.map(|one| (one.transfer, one.from, one.to, one.amount)).collect();
@@ -155,5 +155,5 @@ fn ordered(changes: &Changes) {
         let (from, to) = (Pocket::open(order.from), Pocket::open(order.to));
         (Some(order.id), from, to, order.amount)
     };
-    assert_eq!(moved, orders.map(line).collect::<Vec<_>>(), "what was ordered is what moved");
+    assert_eq!(moved, orders.map(line).collect::<Vec<_>>(), "the ordered amounts are what moved");
 }

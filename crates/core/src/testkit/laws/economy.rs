@@ -1,5 +1,6 @@
-//! The economic laws: nobody pays more than the price shown when it agreed, no score falls by silence
-//! before the worker had the job in hand for a fair time, and nobody fills an inbox or a queue.
+//! Economic invariants: no requester pays more than the price it was shown, no score falls for a
+//! missing response before the worker's grace period has passed, and no requester fills an inbox or
+//! a queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,20 +18,20 @@ use crate::reputation::{Outcome, Standing};
 use crate::time::Timestamp;
 use crate::world::World;
 
-/// What was shown and handed over, kept from the rows alone.
+/// Shown prices and received jobs, kept from changed rows alone.
 #[derive(Clone, Default)]
 pub struct Economy {
     /// The price at which a worker was first chosen for a job.
     shown: BTreeMap<(JobId, AgentId), Credits>,
-    /// Who was chosen for it at any time.
+    /// Workers that were ever chosen for a job.
     chosen: BTreeSet<(JobId, AgentId)>,
-    /// Which of them listed a price at that moment.
+    /// Which of them listed a price at that time.
     listed: BTreeSet<(JobId, AgentId)>,
-    /// Since when the worker of a turn has had the job in hand.
+    /// When the worker of an assignment received the job.
     in_hand: BTreeMap<(JobId, u32), Timestamp>,
-    /// Where each inbox stood after the last command.
+    /// Each inbox after the last command.
     inboxes: BTreeMap<AgentId, Mailbox>,
-    /// Scores without free work of strangers.
+    /// Scores without free work for new owners and guests.
     pub weighed: BTreeMap<AgentId, Standing>,
 }
 
@@ -51,15 +52,16 @@ impl Economy {
         for outcome in &changes.outcomes {
             let job = &changes.jobs[&outcome.job];
             let old = before.get(&outcome.job).map(|old| &**old);
-            // A turn that was passed on is only in the row before.
+            // A reassigned job shows the earlier assignment only in its previous row.
             let turn = |job: &Job| job.assignment.filter(|turn| turn.worker == outcome.subject);
-            let turn = turn(job).or(old.and_then(turn)).expect("an outcome is about a turn");
+            let turn = turn(job).or(old.and_then(turn)).expect("an outcome is about an assignment");
             silence((old, job), turn, outcome, world);
             self.weigh(job, turn, outcome, world);
         }
     }
 
-    /// Whoever agreed to a price never pays more, whatever the worker lists or offers later.
+    /// A requester never pays more than the agreed price, whatever the worker lists or offers
+    /// later.
     fn price(&mut self, old: Option<&Job>, job: &Job, world: &World) {
         if matches!(job.selection, Selection::Asked { .. }) {
             return;
@@ -76,7 +78,7 @@ impl Economy {
             if let Some(price) = price.filter(|price| *price <= job.purse()) {
                 self.shown.entry(key).or_insert(price);
             }
-            // A worker that listed no price when it was chosen has its first one agreed on.
+            // A worker that listed no price when it was chosen may have its first offer agreed.
             let priced = skill.is_some_and(|skill| !skill.by_offer);
             if !self.chosen.contains(&key) && priced {
                 self.listed.insert(key);
@@ -92,32 +94,29 @@ impl Economy {
         }
         let Some(turn) = job.assignment else { return };
         let shown = self.shown.get(&(job.id, turn.worker));
-        assert!(
-            shown.is_some_and(|shown| turn.price <= *shown),
-            "raised after it was agreed: {job:?}"
-        );
-        // Rounding adds what the requester's protocol shows, and nothing besides.
+        assert!(shown.is_some_and(|shown| turn.price <= *shown), "raised after agreement: {job:?}");
+        // Rounding adds only the requester's price step.
         let rounded = turn.own.is_none_or(|own| job.grain.shown(own) == turn.price);
         assert!(rounded || job.selection.is_by_offers(), "gained by rounding: {job:?}");
         let paid = job.report.as_ref().map_or(Credits::ZERO, |report| report.paid);
         assert!(paid <= turn.price, "paid more than was shown: {job:?}");
     }
 
-    /// A worker has a job in hand from a moment that is written when it comes, and never changed.
+    /// The time a worker received a job is written once and never changed.
     fn hands(&mut self, old: Option<&Job>, job: &Job, world: &World, now: Timestamp) {
         if old.is_none_or(|old| old.read_at != job.read_at) {
             assert!(job.read_at.is_none_or(|at| at == now), "read at another time: {job:?}");
         }
         let Some(turn) = job.assignment else { return };
-        assert!(turn.fair_time >= world.rules.fair_time, "less than a fair time: {job:?}");
+        assert!(turn.fair_time >= world.rules.fair_time, "less than the grace period: {job:?}");
         let Some(at) = turn.handed_at else { return };
         let since = *self.in_hand.entry((job.id, job.epoch)).or_insert(now);
         let asked_alone =
             matches!(job.selection, Selection::Asked { .. }) && job.read_at == Some(at);
-        assert!(at == since || asked_alone, "in hand since another moment: {job:?}");
+        assert!(at == since || asked_alone, "received at another time: {job:?}");
     }
 
-    /// Inboxes in which nothing happened but that notices came.
+    /// Inboxes that only received notices.
     fn grown(&self, changes: &Changes, world: &World) -> BTreeSet<AgentId> {
         let mut after: BTreeMap<AgentId, Mailbox> = BTreeMap::new();
         for notice in &changes.notices {
@@ -134,14 +133,15 @@ impl Economy {
         after.into_iter().filter(same).map(|(agent, _)| agent).collect()
     }
 
-    /// Work and invitations go only where there is room for them, and nobody asks too many at a time.
+    /// Work and invitations go only to inboxes with capacity, and no requester invites too many at
+    /// a time.
     fn room(&mut self, before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &World) {
         let max = world.rules.inbox_messages_max;
         let grown = self.grown(changes, world);
         for notice in &changes.notices {
             let (Some(agent), Some(job)) = (notice.to, notice.news.job()) else { continue };
             let inbox = self.inboxes.entry(agent).or_insert_with(|| Mailbox::new(agent));
-            // What is taken up again, or was offered or begun by the agent itself, was let in before.
+            // Resumed work, and work the agent offered for or started itself, was accepted before.
             let known = before
                 .get(&job)
                 .is_some_and(|old| old.for_whom() == Some(agent) || old.read_at.is_some());
@@ -154,7 +154,7 @@ impl Economy {
                 (job.budget.is_zero() || job.policy.unpaid) && is_for_a_stranger(job, world)
             });
             match notice.news {
-                // What was read by the same command has made room before.
+                // Notices read by the same command have freed capacity before.
                 _ if !grown.contains(&agent) => {}
                 News::Assigned { .. } | News::ApprovalWanted { .. }
                     if !known && !asked && max > 0 =>
@@ -162,12 +162,12 @@ impl Economy {
                     let room = inbox.waiting() < max || inbox.work_waiting < max.div_ceil(2);
                     assert!(room, "work for a full inbox: {notice:?}");
                     let room = inbox.work_waiting < strangers_room(max);
-                    assert!(room || !free, "strangers crowd others out: {notice:?}");
+                    assert!(room || !free, "new owners crowd out others: {notice:?}");
                 }
                 News::OffersWanted { .. } if !asked && max > 0 => {
                     assert!(inbox.waiting() < max.div_ceil(2), "no room for it: {notice:?}");
                     let room = inbox.work_waiting < strangers_room(max);
-                    assert!(room || !free, "strangers crowd others out: {notice:?}");
+                    assert!(room || !free, "new owners crowd out others: {notice:?}");
                 }
                 News::OffersWanted { .. } | News::Offered { .. } if max > 0 => {
                     assert!(asked || inbox.waiting() < max, "no room for it: {notice:?}");
@@ -190,12 +190,12 @@ impl Economy {
             *asked.entry(who).or_default() += job.asked.len();
         }
         let most = asked.values().max().copied().unwrap_or(0);
-        // Whoever comes by itself to name a price was not asked.
+        // An agent that makes an offer without being invited is not counted.
         let offers: usize = world.live_jobs().map(|job| job.offers.len()).sum();
-        assert!(most <= world.rules.invitations_max + offers, "one requester asks too many");
+        assert!(most <= world.rules.invitations_max + offers, "one requester invites too many");
     }
 
-    /// In our own ranking, free work of somebody who never paid or was paid counts for nothing.
+    /// In the hub's own ranking, free work for an owner that never paid or was paid does not count.
     fn weigh(&mut self, job: &Job, turn: Assignment, outcome: &Outcome, world: &World) {
         let nonsense = outcome.cause == Some(Cause::Unusable);
         let free = turn.price.is_zero() || job.policy.unpaid || nonsense;
@@ -207,37 +207,39 @@ impl Economy {
     }
 }
 
-/// Whether whoever asked never paid or was paid.
+/// Whether the requester's owner never paid or was paid.
 fn is_for_a_stranger(job: &Job, world: &World) -> bool {
     job.payer.and_then(|payer| world.owner(payer)).is_none_or(|one| one.movements == 0)
 }
 
-/// Silence counts exactly when the worker had its fair time; leaving, when it had the job.
+/// A missing response counts exactly if the grace period has passed; leaving, if the job was
+/// received.
 fn silence((old, job): (Option<&Job>, &Job), turn: Assignment, outcome: &Outcome, world: &World) {
     let since = turn.handed_at;
     let had = since.is_some_and(|at| outcome.ended_at.since(at) >= turn.fair_time);
     let left = world.agent(outcome.subject).is_some_and(|agent| !agent.active);
-    // Before anything was due, it is the worker itself who said that time had run out.
+    // If nothing was due, the worker itself reported the timeout.
     let due = old.and_then(Job::due).is_some_and(|due| due <= outcome.ended_at);
-    // An endpoint that refused the request ends its turn early; the job fails or is passed on.
+    // An endpoint that refused the request ends its assignment early; the job fails or is
+    // reassigned.
     let cause = job.report.as_ref().and_then(|report| report.cause);
     let refused = matches!(cause, None | Some(Cause::Unusable | Cause::NobodyLeft));
     match outcome.cause {
-        Some(Cause::TimedOut) if due => assert!(had, "blamed for silence too soon: {outcome:?}"),
+        Some(Cause::TimedOut) if due => assert!(had, "counted too soon: {outcome:?}"),
         Some(Cause::WorkerLeft) => assert!(since.is_some(), "never had it: {outcome:?}"),
         Some(Cause::NoFairTime) if left => assert!(since.is_none(), "it had it: {outcome:?}"),
         Some(Cause::NoFairTime) => {
-            assert!((due || refused) && !had, "excused for nothing: {outcome:?}");
+            assert!((due || refused) && !had, "excused without reason: {outcome:?}");
         }
         _ => {}
     }
 }
 
 impl Laws {
-    /// What our own ranking is made of is the fold of what counts in it.
+    /// The hub's own ranking is the fold of the outcomes that count in it.
     pub(super) fn weight(&self, world: &World, agent: AgentId, desk: &Desk) {
         let weighed = self.economy.weighed.get(&agent).copied().unwrap_or_default();
-        assert_eq!(desk.weighed(), weighed, "our own ranking counts what it should");
+        assert_eq!(desk.weighed(), weighed, "the hub's ranking matches its outcomes");
         let underrated = world.underrated().any(|one| one == agent);
         assert_eq!(underrated, weighed.score > desk.standing.score);
     }

@@ -1,4 +1,5 @@
-//! The laws of the end: whoever asked hears of it once, in the same step, wherever it wants to.
+//! End invariants: the requester gets exactly one notice of the end, in the same command, at the
+//! right URL.
 
 use std::sync::Arc;
 
@@ -13,30 +14,31 @@ pub fn check(changes: &Changes, world: &World) {
         let news = News::Ended { job: job.id };
         let told: Vec<&Arc<Notice>> =
             changes.notices.iter().filter(|notice| notice.news == news).collect();
-        // What was taken back never was, and there is nothing to tell.
+        // A withdrawn job never existed, so there is no notice.
         if !job.state.is_final() || job.state == State::Withdrawn {
-            assert!(told.is_empty(), "told of an end that is none: {job:?}");
+            assert!(told.is_empty(), "end notice without an end: {job:?}");
             continue;
         }
         let url = told_at(job, world);
         match (&told[..], &job.requester) {
-            ([], Requester::Guest(_)) => assert_eq!(url, None, "a guest was not told: {job:?}"),
+            ([], Requester::Guest(_)) => assert_eq!(url, None, "a guest was not notified: {job:?}"),
             ([], Requester::Agent(_)) => heard_otherwise(job, changes, world),
             ([one], requester) => {
                 let to = one.to.map(Requester::Agent);
                 let known = matches!(requester, Requester::Agent(_));
-                assert_eq!(to.as_ref(), Some(requester).filter(|_| known), "told to another");
+                assert_eq!(to.as_ref(), Some(requester).filter(|_| known), "sent to another agent");
                 pushed(one.id, url, changes);
             }
-            (more, _) => panic!("told {} times: {job:?}", more.len()),
+            (more, _) => panic!("notified {} times: {job:?}", more.len()),
         }
     }
 }
 
-/// Whoever speaks the protocol of who ended it reads those very words; who ended it itself knows.
+/// A requester of the same protocol as the party that ended the job gets the original text. A
+/// requester that ended it itself gets no notice.
 fn heard_otherwise(job: &Job, changes: &Changes, world: &World) {
     let Requester::Agent(requester) = job.requester else { return };
-    let agent = world.agent(requester).expect("whoever asks is known");
+    let agent = world.agent(requester).expect("the requester is registered");
     let words = |notice: &&Arc<Notice>| match &notice.news {
         News::Message { from, words, .. } => *from != Some(requester) && *words == agent.home,
         _ => false,
@@ -45,21 +47,21 @@ fn heard_otherwise(job: &Job, changes: &Changes, world: &World) {
     match &to.filter(words).collect::<Vec<_>>()[..] {
         [] => {
             let own = job.policy.cancel_any_time || is_asked(job);
-            assert!(own && job.state == State::Cancelled, "nobody was told: {job:?}");
+            assert!(own && job.state == State::Cancelled, "no notice was sent: {job:?}");
         }
         [one] => pushed(one.id, agent.push_url(), changes),
-        more => panic!("told {} times: {job:?}", more.len()),
+        more => panic!("notified {} times: {job:?}", more.len()),
     }
 }
 
-/// What is told goes to a URL exactly when there is one.
+/// A notice is delivered to a URL exactly when there is one.
 fn pushed(notice: NoticeId, url: Option<String>, changes: &Changes) {
     let push = changes.pushes.get(&notice).and_then(Option::as_ref);
-    assert_eq!(push.map(|push| &push.url), url.as_ref(), "told at another place");
+    assert_eq!(push.map(|push| &push.url), url.as_ref(), "delivered to another URL");
 }
 
-/// Where the requester wants to hear of it: who talks all the time, wherever it is reached; anybody
-/// else at the callback of this job, if it was told to wait.
+/// The URL for the requester's notice: the agent's endpoint in protocols that always deliver there,
+/// otherwise the job's callback if the requester was answered that it has to wait.
 fn told_at(job: &Job, world: &World) -> Option<String> {
     match job.requester {
         Requester::Agent(agent) if is_asked(job) || job.policy.presence_first => {

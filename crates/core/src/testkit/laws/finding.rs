@@ -1,4 +1,4 @@
-//! Finding somebody, by looking at everybody: what the indexes must agree with.
+//! Discovery by a full scan, which the indexes must agree with.
 
 use std::cmp::Reverse;
 
@@ -10,7 +10,7 @@ use crate::world::World;
 use crate::world::discover::Wanted;
 use crate::world::skills::Candidate;
 
-/// Pages and totals are what looking at everybody would give.
+/// Pages and totals equal a full scan.
 pub fn discovery_is_a_sorted_scan(world: &World, skill: &str, now: Timestamp) {
     let floor = Score::from_millionths(50_500_000);
     let cheap = Some(Credits::from_micros(200_000));
@@ -26,12 +26,12 @@ pub fn discovery_is_a_sorted_scan(world: &World, skill: &str, now: Timestamp) {
     }
 }
 
-/// Discovery by looking at everybody: by score, then proven before new, then price, then seniority.
+/// Discovery by a full scan: by score, then proven before new, then price, then seniority.
 pub fn scan(world: &World, wanted: &Wanted<'_>, now: Timestamp) -> Vec<Candidate> {
     let mut all = Vec::new();
     for agent in world.agents() {
         let Some(skill) = agent.skill(wanted.skill) else { continue };
-        let desk = world.desk(agent.id).expect("every agent has a desk");
+        let desk = world.desk(agent.id).expect("every agent has a state");
         let standing = desk.standing;
         let settled = standing.successes + standing.failures;
         let affordable = wanted.max_price.is_none_or(|max| skill.price <= max);
@@ -45,12 +45,13 @@ pub fn scan(world: &World, wanted: &Wanted<'_>, now: Timestamp) -> Vec<Candidate
     all.into_iter().map(|(_, _, price, agent)| Candidate { agent, price }).collect()
 }
 
-/// Whom to ask first, by looking at everybody: there, then by score, then proven, then seniority.
+/// The order in which to invite, by a full scan: online, then by score, then proven, then
+/// seniority.
 pub fn merit(world: &World, skill: &str, now: Timestamp) -> Vec<AgentId> {
     let able = world.agents().filter(|agent| agent.active && agent.skill(skill).is_some());
     let mut all: Vec<_> = able
         .map(|agent| {
-            let standing = world.desk(agent.id).expect("every agent has a desk").standing;
+            let standing = world.desk(agent.id).expect("every agent has a state").standing;
             let (away, score) = (!world.is_online(agent.id, now), Reverse(standing.score));
             (away, score, standing.settled() == 0, agent.id)
         })

@@ -1,5 +1,5 @@
-//! The laws of the history: whatever became of a job, of credits and of accounts is told, and nothing
-//! is told that did not happen.
+//! History invariants: every change of jobs, credits and accounts has an event, and every event has
+//! a change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::ledger::Kind;
 use crate::owner::Owner;
 use crate::world::World;
 
-/// What was told of, kept from the rows alone.
+/// What had events so far, kept from changed rows alone.
 #[derive(Clone, Default)]
 pub struct History {
     accounts: BTreeSet<OwnerId>,
     agents: BTreeMap<AgentId, Arc<Agent>>,
     keys: BTreeSet<KeyId>,
-    /// The newest job of each worker that has ended.
+    /// The newest ended job of each worker.
     worked: BTreeMap<AgentId, JobId>,
     suspended_agents: BTreeSet<AgentId>,
     suspended_owners: BTreeSet<OwnerId>,
@@ -39,7 +39,7 @@ impl History {
         self.worked(changes);
     }
 
-    /// Whoever comes, leaves or says something else about itself is told of.
+    /// Every registration, departure and profile change has an event.
     fn agents(&mut self, changes: &Changes) {
         for agent in changes.agents.values() {
             let (id, owner) = (agent.id, agent.owner);
@@ -53,11 +53,14 @@ impl History {
             assert_eq!(removed.contains(&true), left, "{agent:?}");
             let says = |agent: &Agent| (agent.name.clone(), agent.skills.clone(), agent.active);
             let updated = told(Event::AgentUpdated { agent: id });
-            assert!(updated || left || says(&old) == says(agent), "changed silently: {agent:?}");
+            assert!(
+                updated || left || says(&old) == says(agent),
+                "changed without an event: {agent:?}"
+            );
         }
     }
 
-    /// An epoch begins by a restore that is told of, and each is one above the one before.
+    /// An epoch starts with a restore event, and each is one above the one before.
     fn epoch(&mut self, changes: &Changes, world: &World) {
         let begun = events(changes).filter_map(|event| match event {
             Event::HubRestored { epoch } => Some(*epoch),
@@ -65,12 +68,12 @@ impl History {
         });
         for epoch in begun {
             self.restores += 1;
-            assert_eq!(epoch, 1 + self.restores, "epochs are counted without a gap");
+            assert_eq!(epoch, 1 + self.restores, "epochs have no gaps");
         }
-        assert_eq!(world.next.epoch, 1 + self.restores, "an epoch began silently");
+        assert_eq!(world.next.epoch, 1 + self.restores, "an epoch began without an event");
     }
 
-    /// Whoever is suspended or resumed is told of, once.
+    /// Every suspension and resumption has one event.
     fn suspensions(&mut self, changes: &Changes) {
         let told = |wanted: Event| events(changes).filter(|event| **event == wanted).count();
         for agent in changes.agents.values() {
@@ -103,7 +106,7 @@ impl History {
         }
     }
 
-    /// Every key is told of when it is made.
+    /// Every new key has an event.
     fn keys(&mut self, changes: &Changes) {
         let known = &mut self.keys;
         let new = changes.keys.values().filter(|key| known.insert(key.id)).map(|key| key.holder);
@@ -112,10 +115,10 @@ impl History {
             Event::OperatorKeyIssued => Some(Holder::Operator),
             _ => None,
         });
-        assert!(told.eq(new), "a key that is new is told of: {changes:?}");
+        assert!(told.eq(new), "a new key has an event: {changes:?}");
     }
 
-    /// What a worker has done can be read backwards from its newest job.
+    /// A worker's jobs can be followed backwards from its newest one.
     fn worked(&mut self, changes: &Changes) {
         for event in events(changes) {
             let Event::JobEnded { job, state, .. } = event else { continue };
@@ -127,7 +130,7 @@ impl History {
         }
     }
 
-    /// Every account is told when it is opened, and once.
+    /// Every new account has one event.
     fn accounts(&mut self, changes: &Changes) {
         let known = &mut self.accounts;
         let new = changes.owners.keys().filter(|id| **id != Owner::ISSUANCE && known.insert(**id));
@@ -135,7 +138,7 @@ impl History {
             Event::AccountOpened { owner } => Some(owner),
             _ => None,
         });
-        assert!(told.eq(new), "an account that is new is told: {changes:?}");
+        assert!(told.eq(new), "a new account has an event: {changes:?}");
     }
 }
 
@@ -143,7 +146,7 @@ fn events(changes: &Changes) -> impl Iterator<Item = &Event> {
     changes.lines.iter().flat_map(|line| &line.events)
 }
 
-/// What was made, destroyed or paid is told with its amount.
+/// Grants, burns and payments have events with their amounts.
 fn money(changes: &Changes) {
     let told = events(changes).filter_map(|event| match event {
         Event::Granted { owner, amount, .. } => Some((Kind::Grant, *owner, *amount)),
@@ -155,7 +158,7 @@ fn money(changes: &Changes) {
         Kind::Burn => Some((Kind::Burn, entry.from.owner, entry.amount)),
         _ => None,
     });
-    assert!(told.eq(moved), "credits that came or went are told: {changes:?}");
+    assert!(told.eq(moved), "issued and burned credits have events: {changes:?}");
     let told = events(changes).filter_map(|event| match event {
         Event::Transferred { from, to, amount } => Some(Some((*from, *to, *amount))),
         Event::SettlementConfirmed { .. } => Some(None),
@@ -165,7 +168,7 @@ fn money(changes: &Changes) {
         let by_itself = !transfer.settled_by_hold;
         by_itself.then_some((transfer.from, transfer.to, transfer.amount))
     });
-    assert!(told.eq(paid), "payments are told: {changes:?}");
+    assert!(told.eq(paid), "payments have events: {changes:?}");
 }
 
 fn jobs(before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes) {
@@ -180,7 +183,7 @@ fn jobs(before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes) {
     }
 }
 
-/// A job is opened once, and every turn at it is told with its number.
+/// A job is opened once, and every assignment has an event with its number.
 fn beginnings(old: Option<&Job>, job: &Job, told: &[&Event]) {
     let opened = told.iter().filter(|event| matches!(event, Event::JobOpened { .. })).count();
     assert_eq!(opened, usize::from(old.is_none()), "opened once: {job:?}");
@@ -189,17 +192,17 @@ fn beginnings(old: Option<&Job>, job: &Job, told: &[&Event]) {
         _ => None,
     });
     let expected = old.map_or(0, |old| old.epoch) + 1..=job.epoch;
-    assert!(turns.eq(expected), "each turn is told: {told:?}, {job:?}");
+    assert!(turns.eq(expected), "each assignment has an event: {told:?}, {job:?}");
     let last = told.iter().rev().find_map(|event| match event {
         Event::JobAssigned { worker, .. } => Some(*worker),
         _ => None,
     });
     if let (Some(told), Some(worker)) = (last, job.worker()) {
-        assert_eq!(told, worker, "given to another than is told: {job:?}");
+        assert_eq!(told, worker, "assigned to another than in the event: {job:?}");
     }
 }
 
-/// A state that was entered was told.
+/// Every state that was entered has an event.
 fn states(old: Option<&Job>, job: &Job, told: &[&Event]) {
     let same_turn = old.filter(|old| old.epoch == job.epoch);
     if same_turn.is_some_and(|old| old.state == job.state) {
@@ -211,20 +214,20 @@ fn states(old: Option<&Job>, job: &Job, told: &[&Event]) {
         State::Deferred { until } => told.contains(&&Event::JobDeferred { job: job.id, until }),
         _ => true,
     };
-    assert!(is_told, "{:?} and nobody was told: {told:?}", job.state);
+    assert!(is_told, "{:?} without an event: {told:?}", job.state);
 }
 
-/// Every price that was named is told with who named it.
+/// Every offer has an event with its maker.
 fn offers(old: Option<&Job>, job: &Job, told: &[&Event]) {
     let made = job.offers.iter().skip(old.map_or(0, |old| old.offers.len())).map(|offer| offer.by);
     let told = told.iter().filter_map(|event| match event {
         Event::JobOffered { by, .. } => Some(*by),
         _ => None,
     });
-    assert!(told.eq(made), "prices are told as they are named: {job:?}");
+    assert!(told.eq(made), "each offer has an event: {job:?}");
 }
 
-/// The end is told as it was.
+/// The end event matches the job.
 fn endings(job: &Job, told: &[&Event]) {
     let ends = told.iter().filter_map(|event| match event {
         Event::JobEnded { state, cause, paid, .. } => Some((*state, *cause, *paid)),
@@ -233,7 +236,7 @@ fn endings(job: &Job, told: &[&Event]) {
     let report = job.report.as_ref();
     let (cause, paid) = (report.and_then(|report| report.cause), report.map(|report| report.paid));
     let end = (job.state, cause, paid.unwrap_or_default());
-    assert!(ends.eq(job.state.is_final().then_some(end)), "the end is told as it was: {job:?}");
+    assert!(ends.eq(job.state.is_final().then_some(end)), "the end event matches: {job:?}");
 }
 
 fn about(event: &Event) -> Option<JobId> {

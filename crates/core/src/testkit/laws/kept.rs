@@ -1,5 +1,5 @@
-//! Answers kept for repeats: counted exactly, and never more than the rules allow. And what waits to be
-//! pushed holds no text.
+//! Saved answers: counted exactly, and never more than the rules allow. Also: waiting deliveries
+//! hold no text.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use crate::changes::Changes;
 use crate::memory::{Amount, GUARANTEED, Principal};
 use crate::world::World;
 
-/// Panics when the sums are wrong or a cap was passed.
+/// Panics if the sums are wrong or a limit was exceeded.
 pub fn check(changes: &Changes, world: &World) {
     for push in changes.pushes.values().flatten() {
-        assert!(!push.has_text(), "a push has the text of its message: {push:?}");
+        assert!(!push.has_text(), "a delivery has the text of its message: {push:?}");
     }
     if changes.memories.is_empty() {
         return;
@@ -23,7 +23,7 @@ pub fn check(changes: &Changes, world: &World) {
     }
     let (mut total, mut anonymous) = (Amount::default(), Amount::default());
     for (principal, share) in &shares {
-        assert_eq!(world.kept_for(*principal), *share, "what is kept for {principal:?}");
+        assert_eq!(world.kept_for(*principal), *share, "what is saved for {principal:?}");
         let without_key = matches!(principal, Principal::Anonymous(_));
         let sums = [Some(&mut total), without_key.then_some(&mut anonymous)];
         for sum in sums.into_iter().flatten() {
@@ -31,11 +31,11 @@ pub fn check(changes: &Changes, world: &World) {
             sum.bytes += share.bytes;
         }
         let cap = world.rules.kept_per_principal.answers;
-        assert!(cap == 0 || share.answers <= cap, "{principal:?} keeps {share:?}");
+        assert!(cap == 0 || share.answers <= cap, "{principal:?} saves {share:?}");
     }
-    assert_eq!(world.kept_in_total(), total, "what is kept in total");
-    assert_eq!(world.kept_anonymously(), anonymous, "what is kept without a key");
+    assert_eq!(world.kept_in_total(), total, "what is saved in total");
+    assert_eq!(world.kept_anonymously(), anonymous, "what is saved without a key");
     let cap = world.rules.kept_total.answers;
     let guaranteed = GUARANTEED.answers * shares.len() as u64;
-    assert!(cap == 0 || total.answers <= cap + guaranteed, "{total:?} is kept in total");
+    assert!(cap == 0 || total.answers <= cap + guaranteed, "{total:?} is saved in total");
 }

@@ -1,4 +1,4 @@
-//! The laws of silence: how long a worker may say nothing before a job moves on by itself.
+//! Lease invariants: how long a worker may give no response before the job moves on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use crate::job::{Assignment, Job, Selection, State};
 use crate::time::{Millis, Timestamp};
 use crate::world::World;
 
-/// How long after the time it promised itself a worker may still deliver, written a second time.
+/// How long after its own promised time a worker may still deliver, written a second time.
 const PATIENCE: Millis = Millis::minutes(10);
 
-/// Every turn ends when it should, and only by being taken on does that change.
+/// Every assignment ends at the right time, and only acceptance changes that time.
 pub fn check(before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &World, now: Timestamp) {
     for job in changes.jobs.values().filter(|job| !job.state.is_final()) {
         let Some(turn) = job.assignment else { continue };
@@ -22,21 +22,17 @@ pub fn check(before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &Worl
             Some(old) if old.accepted_at.is_none() && job.accepted_at.is_some() => taken(job, now),
             Some(old) => old.assignment.map_or(job.deadline, |turn| turn.until),
         };
-        assert_eq!(
-            turn.until,
-            until.min(job.deadline),
-            "silent for longer, or not so long: {job:?}"
-        );
+        assert_eq!(turn.until, until.min(job.deadline), "the lease has a wrong end: {job:?}");
         if matches!(job.state, State::Assigned | State::Running) {
             assert!(
                 job.due().is_some_and(|due| due <= turn.until),
-                "silence is not noticed: {job:?}"
+                "no timer for the lease: {job:?}"
             );
         }
     }
 }
 
-/// Whoever answers for itself has a moment to do so, and everybody else the job's own lease.
+/// An agent that confirms jobs itself has the acceptance timeout; any other has the job's lease.
 fn given(
     old: Option<&Job>,
     job: &Job,
@@ -47,13 +43,13 @@ fn given(
     let asked = matches!(job.selection, Selection::Asked { .. });
     let waited = old.is_some_and(|old| old.state == State::Open);
     if asked && waited && turn.since == job.opened_at {
-        // It was asked alone and began by itself: it had the whole time all along.
+        // A sole invitee that started by itself: it had the whole time from the start.
         return job.deadline;
     }
     now.plus(if job.accepted_at.is_some() { job.lease } else { world.rules.answer_window })
 }
 
-/// Whoever says itself when it is ready is late only well after that.
+/// A worker that names its own time is overdue only well after that.
 fn taken(job: &Job, now: Timestamp) -> Timestamp {
     match (job.wanted, job.ready_at) {
         (None, Some(ready)) => ready.max(now).plus(PATIENCE),

@@ -1,4 +1,4 @@
-//! Whom agents have worked for, and what their owners' other agents did: counted from outcomes alone.
+//! Customers of agents, and failures of their owners' other agents: counted from outcomes alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::reputation::Outcome;
 use crate::reputation::patrons::PATRONS_MAX;
 use crate::world::World;
 
-/// Other owners each agent has worked for well, and what they paid in millionths.
+/// The other owners each agent completed jobs for, and what they paid in millionths.
 #[derive(Clone, Default)]
 pub struct Patronage(BTreeMap<AgentId, (BTreeSet<OwnerId>, i64)>);
 
@@ -24,13 +24,14 @@ impl Patronage {
 }
 
 impl Laws {
-    /// Patrons are other owners, each once; failures elsewhere are those of all its owner's others.
+    /// Customers are other owners, each once; failures elsewhere are those of all other agents of
+    /// the owner.
     pub(super) fn patronage(&self, world: &World, agent: AgentId, desk: &Desk) {
         let (owners, paid) = self.patronage.0.get(&agent).cloned().unwrap_or_default();
         assert_eq!(desk.patrons.count(), owners.len().min(PATRONS_MAX));
         assert_eq!(desk.patrons.paid().micros(), paid);
         let (own, _) = self.agents[&agent];
-        assert!(!owners.contains(&own), "nobody is its own patron");
+        assert!(!owners.contains(&own), "no owner is its own customer");
         let others = self.agents.iter().filter(|(id, (owner, _))| **id != agent && *owner == own);
         let weighed = &self.economy.weighed;
         let failures = others.filter_map(|(id, _)| weighed.get(id)).map(|one| one.failures);

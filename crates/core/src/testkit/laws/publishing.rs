@@ -1,5 +1,5 @@
-//! The laws of a market: every order has one posting, nothing is published twice or left out, and what
-//! its agents have done adds up.
+//! Market invariants: every order has one record, nothing is published twice or left out, and the
+//! totals of agents are correct.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::world::World;
 /// How many declined jobs are kept, written a second time.
 const DECLINED: usize = 64;
 
-/// What was published and counted, kept from the rows alone.
+/// What was published and counted, kept from changed rows alone.
 #[derive(Clone, Default)]
 pub struct Published {
     last: PostingId,
@@ -60,9 +60,9 @@ impl Published {
         self.before = world.next;
     }
 
-    /// Ids, orders and message numbers follow each other.
+    /// Ids, orders and message numbers have no gaps.
     fn posting(&mut self, posting: &Posting) -> Told {
-        assert_eq!(posting.id, self.last.next(), "postings have no gap");
+        assert_eq!(posting.id, self.last.next(), "records have no gaps");
         self.last = posting.id;
         let told = Told::of(posting);
         assert_eq!(told.first_message, self.sent, "messages have no gap");
@@ -70,14 +70,14 @@ impl Published {
         assert_eq!(told.of.is_some(), told.outcome != "nothing ordered");
         if let Some(order) = &told.of {
             assert_eq!(told.posts, self.posts, "orders are counted one by one");
-            assert!(self.orders.insert(order.clone()), "{order} was carried out twice");
+            assert!(self.orders.insert(order.clone()), "{order} was executed twice");
             self.posts += 1;
         }
         told
     }
 
-    /// What agents of the market are told is published, in that order, and who is given its work, and
-    /// nothing else is.
+    /// Notices to agents of the market are published, in that order, and so are assignments of its
+    /// jobs; nothing else is.
     fn told(&self, told: &[Told], changes: &Changes, world: &World, market: Protocol) {
         let ours = changes.notices.iter().filter(|notice| {
             let agent = notice.to.and_then(|to| world.agent(to));
@@ -96,15 +96,15 @@ impl Published {
             }
         }
         let mut published: Vec<String> = told.iter().flat_map(|one| one.lines.clone()).collect();
-        // Work that is given away is published after what is told, in the order of the jobs.
+        // Assignments to others are published after the notices, in the order of the jobs.
         expected.sort();
         published.sort();
-        assert_eq!(published, expected, "what is told is what is published");
+        assert_eq!(published, expected, "the notices are what is published");
         assert!(told.iter().filter(|one| one.of.is_some()).count() <= 1, "one order at a time");
         assert!(told.iter().filter(|one| one.of.is_none()).count() <= 1, "all of it at once");
     }
 
-    /// Each order leads to its posting.
+    /// Each order leads to its record.
     fn orders(&self, changes: &Changes, market: Protocol) {
         for posting in &changes.postings {
             let Some(order) = &posting.of else { continue };
@@ -115,9 +115,9 @@ impl Published {
         }
     }
 
-    /// An auction that ends for the first time leads to what was published then, for ever.
+    /// The first end of an auction leads to its record, forever.
     fn closings(&mut self, before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, of: Protocol) {
-        // Somebody else's job may have the same name in its own protocol, and end in the same step.
+        // Another protocol's job may have the same id, and end in the same step.
         for job in changes.jobs.values().filter(|job| job.origin == of) {
             let auction = matches!(job.selection, Selection::Auction { .. });
             let open = before.get(&job.id).is_some_and(|old| old.state == State::Negotiating);
@@ -126,29 +126,29 @@ impl Published {
             let led: Vec<Target> = led.map(|claim| claim.target).collect();
             let ends = auction && open && job.state != State::Negotiating;
             if !ends || !self.closed.insert(job.id) {
-                assert!(led.is_empty(), "ended without ending, or twice: {job:?}");
+                assert!(led.is_empty(), "closed without an end, or twice: {job:?}");
                 continue;
             }
             let by_itself = changes.postings.iter().find(|posting| posting.of.is_none());
             let expected = by_itself.map(|posting| Target::Posting(posting.id));
-            assert!(expected.is_some(), "an auction ended and nothing is said: {job:?}");
+            assert!(expected.is_some(), "an auction ended without a record: {job:?}");
             assert_eq!(led, Vec::from_iter(expected), "{job:?}");
         }
     }
 
-    /// A refused order leaves its posting and its name behind, and nothing else.
+    /// A refused order leaves only its record and its claim.
     fn nothing_else(&self, changes: &Changes) {
         assert_eq!((changes.postings.len(), changes.claims.len()), (1, 1));
         let kept = Changes { postings: Vec::new(), claims: Vec::new(), ..changes.clone() };
         let empty = Changes { next: changes.next, ..Changes::default() };
-        assert_eq!(format!("{kept:?}"), format!("{empty:?}"), "refused, and yet");
-        let next = changes.next.expect("it was posted");
+        assert_eq!(format!("{kept:?}"), format!("{empty:?}"), "changes of a refused order");
+        let next = changes.next.expect("it was submitted");
         let Counters { posting, posts, sent, claim, at, .. } = next;
         assert_eq!(next, Counters { posting, posts, sent, claim, at, ..self.before });
         assert_eq!(claim, self.before.claim.next());
     }
 
-    /// Counts once more what was asked, given, declined and done.
+    /// Counts again what was requested, assigned, declined and completed.
     fn count(
         &mut self,
         jobs: &BTreeMap<JobId, Arc<Job>>,
@@ -191,20 +191,20 @@ impl Published {
         }
     }
 
-    /// Agents of the market have their tally; others have one of what they did there.
+    /// Agents of the market have totals of all their jobs; others only of the market's jobs.
     fn tallies(&self, changes: &Changes, world: &World, market: Option<Protocol>) {
-        // A tally is part of a desk, and everything that is counted is a job's.
+        // Totals are part of an agent state, and everything counted belongs to a job.
         if changes.desks.is_empty() && changes.jobs.is_empty() {
             return;
         }
         for agent in world.agents() {
-            let desk = world.desk(agent.id).expect("every agent has a desk");
+            let desk = world.desk(agent.id).expect("every agent has a state");
             if market.is_none() {
                 assert!(desk.tally.is_empty() && desk.declined.is_empty(), "{}", agent.native);
                 continue;
             }
             let tally = self.tallies.get(&agent.id).copied().unwrap_or_default();
-            assert_eq!(desk.tally, tally, "the tally of {}", agent.native);
+            assert_eq!(desk.tally, tally, "the totals of {}", agent.native);
             let all = self.declined.get(&agent.id).map_or(&[][..], Vec::as_slice);
             let newest = &all[all.len().saturating_sub(DECLINED)..];
             assert_eq!(desk.declined, newest, "what {} declined", agent.native);
@@ -212,7 +212,7 @@ impl Published {
     }
 }
 
-/// A job knows how many orders were posted before it was opened, and before it ended.
+/// A job records how many orders were submitted before it was opened, and before it ended.
 fn counted(old: Option<&Job>, job: &Job, posts: u64) {
     let opened = old.map_or(posts, |old| old.posts_before);
     assert_eq!(job.posts_before, opened, "{job:?}");

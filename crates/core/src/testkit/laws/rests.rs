@@ -1,4 +1,4 @@
-//! The laws of rest: what goes from hand to hand in vain does so ever more slowly.
+//! Backoff invariants: a job whose assignments keep failing is reassigned more and more slowly.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,34 +14,38 @@ pub fn check(before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &Worl
     let called_for = was_called_for(changes);
     for job in changes.jobs.values() {
         let Some(old) = before.get(&job.id) else {
-            assert!(job.rest.until.is_none(), "it rests before it was given to anybody: {job:?}");
+            assert!(job.rest.until.is_none(), "it backs off before any assignment: {job:?}");
             continue;
         };
-        assert!(job.rest.vain >= old.rest.vain, "a turn in vain is never forgotten");
+        assert!(job.rest.vain >= old.rest.vain, "the count of failed assignments never falls");
         let counted = job.rest.vain > old.rest.vain;
         if let Some(until) = job.rest.until.filter(|_| !job.state.is_final()) {
-            assert_eq!(job.state, State::Queued, "it rests in the queue: {job:?}");
-            assert_eq!(job.due(), Some(until.min(job.deadline)), "it would never wake up");
+            assert_eq!(job.state, State::Queued, "it backs off in the queue: {job:?}");
+            assert_eq!(job.due(), Some(until.min(job.deadline)), "it has no timer");
             let same = old.rest.until == Some(until);
-            assert!(same || until == now.plus(pause(job, world)), "not its pause: {job:?}");
+            assert!(same || until == now.plus(pause(job, world)), "a wrong delay: {job:?}");
         }
         if job.epoch > old.epoch && !called_for {
             let rested = old.rest.until.is_none_or(|until| until <= now);
-            assert!(rested, "given out before it had rested: {job:?}");
+            assert!(rested, "assigned during its backoff: {job:?}");
             let at_once = counted && job.rest.vain >= world.rules.turns_at_once;
-            assert!(!at_once || !passed_on(old, job, world), "passed on at once: {job:?}");
+            assert!(!at_once || !passed_on(old, job, world), "reassigned without backoff: {job:?}");
         }
         if let (true, State::Deferred { until }) = (counted, job.state) {
             let tired = job.rest.vain >= world.rules.turns_at_once;
-            assert!(!tired || until >= now.plus(pause(job, world)), "put off too shortly: {job:?}");
+            assert!(
+                !tired || until >= now.plus(pause(job, world)),
+                "deferred too briefly: {job:?}"
+            );
         }
         if passed_on(old, job, world) && !job.state.is_final() && !is_requeued(job, changes) {
-            assert!(counted, "a turn in vain was not counted: {job:?}");
+            assert!(counted, "a failure was not counted: {job:?}");
         }
     }
 }
 
-/// Whether somebody new came, or the market was told to try what waits: then nothing rests.
+/// Whether an agent registered or changed, or a market order tried the queue: then backoffs do not
+/// apply.
 fn was_called_for(changes: &Changes) -> bool {
     let mut events = changes.lines.iter().flat_map(|line| &line.events);
     let came =
@@ -54,14 +58,14 @@ fn is_requeued(job: &Job, changes: &Changes) -> bool {
     events.any(|event| *event == Event::JobRequeued { job: job.id })
 }
 
-/// Whether it was taken from somebody of another protocol, and waits for anybody else.
+/// Whether an agent of another protocol lost the job, which now waits for any other worker.
 fn passed_on(old: &Job, job: &Job, world: &World) -> bool {
     let Some(worker) = old.worker().and_then(|worker| world.agent(worker)) else { return false };
     let refused = job.declined.contains(&worker.id) && !old.declined.contains(&worker.id);
     refused && worker.home != job.origin && job.policy.queue_later
 }
 
-/// One second, and twice as long each time, written a second time.
+/// One second, doubled each time, written a second time.
 fn pause(job: &Job, world: &World) -> Millis {
     let mut pause = 1_000_i64;
     for _ in world.rules.turns_at_once..job.rest.vain {

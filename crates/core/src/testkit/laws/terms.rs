@@ -1,4 +1,4 @@
-//! The laws of agents' terms: how much they take on, who has to agree, and what is put off.
+//! Invariants of agents' terms: how much work they get, approvals, and deferred jobs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::notice::News;
 use crate::time::{Millis, Timestamp};
 use crate::world::World;
 
-/// When those who limit it began, kept from the rows alone.
+/// Start times of agents with a start limit, kept from changed rows alone.
 #[derive(Clone, Default)]
 pub struct Kept {
     terms: BTreeMap<AgentId, Terms>,
@@ -19,7 +19,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Who limits what it begins in a minute is known to have begun what it still has.
+    /// After a restart, only the start times of jobs still assigned are known.
     pub fn started_again(&mut self, jobs: &BTreeMap<JobId, Arc<Job>>) {
         self.begun.clear();
         for job in jobs.values().filter(|job| !job.state.is_final()) {
@@ -55,10 +55,13 @@ impl Kept {
                 let after = after.map(|(_, job)| job).chain(changes.jobs.values());
                 let in_hand = after.filter(|job| job.in_hand_of() == Some(worker)).count();
                 let max = self.terms.get(&worker).and_then(|terms| terms.at_once);
-                assert!(max.is_none_or(|max| in_hand <= max as usize), "{worker} has too much");
+                assert!(
+                    max.is_none_or(|max| in_hand <= max as usize),
+                    "{worker} has too many jobs"
+                );
                 let named = matches!(job.selection, Selection::Direct(_));
                 let held = job.policy.not_before.is_some_and(|moment| moment > now);
-                assert!(!(named && held), "given out while it is held back: {job:?}");
+                assert!(!(named && held), "assigned before not_before: {job:?}");
             }
         }
         for job in world.live_jobs() {
@@ -66,7 +69,7 @@ impl Kept {
         }
     }
 
-    /// No more is begun in any minute than its worker allows, and nothing that nobody agreed to.
+    /// No worker starts more jobs per minute than it allows, and none without a needed approval.
     fn turn(&mut self, old: Option<&Job>, job: &Job, world: &World, now: Timestamp) {
         let epoch = old.map_or(0, |old| old.epoch);
         let Some(turn) = job.assignment.filter(|_| job.epoch > epoch) else { return };
@@ -80,23 +83,24 @@ impl Kept {
         }
         let lately = begun.iter().filter(|at| now < at.plus(Millis::seconds(60))).count();
         let max = terms.per_minute;
-        assert!(max.is_none_or(|max| lately <= max as usize), "{} began too much", turn.worker);
+        assert!(max.is_none_or(|max| lately <= max as usize), "{} started too many", turn.worker);
         let live = !job.state.is_final();
         assert_eq!(
             job.accepted_at.is_none(),
             live && terms.answers_itself,
-            "asked who wants to be"
+            "asked to confirm, if it wants"
         );
         let skill = world.agent(turn.worker).and_then(|worker| worker.skill(&job.skill));
         let waited = old.and_then(|old| old.waits_for).filter(|one| one.worker == turn.worker);
         let agreed = waited.is_some_and(|waits| waits.approval || waits.agreed);
-        assert!(agreed || skill.is_none_or(|skill| !skill.approval), "nobody agreed to {job:?}");
+        assert!(agreed || skill.is_none_or(|skill| !skill.approval), "no approval for {job:?}");
         let takes = skill.and_then(|skill| skill.takes).unwrap_or_default();
         assert!(job.wanted.is_none_or(|wanted| now.plus(takes) <= wanted), "it cannot be in time");
     }
 }
 
-/// Whom the hub has just given the job to: not one that began by itself, or goes on after a pause.
+/// The agent the hub has just assigned the job to, unless it started by itself or resumes after a
+/// deferral.
 fn given(old: Option<&Job>, job: &Job) -> Option<AgentId> {
     let turn = job.assignment.filter(|_| job.epoch > old.map_or(0, |old| old.epoch))?;
     let asked = matches!(job.selection, Selection::Asked { .. });
@@ -105,42 +109,42 @@ fn given(old: Option<&Job>, job: &Job) -> Option<AgentId> {
     (!by_itself && !resumed).then_some(turn.worker)
 }
 
-/// Somebody has taken a job on exactly as long as it has a worker, or one that thinks about it.
+/// A job is accepted only while it has a worker.
 fn taken_on(old: Option<&Job>, job: &Job) {
     if job.accepted_at.is_some() {
-        assert!(job.assignment.is_some(), "taken on by nobody: {job:?}");
+        assert!(job.assignment.is_some(), "accepted without a worker: {job:?}");
     }
     if matches!(job.state, State::Running | State::Completed) {
-        assert!(job.accepted_at.is_some(), "worked on without being taken on: {job:?}");
+        assert!(job.accepted_at.is_some(), "worked on without acceptance: {job:?}");
     }
     let same = old.filter(|old| old.epoch == job.epoch && job.assignment.is_some());
     let took = same.and_then(|old| old.accepted_at);
-    assert!(took.is_none() || took == job.accepted_at, "a yes is not taken back");
-    assert!(job.wanted.is_none() || job.promised == job.wanted, "what is wanted is promised");
+    assert!(took.is_none() || took == job.accepted_at, "an acceptance stays");
+    assert!(job.wanted.is_none() || job.promised == job.wanted, "the wish is the promise");
     assert!(old.is_none_or(|old| old.wanted == job.wanted));
 }
 
-/// What is put off is news to its requester, and so is the moment it is not any more.
+/// A requester is notified when its job is deferred, and when it is assigned after that.
 fn put_off(old: Option<&Job>, job: &Job, changes: &Changes) {
-    assert!(job.waits_for.is_none() || job.pending, "whoever waits is told: {job:?}");
+    assert!(job.waits_for.is_none() || job.pending, "the requester is notified: {job:?}");
     let waited = old.is_some_and(|old| old.waits_for.is_some());
     if waited && job.accepted_at.is_some() && !job.state.is_final() {
         let news = News::Accepted { job: job.id };
         let told = changes.notices.iter().any(|notice| notice.news == news);
         let agent = matches!(job.requester, crate::job::Requester::Agent(_));
-        // Somebody else may have it now, who was not waited for.
+        // Another agent may have it now.
         let same = old.and_then(|old| old.waits_for).map(|waits| waits.worker) == job.worker();
-        assert!(told || !agent || !same, "nobody was told of {job:?}");
+        assert!(told || !agent || !same, "no notice about {job:?}");
     }
 }
 
-/// A job that is put off before anybody has it waits for somebody who can still come.
+/// A job deferred before assignment waits for an agent that can still come.
 fn waits(job: &Job, world: &World) {
     let Some(waits) = job.waits_for else { return };
     assert!(matches!(job.state, State::Deferred { .. }), "{job:?}");
-    assert_eq!(job.assignment, None, "put off, and yet somebody has it");
-    assert!(world.agent(waits.worker).is_some_and(|agent| agent.active), "waits for nobody");
-    assert!(!job.declined.contains(&waits.worker), "waits for somebody who declined");
+    assert_eq!(job.assignment, None, "deferred but assigned");
+    assert!(world.agent(waits.worker).is_some_and(|agent| agent.active), "waits for no agent");
+    assert!(!job.declined.contains(&waits.worker), "waits for an agent that declined");
     assert!(!job.asked_by(waits.worker), "waits for its own requester");
-    assert!(!(waits.approval && waits.agreed), "waits for a yes it has");
+    assert!(!(waits.approval && waits.agreed), "waits for an approval it has");
 }

@@ -1,5 +1,5 @@
-//! The laws of work in hand: who is at work, what is said of it, what is set aside for it, and what
-//! it adds up to.
+//! Invariants of assigned work: which agents are working, the events about it, the holds for it,
+//! and its outcomes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::world::World;
 /// How many outcomes a window shows, written a second time.
 const SHOWN: usize = 100;
 
-/// What was said and counted, kept from the rows alone.
+/// Events and counted outcomes, kept from changed rows alone.
 #[derive(Clone, Default)]
 pub struct Work {
     counted: BTreeMap<AgentId, Vec<Seen>>,
-    /// Whether an agent was last said to be at work, since it last stood open.
+    /// Whether the last event showed the agent as working, since it last accepted work.
     said: BTreeMap<AgentId, bool>,
 }
 
@@ -34,9 +34,12 @@ impl Work {
             called(old, job);
             told_later(old, job, changes, world);
             paid_for(job);
-            assert!(job.flaw.is_none() || job.assignment.is_none(), "flawed, and given: {job:?}");
+            assert!(
+                job.flaw.is_none() || job.assignment.is_none(),
+                "invalid, but assigned: {job:?}"
+            );
         }
-        // It is told of jobs and of stances, and nothing else moves either.
+        // Only jobs and availability affect the events.
         if !(changes.jobs.is_empty() && changes.desks.is_empty() && changes.lines.is_empty()) {
             self.hands(before, changes, world);
         }
@@ -45,25 +48,26 @@ impl Work {
 
     fn outcome(&mut self, outcome: &Outcome) {
         let Outcome { subject, ok, on_time, ended_at, assigned_at, .. } = *outcome;
-        assert!(assigned_at <= ended_at, "it ended before it was taken on");
+        assert!(assigned_at <= ended_at, "it ended before acceptance");
         if outcome.counted {
             let took = ended_at.since(assigned_at);
             self.counted.entry(subject).or_default().push(Seen { ok, on_time, took });
         }
     }
 
-    /// Each desk shows the newest counted outcomes, and no other; it changes when it is written.
+    /// Each agent state shows exactly the newest counted outcomes; it changes only when it is
+    /// written.
     fn windows(&self, changes: &Changes, world: &World) {
         let judged = changes.outcomes.iter().map(|outcome| outcome.subject);
         for agent in changes.desks.keys().copied().chain(judged) {
             let all = self.counted.get(&agent).map_or(&[][..], Vec::as_slice);
-            let desk = world.desk(agent).expect("every agent has a desk");
+            let desk = world.desk(agent).expect("every agent has a state");
             let newest = all.iter().rev().take(SHOWN).copied();
             assert!(desk.window.newest().eq(newest), "the window of {agent} is not the fold");
         }
     }
 
-    /// It is said of exactly those who have begun, or have nothing left, and in turns.
+    /// The events name exactly the agents that started working or have no work left, alternately.
     fn hands(&mut self, before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &World) {
         let untouched = before.iter().filter(|(id, _)| !changes.jobs.contains_key(id));
         let after: BTreeSet<AgentId> = untouched
@@ -89,33 +93,33 @@ impl Work {
             })
             .collect();
         said.sort();
-        assert_eq!(said, expected, "who has begun, and who has nothing left");
+        assert_eq!(said, expected, "agents that started, and agents without work");
         for (agent, works) in said {
-            assert_ne!(self.said.insert(agent, works), Some(works), "{agent}: said twice");
+            assert_ne!(self.said.insert(agent, works), Some(works), "{agent}: two equal events");
         }
         self.said.retain(|agent, _| open(agent));
         for free in before.difference(&after) {
-            assert_ne!(stance(*free), Some(Stance::Busy), "{free} has nothing to do");
+            assert_ne!(stance(*free), Some(Stance::Busy), "{free} is busy without work");
         }
     }
 }
 
-/// Who has taken it on and not finished.
+/// The agent that accepted the job and has not finished.
 fn at_work(job: &Job) -> Option<AgentId> {
     let held = matches!(job.state, State::Assigned | State::Running | State::Deferred { .. });
     job.assignment.filter(|_| held && job.accepted_at.is_some()).map(|turn| turn.worker)
 }
 
-/// A name of its worker's own goes with the worker, and is never changed.
+/// A worker's own job id goes with the worker and never changes.
 fn called(old: Option<&Job>, job: &Job) {
     let Some(name) = job.called else { return };
-    assert!(job.accepted_at.is_some() && name != job.uuid, "named by nobody: {job:?}");
+    assert!(job.accepted_at.is_some() && name != job.uuid, "an id without a worker: {job:?}");
     let known = old.filter(|old| old.called.is_some());
     let same = known.is_none_or(|old| old.called == job.called && old.worker() == job.worker());
-    assert!(same, "named by somebody else: {job:?}");
+    assert!(same, "an id of another worker: {job:?}");
 }
 
-/// Who reads by urgency is told when it reads; whoever is told of a turn is told once.
+/// An agent that reads by urgency is notified when it reads. Each assignment has one notice.
 fn told_later(old: Option<&Job>, job: &Job, changes: &Changes, world: &World) {
     let handed = |job: &Job| job.assignment.is_some_and(|turn| turn.handed_over);
     let same_turn = old.is_some_and(|old| old.epoch == job.epoch);
@@ -123,23 +127,23 @@ fn told_later(old: Option<&Job>, job: &Job, changes: &Changes, world: &World) {
     let told = changes.notices.iter().filter(|notice| notice.news == news).count();
     let reads = |worker| world.agent(worker).is_some_and(|agent| agent.terms.urgent_first);
     if same_turn && told > 0 {
-        assert_eq!(told, 1, "told twice: {job:?}");
-        assert!(job.worker().is_some_and(reads), "told when it need not be: {job:?}");
-        assert!(!old.is_some_and(handed) && handed(job), "told before, or not handed over");
+        assert_eq!(told, 1, "notified twice: {job:?}");
+        assert!(job.worker().is_some_and(reads), "notified without need: {job:?}");
+        assert!(!old.is_some_and(handed) && handed(job), "notified before, or not handed over");
     }
 }
 
-/// Whoever has a job has it paid for; only what waits for a worker that is away may be without.
+/// An assigned job is funded; only a job that waits for a worker that is away may have no hold.
 fn paid_for(job: &Job) {
     if job.state.is_final() || matches!(job.selection, Selection::Asked { .. }) {
         return;
     }
     if job.policy.unpaid {
-        assert!(job.held.is_zero(), "prices only steer the choice: {job:?}");
+        assert!(job.held.is_zero(), "prices only affect the choice: {job:?}");
         return;
     }
     let unpaid = job.policy.presence_first && job.assignment.is_none() && job.held.is_zero();
-    assert!(job.held == job.purse() || unpaid, "given without money: {job:?}");
+    assert!(job.held == job.purse() || unpaid, "assigned without a hold: {job:?}");
     let asks = job.waits_for.is_some_and(|waits| waits.approval || waits.agreed);
-    assert!(job.held == job.purse() || !asks, "agreed to without money: {job:?}");
+    assert!(job.held == job.purse() || !asks, "approved without a hold: {job:?}");
 }

@@ -23,7 +23,7 @@ fn held(scene: &Scene, owner: &str) -> u64 {
     scene.world.footprint().of(Account::Owner(scene.owner(owner).id))
 }
 
-/// A registration that brings so many bytes.
+/// A registration with that many bytes.
 fn large(native: &str, bytes: usize) -> Enrol {
     Enrol { card: "x".repeat(bytes), ..enrolment(native, native, &[]) }
 }
@@ -39,7 +39,7 @@ fn an_agent_that_has_left_takes_little_memory_and_returns_with_all_it_said() {
     assert!(before > 30_000, "{before}");
     scene.remove(ada);
     let left = scene.agent(ada);
-    assert_eq!(left.skills[0].name, "sum", "what it was hired for can still be told");
+    assert_eq!(left.skills[0].name, "sum", "the names of its skills are still known");
     assert!(left.skills[0].about.is_empty() && left.skills[0].input.is_empty());
     assert!(held(&scene, "ada") < before - 30_000);
     // Also from what is on disk alone.
@@ -107,7 +107,7 @@ fn an_owner_at_its_limit_can_only_end_what_it_has() {
         ("8.00".to_owned(), "1.00".to_owned()),
         "nothing is held for it"
     );
-    // Others are not held up by it.
+    // Others are not affected.
     let dan = scene.client("dan", "dans", "9");
     let other = scene.ask(dan, "sum", "1");
     scene.open(other);
@@ -171,12 +171,12 @@ fn owners_that_never_had_a_credit_leave_half_of_the_memory_to_the_others() {
     assert!(came > 5, "{came}");
     let newcomers = scene.world.footprint().newcomers();
     assert!(newcomers <= total / NEWCOMERS_SHARE, "{newcomers}");
-    // Somebody who takes little still finds room, and somebody with credits finds a lot.
+    // A small registration still finds room, and an owner with credits finds a lot.
     scene.enrol(enrolment("late", "late", &[])).unwrap();
     scene.grant("acme", "1");
     let order = Enrol { owner: "acme".to_owned(), ..large("ada", 100_000) };
     scene.enrol(order).unwrap();
-    // With its first credit a stranger is none any more.
+    // With its first credit an owner is no longer new.
     let before = scene.world.footprint().newcomers();
     scene.grant("stranger-0", "1");
     assert!(scene.world.footprint().newcomers() < before - 10_000);

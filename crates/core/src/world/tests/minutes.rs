@@ -1,4 +1,4 @@
-//! When somebody that limits it may begin again, against how much it has begun lately.
+//! When an agent with a start limit may start again, compared with its recent starts.
 
 use proptest::prelude::*;
 
@@ -35,8 +35,9 @@ fn who_does_not_limit_it_and_who_is_not_there_may_always() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever it begins, and however its limit changes: it may begin now exactly when fewer than
-    /// its limit were begun lately, and the moment it is told is the first at which it may.
+    /// For any starts and any changes of the limit: the agent may start now exactly when it has
+    /// started fewer jobs than its limit lately, and the time returned is the first at which it
+    /// may.
     #[test]
     fn the_moment_named_is_the_first_at_which_it_may_begin(
         limit in 1_u32..5,
