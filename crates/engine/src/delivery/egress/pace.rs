@@ -97,7 +97,7 @@ mod tests {
             let _ = pace.take(&format!("{n}.example"), NOW);
         }
         assert!(pace.used_until_us.lock().len() <= HOSTS_MAX + 1);
-        assert!(pace.take("late.example", NOW).is_err(), "hosts beyond the maximum share one count");
+        assert!(pace.take("late.example", NOW).is_err(), "later hosts share one count");
         let later = NOW.plus(Millis::minutes(1));
         assert_eq!(pace.take("0.example", later), Ok(()));
         assert_eq!(pace.used_until_us.lock().len(), 1, "a host without recent calls is forgotten");
