@@ -73,9 +73,9 @@ pub fn everything_is_kept(hub: &mut Hub) {
 
 /// The whole life, written to a real file, is recounted without a breach.
 pub fn audit_is_clean(hub: &Hub) {
-    let dir = tempfile::tempdir().expect("a directory can be made");
-    let mut store = SqliteStore::open(dir.path()).expect("nobody else has it open");
-    store.commit(&hub.model.scene.store.rows, &Forgotten::default()).expect("there is room");
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mut store = SqliteStore::open(dir.path()).expect("no other process has it open");
+    store.commit(&hub.model.scene.store.rows, &Forgotten::default()).expect("there is space");
     while matches!(store.tend(), Ok(true)) {}
     drop(store);
     let report = audit(dir.path()).expect("the file can be read");

@@ -151,7 +151,7 @@ async fn stop(Started { engine, lane }: Started) {
 
 /// A copy of the intact store.
 fn copy() -> TempDir {
-    let dir = tempfile::tempdir().expect("a directory can be made");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     std::fs::copy(honest().join(FILE), dir.path().join(FILE)).expect("copied");
     dir
 }
