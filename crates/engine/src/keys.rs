@@ -138,7 +138,7 @@ mod tests {
     fn every_kind_can_be_read_back_and_only_as_itself() {
         for kind in Kind::ALL {
             let key = Key::make(kind, [7; RANDOM_BYTES]);
-            let read = Key::read(key.expose()).expect("what was made can be read");
+            let read = Key::read(key.expose()).expect("a new key parses");
             assert_eq!(read.kind(), kind);
             assert_eq!(key.expose().len(), 51);
         }

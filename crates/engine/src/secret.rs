@@ -219,7 +219,7 @@ mod tests {
     fn a_secret_made_at_first_start_is_found_at_the_next() {
         let parent = data_dir();
         let dir = parent.path().join("not/there/yet");
-        let made = HubSecret::load_or_make(&dir, None).expect("a secret is made");
+        let made = HubSecret::load_or_make(&dir, None).expect("a secret is created");
         let found = HubSecret::load_or_make(&dir, None).expect("the secret is found");
         assert_eq!(made.0, found.0);
         assert_eq!(fs::read(dir.join(FILE)).expect("the file exists"), made.0);
@@ -230,8 +230,8 @@ mod tests {
     #[test]
     fn two_hubs_have_two_secrets() {
         let (one, two) = (data_dir(), data_dir());
-        let one = HubSecret::load_or_make(one.path(), None).expect("a secret is made");
-        let two = HubSecret::load_or_make(two.path(), None).expect("a secret is made");
+        let one = HubSecret::load_or_make(one.path(), None).expect("a secret is created");
+        let two = HubSecret::load_or_make(two.path(), None).expect("a secret is created");
         assert_ne!(one.0, two.0);
     }
 
@@ -251,7 +251,7 @@ mod tests {
     fn the_file_is_its_owners_alone_and_must_stay_so() {
         use std::os::unix::fs::PermissionsExt;
         let dir = data_dir();
-        HubSecret::load_or_make(dir.path(), None).expect("a secret is made");
+        HubSecret::load_or_make(dir.path(), None).expect("a secret is created");
         let path = dir.path().join(FILE);
         let mode = fs::metadata(&path).expect("the file exists").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);

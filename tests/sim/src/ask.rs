@@ -74,7 +74,7 @@ pub enum Outcome {
         replayed: bool,
     },
     Refused(Refusal),
-    /// The first request is still running; its answer is saved for repeats.
+    /// The first request is answered, and its answer is saved for repeats.
     StillRunning,
     /// The disk was full: nothing has happened.
     Full,

@@ -36,7 +36,7 @@ impl Memory {
         })
     }
 
-    /// Saves an answer, from the start of its request on.
+    /// Saves an answer; its time to live counts from the first record of the key.
     pub fn keep(&mut self, order: Remember, now: Timestamp) {
         let Remember { scope, request, kept, .. } = order;
         let at = self.known(scope, now).map_or(now, |first| first.at);

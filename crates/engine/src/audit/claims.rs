@@ -51,7 +51,7 @@ pub fn recount(rows: &mut Rows<'_>) -> Result<Claims, StoreError> {
             led_to.set(transfer.0);
         }
         if target == Target::Several {
-            // Recorded even if there is no such claim; the history check then reports it.
+            // Recorded even if the id has no other claim; the history check then reports it.
             note(db, &scratch, claim, ClaimId(0))?;
         }
         let newest = newest(db, claim.digest)?;

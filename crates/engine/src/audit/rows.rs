@@ -113,7 +113,7 @@ impl<'d> Rows<'d> {
                 });
                 for found in restored {
                     if found != epoch + 1 {
-                        let why = format!("line {} begins epoch {found} after {epoch}", line.id);
+                        let why = format!("line {} starts epoch {found} after {epoch}", line.id);
                         return Err(StoreError::Corrupt(why));
                     }
                     epoch = found;

@@ -114,7 +114,7 @@ fn books_agree(world: &World, store: &mut dyn Store) -> Result<(), StoreError> {
     let head = match store.load(Key::Entry(newest))? {
         Some(Row::Entry(entry)) => entry.hash,
         _ if newest == EntryId(0) => Hash::default(),
-        _ => return Err(StoreError::Corrupt(format!("ledger line {newest} is missing"))),
+        _ => return Err(StoreError::Corrupt(format!("ledger entry {newest} is missing"))),
     };
     if head != world.next.chain {
         return Err(StoreError::Corrupt(format!(

@@ -28,7 +28,7 @@ pub fn terms(dice: &mut Dice) -> Terms {
     }
 }
 
-/// A skill that needs the requester's approval. Signers do not request it.
+/// A skill that the worker's side must approve before it is done. Signers do not request it.
 pub fn needs_a_yes() -> Skill {
     let mut one = enrol("", "", &[("stamp", "0.5")]).skills.remove(0);
     one.approval = true;

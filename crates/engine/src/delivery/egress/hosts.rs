@@ -125,7 +125,7 @@ mod tests {
         let hosts = Hosts::new(1);
         let mut waiting = Vec::new();
         for _ in 0..CALLS_PER_HOST_MAX {
-            hosts.register("a.example").expect("the queue has room");
+            hosts.register("a.example").expect("the queue has space");
             waiting.push(Slot { hosts: &hosts, name: "a.example".to_owned(), permit: None });
         }
         assert_eq!(hosts.enter("a.example", LONG).await.err(), Some(Busy));

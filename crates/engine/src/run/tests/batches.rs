@@ -44,7 +44,7 @@ async fn commands_of_one_batch_see_each_other() {
     let held = tokio::spawn(async move { engine.run(grant("held", "1")).await });
     probe.held().await;
     let before = probe.commits();
-    // Opened, accepted, paid, confirmed and spent again, all before one commit.
+    // Opened, started, paid, confirmed and spent again, all before one commit.
     let mut confirm = pay(1, "ada", "bob", "1");
     confirm.job = Some("job-1".to_owned());
     let named = JobRef::Foreign { origin: crate::scene::HOME, id: "job-1".to_owned() };

@@ -176,7 +176,7 @@ async fn a_row_that_cannot_be_trusted_ends_the_hub_for_readers_and_lane_alike() 
         let job = hub.open(hub.ask(1, ada, "sum", "1")).await;
         hub.run(report(job, bob, true, "1")).await.expect("it is assigned");
         let file = dir.path().join(crate::store::sqlite::FILE);
-        let behind = rusqlite::Connection::open(file).expect("the file is there");
+        let behind = rusqlite::Connection::open(file).expect("the file exists");
         behind.execute_batch("UPDATE archive SET body = upper(body)").expect("corrupted");
         if by_lane {
             let lost = hub.run(report(job, bob, true, "1")).await;

@@ -12,7 +12,7 @@ use crate::scene::enrol;
 use crate::scene::market::post;
 use crate::store::Page;
 
-/// A task of an owner that did not exist when it was written.
+/// A task of a requester that was not registered when the task was written.
 fn arriving(hub: &Hub, n: u64) -> Command {
     let order = hub.ask(n, AgentId(0), "sum", "1");
     let order = OpenJob { requester: Requester::Guest("ada".to_owned()), ..order };
