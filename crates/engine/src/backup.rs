@@ -1,8 +1,8 @@
-//! Backups: a hub's store copied into one file while it runs, and a new data directory made of one.
+//! Backups: copies a running hub's store into one file, and restores a data directory from it.
 //!
-//! Whatever has its final name is whole and was audited: both directions write under another name,
-//! recount the result and rename it last. The hub's secret is not in a backup, since a stolen store
-//! must give away no key; it is copied by itself.
+//! A file with its final name is complete and audited: both directions write under another name,
+//! audit the result and rename it last. A backup does not contain the hub secret, since a stolen
+//! store must reveal no key; the secret is copied separately.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -19,7 +19,7 @@ use crate::store::StoreError;
 use crate::store::sqlite::backup::{self, Mark};
 use crate::store::sqlite::{FILE, is_in_use, log_is_sound};
 
-/// Why there is no backup, or no hub made of one.
+/// Why a backup or a restore failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     #[error(transparent)]
@@ -28,12 +28,12 @@ pub enum BackupError {
     Exists(PathBuf),
     #[error("{0} does not exist")]
     Missing(PathBuf),
-    /// The file that was named is no store of a hub, or one of another version.
+    /// The given file is not a store of a hub, or has another version.
     #[error("{path} cannot be restored: {source}")]
     NoBackup { path: PathBuf, source: StoreError },
     #[error("{path}: {source}")]
     Io { path: PathBuf, source: io::Error },
-    /// The copy does not add up. It is not kept.
+    /// The audit of the copy found breaches. The copy is deleted.
     #[error("the audit of the copy found {} problems, first: {first}", .report.breaches())]
     Unsound { report: Box<Report>, first: String },
     #[error("the hub this backup was taken from is running on {0}")]
@@ -42,7 +42,7 @@ pub enum BackupError {
         "a backup does not contain the hub secret, and {0} has none; copy the original's hub.key"
     )]
     NoSecret(PathBuf),
-    /// The file that was named as the hub's secret holds something else.
+    /// The file given as the hub secret has another content.
     #[error("{0} is not the hub.key of a hub: it must hold exactly 32 bytes")]
     WrongKey(PathBuf),
     #[error(transparent)]
@@ -52,20 +52,20 @@ pub enum BackupError {
 /// A finished backup or restore.
 #[derive(Debug)]
 pub struct Copied {
-    /// The epoch of the store that was copied, or of the hub that was made.
+    /// The epoch of the copied store, or of the restored hub.
     pub epoch: u64,
     pub bytes: u64,
     pub report: Report,
 }
 
-/// Copies the store of a data directory into one file. A hub that runs on it goes on.
+/// Copies the store of a data directory into one file. A hub running on it continues.
 pub fn backup(dir: &Path, to: &Path, now: Timestamp) -> Result<Copied, BackupError> {
     let path = dir.join(FILE);
     if !path.exists() {
         return Err(StoreError::Missing(dir.display().to_string()).into());
     }
     is_free(to)?;
-    // A directory that is not there is a mistyped one: only a hub's own is made.
+    // A missing directory is probably a typing error; only the hub's own directory is created.
     if !folder(to).is_dir() {
         return Err(BackupError::Missing(folder(to).to_owned()));
     }
@@ -85,16 +85,16 @@ pub fn backup(dir: &Path, to: &Path, now: Timestamp) -> Result<Copied, BackupErr
 pub enum SecretFrom<'a> {
     /// A copy of the original's file.
     File(&'a Path),
-    /// The data directory or the environment, where it must be already.
+    /// The data directory or the environment, where it must exist already.
     Place { in_environment: bool },
-    /// There is none any more: webhook secrets and the hub's own identities change.
+    /// A new secret: webhook secrets and the hub's own identities change.
     New,
 }
 
 /// What to restore, and how.
 #[derive(Clone, Debug)]
 pub struct Restore<'a> {
-    /// A backup, or the file of a hub that was stopped.
+    /// A backup, or the file of a stopped hub.
     pub from: &'a Path,
     pub dir: &'a Path,
     pub secret: SecretFrom<'a>,
@@ -102,7 +102,7 @@ pub struct Restore<'a> {
     pub beside_original: bool,
 }
 
-/// Makes a data directory of a backup, in an epoch of its own.
+/// Creates a data directory from a backup, in a new epoch.
 pub fn restore(order: &Restore<'_>, now: Timestamp) -> Result<Copied, BackupError> {
     let Restore { from, dir, ref secret, beside_original } = *order;
     if !from.is_file() {
@@ -132,7 +132,7 @@ pub fn restore(order: &Restore<'_>, now: Timestamp) -> Result<Copied, BackupErro
         backup::unmark(&copy)?;
     }
     sound(&copy)?;
-    // The history says that what follows did not happen at the original.
+    // The new epoch marks in the history that what follows did not happen at the original.
     let epoch = offline::run(&draft.0, Command::BeginEpoch, now)?.next.epoch;
     let report = sound(&copy)?;
     if let SecretFrom::File(key) = *secret {
@@ -149,7 +149,7 @@ pub fn restore(order: &Restore<'_>, now: Timestamp) -> Result<Copied, BackupErro
     Ok(Copied { epoch, bytes: finished?, report })
 }
 
-/// Recounts a copy, which must add up.
+/// Audits a copy and refuses one with breaches.
 fn sound(path: &Path) -> Result<Report, BackupError> {
     let report = audit_file(path)?;
     let mut breaches = report.checks.iter().flat_map(|check| &check.breaches);
@@ -162,7 +162,7 @@ fn sound(path: &Path) -> Result<Report, BackupError> {
     }
 }
 
-/// Gives a finished file its name, for good: content, name and directory are synced.
+/// Gives a finished file its final name: content, name and directory are synced.
 fn finish(draft: &Path, to: &Path) -> Result<u64, BackupError> {
     let file = File::open(draft).map_err(at(draft))?;
     file.sync_all().map_err(at(draft))?;
@@ -183,7 +183,7 @@ fn folder(path: &Path) -> &Path {
     parent.unwrap_or(Path::new("."))
 }
 
-/// A new file that only its owner can read: what agents say to each other stands in it.
+/// A new file that only its owner can read: it contains the agents' messages.
 fn own_file(path: &Path) -> Result<File, BackupError> {
     let mut options = OpenOptions::new();
     secret::owner_only(options.write(true).create_new(true)).open(path).map_err(at(path))
@@ -194,12 +194,12 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> BackupError {
     move |source| BackupError::Io { path, source }
 }
 
-/// A directory for what is being made, gone with all that is left in it, and with the directories
-/// above it that were made for it and are empty.
+/// A staging directory, deleted with everything left in it, and with the parent directories that
+/// were created for it and are empty.
 struct Draft(PathBuf, Vec<PathBuf>);
 
 impl Draft {
-    /// One of a name that is nobody's yet, so that a finished file only needs to be renamed.
+    /// Creates one with an unused name, so that a finished file only needs to be renamed.
     fn beside(path: &Path) -> Result<Self, BackupError> {
         let nonce = getrandom::u64().map_err(io::Error::other).map_err(at(path))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -216,7 +216,7 @@ impl Drop for Draft {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
         for made in &self.1 {
-            // One that is not empty stays, and with it those above.
+            // A directory that is not empty stays, and so do those above it.
             let _ = fs::remove_dir(made);
         }
     }
@@ -242,7 +242,7 @@ mod tests {
         let mut script = Script::default();
         let mut keep = |script: &mut Script, command| {
             let (answer, changes) = script.run(command);
-            store.commit(&changes, &Forgotten::default()).expect("there is room");
+            store.commit(&changes, &Forgotten::default()).expect("there is space");
             answer
         };
         let asker = keep(&mut script, Command::Enrol(Box::new(enrol("ada", "ada", &[]))));
@@ -272,7 +272,7 @@ mod tests {
         let (file, dir) = (new.path().join("monday.db"), new.path().join("data"));
         let copied = backup(old.path(), &file, NOW).expect("a copy");
         assert_eq!((copied.epoch, copied.report.is_clean()), (1, true));
-        assert!(!new.path().join("monday.db-wal").exists(), "one file alone");
+        assert!(!new.path().join("monday.db-wal").exists(), "a single file");
         drop(store);
         let key = old.path().join(secret::FILE);
         let restored = restore(&order(&file, &dir, &key), NOW).expect("a hub");
@@ -280,7 +280,7 @@ mod tests {
         assert!(audit(&dir).expect("a store").is_clean());
         assert_eq!(fs::read(dir.join(secret::FILE)).unwrap(), fs::read(&key).unwrap());
         let (before, after) = (lines(old.path()), lines(&dir));
-        assert_eq!(after[..before.len()], before[..], "the past is the same");
+        assert_eq!(after[..before.len()], before[..], "the earlier history is the same");
         let begun = &after[before.len()..];
         assert_eq!(begun.len(), 1);
         assert_eq!(begun[0].events, [Event::HubRestored { epoch: 2 }]);
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(world.next.job, script.world.next.job);
         assert_eq!(world.live_jobs().count(), 1);
         let left: Vec<_> = fs::read_dir(new.path()).unwrap().collect();
-        assert_eq!(left.len(), 2, "no draft stays behind: {left:?}");
+        assert_eq!(left.len(), 2, "no staging directory remains: {left:?}");
     }
 
     #[test]
@@ -391,7 +391,7 @@ mod tests {
         let reader = store.reader().expect("a reader");
         drop(store);
         let log = fs::metadata(old.path().join(format!("{FILE}-wal"))).map_or(0, |log| log.len());
-        assert_eq!(log, 0, "nothing is left in the log");
+        assert_eq!(log, 0, "nothing is left in the WAL");
         fs::copy(old.path().join(FILE), new.path().join(FILE)).unwrap();
         drop(reader);
         let mut copy = SqliteStore::open(new.path()).expect("the file alone is complete");

@@ -1,6 +1,6 @@
-//! Clocks. The hub's time is the wall clock at start plus the time that has passed since, so that a
-//! jump of the wall clock expires nothing early. Only what others have stamped by their own clocks
-//! is held against the wall clock as it is at that moment.
+//! Clocks. The hub's time is the wall clock at start plus the time elapsed since, so that a jump of
+//! the wall clock expires nothing early. Only timestamps made by other parties' clocks are compared
+//! with the current wall clock.
 
 mod machine;
 
@@ -13,25 +13,25 @@ pub use machine::{Host, Machine};
 
 /// Where the time comes from.
 pub trait Clock: Send + Sync {
-    /// The moment now; never goes back. Leases, deadlines and history go by it.
+    /// The current time; never goes back. Leases, deadlines and history use it.
     fn now(&self) -> Timestamp;
 
-    /// Never shows a moment before this one: the last the store knows of.
+    /// Never returns a time before this one, which is the latest in the store.
     fn lift(&self, floor: Timestamp);
 
-    /// What the clocks of others show now if they are right: for judging whether something was
-    /// signed just now, and for what they will judge so. It may go back.
+    /// The wall-clock time, which other parties' clocks also show: to check whether something was
+    /// signed recently, and to stamp what they will check. It may go back.
     fn wall(&self) -> Timestamp {
         self.now()
     }
 
-    /// How long to really wait for `at`; a standing clock says how often to look again.
+    /// How long to really wait for `at`; a manual clock returns how often to check again.
     fn until(&self, at: Timestamp) -> Duration {
         Duration::from_millis(at.since(self.now()).0.unsigned_abs())
     }
 }
 
-/// The machine's clock, anchored once.
+/// The machine's clock, anchored at start.
 #[derive(Debug)]
 pub struct SystemClock<M = Host> {
     machine: M,
@@ -80,7 +80,7 @@ mod tests {
 
     const DAWN: Timestamp = Timestamp(1_754_000_000_000);
 
-    /// A machine whose clocks are set by hand.
+    /// A time source whose clocks are set by hand.
     #[derive(Default)]
     struct Toy {
         wall: AtomicI64,
@@ -112,7 +112,7 @@ mod tests {
         assert!(clock.now() >= known);
         clock.lift(Timestamp(0));
         assert!(clock.now() >= known, "a floor never lowers it");
-        assert!(clock.wall() < known, "and what the clocks of others show it does not move");
+        assert!(clock.wall() < known, "and the wall-clock time does not move with it");
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
             clock.machine.wall.fetch_add(jump.0, Ordering::Relaxed);
             assert_eq!(clock.now(), DAWN);
             assert_eq!(clock.until(DAWN.plus(Millis(10))), Duration::from_millis(10));
-            assert_eq!(clock.wall(), DAWN.plus(jump), "which is seen at once where it matters");
+            assert_eq!(clock.wall(), DAWN.plus(jump), "the wall-clock time follows the jump");
             clock.machine.uptime.fetch_add(10, Ordering::Relaxed);
             assert_eq!(clock.now(), DAWN.plus(Millis(10)));
         }
@@ -134,6 +134,6 @@ mod tests {
         clock.machine.uptime.fetch_add(Millis::hours(8).0, Ordering::Relaxed);
         assert_eq!(clock.now(), DAWN.plus(Millis::hours(8)));
         clock.machine.uptime.store(0, Ordering::Relaxed);
-        assert_eq!(clock.now(), DAWN, "and never less than none");
+        assert_eq!(clock.now(), DAWN, "and never goes back");
     }
 }

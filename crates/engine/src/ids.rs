@@ -1,4 +1,4 @@
-//! Where fresh ids and keys come from: the operating system, or a seed in tests.
+//! The source of fresh ids and keys: the operating system, or a seed in tests.
 
 use uuid::Uuid;
 
@@ -28,7 +28,7 @@ pub struct OsIds;
 
 impl Ids for OsIds {
     fn fill(&self, bytes: &mut [u8]) {
-        // Without randomness no key may be made; stopping is the only honest answer.
+        // Without randomness no safe key can be made, so the hub must stop.
         getrandom::fill(bytes).expect("the operating system provides randomness");
     }
 }

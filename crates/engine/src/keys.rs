@@ -1,7 +1,7 @@
-//! Keys: what agents and operators show to be let in.
+//! Keys: the credentials of agents and operators.
 //!
-//! A key is 160 random bits in a form that scanners can spot and typing errors cannot fake. It is
-//! shown once; the store keeps its hash only. Who a key belongs to is for the store to say.
+//! A key is 160 random bits in a form that secret scanners recognise and with a checksum against
+//! typing errors. It is shown once; the store keeps only its hash. The store knows whose key it is.
 
 use std::fmt;
 
@@ -10,13 +10,13 @@ use subtle::ConstantTimeEq;
 
 /// Random bytes in a key.
 pub const RANDOM_BYTES: usize = 20;
-/// Hex digits of the random part, and of the checksum behind it.
+/// Hex digits of the random part, and of the checksum after it.
 const RANDOM_DIGITS: usize = RANDOM_BYTES * 2;
 const CHECK_DIGITS: usize = 8;
-/// Characters behind the prefix that may be shown to tell keys apart.
+/// Characters after the prefix that may be displayed to tell keys apart.
 const SHOWN: usize = 4;
 
-/// Whose key it is.
+/// Which kind of caller a key is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// An agent that registered by relay.
@@ -30,7 +30,7 @@ pub enum Kind {
 impl Kind {
     const ALL: [Self; 3] = [Self::Relay, Self::Registry, Self::Operator];
 
-    /// How keys of this kind begin.
+    /// The prefix of keys of this kind.
     pub const fn prefix(self) -> &'static str {
         match self {
             Self::Relay => "ca_",
@@ -40,7 +40,7 @@ impl Kind {
     }
 }
 
-/// One well-formed key. It cannot be compared or printed by accident: see `hash` and `expose`.
+/// A well-formed key. It cannot be compared or printed by accident: see `hash` and `expose`.
 #[derive(Clone)]
 pub struct Key {
     kind: Kind,
@@ -48,14 +48,15 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key made of these random bytes.
+    /// Builds a key from random bytes.
     pub fn make(kind: Kind, random: [u8; RANDOM_BYTES]) -> Self {
         let mut text = format!("{}{}", kind.prefix(), hex::encode(random));
         text += &checksum(&text);
         Self { kind, text }
     }
 
-    /// Reads a key; `None` if its form or its checksum is wrong, so that no store is asked.
+    /// Parses a key; `None` if its form or its checksum is wrong, so that the store need not be
+    /// queried.
     pub fn read(text: &str) -> Option<Self> {
         let kind = Kind::ALL.into_iter().find(|kind| text.starts_with(kind.prefix()))?;
         let digits = &text[kind.prefix().len()..];
@@ -67,7 +68,7 @@ impl Key {
         (checksum(said) == check).then(|| Self { kind, text: text.to_owned() })
     }
 
-    /// Whose key it is.
+    /// Which kind of caller the key is for.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -77,13 +78,13 @@ impl Key {
         Sha256::digest(&self.text).into()
     }
 
-    /// The key itself: only for the one answer that hands it out, and for clients that send it.
+    /// The key itself: only for the one answer that contains it, and for clients that send it.
     pub fn expose(&self) -> &str {
         &self.text
     }
 }
 
-/// Shows which key is meant, never the key.
+/// Displays which key is meant, never the key.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}…", &self.text[..self.kind.prefix().len() + SHOWN])
@@ -96,13 +97,13 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Whether two hashes are equal, in a time that does not depend on where they differ.
+/// Whether two hashes are equal, in constant time.
 pub fn same(a: &[u8; 32], b: &[u8; 32]) -> bool {
     a.ct_eq(b).into()
 }
 
 /// The credential in an `Authorization` header of the Bearer scheme (RFC 9110, section 11.1: the
-/// scheme is matched without regard to case).
+/// scheme is case-insensitive).
 pub fn bearer(header: &str) -> Option<&str> {
     let (scheme, credential) = header.trim_matches([' ', '\t']).split_once(' ')?;
     let credential = credential.trim_start_matches(' ');
@@ -137,7 +138,7 @@ mod tests {
     fn every_kind_can_be_read_back_and_only_as_itself() {
         for kind in Kind::ALL {
             let key = Key::make(kind, [7; RANDOM_BYTES]);
-            let read = Key::read(key.expose()).expect("what was made can be read");
+            let read = Key::read(key.expose()).expect("a new key parses");
             assert_eq!(read.kind(), kind);
             assert_eq!(key.expose().len(), 51);
         }

@@ -1,7 +1,7 @@
-//! The engine: the only crate with I/O.
+//! The engine: the only crate that does I/O.
 //!
-//! It loads, has the core decide, commits, and then delivers. Stores, clocks, randomness, keys and
-//! outgoing connections live here and nowhere below.
+//! It loads rows, lets the core decide, commits, and then delivers. Stores, clocks, randomness,
+//! keys and outgoing connections are here; the crates below have none of them.
 
 pub mod audit;
 pub mod backup;

@@ -1,6 +1,6 @@
-//! Numbers: what the engine counts while it runs, for whoever collects metrics.
+//! Metrics: what the engine counts while it runs.
 //!
-//! All of them begin at zero with the process. What must outlive it stands in the store.
+//! All counters start at zero with the process. The store keeps what must survive it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use rialto_core::event::Event;
 use rialto_core::job::State;
 use rialto_core::refusal::Refusal;
 
-/// Upper ends of the buckets for writing to disk: from a fast disk to one in trouble.
+/// Upper bounds of the buckets for writing to disk: from a fast disk to a failing one.
 const SECONDS: &[f64] =
     &[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
-/// Upper ends of the buckets for commands in one batch.
+/// Upper bounds of the buckets for commands in one batch.
 const COMMANDS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
-/// What is counted.
+/// The engine's counters.
 pub struct Numbers {
     /// Commands that were committed together.
     pub batches: Histogram,
     /// Writing and syncing one batch.
     pub commits: Histogram,
-    /// The sync alone, where the store has one.
+    /// The sync alone, if the store syncs.
     pub syncs: Option<Arc<Histogram>>,
     pub deliveries: Deliveries,
     refusals: Mutex<BTreeMap<String, u64>>,
     ended: Mutex<BTreeMap<&'static str, u64>>,
 }
 
-/// Attempts to deliver, by how they ended.
+/// Delivery attempts, by result.
 #[derive(Default)]
 pub struct Deliveries {
     pub delivered: AtomicU64,
-    /// To be tried again.
+    /// To be retried.
     pub failed: AtomicU64,
     pub given_up: AtomicU64,
 }
@@ -104,19 +104,19 @@ fn name(state: State) -> &'static str {
     }
 }
 
-/// How often a value fell into which bucket.
+/// Counts of values per bucket.
 pub struct Histogram {
     bounds: &'static [f64],
-    /// One more than there are bounds: the last is for what is above all of them.
+    /// One more than there are bounds: the last is for values above all of them.
     counts: Vec<AtomicU64>,
-    /// The sum in millionths, so that adding is exact.
+    /// The sum in millionths, so that addition is exact.
     sum: AtomicU64,
 }
 
-/// A histogram at one moment.
+/// A snapshot of a histogram.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counted {
-    /// Upper end and count of each bucket; the last has no end.
+    /// Upper bound and count of each bucket; the last has no bound.
     pub buckets: Vec<(f64, u64)>,
     pub sum: f64,
 }

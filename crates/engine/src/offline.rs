@@ -1,4 +1,4 @@
-//! Commands given to the store of a stopped hub, for what its operator cannot ask of a running one.
+//! Runs commands on the store of a stopped hub, for what an operator cannot do on a running one.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use rialto_core::world::{Rules, World};
 use crate::store::sqlite::{FILE, SqliteStore};
 use crate::store::{Store, StoreError};
 
-/// Runs one command on a data directory that no hub is using, and gives the world it leaves. Only for
-/// commands that need no settings.
+/// Runs one command on a data directory that is not in use, and returns the resulting world. Only
+/// for commands that need no settings.
 pub fn run(dir: &Path, command: Command, now: Timestamp) -> Result<World, StoreError> {
     if !dir.join(FILE).exists() {
         return Err(StoreError::Missing(dir.display().to_string()));
@@ -19,7 +19,7 @@ pub fn run(dir: &Path, command: Command, now: Timestamp) -> Result<World, StoreE
     let mut store = SqliteStore::open(dir)?;
     let mut world = World::new(Rules::default());
     world.apply(&store.rebuild()?);
-    // A clock that was set back must not make the past happen again.
+    // A clock that was set back must not repeat times that are already stored.
     let now = now.max(world.next.at);
     let (changes, _) = rialto_core::decide(&world, command, now)
         .map_err(|refusal| StoreError::Broken(refusal.to_string()))?;

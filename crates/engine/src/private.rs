@@ -1,7 +1,8 @@
-//! Files and directories for their owner alone, whatever the umask is.
+//! Files and directories that only their owner can access, whatever the umask is.
 //!
-//! What agents say to each other stands in the data directory, so nobody else may read it. What the
-//! hub made with wider rights before is narrowed; what holds other people's files is left alone.
+//! The data directory contains the agents' messages, so no other user may read it. Files that the
+//! hub created with wider permissions before are restricted; directories with other files are left
+//! alone.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -9,11 +10,11 @@ use std::path::Path;
 
 use tracing::warn;
 
-/// How the names of the hub's own files begin; `rialto dev` keeps the agents it runs in the last.
+/// Name prefixes of the hub's own files; `rialto dev` keeps the agents it runs in the last.
 const OWN: [&str; 4] = ["rialto.db", "rialto.lock", "hub.key", "demo-agents"];
 
-/// Makes a directory, and those above it. One that is there and has nothing but the hub's own files
-/// is narrowed; about any other one that others may enter, a warning is written.
+/// Creates a directory and its parents. An existing one that contains only the hub's own files is
+/// restricted; for any other one that other users may enter, a warning is logged.
 pub fn directory(path: &Path) -> io::Result<()> {
     if !path.exists() {
         let mut builder = fs::DirBuilder::new();
@@ -30,7 +31,7 @@ pub fn directory(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a file for writing without touching what is in it, and makes it if it is not there.
+/// Opens a file for writing without changing its content, and creates it if it is missing.
 pub fn file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -40,7 +41,7 @@ pub fn file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Narrows a file that may not be there.
+/// Restricts a file that may not exist.
 pub fn narrow_file(path: &Path) {
     let narrowed = match is_exposed(path) {
         Ok(true) => narrow(path, 0o600),
@@ -74,7 +75,7 @@ fn narrow(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
 }
 
-// Elsewhere files have the rights of the directory they are in.
+// On other systems files have the rights of their directory.
 #[cfg(not(unix))]
 fn is_exposed(_: &Path) -> io::Result<bool> {
     Ok(false)

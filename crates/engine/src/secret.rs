@@ -1,7 +1,7 @@
 //! The hub's secret: 32 bytes from which all other secrets of the hub are derived.
 //!
-//! It lives outside the store, in a file only the hub's user can read or in the environment, so a
-//! stolen store gives away no key. Webhook secrets are derived when needed and stored nowhere.
+//! It is kept outside the store, in a file that only the hub's user can read or in the environment,
+//! so a stolen store reveals no key. Webhook secrets are derived when needed and never stored.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -14,7 +14,7 @@ use sha2::Sha256;
 
 use crate::delivery::signature::WebhookSecret;
 
-/// The variable that takes the place of the file.
+/// The environment variable that replaces the file.
 pub const VARIABLE: &str = "RIALTO_HUB_SECRET";
 /// The file in the data directory.
 pub const FILE: &str = "hub.key";
@@ -26,38 +26,39 @@ const WEBHOOK_SALT: &str = "rialto webhook v1";
 #[derive(Clone)]
 pub struct HubSecret([u8; BYTES]);
 
-/// Why the hub has no secret it could use. For the operator, at start.
+/// Why the hub has no usable secret. For the operator, at start.
 #[derive(Debug, thiserror::Error)]
 pub enum NoSecret {
-    /// The variable holds something else than a secret.
+    /// The variable's value is not a secret.
     #[error("{VARIABLE} must be 64 hex digits, not all zero (try: openssl rand -hex 32)")]
     Variable,
-    /// The file holds something else than a secret; a half-written or zeroed file, for example.
+    /// The file's content is not a secret; a half-written or zeroed file, for example.
     #[error(
         "{0} must hold exactly {BYTES} random bytes; restore it from a backup, or remove it to \
              start with new webhook secrets and hub identities"
     )]
     Content(PathBuf),
-    /// Others on this machine could read the file.
+    /// Other users of this machine could read the file.
     #[error(
         "{0} can be read by other users; run `chmod 600` on it and consider creating a new secret"
     )]
     Exposed(PathBuf),
-    /// The file could not be read or made.
+    /// The file could not be read or created.
     #[error("{path}: {source}")]
     Io {
-        /// What was to be read or made.
+        /// The path that was to be read or created.
         path: PathBuf,
-        /// What went wrong.
+        /// The error.
         source: io::Error,
     },
-    /// The system gave no random bytes.
+    /// The system provided no random bytes.
     #[error("no random bytes for a new secret: {0}")]
     Random(getrandom::Error),
 }
 
 impl HubSecret {
-    /// The secret of the variable if it is set, else of the file, which is made if it is missing.
+    /// The secret in the variable if it is set, else in the file, which is created if it is
+    /// missing.
     pub fn load_or_make(data_dir: &Path, env: Option<String>) -> Result<Self, NoSecret> {
         if let Some(text) = env {
             return Self::from_hex(&text).ok_or(NoSecret::Variable);
@@ -69,14 +70,14 @@ impl HubSecret {
                 let mut bytes = [0; BYTES];
                 getrandom::fill(&mut bytes).map_err(NoSecret::Random)?;
                 make(data_dir, &bytes).map_err(at_path)?;
-                // Read back what is there: if two hubs start at once, both get the same secret.
+                // Read back the file: if two hubs start at once, both get the same secret.
                 read(&path)
             }
             found => found,
         }
     }
 
-    /// Puts a copy of another hub's file into a data directory; one that is there stays.
+    /// Copies another hub's file into a data directory; an existing file stays.
     pub fn copy(from: &Path, data_dir: &Path) -> Result<(), NoSecret> {
         let Self(bytes) = read(from)?;
         let path = data_dir.join(FILE);
@@ -87,7 +88,8 @@ impl HubSecret {
         }
     }
 
-    /// Copies a data directory's file elsewhere, for its owner alone; a file that is there stays.
+    /// Copies a data directory's file elsewhere, readable only by its owner; an existing file
+    /// stays.
     pub fn copy_out(data_dir: &Path, to: &Path) -> Result<(), NoSecret> {
         let Self(bytes) = read(&data_dir.join(FILE))?;
         let written = write_synced(to, &bytes);
@@ -99,7 +101,8 @@ impl HubSecret {
         Self(bytes)
     }
 
-    /// A key of its own for every purpose (HKDF-SHA-256); none tells anything about another.
+    /// Derives a separate key for every purpose (HKDF-SHA-256); none reveals anything about
+    /// another.
     pub fn derive(&self, salt: &str, info: &str) -> [u8; 32] {
         let mut key = [0; 32];
         Hkdf::<Sha256>::new(Some(salt.as_bytes()), &self.0)
@@ -108,7 +111,7 @@ impl HubSecret {
         key
     }
 
-    /// What the hub shares with one agent; a new generation makes a new secret.
+    /// The secret shared with one agent; a new generation gives a new secret.
     pub fn webhook_secret(&self, agent: AgentId, generation: u32) -> WebhookSecret {
         let info = format!("agent {agent} generation {generation}");
         WebhookSecret::new(self.derive(WEBHOOK_SALT, &info))
@@ -120,7 +123,7 @@ impl HubSecret {
         Self::unless_zero(bytes)
     }
 
-    /// Zeros are what a lost write leaves behind, and what a careless template holds.
+    /// Zeros are what a lost write leaves, and what a careless template contains.
     fn unless_zero(bytes: [u8; BYTES]) -> Option<Self> {
         (bytes != [0; BYTES]).then_some(Self(bytes))
     }
@@ -135,7 +138,7 @@ impl fmt::Debug for HubSecret {
 fn read(path: &Path) -> Result<HubSecret, NoSecret> {
     let at_path = |source| NoSecret::Io { path: path.to_owned(), source };
     let file = File::open(path).map_err(at_path)?;
-    // Asked of the open file, so that nobody can swap it between the question and the reading.
+    // Checked on the open file, so that it cannot be swapped between the check and the read.
     if is_exposed(&file.metadata().map_err(at_path)?) {
         return Err(NoSecret::Exposed(path.to_owned()));
     }
@@ -145,8 +148,8 @@ fn read(path: &Path) -> Result<HubSecret, NoSecret> {
     bytes.ok_or_else(|| NoSecret::Content(path.to_owned()))
 }
 
-/// Makes the file whole or not at all: written and synced under another name, then linked, which
-/// fails rather than replaces if somebody was faster.
+/// Creates the file completely or not at all: written and synced under another name, then linked,
+/// which fails instead of replacing a file that another process created first.
 fn make(data_dir: &Path, bytes: &[u8; BYTES]) -> io::Result<()> {
     crate::private::directory(data_dir)?;
     let nonce = getrandom::u64().map_err(io::Error::other)?;
@@ -183,7 +186,7 @@ pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-// Elsewhere files belong to whoever owns the directory, and directories cannot be synced.
+// On other systems files inherit the rights of the directory, and directories cannot be synced.
 #[cfg(not(unix))]
 pub(crate) fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
     options
@@ -216,19 +219,19 @@ mod tests {
     fn a_secret_made_at_first_start_is_found_at_the_next() {
         let parent = data_dir();
         let dir = parent.path().join("not/there/yet");
-        let made = HubSecret::load_or_make(&dir, None).expect("a secret is made");
+        let made = HubSecret::load_or_make(&dir, None).expect("a secret is created");
         let found = HubSecret::load_or_make(&dir, None).expect("the secret is found");
         assert_eq!(made.0, found.0);
-        assert_eq!(fs::read(dir.join(FILE)).expect("the file is there"), made.0);
-        let left: Vec<_> = fs::read_dir(&dir).expect("the directory is there").collect();
-        assert_eq!(left.len(), 1, "no draft stays behind");
+        assert_eq!(fs::read(dir.join(FILE)).expect("the file exists"), made.0);
+        let left: Vec<_> = fs::read_dir(&dir).expect("the directory exists").collect();
+        assert_eq!(left.len(), 1, "no temporary file remains");
     }
 
     #[test]
     fn two_hubs_have_two_secrets() {
         let (one, two) = (data_dir(), data_dir());
-        let one = HubSecret::load_or_make(one.path(), None).expect("a secret is made");
-        let two = HubSecret::load_or_make(two.path(), None).expect("a secret is made");
+        let one = HubSecret::load_or_make(one.path(), None).expect("a secret is created");
+        let two = HubSecret::load_or_make(two.path(), None).expect("a secret is created");
         assert_ne!(one.0, two.0);
     }
 
@@ -248,9 +251,9 @@ mod tests {
     fn the_file_is_its_owners_alone_and_must_stay_so() {
         use std::os::unix::fs::PermissionsExt;
         let dir = data_dir();
-        HubSecret::load_or_make(dir.path(), None).expect("a secret is made");
+        HubSecret::load_or_make(dir.path(), None).expect("a secret is created");
         let path = dir.path().join(FILE);
-        let mode = fs::metadata(&path).expect("the file is there").permissions().mode();
+        let mode = fs::metadata(&path).expect("the file exists").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         for open in [0o640, 0o604, 0o644, 0o620, 0o601] {
             fs::set_permissions(&path, fs::Permissions::from_mode(open)).expect("chmod works");
@@ -270,7 +273,7 @@ mod tests {
             write_synced(&path, content).expect("the file can be written");
             let refused = HubSecret::load_or_make(dir.path(), None);
             assert!(matches!(refused, Err(NoSecret::Content(_))), "{refused:?}");
-            assert_eq!(fs::read(&path).expect("the file is still there"), content);
+            assert_eq!(fs::read(&path).expect("the file still exists"), content);
         }
     }
 

@@ -1,4 +1,4 @@
-//! For tests: clocks that stand until moved, ids from a seed, engines in memory.
+//! For tests: clocks that are moved by hand, ids from a seed, engines in memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::run::{Engine, Setup, Started};
 use crate::secret::HubSecret;
 use crate::store::{Store, StoreError};
 
-/// A clock that only moves by hand.
+/// A clock that moves only by hand.
 #[derive(Debug)]
 pub struct StandingClock {
     hub: AtomicI64,
@@ -21,17 +21,17 @@ pub struct StandingClock {
 }
 
 impl StandingClock {
-    /// A clock that shows this moment.
+    /// A clock that shows this time.
     pub fn at(moment: Timestamp) -> Arc<Self> {
         Arc::new(Self { hub: AtomicI64::new(moment.0), wall: AtomicI64::new(0) })
     }
 
-    /// Moves the hands forward.
+    /// Moves the clock forward.
     pub fn advance(&self, by: Millis) {
         self.hub.fetch_add(by.0, Ordering::SeqCst);
     }
 
-    /// Somebody sets the wall clock.
+    /// Sets the wall clock, as an administrator may.
     pub fn set_wall(&self, by: Millis) {
         self.wall.fetch_add(by.0, Ordering::SeqCst);
     }
@@ -51,7 +51,7 @@ impl Clock for StandingClock {
     }
 
     fn until(&self, at: Timestamp) -> std::time::Duration {
-        // The hands do not move by themselves; whoever waits looks again soon.
+        // The clock does not move by itself, so a waiter checks again soon.
         std::time::Duration::from_millis(u64::from(at > self.now()) * 5)
     }
 }
@@ -69,7 +69,7 @@ impl SeededIds {
 
 impl Ids for SeededIds {
     fn fill(&self, bytes: &mut [u8]) {
-        // SplitMix64: well spread, and a step is one addition.
+        // SplitMix64: well distributed, and a step is one addition.
         const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
         for part in bytes.chunks_mut(8) {
             let mut z = self.0.fetch_add(STEP, Ordering::SeqCst).wrapping_add(STEP);
@@ -80,7 +80,7 @@ impl Ids for SeededIds {
     }
 }
 
-/// An engine over a store, with a standing clock and seeded ids. The secret is a throw-away.
+/// An engine over a store, with a manual clock, seeded ids and a throw-away secret.
 pub fn engine(
     store: Box<dyn Store>,
     rules: Rules,

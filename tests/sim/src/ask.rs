@@ -1,4 +1,4 @@
-//! Asks: one command on its way to the hub, and what whoever gave it hears.
+//! One command on its way to the hub, and the outcome its caller gets.
 
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::dice::Dice;
 
-/// One command, and what makes a repeat of it recognisable.
+/// One command, and the key by which a repeat of it is recognised.
 #[derive(Clone, Debug)]
 pub struct Ask {
     pub command: Command,
@@ -18,7 +18,7 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// Whether asking once more must have no second effect.
+    /// Whether a repeat must have no second effect.
     pub fn is_repeatable(&self) -> bool {
         let known_again = match &self.command {
             Command::OpenJob(_) | Command::Signed(_) | Command::Post(_) => true,
@@ -30,7 +30,7 @@ impl Ask {
         known_again || self.once.is_some()
     }
 
-    /// The same once more: a repeat has the caller's ids, and the hub's own are fresh.
+    /// A repeat of the command: with the caller's ids, and fresh ones of the hub.
     pub fn again(mut self, dice: &mut Dice) -> Self {
         let fresh = Uuid::from_u128(u128::from(dice.any()) << 64 | u128::from(dice.any()));
         match &mut self.command {
@@ -57,7 +57,7 @@ impl From<Command> for Ask {
     }
 }
 
-/// What the model says must be answered.
+/// The outcome that the model requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Due {
     Now(Answer),
@@ -66,7 +66,7 @@ pub enum Due {
     StillRunning,
 }
 
-/// What came back.
+/// The outcome of a command.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     Answered {
@@ -74,11 +74,11 @@ pub enum Outcome {
         replayed: bool,
     },
     Refused(Refusal),
-    /// The first request is answered, and its answer is written down for whoever asks again.
+    /// The first request is answered, and its answer is saved for repeats.
     StillRunning,
-    /// There was no room: nothing has happened.
+    /// The disk was full: nothing has happened.
     Full,
-    /// Nobody knows.
+    /// The outcome is unknown.
     Lost,
 }
 
@@ -94,7 +94,7 @@ impl Outcome {
         }
     }
 
-    /// Whether it is what it should be.
+    /// Whether it is the required outcome.
     pub fn is(&self, due: &Due) -> bool {
         match (self, due) {
             (Self::Answered { answer, replayed: false }, Due::Now(expected)) => answer == expected,

@@ -1,4 +1,4 @@
-//! The cast: who lives in every simulated hub, and how a step finds somebody or something to deal with.
+//! The agents of every simulated hub, and how a step picks an agent or a job.
 
 use std::sync::Arc;
 
@@ -15,26 +15,26 @@ pub const RELAY: Protocol = Protocol::new("relay");
 pub const OPENCLAW: Protocol = Protocol::new("openclaw");
 pub const CLARA: Protocol = Protocol::new("clara");
 pub const AGORA: Protocol = Protocol::new("agora");
-/// Spoken later than anybody came.
+/// A protocol enabled after all agents have registered.
 pub const LATER: Protocol = Protocol::new("later");
-/// Where every agent has a name.
+/// The protocols in which every agent has a name.
 pub const SPOKEN: [Protocol; 5] = [REGISTRY, RELAY, OPENCLAW, CLARA, AGORA];
 
-/// Few skills, so that the same ones are wanted and offered all the time.
+/// Few skills, so that the same ones are requested and offered all the time.
 pub const SKILLS: [&str; 2] = ["sum", "dig"];
 /// Agents of each protocol.
 pub const OF_EACH: u64 = 3;
-/// Prices in millionths, some finer than some protocols count.
+/// Prices in millionths, some finer than some protocols can show.
 const PRICES: [i64; 6] = [0, 100_000, 100_000, 250_000, 333_333, 1_500_000];
 const AMOUNTS: [i64; 5] = [0, 100_000, 500_000, 2_000_000, 40_000_000];
 
-/// What an agent is called at home; one of them is not there from the beginning.
+/// An agent's name in its home protocol; one of them is not registered from the beginning.
 pub fn native(home: Protocol, n: u64) -> String {
     let which = if n % 16 == 15 { OF_EACH } else { n % 16 % OF_EACH };
     format!("{home}-{which}")
 }
 
-/// Who answers for it: some have a purse of their own, some share one.
+/// An agent's owner: some have an account of their own, some share one.
 pub fn owner_of(home: Protocol, n: u64) -> String {
     match home {
         AGORA | OPENCLAW => format!("{home}:{}", native(home, n)),
@@ -51,24 +51,24 @@ pub fn amount(dice: &mut Dice) -> Credits {
     Credits::from_micros(dice.of(AMOUNTS))
 }
 
-/// A digest of one number of a step, for contents that only have to differ.
+/// A digest of a number, for contents that only have to differ.
 pub fn digest(of: u64) -> Digest {
     Digest::of(&[&of.to_be_bytes()])
 }
 
-/// Somebody native to a protocol, who may not have come yet.
+/// An agent native to a protocol, which may not be registered yet.
 pub fn somebody_of(dice: &mut Dice, scene: &Scene, home: Protocol) -> AgentId {
     let name = native(home, dice.any());
     scene.world.agent_named(home, &name).unwrap_or(AgentId(900))
 }
 
-/// Anybody.
+/// Any agent.
 pub fn somebody(dice: &mut Dice, scene: &Scene) -> AgentId {
     let home = dice.of(SPOKEN);
     somebody_of(dice, scene, home)
 }
 
-/// A live job of some kind if there is one, a live job else, and any there ever was sometimes.
+/// Prefers a live job of a kind, then any live job, and sometimes any job that ever existed.
 pub fn some_job(dice: &mut Dice, scene: &Scene, kind: impl Fn(&Job) -> bool) -> Option<Arc<Job>> {
     if dice.chance(7) {
         let newest = scene.world.next.job.0;
@@ -82,7 +82,7 @@ pub fn some_job(dice: &mut Dice, scene: &Scene, kind: impl Fn(&Job) -> bool) -> 
     found.map(|job| Arc::clone(job))
 }
 
-/// The agent that asked for a job.
+/// The agent that requested a job.
 pub fn requester(job: &Job) -> Option<AgentId> {
     match job.requester {
         Requester::Agent(agent) => Some(agent),

@@ -1,4 +1,4 @@
-//! Dice: random numbers from a seed, the same in every run and on every machine.
+//! Random numbers from a seed, the same in every run and on every machine.
 
 /// Random numbers from a seed.
 #[derive(Clone, Debug)]
@@ -6,7 +6,7 @@ pub struct Dice(u64);
 
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// A number made of two, as unlike both as can be.
+/// Mixes two numbers into one that resembles neither.
 pub fn mix(a: u64, b: u64) -> u64 {
     let mut z = a ^ b.wrapping_mul(STEP).rotate_left(23);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -30,7 +30,7 @@ impl Dice {
         self.any() % sides.max(1)
     }
 
-    /// Yes, so many times in a hundred.
+    /// True in this many cases of a hundred.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.roll(100) < percent
     }
@@ -45,7 +45,7 @@ impl Dice {
         from.get(self.roll(from.len() as u64) as usize)
     }
 
-    /// A number of milliseconds below so many seconds.
+    /// A number of milliseconds below this many seconds.
     pub fn within_seconds(&mut self, seconds: u64) -> i64 {
         self.roll(seconds * 1_000) as i64
     }

@@ -1,4 +1,4 @@
-//! A life that went wrong: told again with fewer and fewer steps, until few enough are left to read.
+//! A failed life: repeated with fewer and fewer steps, until few enough are left to read.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -11,17 +11,17 @@ use crate::dice::mix;
 use crate::life::Life;
 use crate::run::runtime;
 
-/// Lives told again at most while looking for a shorter one.
+/// Repeats at most while looking for a shorter failure.
 const TRIES_MAX: usize = 600;
-/// Steps told at most.
+/// Steps printed at most.
 const TOLD_MAX: usize = 30;
 
-/// What went wrong, and the shortest way there that was found.
+/// What failed, and the shortest sequence of steps found that leads there.
 #[derive(Clone, Debug)]
 pub struct Failed {
     pub seed: u64,
     pub why: String,
-    /// How many steps it took at first, and which are left.
+    /// The number of steps at first, and the steps that are left.
     pub steps: u64,
     pub left: Vec<u64>,
     pub told: Vec<String>,
@@ -32,7 +32,7 @@ thread_local! {
     static SAID: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// What a panic said, instead of unwinding any further; nothing is printed.
+/// Catches a panic and returns its message; nothing is printed.
 pub fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -49,11 +49,11 @@ pub fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
 }
 
 impl Failed {
-    /// Looks for the shortest way to the same end.
+    /// Looks for the shortest sequence of steps with the same failure.
     pub fn found(seed: u64, steps: u64, audited: bool, why: String) -> Self {
         let runtime = runtime();
         let place = place_of(&why);
-        // The books are only recounted where nothing else shows what went wrong.
+        // The audit runs only if nothing else shows the failure.
         let all: Vec<u64> = (1..=steps).collect();
         let audited = audited && again(seed, &all, false, &runtime, None).is_ok();
         let fails = |left: &[u64]| {
@@ -67,7 +67,7 @@ impl Failed {
     }
 }
 
-/// Lives some of the steps of a life.
+/// Runs some of the steps of a life.
 fn again(
     seed: u64,
     steps: &[u64],
@@ -95,12 +95,12 @@ fn again(
     lived
 }
 
-/// The line a panic came from: the same mistake, whatever the numbers in its words.
+/// The line a panic came from: the same bug, whatever the numbers in its message.
 fn place_of(said: &str) -> String {
     said.lines().next().unwrap_or_default().to_owned()
 }
 
-/// Leaves out as many as it can, larger pieces first.
+/// Leaves out as many steps as possible, larger groups first.
 fn shortest(mut left: Vec<u64>, fails: impl Fn(&[u64]) -> bool) -> Vec<u64> {
     let (mut piece, mut tries) = (left.len().div_ceil(2), 0);
     while piece > 0 && tries < TRIES_MAX {

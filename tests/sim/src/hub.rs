@@ -1,4 +1,4 @@
-//! The hub under test: the real engine with its lane moved by hand, beside the model it must follow.
+//! The hub under test: the real engine with a manual lane, beside the model it must match.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -27,18 +27,18 @@ use crate::view;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Well,
-    /// There is no room.
+    /// The disk is full.
     Full,
     /// The store fails, before or after it has written; the hub stops.
     Broken {
         written: bool,
     },
-    /// The hub dies once it has written, before anybody hears of it.
+    /// The hub crashes after the write and before any reply.
     Unheard,
 }
 
 impl End {
-    /// What the store does to it.
+    /// What the store does in this case.
     fn fault(self) -> Fault {
         match self {
             Self::Well | Self::Unheard => Fault::None,
@@ -48,18 +48,18 @@ impl End {
         }
     }
 
-    /// Whether nothing of it may ever be seen.
+    /// Whether nothing of the batch may ever be visible.
     fn loses_all(self) -> bool {
         matches!(self, Self::Full | Self::Broken { written: false })
     }
 }
 
-/// What came of a batch.
+/// The result of a batch.
 pub struct Ended {
     pub outcomes: Vec<Outcome>,
-    /// What was written, by the model and by the engine alike.
+    /// What was written; the same in the model and the engine.
     pub changes: Option<Changes>,
-    /// Commands that were decided, and those of them that were timers or what readers were handed.
+    /// Commands that were decided, and how many of them were timers or presented positions.
     pub decided: u64,
     pub fired: u64,
     pub handed: u64,
@@ -80,7 +80,7 @@ pub struct Hub {
     turns: u64,
 }
 
-/// Every so many batches everything is compared, and not only what was written.
+/// Every this many batches everything is compared, not only what was written.
 const ALL_LOOKED_AT: u64 = 16;
 /// Longer than any machine takes to read one row from memory.
 const READ_WITHIN: Duration = Duration::from_secs(60);
@@ -109,7 +109,7 @@ impl Hub {
         &self.model.scene.world
     }
 
-    /// The rows, for whoever looks for one by itself.
+    /// The rows, to look one up directly.
     pub fn store(&mut self) -> &mut SimStore {
         &mut self.store
     }
@@ -119,24 +119,24 @@ impl Hub {
         self.clock.advance(span);
     }
 
-    /// Notes a sign of life, which is written down by nobody.
+    /// Records that an agent was seen, which is not stored.
     pub fn seen(&mut self, agent: AgentId) {
         self.engine.seen(agent);
         self.model.seen(agent, self.now());
     }
 
-    /// Notes how far somebody's inbox has been handed over.
+    /// Records how much of an agent's inbox was presented.
     pub fn presented(&mut self, agent: AgentId, up_to: u64) {
         self.engine.presented(agent, up_to);
         self.model.presented(agent, up_to);
     }
 
-    /// The store writes down what it has put off.
+    /// The store writes what it has deferred.
     pub fn tend(&mut self) {
         self.store.catch_up();
     }
 
-    /// What an agent's reader is given after a position.
+    /// The notices an agent's reader gets after a position.
     pub fn inbox(&self, agent: AgentId, after: u64, limit: usize) -> Vec<Notice> {
         let read = self.engine.notices_of(agent, after, limit);
         self.runtime.block_on(read).expect("what is written can be read")
@@ -149,7 +149,7 @@ impl Hub {
         self.store.arm(end.fault());
         let goes_on = self.lane.turn();
         let (written, fired) = self.store.outcome();
-        // A batch that changes nothing is never written, so nothing can go wrong with it.
+        // A batch that changes nothing is never written, so its write cannot fail.
         let end = if fired || end == End::Unheard { end } else { End::Well };
         assert_eq!(
             goes_on,
@@ -178,20 +178,20 @@ impl Hub {
         Ended { outcomes, changes, decided, fired, handed, crashed }
     }
 
-    /// What came back. The lane has taken its turn, so whoever it forgot would wait for ever; only who
-    /// is told something again may still have to read it.
+    /// The outcome of a command. The lane has run, so a command without a reply would wait forever;
+    /// only a replay may still have to read the store.
     fn answered(&self, mut running: Running, ask: &Ask) -> Outcome {
         let _inside = self.runtime.enter();
         let mut context = Context::from_waker(Waker::noop());
         if let Poll::Ready(ran) = running.as_mut().poll(&mut context) {
             return Outcome::of(ran);
         }
-        assert!(ask.once.is_some(), "nobody was told what came of {ask:?}");
+        assert!(ask.once.is_some(), "no reply to {ask:?}");
         let read = self.runtime.block_on(async { timeout(READ_WITHIN, running).await });
-        Outcome::of(read.unwrap_or_else(|_| panic!("nobody was told again of {ask:?}")))
+        Outcome::of(read.unwrap_or_else(|_| panic!("no replay of {ask:?}")))
     }
 
-    /// What readers see is what is committed.
+    /// Checks that readers see what is committed.
     fn is_shown(&mut self, changes: &Changes) {
         self.turns += 1;
         let (model, all) = (&self.model.scene.world, self.turns.is_multiple_of(ALL_LOOKED_AT));
@@ -205,16 +205,16 @@ impl Hub {
         let (engine, Ask { command, once }) = (self.engine.clone(), ask.clone());
         let mut running: Running = Box::pin(async move { engine.run_once(command, once).await });
         let mut context = Context::from_waker(Waker::noop());
-        assert!(running.as_mut().poll(&mut context).is_pending(), "answered before it was asked");
+        assert!(running.as_mut().poll(&mut context).is_pending(), "answered before it ran");
         running
     }
 
-    /// The hub dies and is started again, with the wall clock wherever it is then.
+    /// The hub crashes and is started again, with the wall clock at this time.
     pub fn restart(&mut self, wall: Timestamp) {
         self.clock = StandingClock::at(wall);
         let (engine, lane) = start(&self.store, &self.clock, self.rules);
         (self.engine, self.lane) = (engine, lane);
-        assert!(self.now() >= self.model.scene.world.next.at, "the past happens again");
+        assert!(self.now() >= self.model.scene.world.next.at, "the hub's time went back");
         let rows = self.store.reopened().expect("it was just started from them");
         let before = self.model.reborn(&rows, self.now());
         view::is_remembered(&before, &self.model.scene.world);
@@ -222,19 +222,19 @@ impl Hub {
     }
 }
 
-/// What is written is what was decided, all of it or nothing.
+/// Checks that exactly what was decided is written, all of it or nothing.
 fn is_written(written: Option<&Written>, expected: &Expected, end: End) {
     let Some(written) = written else {
         let nothing = expected.changes == Changes::default() && expected.forgotten.is_empty();
-        assert!(nothing, "decided and never written");
+        assert!(nothing, "decided, but not written");
         return;
     };
-    assert!(!end.loses_all(), "written, and said not to be");
+    assert!(!end.loses_all(), "written, although reported as lost");
     let differs = written.differs(&expected.changes, &expected.forgotten).join("\n");
     assert!(differs.is_empty(), "what is written is not what was decided\n{differs}");
 }
 
-/// Nobody hears of what is not written, and everybody of what is.
+/// Checks that a reply is sent if and only if the batch is written.
 fn is_heard(outcome: &Outcome, due: Option<&Due>, end: End) {
     match (end, outcome, due) {
         (End::Full, Outcome::Full, _) => {}
@@ -242,7 +242,7 @@ fn is_heard(outcome: &Outcome, due: Option<&Due>, end: End) {
         (End::Well, outcome, Some(due)) => {
             assert!(outcome.is(due), "answered {outcome:?}, expected {due:?}");
         }
-        (end, outcome, _) => panic!("{end:?}, and yet {outcome:?}"),
+        (end, outcome, _) => panic!("{end:?}, but {outcome:?}"),
     }
 }
 

@@ -1,10 +1,11 @@
-//! Seeded lives of the real core and the real engine, with the clock, the network, the store and
-//! everybody in it simulated.
+//! Simulation of the real core and the real engine, with a simulated clock, network, store and
+//! agents.
 //!
-//! Each life is a hub of its own with agents of five protocols. Its engine is the real one, its lane
-//! moved by hand, so a seed decides what shares a batch, what crashes between which two steps, what is
-//! late, lost, doubled or told falsely. Beside it runs a model, one command after the other, on which
-//! every law is checked after every command; what the engine answers, writes and shows must be the same.
+//! Each simulated life is a separate hub with agents of five protocols. Its engine is the real one
+//! with a manual lane, so a seed decides which commands share a batch, between which two steps it
+//! crashes, and what is late, lost, duplicated or false. Beside it runs a model, one command at a
+//! time, on which every invariant is checked after every command. What the engine answers, writes
+//! and shows must be the same.
 
 pub mod ask;
 pub mod cast;

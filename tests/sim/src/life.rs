@@ -1,7 +1,7 @@
-//! A life: one hub from its first start to its rest, step by step.
+//! A life: one simulated hub from its first start to its end, step by step.
 //!
-//! A step is a number. Everything it does comes from the dice of that number and from what is there
-//! when it is taken, so a life can be told again without some of its steps.
+//! A step is a number. Everything it does follows from the random numbers seeded with it and from
+//! the state when it runs, so a life can be repeated without some of its steps.
 
 use std::sync::Arc;
 
@@ -24,28 +24,28 @@ use crate::net::Net;
 use crate::orders;
 use crate::rest;
 
-/// When every life begins.
+/// When every life starts.
 const DAWN: Timestamp = Timestamp(1_000_000_000);
-/// Bytes of words for one order or answer.
+/// Bytes printed of one command or answer.
 const TOLD_MAX: usize = 220;
-/// Requests without answer that are still wanted.
+/// Requests without a reply that are still to be repeated.
 const UNHEARD_MAX: usize = 32;
 
-/// One hub and everybody around it.
+/// One hub and all agents around it.
 pub struct Life {
     pub hub: Hub,
     pub net: Net,
     pub log: Log,
-    /// What was asked and never answered, to be asked again.
+    /// Commands that never got a reply, to be repeated.
     unheard: Vec<Ask>,
-    /// The step that is being taken.
+    /// The current step.
     number: u64,
-    /// What was done, in words, while somebody listens.
+    /// A readable record of what was done, if one is wanted.
     pub told: Option<Vec<String>>,
 }
 
 impl Life {
-    /// A hub with everybody in it.
+    /// A hub with all its agents.
     pub fn begin(seed: u64, runtime: Arc<Runtime>) -> Self {
         let mut dice = Dice::new(mix(seed, u64::MAX));
         let hub = Hub::new(rules(&mut dice), DAWN, runtime);
@@ -57,7 +57,7 @@ impl Life {
         life
     }
 
-    /// Does whatever this number says.
+    /// Runs the step of this number.
     pub fn step(&mut self, number: u64) {
         self.number = number;
         let dice = &mut Dice::new(number);
@@ -76,7 +76,7 @@ impl Life {
         }
     }
 
-    /// A few orders at once, mostly of different people.
+    /// A few commands at once, mostly of different agents.
     fn orders(&mut self, dice: &mut Dice) {
         let mut asks = Vec::new();
         for _ in 0..=dice.roll(4) {
@@ -86,7 +86,7 @@ impl Life {
             let scene = &self.hub.model.scene;
             asks.extend(again.or_else(|| orders::next(dice, scene, self.hub.now())));
         }
-        // Somebody is impatient and asks twice at once.
+        // A caller sends the same request twice at once.
         if dice.chance(3) {
             let last = asks.last().cloned().filter(Ask::is_repeatable);
             asks.extend(last.map(|ask| ask.again(dice)));
@@ -113,10 +113,10 @@ impl Life {
             return;
         }
         if self.net.read(dice, &mut self.hub, agent) {
-            self.log.census.count("~heard at once");
+            self.log.census.count("~read from memory");
         }
         self.tell(|| format!("{agent} reads"));
-        // Whoever reads is there; finding out what waits for it is an order of its own.
+        // A reader counts as seen; checking for jobs that wait for it is a separate command.
         if self.hub.world().queue().next().is_none() {
             self.hub.seen(agent);
         } else {
@@ -147,7 +147,7 @@ impl Life {
         self.turn(&asks, end);
     }
 
-    /// Time passes, mostly as far as something that waits for it.
+    /// Time passes, in most cases up to the next due time.
     fn time(&mut self, dice: &mut Dice) {
         let now = self.hub.now();
         let next = self.hub.world().next_timer().map(|at| at.since(now));
@@ -155,7 +155,7 @@ impl Life {
             (0..=4, Some(next)) => Millis(next.0 + dice.of([-1, 0, 0, 1])),
             (5..=8, _) | (_, None) => Millis(dice.within_seconds(120)),
             _ => {
-                // Now and then so long that what was answered may be forgotten.
+                // Sometimes so long that saved answers may expire.
                 let most = dice.of([7_200, 7_200, 100_000]);
                 Millis(dice.within_seconds(most))
             }
@@ -166,7 +166,7 @@ impl Life {
 
     fn crash(&mut self, dice: &mut Dice) {
         let now = self.hub.now();
-        self.tell(|| "the hub dies".to_owned());
+        self.tell(|| "the hub crashes".to_owned());
         self.log.census.count("~crash");
         let wall = match dice.roll(10) {
             0 => now.plus(Millis(-dice.within_seconds(7_200))),
@@ -177,7 +177,7 @@ impl Life {
         self.net.cut();
     }
 
-    /// Runs a batch and tells everybody concerned what came of it.
+    /// Runs a batch and passes its results on.
     fn turn(&mut self, asks: &[Ask], end: End) {
         let now = self.hub.now();
         if self.told.is_some() {
@@ -193,7 +193,7 @@ impl Life {
             self.heard(ask, outcome, ended.changes.as_ref());
         }
         if ended.crashed {
-            // Dice of its own, so that a crash comes out the same whatever led to it.
+            // Separate random numbers, so that a crash is the same whatever led to it.
             self.crash(&mut Dice::new(mix(self.number, 1)));
         }
     }
@@ -226,7 +226,7 @@ impl Life {
         }
     }
 
-    /// Nobody does anything any more: the hub comes to rest, and everything is where it belongs.
+    /// No agent acts any more: all jobs end, and the final state is checked.
     pub fn end_well(&mut self, audited: bool) {
         rest::comes_to_rest(&mut self.hub, &mut self.log);
         self.net.heal(&self.hub);
@@ -237,7 +237,7 @@ impl Life {
     }
 }
 
-/// Small enough that every limit is met now and then.
+/// Limits low enough that each one is reached now and then.
 fn rules(dice: &mut Dice) -> Rules {
     Rules {
         welcome_grant: Credits::from_micros(dice.of([0, 3_000_000, 10_000_000])),

@@ -1,4 +1,5 @@
-//! The log of a life: a hash over everything that was asked, answered and written, and counts of it.
+//! The log of a life: a hash over everything that was asked, answered and written, and counts of
+//! it.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -34,7 +35,7 @@ impl Census {
         }
     }
 
-    /// Those of these that were seen less often than that.
+    /// Those of these names that were seen less often than that.
     pub fn rarer<'n>(&self, names: &[&'n str], than: u64) -> Vec<&'n str> {
         names.iter().copied().filter(|name| self.of(name) < than).collect()
     }
@@ -88,7 +89,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// What came of a batch, but for what was asked in it.
+    /// Records the result of a batch, except for its commands.
     pub fn ended(&mut self, ended: &Ended) {
         self.decided += ended.decided;
         self.census.add("Tick", ended.fired);

@@ -1,5 +1,5 @@
-//! Mail: how far each inbox was acknowledged and handed over, and which turns of which talk were taken,
-//! kept from orders alone.
+//! Inbox checks: how far each inbox was acknowledged and presented, and which message ids were
+//! used, derived from commands alone.
 
 use std::collections::BTreeMap;
 
@@ -27,8 +27,8 @@ pub struct Mail {
 }
 
 impl Mail {
-    /// Panics when anything but a receiver's own word moves what is acknowledged, or a turn is taken
-    /// twice. `scene` is as it stands afterwards.
+    /// Panics if anything but the receiver's own command moves the acknowledged position, or if a
+    /// message id is used twice. `scene` is the state afterwards.
     pub fn check(&mut self, command: &Command, decided: &Decided, scene: &Scene) {
         if let Command::Send(order) = command {
             self.sent(order, decided);
@@ -37,18 +37,18 @@ impl Mail {
         self.told(command, changes, answer, scene);
         for agent in changes.mailboxes.keys() {
             let mailbox = scene.world.mailbox(*agent);
-            assert_eq!(mailbox.acked, self.acked(*agent), "acknowledged by nobody: {command:?}");
+            assert_eq!(mailbox.acked, self.acked(*agent), "acked without a command: {command:?}");
             let handed = self.presented.get(agent).copied().unwrap_or(0);
-            assert_eq!(mailbox.presented, handed, "handed to nobody: {command:?}");
+            assert_eq!(mailbox.presented, handed, "presented without a command: {command:?}");
         }
     }
 
-    /// The hub was started again: what was only handed over may be forgotten, and nothing else.
+    /// The hub was restarted: presented positions may be lost, and nothing else.
     pub fn started_again(&mut self, world: &World) {
         self.presented.clear();
         for agent in world.agents() {
             let mailbox = world.mailbox(agent.id);
-            assert_eq!(mailbox.acked, self.acked(agent.id), "an acknowledgement was lost or made");
+            assert_eq!(mailbox.acked, self.acked(agent.id), "an acknowledgement changed");
             self.presented.insert(agent.id, mailbox.presented);
         }
     }
@@ -57,12 +57,12 @@ impl Mail {
         self.acked.get(&agent).copied().unwrap_or(0)
     }
 
-    /// Takes in what the order says about reading.
+    /// Records what the command says about reading.
     fn told(&mut self, command: &Command, changes: &Changes, answer: &Answer, scene: &Scene) {
         let head = |agent| scene.world.mailbox(agent).head;
         let delivered =
             matches!(command, Command::PushDone { ended: PushEnd::Delivered { .. }, .. });
-        assert!(delivered || changes.arrivals.is_empty(), "arrived by itself: {command:?}");
+        assert!(delivered || changes.arrivals.is_empty(), "delivered by itself: {command:?}");
         match command {
             Command::Ack { agent, up_to } => {
                 let acked = self.acked.entry(*agent).or_default();
@@ -85,8 +85,8 @@ impl Mail {
             _ => {
                 for arrival in &changes.arrivals {
                     let notice = scene.store.rows.notices.iter().find(|n| n.id == arrival.notice);
-                    let notice = notice.expect("what arrives was told");
-                    // Only a message is read by arriving.
+                    let notice = notice.expect("every delivery has a notice");
+                    // Only a message counts as read when it is delivered.
                     if matches!(notice.news, News::Message { .. }) {
                         self.arrived(notice);
                     }
@@ -95,16 +95,16 @@ impl Mail {
         }
     }
 
-    /// What came by another way counts as handed over when nothing before it is missing.
+    /// A delivered notice counts as presented if no earlier one is missing.
     fn arrived(&mut self, notice: &Notice) {
-        let agent = notice.to.expect("messages are to somebody");
+        let agent = notice.to.expect("messages have a receiver");
         let presented = self.presented.get(&agent).copied().unwrap_or(0);
         if notice.position == presented.max(self.acked(agent)) + 1 {
             self.presented.insert(agent, notice.position);
         }
     }
 
-    /// One turn of a talk is one message, and its repeat the same one.
+    /// One message id is one message, and a repeat returns the same one.
     fn sent(&mut self, order: &SendMessage, decided: &Decided) {
         let refused = decided.as_ref().err();
         let sent = decided.as_ref().ok().map(|(changes, answer)| match answer {
@@ -120,16 +120,16 @@ impl Mail {
         let same = known.map(|(_, first)| turn.as_ref().is_some_and(|(_, now)| *now == first));
         match (sent, known) {
             (Some((notice, repeated, _)), Some((first, _))) => {
-                assert_eq!((notice, repeated, same), (first, true, Some(true)), "one turn, twice");
+                assert_eq!((notice, repeated, same), (first, true, Some(true)), "same id, twice");
             }
             (Some((notice, repeated, changes)), None) => {
-                assert!(!repeated, "told again what was never said: {order:?}");
+                assert!(!repeated, "replayed what was never sent: {order:?}");
                 let told: Vec<NoticeId> = changes.notices.iter().map(|one| one.id).collect();
                 assert_eq!(told, [notice], "one message is one notice");
                 self.turns.extend(turn.map(|(turn, content)| (turn, (notice, content))));
             }
             (None, _) => {
-                // Who may write at all is asked first.
+                // Whether the sender may write at all is checked first.
                 use Refusal::{Blocked, NoSuchAgent, NotAuthenticated, Suspended};
                 let other = refused == Some(&Refusal::SameIdOtherContent);
                 let first =

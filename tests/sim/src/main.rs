@@ -1,4 +1,4 @@
-//! `cargo xtask sim`: as many lives as somebody has time for.
+//! `cargo xtask sim`: runs as many simulated lives as there is time for.
 
 use std::process::ExitCode;
 
@@ -13,14 +13,14 @@ fn main() -> ExitCode {
     for pair in words.chunks(2) {
         let [name, value] = pair else { return usage(&format!("{} needs a number", pair[0])) };
         let Ok(number) = value.parse::<u64>() else {
-            return usage(&format!("{value} is no number"));
+            return usage(&format!("{value} is not a number"));
         };
         match name.as_str() {
             "--ops" => plan.ops = number,
             "--seed" => plan.seed = number,
             "--threads" => plan.threads = number as usize,
             "--life" => life = Some(number),
-            other => return usage(&format!("there is no option {other}")),
+            other => return usage(&format!("unknown option {other}")),
         }
     }
     match life {

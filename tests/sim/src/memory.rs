@@ -1,4 +1,4 @@
-//! Memory: what was answered under which key, kept beside the hub and without asking it.
+//! Saved answers: what was answered under which idempotency key, kept independently of the hub.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use rialto_engine::Idempotency;
 
 use crate::ask::Due;
 
-/// How long an answer is kept, written a second time.
+/// How long an answer is saved, defined again here on purpose.
 const KEPT_FOR: Millis = Millis::hours(24);
 
 /// Everything that was ever answered under a key.
 #[derive(Default)]
 pub struct Memory(BTreeMap<Digest, First>);
 
-/// The first request with a key, and what came of it.
+/// The first request with a key, and its result.
 struct First {
     request: Digest,
     kept: Kept,
@@ -26,7 +26,7 @@ struct First {
 }
 
 impl Memory {
-    /// What a repeat must be told; `None` for whoever is first.
+    /// What a repeat must get; `None` for the first request.
     pub fn due(&self, once: Idempotency, now: Timestamp) -> Option<Due> {
         let first = self.known(once.scope, now)?;
         Some(match &first.kept {
@@ -36,7 +36,7 @@ impl Memory {
         })
     }
 
-    /// Keeps an answer, from the first word about it on.
+    /// Saves an answer; its time to live counts from the first record of the key.
     pub fn keep(&mut self, order: Remember, now: Timestamp) {
         let Remember { scope, request, kept, .. } = order;
         let at = self.known(scope, now).map_or(now, |first| first.at);

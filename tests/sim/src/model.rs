@@ -1,7 +1,8 @@
-//! The model: what the hub must do, one command after the other, without any engine.
+//! The model: what the hub must do, one command at a time, without an engine.
 //!
-//! It is the core's own test scene, so every command is held against all laws on the way. What the
-//! engine answers, commits and shows is compared with it, whatever shared a batch and whatever crashed.
+//! It is the core's own test hub, so every command is checked against all invariants. What the
+//! engine answers, commits and shows is compared with it, whatever shared a batch and whatever
+//! crashed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,22 +26,22 @@ use crate::mail::Mail;
 use crate::memory::Memory;
 use crate::rights::Right;
 
-/// Timers fired in one batch, written a second time.
+/// Timers fired in one batch, defined again here on purpose.
 const TIMERS_A_BATCH: usize = 256;
-/// How long timers wait after a full disk, written a second time.
+/// How long timers wait after a full disk, defined again here on purpose.
 const PAUSE: Millis = Millis::seconds(1);
-/// Answers, and keys, forgotten in one batch, written a second time.
+/// Expired answers, and keys, removed in one batch, defined again here on purpose.
 const FORGOTTEN_A_BATCH: usize = 2_048;
-/// Signs of life so close together are one, written a second time.
+/// Agents seen again within this time are not recorded, defined again here on purpose.
 const SIGNS_TOGETHER: Millis = Millis(100);
 
-/// What must come of one batch.
+/// The required result of one batch.
 #[derive(Default)]
 pub struct Expected {
     pub changes: Changes,
     pub forgotten: Forgotten,
     pub due: Vec<Due>,
-    /// Commands that nobody asked for: timers, and what readers were handed.
+    /// Commands without a caller: timers, and presented positions.
     pub fired: u64,
     pub handed: u64,
 }
@@ -77,7 +78,7 @@ impl Model {
         Self { scene, signs, presented, paused_until: None, mail, memory }
     }
 
-    /// Somebody was seen.
+    /// An agent was seen.
     pub fn seen(&mut self, agent: AgentId, now: Timestamp) {
         let world = &self.scene.world;
         let presence = world.desk(agent).map(|desk| desk.presence);
@@ -87,7 +88,7 @@ impl Model {
         }
     }
 
-    /// Somebody who reads for an agent was handed its inbox so far.
+    /// Part of an agent's inbox was presented to its reader.
     pub fn presented(&mut self, agent: AgentId, up_to: u64) {
         if self.scene.world.mailbox(agent).presented < up_to {
             let known = self.presented.entry(agent).or_default();
@@ -95,7 +96,7 @@ impl Model {
         }
     }
 
-    /// What the lane takes in before anything else.
+    /// What the lane applies before anything else.
     fn begin(&mut self, now: Timestamp) {
         self.scene.now = now;
         for (agent, at) in std::mem::take(&mut self.signs) {
@@ -111,7 +112,7 @@ impl Model {
         Expected::default()
     }
 
-    /// What must come of a batch that is written.
+    /// The required result of a batch that is written.
     pub fn batch(&mut self, asks: &[Ask], now: Timestamp) -> Expected {
         self.begin(now);
         let mut expected = Expected::default();
@@ -122,7 +123,7 @@ impl Model {
                 let fired = self.decided(Command::Tick(timer));
                 expected.changes.absorb(fired.expect("timers are never refused").0);
                 let still = self.scene.world.due(now).any(|due| due == timer);
-                assert!(!still, "{timer:?} was due, and nothing came of it");
+                assert!(!still, "{timer:?} was due, but had no effect");
                 expected.fired += 1;
             }
         }
@@ -142,7 +143,7 @@ impl Model {
         expected
     }
 
-    /// Decides one command, and holds it against what is kept beside the hub.
+    /// Decides one command, and checks it against the records kept beside the hub.
     fn decided(&mut self, command: Command) -> Result<(Changes, Answer), Refusal> {
         let decided = self.scene.decided(command.clone());
         self.mail.check(&command, &decided, &self.scene);
@@ -172,13 +173,13 @@ impl Model {
         let curable = matches!(&due, Due::Refused(refusal) if refusal.may_pass());
         if let Some(once) = ask.once.filter(|_| !curable) {
             let note = Command::Remember(Box::new(once.keeping(Kept::Done(receipt))));
-            let noted = self.decided(note).expect("notes are never refused");
+            let noted = self.decided(note).expect("idempotency records are never refused");
             expected.changes.absorb(noted.0);
         }
         due
     }
 
-    /// The hub was started again from these rows. The world it had before.
+    /// The hub was restarted from these rows. Returns the world it had before.
     pub fn reborn(&mut self, rows: &Changes, now: Timestamp) -> World {
         let mut world = World::new(self.scene.world.rules);
         world.market = Some(market());

@@ -1,5 +1,5 @@
-//! Names of commands and refusals, for the table of what a run has seen. Matches are exhaustive, so a new
-//! one cannot go unseen.
+//! Names of commands and refusals, for the table of what a run has seen. Matches are exhaustive, so
+//! a new one cannot be missed.
 
 use rialto_core::command::Command;
 use rialto_core::market;
@@ -20,7 +20,7 @@ macro_rules! table {
 }
 
 table!(
-    /// Every command there is, and every deed that is signed or posted.
+    /// Every command, with signed orders and market orders listed separately.
     COMMANDS, command(Command) {
         Command::Enrol(_) => "Enrol",
         Command::Remove { .. } => "Remove",
@@ -67,7 +67,7 @@ table!(
 );
 
 table!(
-    /// Everything that is signed.
+    /// Every signed order.
     SIGNED, signed(signed::Deed) {
         signed::Deed::Ask(_) => "signed Ask",
         signed::Deed::Offer(_) => "signed Offer",
@@ -81,7 +81,7 @@ table!(
 );
 
 table!(
-    /// Everything that is posted.
+    /// Every market order.
     POSTED, posted(market::Deed) {
         market::Deed::Enrol(_) => "posted Enrol",
         market::Deed::Open(_) => "posted Open",
@@ -95,7 +95,7 @@ table!(
 );
 
 table!(
-    /// Every way to be told no.
+    /// Every refusal.
     REFUSALS, refusal(Refusal) {
         Refusal::NotAuthenticated => "NotAuthenticated",
         Refusal::Suspended => "Suspended",

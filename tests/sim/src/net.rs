@@ -1,7 +1,7 @@
-//! The network: deliveries that are late, lost, doubled and out of order, and those who get them.
+//! The network: deliveries that are late, lost, duplicated and out of order, and their receivers.
 //!
-//! A receiver remembers what it has, so it can tell whether it was shown the same thing twice, something
-//! else in the same place, or less than there is.
+//! A receiver remembers what it got, so it detects the same notice twice, another notice at the
+//! same position, or a missing one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,50 +17,51 @@ use rialto_engine::delivery::retry;
 use crate::dice::Dice;
 use crate::hub::Hub;
 
-/// Packets on their way at most; what is more is lost.
+/// Packets in flight at most; more are lost.
 const UNDER_WAY_MAX: usize = 64;
 
 /// Everything between the hub and its agents.
 #[derive(Default)]
 pub struct Net {
     under_way: Vec<(AgentId, Notice)>,
-    /// Attempts whose end nobody has told the hub yet.
+    /// Attempts whose result is not reported to the hub yet.
     attempts: Vec<Push>,
     pub receivers: BTreeMap<AgentId, Receiver>,
     connections: BTreeMap<AgentId, Connection>,
-    /// Messages somebody was told are sent, by whom they are for.
+    /// Messages that the hub confirmed as sent, and their receivers.
     promised: BTreeMap<NoticeId, AgentId>,
-    /// What was told where, so that two attempts can be compared.
+    /// What each delivery contained, so that two attempts can be compared.
     pushed: BTreeMap<NoticeId, News>,
 }
 
-/// An open connection, which hears of what is new without asking the store.
+/// An open connection, which gets new notices without a read of the store.
 struct Connection {
     listener: Listener,
-    /// Everything up to here went over it, or need not.
+    /// Everything up to here was sent over it, or need not be.
     at: u64,
 }
 
-/// Somebody who reads an inbox and remembers what it has got.
+/// A reader of an inbox that remembers what it got.
 #[derive(Default)]
 pub struct Receiver {
     got: BTreeMap<u64, Notice>,
     ids: BTreeSet<NoticeId>,
-    /// Everything up to here has come.
+    /// Everything up to here has arrived.
     whole: u64,
-    /// How far the hub has said it knows.
+    /// The acknowledged position that the hub has confirmed.
     acked: u64,
 }
 
 impl Receiver {
-    /// Takes what came. The same place never holds two things, and one thing has one place.
+    /// Takes a notice that arrived. A position never has two notices, and a notice has one
+    /// position.
     fn take(&mut self, notice: Notice) {
         let position = notice.position;
         if let Some(known) = self.got.get(&position) {
-            assert_eq!(*known, notice, "another thing in the same place");
+            assert_eq!(*known, notice, "another notice at the same position");
             return;
         }
-        assert!(self.ids.insert(notice.id), "{} came in two places", notice.id);
+        assert!(self.ids.insert(notice.id), "{} came at two positions", notice.id);
         self.got.insert(position, notice);
         while self.got.contains_key(&(self.whole + 1)) {
             self.whole += 1;
@@ -69,10 +70,10 @@ impl Receiver {
 }
 
 impl Net {
-    /// Somebody reads: what it is given goes on its way. Whether it heard of all that at once.
+    /// An agent reads: the notices it gets are sent. Returns whether all of them came from memory.
     pub fn read(&mut self, dice: &mut Dice, hub: &mut Hub, agent: AgentId) -> bool {
         let receiver = self.receivers.entry(agent).or_default();
-        // Anew it begins where it was acknowledged, or where it has got to.
+        // A new reader starts at the acknowledged position, or at the last one that arrived.
         let anew = if dice.chance(20) { receiver.acked } else { receiver.whole };
         self.connects(dice, hub, agent, anew);
         let after = self.connections.get(&agent).map_or(anew, |open| open.at);
@@ -88,7 +89,7 @@ impl Net {
         if let Some(heard) = &heard {
             let heard: Vec<Notice> = heard.iter().map(|notice| Notice::clone(notice)).collect();
             is_the_next(&heard, after, usize::MAX, head);
-            assert_eq!(heard[..page.len()], page, "heard of one thing, and read another");
+            assert_eq!(heard[..page.len()], page, "the live buffer differs from the store");
         }
         if let Some(last) = page.last()
             && dice.chance(40)
@@ -105,7 +106,7 @@ impl Net {
         heard.is_some()
     }
 
-    /// Connections come and go.
+    /// Connections open and close.
     fn connects(&mut self, dice: &mut Dice, hub: &Hub, agent: AgentId, at: u64) {
         match self.connections.contains_key(&agent) {
             true if dice.chance(10) => drop(self.connections.remove(&agent)),
@@ -117,13 +118,13 @@ impl Net {
         }
     }
 
-    /// Somebody who is connected, if there is anybody.
+    /// A connected agent, if there is one.
     pub fn connected(&self, dice: &mut Dice) -> Option<AgentId> {
         let agents: Vec<AgentId> = self.connections.keys().copied().collect();
         dice.pick(&agents).copied()
     }
 
-    /// Some of what is under way comes, in any order.
+    /// Some packets in flight arrive, in any order.
     pub fn arrive(&mut self, dice: &mut Dice) {
         for _ in 0..=dice.roll(12) {
             if self.under_way.is_empty() {
@@ -135,7 +136,7 @@ impl Net {
         }
     }
 
-    /// Somebody says how far it has got; sometimes an old word comes late.
+    /// An agent acknowledges what it got; sometimes an old acknowledgement comes late.
     pub fn ack(&mut self, dice: &mut Dice) -> Option<Command> {
         let agents: Vec<AgentId> = self.receivers.keys().copied().collect();
         let agent = *dice.pick(&agents)?;
@@ -144,27 +145,27 @@ impl Net {
         Some(Command::Ack { agent, up_to })
     }
 
-    /// The hub has said how far somebody is acknowledged.
+    /// The hub has confirmed an agent's acknowledged position.
     pub fn acked(&mut self, agent: AgentId, up_to: u64) {
         let receiver = self.receivers.entry(agent).or_default();
-        assert!(up_to >= receiver.acked, "an acknowledgement was taken back");
+        assert!(up_to >= receiver.acked, "an acknowledgement was reverted");
         receiver.acked = up_to;
     }
 
-    /// Attempts begin for what is due.
+    /// Attempts start for due deliveries.
     pub fn push(&mut self, dice: &mut Dice, hub: &Hub) {
         let due: Vec<Push> =
             hub.world().pushes_due(hub.now()).take(4).map(|push| Push::clone(push)).collect();
         for push in due {
             let told = self.pushed.entry(push.notice).or_insert_with(|| push.news.clone());
-            assert_eq!(*told, push.news, "two attempts tell two things");
+            assert_eq!(*told, push.news, "two attempts have different contents");
             if self.attempts.len() < UNDER_WAY_MAX && dice.chance(80) {
                 self.attempts.push(push);
             }
         }
     }
 
-    /// How an attempt ended, perhaps told twice.
+    /// The result of an attempt, sometimes reported twice.
     pub fn pushed(&mut self, dice: &mut Dice, now: Timestamp) -> Option<Command> {
         let at = dice.roll(self.attempts.len() as u64) as usize;
         let push = self.attempts.get(at)?.clone();
@@ -183,13 +184,13 @@ impl Net {
         Some(Command::PushDone { notice: push.notice, ended })
     }
 
-    /// The hub has died: whatever it was about to be told is lost with it.
+    /// The hub has crashed: everything about to be reported to it is lost.
     pub fn cut(&mut self) {
         self.attempts.clear();
         self.connections.clear();
     }
 
-    /// What a sender was told: from now on the message must come.
+    /// What a sender was answered: from now on the message must arrive.
     pub fn answered(&mut self, answer: &Answer, changes: Option<&Changes>) {
         let Answer::Sent { notice, repeated } = *answer else { return };
         if repeated {
@@ -197,10 +198,10 @@ impl Net {
         }
         let written = changes.into_iter().flat_map(|changes| &changes.notices);
         let to = written.filter(|one| one.id == notice).find_map(|one| one.to);
-        self.promised.insert(notice, to.expect("what was sent is written"));
+        self.promised.insert(notice, to.expect("every sent message is written"));
     }
 
-    /// The network heals: everybody has everything, in order, once.
+    /// The network recovers: every agent gets everything, in order, once.
     pub fn heal(&mut self, hub: &Hub) {
         let mut agents: Vec<AgentId> = hub.world().agents().map(|agent| agent.id).collect();
         agents.sort_unstable();
@@ -212,20 +213,20 @@ impl Net {
                 is_the_next(&page, receiver.whole, 50, head);
                 page.into_iter().for_each(|notice| receiver.take(notice));
             }
-            assert_eq!(receiver.got.len() as u64, head, "more than there is");
+            assert_eq!(receiver.got.len() as u64, head, "more notices than exist");
         }
         for (notice, to) in &self.promised {
             let came = self.receivers.get(to).is_some_and(|one| one.ids.contains(notice));
-            assert!(came, "message {notice} was promised to {to} and never came");
+            assert!(came, "message {notice} was confirmed for {to}, but never arrived");
         }
     }
 }
 
-/// A page goes on where it should, has no gap, and is as long as it can be.
+/// Checks that a page starts where it should, has no gap, and is as long as it can be.
 fn is_the_next(page: &[Notice], after: u64, limit: usize, head: u64) {
     let there = head.saturating_sub(after).min(limit as u64);
     assert_eq!(page.len() as u64, there, "a page after {after} of {head}");
     for (at, notice) in (after + 1..).zip(page) {
-        assert_eq!(notice.position, at, "an inbox has no gap");
+        assert_eq!(notice.position, at, "an inbox has no gaps");
     }
 }

@@ -1,4 +1,4 @@
-//! The end of a life: everything comes to rest, nothing is missing, and the books can be recounted.
+//! The end of a life: all jobs end, nothing is missing, and the audit is clean.
 
 use rialto_core::changes::Forgotten;
 use rialto_core::command::{Command, PushEnd};
@@ -11,10 +11,10 @@ use crate::ask::Ask;
 use crate::hub::{End, Hub};
 use crate::log::Log;
 
-/// More moments than any hub has left when nobody does anything any more.
+/// More timers than any hub has left when no agent acts any more.
 const MOMENTS_MAX: usize = 20_000;
 
-/// Every job comes to its end by itself, and what was set aside goes where it belongs.
+/// Every job ends by itself, and every hold is released or captured.
 pub fn comes_to_rest(hub: &mut Hub, log: &mut Log) {
     hub.wait(Millis::seconds(2));
     for _ in 0..MOMENTS_MAX {
@@ -24,16 +24,16 @@ pub fn comes_to_rest(hub: &mut Hub, log: &mut Log) {
     }
     assert_eq!(hub.world().live_jobs().count(), 0, "a job never ends");
     let held: i64 = hub.world().owners().map(|owner| owner.held.micros()).sum();
-    assert_eq!(held, 0, "something is set aside for nobody");
+    assert_eq!(held, 0, "credits are held without a job");
     let mut pushes: Vec<_> = hub.world().pushes().map(|push| push.notice).collect();
     pushes.sort_unstable();
     let over = |notice| Ask::from(Command::PushDone { notice, ended: PushEnd::Over });
     let asks: Vec<Ask> = pushes.into_iter().map(over).collect();
     log.ended(&hub.turn(&asks, End::Well));
-    assert_eq!(hub.world().pushes().count(), 0, "a push that is over stays");
+    assert_eq!(hub.world().pushes().count(), 0, "a finished delivery remains");
 }
 
-/// Every row that was ever written is in the store, as it was written last.
+/// Every row that was ever written is in the store, as it was last written.
 pub fn everything_is_kept(hub: &mut Hub) {
     let rows = hub.model.scene.store.rows.clone();
     let store = hub.store();
@@ -71,11 +71,11 @@ pub fn everything_is_kept(hub: &mut Hub) {
     }
 }
 
-/// The whole life, written to a real file, is recounted without a breach.
+/// The whole life, written to a real file, is audited without a breach.
 pub fn audit_is_clean(hub: &Hub) {
-    let dir = tempfile::tempdir().expect("a directory can be made");
-    let mut store = SqliteStore::open(dir.path()).expect("nobody else has it open");
-    store.commit(&hub.model.scene.store.rows, &Forgotten::default()).expect("there is room");
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mut store = SqliteStore::open(dir.path()).expect("no other process has it open");
+    store.commit(&hub.model.scene.store.rows, &Forgotten::default()).expect("there is space");
     while matches!(store.tend(), Ok(true)) {}
     drop(store);
     let report = audit(dir.path()).expect("the file can be read");

@@ -1,7 +1,9 @@
-//! Rights: who may say what about a job or an agent, told a second time and without the rules themselves.
+//! Authorization: who may do what to a job or an agent, defined again and without the rules
+//! themselves.
 //!
-//! The laws look at rows, which do not tell who gave the order. Here each order is looked at before it
-//! is decided; what nobody may order must not be granted, and what is granted must be what was ordered.
+//! The invariants look at rows, which do not show who sent the command. Here each command is
+//! checked before it is decided: what is not allowed must not be granted, and what is granted must
+//! be what was requested.
 
 mod people;
 mod signed;
@@ -17,23 +19,23 @@ use rialto_core::job::{Job, Requester, Selection, State};
 use rialto_core::market::{Deed, Post};
 use rialto_core::testkit::Scene;
 
-/// How far an order may go, as things stand before it is decided. What is left out is not limited.
+/// How far a command may go in the state before it is decided. A field that is not set is no limit.
 #[derive(Debug, Default)]
 pub struct Right {
     /// Why it must not be granted at all.
     against: Option<&'static str>,
     /// Which jobs it may be about.
     about: Option<Vec<JobId>>,
-    /// Which jobs it may hand over.
+    /// Which jobs it may return.
     hands: Option<Vec<JobId>>,
-    /// For whom it may open jobs, and the first of them.
+    /// For which requester it may open jobs, and the first of them.
     asks: Option<(Requester, JobId)>,
-    /// Whose registration and keys it may change.
+    /// Which agent's registration and keys it may change.
     agent: Option<AgentId>,
 }
 
 impl Right {
-    /// Whatever an order may do, as things stand before it is decided.
+    /// What a command may do in the state before it is decided.
     pub fn of(scene: &Scene, command: &Command) -> Self {
         let next = scene.world.next.job;
         match command {
@@ -45,7 +47,7 @@ impl Right {
                     Requester::Agent(agent) => scene.world.is_suspended(agent),
                     Requester::Guest(_) => false,
                 };
-                let against = stopped.then_some("asked by somebody who is suspended");
+                let against = stopped.then_some("requested by a suspended agent");
                 Self { against, asks: Some((order.requester.clone(), next)), ..Self::default() }
             }
             Command::HandOver { agent, jobs } => {
@@ -57,23 +59,23 @@ impl Right {
         }
     }
 
-    /// Panics when an order was granted that nobody may give, or did more than was ordered.
+    /// Panics if a command was granted that is not allowed, or did more than was requested.
     pub fn is_kept(&self, scene: &Scene, changes: &Changes, answer: &Answer) {
         if !is_granted(changes, answer) {
             return;
         }
-        assert!(self.against.is_none(), "granted, and yet: {:?}", self.against);
+        assert!(self.against.is_none(), "granted, but: {:?}", self.against);
         if let (Some(about), Answer::Heard { job: Some(job), .. }) = (&self.about, answer) {
-            assert!(about.contains(job), "{job} is not one of {about:?}, which were meant");
+            assert!(about.contains(job), "{job} is not one of the jobs meant, {about:?}");
         }
         if let (Some(hands), Answer::Jobs(jobs)) = (&self.hands, answer) {
             let shown = jobs.iter().all(|job| hands.contains(&job.id));
-            assert!(shown, "work of somebody else was handed over: {jobs:?}");
+            assert!(shown, "work of another agent was returned: {jobs:?}");
         }
         if let Some((requester, first)) = &self.asks {
             let opened = changes.jobs.range(first..);
             for (_, job) in opened {
-                assert_eq!(job.requester, *requester, "asked in the name of somebody else");
+                assert_eq!(job.requester, *requester, "opened for another requester");
             }
         }
         if let Some(agent) = self.agent {
@@ -82,7 +84,7 @@ impl Right {
             let own = changes.keys.values().all(|key| key.holder == Holder::Agent(agent));
             assert!(own, "only keys of {agent} were meant: {:?}", changes.keys);
             let known = scene.world.agent(agent).is_some();
-            assert!(known || changes.agents.is_empty(), "{agent} is not who it would be");
+            assert!(known || changes.agents.is_empty(), "{agent} is another agent");
         }
     }
 }
@@ -108,7 +110,7 @@ fn posted(scene: &Scene, order: &Post) -> Right {
         Deed::Decline { job, by } => {
             let concerned = |job: &Job| job.worker() == Some(*by) || job.asked.contains(by);
             let other = found(scene, job).filter(|job| !concerned(job));
-            other.map(|_| "declined by somebody who was never asked").into()
+            other.map(|_| "declined by an agent that was not asked").into()
         }
         Deed::Read { .. } | Deed::Dispatch | Deed::Nothing => Right::default(),
     }
@@ -125,26 +127,26 @@ fn against(scene: &Scene, command: &Command) -> Option<&'static str> {
         Command::Offer { by, .. } | Command::AcceptOffer { by, .. }
             if scene.world.is_suspended(*by) =>
         {
-            Some("a price named or taken by somebody who is suspended")
+            Some("a price offered or accepted by a suspended agent")
         }
         Command::Offer { job, by, .. } => offer(scene, job, *by),
         Command::AcceptOffer { job, by, .. } => accept(scene, job, *by),
         Command::Approve { job, by: Approver::Agent(by), .. } => found(scene, job)
             .filter(|job| job.for_whom() != Some(*by))
-            .map(|_| "agreed to by somebody it is not for"),
+            .map(|_| "approved by an agent that may not"),
         Command::Cancel { job, by, .. } => cancel(scene, job, *by),
         Command::Send(order) => {
             let blocks = |from| scene.world.agent(order.to).is_some_and(|to| to.blocks(from));
-            order.from.filter(|from| blocks(*from)).map(|_| "written to somebody who will not hear")
+            order.from.filter(|from| blocks(*from)).map(|_| "written to an agent that blocks it")
         }
         _ => None,
     }
 }
 
-/// Whether an order was granted: not refused, and not an answer told again.
+/// Whether a command was granted: neither refused nor a replayed answer.
 fn is_granted(changes: &Changes, answer: &Answer) -> bool {
     match answer {
-        // What is posted is always answered; what it did is in the rows.
+        // Market orders are always answered; the rows show what they did.
         Answer::Posted { .. } => !(changes.jobs.is_empty() && changes.agents.is_empty()),
         Answer::Job { repeated, .. } | Answer::Heard { repeated, .. } => !repeated,
         _ => true,
@@ -153,7 +155,7 @@ fn is_granted(changes: &Changes, answer: &Answer) -> bool {
 
 fn found(scene: &Scene, wanted: &JobRef) -> Option<Arc<Job>> {
     let jobs = &scene.store.rows.jobs;
-    // The newest, since the name of one that was taken back may be used again.
+    // The newest, since the id of a withdrawn job may be used again.
     let mut newest = jobs.values().rev();
     let found = match wanted {
         JobRef::Id(id) => jobs.get(id),
@@ -178,14 +180,14 @@ fn report(scene: &Scene, said: &ReportWork) -> Option<&'static str> {
 fn worker(scene: &Scene, wanted: &JobRef, by: AgentId) -> Option<&'static str> {
     let job = found(scene, wanted)?;
     if job.state.is_final() {
-        return Some("said of a job that has ended");
+        return Some("about a job that has ended");
     }
-    (job.worker() != Some(by)).then_some("said by somebody who does not have the job")
+    (job.worker() != Some(by)).then_some("by an agent that does not have the job")
 }
 
 fn turn(scene: &Scene, wanted: &JobRef, epoch: Option<u32>) -> Option<&'static str> {
     let job = found(scene, wanted)?;
-    epoch.is_some_and(|epoch| epoch != job.epoch).then_some("said of another turn")
+    epoch.is_some_and(|epoch| epoch != job.epoch).then_some("about another assignment")
 }
 
 fn offer(scene: &Scene, wanted: &JobRef, by: AgentId) -> Option<&'static str> {
@@ -199,9 +201,9 @@ fn offer(scene: &Scene, wanted: &JobRef, by: AgentId) -> Option<&'static str> {
 fn accept(scene: &Scene, wanted: &JobRef, by: AgentId) -> Option<&'static str> {
     let job = found(scene, wanted)?;
     if matches!(job.selection, Selection::Auction { .. }) {
-        return Some("a sealed offer was taken by hand");
+        return Some("a sealed offer was accepted directly");
     }
-    (!job.asked_by(by)).then_some("taken by somebody who did not ask")
+    (!job.asked_by(by)).then_some("accepted by an agent that is not the requester")
 }
 
 fn cancel(scene: &Scene, wanted: &JobRef, by: Canceller) -> Option<&'static str> {
@@ -212,5 +214,5 @@ fn cancel(scene: &Scene, wanted: &JobRef, by: Canceller) -> Option<&'static str>
         Canceller::Guest => matches!(job.requester, Requester::Guest(_)),
         Canceller::Operator => true,
     };
-    (!may || job.state.is_final()).then_some("called off by somebody who may not")
+    (!may || job.state.is_final()).then_some("cancelled by a caller that may not")
 }

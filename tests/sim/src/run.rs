@@ -1,4 +1,4 @@
-//! Many lives: on several threads, with the same outcome on any number of them.
+//! Runs many lives on several threads, with the same result on any number of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,10 +12,10 @@ use crate::failure::{self, Failed};
 use crate::life::Life;
 use crate::log::{Census, Hash, Log};
 
-/// Commands decided in one life, at least, and as a rule.
+/// Commands decided in one life: the minimum, and the usual number.
 pub const A_LIFE: u64 = 500;
 const AS_A_RULE: u64 = 500;
-/// Every so many lives the books are recounted from a file.
+/// One in this many lives is written to a file and audited.
 const AUDITED: u64 = 64;
 
 /// What to run.
@@ -27,7 +27,7 @@ pub struct Plan {
     pub threads: usize,
 }
 
-/// What came of it.
+/// The result of a run.
 pub struct Report {
     pub plan: Plan,
     pub lives: u64,
@@ -44,7 +44,7 @@ pub fn seed_of(run: u64, life: u64) -> u64 {
     mix(run, life)
 }
 
-/// Lives them all, or until one goes wrong.
+/// Runs all lives, or until one fails.
 pub fn run(plan: Plan) -> Report {
     let started = Instant::now();
     let lives = plan.ops.div_ceil(AS_A_RULE);
@@ -82,18 +82,18 @@ pub fn run(plan: Plan) -> Report {
     Report { plan, lives, decided, hash, census, took, failed: failed.into_inner() }
 }
 
-/// A runtime for reads beside the lane; the lane itself is moved by hand.
+/// A runtime for reads beside the lane; the lane itself is run manually.
 pub fn runtime() -> Arc<Runtime> {
     let built = Builder::new_current_thread().enable_time().max_blocking_threads(1).build();
-    Arc::new(built.expect("a runtime can be made"))
+    Arc::new(built.expect("a runtime can be created"))
 }
 
-/// One life by its own seed; what went wrong in it.
+/// Runs one life by its own seed; returns its failure, if any.
 pub fn one(seed: u64) -> Option<Failed> {
     whole(seed, true, &runtime()).err()
 }
 
-/// One life from beginning to end.
+/// Runs one life from beginning to end.
 fn whole(seed: u64, audited: bool, runtime: &Arc<Runtime>) -> Result<Log, Failed> {
     let mut steps = 0;
     let lived = failure::caught(|| {

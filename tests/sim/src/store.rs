@@ -1,7 +1,7 @@
-//! A store that can crash before or after it has written, run out of room, and lag like the real one.
+//! A store that can crash before or after a write, run out of space, and lag like the real one.
 //!
-//! Rows live in the memory store and survive the engine. Mailboxes are written behind, as the store on
-//! disk does: a start catches up from the notices, and forgets what was only ever handed over.
+//! Rows are in the memory store and survive the engine. Inboxes are written late, as in the SQLite
+//! store: a start catches up from the notices, and loses positions that were only presented.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use rialto_engine::store::{Key, Reader, Row, Store, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// What becomes of the next commit.
+/// What happens to the next commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
     #[default]
     None,
-    /// There is no room; nothing is written.
+    /// The disk is full; nothing is written.
     Full,
     /// It fails, and nothing is written.
     LostBefore,
-    /// It is written, and yet fails.
+    /// It is written, but fails.
     LostAfter,
 }
 
@@ -37,7 +37,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// Where it is not what was decided, in words.
+    /// How it differs from what was decided, as text.
     pub fn differs(&self, batch: &Changes, forgotten: &Forgotten) -> Vec<String> {
         let mut all = Vec::new();
         macro_rules! compare {
@@ -53,28 +53,28 @@ impl Written {
         compare!(aliases, claims, entries, transfers, notices, arrivals, outcomes, lines, postings);
         compare!(next, remembered);
         if self.forgotten != *forgotten {
-            all.push(format!("forgotten {:?}, not {forgotten:?}", self.forgotten));
+            all.push(format!("expired {:?}, not {forgotten:?}", self.forgotten));
         }
         all
     }
 }
 
-/// What is shared between the engine's store and whoever watches it.
+/// What the engine's store shares with the simulation.
 #[derive(Default)]
 struct Desk {
     fault: Fault,
     fired: bool,
     written: Option<Written>,
     behind: Behind,
-    /// What the last start was given.
+    /// The rows that the last start read.
     reopened: Option<Changes>,
     starts: u64,
 }
 
-/// Every so many starts each row is read back from its text.
+/// Every this many starts each row is parsed from its text again.
 const REREAD: u64 = 4;
 
-/// Mailboxes as they stand on disk, and the notices that came since.
+/// Inboxes as they are on disk, and the notices since.
 #[derive(Default)]
 struct Behind {
     table: BTreeMap<AgentId, Mailbox>,
@@ -82,7 +82,7 @@ struct Behind {
     since: Vec<Arc<Notice>>,
 }
 
-/// The store and the hand that shakes it.
+/// The store, and the controls of its faults.
 #[derive(Clone, Default)]
 pub struct SimStore {
     rows: MemoryStore,
@@ -90,30 +90,30 @@ pub struct SimStore {
 }
 
 impl SimStore {
-    /// What the next commit will come to.
+    /// Sets what happens to the next commit.
     pub fn arm(&self, fault: Fault) {
         let mut desk = self.desk.lock();
         (desk.fault, desk.fired, desk.written) = (fault, false, None);
     }
 
-    /// What the last commit wrote, and whether the fault has struck.
+    /// What the last commit wrote, and whether the fault occurred.
     pub fn outcome(&self) -> (Option<Written>, bool) {
         let mut desk = self.desk.lock();
         desk.fault = Fault::None;
         (desk.written.take(), desk.fired)
     }
 
-    /// The mailboxes are written down, as when the lane is idle.
+    /// Writes the inboxes, as when the lane is idle.
     pub fn catch_up(&self) {
         self.desk.lock().behind.catch_up();
     }
 
-    /// What the last start was given.
+    /// The rows that the last start read.
     pub fn reopened(&self) -> Option<Changes> {
         self.desk.lock().reopened.take()
     }
 
-    /// Everything a start reads, now and then with each row read back from its text.
+    /// Everything a start reads, now and then with each row parsed from its text again.
     fn at_hand(&mut self) -> Changes {
         let mut rows = self.rows.rebuild().expect("maps can be read");
         let mut desk = self.desk.lock();
@@ -153,7 +153,7 @@ impl Behind {
         self.since.clear();
     }
 
-    /// The table, caught up from the notices; what the table lacks of the rest is gone.
+    /// The table, caught up from the notices; anything else that was not written is lost.
     fn reopened(&mut self) -> BTreeMap<AgentId, Mailbox> {
         for notice in &self.since {
             if let Some(to) = notice.to {
@@ -172,7 +172,7 @@ impl Behind {
 fn reread<R: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(row: &mut Arc<R>) {
     let text = serde_json::to_string(&**row).expect("rows can be written");
     let read: R = serde_json::from_str(&text).expect("what was written can be read");
-    assert_eq!(read, **row, "a row changed on its way through the store");
+    assert_eq!(read, **row, "a row changed when it was stored and read");
     *row = Arc::new(read);
 }
 

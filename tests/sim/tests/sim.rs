@@ -1,13 +1,14 @@
-//! The lives of a normal run: as many as a few minutes hold, all seen, all the same every time.
+//! A normal simulation run: all commands and refusals occur, and every run is the same.
 
 use rialto_sim::names::{COMMANDS, POSTED, REFUSALS, SIGNED};
 use rialto_sim::run::{Plan, run};
 
-/// Commands decided in a run of `cargo xtask test`, which says so; there the engine is optimised.
+/// Commands decided in a run of `cargo xtask test`, which sets the variable; its engine is
+/// optimised.
 const WHOLE: u64 = 5_000_000;
-/// How many there are when nobody says so.
+/// Commands decided if the variable is not set.
 const USUALLY: u64 = 50_000;
-/// How many there are.
+/// The variable with the number of commands.
 const OPS: &str = "RIALTO_SIM_OPS";
 /// The seed of a normal run.
 const SEED: u64 = 20_260_731;
@@ -27,13 +28,13 @@ fn whatever_happens_every_promise_is_kept() {
         return;
     }
     let seen = |names: &[&'static str]| report.census.rarer(names, 100);
-    assert_eq!(seen(COMMANDS), Vec::<&str>::new(), "commands that were hardly given");
-    assert_eq!(seen(SIGNED), Vec::<&str>::new(), "signed orders that were hardly given");
-    assert_eq!(seen(POSTED), Vec::<&str>::new(), "posted orders that were hardly given");
-    assert!(report.census.of("~heard at once") > 5_000, "hardly anybody was connected");
-    // Nobody lives long enough to block a thousand others.
+    assert_eq!(seen(COMMANDS), Vec::<&str>::new(), "commands that hardly occurred");
+    assert_eq!(seen(SIGNED), Vec::<&str>::new(), "signed orders that hardly occurred");
+    assert_eq!(seen(POSTED), Vec::<&str>::new(), "market orders that hardly occurred");
+    assert!(report.census.of("~read from memory") > 5_000, "hardly any agent was connected");
+    // No life is long enough to block a thousand agents.
     let refused = report.census.rarer(REFUSALS, 20);
-    assert_eq!(refused, ["TooManyBlocked"], "refusals that were hardly met");
+    assert_eq!(refused, ["TooManyBlocked"], "refusals that hardly occurred");
 }
 
 #[test]

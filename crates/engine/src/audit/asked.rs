@@ -1,5 +1,5 @@
-//! Jobs whose requester said whom it asks: their parties can name them, and money is set aside for
-//! what was agreed and for nothing else.
+//! Negotiated jobs, whose requester named the agents it asks: claims point to them from all
+//! parties, and they hold exactly what was agreed.
 
 use rialto_core::alias::{Target, claim};
 use rialto_core::id::JobId;
@@ -13,19 +13,19 @@ use super::scratch::Moved;
 use crate::store::StoreError;
 use crate::store::sqlite::{row, trouble};
 
-/// Whether the requester said whom it asks.
+/// Whether the requester named the agents it asks.
 pub fn is(job: &Job) -> bool {
     matches!(job.selection, Selection::Asked { .. })
 }
 
-/// A listed price may be set aside, and then given back for the one that is agreed.
+/// A listed price may be held first, and then released for the agreed one.
 pub fn money(check: &mut Check, job: &Job, moved: Moved) {
     let id = job.id;
     let (times, most) = (moved.holds, 1 + i64::from(!job.offers.is_empty()));
     check.holds(times <= most, || format!("job {id} has {times} holds"));
     let agreed = job.assignment.map_or(0, |turn| turn.price.micros());
     let held = job.held.micros();
-    // Put off before its worker begins, it holds what was agreed with that worker.
+    // A job deferred before its worker starts holds the price agreed with that worker.
     let waits = |by| job.waits_for.is_some_and(|waits| waits.worker == by);
     let put_off = job.assignment.is_none()
         && job.offers.iter().any(|offer| waits(offer.by) && offer.price.micros() == held);
@@ -73,7 +73,7 @@ pub fn states(check: &mut Check, job: &Job) {
 }
 
 impl Claims {
-    /// The order that opened it, everybody who was asked, and every offer are found by name.
+    /// Claims point to the order that opened the job, every agent that was asked, and every offer.
     pub fn of_asked(
         &mut self,
         db: &Connection,
@@ -85,7 +85,7 @@ impl Claims {
             self.check.breach(|| format!("job {id} is negotiated, but its requester is a guest"));
             return Ok(());
         };
-        // An agent that is not there is a breach elsewhere.
+        // A missing agent is reported elsewhere.
         let Some(person) = people.agents.get(&requester) else { return Ok(()) };
         let own = job.foreign.strip_prefix(&person.native).and_then(|own| own.strip_prefix('/'));
         let Some(own) = own else {
@@ -122,7 +122,7 @@ impl Claims {
     }
 }
 
-/// Whether a job has an offer at that place.
+/// Whether a job has an offer at that index.
 pub fn has_offer(db: &Connection, job: JobId, place: u32) -> Result<bool, StoreError> {
     let sql = "SELECT EXISTS (SELECT 1 FROM (SELECT id, body FROM jobs UNION ALL
                                              SELECT id, body FROM archive)

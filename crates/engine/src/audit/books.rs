@@ -15,7 +15,7 @@ use super::scratch::{Moved, Scratch};
 use crate::store::StoreError;
 use crate::store::sqlite::row;
 
-/// What was recounted, and what each job moved.
+/// The results of the ledger checks, and what each job moved.
 pub struct Books {
     /// Chain, sums, history, transfers.
     pub checks: [Check; 4],
@@ -23,7 +23,7 @@ pub struct Books {
     pub money: Scratch,
 }
 
-/// Sums kept while walking through the ledger.
+/// Sums kept while scanning the ledger.
 struct Walk {
     chain: Check,
     sums: Check,
@@ -40,7 +40,7 @@ struct Walk {
     paid: Marks,
 }
 
-/// Walks through the ledger once.
+/// Scans the ledger once.
 pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Books, StoreError> {
     let mut walk = Walk {
         chain: Check::new("ledger.chain"),
@@ -70,7 +70,7 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Books, StoreError
     let (payments, volume) = (walk.payments, walk.volume);
     walk.history.holds(totals, || {
         let (counted, sum) = (next.payments, next.volume.micros());
-        format!("{payments} payments of {volume} together, counted as {counted} of {sum}")
+        format!("{payments} payments of {volume} in total, but the counters say {counted} of {sum}")
     });
     let ids = Some(Ids::Whole(next.transfer.0));
     rows.each(
@@ -95,7 +95,7 @@ impl Walk {
     fn line(&mut self, db: &Connection, entry: &Entry) -> Result<(), StoreError> {
         let id = entry.id;
         self.chain.rows += 1;
-        self.chain.holds(id == self.last.next(), || format!("line {id} follows {}", self.last));
+        self.chain.holds(id == self.last.next(), || format!("entry {id} follows {}", self.last));
         let chained = entry.hash == entry.chained(self.hash);
         self.chain.holds(chained, || format!("the hash of entry {id} does not continue the chain"));
         (self.last, self.hash) = (id, entry.hash);
@@ -105,7 +105,7 @@ impl Walk {
         if entry.to.owner == entry.from.owner {
             let same = entry.before_to == entry.before_from;
             self.history
-                .holds(same, || format!("line {id} has two lines before it in one account"));
+                .holds(same, || format!("entry {id} has two predecessors within one account"));
         } else {
             self.step(entry.to.owner, entry.before_to, id);
         }
@@ -128,7 +128,7 @@ impl Walk {
         }
     }
 
-    /// Moves the amount, and watches that nobody but the issue account goes below zero.
+    /// Moves the amount, and checks that only the issuing account goes below zero.
     fn move_credits(&mut self, entry: &Entry) {
         let (id, amount) = (entry.id, i128::from(entry.amount.micros()));
         self.sums.rows += 1;
@@ -146,17 +146,17 @@ impl Walk {
         });
     }
 
-    /// One owner's way: each line names the one before it.
+    /// One owner's chain: each entry names the previous one.
     fn step(&mut self, owner: OwnerId, before: Option<EntryId>, id: EntryId) {
         let known = self.owners.get(&owner).copied();
         let (last, movements) = known.map_or((None, 0), |(last, count)| (Some(last), count));
         self.history.holds(before == last, || {
-            format!("line {id} follows {before:?} in the account of {owner}, not {last:?}")
+            format!("entry {id} follows {before:?} in the account of {owner}, not {last:?}")
         });
         self.owners.insert(owner, (id, movements));
     }
 
-    /// A transfer's line is what was ordered.
+    /// A transfer's entry matches the transfer.
     fn order(&mut self, db: &Connection, entry: &Entry) -> Result<(), StoreError> {
         let id = entry.id;
         let Some(order) = entry.transfer else {
@@ -164,7 +164,7 @@ impl Walk {
             return Ok(());
         };
         let first = self.paid.set(order.0);
-        self.transfers.holds(first, || format!("line {id} pays transfer {order} again"));
+        self.transfers.holds(first, || format!("entry {id} pays transfer {order} again"));
         let found: Option<Transfer> = row::get(db, "transfers", order.0)?;
         let same = found.is_some_and(|found| {
             let ends = entry.from == Pocket::open(found.from) && entry.to == Pocket::open(found.to);
@@ -174,7 +174,7 @@ impl Walk {
         Ok(())
     }
 
-    /// What a job moves goes through its payer's held pocket.
+    /// Credits that a job moves pass through its payer's held balance.
     fn job(&mut self, entry: &Entry) -> Result<(), StoreError> {
         let (id, amount) = (entry.id, entry.amount.micros());
         let Some(job) = entry.job else {
@@ -205,7 +205,7 @@ impl Walk {
         self.money.add(job.0, moved)
     }
 
-    /// Every account says what its lines add up to.
+    /// Every account's balance equals the sum of its entries.
     fn accounts(&mut self, people: &People) {
         let mut total = 0;
         for owner in people.owners.values() {
@@ -249,7 +249,7 @@ impl Walk {
     }
 }
 
-/// Columns beside the text say the same as the text.
+/// Columns match the JSON body.
 fn columns(db: &Connection, walk: &mut Walk) -> Result<(), StoreError> {
     let lines = "SELECT id FROM entries WHERE json_valid(body) AND (kind <> body ->> 'kind'
                  OR amount <> body ->> 'amount' OR payer <> body ->> '$.from.owner'

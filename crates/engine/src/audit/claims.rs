@@ -1,4 +1,4 @@
-//! Claims: every used-up id still leads to what it was used for, through the index or not.
+//! Claims: every used id still points to what it was used for, whether indexed or not.
 
 use std::collections::HashMap;
 
@@ -13,14 +13,14 @@ use super::{Check, asked};
 use crate::store::StoreError;
 use crate::store::sqlite::{claims as table, row, trouble};
 
-/// What is known about used-up ids.
+/// What is known about used ids.
 pub struct Claims {
     pub check: Check,
     /// Claims the index does not have yet.
     tail: HashMap<Digest, Claim>,
 }
 
-/// Recounts all claims.
+/// Checks all claims.
 pub fn recount(rows: &mut Rows<'_>) -> Result<Claims, StoreError> {
     let mut check = Check::new("claims");
     let indexed = match table::indexed_to(rows.db) {
@@ -51,7 +51,7 @@ pub fn recount(rows: &mut Rows<'_>) -> Result<Claims, StoreError> {
             led_to.set(transfer.0);
         }
         if target == Target::Several {
-            // Noted also when nothing was ever called so, which its history then shows.
+            // Recorded even if the id has no other claim; the history check then reports it.
             note(db, &scratch, claim, ClaimId(0))?;
         }
         let newest = newest(db, claim.digest)?;
@@ -83,7 +83,7 @@ pub fn recount(rows: &mut Rows<'_>) -> Result<Claims, StoreError> {
 }
 
 impl Claims {
-    /// Both ids of a job lead to it, unless it was taken back and its name is free again.
+    /// Both ids of a job point to it, unless it was withdrawn and its name released.
     pub fn of_job(&mut self, db: &Connection, job: &Job) -> Result<(), StoreError> {
         let id = job.id;
         let own = self.leads_to(db, claim::job_uuid(job.uuid))? == Some(Target::Job(id));
@@ -105,14 +105,14 @@ impl Claims {
         }
         match table::indexed(db, digest) {
             Ok(found) => Ok(found.map(|claim| claim.target)),
-            // Noted where the claims themselves are read.
+            // Reported where the claims themselves are read.
             Err(StoreError::Corrupt(_)) => Ok(None),
             Err(error) => Err(error),
         }
     }
 }
 
-/// What the index says of an id.
+/// The claim that the index has for a digest.
 fn newest(db: &Connection, digest: Digest) -> Result<Option<ClaimId>, StoreError> {
     let sql = "SELECT claim FROM claim_index WHERE digest = ?1";
     let mut statement = db.prepare_cached(sql).map_err(trouble)?;
@@ -127,7 +127,7 @@ fn exists(db: &Connection, table: &str, id: u64) -> Result<bool, StoreError> {
     statement.query_row([row::key(id)], |row| row.get(0)).map_err(trouble)
 }
 
-/// Notes both ends of a step from a claim to a later one of the same id.
+/// Records both ends of a step from a claim to a later one of the same id.
 fn note(db: &Connection, scratch: &Scratch, from: Claim, to: ClaimId) -> Result<(), StoreError> {
     if from.id == to {
         return Ok(());
@@ -144,7 +144,7 @@ fn note(db: &Connection, scratch: &Scratch, from: Claim, to: ClaimId) -> Result<
     Ok(())
 }
 
-/// The index knows nothing that is not in the table.
+/// The index has nothing that is missing from the table.
 fn strays(db: &Connection, indexed: ClaimId, check: &mut Check) -> Result<(), StoreError> {
     let sql = "SELECT i.claim FROM claim_index i LEFT JOIN claims c ON c.id = i.claim
                WHERE c.id IS NULL OR c.digest <> i.digest OR i.claim > ?1 LIMIT 100";
@@ -158,7 +158,7 @@ fn strays(db: &Connection, indexed: ClaimId, check: &mut Check) -> Result<(), St
     Ok(())
 }
 
-/// An id is used again only after it was given back.
+/// An id is used again only after it was released.
 fn histories(scratch: &Scratch, check: &mut Check) -> Result<(), StoreError> {
     let mut before: Option<([u8; 16], Target)> = None;
     scratch.chains(|digest, id, target| {
@@ -188,10 +188,10 @@ fn histories(scratch: &Scratch, check: &mut Check) -> Result<(), StoreError> {
 pub struct Marks(Vec<u64>);
 
 impl Marks {
-    /// Marks an id; false when it was marked already.
+    /// Inserts an id; false if it was there already.
     pub fn set(&mut self, id: u64) -> bool {
         let (word, bit) = ((id / 64) as usize, 1 << (id % 64));
-        // An id out of all proportion is a breach elsewhere, and no reason to run out of memory.
+        // An absurdly large id is reported elsewhere, and must not exhaust the memory.
         if word >= self.0.len() && word < 1 << 28 {
             self.0.resize(word + 1, 0);
         }
@@ -205,7 +205,7 @@ impl Marks {
         self.0.get((id / 64) as usize).is_some_and(|word| word & (1 << (id % 64)) != 0)
     }
 
-    /// Ids from 1 to before `next` that were not marked.
+    /// Ids from 1 to before `next` that were not inserted.
     fn missing(&self, next: u64) -> impl Iterator<Item = u64> {
         (1..next).filter(|id| !self.has(*id))
     }

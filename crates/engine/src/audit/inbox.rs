@@ -1,4 +1,4 @@
-//! Inboxes: positions without gap, each notice behind the one before it, and mailboxes that say so.
+//! Inboxes: positions without gaps, each notice after the previous one, and inbox rows that match.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::rows::{Ids, Rows};
 use crate::store::StoreError;
 use crate::store::sqlite::{mailboxes, notices};
 
-/// Walks through all notices in the order they came.
+/// Scans all notices in order.
 pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError> {
     let mut walk = Walk::default();
     match mailboxes::written_to(rows.db) {
@@ -41,10 +41,10 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError
             )
         });
         check.holds(mailbox.read() <= mailbox.head, || {
-            format!("agent {agent} has read {} of {}", mailbox.read(), mailbox.head)
+            format!("agent {agent} has read {} of {} notices", mailbox.read(), mailbox.head)
         });
         check.holds(mailbox.waiting() <= mailbox.head.saturating_sub(mailbox.read()), || {
-            format!("{} notices wait for agent {agent}", mailbox.waiting())
+            format!("{} notices wait for agent {agent}, more than exist", mailbox.waiting())
         });
     }
     for agent in heads.keys().chain(mailboxes.keys()) {
@@ -55,13 +55,13 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError
     Ok(check)
 }
 
-/// What is known on the way through the notices.
+/// What is known while scanning the notices.
 struct Walk {
     check: Check,
     heads: HashMap<AgentId, (u64, NoticeId)>,
     sent: HashMap<AgentId, NoticeId>,
     mailboxes: HashMap<AgentId, Mailbox>,
-    /// Up to here the mailboxes must say what the notices say.
+    /// Up to this notice the inbox rows must match the notices.
     written_to: NoticeId,
 }
 
@@ -105,7 +105,7 @@ impl Walk {
         let mailbox = self.mailboxes.get(&agent);
         let said = mailbox.map_or(0, |mailbox| mailbox.head);
         self.check.holds(id > self.written_to || position <= said, || {
-            format!("notice {id} of agent {agent} is written, and its inbox ends at {said}")
+            format!("notice {id} of agent {agent} is written, but its inbox ends at {said}")
         });
         let same = mailbox.is_none_or(|one| one.head != position || one.newest == Some(id));
         self.check.holds(same, || {
@@ -114,7 +114,7 @@ impl Walk {
     }
 }
 
-/// What is on its way, and what has arrived, is what its notice says.
+/// Pending and completed deliveries match their notices.
 fn pushed(rows: &mut Rows<'_>, check: &mut Check) -> Result<(), StoreError> {
     let below = Some(Ids::Below(rows.next.notice.0));
     rows.each(
@@ -125,7 +125,7 @@ fn pushed(rows: &mut Rows<'_>, check: &mut Check) -> Result<(), StoreError> {
             check.rows += 1;
             let id = push.notice;
             let same = notices::get(db, id)?.is_some_and(|notice| {
-                // Pushes of older versions have the text of a message as well.
+                // Deliveries of older versions also have the text of a message.
                 let told = if push.has_text() { notice.news } else { notice.news.without_text() };
                 (notice.to, notice.position) == (push.to, push.position) && told == push.news
             });

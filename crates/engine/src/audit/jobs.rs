@@ -1,4 +1,4 @@
-//! Jobs: where each may stand, and that every hold ended once and with its job.
+//! Jobs: each is in a valid state, and every hold ended once and with its job.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use super::{Check, asked};
 use crate::store::StoreError;
 use crate::store::sqlite::{row, trouble};
 
-/// Sums kept while walking through all jobs.
+/// Sums kept while scanning all jobs.
 struct Walk<'p> {
     people: &'p People,
     states: Check,
@@ -23,13 +23,13 @@ struct Walk<'p> {
     money: &'p Scratch,
     claims: &'p mut Claims,
     held: HashMap<OwnerId, i128>,
-    /// For each worker: the ids of its finished jobs, less those named as being before another.
-    /// In a chain that leaves the newest.
+    /// For each worker: the sum of the ids of its finished jobs, minus the ids named as
+    /// predecessors. In an intact chain that leaves the newest.
     worked: HashMap<AgentId, i128>,
     before: Scratch,
 }
 
-/// Walks through live and finished jobs, oldest first.
+/// Scans live and finished jobs, oldest first.
 pub fn recount(
     rows: &mut Rows<'_>,
     people: &People,
@@ -43,7 +43,7 @@ pub fn recount(
     let next = rows.next.job.0;
     let both = "SELECT count(*) FROM jobs JOIN archive USING (id)";
     for id in super::ids(rows.db, "SELECT id FROM jobs JOIN archive USING (id) LIMIT 100")? {
-        walk.states.breach(|| format!("job {id} is live and finished"));
+        walk.states.breach(|| format!("job {id} is both live and finished"));
     }
     let twice = super::ids(rows.db, both)?.first().copied().unwrap_or(0);
     let mut count = 0;
@@ -77,7 +77,7 @@ pub fn recount(
 }
 
 impl Walk<'_> {
-    /// What holds for every job.
+    /// Checks that apply to every job.
     fn any(&mut self, db: &Connection, job: &Job) -> Result<(), StoreError> {
         let id = job.id;
         self.states.rows += 1;
@@ -91,7 +91,7 @@ impl Walk<'_> {
             }
             Requester::Guest(_) => None,
         };
-        self.states.holds(job.payer == payer, || format!("job {id} is paid by {:?}", job.payer));
+        self.states.holds(job.payer == payer, || format!("job {id} has the payer {:?}", job.payer));
         let turn = job.assignment.is_none_or(|turn| {
             let worker = self.people.agents.get(&turn.worker);
             worker.is_some_and(|worker| worker.owner == turn.owner) && job.epoch > 0
@@ -106,8 +106,8 @@ impl Walk<'_> {
         self.money(job)
     }
 
-    /// Set aside once, by its payer and never more than offered; captured what was reported, for whoever
-    /// did it; the rest given back.
+    /// Held once, by its payer and at most what was offered; captured what was reported, for the
+    /// worker's owner; the rest released.
     fn money(&mut self, job: &Job) -> Result<(), StoreError> {
         self.holds.rows += 1;
         let (id, moved) = (job.id, self.money.take(job.id.0)?);
@@ -126,7 +126,7 @@ impl Walk<'_> {
             let offered = if job.policy.unpaid { 0 } else { job.purse().micros() };
             let (times, held) = (moved.holds, moved.held);
             self.holds.holds(times <= 1, || format!("job {id} has {times} holds"));
-            // What waits for a worker that is away, and what came of it, may be without money.
+            // A job that waits for an absent worker, and its result, may have no hold.
             let unpaid = held == 0 && job.policy.presence_first && job.assignment.is_none();
             self.holds.holds(held == offered || unpaid, || {
                 format!("job {id} held {held}, but its budget is {offered}")
@@ -136,13 +136,13 @@ impl Walk<'_> {
             format!("job {id} captured {} of {} held", moved.captured, moved.held)
         });
         self.holds.holds(left == job.held.micros(), || {
-            format!("job {id} says it holds {}, and its lines leave {left}", job.held.micros())
+            format!("job {id} says it holds {}, but its entries leave {left}", job.held.micros())
         });
         if job.state.is_final() {
-            self.holds.holds(left == 0, || format!("job {id} has ended and still holds {left}"));
+            self.holds.holds(left == 0, || format!("job {id} has ended, but still holds {left}"));
             let paid = job.report.as_ref().map_or(0, |report| report.paid.micros());
             self.holds.holds(moved.captured == paid, || {
-                format!("job {id} captured {}, and {paid} were reported", moved.captured)
+                format!("job {id} captured {}, but {paid} were reported", moved.captured)
             });
         } else if let Some(payer) = job.payer {
             *self.held.entry(payer).or_default() += i128::from(job.held.micros());
@@ -161,7 +161,7 @@ impl Walk<'_> {
         });
         let in_hand = match job.state {
             State::Assigned | State::Running => true,
-            // Put off by who has it, or for somebody who does not have it yet.
+            // Deferred by its worker, or for a worker that is not assigned yet.
             State::Deferred { .. } => job.waits_for.is_none(),
             _ => false,
         };
@@ -183,7 +183,7 @@ impl Walk<'_> {
         self.states
             .holds(job.ended_at.is_some(), || format!("job {id} has ended, but has no end time"));
         let told = job.report.is_some() == (job.state != State::Withdrawn);
-        self.states.holds(told, || format!("job {id} is {:?} and has no report", job.state));
+        self.states.holds(told, || format!("job {id} is {:?} but has no result", job.state));
         let paid = job.report.as_ref().map_or(Credits::ZERO, |report| report.paid);
         let done = job.state == State::Completed;
         let ok = job.report.as_ref().is_some_and(|report| report.ok);
@@ -203,12 +203,12 @@ impl Walk<'_> {
             *self.worked.entry(worker).or_default() += i128::from(id.0) - i128::from(before.0);
             let first = self.before.first(worker.0, before.0)?;
             self.states
-                .holds(first, || format!("job {id} and another follow {before} of {worker}"));
+                .holds(first, || format!("job {id} and another both follow {before} of {worker}"));
         }
         Ok(())
     }
 
-    /// Each requester's jobs, oldest first, name the one before.
+    /// Each requester's jobs, oldest first, name the previous one.
     fn asked(&mut self, db: &Connection) -> Result<(), StoreError> {
         let sql = "SELECT id, body ->> '$.requester.Agent', body ->> 'before_asked'
                    FROM (SELECT id, body FROM jobs UNION ALL SELECT id, body FROM archive)
@@ -229,26 +229,26 @@ impl Walk<'_> {
             let newest = last.get(&row::key(desk.agent.0)).map(|id| JobId(id.unsigned_abs()));
             self.states.holds(desk.last_asked == newest, || {
                 let said = desk.last_asked;
-                format!("the newest job agent {} asked for is {newest:?}, not {said:?}", desk.agent)
+                format!("the newest request of agent {} is {newest:?}, not {said:?}", desk.agent)
             });
         }
         Ok(())
     }
 
-    /// What only shows at the end.
+    /// Checks that need all jobs.
     fn ends(&mut self) {
         for owner in self.people.owners.values() {
             let (name, said) = (&owner.name, i128::from(owner.held.micros()));
             let held = self.held.remove(&owner.id).unwrap_or(0);
             self.holds.holds(said == held, || {
-                format!("{name} has {said} held, and its live jobs hold {held}")
+                format!("{name} has {said} held, but its live jobs hold {held}")
             });
         }
         for desk in self.people.desks.values() {
             let newest = self.worked.get(&desk.agent).copied().unwrap_or(0);
             let said = desk.last_worked.unwrap_or_default();
             self.states.holds(i128::from(said.0) == newest, || {
-                format!("the newest job agent {} finished is {newest}, not {said}", desk.agent)
+                format!("the newest job finished by agent {} is {newest}, not {said}", desk.agent)
             });
         }
     }

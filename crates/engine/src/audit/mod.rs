@@ -1,8 +1,8 @@
-//! The audit: an offline recount of every promise that can be recounted.
+//! The audit: an offline check of every invariant that can be recomputed.
 //!
-//! It reads one snapshot of the file and never writes to it, so a running hub is not in its way,
-//! and a killed one has left everything it needs. Balances, scores, positions and states are
-//! computed anew from the rows alone and compared with what the rows say.
+//! It reads one snapshot of the file and never writes to it, so a running hub does not disturb it,
+//! and a killed one leaves everything it needs. Balances, scores, positions and states are
+//! recomputed from the rows alone and compared with what the rows say.
 
 mod asked;
 mod books;
@@ -25,33 +25,33 @@ use crate::store::StoreError;
 use crate::store::sqlite::{FILE, log_is_sound, schema, trouble};
 use rows::Rows;
 
-/// Breaches told in full; the rest is only counted.
+/// Breaches reported in full; the rest are only counted.
 const BREACHES_MAX: usize = 100;
 
-/// What was recounted.
+/// The result of an audit.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub checks: Vec<Check>,
 }
 
-/// One promise.
+/// One check.
 #[derive(Debug, Serialize)]
 pub struct Check {
     pub name: &'static str,
-    /// Rows looked at.
+    /// Rows checked.
     pub rows: u64,
-    /// What was found wrong, the first hundred of it.
+    /// The first hundred breaches.
     pub breaches: Vec<String>,
     pub breaches_total: u64,
 }
 
 impl Report {
-    /// How much was found wrong.
+    /// The number of breaches.
     pub fn breaches(&self) -> u64 {
         self.checks.iter().map(|check| check.breaches_total).sum()
     }
 
-    /// Whether nothing was found wrong.
+    /// Whether there are no breaches.
     pub fn is_clean(&self) -> bool {
         self.checks.iter().all(|check| check.breaches_total == 0)
     }
@@ -62,7 +62,7 @@ impl Check {
         Self { name, rows: 0, breaches: Vec::new(), breaches_total: 0 }
     }
 
-    /// Notes a breach.
+    /// Records a breach.
     fn breach(&mut self, what: impl FnOnce() -> String) {
         self.breaches_total += 1;
         if self.breaches.len() < BREACHES_MAX {
@@ -70,7 +70,7 @@ impl Check {
         }
     }
 
-    /// Notes a breach unless something holds.
+    /// Records a breach unless the condition holds.
     fn holds(&mut self, holds: bool, what: impl FnOnce() -> String) {
         if !holds {
             self.breach(what);
@@ -78,7 +78,7 @@ impl Check {
     }
 }
 
-/// Recounts a data directory.
+/// Audits a data directory.
 pub fn audit(dir: &Path) -> Result<Report, StoreError> {
     let path = dir.join(FILE);
     if !path.exists() {
@@ -88,11 +88,11 @@ pub fn audit(dir: &Path) -> Result<Report, StoreError> {
     audit_file(&path)
 }
 
-/// Recounts one file, of a data directory or of a backup.
+/// Audits one file, of a data directory or of a backup.
 pub fn audit_file(path: &Path) -> Result<Report, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags).map_err(trouble)?;
-    // Everything is read at one moment, whatever a hub does meanwhile.
+    // Everything is read from one snapshot, whatever a hub does meanwhile.
     db.execute_batch("BEGIN").map_err(trouble)?;
     schema::recognise(&db)?;
     let file = whole(&db)?;
@@ -141,7 +141,7 @@ fn whole(db: &Connection) -> Result<Check, StoreError> {
     Ok(check)
 }
 
-/// The numbers a statement gives.
+/// The ids a query returns.
 fn ids(db: &Connection, sql: &str) -> Result<Vec<u64>, StoreError> {
     let mut statement = db.prepare(sql).map_err(trouble)?;
     let rows = statement.query_map([], |row| row.get::<_, i64>(0)).map_err(trouble)?;

@@ -1,4 +1,4 @@
-//! People: owners, agents, their desks, names and keys, which fit in memory as they do in a hub.
+//! Owners, agents, agent states, aliases and keys, which fit in memory as they do in a hub.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use super::Check;
 use super::rows::{Ids, Rows};
 use crate::store::StoreError;
 
-/// Everybody.
+/// Everything registered.
 #[derive(Default)]
 pub struct People {
     pub owners: BTreeMap<OwnerId, Owner>,
@@ -20,14 +20,14 @@ pub struct People {
     pub desks: HashMap<AgentId, Desk>,
 }
 
-/// What matters about an agent here.
+/// What the audit needs of an agent.
 pub struct Person {
     pub owner: OwnerId,
     pub home: Protocol,
     pub native: String,
 }
 
-/// Reads everybody, and checks keys and names on the way.
+/// Loads all of them, and checks keys and aliases on the way.
 pub fn read(rows: &mut Rows<'_>) -> Result<(People, Check, Check), StoreError> {
     let mut people = People::default();
     let next = rows.next;
@@ -40,7 +40,7 @@ pub fn read(rows: &mut Rows<'_>) -> Result<(People, Check, Check), StoreError> {
             Ok(())
         },
     )?;
-    // The issue account has a row only once something was issued.
+    // The issuing account has a row only once something was issued.
     let owners = people.owners.keys().filter(|id| **id != Owner::ISSUANCE).count();
     rows.counted("owners", owners as u64, next.owner.0);
     rows.each(
@@ -70,9 +70,9 @@ pub fn read(rows: &mut Rows<'_>) -> Result<(People, Check, Check), StoreError> {
 fn keys(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError> {
     let mut check = Check::new("keys");
     let mut hashes = HashSet::new();
-    // Those that no longer work are dropped.
+    // Keys that are no longer valid are deleted.
     let ids = Some(Ids::Below(rows.next.key.0));
-    // That a hash has 64 hex digits is checked by reading it.
+    // Parsing a hash checks that it has 64 hex digits.
     rows.each(
         "keys",
         ids,
@@ -85,7 +85,7 @@ fn keys(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError> {
             });
             if let Holder::Agent(agent) = key.holder {
                 let known = people.agents.contains_key(&agent);
-                check.holds(known, || format!("key {id} is of agent {agent}, who does not exist"));
+                check.holds(known, || format!("key {id} names agent {agent}, which is unknown"));
             }
             Ok(())
         },
@@ -110,7 +110,7 @@ fn aliases(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError> {
             check.rows += 1;
             let Alias { id, protocol, name, agent } = alias;
             let known = people.agents.contains_key(&agent);
-            check.holds(known, || format!("alias {id} is of agent {agent}, who does not exist"));
+            check.holds(known, || format!("alias {id} names agent {agent}, which is unknown"));
             let taken = names.insert((protocol, name), agent);
             check.holds(taken.is_none(), || {
                 format!("alias {id} repeats a name that is already in use")
@@ -127,7 +127,7 @@ fn aliases(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError> {
     for (id, person) in &people.agents {
         let owner = people.owners.contains_key(&person.owner);
         check.holds(owner, || {
-            format!("agent {id} is of owner {}, who does not exist", person.owner)
+            format!("agent {id} belongs to owner {}, which does not exist", person.owner)
         });
     }
     Ok(check)

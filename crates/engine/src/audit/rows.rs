@@ -1,4 +1,4 @@
-//! Rows: each table read once from end to end, every row against its checksum.
+//! Tables: each is read once from end to end, every row against its checksum.
 
 use rialto_core::changes::Counters;
 use rialto_core::id::NoticeId;
@@ -10,7 +10,7 @@ use super::Check;
 use crate::store::StoreError;
 use crate::store::sqlite::{claims, notices, recall, row, trouble};
 
-/// The tables, and what is noticed about any row of any of them.
+/// Reads the tables, and collects the checks that apply to every row.
 pub struct Rows<'d> {
     pub db: &'d Connection,
     pub next: Counters,
@@ -18,10 +18,10 @@ pub struct Rows<'d> {
     counters: Check,
 }
 
-/// How the ids of a table must be.
+/// The rule for the ids of a table.
 #[derive(Clone, Copy)]
 pub enum Ids {
-    /// From 1 to the last one handed out, without gap: nothing is ever taken away.
+    /// From 1 to the last one assigned, without gaps: no row is ever deleted.
     Whole(u64),
     /// Below the next one.
     Below(u64),
@@ -49,7 +49,7 @@ impl<'d> Rows<'d> {
         Ok(Self { db, next: next.unwrap_or_default(), checksums, counters })
     }
 
-    /// Every row of a table in the order of its ids. Rows that cannot be read are noted and left out.
+    /// Every row of a table in the order of its ids. Unreadable rows are reported and skipped.
     pub fn each<T: DeserializeOwned>(
         &mut self,
         table: &'static str,
@@ -87,14 +87,14 @@ impl<'d> Rows<'d> {
         })
     }
 
-    /// Compares how many rows there are with how many ids were handed out.
+    /// Compares the number of rows with the number of ids assigned.
     pub fn counted(&mut self, what: &str, count: u64, next: u64) {
         self.counters.rows += 1;
         let lost = || format!("{what}: {count} rows, but the next id is {next}");
         self.counters.holds(count + 1 == next, lost);
     }
 
-    /// Tables whose rows have no further promise to keep.
+    /// Tables that have no further checks.
     fn rest(&mut self) -> Result<(), StoreError> {
         use rialto_core::event::{Event, Line};
         use rialto_core::market::Posting;
@@ -113,7 +113,7 @@ impl<'d> Rows<'d> {
                 });
                 for found in restored {
                     if found != epoch + 1 {
-                        let why = format!("line {} begins epoch {found} after {epoch}", line.id);
+                        let why = format!("line {} starts epoch {found} after {epoch}", line.id);
                         return Err(StoreError::Corrupt(why));
                     }
                     epoch = found;
@@ -125,7 +125,7 @@ impl<'d> Rows<'d> {
         let other = || format!("the history is in epoch {epoch}, but the counters say {next}");
         self.counters.holds(next == epoch, other);
         let postings = self.next.posting.0;
-        // A file that was last used before there were markets has none.
+        // A file last used before there were markets has no such table.
         let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'postings')";
         match self.db.query_row(sql, [], |row| row.get(0)).map_err(trouble)? {
             true => {
@@ -180,7 +180,7 @@ impl<'d> Rows<'d> {
         Ok(())
     }
 
-    /// What was noticed on the way.
+    /// The checks collected so far.
     pub fn finish(mut self) -> Result<(Check, Check), StoreError> {
         self.rest()?;
         Ok((self.checksums, self.counters))

@@ -11,23 +11,24 @@ pub struct Moved {
     pub held: i64,
     pub captured: i64,
     pub released: i64,
-    /// How many times something was set aside.
+    /// How many holds were made.
     pub holds: i64,
-    /// Whose pocket it went through, and who was paid; `SEVERAL` where that was not always the same.
+    /// Whose held balance it passed through, and which owner was paid; `MULTIPLE_OWNERS` if that
+    /// varied.
     pub payer: Option<i64>,
     pub payee: Option<i64>,
 }
 
-/// No owner has this number.
+/// No owner has this id.
 const SEVERAL: i64 = -1;
 
-/// Paper for one kind of note each.
+/// One table for each kind of record.
 pub struct Scratch(Connection);
 
 impl Scratch {
-    /// An empty sheet.
+    /// An empty database.
     pub fn new() -> Result<Self, StoreError> {
-        // An empty name is a file of SQLite's own, gone when it is closed.
+        // An empty name is a temporary file that SQLite deletes when it is closed.
         let db = Connection::open("").map_err(trouble)?;
         db.execute_batch(
             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN;
@@ -80,21 +81,21 @@ impl Scratch {
         Ok(moved)
     }
 
-    /// Jobs that moved something and that nobody asked about.
+    /// Jobs that moved something and were not taken.
     pub fn left(&self) -> Result<Vec<u64>, StoreError> {
         let mut statement = self.0.prepare("SELECT job FROM moved LIMIT 1000").map_err(trouble)?;
         let rows = statement.query_map([], |row| row.get::<_, i64>(0)).map_err(trouble)?;
         rows.map(|id| id.map(i64::unsigned_abs).map_err(trouble)).collect()
     }
 
-    /// Notes a pair; false when it was there already.
+    /// Records a pair; false if it was there already.
     pub fn first(&self, a: u64, b: u64) -> Result<bool, StoreError> {
         let sql = "INSERT OR IGNORE INTO seen VALUES (?1, ?2)";
         let mut statement = self.0.prepare_cached(sql).map_err(trouble)?;
         Ok(statement.execute([a as i64, b as i64]).map_err(trouble)? == 1)
     }
 
-    /// Notes a claim in whose place another stands now, or the one that stands last.
+    /// Records a claim that was replaced by a later one of the same id, or that is the last one.
     pub fn replaced(&self, digest: &[u8; 16], claim: u64, target: &str) -> Result<(), StoreError> {
         let sql = "INSERT OR IGNORE INTO replaced VALUES (?1, ?2, ?3)";
         let mut statement = self.0.prepare_cached(sql).map_err(trouble)?;
@@ -102,7 +103,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// Every such claim, those of one id together and in order.
+    /// Every such claim, grouped by id and in order.
     pub fn chains(
         &self,
         mut each: impl FnMut([u8; 16], u64, &str) -> Result<(), StoreError>,

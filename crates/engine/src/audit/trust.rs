@@ -1,4 +1,4 @@
-//! Trust: every score folded anew from the outcomes, each of which names a job that bears it out.
+//! Reputation: recomputes every score from the outcomes, each of which must match its job.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ type Windows = HashMap<AgentId, Window>;
 type Weighed = HashMap<AgentId, Standing>;
 type Patronage = HashMap<AgentId, Patrons>;
 
-/// Walks through the outcomes in the order they came.
+/// Scans the outcomes in order.
 pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError> {
     let mut check = Check::new("reputation");
     let mut standings = Standings::new();
@@ -38,7 +38,7 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError
             check.rows += 1;
             let (id, job, subject) = (outcome.id, outcome.job, outcome.subject);
             let first = judged.first(job.0, subject.0)?;
-            check.holds(first, || format!("outcome {id} judges {subject} for job {job} again"));
+            check.holds(first, || format!("outcome {id} judges {subject} twice for job {job}"));
             fold(&mut check, &mut standings, &outcome);
             let weight = weighed.entry(subject).or_default();
             let counted = outcome.counted && outcome.weighs;
@@ -78,13 +78,14 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError
         let weight = weighed.remove(&agent).unwrap_or_default();
         check.holds(desk.weighed() == weight, || {
             let said = desk.weighed();
-            format!("agent {agent} ranks as {said:?}, and its outcomes give {weight:?}")
+            format!("agent {agent} ranks as {said:?}, but its outcomes give {weight:?}")
         });
         let window = windows.remove(&agent).unwrap_or_default();
         check.holds(*desk.window == window, || {
             format!("the newest outcomes of agent {agent} do not match its state row")
         });
-        // What was before patrons were kept is missing at the desk, so there may be less, never more.
+        // The agent state lacks customers from before they were recorded, so it may have fewer,
+        // never more.
         let patrons = patronage.remove(&agent).unwrap_or_default();
         let told = desk.patrons.count() <= patrons.count() && desk.patrons.paid() <= patrons.paid();
         check.holds(told, || {
@@ -95,7 +96,7 @@ pub fn recount(rows: &mut Rows<'_>, people: &People) -> Result<Check, StoreError
         });
     }
     for agent in standings.keys() {
-        check.breach(|| format!("agent {agent} has outcomes and does not exist"));
+        check.breach(|| format!("agent {agent} has outcomes, but does not exist"));
     }
     judged_all(rows.db, &mut check, &judged)?;
     Ok(check)
@@ -106,7 +107,7 @@ fn seen(outcome: &Outcome) -> Seen {
     Seen { ok, on_time, took: ended_at.since(assigned_at) }
 }
 
-/// Numbers, chain and score follow from the outcome before.
+/// Number, chain and score follow from the previous outcome.
 fn fold(check: &mut Check, standings: &mut Standings, outcome: &Outcome) {
     let Outcome { id, subject, ok, counted, hirer_score, .. } = *outcome;
     let known = standings.get(&subject).copied();
@@ -122,7 +123,7 @@ fn fold(check: &mut Check, standings: &mut Standings, outcome: &Outcome) {
         format!("outcome {id} of {subject} follows {:?}, not {last:?}", outcome.before)
     });
     check.holds(hirer_score == score, || {
-        format!("outcome {id} takes the hirer's score for {hirer_score:?}, and it was {score:?}")
+        format!("outcome {id} has {hirer_score:?} as the requester's score, but it was {score:?}")
     });
     check.holds(outcome.score_after == after.score, || {
         format!("outcome {id} leaves a score of {:?}, not {:?}", outcome.score_after, after.score)
@@ -130,7 +131,7 @@ fn fold(check: &mut Check, standings: &mut Standings, outcome: &Outcome) {
     standings.insert(subject, (after, id));
 }
 
-/// The job was really in the subject's hands, and counts only between owners.
+/// The job was really assigned to the subject, and counts only between different owners.
 fn borne_out(check: &mut Check, people: &People, job: &Job, outcome: &Outcome) {
     let Outcome { id, subject, .. } = *outcome;
     let ended_with = job.state.is_final() && job.worker() == Some(subject);
@@ -149,7 +150,7 @@ fn borne_out(check: &mut Check, people: &People, job: &Job, outcome: &Outcome) {
     let blamed = outcome.ok || outcome.cause.is_some_and(Cause::blames_worker);
     let between_owners = job.payer.is_none() || job.payer != owner;
     check.holds(outcome.counted == (blamed && between_owners), || match between_owners {
-        true => format!("outcome {id} counts as {}, against its cause", outcome.counted),
+        true => format!("outcome {id}: counted is {}, against its cause", outcome.counted),
         false => format!("outcome {id} is counted within one owner"),
     });
     let paid = job.report.as_ref().map(|report| report.paid);
@@ -159,7 +160,7 @@ fn borne_out(check: &mut Check, people: &People, job: &Job, outcome: &Outcome) {
     });
 }
 
-/// No finished work went without a judgement.
+/// Every finished job has an outcome.
 fn judged_all(db: &Connection, check: &mut Check, judged: &Scratch) -> Result<(), StoreError> {
     let sql = "SELECT id, body ->> '$.assignment.worker' FROM archive WHERE json_valid(body)
                AND body ->> 'state' IN ('Completed', 'Failed', 'Expired')

@@ -1,15 +1,15 @@
-//! The two clocks of a machine: one that people set, one that only goes on.
+//! The two clocks of a machine: the wall clock, which can be set, and the monotonic one.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rialto_core::time::Timestamp;
 
-/// What a machine knows of the time.
+/// The clocks of a machine.
 pub trait Machine: Send + Sync {
     /// The time of day, as it is set now.
     fn wall(&self) -> Timestamp;
 
-    /// How long the machine has been up, from some moment in the past.
+    /// The elapsed time since some moment in the past; never goes back.
     fn uptime(&self) -> Duration;
 }
 
@@ -23,7 +23,7 @@ impl Machine for Host {
         Timestamp(i64::try_from(wall.as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// Time asleep counts: it has passed for everybody else, just as it has for a hub that was
+    /// Time asleep counts: it has passed for all other parties, as it has for a hub that was
     /// stopped and started again.
     #[cfg(target_os = "linux")]
     fn uptime(&self) -> Duration {
@@ -31,8 +31,8 @@ impl Machine for Host {
         Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
     }
 
-    /// What the standard library offers. Where that leaves out time asleep, the hub's clock is
-    /// behind by as much until the next start.
+    /// What the standard library offers. If that excludes time asleep, the hub's clock lags by as
+    /// much until the next start.
     #[cfg(not(target_os = "linux"))]
     fn uptime(&self) -> Duration {
         use std::sync::OnceLock;

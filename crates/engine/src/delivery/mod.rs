@@ -1,7 +1,7 @@
-//! Delivery: pushing notices to URLs, retrying, and recording what came of it.
+//! Delivery: sends due notices to URLs, retries, and records the results.
 //!
-//! What is due stands in the world; this room only carries it out. The words are the recipient's
-//! protocol's, which is asked through `Courier`. The result of a delivery is a new command.
+//! The world holds what is due; this module only sends it. The recipient's protocol encodes it
+//! through `DeliveryEncoder`. The result of an attempt is a new command.
 
 pub mod egress;
 pub mod retry;
@@ -27,43 +27,44 @@ use crate::store::{Key, Row};
 use egress::{Answer, Egress, SendError};
 use signature::WebhookSecret;
 
-/// Pushes under way at once, and to one host: whoever waits for a host that does not answer must not
-/// keep others from being sent to.
+/// Deliveries in flight in total and to one host, so that a host that does not answer cannot block
+/// deliveries to others.
 const UNDER_WAY: usize = 512;
 const TO_ONE_HOST: usize = 16;
-/// What a job's answer may have: as much as a job.
+/// Bytes of the response to a job: as much as a job may have.
 pub const JOB_ANSWER_MAX: usize = 1 << 20;
-/// What any other answer may have.
+/// Bytes of any other response.
 pub const ANSWER_MAX: usize = 64 << 10;
 
-/// A push in the recipient's own words.
+/// A delivery encoded in the recipient's protocol.
 #[derive(Clone, Debug)]
 pub struct Letter {
     pub url: String,
     pub body: Bytes,
-    /// The same for every attempt, so that the receiver can tell a repeat.
+    /// The same for every attempt, so that the receiver can detect a repeat.
     pub id: String,
-    /// What the protocol adds to the head.
+    /// Headers that the protocol adds.
     pub headers: Vec<(String, String)>,
     pub answer_max: usize,
 }
 
-/// A protocol's side of delivery.
+/// A protocol's part of delivery.
 pub trait Courier: Send + Sync {
-    /// The words for the push's URL, whether or not anything is called there.
+    /// Encodes the delivery for its URL, whether or not it is to be sent.
     fn worded(&self, engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter>;
 
-    /// The words that are sent, or nothing when there is no longer anything to say.
+    /// Encodes the delivery for sending, or returns `None` if there is no longer anything to send.
     fn letter(&self, engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Letter> {
         self.worded(engine, push, job)
     }
 
-    /// Whether what can be read on an open stream is not sent besides.
+    /// Whether a notice that an open stream will carry is not also sent.
     fn prefers_streams(&self) -> bool {
         false
     }
 
-    /// What the answer means, apart from whether the push arrived.
+    /// What the response means: whether the delivery succeeded, and the commands that follow from
+    /// it.
     fn verdict(
         &self,
         engine: &Engine,
@@ -73,28 +74,28 @@ pub trait Courier: Send + Sync {
     ) -> Verdict;
 }
 
-/// What came of an attempt.
+/// The result of an attempt.
 #[derive(Debug)]
 pub struct Verdict {
     pub arrived: Arrived,
-    /// What the answer says, as commands.
+    /// The commands that follow from the response.
     pub commands: Vec<Command>,
 }
 
-/// Whether the push is over.
+/// Whether the delivery is finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrived {
-    /// With what was answered, if the protocol keeps it.
+    /// Delivered, with the response body if the protocol keeps it.
     Yes { reply: Option<String> },
-    /// It did not, and there is no point in trying again.
+    /// Not delivered, and a retry is pointless.
     Over,
-    /// To be tried again, by the ladder.
+    /// To be retried with backoff.
     No(String),
-    /// The endpoint is gone for good.
+    /// The endpoint is gone permanently.
     Gone,
 }
 
-/// What is being sent now.
+/// The deliveries in flight.
 #[derive(Default)]
 struct UnderWay {
     notices: HashSet<NoticeId>,
@@ -102,7 +103,7 @@ struct UnderWay {
 }
 
 impl UnderWay {
-    /// Takes a push up, unless it is under way or its host has enough to do or had enough already.
+    /// Starts a delivery, unless it is in flight already or its host is at a limit.
     fn take_up(&mut self, push: &Push, has_turn: impl FnOnce() -> bool) -> bool {
         let host = host(&push.url);
         let busy = self.hosts.get(host).is_some_and(|count| *count >= TO_ONE_HOST);
@@ -124,12 +125,12 @@ impl UnderWay {
     }
 }
 
-/// The part of a URL that names the machine.
+/// The host and port of a URL.
 fn host(url: &str) -> &str {
     url.split('/').nth(2).unwrap_or_default()
 }
 
-/// Carries pushes out until the engine stops.
+/// Sends deliveries until the engine stops.
 pub struct Delivery {
     engine: Engine,
     egress: Arc<Egress>,
@@ -148,9 +149,9 @@ impl Delivery {
         Arc::new(Self { engine, egress, couriers, under_way: Mutex::default(), slots })
     }
 
-    /// Watches for what is due and carries it out.
+    /// Waits for due deliveries and sends them.
     pub async fn work(self: Arc<Self>) {
-        /// A missed hint costs at most this long.
+        /// The most a missed hint can delay a delivery.
         const LOOK_AGAIN: Duration = Duration::from_secs(1);
         let mut hints = self.engine.pushes();
         loop {
@@ -175,9 +176,9 @@ impl Delivery {
         }
     }
 
-    /// What is due and not yet under way.
+    /// The due deliveries that are not in flight yet.
     fn due(&self, now: Timestamp) -> Vec<Arc<Push>> {
-        // What cannot be recorded would be sent again and again.
+        // A result that cannot be recorded would make the hub send the delivery again and again.
         if !self.engine.is_writable() {
             return Vec::new();
         }
@@ -191,8 +192,8 @@ impl Delivery {
             let mut due: Vec<&Arc<Push>> = due.collect();
             // The most urgent first, and among equals the longest due.
             due.sort_by_key(|push| priority(world, push));
-            // Who has had enough this minute is not asked about again for each of its pushes. They
-            // stay due, and nothing is recorded against anybody.
+            // A host at its rate limit is not checked again for each of its deliveries. They stay
+            // due, and no failure is recorded.
             let mut sated = HashSet::new();
             let mut has_turn = |push: &Push| {
                 let host = host(&push.url);
@@ -207,7 +208,8 @@ impl Delivery {
         })
     }
 
-    /// Whether the agent is about to read it on a stream. If that ends first, it is sent after all.
+    /// Whether a stream will carry the notice to the agent. If the stream ends first, it is sent
+    /// after all.
     fn is_streamed(&self, world: &World, push: &Push, heard: &HashSet<AgentId>) -> bool {
         let Some(agent) = push.to.filter(|to| heard.contains(to)) else { return false };
         let home = world.agent(agent).and_then(|agent| self.couriers.get(&agent.home));
@@ -216,7 +218,7 @@ impl Delivery {
     }
 
     async fn carry(&self, push: &Push) {
-        // Without its text nothing is tried. It stays due, if the hub goes on at all.
+        // Without the text there is no attempt. The delivery stays due.
         let Some(push) = &with_text(&self.engine, push).await else { return };
         let job = match push.news.job() {
             Some(job) => self.engine.job(job).await.ok().flatten(),
@@ -239,7 +241,7 @@ impl Delivery {
     }
 }
 
-/// Work is worded by the worker's protocol, the end of a job by the requester's.
+/// The worker's protocol encodes work; the requester's protocol encodes the end of a job.
 pub fn worded_by(engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Protocol> {
     let home = |id| engine.look(|world| world.agent(id).map(|agent| agent.home));
     match push.news {
@@ -248,8 +250,8 @@ pub fn worded_by(engine: &Engine, push: &Push, job: Option<&Job>) -> Option<Prot
     }
 }
 
-/// A push as it is sent: with the text of its message, which waits in the store until an attempt is made.
-/// `None` when it cannot be read, which is logged.
+/// Loads the text of a message delivery, which stays in the store until an attempt is made. `None`
+/// if it cannot be read, which is logged.
 pub async fn with_text(engine: &Engine, push: &Push) -> Option<Push> {
     if !matches!(push.news, News::Message { .. }) {
         return Some(push.clone());
@@ -264,13 +266,13 @@ pub async fn with_text(engine: &Engine, push: &Push) -> Option<Push> {
     }
 }
 
-/// How urgent the job is that a push is about.
+/// The priority of the job that a delivery is about.
 fn priority(world: &World, push: &Push) -> u8 {
     let job = push.news.job().and_then(|job| world.job(job));
     job.map_or(rialto_core::job::PRIORITY, |job| job.priority)
 }
 
-/// Signs a letter to an agent and posts it.
+/// Signs a request to an agent and sends it.
 pub async fn post(
     engine: &Engine,
     egress: &Egress,
@@ -281,7 +283,7 @@ pub async fn post(
     egress.post(&letter.url, headers, letter.body, letter.answer_max).await
 }
 
-/// What a letter's head says: what it is, and that it is from us.
+/// The headers of a request: its type, its signatures and those of the protocol.
 pub fn headers(engine: &Engine, to: Option<AgentId>, letter: &Letter) -> Vec<(String, String)> {
     let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
     if let Some(secrets) = to.and_then(|agent| secrets(engine, agent)) {
@@ -293,7 +295,7 @@ pub fn headers(engine: &Engine, to: Option<AgentId>, letter: &Letter) -> Vec<(St
     headers
 }
 
-/// What an agent's receiver may check with now, the newest first.
+/// The secrets an agent's receiver may verify with now, the newest first.
 fn secrets(engine: &Engine, agent: AgentId) -> Option<Vec<WebhookSecret>> {
     let now = engine.now();
     let good = |world: &World| Some(world.agent(agent)?.secrets(now).collect::<Vec<u32>>());
@@ -301,8 +303,8 @@ fn secrets(engine: &Engine, agent: AgentId) -> Option<Vec<WebhookSecret>> {
     Some(engine.look(good)?.into_iter().map(secret).collect())
 }
 
-/// Records what came of an attempt. First what the answer says, then that the push is over: a crash
-/// in between repeats the push.
+/// Records the result of an attempt: first the commands from the response, then the end of the
+/// delivery. A crash in between repeats the delivery.
 pub async fn record(engine: &Engine, push: &Push, verdict: Verdict) {
     for command in verdict.commands {
         if let Err(failure) = engine.run(command).await {

@@ -1,10 +1,10 @@
-//! When to try a delivery again, and when to stop trying.
+//! When to retry a delivery, and when to stop.
 //!
-//! Pure: it is told how often we tried and what time it is. The timers keep what it answers.
+//! Pure: the number of attempts and the time are arguments. The timers store the result.
 
 use rialto_core::time::{Millis, Timestamp};
 
-/// The waits between tries (the ladder of the Standard Webhooks specification).
+/// The delays between attempts (the schedule of the Standard Webhooks specification).
 const LADDER: [Millis; 7] = [
     Millis::seconds(5),
     Millis::minutes(5),
@@ -15,8 +15,8 @@ const LADDER: [Millis; 7] = [
     Millis::hours(10),
 ];
 
-/// When to try next after `attempts_made` tries have failed; `None` is to give up. Before the
-/// first try there is nothing to wait for.
+/// When to retry after `attempts_made` failed attempts; `None` means to abandon the delivery. The
+/// first attempt has no delay.
 pub fn next_try(attempts_made: u32, now: Timestamp) -> Option<Timestamp> {
     let Some(step) = attempts_made.checked_sub(1) else {
         return Some(now);

@@ -1,8 +1,7 @@
-//! Signatures on what the hub delivers, as the Standard Webhooks specification has them.
+//! Signatures on deliveries, following the Standard Webhooks specification.
 //!
-//! The receiver can tell that a delivery is ours, unchanged and recent. The id stays the same over
-//! all tries of one delivery; the timestamp is that of the try. Where the secret comes from is told
-//! in `secret`.
+//! The receiver can check that a delivery is ours, unchanged and recent. The id is the same for all
+//! attempts of one delivery; the timestamp is that of the attempt. `secret` derives the secret.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -15,22 +14,22 @@ use sha2::Sha256;
 
 /// Header with the id of a delivery.
 pub const ID_HEADER: &str = "webhook-id";
-/// Header with the time of a try, in whole seconds.
+/// Header with the time of an attempt, in whole seconds.
 pub const TIMESTAMP_HEADER: &str = "webhook-timestamp";
 /// Header with one or more signatures.
 pub const SIGNATURE_HEADER: &str = "webhook-signature";
 
-/// How a secret begins when people see it.
+/// Prefix of a secret in its text form.
 const SECRET_PREFIX: &str = "whsec_";
-/// How a symmetric signature begins.
+/// Prefix of a symmetric signature.
 const SIGNATURE_PREFIX: &str = "v1,";
-/// How far a timestamp may be off, either way: the tolerance of the reference libraries.
+/// How far a timestamp may be off in either direction: the tolerance of the reference libraries.
 const CLOCK_SKEW_S_MAX: u64 = 300;
 
 /// Bytes a secret may have by the specification. Ours have 32; receivers may hold others.
 const SECRET_BYTES: RangeInclusive<usize> = 24..=64;
 
-/// What the hub and one receiver share.
+/// The secret that the hub shares with one receiver.
 #[derive(Clone)]
 pub struct WebhookSecret(Vec<u8>);
 
@@ -40,12 +39,12 @@ impl WebhookSecret {
         Self(bytes.to_vec())
     }
 
-    /// The secret as it is shown, once, to the one who registers: `whsec_` and base64.
+    /// The secret as shown once at registration: `whsec_` and base64.
     pub fn text(&self) -> String {
         format!("{SECRET_PREFIX}{}", STANDARD.encode(&self.0))
     }
 
-    /// Reads a secret as it is shown.
+    /// Parses the text form of a secret.
     pub fn read(text: &str) -> Option<Self> {
         let bytes = STANDARD.decode(text.strip_prefix(SECRET_PREFIX)?).ok()?;
         SECRET_BYTES.contains(&bytes.len()).then_some(Self(bytes))
@@ -66,26 +65,26 @@ impl fmt::Debug for WebhookSecret {
     }
 }
 
-/// Why a delivery is not to be believed.
+/// Why a delivery cannot be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotVerified {
-    /// A header is missing or cannot be read.
+    /// A header is missing or cannot be parsed.
     #[error("a webhook header is missing or malformed")]
     Headers,
     /// Too old or too far ahead.
     #[error("the timestamp is more than {CLOCK_SKEW_S_MAX} s off")]
     Stale,
-    /// No signature fits.
+    /// No signature matches.
     #[error("no signature matches")]
     Signature,
 }
 
-/// The three headers for one try. `id` is ours and contains no dot.
+/// The three headers for one attempt. `id` is ours and contains no dot.
 pub fn sign(secret: &WebhookSecret, id: &str, at: Timestamp, body: &[u8]) -> [(String, String); 3] {
     sign_with_each(&[secret], id, at, body)
 }
 
-/// The same with several secrets, for the time when an old one is being replaced.
+/// The same with several secrets, while an old one is being replaced.
 pub fn sign_with_each(
     secrets: &[&WebhookSecret],
     id: &str,
@@ -103,7 +102,7 @@ pub fn sign_with_each(
         .map(|(name, value)| (name.to_owned(), value))
 }
 
-/// Checks a delivery the way its receiver does.
+/// Verifies a delivery the way its receiver does.
 pub fn verify<'a>(
     secret: &WebhookSecret,
     headers: impl IntoIterator<Item = (&'a str, &'a str)>,

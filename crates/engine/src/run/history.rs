@@ -1,7 +1,7 @@
-//! History: walking back through what is stored, from each thing to the one before it.
+//! History: walks back through stored rows, from each row to the previous one.
 //!
 //! Rows name their predecessor in the same account, inbox or agent's record, so histories need no
-//! index. A page is bounded, and its cursor is the row to go on from.
+//! index. A page is bounded, and its cursor is the row where the next page starts.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use rialto_core::reputation::Outcome;
 use super::{Engine, Failure};
 use crate::store::{Key, Reader, Row, StoreError};
 
-/// Rows walked over at most for one page, matching or not.
+/// Rows read at most for one page, matching or not.
 const STEPS_MAX: usize = 10_000;
-/// Bytes of content after which a page ends, so that long rows are not all held at once.
+/// Bytes of content after which a page ends, so that long rows are not all in memory at once.
 pub(super) const PAGE_BYTES: usize = 1 << 20;
 
-/// A page of something, and where the next one begins.
+/// A page of rows, and where the next one starts.
 #[derive(Clone, Debug)]
 pub struct Cursor<T> {
     pub rows: Vec<T>,
     pub next: Option<u64>,
 }
 
-/// One side of an agent's jobs.
+/// Whether an agent requested or did the jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Asked,
@@ -33,7 +33,7 @@ pub enum Side {
 }
 
 impl Engine {
-    /// Ledger lines of one owner, newest first, beginning with `from`.
+    /// Ledger entries of one owner, newest first, starting with `from`.
     pub async fn entries_of(
         &self,
         owner: OwnerId,
@@ -44,7 +44,7 @@ impl Engine {
         self.read(move |reader| {
             walk(reader, from.map(Key::Entry), limit, |row| {
                 let Row::Entry(entry) = row else { return None };
-                // A cursor into somebody else's account leads nowhere.
+                // A cursor into another owner's account returns nothing.
                 if entry.from.owner != owner && entry.to.owner != owner {
                     return None;
                 }
@@ -55,7 +55,7 @@ impl Engine {
         .await
     }
 
-    /// Finished jobs of one agent, newest first, beginning with `from`; fewer while they are long.
+    /// Finished jobs of one agent, newest first, starting with `from`; fewer if they are long.
     pub async fn jobs_of(
         &self,
         side: Side,
@@ -93,7 +93,7 @@ impl Engine {
         .await
     }
 
-    /// The payment orders behind ledger lines.
+    /// The transfers behind ledger entries.
     pub async fn transfer(
         &self,
         id: rialto_core::id::TransferId,
@@ -105,7 +105,7 @@ impl Engine {
     }
 }
 
-/// One row of a walk: whether it is wanted, how long it is, and the row before it.
+/// One row of a walk: whether it matches, how long it is, and the row before it.
 struct Step<T> {
     found: Option<T>,
     bytes: usize,
@@ -123,8 +123,9 @@ fn walk<T>(
     for steps in 0..STEPS_MAX {
         let Some(key) = at else { break };
         let Some(Step { found, bytes: more, before }) = reader.load(key)?.and_then(&step) else {
-            // A cursor may be anybody's invention; what one row says of another may not.
-            let lost = StoreError::Corrupt(format!("{key:?} is named and not there"));
+            // A cursor comes from a caller and may be invented; a reference between stored rows may
+            // not.
+            let lost = StoreError::Corrupt(format!("{key:?} is referenced but missing"));
             return if steps == 0 { Ok(page) } else { Err(lost) };
         };
         page.rows.extend(found);

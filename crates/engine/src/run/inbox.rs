@@ -1,7 +1,8 @@
 //! Inboxes: notices after a position, oldest first.
 //!
-//! Each notice names the one before it, so the way to an old one leads back from the newest. Every
-//! so often that way leaves a mark, and the next page of the same inbox sets out from there.
+//! Each notice names the previous one, so an old notice is found by walking back from the newest.
+//! At intervals the walk records a seek point, and the next page of the same inbox starts from
+//! there.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -12,12 +13,12 @@ use super::history::PAGE_BYTES;
 use super::{Engine, Failure};
 use crate::store::{Key, Reader, Row, StoreError};
 
-/// One mark every so many positions.
+/// One seek point per this many positions.
 const MARK_EVERY: u64 = 256;
-/// Marks kept for all inboxes together: a few megabytes.
+/// Seek points for all inboxes together: a few megabytes.
 const MARKS_MAX: usize = 65_536;
 
-/// Where in an inbox a walk back may begin. A shortcut only: without it the way is longer.
+/// Where in an inbox a walk back may start. Only a shortcut: without one the walk is longer.
 #[derive(Debug, Default)]
 pub struct Marks {
     by_agent: HashMap<AgentId, BTreeMap<u64, NoticeId>>,
@@ -25,13 +26,13 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// The nearest notice known to stand at or after a position.
+    /// The nearest known notice at or after a position.
     fn from(&self, agent: AgentId, position: u64) -> Option<NoticeId> {
         let marks = self.by_agent.get(&agent)?;
         marks.range(position..).next().map(|(_, id)| *id)
     }
 
-    /// Keeps marks, and drops those of what has been acknowledged.
+    /// Adds seek points, and drops those of acknowledged notices.
     fn keep(&mut self, agent: AgentId, acked: u64, marks: Vec<(u64, NoticeId)>) {
         if marks.is_empty() {
             return;
@@ -48,8 +49,8 @@ impl Marks {
 }
 
 impl Engine {
-    /// Notices of one inbox after a position, oldest first. Fewer than were asked for while they are
-    /// long; none is the end of the inbox.
+    /// Notices of one inbox after a position, oldest first. Returns fewer than `limit` if they are
+    /// long; none means the end of the inbox.
     pub async fn notices_of(
         &self,
         agent: AgentId,
@@ -70,7 +71,7 @@ impl Engine {
 
 type Way = (Vec<Notice>, Vec<(u64, NoticeId)>);
 
-/// Back to the first wanted one; only the oldest `limit` are kept, and no more than fill a page.
+/// Walks back to the first wanted notice. Keeps only the oldest `limit`, and at most one page.
 fn back(
     reader: &mut dyn Reader,
     from: Option<NoticeId>,
@@ -81,7 +82,7 @@ fn back(
     let (mut at, mut bytes) = (from, 0);
     while let Some(id) = at {
         let Some(Row::Notice(notice)) = reader.load(Key::Notice(id))? else {
-            return Err(StoreError::Corrupt(format!("notice {id} is named and not there")));
+            return Err(StoreError::Corrupt(format!("notice {id} is referenced but missing")));
         };
         if notice.position <= after {
             break;

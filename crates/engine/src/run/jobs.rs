@@ -1,4 +1,4 @@
-//! Jobs as the engine shows them: by whichever name, live or finished, and waited for.
+//! Reading jobs by any of their ids, live or finished, and waiting for their end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ impl Engine {
         })
     }
 
-    /// A job by whichever name the caller knows.
+    /// A job by any id the caller knows.
     pub async fn find_job(&self, wanted: &JobRef) -> Result<Option<Arc<Job>>, Failure> {
         let digest = match wanted {
             JobRef::Id(id) => return self.job(*id).await,
@@ -52,11 +52,11 @@ impl Engine {
         })
     }
 
-    /// Waits until the job has ended or is known to take longer, at most this long; the job as it
-    /// then is.
+    /// Waits until the job has ended or is known to take longer, at most this long. Returns the job
+    /// as it then is.
     pub async fn ended(&self, id: JobId, at_most: Duration) -> Result<Option<Arc<Job>>, Failure> {
         let end = self.inner.wake.job(id);
-        // Registered first, looked second: an end in between is seen by one or the other.
+        // Subscribed before the read, so an end in between is not missed.
         let live = self.look(|world| world.job(id).cloned());
         let told = match &live {
             Some(job) if !job.pending => tokio::time::timeout(at_most, end).await.ok(),
@@ -72,20 +72,20 @@ impl Engine {
         Ok(self.job(id).await?.or(live))
     }
 
-    /// Waits until the job has ended, also when it is known to take longer, at most this long; the job
-    /// as it then is.
+    /// Waits until the job has ended, even if it is known to take longer, at most this long.
+    /// Returns the job as it then is.
     pub async fn over(&self, id: JobId, at_most: Duration) -> Result<Option<Arc<Job>>, Failure> {
         let until = tokio::time::Instant::now() + at_most;
         loop {
             let end = self.inner.wake.job(id);
-            // Registered first, looked second: an end in between is seen by one or the other.
+            // Subscribed before the read, so an end in between is not missed.
             let live = self.look(|world| world.job(id).cloned());
             if live.is_none_or(|job| job.state.is_final()) {
                 break;
             }
             match tokio::time::timeout_at(until, end).await {
                 Ok(Ok(job)) if job.state.is_final() => return Ok(Some(job)),
-                // It takes longer, which this caller has allowed for.
+                // It takes longer, and this caller waits for the end.
                 Ok(Ok(_)) => {}
                 Ok(Err(_)) | Err(_) => break,
             }

@@ -1,5 +1,5 @@
-//! Log lines about what was committed, where an operator wants to know it: keys, credits made or
-//! destroyed, suspensions, and deliveries that failed. Things are named by the hub's own numbers.
+//! Log lines about commits that an operator wants to see: keys, credits created or destroyed,
+//! suspensions, and failed deliveries. Things are named by the hub's own ids.
 
 use rialto_core::changes::Changes;
 use rialto_core::event::{Event, Line};
@@ -17,7 +17,7 @@ pub fn write(changes: &Changes) {
 fn tell(line: &Line, event: &Event) {
     let by_operator = line.by_operator;
     match event {
-        // Everybody who registers gets a key; only what comes later is a change.
+        // Every registration issues a key; only later keys are worth a line.
         Event::KeyIssued { agent } if !enrols(line) => info!(%agent, by_operator, "key issued"),
         Event::KeyRevoked { agent } => info!(%agent, by_operator, "keys revoked"),
         Event::SecretRenewed { agent } => info!(%agent, "webhook secret renewed"),
@@ -33,8 +33,8 @@ fn tell(line: &Line, event: &Event) {
         Event::OwnerResumed { owner } => info!(%owner, "owner resumed"),
         Event::HubRestored { epoch } => info!(epoch, "restored from a backup"),
         Event::PushFailed { notice, attempts } => info!(%notice, attempts, "delivery failed"),
-        Event::PushGivenUp { notice } => info!(%notice, "delivery given up"),
-        Event::EndpointSwitchedOff { agent } => info!(%agent, "endpoint switched off"),
+        Event::PushGivenUp { notice } => info!(%notice, "delivery abandoned"),
+        Event::EndpointSwitchedOff { agent } => info!(%agent, "endpoint disabled"),
         _ => {}
     }
 }

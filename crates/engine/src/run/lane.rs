@@ -1,8 +1,8 @@
-//! The lane: a thread that owns the store and decides one command after the other.
+//! The commit lane: one thread that owns the store and decides commands one after the other.
 //!
-//! It takes what is queued, decides each command on a world that already has the earlier ones,
-//! commits once, publishes, and only then answers. A batch that cannot be committed leaves no
-//! trace: the working world is taken anew from the published one.
+//! It takes the queued commands, decides each on a world that includes the earlier ones, commits
+//! once, publishes, and only then replies. A batch that cannot be committed leaves no trace: the
+//! working world is copied again from the published one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -27,25 +27,25 @@ use crate::store::{Key, Row, Store, StoreError};
 
 /// Commands decided before a commit.
 const BATCH: usize = 1_024;
-/// Old answers, and old keys, forgotten in one batch: more than a batch can add.
+/// Expired answers and keys removed in one batch: more than a batch can add.
 const FORGOTTEN_A_BATCH: usize = 2 * BATCH;
-/// Claims that lead to rows: more rounds than any chain of references has.
+/// Rounds of loading for claims that lead to rows: more than any chain of references needs.
 const LOAD_ROUNDS: usize = 4;
 
 type Reply = oneshot::Sender<Result<Done, Failure>>;
 
-/// The thread's own things.
+/// What the thread owns.
 pub struct Lane {
     pub world: World,
     pub store: Box<dyn Store>,
     pub queue: mpsc::Receiver<Errand>,
     pub inner: Arc<Inner>,
-    /// When the lane must look again by itself.
+    /// When the lane must be woken without a command.
     pub next_due: watch::Sender<Option<Timestamp>>,
     pub timers: Timers,
 }
 
-/// One batch in the making.
+/// One batch in preparation.
 #[derive(Default)]
 struct Batch {
     changes: Changes,
@@ -57,7 +57,7 @@ struct Batch {
 }
 
 impl Lane {
-    /// Works until told to stop, until nobody is left who could ask, or until the store fails.
+    /// Runs until it is stopped, until the last handle is dropped, or until the store fails.
     pub fn work(mut self) {
         let mut idle = true;
         while let Some(first) = self.wait(idle) {
@@ -68,7 +68,8 @@ impl Lane {
         }
     }
 
-    /// One batch of what is queued: whether nobody waited for it, or `None` when it was the last.
+    /// Runs one batch of the queue. Returns whether no caller waited for it, or `None` if it was
+    /// the last.
     pub fn turn(&mut self, first: Errand) -> Option<bool> {
         let mut batch = Batch::default();
         let now = self.inner.clock.now();
@@ -91,18 +92,18 @@ impl Lane {
             return None;
         }
         if stop {
-            // What can wait should not wait for the next start.
+            // Finish the deferred work now instead of at the next start.
             while matches!(self.store.tend(), Ok(true)) {}
             return None;
         }
         Some(quiet)
     }
 
-    /// The next errand; while there is none for a while, the store may tend itself.
+    /// The next message. While there is none for some time, the store may run its maintenance.
     ///
-    /// Between two busy batches there is always a moment without errands. Filling it with a write
-    /// would make everybody in the next batch wait, so tending starts only when a wake-up has found
-    /// nothing else to do.
+    /// Between two busy batches the queue is always empty for a moment. A maintenance write in that
+    /// moment would delay every command of the next batch, so maintenance starts only after a
+    /// wake-up found nothing else to do.
     fn wait(&mut self, idle: bool) -> Option<Errand> {
         loop {
             match self.queue.try_recv() {
@@ -116,7 +117,7 @@ impl Lane {
             }
             match self.store.tend() {
                 Ok(true) => continue,
-                // What could be tidied up can wait until there is room.
+                // Maintenance can wait until the disk has space.
                 Ok(false) | Err(StoreError::Full) => {
                     self.inner.untidy.store(false, Ordering::Relaxed);
                     return self.queue.blocking_recv();
@@ -140,7 +141,7 @@ impl Lane {
         }
     }
 
-    /// What is published needs no note any more, unless a later one has taken its place.
+    /// Removes the positions that are published now, unless a later one has replaced them.
     fn forget_presented(&self, batch: &Batch) {
         let mut noted = self.inner.presented.lock();
         for (agent, up_to) in &batch.presented {
@@ -151,11 +152,12 @@ impl Lane {
     }
 
     fn take_presented(&mut self, batch: &mut Batch, now: Timestamp) {
-        // What is noted stays noted until it is published: whoever asks meanwhile must not miss it.
+        // Positions stay recorded until they are published, so that a read in between still sees
+        // them.
         let noted = self.inner.presented.lock().iter().map(|(agent, at)| (*agent, *at)).collect();
         batch.presented = noted;
         for (agent, up_to) in batch.presented.clone() {
-            // Of an agent that has left in the meantime it does not matter.
+            // A refusal does not matter: the agent was removed in the meantime.
             let (changes, _) = self.decide(Command::Present { agent, up_to }, None, now);
             batch.changes.absorb(changes);
         }
@@ -174,8 +176,8 @@ impl Lane {
         }
     }
 
-    /// Loads, decides, and adds the record that makes a repeat harmless. Every change is made to the
-    /// world once: a job that has ended and is put there twice looks like one more that was begun.
+    /// Loads, decides, and adds the record that makes a repeat harmless. Every change is applied to
+    /// the world exactly once: an ended job applied twice would count as another started job.
     fn decide(
         &mut self,
         command: Command,
@@ -197,7 +199,8 @@ impl Lane {
         if let Some(known) = once.and_then(|once| self.known(once, now)) {
             return (Changes::default(), known);
         }
-        // Whoever asks for its answer to be kept is refused before anything happens if it cannot be.
+        // If the answer cannot be saved for repeats, the command is refused before it has any
+        // effect.
         let room = once.map_or(Ok(()), |once| memory::room(&self.world, once.principal));
         if let Err(refusal) = room {
             return (Changes::default(), Err(Failure::Refused(refusal)));
@@ -220,11 +223,11 @@ impl Lane {
             }
         };
         self.world.apply(&changes);
-        // A refusal that waiting can cure is not written down: the repeat is meant to succeed.
+        // A refusal that may pass with time is not saved: the repeat should be able to succeed.
         let curable = matches!(&receipt, Receipt::Refused(refusal) if refusal.may_pass());
         if let Some(once) = once.filter(|_| !curable) {
-            // The record is decided after the effect, as a command of its own would be. There is room for
-            // it, because no effect takes any.
+            // The record is decided after the effect, like a separate command. Its capacity was
+            // checked above, and no effect uses any of it.
             let note = Command::Remember(Box::new(once.keeping(Kept::Done(receipt))));
             if let Ok((noted, _)) = rialto_core::decide(&self.world, note, now) {
                 self.world.apply(&noted);
@@ -234,7 +237,7 @@ impl Lane {
         (changes, done)
     }
 
-    /// What was answered the first time, if there was one.
+    /// The result of the first request with this key, if there was one.
     fn known(&self, once: Idempotency, now: Timestamp) -> Option<Result<Done, Failure>> {
         let memory = self.world.memory(once.scope, now)?;
         if memory.request != once.request {
@@ -246,12 +249,12 @@ impl Lane {
         })
     }
 
-    /// Brings in the rows a command names.
+    /// Loads the rows a command refers to.
     fn load(&mut self, command: &Command) -> Result<(), StoreError> {
         let mut asked = Vec::new();
         for _ in 0..LOAD_ROUNDS {
             let mut needs = rialto_core::needs(&self.world, command);
-            // What was asked for and did not come is not there.
+            // A row that was requested and not loaded does not exist.
             needs.retain(|need| !asked.contains(need));
             if needs.is_empty() {
                 break;
@@ -260,7 +263,7 @@ impl Lane {
             for need in &needs {
                 found |= self.bring(*need)?;
             }
-            // Only what came can name something further.
+            // Only rows just loaded can refer to further ones.
             if !found {
                 break;
             }
@@ -269,7 +272,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Brings in one row, and tells whether it is there.
+    /// Loads one row and returns whether it exists.
     fn bring(&mut self, need: Need) -> Result<bool, StoreError> {
         let wanted = match need {
             Need::Agent(id) => Key::Agent(id),
@@ -290,7 +293,7 @@ impl Lane {
         Ok(is_there)
     }
 
-    /// Commits, publishes and answers. False when the lane must stop.
+    /// Commits, publishes and replies. Returns false when the lane must stop.
     fn finish(&mut self, batch: Batch, now: Timestamp) -> bool {
         match self.commit(&batch) {
             Ok(()) => {
@@ -317,7 +320,7 @@ impl Lane {
     }
 
     fn commit(&mut self, batch: &Batch) -> Result<(), Failure> {
-        // A reader or a load of this very batch may have found the store unfit for use.
+        // A reader, or a load in this batch, may have found the store unusable.
         if self.inner.is_broken() {
             return Err(Failure::Down);
         }
@@ -335,7 +338,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Shows what is committed, in the order in which it came to be.
+    /// Publishes what is committed, in commit order.
     fn publish(&mut self, batch: &Batch, now: Timestamp) {
         self.world.forget(&batch.forgotten);
         self.world.dismiss();
@@ -353,7 +356,7 @@ impl Lane {
         self.tell_next(now);
     }
 
-    /// Drops what could not be committed. Signs of life are not stored, and stay.
+    /// Discards what could not be committed. Last-seen times are not stored, so they stay.
     fn start_over(&mut self, batch: &Batch, now: Timestamp) {
         self.world = {
             let mut world = self.inner.world.write();
@@ -371,7 +374,7 @@ impl Lane {
     }
 }
 
-/// Notes signs of life, and who has given none for too long.
+/// Applies last-seen times, and marks agents offline that were not seen for too long.
 fn note(world: &mut World, signs: &[(AgentId, Timestamp)], now: Timestamp) {
     for (agent, at) in signs {
         world.seen(*agent, *at);

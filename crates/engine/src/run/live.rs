@@ -1,9 +1,8 @@
 //! Live inboxes: which inboxes have open readers, and their newest notices in memory.
 //!
-//! Every agent that is being read has a short memory of what was committed for it last. A reader
-//! that keeps up finds its next notices there and never touches the store; one that does not finds
-//! a gap and reads the store, which is the buffer for everything else. So a slow reader costs
-//! nothing and slows nobody.
+//! Each agent with an open reader has a short buffer of its last committed notices. A reader that
+//! keeps up finds its next notices there and never touches the store. A slower one finds a gap and
+//! reads the store. So a slow reader needs no memory and delays no other reader.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -14,17 +13,17 @@ use rialto_core::notice::{News, Notice};
 
 use super::Engine;
 
-/// Notices remembered for one agent, and the bytes of messages among them.
+/// Notices buffered for one agent, and the bytes of messages among them.
 const RECENT: usize = 64;
 const RECENT_BYTES: usize = 256 << 10;
 
-/// Everybody who is being read.
+/// All agents with open readers.
 #[derive(Default)]
 pub struct Live {
     inboxes: Mutex<HashMap<AgentId, Recent>>,
 }
 
-/// One agent's readers and its newest notices, without gap.
+/// One agent's readers and its newest notices, without gaps.
 #[derive(Default)]
 struct Recent {
     readers: usize,
@@ -51,7 +50,7 @@ fn size(notice: &Notice) -> usize {
 }
 
 impl Live {
-    /// Remembers what was committed for those who are being read.
+    /// Buffers the committed notices of agents that have readers.
     pub fn tell(&self, notices: &[Arc<Notice>]) {
         let mut inboxes = self.inboxes.lock();
         if inboxes.is_empty() {
@@ -65,42 +64,43 @@ impl Live {
     }
 }
 
-/// Somebody reading an inbox, until dropped.
+/// An open reader of an inbox, until dropped.
 pub struct Listener {
     engine: Engine,
     agent: AgentId,
 }
 
 impl Engine {
-    /// Begins to read an agent's inbox. From here on nothing committed for it is missed.
+    /// Starts to read an agent's inbox. No later commit for it is missed.
     pub fn listen(&self, agent: AgentId) -> Listener {
         self.inner.live.inboxes.lock().entry(agent).or_default().readers += 1;
         Listener { engine: self.clone(), agent }
     }
 
-    /// Whether somebody reads the agent's inbox now.
+    /// Whether the agent's inbox has an open reader.
     pub fn is_heard(&self, agent: AgentId) -> bool {
         self.inner.live.inboxes.lock().contains_key(&agent)
     }
 
-    /// Everybody whose inbox is read now.
+    /// All agents whose inboxes have an open reader.
     pub fn heard(&self) -> HashSet<AgentId> {
         self.inner.live.inboxes.lock().keys().copied().collect()
     }
 
-    /// How many readers there are, of all agents together.
+    /// The number of readers, over all agents.
     pub fn listeners(&self) -> usize {
         self.inner.live.inboxes.lock().values().map(|recent| recent.readers).sum()
     }
 }
 
 impl Listener {
-    /// What follows a position, if it is remembered without gap; else it has to be read.
+    /// The notices after a position, if the buffer has them without a gap; otherwise read the
+    /// store.
     pub fn after(&self, position: u64) -> Option<Vec<Arc<Notice>>> {
         let inboxes = self.engine.inner.live.inboxes.lock();
         let notices = &inboxes.get(&self.agent)?.notices;
         let first = notices.front()?.position;
-        // Positions have no gap, so the place of the next one can be counted.
+        // Positions have no gaps, so the index of the next one can be computed.
         let skipped = usize::try_from((position + 1).checked_sub(first)?).ok()?;
         let found: Vec<_> = notices.iter().skip(skipped).cloned().collect();
         (!found.is_empty()).then_some(found)

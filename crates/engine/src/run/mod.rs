@@ -1,7 +1,7 @@
-//! Running commands: load, decide, commit, then tell.
+//! Running commands: load, decide, commit, then notify.
 //!
-//! `Engine` is the handle everybody holds. Behind it one lane owns the store and the working copy
-//! of the world; readers look at the published copy, which is always what is committed.
+//! `Engine` is the shared handle. Behind it, one commit lane owns the store and the working copy of
+//! the world. Readers use the published copy, which always equals the committed state.
 
 #[cfg(any(test, feature = "testkit"))]
 mod hand;
@@ -53,9 +53,9 @@ pub use watchers::{News as WatchedNews, Watched, Watcher};
 
 /// Commands that may wait for the lane.
 const QUEUE: usize = 4_096;
-/// A sign of life so soon after another says nothing new: nobody is silent for so short a time.
+/// An agent seen again within this time is not recorded: every presence timeout is longer.
 const SIGNS_TOGETHER: Millis = Millis(100);
-/// A sign of life so soon after another is worth noting, but not worth waking the lane for.
+/// An agent seen again within this time is recorded, but the lane is not woken for it.
 const SIGNS_APART: Millis = Millis::seconds(1);
 
 /// Why a command has no answer.
@@ -66,10 +66,10 @@ pub enum Failure {
     /// The disk is full; nothing was changed.
     #[error("the disk of the hub is full")]
     Full,
-    /// The store failed or the hub is stopping; whether anything was changed is not known.
+    /// The store failed or the hub is stopping. It is unknown whether anything was changed.
     #[error("the hub cannot accept writes now")]
     Down,
-    /// Our own mistake; the log has the rest.
+    /// A bug in the hub; the log has the details.
     #[error("internal error")]
     Fault,
     /// The first request with this key is still running.
@@ -80,23 +80,23 @@ pub enum Failure {
 /// What makes a request repeatable.
 #[derive(Clone, Copy, Debug)]
 pub struct Idempotency {
-    /// Of caller, path and key.
+    /// Digest of caller, path and key.
     pub scope: Digest,
-    /// Of the request's body.
+    /// Digest of the request's body.
     pub request: Digest,
-    /// Whose share of what is kept it counts against.
+    /// Whose share of the saved answers the record counts against.
     pub principal: Principal,
 }
 
 impl Idempotency {
-    /// The order to keep something for repeats.
+    /// The command that saves an answer for repeats.
     pub fn keeping(self, kept: Kept) -> Remember {
         let Self { scope, request, principal } = self;
         Remember { scope, request, principal, kept }
     }
 }
 
-/// An answer, and whether it had been given before.
+/// An answer, and whether it is a replay of an earlier one.
 #[derive(Clone, Debug)]
 pub struct Ran {
     pub answer: Answer,
@@ -112,7 +112,7 @@ struct Ask {
 
 enum Errand {
     Run(Box<Ask>),
-    /// Something is due, or somebody was seen.
+    /// Something is due, or an agent was seen.
     Wake,
     Stop,
 }
@@ -126,7 +126,8 @@ enum Done {
 #[derive(Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
-    /// Only handles keep the lane: with the last of them it stops, and the store is closed.
+    /// Only handles keep the lane alive: when the last one is dropped, the lane stops and closes
+    /// the store.
     lane: mpsc::Sender<Errand>,
 }
 
@@ -137,11 +138,11 @@ struct Inner {
     live: Live,
     watchers: Watchers,
     marks: Mutex<Marks>,
-    /// How far readers have been handed their inboxes, waiting for the lane.
+    /// Inbox positions already presented to readers, not yet applied by the lane.
     presented: Mutex<HashMap<AgentId, u64>>,
-    /// Signs of life that wait for the lane, the newest of each agent.
+    /// When each agent was last seen, not yet applied by the lane.
     signs: Mutex<HashMap<AgentId, Timestamp>>,
-    /// The store has something to tidy up when the lane is idle.
+    /// The store has maintenance to do when the lane is idle.
     untidy: AtomicBool,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
@@ -154,10 +155,11 @@ struct Inner {
     rows_changed: AtomicU64,
 }
 
-/// What the lane has done since the hub started: how much work commands were, whatever the machine.
+/// What the lane has done since the hub started. Measures the work of commands independently of the
+/// machine's speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effort {
-    /// Commands decided, refused ones and timers included.
+    /// Commands decided, including refused ones and timers.
     pub commands: u64,
     /// Rows they changed or added.
     pub rows: u64,
@@ -187,7 +189,7 @@ impl Engine {
         }
     }
 
-    /// The answer a receipt stands for, as things are now.
+    /// Builds the answer a receipt stands for, from the current state.
     async fn again(&self, receipt: Receipt) -> Result<Answer, Failure> {
         use rialto_core::money::Credits;
         Ok(match receipt {
@@ -198,7 +200,7 @@ impl Engine {
                 let found =
                     self.look(|world| world.agent(id).cloned().zip(world.desk(id).cloned()));
                 let (mut agent, desk) = found.ok_or(Failure::Fault)?;
-                // Of an agent that has left since then only the small part is at hand.
+                // The world holds only the summary of an agent that has since been removed.
                 if !agent.active {
                     agent = match self.row(Key::Agent(id)).await? {
                         Some(Row::Agent(whole)) => whole,
@@ -222,7 +224,8 @@ impl Engine {
         })
     }
 
-    /// Looks at what is committed. Keep it short: the lane waits to publish.
+    /// Reads the committed world. Keep the closure short: the lane waits for it before it
+    /// publishes.
     pub fn look<R>(&self, at: impl FnOnce(&World) -> R) -> R {
         at(&self.inner.world.read())
     }
@@ -238,22 +241,22 @@ impl Engine {
         self.inner.clock.now()
     }
 
-    /// The time others go by, for what is signed and judged by when it was.
+    /// The wall-clock time, for signed texts that other parties check against their own clocks.
     pub fn wall(&self) -> Timestamp {
         self.inner.clock.wall()
     }
 
-    /// Fresh ids.
+    /// The source of fresh ids.
     pub fn ids(&self) -> &dyn Ids {
         &*self.inner.ids
     }
 
-    /// The hub's own secret, for deriving others.
+    /// The hub's own secret, from which others are derived.
     pub fn secret(&self) -> &HubSecret {
         &self.inner.secret
     }
 
-    /// Notes a sign of life of an agent; costs no write.
+    /// Records that an agent was seen. Usually needs no write.
     pub fn seen(&self, agent: AgentId) {
         let now = self.now();
         let (on_probation, known) = self.look(|world| {
@@ -262,19 +265,20 @@ impl Engine {
             let present = presence.filter(|one| !one.unreachable && world.is_online(agent, now));
             (on_probation, present.map(|presence| presence.seen))
         });
-        // Once in its life this does cost a write: that it has shown itself must not be forgotten.
+        // The first time an agent is seen needs a write, because the end of its probation must be
+        // durable.
         if on_probation && self.is_writable() {
             return self.shows_up(agent);
         }
         if known.is_some_and(|seen| now.since(seen) < SIGNS_TOGETHER) || !self.is_writable() {
             return;
         }
-        // Whoever was away may be who a job has been waiting for, and finding that out is a command.
+        // A queued job may be waiting for this agent. Finding that out takes a command.
         if known.is_none() && self.look(|world| world.queue().next().is_some()) {
             return self.shows_up(agent);
         }
         self.inner.signs.lock().insert(agent, now);
-        // The lane takes signs in before it calls anybody silent, so this one is not too late.
+        // The lane applies this before it marks any agent offline, so the record is not too late.
         if known.is_none_or(|seen| now.since(seen) >= SIGNS_APART) {
             self.wake();
         }
@@ -285,8 +289,8 @@ impl Engine {
         tokio::spawn(async move { engine.run(Command::Return { agent }).await.ok() });
     }
 
-    /// Notes how far an agent's readers have been handed its inbox; costs no write of its own, and
-    /// a crash may forget it, which repeats a notice and loses none.
+    /// Records how much of its inbox was presented to an agent's readers. Needs no write of its
+    /// own. A crash may lose the record; then a notice is repeated, and none is lost.
     pub fn presented(&self, agent: AgentId, up_to: u64) {
         if self.look(|world| world.mailbox(agent).presented) >= up_to {
             return;
@@ -296,15 +300,15 @@ impl Engine {
         *known = up_to.max(*known);
     }
 
-    /// How far an agent's readers have been handed its inbox, or the agent has acknowledged it.
+    /// The position up to which an agent's inbox was presented to readers or acknowledged.
     pub fn read_to(&self, agent: AgentId) -> u64 {
         let noted = self.inner.presented.lock().get(&agent).copied().unwrap_or(0);
         self.look(|world| world.mailbox(agent).read()).max(noted)
     }
 
-    /// Has the lane look at what is due, for clocks that move by hand.
+    /// Makes the lane check what is due, for clocks that are moved by hand.
     pub fn wake(&self) {
-        // A full queue means the lane is about to look anyway.
+        // With a full queue the lane is about to check anyway.
         let _ = self.lane.try_send(Errand::Wake);
     }
 
@@ -318,18 +322,18 @@ impl Engine {
         self.read(move |reader| reader.page(page)).await
     }
 
-    /// Reads beside the lane, on a thread that may block.
+    /// Reads the store beside the lane, on a thread that may block.
     pub async fn read<R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut dyn Reader) -> Result<R, StoreError> + Send + 'static,
     ) -> Result<R, Failure> {
         let mut reader = self.inner.readers.lend().await.ok_or(Failure::Down)?;
-        // The thread goes on when the caller goes away, and gives its reader back all the same.
+        // If the caller goes away, the thread still finishes and returns its reader to the pool.
         let found = tokio::task::spawn_blocking(move || reader.with(work)).await;
         found.map_err(|_| Failure::Fault)?.map_err(|error| self.inner.give_up(&error))
     }
 
-    /// Resolves when something new is in the agent's inbox or hands.
+    /// Resolves when the agent's inbox or its assigned jobs change.
     pub fn news_of(&self, agent: AgentId) -> Arc<tokio::sync::Notify> {
         self.inner.wake.agent(agent)
     }
@@ -339,12 +343,12 @@ impl Engine {
         self.inner.wake.lines()
     }
 
-    /// Changes whenever a push may be due.
+    /// Changes whenever a delivery may be due.
     pub(crate) fn pushes(&self) -> watch::Receiver<u64> {
         self.inner.wake.pushes()
     }
 
-    /// A remembered answer, or whether the key was used for something else.
+    /// The saved answer of a request, or `Err` if its key was used for another request.
     pub async fn remembered(
         &self,
         once: Idempotency,
@@ -364,12 +368,12 @@ impl Engine {
                 Kept::Answer { status, body } => Some(Ok((*status, body.clone()))),
                 Kept::Done(_) => None,
             },
-            // Its day ended just now.
+            // It expired just now.
             _ => None,
         })
     }
 
-    /// What was kept about a request, if it is not too old.
+    /// The idempotency record of a request, unless it has expired.
     pub async fn kept(&self, scope: Digest) -> Result<Option<Arc<Memory>>, Failure> {
         let now = self.now();
         let Some(id) = self.look(|world| world.memory(scope, now).map(|known| known.id)) else {
@@ -381,17 +385,17 @@ impl Engine {
         })
     }
 
-    /// Whether something is kept about a request.
+    /// Whether a request has an idempotency record.
     pub fn is_kept(&self, scope: Digest) -> bool {
         let now = self.now();
         self.look(|world| world.memory(scope, now).is_some())
     }
 
-    /// Whether one more answer may be kept for a caller.
+    /// Whether one more answer may be saved for a caller.
     pub fn room_for_answer(&self, principal: Principal) -> Result<(), Refusal> {
         let room = self.look(|world| memory::room(world, principal));
         if room.is_err() {
-            // What is over may still be there, because nobody asked for anything since.
+            // Expired records may still take space, because no command ran since they expired.
             self.wake();
         }
         room
@@ -412,7 +416,7 @@ impl Engine {
         !self.inner.is_broken() && !self.inner.stopping.load(Ordering::Acquire)
     }
 
-    /// Stops the lane after what is already queued.
+    /// Stops the lane after the commands already queued.
     pub async fn stop(&self) {
         self.inner.stopping.store(true, Ordering::Release);
         let _ = self.lane.send(Errand::Stop).await;
@@ -424,8 +428,8 @@ impl Inner {
         self.broken.borrow().is_some()
     }
 
-    /// What a store's error means for whoever asked. All but a full disk is the end: no further
-    /// write is accepted, and everybody is told.
+    /// Converts a store error into the caller's failure. Every error except a full disk is final:
+    /// no further write is accepted, and all subscribers are notified.
     fn give_up(&self, error: &StoreError) -> Failure {
         if matches!(error, StoreError::Full) {
             return Failure::Full;

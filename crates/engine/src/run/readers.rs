@@ -1,4 +1,4 @@
-//! Readers: a few connections beside the lane, lent out one at a time.
+//! A pool of connections that read the store beside the lane.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::store::{Reader, StoreError};
 
-/// The readers that are not lent out.
+/// The readers that are not in use.
 pub struct Readers {
     idle: Mutex<Vec<Box<dyn Reader>>>,
     /// One permit for each reader.
     turns: Arc<Semaphore>,
 }
 
-/// A reader on loan. It comes back however the loan ends: its work may panic, and whoever asked may
-/// be gone before it is done.
+/// A reader in use. It returns to the pool however its use ends: the work may panic, and the caller
+/// may be gone before it is done.
 pub struct Lent {
     reader: Option<Box<dyn Reader>>,
     home: Arc<Readers>,
@@ -37,19 +37,19 @@ impl Readers {
 }
 
 impl Lent {
-    /// Reads something.
+    /// Runs a read.
     pub fn with<R>(
         &mut self,
         work: impl FnOnce(&mut dyn Reader) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
-        let reader = self.reader.as_mut().expect("there is a reader for every turn");
+        let reader = self.reader.as_mut().expect("there is a reader for every permit");
         work(&mut **reader)
     }
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // Before the turn is given back, which is a field and dropped after this.
+        // The permit is a field and is dropped after this, so the reader is back before it.
         self.home.idle.lock().extend(self.reader.take());
     }
 }

@@ -1,4 +1,4 @@
-//! Starting: a store becomes a world, a lane and a handle.
+//! Starting: builds the world, the lane and the handle from a store.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub struct Setup {
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
     pub secret: HubSecret,
-    /// The protocol that publishes what it does, if one is spoken.
+    /// The protocol that publishes market records, if one is enabled.
     pub market: Option<Arc<Market>>,
 }
 
@@ -58,10 +58,10 @@ impl Engine {
     }
 }
 
-/// The handle, its lane, and when that lane must look again by itself.
+/// The handle, its lane, and when that lane must be woken.
 type Parts = (Engine, Lane, watch::Receiver<Option<Timestamp>>);
 
-/// Reads the store; nothing moves yet.
+/// Reads the store without starting anything.
 pub(crate) fn assemble(setup: Setup) -> Result<Parts, StoreError> {
     let Setup { mut store, rules, clock, ids, secret, market } = setup;
     let mut world = World::new(rules);
@@ -69,7 +69,7 @@ pub(crate) fn assemble(setup: Setup) -> Result<Parts, StoreError> {
     world.apply(&store.rebuild()?);
     books_agree(&world, &mut *store)?;
     nothing_is_cut_off(&world, &mut *store)?;
-    // A wall clock that was set back must not make the past happen again.
+    // A wall clock that was set back must not repeat times that are already stored.
     clock.lift(world.next.at);
     world.sweep(clock.now());
     let readers: Result<Vec<_>, _> = (0..READERS).map(|_| store.reader()).collect();
@@ -99,7 +99,7 @@ pub(crate) fn assemble(setup: Setup) -> Result<Parts, StoreError> {
     Ok((Engine { inner, lane: sender }, lane, due))
 }
 
-/// The rules are guarded one by one; a panic anywhere else is our own mistake and ends the hub.
+/// Each rule catches its own panics. A panic elsewhere in the lane is a bug and stops the hub.
 fn run(lane: Lane) {
     let inner = lane.inner.clone();
     if catch_unwind(AssertUnwindSafe(|| lane.work())).is_err() {
@@ -107,14 +107,14 @@ fn run(lane: Lane) {
     }
 }
 
-/// The two checks of the books that cost nothing: the end of the chain, and that the sum is zero.
-/// `audit` does the rest.
+/// The two ledger checks that cost nothing: the end of the hash chain, and that the balances sum to
+/// zero. `audit` does the rest.
 fn books_agree(world: &World, store: &mut dyn Store) -> Result<(), StoreError> {
     let newest = EntryId(world.next.entry.0.saturating_sub(1));
     let head = match store.load(Key::Entry(newest))? {
         Some(Row::Entry(entry)) => entry.hash,
         _ if newest == EntryId(0) => Hash::default(),
-        _ => return Err(StoreError::Corrupt(format!("ledger line {newest} is missing"))),
+        _ => return Err(StoreError::Corrupt(format!("ledger entry {newest} is missing"))),
     };
     if head != world.next.chain {
         return Err(StoreError::Corrupt(format!(
@@ -129,8 +129,8 @@ fn books_agree(world: &World, store: &mut dyn Store) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Rows that are not at hand are looked up when they are needed, and one that is not found is one that
-/// never was. So at least the newest of each table must be where it belongs.
+/// Rows outside the world are looked up on demand, and a row that is not found counts as never
+/// written. So at least the newest row of each table must exist.
 fn nothing_is_cut_off(world: &World, store: &mut dyn Store) -> Result<(), StoreError> {
     let next = &world.next;
     let newest = [

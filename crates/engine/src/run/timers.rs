@@ -1,6 +1,6 @@
-//! Timers: what the lane does by itself, and when it has to be woken for it.
+//! Timers: what the lane does without a command, and when it must be woken for it.
 //!
-//! Moments stand in the world, on rows that are stored. Firing is a command like any other.
+//! Due times are fields of stored rows in the world. A timer fires as an ordinary command.
 
 use std::collections::BTreeMap;
 use std::sync::Weak;
@@ -16,13 +16,13 @@ use super::{Errand, Inner};
 
 /// Timers fired in one batch, so that a long pause does not starve the callers.
 const A_BATCH: usize = 256;
-/// A timer that was refused is tried again after this long; it is a mistake of ours.
+/// A refused timer is retried after this long; a refusal here is a bug in the hub.
 const PUT_OFF_FOR: Millis = Millis::minutes(1);
-/// While there is no room, timers fire no more often than this.
+/// While the disk is full, timers fire at most once in this time.
 const PAUSE: Millis = Millis::seconds(1);
-/// Signs of life wait for the lane, so it looks for them this long before anybody goes silent.
+/// Last-seen times wait for the lane, so the lane is woken this long before an agent goes offline.
 const LOOK_BEFORE: Millis = Millis(20);
-/// A clock that jumps or stands still is looked at again after this long.
+/// How often to check a clock that jumps or does not move.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// What the lane knows about timers beyond the world.
@@ -30,12 +30,12 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 pub struct Timers {
     put_off: BTreeMap<Timer, Timestamp>,
     paused_until: Option<Timestamp>,
-    /// The end of somebody's presence before which signs of life have been looked for.
+    /// The next end of an agent's presence for which last-seen times were already applied.
     looked_before: Option<Timestamp>,
 }
 
 impl Timers {
-    /// What to fire now, the longest due first.
+    /// The timers to fire now, the longest due first.
     pub fn due(&mut self, world: &World, now: Timestamp) -> Vec<Timer> {
         if self.paused_until.is_some_and(|until| now < until) {
             return Vec::new();
@@ -46,17 +46,17 @@ impl Timers {
         due.take(A_BATCH).collect()
     }
 
-    /// Leaves a timer alone for a while, so that it does not stand in the way of the others.
+    /// Postpones a timer, so that it does not hold up the others.
     pub fn put_off(&mut self, timer: Timer, now: Timestamp) {
         self.put_off.insert(timer, now.plus(PUT_OFF_FOR));
     }
 
-    /// Fires nothing for a while: what was fired could not be written.
+    /// Fires nothing for a while, because the last changes could not be written.
     pub fn pause(&mut self, now: Timestamp) {
         self.paused_until = Some(now.plus(PAUSE));
     }
 
-    /// When the lane must look again: at the next timer, or when somebody will have gone silent.
+    /// When the lane must be woken: at the next timer, or when an agent goes offline.
     pub fn next(&self, world: &World) -> Option<Timestamp> {
         let timer = if self.put_off.is_empty() {
             world.next_timer()
@@ -66,7 +66,7 @@ impl Timers {
             moment.into_iter().chain(self.put_off.values().copied()).min()
         };
         let timer = timer.map(|at| at.max(self.paused_until.unwrap_or(at)));
-        // Being online includes its last moment.
+        // An agent is still online at the last moment of its presence.
         let silent = world.next_offline().map(|at| match self.looked_before == Some(at) {
             true => at.plus(Millis(1)),
             false => Timestamp(at.0.saturating_sub(LOOK_BEFORE.0)),
@@ -74,13 +74,13 @@ impl Timers {
         timer.into_iter().chain(silent).min()
     }
 
-    /// Signs of life have been taken in now; whoever is about to go silent has had its chance.
+    /// Records that last-seen times are applied up to now, so the next agent may go offline.
     pub fn looked(&mut self, world: &World, now: Timestamp) {
         self.looked_before = world.next_offline().filter(|at| now.plus(LOOK_BEFORE) >= *at);
     }
 }
 
-/// Sends the lane a wake-up whenever something is due, for as long as there is a lane to wake.
+/// Sends the lane a wake-up whenever something is due, for as long as the lane exists.
 pub async fn keep_time(
     lane: mpsc::WeakSender<Errand>,
     inner: Weak<Inner>,
@@ -101,7 +101,8 @@ pub async fn keep_time(
                     drop(inner);
                     let Some(lane) = lane.upgrade() else { return };
                     let _ = lane.send(Errand::Wake).await;
-                    // The lane publishes the next moment; without this a late one would spin.
+                    // Gives the lane time to publish the next due time; otherwise an overdue one
+                    // would spin here.
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
             }
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
     use crate::scene::{LEASE, Script, agent_in, enrol, open};
 
-    /// Two jobs, each due when its lease runs out.
+    /// Two jobs, each due when its lease expires.
     fn two_jobs() -> Script {
         let mut script = Script::default();
         let asker = script.run(Command::Enrol(Box::new(enrol("ada", "ada", &[])))).0;
@@ -141,7 +142,7 @@ mod tests {
         assert_eq!(timers.due(&script.world, now), [timer(1), timer(2)]);
         timers.put_off(timer(1), now);
         assert_eq!(timers.due(&script.world, now), [timer(2)]);
-        assert_eq!(timers.next(&script.world), Some(now), "the other one");
+        assert_eq!(timers.next(&script.world), Some(now), "the other timer is due");
         timers.put_off(timer(2), now.plus(Millis(5)));
         assert_eq!(timers.next(&script.world), Some(now.plus(PUT_OFF_FOR)));
         assert!(timers.due(&script.world, now.plus(Millis(5))).is_empty());

@@ -1,4 +1,4 @@
-//! Waking: telling those who wait that something is committed. Hints only; what counts is stored.
+//! Notifications after a commit. They are only hints; the stored state is authoritative.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -10,7 +10,7 @@ use rialto_core::id::{AgentId, EventId, JobId};
 use rialto_core::job::{Job, Requester};
 use tokio::sync::{Notify, oneshot, watch};
 
-/// Everybody who waits.
+/// All waiting subscribers.
 pub struct Wake {
     jobs: Mutex<HashMap<JobId, Vec<oneshot::Sender<Arc<Job>>>>>,
     agents: Mutex<HashMap<AgentId, Weak<Notify>>>,
@@ -18,12 +18,12 @@ pub struct Wake {
     pushes: watch::Sender<u64>,
 }
 
-/// Above this many, entries nobody waits on any more are swept out.
+/// Above this many, entries without a waiter are removed.
 const AGENTS_SWEPT_AT: usize = 4_096;
 
 impl Wake {
-    /// Begins with a history that ends with the line `newest`; 0 if there is none. Whoever resumes
-    /// reads up to there, so a start must not forget what was written before it.
+    /// Starts with a history that ends with the line `newest`, or 0 if it is empty. A resumed
+    /// stream reads up to there, so a restart must not hide lines written before it.
     pub fn new(newest: EventId) -> Self {
         Self {
             jobs: Mutex::default(),
@@ -33,7 +33,7 @@ impl Wake {
         }
     }
 
-    /// The end of a job, or that its end will take longer.
+    /// Resolves when a job ends, or when its end is known to take longer.
     pub fn job(&self, id: JobId) -> oneshot::Receiver<Arc<Job>> {
         let (told, end) = oneshot::channel();
         let mut jobs = self.jobs.lock();
@@ -43,7 +43,7 @@ impl Wake {
         end
     }
 
-    /// Drops those who have stopped waiting for a job, which may never be told of again.
+    /// Drops the closed waiters of a job that may never be notified again.
     pub fn nobody_waits(&self, id: JobId) {
         let mut jobs = self.jobs.lock();
         if let Some(waiting) = jobs.get_mut(&id) {
@@ -54,13 +54,13 @@ impl Wake {
         }
     }
 
-    /// For how many jobs somebody is listed as waiting.
+    /// The number of jobs that have waiters.
     #[cfg(test)]
     pub fn waiting(&self) -> usize {
         self.jobs.lock().len()
     }
 
-    /// News for an agent.
+    /// Notifies of changes for an agent.
     pub fn agent(&self, id: AgentId) -> Arc<Notify> {
         let mut agents = self.agents.lock();
         if let Some(known) = agents.get(&id).and_then(Weak::upgrade) {
@@ -83,9 +83,9 @@ impl Wake {
         self.pushes.subscribe()
     }
 
-    /// Tells everybody about a committed batch.
+    /// Notifies all subscribers about a committed batch.
     pub fn tell(&self, batch: &Changes) {
-        // Being told to wait is as good as an end for whoever waits for an answer.
+        // A pending job also completes the wait: the caller gets that as its answer.
         let settled = |job: &&Arc<Job>| job.state.is_final() || job.pending;
         let ended = batch.jobs.values().filter(settled);
         {
@@ -106,7 +106,7 @@ impl Wake {
                         one.notify_waiters();
                     }
                 }
-                // Whoever waits for how a job goes on, or for work, looks itself.
+                // Waiters for progress or for work check the state themselves.
                 let asks = |job: &Job| match job.requester {
                     Requester::Agent(agent) => Some(agent),
                     Requester::Guest(_) => None,
@@ -117,7 +117,8 @@ impl Wake {
                         one.notify_waiters();
                     }
                 }
-                // Whoever reads for an agent must hear that its key or the agent is gone.
+                // Inbox readers of an agent must notice that its key was revoked or the agent
+                // removed.
                 let keys = batch.keys.values().filter_map(|key| match key.holder {
                     Holder::Agent(agent) => Some(agent),
                     Holder::Operator => None,

@@ -1,8 +1,8 @@
 //! Watchers: subscriptions to history events of selected agents.
 //!
-//! A line reaches only those who watch the agent it is about, so a stream that watches nobody else
-//! is not woken by anybody else. What does not fit a watcher's queue is left out and said to be
-//! missed: the history has it.
+//! A line reaches only the watchers of the agent it is about, so other agents' events do not wake a
+//! stream. Lines that do not fit a watcher's queue are dropped and reported as missed: the history
+//! still has them.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Weak};
@@ -15,10 +15,10 @@ use tokio::sync::Notify;
 
 use super::Engine;
 
-/// Lines kept for a watcher that is busy.
+/// Lines queued for a watcher that is busy.
 const QUEUE: usize = 256;
 
-/// Whom somebody watches.
+/// Which agents a watcher sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Watched {
     All,
@@ -26,7 +26,7 @@ pub enum Watched {
 }
 
 impl Watched {
-    /// Whether an agent is among them.
+    /// Whether an agent is included.
     pub fn has(&self, agent: AgentId) -> bool {
         match self {
             Self::All => true,
@@ -35,7 +35,7 @@ impl Watched {
     }
 }
 
-/// Everybody who watches.
+/// All watchers.
 #[derive(Default)]
 pub struct Watchers(Mutex<Lists>);
 
@@ -57,7 +57,7 @@ struct Waiting {
     missed: bool,
 }
 
-/// Somebody watching, until dropped.
+/// A subscription that lasts until it is dropped.
 pub struct Watcher {
     engine: Engine,
     watched: Watched,
@@ -68,12 +68,12 @@ pub struct Watcher {
 #[derive(Debug, Default)]
 pub struct News {
     pub lines: Vec<Arc<Line>>,
-    /// There were more, which only the history has.
+    /// More lines came than fit; only the history has them.
     pub missed: bool,
 }
 
 impl Watchers {
-    /// Tells those who watch about a committed batch.
+    /// Queues the lines of a committed batch for their watchers.
     pub fn tell(&self, batch: &Changes) {
         let lists = self.0.lock();
         if lists.by_agent.is_empty() && lists.of_all.is_empty() {
@@ -88,7 +88,7 @@ impl Watchers {
             let watching = about.iter().filter_map(|agent| lists.by_agent.get(agent)).flatten();
             let mut told: Vec<*const Slot> = Vec::new();
             for slot in watching.chain(&lists.of_all).filter_map(Weak::upgrade) {
-                // A line about two watched agents is one line.
+                // A line about two watched agents is queued once.
                 if !told.contains(&Arc::as_ptr(&slot)) {
                     told.push(Arc::as_ptr(&slot));
                     slot.add(line);
@@ -111,7 +111,7 @@ impl Slot {
 }
 
 impl Engine {
-    /// Begins to watch. From here on nothing that is committed about these agents is passed over.
+    /// Starts to watch. Every later commit about these agents is queued or reported as missed.
     pub fn watch(&self, watched: Watched) -> Watcher {
         let slot = Arc::<Slot>::default();
         let mut lists = self.inner.watchers.0.lock();
@@ -133,7 +133,7 @@ impl Watcher {
         &self.watched
     }
 
-    /// Takes what has come since the last time.
+    /// Takes what came since the last call.
     pub fn take(&self) -> News {
         let Waiting { lines, missed } = std::mem::take(&mut *self.slot.queue.lock());
         News { lines: lines.into(), missed }

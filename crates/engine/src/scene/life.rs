@@ -1,5 +1,5 @@
-//! A life at random: agents come and go, work, pay, talk and fall silent, the same way for the same
-//! seed.
+//! A random workload: agents register, work, pay, send messages and go offline, the same way for
+//! the same seed.
 
 use std::sync::Arc;
 
@@ -38,13 +38,13 @@ impl Dice {
         from.get(self.roll(from.len().max(1) as u64) as usize)
     }
 
-    /// Yes, once in so many times.
+    /// True once in so many times.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.roll(n) == 0
     }
 }
 
-/// Somebody who asks for things at random, most of which make sense.
+/// Issues random commands, most of them valid.
 pub struct Life {
     pub dice: Dice,
     made: u64,
@@ -59,7 +59,8 @@ impl Life {
         Self { dice: Dice(seed), made: 0 }
     }
 
-    /// Lives for a while, a few things at once, while time goes by. How much was done.
+    /// Runs for some rounds, several commands at once, while time passes. Returns how many
+    /// succeeded.
     pub async fn lead(&mut self, engine: &Engine, clock: &StandingClock, rounds: u64) -> u64 {
         let mut done = 0;
         for _ in 0..rounds {
@@ -83,7 +84,7 @@ impl Life {
         done
     }
 
-    /// The next order, given what is known.
+    /// The next command, given what is known.
     pub fn next(&mut self, world: &World, now: Timestamp) -> Command {
         let mut agents: Vec<AgentId> = world.agents().map(|agent| agent.id).collect();
         agents.sort();
@@ -152,7 +153,7 @@ impl Life {
 
     fn pay(&mut self, world: &World, jobs: &[Arc<Job>]) -> Command {
         let (from, to) = (self.dice.roll(4) as usize, self.dice.roll(4) as usize);
-        // Some numbers come twice, some payments name a job that runs here, some one elsewhere.
+        // Some numbers repeat, some payments name a job on this hub, some one elsewhere.
         let n = if self.dice.one_in(4) { self.dice.roll(self.made + 1) } else { self.fresh() };
         let mut order = pay(n, OWNERS[from], OWNERS[to], "0.1");
         order.open_payee = self.dice.one_in(2);
@@ -173,7 +174,7 @@ impl Life {
         let by = self.dice.pick(agents).copied().unwrap_or_default();
         let skill = *self.dice.pick(&SKILLS).expect("not empty");
         let mut order = open(n, by, skill, self.dice.pick(&PRICES).expect("not empty"), now);
-        // The public id is the hub's own and always fresh, also when the requester's comes twice.
+        // The public id is the hub's own and always fresh, even if the requester's id repeats.
         order.uuid = uuid::Uuid::from_u128(u128::from(self.fresh()) << 64);
         order.selection = match self.dice.roll(7) {
             0 => Selection::Direct(self.dice.pick(agents).copied().unwrap_or_default()),

@@ -1,4 +1,4 @@
-//! Orders posted to a market whose scribe writes down what it was given.
+//! Orders submitted to a market whose recorder writes what it is given.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rialto_core::market::{Deed, Market, Opening, Post, Scribe, Step, Written};
 
 use super::{HOME, credits};
 
-/// Writes what it was given, a line for each thing.
+/// Records what it is given, one line for each thing.
 #[derive(Debug)]
 pub struct Teller;
 
@@ -24,29 +24,29 @@ impl Scribe for Teller {
     }
 }
 
-/// The market everybody here is native to.
+/// The market that all test agents are native to.
 pub fn market() -> Arc<Market> {
     Arc::new(Market { protocol: HOME, scribe: Arc::new(Teller) })
 }
 
-/// Posts an order.
+/// Submits an order.
 pub fn post(id: &str, deed: Deed) -> Command {
     let (market, id, scribe) = (HOME, id.to_owned(), Arc::new(Teller));
     Command::Post(Box::new(Post { market, id, deed, scribe }))
 }
 
-/// Posts a task.
+/// Submits a task.
 pub fn post_task(order: rialto_core::command::OpenJob) -> Command {
     let id = order.foreign.clone();
     post(&id, Deed::Open(Box::new(Opening { order, newcomer: None })))
 }
 
-/// Posts an offer.
+/// Submits an offer.
 pub fn post_offer(id: &str, job: JobId, by: AgentId, price: &str) -> Command {
     post(id, Deed::Offer { job: JobRef::Id(job), by, price: credits(price) })
 }
 
-/// Posts a no.
+/// Submits a decline.
 pub fn post_decline(id: &str, job: JobId, by: AgentId) -> Command {
     post(id, Deed::Decline { job: JobRef::Id(job), by })
 }

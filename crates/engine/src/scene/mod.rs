@@ -1,5 +1,5 @@
-//! For this crate's own tests: orders with little to fill in, a script that decides without an
-//! engine, pictures of a world to compare, and a life at random.
+//! For this crate's own tests: commands with defaults, a model hub that decides without an engine,
+//! snapshots of a world to compare, and a random workload.
 
 mod life;
 pub mod market;
@@ -24,14 +24,14 @@ pub use life::{Dice, Life};
 pub use orders::{LEASE, enrol, grant, open, pay, report, said, say};
 pub use picture::picture;
 
-/// The protocol everybody here is native to.
+/// The protocol that all test agents are native to.
 pub const HOME: Protocol = Protocol::new("home");
-/// When everything begins.
+/// When every test starts.
 pub const DAWN: Timestamp = Timestamp(1_000_000);
 
 /// Credits from decimal text.
 pub fn credits(text: &str) -> Credits {
-    Credits::parse(text, 6).expect("tests write amounts that exist")
+    Credits::parse(text, 6).expect("tests use valid amounts")
 }
 
 /// The agent in an answer.
@@ -67,7 +67,7 @@ impl Default for Script {
 }
 
 impl Script {
-    /// Decides a command; the answer, and what a store has to write for it.
+    /// Decides a command; returns the answer, and what a store must write for it.
     pub fn run(&mut self, command: Command) -> (Answer, Changes) {
         for _ in 0..4 {
             for need in rialto_core::needs(&self.world, &command) {
@@ -76,7 +76,7 @@ impl Script {
         }
         self.now = self.now.plus(Millis(1));
         let (changes, answer) =
-            rialto_core::decide(&self.world, command, self.now).expect("scripts ask what they may");
+            rialto_core::decide(&self.world, command, self.now).expect("the command is valid");
         self.world.apply(&changes);
         self.world.dismiss();
         self.claims.extend(changes.claims.iter().map(|claim| (claim.digest, *claim)));
@@ -84,7 +84,7 @@ impl Script {
         (answer, changes)
     }
 
-    /// What an id has been used for last.
+    /// What an id was last used for.
     pub fn claim(&self, digest: Digest) -> Option<Claim> {
         self.claims.get(&digest).copied()
     }

@@ -1,4 +1,4 @@
-//! Orders with everything filled in that a test does not care about.
+//! Commands with defaults for everything that a test does not care about.
 
 use rialto_core::agent::{Liveness, Skill};
 use rialto_core::alias::Digest;
@@ -10,24 +10,24 @@ use uuid::Uuid;
 
 use super::{HOME, credits};
 
-/// How long a worker may be silent.
+/// How long a worker may go without a report.
 pub const LEASE: Millis = Millis::minutes(1);
-/// How long a job may take in all.
+/// How long a job may take in total.
 const LIFE: Millis = Millis::hours(1);
 
-/// A message that goes to the inbox and nowhere else.
+/// A message that goes only to the inbox.
 pub fn said(from: AgentId, to: AgentId, body: &str) -> SendMessage {
     let (body, words) = (body.to_owned(), HOME);
     let (from, url, first_try, turn) = (Some(from), None, Millis(0), None);
     SendMessage { from, to, words, body, url, first_try, turn, by_operator: false }
 }
 
-/// The order to send one.
+/// The command that sends one.
 pub fn say(from: AgentId, to: AgentId, body: &str) -> Command {
     Command::Send(Box::new(said(from, to, body)))
 }
 
-/// A registration of an agent that always has time.
+/// A registration of an agent without a capacity limit.
 pub fn enrol(native: &str, owner: &str, skills: &[(&str, &str)]) -> Enrol {
     let skill = |(name, price): &(&str, &str)| Skill {
         name: (*name).to_owned(),
@@ -59,7 +59,7 @@ pub fn enrol(native: &str, owner: &str, skills: &[(&str, &str)]) -> Enrol {
     }
 }
 
-/// A job number `n` for whoever comes first in discovery order.
+/// A job number `n` for the first agent in discovery order.
 pub fn open(n: u64, by: AgentId, skill: &str, budget: &str, now: Timestamp) -> OpenJob {
     OpenJob {
         uuid: Uuid::from_u128(u128::from(n)),
@@ -87,7 +87,7 @@ pub fn open(n: u64, by: AgentId, skill: &str, budget: &str, now: Timestamp) -> O
     }
 }
 
-/// A worker's word about a job.
+/// A worker's result of a job.
 pub fn report(job: JobId, by: AgentId, ok: bool, cost: &str) -> Command {
     Command::Report(Box::new(ReportWork {
         job: JobRef::Id(job),

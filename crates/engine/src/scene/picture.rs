@@ -1,4 +1,4 @@
-//! A picture of a world: everything that can be seen of it, as text that can be compared.
+//! A snapshot of a world: everything visible of it, as text that can be compared.
 
 use rialto_core::id::AgentId;
 use rialto_core::reputation::Score;
@@ -8,7 +8,7 @@ use rialto_core::world::discover::Wanted;
 
 use super::HOME;
 
-/// What can be seen of a world at a moment, one line for each thing, in order.
+/// What is visible of a world at a moment, one line for each thing, in order.
 pub fn picture(world: &World, now: Timestamp) -> Vec<String> {
     let mut lines = vec![format!("next {:?}", world.next)];
     let mut owners: Vec<_> = world.owners().collect();

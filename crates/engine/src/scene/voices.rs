@@ -1,4 +1,4 @@
-//! Signed orders, by agents that have nothing but their key; native to `KEYS`.
+//! Signed orders, by agents that have only their key; native to `KEYS`.
 
 use rialto_core::alias::{Digest, Protocol};
 use rialto_core::command::{Command, Enrol};
@@ -11,12 +11,12 @@ use uuid::Uuid;
 
 use super::{Dice, credits, enrol};
 
-/// The protocol of those who sign.
+/// The protocol of the signers.
 pub const KEYS: Protocol = Protocol::new("keys");
 /// How long a request may take.
 const LIFE: Millis = Millis::minutes(10);
 
-/// An order as its signer would give it.
+/// An order as its signer would send it.
 pub fn sign(native: &str, id: &str, deed: Deed) -> Command {
     let newcomer = Enrol { home: KEYS, ..enrol(native, native, &[]) };
     Command::Signed(Box::new(Signed {
@@ -30,13 +30,13 @@ pub fn sign(native: &str, id: &str, deed: Deed) -> Command {
     }))
 }
 
-/// What a signer can do, and for how much.
+/// A signer's skills and their prices.
 pub fn offers(skills: &[(&str, &str)]) -> Deed {
     let skills = Some(enrol("", "", skills).skills);
     Deed::Introduce(Box::new(Profile { skills, ..Profile::default() }))
 }
 
-/// A request to the best who offer a skill; the number makes its public id.
+/// A request to the best agents with a skill; the number makes its public id.
 pub fn ask(n: u64, skill: &str, max: usize, budget: Option<&str>) -> Deed {
     Deed::Ask(Box::new(Ask {
         uuid: Uuid::from_u128(u128::from(n) << 32),
@@ -77,14 +77,15 @@ pub fn give_up(request: &str, refused: bool) -> Deed {
     Deed::Fail(GiveUp { request, cause: Cause::Execution, refused, text })
 }
 
-/// A negotiated job and a direct one, each done and each under way, and ids that two use.
+/// A negotiated job and a direct one, each completed and each in progress, and ids that two signers
+/// use.
 pub fn trades() -> Vec<Command> {
     let price = credits("1.5");
     vec![
         sign("seller", "hello", offers(&[("trade", "2"), ("carve", "1")])),
         sign("rival", "hello", offers(&[("trade", "3")])),
         sign("buyer", "hello", offers(&[])),
-        // Negotiated: two are asked, both name a price, one is taken.
+        // Negotiated: two are asked, both offer a price, one offer is accepted.
         sign("buyer", "ask-1", ask(1_001, "trade", 8, Some("5"))),
         sign("seller", "offer", offer("ask-1", price)),
         sign("rival", "offer", offer("ask-1", price)),
@@ -95,17 +96,17 @@ pub fn trades() -> Vec<Command> {
         // Direct: only one can do it, and does.
         sign("buyer", "ask-2", ask(1_002, "carve", 8, Some("5"))),
         sign("seller", "result-2", result("ask-2", true)),
-        // Another price instead of the listed one, so that money is set aside twice.
+        // Another price instead of the listed one, so that two holds are made.
         sign("buyer", "ask-3", ask(1_003, "carve", 1, Some("5"))),
         sign("seller", "offer-3", offer("ask-3", price)),
         sign("buyer", "accept-3", accept("offer-3")),
-        // One who says no, and one who takes its question back.
+        // One agent declines, and one requester cancels.
         sign("buyer", "ask-4", ask(1_004, "carve", 1, Some("5"))),
         sign("seller", "no-4", give_up("ask-4", true)),
         sign("buyer", "ask-5", ask(1_005, "trade", 8, None)),
         sign("rival", "no-5", give_up("ask-5", true)),
         sign("buyer", "back-5", give_up("ask-5", false)),
-        // Still open, one with its price held; and another's under the same id.
+        // Still open, one with its price held; and another signer's under the same id.
         sign("buyer", "ask-6", ask(1_006, "carve", 1, Some("5"))),
         sign("rival", "ask-6", ask(1_007, "carve", 1, None)),
         sign("buyer", "ask-7", ask(1_008, "trade", 8, Some("5"))),
@@ -113,13 +114,13 @@ pub fn trades() -> Vec<Command> {
     ]
 }
 
-/// Something a signer says at random, most of which makes sense.
+/// A random signed order, in most cases a valid one.
 pub fn chance(dice: &mut Dice, n: u64, world: &World) -> Command {
     let mut jobs: Vec<_> = world.live_jobs().filter(|job| asked(job)).collect();
     jobs.sort_by_key(|job| job.id);
     let job = jobs.get(dice.roll(jobs.len().max(1) as u64) as usize);
     let stranger = format!("key-{}", dice.roll(5));
-    // Some ids come twice.
+    // Some ids repeat.
     let id = if dice.roll(6) == 0 { format!("id-{}", dice.roll(6)) } else { format!("said-{n}") };
     let price = ["0", "0.5", "1", "2.25"][dice.roll(4) as usize];
     let skill = ["sum", "translate", "draw"][dice.roll(3) as usize];

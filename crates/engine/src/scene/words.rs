@@ -1,4 +1,4 @@
-//! What agents say about themselves, and to a job before they have it, at random.
+//! Random status reports of agents, and random responses to jobs before they are assigned.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{Dice, enrol, open};
 const STANCES: [Stance; 5] =
     [Stance::Idle, Stance::Idle, Stance::Busy, Stance::Error, Stance::Maintenance];
 
-/// On what terms somebody comes; mostly none.
+/// The terms of an agent; mostly none.
 pub fn terms(dice: &mut Dice) -> Terms {
     Terms {
         at_once: dice.one_in(8).then_some(2),
@@ -28,14 +28,14 @@ pub fn terms(dice: &mut Dice) -> Terms {
     }
 }
 
-/// Something somebody has to agree to. Nobody who signs asks for it.
+/// A skill that the worker's side must approve before it is done. Signers do not request it.
 pub fn needs_a_yes() -> Skill {
     let mut one = enrol("", "", &[("stamp", "0.5")]).skills.remove(0);
     one.approval = true;
     one
 }
 
-/// How somebody says it is doing.
+/// A random status of an agent.
 pub fn condition(dice: &mut Dice, now: Timestamp) -> Condition {
     let stance = *dice.pick(&STANCES).expect("not empty");
     let span = |dice: &mut Dice| Millis(dice.roll(20_000) as i64);
@@ -45,7 +45,7 @@ pub fn condition(dice: &mut Dice, now: Timestamp) -> Condition {
     Condition { stance, until, words }
 }
 
-/// The next word, given what is known.
+/// The next command, given what is known.
 pub fn chance(dice: &mut Dice, n: u64, world: &World, now: Timestamp) -> Command {
     let mut agents: Vec<AgentId> = world.agents().map(|agent| agent.id).collect();
     agents.sort();
@@ -82,7 +82,7 @@ fn respond(dice: &mut Dice, n: u64, job: &Job, now: Timestamp) -> Command {
         }
         1 if !matches!(job.selection, Selection::Asked { .. }) => Response::Defer { until: at },
         _ => {
-            // Some names come twice.
+            // Some names repeat.
             let name = if dice.one_in(4) { dice.roll(n + 1) } else { n };
             let called = dice.one_in(2).then(|| Uuid::from_u128(u128::from(name) << 96));
             Response::Accept { ready_at: dice.one_in(2).then_some(at), called }
@@ -91,7 +91,7 @@ fn respond(dice: &mut Dice, n: u64, job: &Job, now: Timestamp) -> Command {
     Command::Respond { job: JobRef::Id(job.id), by, said }
 }
 
-/// Asks somebody, whether it is there or not, before anything is paid; some of it makes no sense.
+/// Asks an agent, online or not, before anything is paid; some of these requests are invalid.
 fn ask(dice: &mut Dice, n: u64, world: &World, agents: &[AgentId], now: Timestamp) -> Command {
     let by = dice.pick(agents).copied().unwrap_or_default();
     let away = |agent: &&AgentId| {

@@ -1,4 +1,4 @@
-//! The memory store: maps, for tests, simulation and benchmarks. Nothing survives it.
+//! The in-memory store: maps, for tests, simulation and benchmarks. Nothing is persisted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -22,7 +22,7 @@ use super::{Key, Page, Reader, Row, Store, StoreError};
 
 #[derive(Default)]
 struct Tables {
-    /// Every row that is at hand in a running world, kept as one big change.
+    /// Every row that a running world has in memory, as one big change.
     at_hand: Changes,
     claims: HashMap<Digest, Claim>,
     archive: BTreeMap<JobId, Arc<Job>>,

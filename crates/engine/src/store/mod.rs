@@ -1,4 +1,4 @@
-//! Stores: where rows are kept. Two backends, one behaviour, one suite of tests.
+//! Stores keep rows. Two backends have the same behaviour and pass one test suite.
 
 pub mod memory;
 pub mod sqlite;
@@ -23,31 +23,32 @@ use rialto_core::reputation::Outcome;
 
 use crate::numbers::Histogram;
 
-/// What goes wrong with a store.
+/// Errors of a store.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
-    /// No room: nothing was written, and writing may work again later.
+    /// No space: nothing was written, and writing may work again later.
     #[error("the disk is full")]
     Full,
     /// A write or its fsync failed: what is on disk is no longer certain.
     #[error("the store failed: {0}")]
     Broken(String),
-    /// Rows that are not what was written.
+    /// Rows that differ from what was written.
     #[error("the store is corrupt: {0}")]
     Corrupt(String),
-    /// Made by a later version of this program.
+    /// Written by a later version of this program.
     #[error("the store has schema {found}, this program knows {known}: use a newer rialto")]
     Newer { found: i64, known: i64 },
     /// There is nothing to open.
     #[error("{0} contains no store")]
     Missing(String),
-    /// A backup that nobody has restored: a hub on it would repeat the original's numbers unnoticed.
+    /// A backup that was not restored. A hub started on it would reuse the original's ids
+    /// unnoticed.
     #[error(
-        "the store is a backup of epoch {epoch}, not a hub's own; make a hub of it with `rialto \
+        "the store is a backup of epoch {epoch}, not a hub's own data; restore it with `rialto \
          restore --from FILE --data DIR`"
     )]
     Backup { epoch: u64 },
-    /// Somebody else has it open.
+    /// Another process has it open.
     #[error("another hub is using {0}")]
     InUse(String),
 }
@@ -55,7 +56,7 @@ pub enum StoreError {
 /// The key of a row that may not be in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// All of an agent, also of one that has left.
+    /// The full agent, also if it was removed.
     Agent(AgentId),
     Claim(Digest),
     Job(JobId),
@@ -68,7 +69,7 @@ pub enum Key {
     Memory(AnswerId),
 }
 
-/// Such a row.
+/// A row found by its [`Key`].
 #[derive(Clone, Debug)]
 pub enum Row {
     Agent(Arc<Agent>),
@@ -84,23 +85,23 @@ pub enum Row {
     Memory(Arc<Memory>),
 }
 
-/// Rows in the order they were written.
+/// A query for rows in the order they were written.
 #[derive(Clone, Copy, Debug)]
 pub enum Page {
     /// History after a line, oldest first.
     Lines { after: EventId, limit: usize },
-    /// Ledger before a line, newest first.
+    /// Ledger entries before one, newest first.
     Entries { before: EntryId, limit: usize },
     /// Finished jobs, newest first.
     Jobs { before: JobId, limit: usize },
-    /// Postings between two, both left out, in either order.
+    /// Market records between two, both excluded, in either order.
     Postings { after: PostingId, before: PostingId, newest_first: bool, limit: usize },
 }
 
-/// The lane's side: the only writer.
+/// The writing side; only the lane uses it.
 pub trait Store: Send {
-    /// Everything that must be at hand, as one change to an empty world. Of agents that have left only
-    /// the small part may be in it.
+    /// Every row that must be in memory, as one change to an empty world. For removed agents it may
+    /// contain only the summary.
     fn rebuild(&mut self) -> Result<Changes, StoreError>;
 
     /// Writes a batch and returns once it is on disk.
@@ -109,10 +110,10 @@ pub trait Store: Send {
     /// One row, as of the last commit.
     fn load(&mut self, key: Key) -> Result<Option<Row>, StoreError>;
 
-    /// Work that can wait until the lane is idle; true when there is more of it.
+    /// Does work that can wait until the lane is idle; true when there is more of it.
     fn tend(&mut self) -> Result<bool, StoreError>;
 
-    /// How long its syncs take, if it has any.
+    /// How long its syncs take, if it syncs.
     fn sync_times(&self) -> Option<Arc<Histogram>> {
         None
     }
@@ -121,7 +122,7 @@ pub trait Store: Send {
     fn reader(&self) -> Result<Box<dyn Reader>, StoreError>;
 }
 
-/// The readers' side: committed rows only.
+/// The reading side: committed rows only.
 pub trait Reader: Send {
     /// One row.
     fn load(&mut self, key: Key) -> Result<Option<Row>, StoreError>;

@@ -1,7 +1,8 @@
-//! Adversaries: requesters that let jobs expire unseen or fill inboxes, workers that bait with a price
-//! and switch it, and owners that work for each other in fractions of what others can count.
+//! Adversaries: requesters that let jobs expire unseen or fill inboxes, workers that attract with a
+//! price and then raise it, and owners that work for each other in fractions too small for other
+//! protocols.
 //!
-//! What they ask for is allowed. What they gain by it is bounded by the economic laws.
+//! Their commands are allowed. The economic invariants bound what they gain.
 
 use rialto_core::agent::Agent;
 use rialto_core::command::{Actor, Canceller, Command, Enrol, JobRef, Response};
@@ -16,9 +17,9 @@ use super::{opened, wish};
 use crate::cast::{OPENCLAW, REGISTRY, requester, some_job, somebody};
 use crate::dice::Dice;
 
-/// How coarsely a colluding requester counts.
+/// The price step of a colluding requester.
 const COARSE: Grain = Grain { decimals: 1, least: Credits::ZERO };
-/// Less than anybody counts in, and not divisible by it.
+/// Less than any protocol's price step, and not a multiple of it.
 const FRACTION: Credits = Credits::from_micros(333_333);
 
 pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
@@ -88,13 +89,13 @@ fn dearer(scene: &Scene, agent: AgentId) -> Option<Enrol> {
     })
 }
 
-/// More than before, and not for ever.
+/// More than before, up to a limit.
 fn raised(price: Credits) -> Credits {
     let twice = price.plus(price).unwrap_or(price);
     if twice > Credits::from_micros(30_000_000) { FRACTION } else { twice.max(FRACTION) }
 }
 
-/// A requester that asks everybody for a price, or one for free work, and calls it off again.
+/// A requester that asks all agents for a price, or one for free work, and cancels again.
 fn crowd(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
     if dice.chance(30) {
         let job = some_job(dice, scene, |job| job.state == State::Negotiating)?;
@@ -110,7 +111,7 @@ fn crowd(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
     opened(order)
 }
 
-/// Two that hire each other across protocols, where prices are rounded.
+/// Two agents that hire each other across protocols, where prices are rounded.
 fn collude(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
     let mut order = wish(dice, scene, REGISTRY, now);
     let (one, other) = (somebody(dice, scene), somebody(dice, scene));

@@ -1,4 +1,4 @@
-//! As agents of `agora` ask: signed envelopes, by whoever holds a key.
+//! Commands as agents of `agora` send them: signed envelopes, by any key holder.
 
 use rialto_core::agent::Liveness;
 use rialto_core::agent::presence::Stance;
@@ -18,7 +18,7 @@ use super::enrolment;
 use crate::cast::{AGORA, SKILLS, amount, digest, native, price, requester, some_job, somebody};
 use crate::dice::Dice;
 
-/// What is signed, by who could mean it.
+/// The kinds of signed orders, each by a plausible signer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Ask,
@@ -52,7 +52,7 @@ pub fn next(dice: &mut Dice, scene: &Scene) -> Option<Command> {
     Some(signed(dice, scene, speaker, deed))
 }
 
-/// The first words of somebody who works.
+/// The first signed order of a worker.
 pub fn hello(dice: &mut Dice, scene: &Scene, n: u64) -> Command {
     let profile = Profile { stance: Some(Stance::Idle), ..profile(dice) };
     signed(dice, scene, native(AGORA, n), Deed::Introduce(Box::new(profile)))
@@ -62,7 +62,7 @@ fn signed(dice: &mut Dice, scene: &Scene, native: String, deed: Deed) -> Command
     let asks = matches!(deed, Deed::Ask(_));
     let (id, content) = match dice.roll(10) {
         0 => (format!("e-{}", dice.roll(4)), digest(dice.roll(2))),
-        // Requesters who do not know each other like the same ids.
+        // Requesters that do not know each other use the same ids.
         1 | 2 if asks => (format!("e-{}", dice.roll(3)), digest(dice.any())),
         _ => (format!("e-{:016x}", dice.any()), digest(dice.any())),
     };
@@ -80,16 +80,16 @@ fn signed(dice: &mut Dice, scene: &Scene, native: String, deed: Deed) -> Command
     Command::Signed(Box::new(Signed { home: AGORA, native, newcomer, id, content, body, deed }))
 }
 
-/// Who could mean it, or somebody else.
+/// A plausible signer, or another one.
 fn speaker(dice: &mut Dice, scene: &Scene, kind: Kind, job: Option<&Job>) -> String {
     let anybody = native(AGORA, dice.any());
     if dice.chance(10) {
-        // Also under a name that the hub gave to somebody.
+        // Also under a name that the hub gave to another agent.
         return if dice.chance(15) { "agora-of-relay-1".to_owned() } else { anybody };
     }
     let signs = |agent: &AgentId| scene.world.agent(*agent).is_some_and(|one| one.home == AGORA);
     let (by_requester, at) = (dice.chance(50), dice.any());
-    // Whoever was asked can name the job, also once somebody else has it.
+    // Every agent that was asked can name the job, even after another one has it.
     let by_other = dice.chance(12);
     let asked = |job: &Job| {
         let able: Vec<AgentId> = job.asked.iter().copied().filter(signs).collect();
@@ -108,7 +108,7 @@ fn speaker(dice: &mut Dice, scene: &Scene, kind: Kind, job: Option<&Job>) -> Str
     named.map_or(anybody, str::to_owned)
 }
 
-/// What its parties call a job: the requester's id, or the hub's own for one from elsewhere.
+/// The id by which its parties know a job: the requester's, or the hub's for one from elsewhere.
 fn called(scene: &Scene, job: &Job) -> String {
     let native = requester(job).and_then(|agent| scene.world.agent(agent));
     let own = native.and_then(|one| job.foreign.strip_prefix(&one.native)?.strip_prefix('/'));
@@ -151,7 +151,7 @@ fn deed(dice: &mut Dice, scene: &Scene, kind: Kind, job: Option<&Job>) -> Deed {
     }
 }
 
-/// Mostly the other party of a job, and sometimes anybody, also nobody.
+/// In most cases the other party of a job, and sometimes any agent, even a missing one.
 fn other(dice: &mut Dice, scene: &Scene, kind: Kind, job: Option<&Job>) -> AgentId {
     match job.map(|job| &job.requester) {
         Some(Requester::Agent(agent)) if kind != Kind::Accept && dice.chance(60) => *agent,

@@ -1,4 +1,5 @@
-//! As agents of `clara` ask: signed items posted to a market that publishes every step.
+//! Commands as agents of `clara` send them: signed items submitted to a market that publishes every
+//! step.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use super::{enrolment, whom, wish, work};
 use crate::cast::{CLARA, some_job, somebody, somebody_of};
 use crate::dice::Dice;
 
-/// This market knows whole credits only, and nothing for less than one.
+/// This market has whole credits only, and no price below one.
 const GRAIN: Grain = Grain { decimals: 0, least: WHOLE };
 const WHOLE: Credits = Credits::from_micros(1_000_000);
 
@@ -112,7 +113,7 @@ fn auction(job: &Job) -> bool {
     matches!(job.selection, Selection::Auction { .. }) && job.state == State::Negotiating
 }
 
-/// Mostly whoever has the job or was asked for it.
+/// In most cases the agent that has the job or was asked for it.
 fn concerned(dice: &mut Dice, scene: &Scene, job: &Job) -> AgentId {
     match job.worker() {
         Some(worker) if dice.chance(85) => worker,

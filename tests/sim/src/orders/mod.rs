@@ -1,7 +1,7 @@
-//! Orders: what anybody may ask of a hub, as each protocol really asks it.
+//! Random commands to a hub, as each protocol really sends them.
 //!
-//! Every choice comes from the dice of one step and what is there when it is taken, so a step keeps its
-//! meaning when others are left out.
+//! Every choice follows from the random numbers of one step and the state when it runs, so a step
+//! keeps its meaning when others are left out.
 
 mod adversary;
 pub mod agora;
@@ -29,7 +29,7 @@ use crate::dice::Dice;
 
 pub use people::opening;
 
-/// What somebody asks for next.
+/// The next command.
 pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Ask> {
     let command = match dice.roll(100) {
         0..10 => people::next(dice, scene, now),
@@ -44,21 +44,21 @@ pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Ask> {
         _ => work::next(dice, scene, now),
     };
     let mut ask = Ask::from(command?);
-    // The hub writes an answer down for a key of its own accord; nobody asks for that under a key.
+    // The hub itself saves answers under a key; no caller does that under another key.
     if dice.chance(25) && !matches!(ask.command, Command::Remember(_)) {
         ask.once = Some(talk::once(dice));
     }
     Some(ask)
 }
 
-/// Work that is wanted of anybody, with everything filled in that is the same everywhere.
+/// A job request, with defaults for everything that is the same in all protocols.
 fn wish(dice: &mut Dice, scene: &Scene, origin: Protocol, now: Timestamp) -> OpenJob {
     let made = dice.any();
     let requester = match dice.chance(6) {
         true => Requester::Guest("somebody".to_owned()),
         false => Requester::Agent(somebody(dice, scene)),
     };
-    // Ids out of a small pool are used twice, with the same content or with another.
+    // Ids from a small pool repeat, with the same content or another.
     let (foreign, content) = match dice.chance(12) {
         true => (format!("shared-{}", dice.roll(6)), digest(dice.roll(2))),
         false => (format!("job-{made:016x}"), digest(made)),
@@ -85,12 +85,12 @@ fn wish(dice: &mut Dice, scene: &Scene, origin: Protocol, now: Timestamp) -> Ope
         flaw: None,
         meta: "{}".to_owned(),
         hops: if dice.chance(2) { 9 } else { 0 },
-        // Out of a small pool, so that requesters use the same one.
+        // From a small pool, so that requesters use the same one.
         request_id: dice.chance(12).then(|| format!("request-{}", dice.roll(6))),
     }
 }
 
-/// The agent it is for, by the name it is asked under: mostly one of the protocol's own.
+/// The agent it is for, as named in the protocol: in most cases one of the protocol's own.
 fn whom(dice: &mut Dice, scene: &Scene, home: Protocol) -> AgentId {
     match dice.chance(60) {
         true => crate::cast::somebody_of(dice, scene, home),
@@ -98,7 +98,7 @@ fn whom(dice: &mut Dice, scene: &Scene, home: Protocol) -> AgentId {
     }
 }
 
-/// A registration with everything filled in that is the same everywhere.
+/// A registration with defaults for everything that is the same in all protocols.
 fn enrolment(dice: &mut Dice, home: Protocol, n: u64) -> Enrol {
     use crate::cast::{SPOKEN, native, owner_of};
     let native = native(home, n);

@@ -1,4 +1,4 @@
-//! Accounts, grants and payments, also of what is not there, twice, and for jobs that ran elsewhere.
+//! Accounts, grants and payments, also of missing credits, twice, and for jobs done elsewhere.
 
 use rialto_core::command::{Command, Pay};
 use rialto_core::money::Credits;
@@ -8,7 +8,7 @@ use rialto_core::testkit::Scene;
 use crate::cast::{REGISTRY, amount, digest};
 use crate::dice::Dice;
 
-/// Whose money is moved: also nobody's, and the account nobody may touch.
+/// The accounts to use: also a missing one, and the issuing account that no caller may use.
 const PURSES: [&str; 7] =
     ["owner-0", "owner-1", "owner-2", "wallet-0", "agora:agora-1", "nobody", Owner::ISSUANCE_NAME];
 /// More than any account can hold twice.
@@ -38,7 +38,7 @@ fn pay(dice: &mut Dice, scene: &Scene) -> Pay {
         content: digest(made),
     };
     if order.named && dice.chance(20) {
-        // An id out of a small pool, with content that may or may not be the same.
+        // An id from a small pool, with content that may or may not be the same.
         order.foreign = format!("shared-{}", dice.roll(5));
         order.content = digest(dice.roll(2));
     }
@@ -50,7 +50,7 @@ fn pay(dice: &mut Dice, scene: &Scene) -> Pay {
     order
 }
 
-/// For a job that was asked for here, sometimes exactly what was paid.
+/// For a job requested here, sometimes exactly what was paid.
 fn for_a_job(dice: &mut Dice, scene: &Scene, order: &mut Pay) {
     let newest = scene.world.next.job.0;
     let first = newest.saturating_sub(30);
@@ -70,7 +70,7 @@ fn for_a_job(dice: &mut Dice, scene: &Scene, order: &mut Pay) {
     }
 }
 
-/// An account's name; now and then one that could be taken for another's.
+/// An account's name; now and then one that is confusable with another.
 fn account(dice: &mut Dice) -> String {
     let name = format!("account-{}", dice.roll(8));
     if dice.chance(10) { name.to_uppercase() } else { name }

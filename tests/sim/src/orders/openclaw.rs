@@ -1,4 +1,5 @@
-//! As agents of `openclaw` ask: one agent by id, with terms, wishes for a time, and an answer at once.
+//! Commands as agents of `openclaw` send them: one agent by id, with terms, wanted times, and an
+//! immediate answer.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use super::{enrolment, opened, whom, wish};
 use crate::cast::OPENCLAW;
 use crate::dice::Dice;
 
-/// How long the work may take when nobody says.
+/// How long the work may take if the request does not say.
 const LIFE: Millis = Millis::hours(24);
 
 pub fn enrol(dice: &mut Dice, n: u64, now: Timestamp) -> Enrol {
@@ -38,7 +39,7 @@ pub fn enrol(dice: &mut Dice, n: u64, now: Timestamp) -> Enrol {
     order
 }
 
-/// How somebody says it is doing, since a moment that may be older than what it said before.
+/// A status report, since a time that may be older than that of the previous report.
 pub fn condition(dice: &mut Dice, now: Timestamp, mostly_well: bool) -> Condition {
     let well = dice.chance(if mostly_well { 80 } else { 40 });
     let stance = match well {
@@ -70,7 +71,7 @@ pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
     } else {
         order.deadline = now.plus(LIFE);
     }
-    // What is wrong with it is told once its worker is back.
+    // An input error is reported once the worker is back.
     let desk = scene.world.desk(worker);
     let away = desk.is_some_and(|desk| desk.presence.stance == Stance::Maintenance);
     order.flaw = (away && dice.chance(50)).then(|| "{\"flaw\":1}".to_owned());

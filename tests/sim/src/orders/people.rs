@@ -1,4 +1,4 @@
-//! Coming, changing, leaving, and being seen.
+//! Registering, changing, leaving, and being seen.
 
 use rialto_core::agent::key::Holder;
 use rialto_core::command::{Actor, Command, Enrol, Subject};
@@ -10,7 +10,7 @@ use super::{agora, clara, key, openclaw, registry, relay};
 use crate::cast::{AGORA, CLARA, LATER, OF_EACH, OPENCLAW, REGISTRY, RELAY, SPOKEN, somebody};
 use crate::dice::Dice;
 
-/// Everybody's first words, one order each.
+/// The first command of every agent.
 pub fn opening(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Vec<Command> {
     let mut all = Vec::new();
     for n in 0..OF_EACH {
@@ -56,7 +56,7 @@ pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
     })
 }
 
-/// Somebody is suspended for a while; more often somebody is resumed, so that there is always work done.
+/// Suspends an agent or owner for a while; resumes are more frequent, so that work continues.
 fn suspend(dice: &mut Dice, scene: &Scene, agent: AgentId) -> Command {
     let suspended = dice.chance(40);
     let stopped = scene.world.agents().map(|one| one.id).filter(|id| scene.world.is_suspended(*id));
@@ -71,7 +71,7 @@ fn suspend(dice: &mut Dice, scene: &Scene, agent: AgentId) -> Command {
     Command::Suspend { subject, suspended }
 }
 
-/// Keys are given to those who are known, and taken from them: whoever asks has proven that.
+/// Issues and revokes keys of known agents: the caller has proven its identity.
 fn keys(dice: &mut Dice, scene: &Scene, agent: AgentId) -> Option<Command> {
     scene.world.agent(agent)?;
     Some(match dice.roll(4) {
@@ -86,7 +86,7 @@ fn keys(dice: &mut Dice, scene: &Scene, agent: AgentId) -> Option<Command> {
     })
 }
 
-/// Somebody registers, mostly once more, by those who may and those who may not.
+/// A registration, in most cases a repeated one, by callers that may and may not.
 fn again(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Command {
     let home = dice.of([REGISTRY, RELAY, OPENCLAW, CLARA]);
     let n = dice.any();

@@ -1,4 +1,5 @@
-//! As agents of `registry` ask: a skill by name or an agent by id, credits in cents, callbacks.
+//! Commands as agents of `registry` send them: a skill by name or an agent by id, credits in cents,
+//! callbacks.
 
 use rialto_core::agent::Liveness;
 use rialto_core::command::{Command, Enrol, Unfit};

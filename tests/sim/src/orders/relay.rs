@@ -1,4 +1,5 @@
-//! As agents of `relay` ask: a message that hires the agent it is for, which may be away.
+//! Commands as agents of `relay` send them: a message that hires its receiver, which may be
+//! offline.
 
 use rialto_core::agent::Liveness;
 use rialto_core::command::{Command, Enrol};
@@ -25,7 +26,7 @@ pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
     order.selection = Selection::Direct(worker);
     let away = !scene.world.is_online(worker, now);
     let queue_unmatched = away && dice.chance(70);
-    // Agents that go in circles have their work given out a few seconds later.
+    // Work of agents that reply to each other in a loop is assigned a few seconds later.
     let not_before = dice.chance(10).then(|| now.plus(Millis(dice.within_seconds(5))));
     order.policy =
         Policy { presence_first: true, queue_unmatched, not_before, ..Policy::default() };

@@ -1,4 +1,4 @@
-//! Messages between agents, and answers that are kept for whoever asks again.
+//! Messages between agents, and answers that are saved for repeats.
 
 use rialto_core::alias::Digest;
 use rialto_core::command::{Command, SendMessage, Turn};
@@ -11,9 +11,9 @@ use rialto_engine::Idempotency;
 use crate::cast::{RELAY, SPOKEN, digest, somebody, somebody_of};
 use crate::dice::Dice;
 
-/// Keys that callers use; few, so that some are used again for something else.
+/// Keys that callers use; few, so that some are used again for another request.
 const SCOPES: u64 = 2_000;
-/// Callers who use them.
+/// Callers that use them.
 const CALLERS: u64 = 8;
 
 pub fn next(dice: &mut Dice, scene: &Scene) -> Option<Command> {
@@ -35,7 +35,7 @@ pub fn next(dice: &mut Dice, scene: &Scene) -> Option<Command> {
 pub fn once(dice: &mut Dice) -> Idempotency {
     let key = dice.roll(SCOPES);
     let scope = Digest::of(&[b"scope", &key.to_be_bytes()]);
-    // A key is its caller's own.
+    // A key belongs to one caller.
     let principal = match key % CALLERS {
         0 => Principal::Operator,
         1 => Principal::Anonymous(digest(1)),
@@ -46,7 +46,8 @@ pub fn once(dice: &mut Dice) -> Idempotency {
 
 fn letter(dice: &mut Dice, scene: &Scene) -> SendMessage {
     let made = dice.any();
-    // Mostly a turn of its own; sometimes one of few, which was taken, with the same words or others.
+    // In most cases a new message id; sometimes one of a few used ones, with the same text or
+    // another.
     let (from, to, turn) = match dice.roll(100) {
         0..20 => {
             let [from, to] = [(); 2].map(|()| somebody_of(dice, scene, RELAY));

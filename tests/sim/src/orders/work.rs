@@ -1,5 +1,5 @@
-//! What is said about jobs that are there: by their workers, their requesters and the operator, in
-//! time and too late, truly and not.
+//! Commands about existing jobs: by their workers, their requesters and the operator, in time and
+//! too late, true and false.
 
 use rialto_core::command::{
     Approver, Canceller, Command, JobRef, OfferRef, ReportWork, Response, Timer,
@@ -25,7 +25,7 @@ pub fn next(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
     }
 }
 
-/// A worker's final word, or somebody else's.
+/// A result by the worker, or by another agent.
 pub fn word(dice: &mut Dice, scene: &Scene, kind: impl Fn(&Job) -> bool) -> Option<ReportWork> {
     let job = some_job(dice, scene, kind)?;
     let by = worker(dice, scene, &job)?;
@@ -37,7 +37,7 @@ pub fn word(dice: &mut Dice, scene: &Scene, kind: impl Fn(&Job) -> bool) -> Opti
         _ => amount(dice),
     };
     let cause = dice.of(causes).filter(|_| !ok);
-    // Half of what makes no sense is an endpoint that refused the request.
+    // Half of the unusable results are an endpoint that refused the request.
     let silent = cause == Some(Cause::Unusable) && dice.chance(50);
     Some(ReportWork {
         epoch: epoch(dice, &job),
@@ -51,7 +51,7 @@ pub fn word(dice: &mut Dice, scene: &Scene, kind: impl Fn(&Job) -> bool) -> Opti
         cause,
         text: None,
         words: dice.chance(30).then(|| "{}".to_owned()),
-        // The same word twice, or a second opinion.
+        // The same result twice, or a different one.
         content: digest(job.id.0 << 8 | dice.roll(2)),
     })
 }
@@ -60,7 +60,7 @@ fn in_hand(job: &Job) -> bool {
     matches!(job.state, State::Assigned | State::Running)
 }
 
-/// Whoever has it mostly, and somebody who does not sometimes.
+/// In most cases the worker, and sometimes another agent.
 fn worker(dice: &mut Dice, scene: &Scene, job: &Job) -> Option<AgentId> {
     match dice.chance(10) {
         true => Some(somebody(dice, scene)),
@@ -68,7 +68,7 @@ fn worker(dice: &mut Dice, scene: &Scene, job: &Job) -> Option<AgentId> {
     }
 }
 
-/// The turn it is about, if whoever says it knows; sometimes an old one.
+/// The assignment it is about, if the sender knows it; sometimes an old one.
 fn epoch(dice: &mut Dice, job: &Job) -> Option<u32> {
     match dice.roll(10) {
         0 => Some(job.epoch.saturating_sub(1)),
@@ -77,7 +77,7 @@ fn epoch(dice: &mut Dice, job: &Job) -> Option<u32> {
     }
 }
 
-/// A job by one of its names: the hub's two, its requester's, and its worker's if there is one.
+/// A job by one of its ids: the hub's two, its requester's, and its worker's if there is one.
 fn name(dice: &mut Dice, job: &Job) -> JobRef {
     match dice.roll(3) {
         0 => job.called.map_or(JobRef::Id(job.id), JobRef::Uuid),
@@ -86,7 +86,7 @@ fn name(dice: &mut Dice, job: &Job) -> JobRef {
     }
 }
 
-/// Whether an agent that answers for itself takes what it was given.
+/// Whether an agent that answers for itself accepts its assignment.
 fn answer(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
     let unanswered = |job: &Job| job.state == State::Assigned && job.accepted_at.is_none();
     let job = some_job(dice, scene, unanswered)?;
@@ -107,7 +107,7 @@ fn answer(dice: &mut Dice, scene: &Scene, now: Timestamp) -> Option<Command> {
     Some(Command::Respond { job: name(dice, &job), by, said })
 }
 
-/// A name out of a small pool, or that of another job.
+/// An id from a small pool, or that of another job.
 fn called(dice: &mut Dice, scene: &Scene) -> Uuid {
     let own = Uuid::from_u128(0xCA11_ED00 + u128::from(dice.roll(64)));
     match dice.chance(15) {
@@ -192,7 +192,7 @@ fn approve(dice: &mut Dice, scene: &Scene) -> Option<Command> {
     Some(Command::Approve { job: name(dice, &job), by, yes: dice.chance(75) })
 }
 
-/// What the hub itself finds out, at the right time and too late.
+/// What the hub itself detects, at the right time and too late.
 fn by_hub(dice: &mut Dice, scene: &Scene) -> Option<Command> {
     let job = some_job(dice, scene, in_hand)?;
     Some(match dice.roll(10) {

@@ -1,4 +1,4 @@
-//! Who may register whom: oneself, one's owner's, and nobody under a name that is taken.
+//! Who may register which agent: itself, one of its owner's, and none under a used name.
 
 use rialto_core::agent::Agent;
 use rialto_core::command::{Actor, Enrol};
@@ -8,7 +8,7 @@ use rialto_core::testkit::Scene;
 
 use super::Right;
 
-/// Whoever registers, or changes a registration.
+/// A registration, or a change of one.
 pub fn enrol(scene: &Scene, order: &Enrol) -> Right {
     let known = scene.world.agent_named(order.home, &order.native);
     let Some(agent) = known.and_then(|id| scene.world.agent(id)) else {
@@ -18,7 +18,7 @@ pub fn enrol(scene: &Scene, order: &Enrol) -> Right {
     Right { against: changed(scene, order, agent), agent: Some(id), ..Right::default() }
 }
 
-/// Somebody comes for the first time, or was faster than it knew.
+/// A first registration, or one that happened before without the caller's knowledge.
 pub fn comes(scene: &Scene, order: &Enrol) -> Right {
     match scene.world.agent_named(order.home, &order.native) {
         Some(known) => Right { agent: Some(known), ..Right::default() },
@@ -31,7 +31,7 @@ pub fn comes(scene: &Scene, order: &Enrol) -> Right {
 
 fn changed(scene: &Scene, order: &Enrol, old: &Agent) -> Option<&'static str> {
     if old.home != order.home || old.native != order.native {
-        return Some("registered under a name that the hub gave to somebody");
+        return Some("registered under a name that the hub gave to another agent");
     }
     let owner = scene.store.rows.owners.get(&old.owner);
     if owner.is_none_or(|owner| owner.name != order.owner) {
@@ -45,7 +45,7 @@ fn changed(scene: &Scene, order: &Enrol, old: &Agent) -> Option<&'static str> {
     if order.actor != Actor::Operator && scene.world.is_suspended(old.id) {
         return Some("changed while it is suspended");
     }
-    (!may).then_some("changed by somebody who may not")
+    (!may).then_some("changed by a caller that may not")
 }
 
 fn fresh(scene: &Scene, order: &Enrol) -> Option<&'static str> {
@@ -54,13 +54,14 @@ fn fresh(scene: &Scene, order: &Enrol) -> Option<&'static str> {
     let has_come = scene.store.rows.agents.values().any(|agent| agent.owner == owner.id);
     let may = match order.actor {
         _ if owner.id == Owner::ISSUANCE => false,
-        // An account that was only granted or paid something is the first registrant's.
+        // An account that only got grants or payments belongs to the first agent that registers for
+        // it.
         _ if !has_come => true,
         Actor::Nobody => false,
         Actor::Agent(by) => is_of(scene, by, owner.id),
         Actor::Operator | Actor::Owner | Actor::Open => true,
     };
-    (!may).then_some("added to an owner by somebody who may not")
+    (!may).then_some("added to an owner by a caller that may not")
 }
 
 fn is_of(scene: &Scene, agent: AgentId, owner: OwnerId) -> bool {

@@ -1,4 +1,4 @@
-//! Who may sign what: jobs are looked for among all there ever were, by what their parties call them.
+//! Who may sign what: looks up jobs among all that ever existed, by the ids their parties use.
 
 use rialto_core::agent::Agent;
 use rialto_core::id::JobId;
@@ -8,22 +8,22 @@ use rialto_core::testkit::Scene;
 
 use super::{Right, people};
 
-/// What a signed order may come to.
+/// What a signed order may do.
 pub fn right(scene: &Scene, order: &Signed) -> Right {
     let known = scene.world.agent_named(order.home, &order.native);
     let Some(signer) = known.and_then(|id| scene.world.agent(id)) else {
-        let Some(newcomer) = &order.newcomer else { return Some("signed by nobody").into() };
+        let Some(newcomer) = &order.newcomer else { return Some("without a signer").into() };
         return first_words(scene, order, people::comes(scene, newcomer));
     };
     let right = Right { agent: Some(signer.id), ..Right::default() };
     if signer.home != order.home || signer.native != order.native {
-        return Some("signed with a name that the hub gave to somebody").into();
+        return Some("signed with a name that the hub gave to another agent").into();
     }
     if !signer.active && !matches!(order.deed, Deed::Introduce(_)) {
-        return Some("signed by somebody who has left").into();
+        return Some("signed by a removed agent").into();
     }
     if scene.world.is_suspended(signer.id) {
-        return Some("signed by somebody who is suspended").into();
+        return Some("signed by a suspended agent").into();
     }
     let next = scene.world.next.job;
     match &order.deed {
@@ -33,18 +33,18 @@ pub fn right(scene: &Scene, order: &Signed) -> Right {
         }
         Deed::Write { to } => {
             let blocks = scene.world.agent(*to).is_some_and(|to| to.blocks(signer.id));
-            Right { against: blocks.then_some("written to somebody who will not hear"), ..right }
+            Right { against: blocks.then_some("written to an agent that blocks it"), ..right }
         }
         Deed::Introduce(_) | Deed::Nothing => Right { about: Some(Vec::new()), ..right },
         deed => {
             let about = meant(scene, signer, deed);
-            let against = about.is_empty().then_some("signed by somebody it is not for");
+            let against = about.is_empty().then_some("signed by an agent it is not for");
             Right { against, about: Some(about), ..right }
         }
     }
 }
 
-/// Nobody knows whoever comes, so it has nothing to answer.
+/// No job can have named an agent that only now registers, so it has nothing to answer.
 fn first_words(scene: &Scene, order: &Signed, comes: Right) -> Right {
     let next = scene.world.next.job;
     match &order.deed {
@@ -53,7 +53,7 @@ fn first_words(scene: &Scene, order: &Signed, comes: Right) -> Right {
             Right { about: Some(vec![next]), asks, ..comes }
         }
         Deed::Write { .. } | Deed::Introduce(_) | Deed::Nothing => comes,
-        _ => Some("answered by somebody who was never asked").into(),
+        _ => Some("answered by an agent that was not asked").into(),
     }
 }
 
@@ -76,7 +76,7 @@ fn is_asked(job: &Job, signer: &Agent) -> bool {
     asked && !job.asked_by(signer.id)
 }
 
-/// Whoever has it, or was asked alone and may begin at once.
+/// The worker, or the only agent asked, which may start at once.
 fn does(job: &Job, signer: &Agent) -> bool {
     match job.state {
         State::Assigned | State::Running => job.worker() == Some(signer.id),
@@ -88,7 +88,7 @@ fn does(job: &Job, signer: &Agent) -> bool {
     }
 }
 
-/// Whoever names neither this hub nor the payee must have read the offer here.
+/// An order that names neither this hub nor the payee needs an offer that was read here.
 fn has_offer(scene: &Scene, job: &Job, order: &TakeOffer) -> bool {
     let Named { id, with } = &order.offer;
     let named = job.offers.iter().filter(|offer| offer.name == *id);
@@ -104,7 +104,7 @@ fn has_offer(scene: &Scene, job: &Job, order: &TakeOffer) -> bool {
         })
 }
 
-/// The requester before anybody works; whoever was asked, or has it.
+/// The requester before work starts; an agent that was asked, or the worker.
 fn gives_up(scene: &Scene, job: &Job, signer: &Agent, order: &GiveUp) -> bool {
     let Named { id, with } = &order.request;
     let waits = matches!(job.state, State::Open | State::Negotiating);
@@ -119,8 +119,8 @@ fn gives_up(scene: &Scene, job: &Job, signer: &Agent, order: &GiveUp) -> bool {
     may && is(scene, job, signer, &order.request)
 }
 
-/// Whether that is what somebody asked calls it: the requester's own id, or the hub's for a job that
-/// came from elsewhere.
+/// Whether an agent that was asked knows the job by this id: the requester's own, or the hub's for
+/// a job from elsewhere.
 fn is(scene: &Scene, job: &Job, signer: &Agent, wanted: &Named) -> bool {
     let with = wanted.with.is_none_or(|with| job.asked_by(with));
     let elsewhere = job.origin != signer.home && job.uuid.to_string() == wanted.id;

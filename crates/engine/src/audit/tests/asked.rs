@@ -1,4 +1,4 @@
-//! Breaches planted in jobs whose requester said whom it asks, and in the names of such jobs.
+//! Breaches planted in negotiated jobs and in their claims.
 
 use rialto_core::alias::{Digest, claim};
 use rialto_core::id::AgentId;
@@ -15,7 +15,7 @@ fn agent(db: &Connection, native: &str) -> AgentId {
 /// The newest claim of an id.
 fn named(db: &Connection, digest: Digest) -> i64 {
     let sql = "SELECT max(id) FROM claims WHERE digest = ?1";
-    db.query_row(sql, [digest.0], |row| row.get(0)).expect("it was used")
+    db.query_row(sql, [digest.0], |row| row.get(0)).expect("the id was used")
 }
 
 /// A job of the buyer's, and the table it is in.
@@ -24,10 +24,10 @@ fn job(db: &Connection, id: &str) -> (&'static str, i64) {
         let sql = format!("SELECT id FROM {table} WHERE body ->> 'foreign' = 'buyer/{id}'");
         db.query_row(&sql, [], |row| row.get(0)).ok().map(|id| (table, id))
     };
-    find("jobs").or_else(|| find("archive")).expect("it was asked for")
+    find("jobs").or_else(|| find("archive")).expect("the job was requested")
 }
 
-/// Spoils one of the buyer's jobs.
+/// Corrupts one of the buyer's jobs.
 fn spoil(id: &'static str, change: impl FnOnce(&mut Value)) -> impl FnOnce(&Connection) {
     move |db| {
         let (table, at) = job(db, id);
@@ -39,18 +39,18 @@ fn spoil(id: &'static str, change: impl FnOnce(&mut Value)) -> impl FnOnce(&Conn
 fn who_was_asked_finds_what_it_was_asked() {
     let asked = |db: &Connection| claim::asked(agent(db, "seller"), "ask-1");
     for (what, target) in [
-        ("given back", "\"Free\""),
-        ("of no job", "{\"Job\":999999}"),
-        ("of another job", "{\"Job\":1}"),
-        ("shared with nobody", "\"Several\""),
+        ("released", "\"Free\""),
+        ("pointing to no job", "{\"Job\":999999}"),
+        ("pointing to another job", "{\"Job\":1}"),
+        ("ambiguous without a second job", "\"Several\""),
     ] {
         plant("claims", what, |db| retarget(db, named(db, asked(db)), target));
     }
-    plant("claims", "lost by who said no", |db| {
+    plant("claims", "claim of a declining agent lost", |db| {
         let digest = claim::asked(agent(db, "rival"), "ask-5");
         retarget(db, named(db, digest), "\"Free\"");
     });
-    plant("claims", "one of two forgotten", |db| {
+    plant("claims", "one of two lost", |db| {
         let digest = claim::asked(agent(db, "seller"), "ask-6");
         let last = named(db, digest);
         let (_, mine) = job(db, "ask-6");
@@ -66,20 +66,20 @@ fn an_offer_leads_to_its_place() {
     };
     for with in [true, false] {
         for place in [0, 99] {
-            plant("claims", "another place", |db| {
+            plant("claims", "another index", |db| {
                 let target =
                     format!("{{\"Offer\":{{\"job\":{},\"place\":{place}}}}}", job(db, "ask-1").1);
                 retarget(db, made(db, with), &target);
             });
         }
-        plant("claims", "an offer given back", |db| retarget(db, made(db, with), "\"Free\""));
-        plant("claims", "an offer of no job", |db| {
+        plant("claims", "an offer released", |db| retarget(db, made(db, with), "\"Free\""));
+        plant("claims", "an offer pointing to no job", |db| {
             retarget(db, made(db, with), "{\"Offer\":{\"job\":999999,\"place\":0}}");
         });
     }
     plant(
         "claims",
-        "an offer gone",
+        "an offer missing",
         spoil("ask-1", |job| {
             job["offers"].as_array_mut().expect("a list").pop();
         }),
@@ -89,16 +89,16 @@ fn an_offer_leads_to_its_place() {
 #[test]
 fn a_signed_order_is_used_up_for_ever() {
     let order = |db: &Connection| named(db, claim::signed(KEYS, "buyer", "ask-1"));
-    plant("claims", "an order that can be given again", |db| retarget(db, order(db), "\"Free\""));
-    plant("claims", "an order about another job", |db| {
+    plant("claims", "an order that can be repeated", |db| retarget(db, order(db), "\"Free\""));
+    plant("claims", "an order pointing to another job", |db| {
         let sql = format!("SELECT target FROM claims WHERE id = {}", order(db));
         let target: String = db.query_row(&sql, [], |row| row.get(0)).expect("there");
         let mut target: Value = serde_json::from_str(&target).expect("JSON");
         target["Heard"]["job"] = 1.into();
         retarget(db, order(db), &target.to_string());
     });
-    plant("claims", "an order taken twice", |db| {
-        // A later one says it has the same id.
+    plant("claims", "an order executed twice", |db| {
+        // A later claim gets the same digest.
         let later = named(db, claim::signed(KEYS, "buyer", "ask-7"));
         let sql =
             "UPDATE claims SET digest = (SELECT digest FROM claims WHERE id = ?1) WHERE id = ?2";
@@ -109,7 +109,7 @@ fn a_signed_order_is_used_up_for_ever() {
     });
     plant(
         "claims",
-        "a job under somebody else's name",
+        "a job under another requester's name",
         spoil("ask-1", |job| {
             job["foreign"] = "rival/ask-1".into();
         }),
@@ -119,18 +119,18 @@ fn a_signed_order_is_used_up_for_ever() {
 #[test]
 fn money_is_set_aside_for_what_was_agreed() {
     plant("holds", "less than agreed", spoil("ask-3", |job| job["assignment"]["price"] = 2.into()));
-    plant("holds", "a hold forgotten", spoil("ask-6", |job| job["held"] = 0.into()));
+    plant("holds", "a hold missing", spoil("ask-6", |job| job["held"] = 0.into()));
     plant(
         "holds",
-        "a hold before anything is agreed",
+        "a hold before an agreement",
         spoil("ask-6", |job| {
             job["state"] = "Negotiating".into();
         }),
     );
-    plant("holds", "a hold without need", spoil("ask-7", |job| job["held"] = 5.into()));
+    plant("holds", "an unneeded hold", spoil("ask-7", |job| job["held"] = 5.into()));
     plant(
         "holds",
-        "held twice for no offer",
+        "held twice without an offer",
         spoil("ask-3", |job| job["offers"] = Vec::<Value>::new().into()),
     );
 }
@@ -139,35 +139,35 @@ fn money_is_set_aside_for_what_was_agreed() {
 fn only_who_was_asked_has_it() {
     plant(
         "jobs.states",
-        "a worker nobody asked",
+        "a worker that was not asked",
         spoil("ask-3", |job| {
             job["asked"] = Vec::<Value>::new().into();
         }),
     );
     plant(
         "jobs.states",
-        "open to nobody",
+        "open, but no agent asked",
         spoil("ask-6", |job| {
             job["asked"] = Vec::<Value>::new().into();
         }),
     );
     plant(
         "jobs.states",
-        "waiting for an offer that was made",
+        "negotiating without an offer",
         spoil("ask-7", |job| {
             job["offers"] = Vec::<Value>::new().into();
         }),
     );
     plant(
         "jobs.states",
-        "asked after it said no",
+        "asked again after it declined",
         spoil("ask-7", |job| {
             job["declined"] = job["asked"].clone();
         }),
     );
     plant(
         "jobs.states",
-        "at a price nobody named",
+        "at a price that was not offered",
         spoil("ask-3", |job| {
             job["offers"][0]["price"] = 7.into();
         }),
@@ -176,20 +176,20 @@ fn only_who_was_asked_has_it() {
 
 #[test]
 fn a_script_of_signed_orders_is_clean() {
-    let dir = tempfile::tempdir().expect("a directory can be made");
+    let dir = tempfile::tempdir().expect("a directory can be created");
     let mut store = SqliteStore::open(dir.path()).expect("free");
     let mut script = crate::scene::Script::default();
     for order in voices::trades() {
         let (answer, changes) = script.run(order.clone());
         assert!(matches!(answer, Answer::Heard { repeated: false, .. }), "{order:?}");
-        store.commit(&changes, &Forgotten::default()).expect("there is room");
-        // Said again, it has no effect and the same answer.
+        store.commit(&changes, &Forgotten::default()).expect("there is space");
+        // A repeat has no effect and returns the same answer.
         let (again, nothing) = script.run(order);
         assert!(matches!(again, Answer::Heard { repeated: true, .. }) && nothing.is_empty());
     }
     let report = audit(dir.path()).expect("readable");
     assert!(report.is_clean(), "{report:#?}");
-    // And the store gives it all back.
+    // And the store returns all of it.
     let world = crate::store::suite::rebuilt(&script, &mut store);
     let seen = |world| crate::scene::picture(world, script.now);
     assert_eq!(seen(&world), seen(&script.world));

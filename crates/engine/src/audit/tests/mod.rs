@@ -1,4 +1,4 @@
-//! The audit finds nothing in an honest store, and names what somebody planted.
+//! The audit finds nothing in an intact store, and reports every planted breach.
 
 mod asked;
 mod planted;
@@ -30,14 +30,14 @@ use crate::store::sqlite::{FILE, SqliteStore, notices, row};
 use crate::store::{Store, StoreError};
 use crate::testkit::{SeededIds, StandingClock};
 
-/// A store with a long and honest life, made once and only ever copied.
+/// A store with a long and valid history, built once and only ever copied.
 fn honest() -> &'static Path {
     static MADE: OnceLock<TempDir> = OnceLock::new();
     MADE.get_or_init(|| {
-        let dir = tempfile::tempdir().expect("a directory can be made");
-        // One thread, so that the same seed is the same life.
+        let dir = tempfile::tempdir().expect("a directory can be created");
+        // One thread, so that the same seed gives the same history.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime can be made").block_on(grow(dir.path()));
+        runtime.expect("a runtime can be created").block_on(grow(dir.path()));
         dir
     })
     .path()
@@ -47,7 +47,7 @@ async fn grow(dir: &Path) {
     let clock = StandingClock::at(DAWN);
     let first = start(dir, &clock);
     Life::new(11).lead(&first.engine, &clock, 160).await;
-    // Enough transfers to fill a slice of the index of claims.
+    // Enough transfers to fill a slice of the claim index.
     for name in ["ada", "bob"] {
         first.engine.run(grant(name, "20")).await.expect("granted");
     }
@@ -57,11 +57,11 @@ async fn grow(dir: &Path) {
         tokio::spawn(async move { engine.run(Command::Pay(Box::new(order))).await })
     };
     for one in pays.map(run).collect::<Vec<_>>() {
-        one.await.expect("no panic").expect("there is enough");
+        one.await.expect("no panic").expect("the balance suffices");
     }
     stop(first).await;
-    while SqliteStore::open(dir).expect("free").tend().expect("there is room") {}
-    // And then a live job with money in it, a push on its way, and claims outside the index.
+    while SqliteStore::open(dir).expect("free").tend().expect("there is space") {}
+    // And then a live job with a hold, a pending delivery, and claims outside the index.
     let second = start(dir, &clock);
     let run = |command| second.engine.run(command);
     let asker = enrol("asker", "asker", &[]);
@@ -70,22 +70,22 @@ async fn grow(dir: &Path) {
     (helper.liveness, helper.endpoint) = (Liveness::Reached, Some("https://h.example".to_owned()));
     let helper = agent_in(&run(Command::Enrol(Box::new(helper))).await.expect("a new name"));
     let order = open(1_000_000, asker, "help", "2", second.engine.now());
-    run(Command::OpenJob(Box::new(order))).await.expect("somebody takes it");
-    // A job within one owner, which counts for nobody.
+    run(Command::OpenJob(Box::new(order))).await.expect("an agent accepts it");
+    // A job within one owner, which does not count for reputation.
     let own = enrol("cousin", "helper", &[]);
     let own = agent_in(&run(Command::Enrol(Box::new(own))).await.expect("a new name"));
     let order = open(1_000_001, own, "help", "2", second.engine.now());
-    let job = run(Command::OpenJob(Box::new(order))).await.expect("somebody takes it");
-    run(report(job_in(&job), helper, true, "1")).await.expect("it is its turn");
-    // A message that reached its receiver's own address.
+    let job = run(Command::OpenJob(Box::new(order))).await.expect("an agent accepts it");
+    run(report(job_in(&job), helper, true, "1")).await.expect("it is assigned");
+    // A message that was delivered to its receiver's endpoint.
     let mut sent = said(helper, own, "hello");
     sent.url = Some("https://cousin.example/in".to_owned());
     let Ok(Answer::Sent { notice, .. }) = run(Command::Send(Box::new(sent))).await else {
-        panic!("there is room")
+        panic!("there is space")
     };
     let ended = PushEnd::Delivered { reply: Some("{}".to_owned()) };
-    run(Command::PushDone { notice, ended }).await.expect("it was under way");
-    // And what signers asked each other, some of it under way.
+    run(Command::PushDone { notice, ended }).await.expect("it was in flight");
+    // And signed requests, some of them still in progress.
     for order in voices::trades() {
         run(order.clone()).await.unwrap_or_else(|refused| panic!("{refused}: {order:?}"));
     }
@@ -93,9 +93,9 @@ async fn grow(dir: &Path) {
     stop(second).await;
 }
 
-/// What a market does: tasks without payment and for everybody, and an auction that is held twice.
+/// What a market does: unpaid broadcast tasks, and an auction that is held twice.
 async fn posts(engine: &Engine) {
-    let run = async |command: Command| engine.run(command).await.expect("posts are never refused");
+    let run = async |command: Command| engine.run(command).await.expect("these are never refused");
     let enrolled = async |native: &str, skills: &[(&str, &str)]| {
         let order = Command::Enrol(Box::new(enrol(native, native, skills)));
         agent_in(&engine.run(order).await.expect("a new name"))
@@ -116,7 +116,7 @@ async fn posts(engine: &Engine) {
     run(post_task(task(3, Selection::Everybody))).await;
     run(post_decline("no-1", newest(), two)).await;
     run(post_task(OpenJob {
-        skill: "nobody does this".to_owned(),
+        skill: "not offered here".to_owned(),
         ..task(4, Selection::Cheapest)
     }))
     .await;
@@ -127,7 +127,7 @@ async fn posts(engine: &Engine) {
     run(post_offer("offer-2", job, two, "3")).await;
     run(post_decline("no-2", job, two)).await;
     run(post_decline("no-3", job, one)).await;
-    // Held again for whoever comes, and ended again.
+    // Held again for any bidder, and ended again.
     let three = enrolled("three", &[("bid", "9")]).await;
     run(post_offer("offer-3", job, three, "5")).await;
     let won = engine.look(|world| world.job(job).and_then(|job| job.worker()));
@@ -135,7 +135,7 @@ async fn posts(engine: &Engine) {
 }
 
 fn start(dir: &Path, clock: &Arc<StandingClock>) -> Started {
-    let store = SqliteStore::open(dir).expect("nobody else has it open");
+    let store = SqliteStore::open(dir).expect("no other process has it open");
     let rules = Rules { welcome_grant: credits("40"), ..Rules::default() };
     let (clock, ids) = (clock.clone(), SeededIds::new(1));
     let (secret, market) = (HubSecret::from_bytes([7; 32]), Some(market()));
@@ -146,27 +146,27 @@ fn start(dir: &Path, clock: &Arc<StandingClock>) -> Started {
 async fn stop(Started { engine, lane }: Started) {
     engine.stop().await;
     drop(engine);
-    tokio::task::spawn_blocking(|| lane.join()).await.expect("joins").expect("in peace");
+    tokio::task::spawn_blocking(|| lane.join()).await.expect("joins").expect("without a panic");
 }
 
-/// A copy of the honest store.
+/// A copy of the intact store.
 fn copy() -> TempDir {
-    let dir = tempfile::tempdir().expect("a directory can be made");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     std::fs::copy(honest().join(FILE), dir.path().join(FILE)).expect("copied");
     dir
 }
 
 fn behind(dir: &Path) -> Connection {
-    Connection::open(dir.join(FILE)).expect("the file is there")
+    Connection::open(dir.join(FILE)).expect("the file exists")
 }
 
-/// Changes the text of a row and seals it again, as somebody would who knows how.
+/// Changes the text of a row and updates its checksum, as a deliberate attacker would.
 fn rewrite(db: &Connection, table: &str, id: i64, change: impl FnOnce(&mut Value)) {
     let (key, body): (rusqlite::types::Value, String) = db
         .query_row(&format!("SELECT rowid, body FROM {table} WHERE id = {id}"), [], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })
-        .expect("the row is there");
+        .expect("the row exists");
     let mut value: Value = serde_json::from_str(&body).expect("rows are JSON");
     change(&mut value);
     let body = value.to_string();
@@ -175,16 +175,16 @@ fn rewrite(db: &Connection, table: &str, id: i64, change: impl FnOnce(&mut Value
     db.execute(&sql, rusqlite::params![body, crc, id]).expect("rewritten");
 }
 
-/// Changes a notice and seals it again.
+/// Changes a notice and updates its checksum.
 fn retell(db: &Connection, id: i64, change: impl FnOnce(&mut Notice)) {
     let id = NoticeId(id.unsigned_abs());
-    let mut notice = notices::get(db, id).expect("readable").expect("the row is there");
+    let mut notice = notices::get(db, id).expect("readable").expect("the row exists");
     change(&mut notice);
     db.execute("DELETE FROM notices WHERE id = ?1", [id.0 as i64]).expect("deleted");
     notices::append(db, &[Arc::new(notice)]).expect("written");
 }
 
-/// Has a claim lead elsewhere and seals it again.
+/// Points a claim elsewhere and updates its checksum.
 fn retarget(db: &Connection, id: i64, target: &str) {
     let digest: Vec<u8> = db
         .query_row("SELECT digest FROM claims WHERE id = ?1", [id], |row| row.get(0))
@@ -198,7 +198,7 @@ fn retarget(db: &Connection, id: i64, target: &str) {
     .expect("rewritten");
 }
 
-/// The first number a question gives.
+/// The first number a query returns.
 fn number(db: &Connection, sql: &str) -> i64 {
     db.query_row(sql, [], |row| row.get(0)).unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
@@ -236,7 +236,7 @@ fn an_honest_store_is_clean_and_every_check_had_something_to_look_at() {
     for check in &report.checks {
         assert!(check.rows > 9, "{check:?}");
     }
-    let json = serde_json::to_value(&report).expect("it can be printed");
+    let json = serde_json::to_value(&report).expect("it can be serialized");
     assert_eq!(json["checks"][1]["name"], "ledger.chain");
     let db = behind(honest());
     assert!(number(&db, "SELECT count(*) FROM claim_index") > 500, "some are in the index");
@@ -248,7 +248,7 @@ fn an_honest_store_is_clean_and_every_check_had_something_to_look_at() {
 
 #[test]
 fn an_empty_store_is_clean() {
-    let dir = tempfile::tempdir().expect("a directory can be made");
+    let dir = tempfile::tempdir().expect("a directory can be created");
     drop(SqliteStore::open(dir.path()).expect("free"));
     let report = audit(dir.path()).expect("readable");
     assert!(report.is_clean(), "{report:#?}");
@@ -256,31 +256,31 @@ fn an_empty_store_is_clean() {
 
 #[test]
 fn a_hub_that_runs_or_was_killed_can_be_audited() {
-    let dir = tempfile::tempdir().expect("a directory can be made");
+    let dir = tempfile::tempdir().expect("a directory can be created");
     let mut store = SqliteStore::open(dir.path()).expect("free");
     let mut script = crate::scene::Script::default();
     crate::store::suite::history(&mut script, &mut store);
-    let report = audit(dir.path()).expect("a running hub is not in the way");
+    let report = audit(dir.path()).expect("a running hub does not block it");
     assert!(report.is_clean(), "{report:#?}");
     assert!(report.checks.iter().any(|check| check.name == "ledger.chain" && check.rows > 5));
-    let killed = tempfile::tempdir().expect("a directory can be made");
+    let killed = tempfile::tempdir().expect("a directory can be created");
     for name in [FILE.to_owned(), format!("{FILE}-wal")] {
         std::fs::copy(dir.path().join(&name), killed.path().join(&name)).expect("copied");
     }
     let after = audit(killed.path()).expect("readable");
     assert!(after.is_clean(), "{after:#?}");
     let rows = |report: &Report| report.checks.iter().map(|check| check.rows).collect::<Vec<_>>();
-    assert_eq!(rows(&after)[1..], rows(&report)[1..], "the same rows but for the file's pages");
+    assert_eq!(rows(&after)[1..], rows(&report)[1..], "the same rows except for the file's pages");
     store
         .commit(&script.run(grant("ada", "1")).1, &Forgotten::default())
-        .expect("nor the other way");
+        .expect("and the audit does not block the hub");
 }
 
 #[test]
 fn what_is_no_store_of_ours_is_an_error_and_no_report() {
-    let dir = tempfile::tempdir().expect("a directory can be made");
+    let dir = tempfile::tempdir().expect("a directory can be created");
     assert!(matches!(audit(dir.path()), Err(StoreError::Missing(_))));
-    assert!(!dir.path().join(FILE).exists(), "nothing is made by looking");
+    assert!(!dir.path().join(FILE).exists(), "the audit creates nothing");
     std::fs::write(dir.path().join(FILE), vec![b'?'; 9_000]).expect("written");
     assert!(matches!(audit(dir.path()), Err(StoreError::Corrupt(_))));
     let newer = copy();
@@ -292,7 +292,7 @@ fn what_is_no_store_of_ours_is_an_error_and_no_report() {
 fn many_breaches_are_counted_and_the_first_hundred_told() {
     let dir = copy();
     let rotten = behind(dir.path()).execute("UPDATE lines SET body = body || ' '", []);
-    let rotten = rotten.expect("rotted") as u64;
+    let rotten = rotten.expect("corrupted") as u64;
     let report = audit(dir.path()).expect("readable");
     let check = report.checks.iter().find(|check| check.name == "checksums").expect("there");
     assert!(rotten > BREACHES_MAX as u64, "there were {rotten}");

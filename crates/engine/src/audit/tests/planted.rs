@@ -1,10 +1,10 @@
-//! Breaches planted one by one, each of which must be named by its check.
+//! Breaches planted one by one, each of which must be reported by its check.
 
 use rialto_core::notice::News;
 
 use super::*;
 
-/// Plants something in a copy; the given check must be among those that fail.
+/// Plants a breach in a copy; the given check must be among those that fail.
 pub fn plant(check: &str, what: &str, how: impl FnOnce(&Connection)) {
     let dir = copy();
     let db = behind(dir.path());
@@ -12,13 +12,13 @@ pub fn plant(check: &str, what: &str, how: impl FnOnce(&Connection)) {
     drop(db);
     let report = audit(dir.path()).expect("a store with breaches can be read");
     let failed = failed(&report);
-    assert!(failed.contains(&check), "{what}: only {failed:?} noticed");
+    assert!(failed.contains(&check), "{what}: only {failed:?} failed");
 }
 
 fn run(sql: &'static str) -> impl FnOnce(&Connection) {
     move |db| {
         let changed = db.execute(sql, []).unwrap_or_else(|error| panic!("{sql}: {error}"));
-        assert!(changed > 0, "{sql} found nothing to spoil");
+        assert!(changed > 0, "{sql} found nothing to change");
     }
 }
 
@@ -33,10 +33,10 @@ fn the_chain_of_the_ledger() {
     plant("ledger.chain", "an amount changed", |db| {
         rewrite(db, "entries", 3, |entry| add(entry, "/amount", 1));
     });
-    plant("ledger.chain", "the last line gone", |db| {
+    plant("ledger.chain", "the last entry missing", |db| {
         run("DELETE FROM entries WHERE id = (SELECT max(id) FROM entries)")(db);
     });
-    plant("ledger.chain", "a line in the middle gone", run("DELETE FROM entries WHERE id = 5"));
+    plant("ledger.chain", "a middle entry missing", run("DELETE FROM entries WHERE id = 5"));
     plant(
         "ledger.chain",
         "a column changed",
@@ -46,11 +46,11 @@ fn the_chain_of_the_ledger() {
 
 #[test]
 fn the_sums_of_the_ledger() {
-    plant("ledger.sums", "an owner richer", |db| {
+    plant("ledger.sums", "an owner with more credits", |db| {
         rewrite(db, "owners", 1, |owner| add(owner, "/available", 1));
         run("UPDATE owners SET available = available + 1 WHERE id = 1")(db);
     });
-    plant("ledger.sums", "an owner gone", run("DELETE FROM owners WHERE id = 2"));
+    plant("ledger.sums", "an owner missing", run("DELETE FROM owners WHERE id = 2"));
     plant("ledger.sums", "a column changed", run("UPDATE owners SET held = held + 1 WHERE id = 1"));
     plant("ledger.sums", "a balance below zero", |db| {
         db.execute_batch("PRAGMA ignore_check_constraints = ON").expect("set");
@@ -63,7 +63,7 @@ fn the_file_itself() {
     let dir = copy();
     let path = dir.path().join(FILE);
     let mut bytes = std::fs::read(&path).expect("read");
-    // How many free pages the header speaks of (sqlite.org/fileformat, 1.3).
+    // The number of free pages in the header (sqlite.org/fileformat, 1.3).
     bytes[36..40].copy_from_slice(&7_u32.to_be_bytes());
     std::fs::write(&path, bytes).expect("written");
     assert_eq!(failed(&audit(dir.path()).expect("readable")), ["file"]);
@@ -71,11 +71,11 @@ fn the_file_itself() {
 
 #[test]
 fn the_history_of_each_account() {
-    plant("ledger.history", "a line that leads elsewhere", |db| {
+    plant("ledger.history", "an entry with a wrong predecessor", |db| {
         let id = number(db, "SELECT max(id) FROM entries WHERE kind = 'hold'");
         rewrite(db, "entries", id, |entry| entry["before_from"] = 1.into());
     });
-    plant("ledger.history", "an account that begins too late", |db| {
+    plant("ledger.history", "an owner row with a wrong newest entry", |db| {
         rewrite(db, "owners", 1, |owner| owner["newest"] = 1.into());
     });
     plant("ledger.history", "a payment not counted", |db| {
@@ -104,7 +104,7 @@ fn transfers() {
         let id = number(db, "SELECT min(id) FROM transfers WHERE body ->> 'settled_by_hold' = 0");
         rewrite(db, "transfers", id, |transfer| add(transfer, "/amount", 1));
     });
-    plant("transfers", "one that never moved", |db| {
+    plant("transfers", "one that moved nothing", |db| {
         let id = number(db, "SELECT min(id) FROM transfers WHERE body ->> 'settled_by_hold' = 0");
         rewrite(db, "transfers", id, |transfer| transfer["settled_by_hold"] = true.into());
     });
@@ -125,24 +125,24 @@ fn holds() {
         );
         number(db, &sql)
     };
-    plant("holds", "paid to somebody who did not do it", |db| {
+    plant("holds", "paid to an owner that did not do it", |db| {
         rewrite(db, "entries", paid(db, "capture"), |line| add(line, "/to/owner", 1));
     });
-    plant("holds", "paid back to whoever asked", |db| {
+    plant("holds", "paid back to the requester", |db| {
         rewrite(db, "entries", paid(db, "capture"), |line| {
             line["to"]["owner"] = line["from"]["owner"].clone();
         });
     });
-    plant("holds", "set aside by somebody who did not ask", |db| {
+    plant("holds", "held from an owner other than the requester", |db| {
         rewrite(db, "entries", paid(db, "hold"), |line| {
             add(line, "/from/owner", 1);
             add(line, "/to/owner", 1);
         });
     });
-    plant("holds", "the work of somebody else", |db| {
+    plant("holds", "the work of another agent", |db| {
         rewrite(db, "archive", number(db, PAID), |job| add(job, "/assignment/owner", 1));
     });
-    plant("holds", "a live job that forgets its hold", |db| {
+    plant("holds", "a live job without its hold", |db| {
         rewrite(db, "jobs", number(db, LIVE), |job| job["held"] = 0.into());
     });
     plant("holds", "a hold that outlives its job", |db| {
@@ -158,29 +158,29 @@ fn holds() {
 
 #[test]
 fn the_states_of_jobs() {
-    plant("jobs.states", "a finished job among the live", |db| {
+    plant("jobs.states", "a finished job among live ones", |db| {
         rewrite(db, "jobs", number(db, LIVE), |job| job["state"] = "Completed".into());
     });
-    plant("jobs.states", "a live job among the finished", |db| {
+    plant("jobs.states", "a live job among finished ones", |db| {
         rewrite(db, "archive", number(db, PAID), |job| job["state"] = "Running".into());
     });
-    plant("jobs.states", "one in both places", |db| {
+    plant("jobs.states", "one in both tables", |db| {
         let sql = format!("INSERT INTO archive SELECT * FROM jobs WHERE id = ({LIVE})");
         assert_eq!(db.execute(&sql, []).expect("copied"), 1);
     });
-    plant("jobs.states", "no end", |db| {
+    plant("jobs.states", "no end time", |db| {
         rewrite(db, "archive", number(db, PAID), |job| job["ended_at"] = Value::Null);
     });
-    plant("jobs.states", "no report", |db| {
+    plant("jobs.states", "no result", |db| {
         rewrite(db, "archive", number(db, PAID), |job| job["report"] = Value::Null);
     });
-    plant("jobs.states", "a worker who declined", |db| {
+    plant("jobs.states", "a worker that declined", |db| {
         rewrite(db, "jobs", number(db, LIVE), |job| {
             let worker = job["assignment"]["worker"].clone();
             job["declined"] = vec![worker].into();
         });
     });
-    plant("jobs.states", "assigned to nobody", |db| {
+    plant("jobs.states", "assigned without a worker", |db| {
         rewrite(db, "jobs", number(db, LIVE), |job| job["assignment"] = Value::Null);
     });
     plant("jobs.states", "a requester's history cut", |db| {
@@ -202,7 +202,7 @@ fn reputation() {
     plant("reputation", "a gap in the numbers", |db| {
         rewrite(db, "outcomes", number(db, counted), |one| add(one, "/number", 1));
     });
-    plant("reputation", "a chain that leads elsewhere", |db| {
+    plant("reputation", "a chain with a wrong link", |db| {
         rewrite(db, "outcomes", number(db, counted), |one| one["before"] = 999_999.into());
     });
     plant("reputation", "a failure that became a success", |db| {
@@ -210,30 +210,30 @@ fn reputation() {
         rewrite(db, "outcomes", number(db, sql), |one| one["ok"] = true.into());
     });
     let shown = "SELECT min(id) FROM desks WHERE body ->> '$.window[0]' IS NOT NULL";
-    plant("reputation", "a desk that forgets an outcome", |db| {
+    plant("reputation", "an agent state without an outcome", |db| {
         rewrite(db, "desks", number(db, shown), |desk| {
             desk["window"].as_array_mut().expect("a list").pop();
         });
     });
-    plant("reputation", "a desk that was faster than it was", |db| {
+    plant("reputation", "an agent state with a faster time", |db| {
         rewrite(db, "desks", number(db, shown), |desk| add(desk, "/window/0", 1));
     });
     let served = "SELECT min(id) FROM desks WHERE body ->> '$.patrons' IS NOT NULL";
-    plant("reputation", "a patron more", |db| {
+    plant("reputation", "an additional customer", |db| {
         rewrite(db, "desks", number(db, served), |desk| {
             desk["patrons"]["owners"].as_array_mut().expect("a list").push(99.into());
         });
     });
-    plant("reputation", "more paid by patrons", |db| {
+    plant("reputation", "more paid by customers", |db| {
         rewrite(db, "desks", number(db, served), |desk| add(desk, "/patrons/paid", 1));
     });
-    plant("reputation", "an outcome that was on time after all", |db| {
+    plant("reputation", "an outcome with a wrong on-time flag", |db| {
         rewrite(db, "outcomes", number(db, counted), |one| {
             let on_time = one["on_time"].as_bool().expect("yes or no");
             one["on_time"] = (!on_time).into();
         });
     });
-    plant("reputation", "a desk that praises itself", |db| {
+    plant("reputation", "an agent state with a better score", |db| {
         rewrite(db, "desks", 1, |desk| add(desk, "/standing/score", 1_000_000));
     });
     plant("reputation", "counted within one owner", |db| {
@@ -242,7 +242,7 @@ fn reputation() {
                    AND j.body ->> 'payer' = j.body ->> '$.assignment.owner'";
         rewrite(db, "outcomes", number(db, sql), |one| one["counted"] = true.into());
     });
-    plant("reputation", "a judgement twice", |db| {
+    plant("reputation", "a duplicate outcome", |db| {
         let several = format!(
             "{counted} AND body ->> 'subject' IN
              (SELECT body ->> 'subject' FROM outcomes GROUP BY 1 HAVING count(*) > 1)"
@@ -266,11 +266,11 @@ fn inboxes() {
     plant("inbox", "a gap", |db| {
         retell(db, number(db, told), |notice| notice.position += 1);
     });
-    plant("inbox", "a chain that leads elsewhere", |db| {
+    plant("inbox", "a chain with a wrong link", |db| {
         retell(db, number(db, told), |notice| notice.before = None);
     });
     let said = "SELECT max(id) FROM notices WHERE follows > 0";
-    plant("inbox", "a message that follows nothing", |db| {
+    plant("inbox", "a message without a predecessor", |db| {
         retell(db, number(db, said), |notice| {
             let News::Message { follows, .. } = &mut notice.news else { panic!("a message") };
             *follows = None;
@@ -278,27 +278,27 @@ fn inboxes() {
     });
     let some = "SELECT min(id) FROM mailboxes WHERE body ->> 'head' > 0";
     for (what, place, more) in [
-        ("a head too far", "/head", 1),
-        ("a head too near", "/head", -1),
+        ("a head too high", "/head", 1),
+        ("a head too low", "/head", -1),
         ("acknowledged before it came", "/acked", 9_999),
         ("another newest", "/newest", -1),
-        ("more waits than there is", "/messages_waiting", 9_999),
+        ("more waits than exists", "/messages_waiting", 9_999),
     ] {
         plant("inbox", what, |db| {
             rewrite(db, "mailboxes", number(db, some), |mailbox| add(mailbox, place, more));
         });
     }
-    plant("inbox", "a mailbox that was lost", |db| {
+    plant("inbox", "an inbox row that was lost", |db| {
         let sql = format!("DELETE FROM mailboxes WHERE id = ({some})");
         assert_eq!(db.execute(&sql, []).expect("deleted"), 1);
     });
-    plant("inbox", "an arrival of nothing", |db| {
+    plant("inbox", "a completed delivery without a notice", |db| {
         let body = r#"{"notice":999999,"at":1,"attempts":1,"reply":null}"#;
         let crc = row::checksum(rusqlite::types::ValueRef::Integer(999_999), body.as_bytes());
         let sql = "INSERT INTO arrivals (id, body, crc) VALUES (999999, ?1, ?2)";
         db.execute(sql, rusqlite::params![body, crc]).expect("written");
     });
-    plant("inbox", "a push without a notice", |db| {
+    plant("inbox", "a delivery without a notice", |db| {
         let id = number(db, "SELECT max(id) FROM pushes");
         rewrite(db, "pushes", id, |push| push["news"] = serde_json::json!({"Queued": {"job": 1}}));
     });
@@ -313,21 +313,21 @@ fn claims() {
     );
     plant(
         "claims",
-        "the index leads to another",
+        "the index points to another",
         run("UPDATE claim_index SET claim = 2 WHERE claim = 1"),
     );
     let of_job =
         |ends: &str| format!("SELECT {ends}(id) FROM claims WHERE target LIKE '{{\"Job\"%'");
-    plant("claims", "an id given back that was not", |db| {
+    plant("claims", "an id wrongly released", |db| {
         retarget(db, number(db, &of_job("min")), "\"Free\"");
     });
-    plant("claims", "an id in memory given back that was not", |db| {
+    plant("claims", "an unindexed id wrongly released", |db| {
         retarget(db, number(db, &of_job("max")), "\"Free\"");
     });
-    plant("claims", "an id that leads to nothing", |db| {
+    plant("claims", "an id that points to nothing", |db| {
         retarget(db, number(db, &of_job("max")), "{\"Job\":999999}");
     });
-    plant("claims", "a transfer nobody can find", |db| {
+    plant("claims", "a transfer without a claim", |db| {
         let sql = "SELECT min(id) FROM claims WHERE target LIKE '{\"Transfer\"%'";
         let id = number(db, sql);
         let to = number(db, &format!("SELECT target ->> 'Transfer' FROM claims WHERE id = {id}"));
@@ -339,7 +339,7 @@ fn claims() {
         }
     });
     plant("claims", "an id used twice", |db| {
-        // The tail says that an id of the index is somebody else's now.
+        // An unindexed claim gets the digest of an indexed one.
         let (old, new) = (number(db, &of_job("min")), number(db, &of_job("max")));
         db.execute(
             "UPDATE claims SET digest = (SELECT digest FROM claims WHERE id = ?1) WHERE id = ?2",
@@ -356,16 +356,16 @@ fn claims() {
 #[test]
 fn postings() {
     let some = "SELECT max(id) FROM claims WHERE target LIKE '{\"Posting\"%'";
-    plant("claims", "an order that leads to nothing", |db| {
+    plant("claims", "an order that points to nothing", |db| {
         retarget(db, number(db, some), "{\"Posting\":999999}");
     });
-    plant("claims", "an order whose posting was taken away", |db| {
+    plant("claims", "an order whose market record is missing", |db| {
         let sql = format!("SELECT target ->> 'Posting' FROM claims WHERE id = ({some})");
         let sql = format!("DELETE FROM postings WHERE id = ({sql})");
         assert_eq!(db.execute(&sql, []).expect("deleted"), 1);
     });
-    plant("claims", "an order posted twice", |db| {
-        // The newest order says it is one that was posted before.
+    plant("claims", "an order submitted twice", |db| {
+        // The newest order gets the digest of an earlier one.
         let before = format!("{some} AND id < ({some})");
         let (old, new) = (number(db, &before), number(db, some));
         let sql = "SELECT digest FROM claims WHERE id = ?1";
@@ -376,22 +376,22 @@ fn postings() {
             .expect("moved");
         retarget(db, new, &target);
     });
-    plant("counters", "the last posting gone", |db| {
+    plant("counters", "the last market record missing", |db| {
         run("DELETE FROM postings WHERE id = (SELECT max(id) FROM postings)")(db);
     });
-    plant("counters", "a posting in the middle gone", run("DELETE FROM postings WHERE id = 2"));
-    plant("counters", "all postings gone", |db| {
+    plant("counters", "a middle record missing", run("DELETE FROM postings WHERE id = 2"));
+    plant("counters", "all market records missing", |db| {
         db.execute_batch("DROP TABLE postings; CREATE TABLE postings (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL)").expect("dropped");
     });
     plant(
         "checksums",
-        "a posting that says another thing",
+        "a market record with another content",
         run("UPDATE postings SET body = replace(body, 'true', 'false') WHERE id = 1"),
     );
-    plant("checksums", "a posting that says it is another", |db| {
+    plant("checksums", "a market record with another id", |db| {
         rewrite(db, "postings", 1, |posting| posting["id"] = 2.into());
     });
-    plant("holds", "money held for what is unpaid", |db| {
+    plant("holds", "credits held for an unpaid job", |db| {
         let sql = "SELECT max(id) FROM jobs WHERE body ->> '$.policy.unpaid' = 1";
         rewrite(db, "jobs", number(db, sql), |job| job["held"] = 1.into());
     });
@@ -399,27 +399,27 @@ fn postings() {
 
 #[test]
 fn names_and_keys() {
-    plant("aliases", "a name taken twice", |db| {
+    plant("aliases", "a name used twice", |db| {
         let name = "SELECT body ->> 'name' FROM aliases WHERE id = 1";
         let name: String = db.query_row(name, [], |row| row.get(0)).expect("there");
         rewrite(db, "aliases", 2, |alias| alias["name"] = name.into());
     });
-    plant("aliases", "a name of nobody", |db| {
+    plant("aliases", "a name without an agent", |db| {
         rewrite(db, "aliases", 1, |alias| alias["agent"] = 999.into());
     });
-    plant("keys", "one hash twice", |db| {
+    plant("keys", "a duplicate hash", |db| {
         let hash = "SELECT body ->> 'hash' FROM keys ORDER BY id LIMIT 1";
         let hash: String = db.query_row(hash, [], |row| row.get(0)).expect("there");
         rewrite(db, "keys", number(db, "SELECT max(id) FROM keys"), |key| {
             key["hash"] = hash.into()
         });
     });
-    plant("keys", "a key that is no hash", |db| {
+    plant("keys", "a key that is not a hash", |db| {
         rewrite(db, "keys", number(db, "SELECT min(id) FROM keys"), |key| {
             key["hash"] = "ca_0123".into();
         });
     });
-    plant("keys", "a key of nobody", |db| {
+    plant("keys", "a key without an agent", |db| {
         rewrite(db, "keys", number(db, "SELECT min(id) FROM keys"), |key| {
             key["holder"] = serde_json::json!({"Agent": 999});
         });
@@ -454,7 +454,7 @@ fn checksums_of_every_table() {
         let body = if table == "claims" { "target" } else { "body" };
         plant("checksums", table, |db| {
             let sql = format!("UPDATE {table} SET {body} = {body} || ' '");
-            assert!(db.execute(&sql, []).expect("rotted") > 0, "{table} is empty");
+            assert!(db.execute(&sql, []).expect("corrupted") > 0, "{table} is empty");
         });
     }
     plant("checksums", "a row in the wrong place", |db| {

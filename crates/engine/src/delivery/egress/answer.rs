@@ -1,4 +1,4 @@
-//! What comes back from a call: an answer of bounded size, or how far we got.
+//! What an outgoing call returns: a response of bounded size, or how far the request got.
 
 use std::error::Error;
 use std::io;
@@ -8,36 +8,36 @@ use reqwest::Response;
 
 use super::guard::Blocked;
 
-/// What the other side said. A redirect is an answer like any other: nobody follows it.
+/// The receiver's response. A redirect is a response like any other: it is not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The HTTP status.
     pub status: u16,
-    /// The body, whole.
+    /// The complete body.
     pub body: Bytes,
 }
 
-/// Why there is no answer. The texts are fixed words and show no address.
+/// Why there is no response. The texts are fixed and contain no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// The guard said no; nothing was sent.
+    /// The guard refused the target; nothing was sent.
     #[error("the target {0}")]
     Blocked(#[from] Blocked),
-    /// No connection was made, so the other side saw nothing of the request.
+    /// No connection was made, so the receiver saw nothing of the request.
     #[error("not reached: {0}")]
     Unreachable(String),
-    /// Connected, but there was no full answer in time: the request may have been acted on.
+    /// Connected, but no complete response came in time: the request may have been acted on.
     #[error("connected, but the response did not arrive in time")]
     TimedOut,
-    /// Connected, but the answer cannot be used: the request may have been acted on.
+    /// Connected, but the response cannot be used: the request may have been acted on.
     #[error("connected, but {0}")]
     Broken(String),
 }
 
-/// Reads a body to its end, but never more than `limit` bytes of it.
+/// Reads a body to its end, but at most `limit` bytes of it.
 pub(super) async fn read(mut response: Response, limit: usize) -> Result<Answer, SendError> {
     let status = response.status().as_u16();
-    let too_large = || SendError::Broken(format!("the answer is larger than {limit} bytes"));
+    let too_large = || SendError::Broken(format!("the response is larger than {limit} bytes"));
     let told = response.content_length().map_or(0, |n| usize::try_from(n).unwrap_or(usize::MAX));
     if told > limit {
         return Err(too_large());
@@ -52,7 +52,7 @@ pub(super) async fn read(mut response: Response, limit: usize) -> Result<Answer,
     Ok(Answer { status, body: body.freeze() })
 }
 
-/// Sorts the client's failures by how far the request got.
+/// Classifies the client's errors by how far the request got.
 pub(super) fn from_client(error: &reqwest::Error) -> SendError {
     if let Some(blocked) = cause::<Blocked>(error) {
         return SendError::Blocked(*blocked);
@@ -60,7 +60,7 @@ pub(super) fn from_client(error: &reqwest::Error) -> SendError {
     if error.is_builder() {
         return SendError::Blocked(Blocked::NotAUrl);
     }
-    // This covers resolving, TCP and TLS: all that stands before the first byte of the request.
+    // This covers resolving, TCP and TLS: everything before the first byte of the request.
     if error.is_connect() {
         return SendError::Unreachable(why_unreachable(error).to_owned());
     }
@@ -92,7 +92,7 @@ fn why_unreachable(error: &reqwest::Error) -> &'static str {
     }
 }
 
-/// The first cause of this type, however deep it lies.
+/// The first cause of this type, at any depth.
 fn cause<T: Error + 'static>(error: &reqwest::Error) -> Option<&T> {
     let mut next = error.source();
     while let Some(inner) = next {
@@ -104,7 +104,7 @@ fn cause<T: Error + 'static>(error: &reqwest::Error) -> Option<&T> {
     None
 }
 
-/// The text of the deepest cause, which is the one that says something.
+/// The text of the deepest cause, which is the informative one.
 pub(super) fn root_cause(error: &reqwest::Error) -> String {
     let mut deepest: &dyn Error = error;
     while let Some(inner) = deepest.source() {

@@ -1,14 +1,14 @@
 //! Dialling: from a name to a connection, through the guard.
 //!
-//! A name is resolved once for every connect. All its addresses are checked, one forbidden answer
-//! refuses them all, and only checked addresses are handed on to be dialled, so nothing can change
-//! between check and connect. reqwest does not ask a resolver about literal addresses: those are
-//! checked by `Guard::check_url` at every send.
+//! A name is resolved once for every connect. All its addresses are checked, one forbidden address
+//! refuses them all, and only checked addresses are dialled, so nothing can change between check
+//! and connect. reqwest does not call a resolver for literal addresses: `Guard::check_url` checks
+//! those at every send.
 //!
-//! A pooled connection is never checked again and need not be: it leads to the address that was
-//! checked when it was dialled, whatever the name means by now. Pools are kept per scheme, host and
-//! port, and the plain and the secure client have one each, so a connection that was good enough
-//! for TLS is never used without it.
+//! A pooled connection is not checked again and need not be: it leads to the address that was
+//! checked when it was dialled, whatever the name resolves to now. Pools are kept per scheme, host
+//! and port, and the http and the https client have one each, so a connection accepted for TLS is
+//! never used without it.
 
 use std::future::Future;
 use std::io;
@@ -25,19 +25,19 @@ use tokio::sync::Semaphore;
 
 use super::guard::{Blocked, Guard, is_local_name};
 
-/// How long an unused connection is kept: long enough for a burst, shorter than the idle timeout
-/// of common servers, so that we rarely write into a connection that is just being closed.
+/// How long an unused connection is kept: long enough for a burst, shorter than the idle timeout of
+/// common servers, so that we rarely write into a connection that is just being closed.
 const POOL_IDLE: Duration = Duration::from_millis(1_500);
 /// Addresses of one family to try; a hostile zone could list thousands.
 const ADDRESSES_PER_FAMILY_MAX: usize = 4;
-/// Lookups at once. Each holds one of the runtime's blocking threads (512 by default) until the
-/// system gives up on it, and somebody else's slow name server must not take them all.
+/// Concurrent lookups. Each holds one of the runtime's blocking threads (512 by default) until the
+/// system times out, and one slow name server must not take them all.
 const LOOKUPS_MAX: usize = 128;
 
-/// Addresses of a name, on their way.
+/// A future that resolves to the addresses of a name.
 pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// Answers which addresses a name has. What it answers is not trusted.
+/// Resolves names to addresses. The addresses are not trusted.
 pub trait Resolve: Send + Sync + 'static {
     /// Looks `name` up, once.
     fn resolve(&self, name: &str) -> Resolving;
@@ -59,8 +59,8 @@ impl Resolve for System {
         let (name, lookups) = (name.to_owned(), Arc::clone(&self.lookups));
         Box::pin(async move {
             let turn = lookups.acquire_owned().await.map_err(io::Error::other)?;
-            // A task of its own: whoever stops waiting leaves the lookup running, and it must keep
-            // its turn until its thread is free again.
+            // A separate task: if the caller stops waiting, the lookup still runs, and it must keep
+            // its permit until its thread is free again.
             let lookup = tokio::spawn(async move {
                 let found = lookup_host((name.as_str(), 0)).await?;
                 let found = found.map(|address| address.ip()).collect();
@@ -72,7 +72,7 @@ impl Resolve for System {
     }
 }
 
-/// Puts the guard between a resolver and reqwest.
+/// Applies the guard between a resolver and reqwest.
 struct Checked {
     names: Arc<dyn Resolve>,
     guard: Arc<Guard>,
@@ -98,7 +98,7 @@ impl Checked {
 impl reqwest::dns::Resolve for Checked {
     fn resolve(&self, name: Name) -> reqwest::dns::Resolving {
         let (guard, plain) = (Arc::clone(&self.guard), self.plain);
-        // DNS is never asked about this machine: its answer could only be wrong.
+        // Names of this machine are never looked up in DNS: its answer could only be wrong.
         let asked = (!is_local_name(name.as_str())).then(|| self.names.resolve(name.as_str()));
         Box::pin(async move {
             let found = match asked {
@@ -123,12 +123,13 @@ pub(super) struct Dialling {
 }
 
 impl Dialling {
-    /// A client for https: any checked address will do.
+    /// A client for https: any checked address is accepted.
     pub(super) fn secure(&self) -> reqwest::Result<Client> {
         self.client(false).https_only(true).build()
     }
 
-    /// A client for http: every address must be listed. It has no use for root certificates.
+    /// A client for http: every address must be in an allowed network. It needs no root
+    /// certificates.
     pub(super) fn plain(&self) -> reqwest::Result<Client> {
         self.client(true).tls_certs_only([]).build()
     }
@@ -138,13 +139,13 @@ impl Dialling {
         Client::builder()
             .dns_resolver(Checked { names, guard, plain })
             .redirect(Policy::none())
-            // A proxy would do its own resolving, behind the guard's back.
+            // A proxy would resolve names itself and bypass the guard.
             .no_proxy()
-            // One call is one try; the ladder in `retry` decides about the next.
+            // One call is one attempt; the backoff in `retry` decides about the next.
             .retry(retry::never())
             .http1_only()
-            // Said again here, because another crate could switch these on for all of us. An
-            // unpacked answer has no length anyone promised.
+            // Repeated here, because another crate could enable these features for the whole build.
+            // A decompressed response has no bounded length.
             .no_gzip()
             .no_brotli()
             .no_zstd()
@@ -163,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives one answer after the other.
+    /// Returns one answer after the other.
     struct Turning(parking_lot::Mutex<Vec<Vec<IpAddr>>>);
 
     impl Resolve for Turning {
@@ -173,7 +174,7 @@ mod tests {
         }
     }
 
-    /// What would be dialled, in this order; nothing is.
+    /// The addresses that would be dialled, in order; none is.
     async fn dialled(plain: bool, answers: &[&[&str]]) -> Vec<Result<Vec<String>, String>> {
         let ip = |text: &&str| text.parse().expect("an address");
         let answers = answers.iter().rev().map(|one| one.iter().map(ip).collect()).collect();
@@ -215,7 +216,7 @@ mod tests {
     #[tokio::test]
     async fn the_system_knows_this_machine() {
         let found = Resolve::resolve(&System::default(), "localhost").await;
-        let found = found.expect("every system has this name in its own list");
+        let found = found.expect("every system has this name in its hosts file");
         assert!(found.iter().all(IpAddr::is_loopback), "{found:?}");
     }
 }

@@ -1,7 +1,7 @@
-//! The guard: says where the hub may call, before anything is dialled.
+//! The guard: decides which URLs the hub may call, before anything is dialled.
 //!
-//! A literal address is judged here and now. A name is judged twice: its form here, the addresses
-//! behind it by `dial` at every connect, because an answer of DNS is only true while we hold it.
+//! A literal address is checked here. A name is checked twice: its form here, its addresses by
+//! `dial` at every connect, because a DNS answer can change at any time.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -15,22 +15,22 @@ const URL_BYTES_MAX: usize = 2_048;
 /// The longest name DNS can hold.
 const NAME_BYTES_MAX: usize = 253;
 
-/// Why the hub will not call. The texts are for callers and never tell what a name resolved to.
+/// Why the hub will not call. The texts are for callers and never reveal what a name resolved to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Blocked {
-    /// The text cannot be read as a URL with a host.
+    /// The text does not parse as a URL with a host.
     #[error("is not a URL of the form https://host/path")]
     NotAUrl,
     /// More bytes than a URL may have.
     #[error("is longer than {URL_BYTES_MAX} bytes")]
     TooLong,
-    /// Something else than https or http.
+    /// A scheme other than https or http.
     #[error("must begin with https://")]
     Scheme,
-    /// Plain http to a place the operator did not list.
+    /// Plain http to a network the operator did not allow.
     #[error("must begin with https://; http is only for networks the operator of this hub listed")]
     Plain,
-    /// A user name or password stands before the host.
+    /// A user name or password before the host.
     #[error("must not contain a user name or password")]
     UserInfo,
     /// Port 0 cannot be called.
@@ -40,14 +40,14 @@ pub enum Blocked {
     #[error("has an address this hub does not call (loopback, private, link-local or reserved)")]
     Address,
     /// A name with at least one address that is not public.
-    #[error("has a name that leads to an address this hub does not call")]
+    #[error("has a name that resolves to an address this hub does not call")]
     Resolved,
     /// A header that would break or redirect the request.
     #[error("cannot be called with such headers")]
     Header,
 }
 
-/// A URL the guard let through, in the one reading that is also dialled.
+/// A URL that passed the guard, in the exact form that is dialled.
 #[derive(Clone, Debug)]
 pub struct Target {
     url: Url,
@@ -65,36 +65,37 @@ impl Target {
         self.plain
     }
 
-    /// The host, spelled one way, so that calls to it can be counted.
+    /// The host in canonical form, so that calls to it can be counted.
     pub fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default().trim_end_matches('.')
     }
 }
 
-/// Knows the networks the operator opened; all others that are not public stay closed.
+/// Knows the networks the operator allowed; all other non-public networks are refused.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     allow: Vec<IpNet>,
 }
 
 impl Guard {
-    /// A guard that lets calls into `allow` as well as to the public internet.
+    /// A guard that allows calls into `allow` as well as to the public internet.
     pub fn new(allow: Vec<IpNet>) -> Self {
         Self { allow }
     }
 
-    /// Whether the operator listed this address. A mapped address is the IPv4 address it maps.
+    /// Whether the operator allowed this address. A mapped address counts as the IPv4 address it
+    /// maps.
     pub fn is_listed(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.allow.iter().any(|net| net.contains(&address))
     }
 
-    /// Refuses every address that is neither public nor listed.
+    /// Refuses every address that is neither public nor allowed.
     pub fn check_address(&self, address: IpAddr) -> Result<(), Blocked> {
         if is_public(address) || self.is_listed(address) { Ok(()) } else { Err(Blocked::Address) }
     }
 
-    /// Reads a URL and refuses it if it is clear already that it must not be called.
+    /// Parses a URL and refuses it if it is already clear that it must not be called.
     pub fn check_url(&self, text: &str) -> Result<Target, Blocked> {
         if text.len() > URL_BYTES_MAX {
             return Err(Blocked::TooLong);
@@ -106,17 +107,18 @@ impl Guard {
             _ => return Err(Blocked::Scheme),
         };
         // The URL standard drops tabs and newlines, turns `\` into `/` and skips extra slashes.
-        // Others read such texts differently, and two readings are one too many.
+        // Other parsers read such texts differently, so they are refused.
         if rest.starts_with('/') || text.chars().any(is_ambiguous) {
             return Err(Blocked::NotAUrl);
         }
-        // Also an empty `@`, which the parser would drop without a word.
+        // Also an empty `@`, which the parser would drop silently.
         if rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@')) {
             return Err(Blocked::UserInfo);
         }
         let mut url = Url::parse(text).map_err(|_| Blocked::NotAUrl)?;
         url.set_fragment(None);
-        // Three bytes can be written as nine, and it is called, and checked again, as it is written.
+        // Normalising can turn three bytes into nine, and the normalised form is what is called and
+        // checked again.
         if url.as_str().len() > URL_BYTES_MAX {
             return Err(Blocked::TooLong);
         }
@@ -131,7 +133,7 @@ impl Guard {
         Ok(Target { url, plain })
     }
 
-    /// Where `localhost` leads: only to those of its addresses that are listed.
+    /// The addresses of `localhost`: only those the operator allowed.
     pub(super) fn local_addresses(&self) -> Vec<IpAddr> {
         let local: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
         local.into_iter().filter(|ip| self.is_listed(*ip)).collect()
@@ -149,7 +151,7 @@ impl Guard {
         if is_local_name(name) && self.local_addresses().is_empty() {
             return Err(Blocked::Address);
         }
-        // With nothing listed, no name can lead to a listed network.
+        // If no network is allowed, no name can resolve into one.
         if plain && self.allow.is_empty() { Err(Blocked::Plain) } else { Ok(()) }
     }
 }
@@ -164,7 +166,7 @@ fn is_ambiguous(c: char) -> bool {
     c.is_control() || c.is_whitespace() || c == '\\'
 }
 
-/// Letters, digits, `-` and `_` between single dots: what is left of a host after IDNA.
+/// Letters, digits, `-` and `_` between single dots: what a host may contain after IDNA.
 fn is_dns_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     let label = |l: &str| {

@@ -1,10 +1,10 @@
-//! Headers of an outgoing call: checked, so that no value can end its line or steer the request.
+//! Headers of an outgoing call, checked so that no value can end its line or redirect the request.
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::guard::Blocked;
 
-/// What frames or routes a request is written by the client alone.
+/// Headers that frame or route a request; only the client writes them.
 const RESERVED: [&str; 12] = [
     "connection",
     "content-length",
@@ -20,7 +20,7 @@ const RESERVED: [&str; 12] = [
     "upgrade",
 ];
 
-/// Turns pairs into headers; the first one that cannot be sent refuses them all.
+/// Converts pairs into headers; a single one that cannot be sent refuses them all.
 pub(super) fn read(pairs: Vec<(String, String)>) -> Result<HeaderMap, Blocked> {
     let mut headers = HeaderMap::with_capacity(pairs.len());
     for (name, value) in pairs {
@@ -28,7 +28,7 @@ pub(super) fn read(pairs: Vec<(String, String)>) -> Result<HeaderMap, Blocked> {
         if RESERVED.contains(&name.as_str()) {
             return Err(Blocked::Header);
         }
-        // `from_str` refuses line ends and other controls, but lets bytes beyond ASCII pass, which
+        // `from_str` refuses line ends and other controls, but accepts bytes beyond ASCII, which
         // receivers read in different ways.
         let value = HeaderValue::from_str(&value).ok().filter(|_| value.is_ascii());
         let value = value.ok_or(Blocked::Header)?;

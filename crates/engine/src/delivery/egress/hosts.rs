@@ -1,5 +1,5 @@
-//! A cap on simultaneous calls to one host, so that the hub is nobody's amplifier and a slow
-//! receiver holds up only its own deliveries.
+//! A limit on simultaneous calls to one host, so that the hub cannot be used as an amplifier and a
+//! slow receiver delays only its own deliveries.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,26 +11,26 @@ use tokio::time::timeout;
 
 /// Hosts that may have calls at once.
 const HOSTS_MAX: usize = 65_536;
-/// Calls to one host, running and waiting together; more would only pile up in memory.
+/// Calls to one host, running and waiting together; more would only use memory.
 const CALLS_PER_HOST_MAX: usize = 1_024;
 
-/// No slot came free in time, or too many were waiting already.
+/// No permit was free in time, or too many calls were waiting already.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Busy;
 
 struct Host {
     slots: Arc<Semaphore>,
-    /// Calls that run or wait; at zero the entry goes.
+    /// Calls that run or wait; at zero the entry is removed.
     calls: usize,
 }
 
-/// The hosts that are being called right now, and no others.
+/// The hosts that are being called now, and no others.
 pub(super) struct Hosts {
     per_host: usize,
     busy: Mutex<HashMap<String, Host>>,
 }
 
-/// The right to make one call; dropping it lets the next one in.
+/// The permit for one call; dropping it admits the next one.
 pub(super) struct Slot<'a> {
     hosts: &'a Hosts,
     name: String,
@@ -42,10 +42,10 @@ impl Hosts {
         Self { per_host: per_host.min(Semaphore::MAX_PERMITS), busy: Mutex::default() }
     }
 
-    /// Waits for a free slot, but not longer than `patience`.
+    /// Waits for a permit, but not longer than `patience`.
     pub(super) async fn enter(&self, name: &str, patience: Duration) -> Result<Slot<'_>, Busy> {
         let slots = self.register(name)?;
-        // From here on the entry is ours to give back, even if we are dropped while waiting.
+        // From here on dropping this releases the entry, even while we wait.
         let mut slot = Slot { hosts: self, name: name.to_owned(), permit: None };
         let permit = timeout(patience, slots.acquire_owned()).await;
         slot.permit = Some(permit.map_err(|_| Busy)?.map_err(|_| Busy)?);
@@ -125,7 +125,7 @@ mod tests {
         let hosts = Hosts::new(1);
         let mut waiting = Vec::new();
         for _ in 0..CALLS_PER_HOST_MAX {
-            hosts.register("a.example").expect("the queue has room");
+            hosts.register("a.example").expect("the queue has space");
             waiting.push(Slot { hosts: &hosts, name: "a.example".to_owned(), permit: None });
         }
         assert_eq!(hosts.enter("a.example", LONG).await.err(), Some(Busy));

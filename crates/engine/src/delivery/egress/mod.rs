@@ -1,8 +1,8 @@
-//! Egress: the one way out. Every call the hub makes to an agent's endpoint goes through here.
+//! Egress: every call the hub makes to an agent's endpoint goes through here.
 //!
-//! `guard` says where the hub may call, `dial` makes sure it connects to what was checked, `hosts`
-//! and `pace` keep one host from getting too much of it, and `answer` bounds what comes back. When
-//! to call and what to do about a failure is for others to decide.
+//! `guard` decides where the hub may call, `dial` ensures that it connects to what was checked,
+//! `host_limits` and `rate_limit` limit the calls to one host, and `response` bounds what comes
+//! back. When to call and how to handle a failure is decided elsewhere.
 
 mod answer;
 mod dial;
@@ -33,22 +33,22 @@ use dial::{Dialling, System};
 use hosts::Hosts;
 use pace::Pace;
 
-/// Who calls, as the receivers of what the hub sends read it.
+/// The `User-Agent` header of outgoing calls.
 pub const USER_AGENT: &str = concat!("rialto/", env!("CARGO_PKG_VERSION"));
 
-/// How far and how long the hub reaches out.
+/// Where the hub may call, and for how long.
 #[derive(Clone, Debug)]
 pub struct EgressSettings {
-    /// Networks that may be called although they are not public, and by plain http.
+    /// Networks that may be called although they are not public, also by plain http.
     pub allow: Vec<IpNet>,
-    /// Time to resolve, connect and shake hands; never more than half of `timeout` is used.
+    /// Time to resolve, connect and complete the TLS handshake; at most half of `timeout` is used.
     pub connect_timeout: Duration,
-    /// Time for a whole call, from resolving to the last byte of the answer. Waiting for a slot
-    /// at a busy host comes before it and takes as long again at most.
+    /// Time for a whole call, from resolving to the last byte of the response. Waiting for a permit
+    /// at a busy host comes before it and takes at most as long again.
     pub timeout: Duration,
     /// Calls to one host at the same time.
     pub per_host: usize,
-    /// Calls to one host in a minute; `None` is as many as there are.
+    /// Calls to one host in a minute; `None` means no limit.
     pub per_host_per_minute: Option<NonZeroU32>,
 }
 
@@ -64,13 +64,13 @@ impl Default for EgressSettings {
     }
 }
 
-/// Why there can be no egress with these settings.
+/// Why no egress can be built with these settings.
 #[derive(Debug, thiserror::Error)]
 pub enum BadEgress {
-    /// A timeout of zero or no calls at all: nothing could ever be sent.
+    /// A zero timeout or zero calls per host: nothing could ever be sent.
     #[error("egress timeouts and calls per host must be above zero")]
     Zero,
-    /// The client did not take the settings.
+    /// The HTTP client rejected the settings.
     #[error("the HTTP client could not be created")]
     Client(#[from] reqwest::Error),
 }
@@ -81,7 +81,7 @@ pub struct Egress {
     hosts: Hosts,
     pace: Pace,
     timeout: Duration,
-    /// Or why not. A machine without root certificates can still run all but calls to https.
+    /// Or why there is none. Without root certificates a machine can do everything but https calls.
     secure: Result<Client, String>,
     plain: Client,
 }
@@ -92,7 +92,7 @@ impl Egress {
         Self::with_resolver(settings, Arc::new(System::default()))
     }
 
-    /// An egress with its own idea of names, for tests and simulations.
+    /// An egress with its own resolver, for tests and simulations.
     pub fn with_resolver(
         settings: EgressSettings,
         names: Arc<dyn Resolve>,
@@ -103,7 +103,8 @@ impl Egress {
             return Err(BadEgress::Zero);
         }
         let guard = Arc::new(Guard::new(allow));
-        // Connecting has to fail before the call does, or nobody could tell which of them it was.
+        // Connecting must time out before the whole call does; otherwise the two cannot be told
+        // apart.
         let connect_timeout = connect_timeout.min(timeout / 2);
         let dialling = Dialling { names, guard: Arc::clone(&guard), connect_timeout, per_host };
         let plain = dialling.plain()?;
@@ -117,25 +118,25 @@ impl Egress {
         self.secure.as_ref().err().map(String::as_str)
     }
 
-    /// The longest a call takes, waiting for its turn included.
+    /// The longest a call takes, including the wait for a permit.
     pub fn patience(&self) -> Duration {
         2 * self.timeout
     }
 
-    /// Whether `url` may be called, as far as can be told without resolving it: for registrations.
+    /// Whether `url` may be called, as far as is known without resolving it: for registrations.
     pub fn check(&self, url: &str) -> Result<(), Blocked> {
         self.guard.check_url(url).map(|_| ())
     }
 
-    /// Takes one of the calls that the host of `url` may get this minute, or says how long there is
-    /// none. Whoever is about to call asks first.
+    /// Takes one of the calls that the host of `url` may get this minute, or returns the time until
+    /// the next one. To be called before each call.
     pub fn take_turn(&self, url: &str, now: Timestamp) -> Result<(), Millis> {
-        // What must not be called is refused when it is, and costs nobody a turn.
+        // A forbidden URL is refused by the call itself, and uses none of the host's rate.
         let Ok(target) = self.guard.check_url(url) else { return Ok(()) };
         self.pace.take(target.host(), now)
     }
 
-    /// Posts `body` once and reads an answer of at most `answer_limit` bytes.
+    /// Posts `body` once and reads a response of at most `answer_limit` bytes.
     pub async fn post(
         &self,
         url: &str,
@@ -156,8 +157,8 @@ impl Egress {
         tokio::time::timeout(self.timeout, call).await.unwrap_or(Err(SendError::TimedOut))
     }
 
-    /// Posts `body` once and hands the answer over as it comes. Its head and every pause in it may
-    /// take as long as a whole call, all of it `whole_timeout`.
+    /// Posts `body` once and returns the response as a stream. Its head, and every pause in it, may
+    /// take as long as a whole call; the whole stream may take `whole_timeout`.
     pub async fn open(
         &self,
         url: &str,

@@ -1,7 +1,7 @@
 //! Which addresses belong to the public internet.
 //!
-//! Everything here is fixed knowledge (IANA's special-purpose registries and one cloud). What the
-//! operator allows on top of it is the guard's business.
+//! Everything here is fixed (IANA's special-purpose registries and one cloud). `guard` adds the
+//! networks that the operator allows.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,10 +11,10 @@ use ipnet::{Ipv4Net, Ipv6Net};
 const V4_CLOSED: [Ipv4Net; 18] = [
     v4([0, 0, 0, 0], 8),        // this host
     v4([10, 0, 0, 0], 8),       // private
-    v4([100, 64, 0, 0], 10),    // behind a carrier's NAT; some clouds keep their metadata here
+    v4([100, 64, 0, 0], 10),    // behind a carrier's NAT; some clouds serve their metadata here
     v4([127, 0, 0, 0], 8),      // loopback
     v4([168, 63, 129, 16], 32), // looks public, but inside Azure it is the host's agent
-    v4([169, 254, 0, 0], 16),   // link-local, the usual home of cloud metadata
+    v4([169, 254, 0, 0], 16),   // link-local, where most clouds serve their metadata
     v4([172, 16, 0, 0], 12),    // private
     v4([192, 0, 0, 0], 24),     // protocol assignments
     v4([192, 0, 2, 0], 24),     // documentation
@@ -29,13 +29,13 @@ const V4_CLOSED: [Ipv4Net; 18] = [
     v4([240, 0, 0, 0], 4),      // reserved, and broadcast at its end
 ];
 
-/// The only IPv6 space handed out to the public. Loopback, link-local, site-local, ULA, multicast,
-/// NAT64 and addresses that carry an IPv4 address in their tail all lie outside it, and so does
-/// whatever will be invented next.
+/// The only IPv6 space assigned to the public. Loopback, link-local, site-local, ULA, multicast,
+/// NAT64 and addresses that end in an IPv4 address are all outside it, and so is any future special
+/// range.
 const V6_PUBLIC: Ipv6Net = v6([0x2000, 0, 0], 3);
 
-/// What is special inside the public space. Tunnels hide an IPv4 address that nobody checked, so
-/// they are refused whatever it is.
+/// Special ranges inside the public space. Tunnels hide an unchecked IPv4 address, so they are
+/// always refused.
 const V6_CLOSED: [Ipv6Net; 5] = [
     v6([0x2001, 0, 0], 23), // protocol assignments: Teredo, benchmarks, ORCHID
     v6([0x2001, 0x0db8, 0], 32), // documentation
@@ -52,7 +52,7 @@ const fn v6(start: [u16; 3], prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(start[0], start[1], start[2], 0, 0, 0, 0, 0), prefix)
 }
 
-/// Whether a call to this address leaves for the public internet.
+/// Whether a call to this address goes to the public internet.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(ip) => !V4_CLOSED.iter().any(|net| net.contains(&ip)),

@@ -8,13 +8,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::answer::{self, SendError};
 use super::hosts::Slot;
 
-/// An answer whose body is still on its way.
+/// A response whose body is still arriving.
 pub struct Opened<'e> {
     pub status: u16,
     /// The media type, in lower case and without parameters.
     pub media_type: String,
     response: reqwest::Response,
-    /// What may still be read.
+    /// Bytes that may still be read.
     left: usize,
     pause: Duration,
     end: Instant,
@@ -43,13 +43,13 @@ impl<'e> Opened<'e> {
         }
     }
 
-    /// The next piece; `None` at the end. A pause that is too long is as bad as no answer.
+    /// The next chunk; `None` at the end. A pause that is too long counts as no response.
     pub async fn next(&mut self) -> Result<Option<Bytes>, SendError> {
         let piece = timeout_at(self.end, timeout(self.pause, self.response.chunk())).await;
         let Ok(Ok(piece)) = piece else { return Err(SendError::TimedOut) };
         let piece = piece.map_err(|error| answer::from_client(&error))?;
         let size = piece.as_ref().map_or(0, Bytes::len);
-        let too_large = || SendError::Broken("the answer is too large".to_owned());
+        let too_large = || SendError::Broken("the response is too large".to_owned());
         self.left = self.left.checked_sub(size).ok_or_else(too_large)?;
         Ok(piece)
     }

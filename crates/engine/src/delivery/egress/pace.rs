@@ -1,8 +1,8 @@
-//! How many calls one host gets in a minute, so that nobody can have the hub flood it by pointing
-//! many agents there.
+//! A limit on the calls one host gets in a minute, so that the hub cannot be made to flood a host
+//! by pointing many agents at it.
 //!
-//! Pure but for what it remembers: it is told what time it is. Whoever has no turn now waits; it is
-//! no fault of the host.
+//! Pure apart from its counts: time is an argument. A call over the limit waits; it does not count
+//! as a failure of the host.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -11,13 +11,13 @@ use parking_lot::Mutex;
 use rialto_core::time::{Millis, Timestamp};
 
 const MINUTE_US: i64 = 60_000_000;
-/// Hosts remembered one by one; when there are more, the new ones share one number.
+/// Hosts counted one by one; beyond that, the new ones share one count.
 const HOSTS_MAX: usize = 65_536;
 const SHARED: &str = "";
 
 /// The hosts that were called within the last minute.
 pub(super) struct Pace {
-    /// What a call costs of a host's minute, in microseconds; nothing if there is no limit.
+    /// What a call costs of a host's minute, in microseconds; `None` if there is no limit.
     cost_us: Option<i64>,
     /// Until when each host's minute is used up, if calls were spread evenly.
     used_until_us: Mutex<HashMap<String, i64>>,
@@ -29,7 +29,7 @@ impl Pace {
         Self { cost_us, used_until_us: Mutex::default() }
     }
 
-    /// Takes a turn at a host, or says how long there is none.
+    /// Takes one call to a host, or returns the time until the next one is free.
     pub(super) fn take(&self, host: &str, now: Timestamp) -> Result<(), Millis> {
         let Some(cost_us) = self.cost_us else { return Ok(()) };
         let now_us = now.0.saturating_mul(1_000);
@@ -76,7 +76,7 @@ mod tests {
         assert!(pace.take("a.example", later).is_err());
         let much_later = NOW.plus(Millis::hours(1));
         for _ in 0..3 {
-            assert_eq!(pace.take("a.example", much_later), Ok(()), "a minute's calls, and no more");
+            assert_eq!(pace.take("a.example", much_later), Ok(()), "a minute's calls, no more");
         }
         assert!(pace.take("a.example", much_later).is_err());
     }
@@ -97,9 +97,9 @@ mod tests {
             let _ = pace.take(&format!("{n}.example"), NOW);
         }
         assert!(pace.used_until_us.lock().len() <= HOSTS_MAX + 1);
-        assert!(pace.take("late.example", NOW).is_err(), "late comers share");
+        assert!(pace.take("late.example", NOW).is_err(), "later hosts share one count");
         let later = NOW.plus(Millis::minutes(1));
         assert_eq!(pace.take("0.example", later), Ok(()));
-        assert_eq!(pace.used_until_us.lock().len(), 1, "whoever was left alone is forgotten");
+        assert_eq!(pace.used_until_us.lock().len(), 1, "a host without recent calls is forgotten");
     }
 }

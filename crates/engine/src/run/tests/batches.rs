@@ -1,4 +1,5 @@
-//! Batches: one commit for many, each seeing those before it, and no trace of what was refused.
+//! Batches: one commit for many commands, each sees the earlier ones, and refused ones leave no
+//! trace.
 
 use rialto_core::command::JobRef;
 use rialto_core::id::{EventId, NoticeId};
@@ -15,15 +16,15 @@ async fn one_commit_answers_everybody_who_waited() {
     probe.close();
     let engine = hub.engine.clone();
     let first = tokio::spawn(async move { engine.run(grant("first", "1")).await });
-    // The lane is held in the commit of the first; the others gather behind it.
+    // The lane is blocked in the commit of the first; the others queue behind it.
     probe.held().await;
     let engine = hub.engine.clone();
     let others = tokio::spawn(async move {
         together(&engine, (0..300).map(|n| grant(&format!("owner-{n}"), "1"))).await
     });
     tokio::time::sleep(Duration::from_millis(20)).await;
-    assert!(!first.is_finished(), "nobody is answered before the commit");
-    assert!(hub.engine.look(|world| world.owner_named("first")).is_none(), "nor is it shown");
+    assert!(!first.is_finished(), "no reply before the commit");
+    assert!(hub.engine.look(|world| world.owner_named("first")).is_none(), "nor is it published");
     probe.open();
     assert!(first.await.expect("no panic").is_ok());
     let answers = others.await.expect("no panic");
@@ -43,7 +44,7 @@ async fn commands_of_one_batch_see_each_other() {
     let held = tokio::spawn(async move { engine.run(grant("held", "1")).await });
     probe.held().await;
     let before = probe.commits();
-    // Opened, taken, paid, confirmed and spent again, all before one commit.
+    // Opened, started, paid, confirmed and spent again, all before one commit.
     let mut confirm = pay(1, "ada", "bob", "1");
     confirm.job = Some("job-1".to_owned());
     let named = JobRef::Foreign { origin: crate::scene::HOME, id: "job-1".to_owned() };
@@ -69,10 +70,10 @@ async fn commands_of_one_batch_see_each_other() {
     }
     assert!(told[..5].iter().all(Result::is_ok), "{told:?}");
     assert!(matches!(told[5], Err(Failure::Refused(Refusal::TooFewCredits))), "{:?}", told[5]);
-    assert_eq!(probe.commits(), before + 2, "the one held back, and one for all of these");
+    assert_eq!(probe.commits(), before + 2, "the blocked one, and one for all of these");
     assert_eq!(hub.purse("ada"), ("20.00".to_owned(), "0.00".to_owned()));
     assert_eq!(hub.engine.look(|world| world.live_jobs().count()), 0);
-    let job = hub.engine.job(JobId(1)).await.expect("readable").expect("it is history");
+    let job = hub.engine.job(JobId(1)).await.expect("readable").expect("it is stored");
     assert!(job.report.as_ref().is_some_and(|report| report.ok));
     hub.stop().await;
 }
@@ -116,7 +117,7 @@ async fn a_reader_comes_back_when_its_work_panics_or_its_caller_leaves() {
         });
         let left = tokio::time::timeout(Duration::from_millis(2), slow).await;
         drop(release);
-        assert!(left.is_err(), "the caller has gone away");
+        assert!(left.is_err(), "the caller is gone");
     }
     let found = tokio::time::timeout(LONG, hub.engine.row(Key::Notice(NoticeId(1)))).await;
     assert!(matches!(found, Ok(Ok(None))), "{found:?}");
@@ -126,13 +127,13 @@ async fn a_reader_comes_back_when_its_work_panics_or_its_caller_leaves() {
 
 #[tokio::test]
 async fn the_lane_ends_with_the_last_handle_and_frees_the_store() {
-    let dir = tempfile::tempdir().expect("a directory can be made");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let clock = StandingClock::at(DAWN);
     let hub = Hub::on_disk(dir.path(), &clock);
-    hub.run(grant("ada", "1")).await.expect("there is room");
+    hub.run(grant("ada", "1")).await.expect("there is space");
     let Hub { engine, lane, .. } = hub;
     drop(engine);
-    tokio::task::spawn_blocking(|| lane.join()).await.expect("joins").expect("in peace");
+    tokio::task::spawn_blocking(|| lane.join()).await.expect("joins").expect("no panic");
     Hub::on_disk(dir.path(), &clock).stop().await;
 }
 

@@ -1,4 +1,4 @@
-//! Faults: a full disk is survived without a trace, anything worse is the end.
+//! Faults: a full disk leaves no trace and the hub continues; any other store error stops it.
 
 use rialto_core::alias::Digest;
 use rialto_core::memory::Principal;
@@ -13,7 +13,7 @@ fn broken() -> StoreError {
 
 #[tokio::test]
 async fn a_full_disk_leaves_no_trace_and_the_hub_goes_on() {
-    let dir = tempfile::tempdir().expect("a directory can be made");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let clock = StandingClock::at(DAWN);
     let (store, probe) = Probed::over(SqliteStore::open(dir.path()).expect("free"));
     let hub = Hub::over(store, clock.clone());
@@ -38,9 +38,9 @@ async fn a_full_disk_leaves_no_trace_and_the_hub_goes_on() {
         assert_eq!(hub.engine.look(|world| picture(world, DAWN)), before);
         assert!(hub.engine.is_writable());
     }
-    assert!(!hub.engine.is_kept(once.scope), "nor is the key used up");
-    // The working world is the published one again: ids go on where they stood, money is there.
-    hub.run(report(job, bob, true, "1")).await.expect("it is its turn");
+    assert!(!hub.engine.is_kept(once.scope), "nor is the key used");
+    // The working world is a copy of the published one again: ids continue and credits are intact.
+    hub.run(report(job, bob, true, "1")).await.expect("it is assigned");
     hub.open(hub.ask(2, ada, "sum", "1")).await;
     hub.run(Command::Pay(Box::new(pay(1, "ada", "bob", "1")))).await.expect("paid");
     let after = hub.engine.look(|world| picture(world, DAWN));
@@ -68,7 +68,8 @@ async fn signs_of_life_survive_a_full_disk() {
     };
     let first = run("ada");
     probe.held().await;
-    // The lane is held in the commit of the first; the sign belongs to the batch that fails.
+    // The lane is blocked in the commit of the first; the last-seen time belongs to the failing
+    // batch.
     hub.engine.seen(bob);
     let second = run("cyd");
     tokio::time::sleep(Duration::from_millis(10)).await;
@@ -109,7 +110,7 @@ async fn no_room_to_tidy_up_is_no_reason_to_stop() {
     let hub = Hub::over(store, StandingClock::at(DAWN));
     *probe.tending.lock() = Some(StoreError::Full);
     for _ in 0..3 {
-        hub.run(grant("ada", "1")).await.expect("there is room for this");
+        hub.run(grant("ada", "1")).await.expect("there is space for this");
     }
     *probe.tending.lock() = Some(broken());
     hub.until(|engine| {
@@ -133,11 +134,11 @@ async fn a_panic_in_the_lane_is_told_and_nobody_waits_for_ever() {
 
 #[tokio::test]
 async fn a_broken_store_ends_the_hub_and_shows_nothing_of_the_last_batch() {
-    let dir = tempfile::tempdir().expect("a directory can be made");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let clock = StandingClock::at(DAWN);
     let (store, probe) = Probed::over(SqliteStore::open(dir.path()).expect("free"));
     let hub = Hub::over(store, clock.clone());
-    hub.run(grant("ada", "1")).await.expect("there is room");
+    hub.run(grant("ada", "1")).await.expect("there is space");
     let before = hub.engine.look(|world| picture(world, DAWN));
     let mut told = hub.engine.broken();
     probe.close();
@@ -152,14 +153,14 @@ async fn a_broken_store_ends_the_hub_and_shows_nothing_of_the_last_batch() {
     assert!(!hub.engine.is_writable());
     let why = tokio::time::timeout(LONG, told.wait_for(Option::is_some)).await.expect("soon");
     let why = why.expect("told").clone();
-    assert!(why.expect("told").contains("as planned"));
-    assert!(matches!(hub.run(grant("ada", "1")).await, Err(Failure::Down)), "and none after it");
-    assert_eq!(probe.commits(), 2, "nothing was tried again");
+    assert!(why.expect("a reason").contains("as planned"));
+    assert!(matches!(hub.run(grant("ada", "1")).await, Err(Failure::Down)), "and none afterwards");
+    assert_eq!(probe.commits(), 2, "nothing was retried");
     assert_eq!(hub.engine.look(|world| picture(world, DAWN)), before);
     assert_eq!(hub.purse("ada").0, "11.00", "what is committed can still be read");
     let Hub { engine, lane, .. } = hub;
     drop(engine);
-    tokio::task::spawn_blocking(|| lane.join()).await.expect("joins").expect("in peace");
+    tokio::task::spawn_blocking(|| lane.join()).await.expect("joins").expect("no panic");
     let hub = Hub::on_disk(dir.path(), &clock);
     assert_eq!(hub.engine.look(|world| picture(world, DAWN)), before);
     hub.stop().await;
@@ -168,15 +169,15 @@ async fn a_broken_store_ends_the_hub_and_shows_nothing_of_the_last_batch() {
 #[tokio::test]
 async fn a_row_that_cannot_be_trusted_ends_the_hub_for_readers_and_lane_alike() {
     for by_lane in [true, false] {
-        let dir = tempfile::tempdir().expect("a directory can be made");
+        let dir = tempfile::tempdir().expect("a temporary directory");
         let hub = Hub::on_disk(dir.path(), &StandingClock::at(DAWN));
         let ada = hub.enrol(enrol("ada", "ada", &[])).await;
         let bob = hub.enrol(enrol("bob", "bob", &[("sum", "1")])).await;
         let job = hub.open(hub.ask(1, ada, "sum", "1")).await;
-        hub.run(report(job, bob, true, "1")).await.expect("it is its turn");
+        hub.run(report(job, bob, true, "1")).await.expect("it is assigned");
         let file = dir.path().join(crate::store::sqlite::FILE);
-        let behind = rusqlite::Connection::open(file).expect("the file is there");
-        behind.execute_batch("UPDATE archive SET body = upper(body)").expect("rotted");
+        let behind = rusqlite::Connection::open(file).expect("the file exists");
+        behind.execute_batch("UPDATE archive SET body = upper(body)").expect("corrupted");
         if by_lane {
             let lost = hub.run(report(job, bob, true, "1")).await;
             assert!(matches!(lost, Err(Failure::Down)), "{lost:?}");
@@ -196,10 +197,10 @@ async fn a_store_whose_books_do_not_agree_is_not_started() {
         "DELETE FROM owners WHERE id = 1",
     ];
     for spoil in spoils {
-        let dir = tempfile::tempdir().expect("a directory can be made");
+        let dir = tempfile::tempdir().expect("a temporary directory");
         let clock = StandingClock::at(DAWN);
         let hub = Hub::on_disk(dir.path(), &clock);
-        hub.run(grant("ada", "1")).await.expect("there is room");
+        hub.run(grant("ada", "1")).await.expect("there is space");
         hub.stop().await;
         let file = dir.path().join(crate::store::sqlite::FILE);
         rusqlite::Connection::open(file).expect("there").execute_batch(spoil).expect("spoilt");

@@ -18,8 +18,8 @@ async fn busy(hub: &Hub) -> (AgentId, AgentId) {
     for n in 1..=15 {
         let (skill, by) = if n % 3 == 0 { ("draw", cyd) } else { ("sum", bob) };
         let job = hub.open(hub.ask(n, ada, skill, "3")).await;
-        hub.run(report(job, by, n % 5 != 0, "1")).await.expect("it is its turn");
-        hub.run(say(ada, bob, &format!("{n}"))).await.expect("there is room");
+        hub.run(report(job, by, n % 5 != 0, "1")).await.expect("it is assigned");
+        hub.run(say(ada, bob, &format!("{n}"))).await.expect("there is space");
     }
     (ada, bob)
 }
@@ -58,7 +58,7 @@ async fn entries_of_an_owner_are_complete_on_pages_of_any_size() {
             assert_eq!(walked, all, "{name} by {limit}");
         }
     }
-    // Somebody else's line is no way into their account.
+    // An entry of another owner is not a valid cursor into that owner's account.
     let (bob, ada) = hub.engine.look(|world| (world.owner_named("bob"), world.owner_named("ada")));
     let ada = hub.engine.look(|world| world.owner(ada.expect("known")).cloned()).expect("known");
     let own = hub.engine.entries_of(bob.expect("known"), Some(EntryId(2)), 9, |_| true).await;
@@ -114,7 +114,7 @@ async fn jobs_and_outcomes_of_an_agent_are_complete() {
         assert_eq!(numbers, (1..=10).rev().collect::<Vec<_>>());
     }
     let none = hub.engine.jobs_of(Side::Asked, Some(JobId(99)), 9).await.expect("readable");
-    assert!(none.rows.is_empty() && none.next.is_none(), "a cursor somebody made up");
+    assert!(none.rows.is_empty() && none.next.is_none(), "an invented cursor");
     hub.stop().await;
 }
 
@@ -139,8 +139,8 @@ async fn notices_are_complete_and_in_order_from_any_position() {
         }
         assert_eq!(after, inbox.head);
     }
-    // New ones after a walk has left its marks, and positions nobody has.
-    hub.run(say(ada, bob, "new")).await.expect("room");
+    // New notices after a walk has left its seek points, and positions that do not exist.
+    hub.run(say(ada, bob, "new")).await.expect("capacity");
     let newest = hub.engine.notices_of(bob, inbox.head, 9).await.expect("readable");
     assert_eq!(newest.iter().map(|notice| notice.position).collect::<Vec<_>>(), [inbox.head + 1]);
     assert!(newest.first().is_some_and(|notice| notice.id > NoticeId(900)));

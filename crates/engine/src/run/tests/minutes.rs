@@ -1,4 +1,4 @@
-//! Agents that limit what they begin in a minute, and what shares a batch with it.
+//! Agents that limit how many jobs they start in a minute, and commands in the same batch.
 
 use rialto_core::command::JobRef;
 use rialto_core::job::Selection;
@@ -20,7 +20,7 @@ async fn batch(
         tokio::spawn(async move { engine.run(command).await })
     };
     let running: Vec<_> = commands.into_iter().map(run).collect();
-    // Everybody gets as far as the lane, which does not move by itself.
+    // Every command reaches the lane's queue; the lane does not run by itself.
     tokio::task::yield_now().await;
     lane.turn();
     let mut answers = Vec::new();
@@ -53,7 +53,7 @@ async fn what_was_begun_and_taken_back_in_one_batch_still_counts_after_a_full_di
     probe.fail_with(StoreError::Full);
     let full = batch(&engine, &mut lane, vec![grant("ada", "1")]).await;
     assert!(matches!(full[0], Err(Failure::Full)));
-    // Named, so that it is told why.
+    // Addressed to an agent by name, so that the refusal has a reason.
     let mut second = open(2, ada, "sum", "1", DAWN);
     second.selection = Selection::Direct(bob);
     let refused = batch(&engine, &mut lane, vec![Command::OpenJob(Box::new(second))]).await;

@@ -1,4 +1,4 @@
-//! The engine as a whole, over both stores, with a clock that stands.
+//! The engine as a whole, over both stores, with a manual clock.
 
 mod batches;
 mod faults;
@@ -60,7 +60,7 @@ impl Hub {
     }
 
     fn on_disk(dir: &Path, clock: &Arc<StandingClock>) -> Self {
-        let store = SqliteStore::open(dir).expect("nobody else has it open");
+        let store = SqliteStore::open(dir).expect("no other process has it open");
         Self::over(Box::new(store), clock.clone())
     }
 
@@ -73,7 +73,7 @@ impl Hub {
     }
 
     async fn open(&self, order: OpenJob) -> JobId {
-        job_in(&self.run(Command::OpenJob(Box::new(order))).await.expect("somebody takes it"))
+        job_in(&self.run(Command::OpenJob(Box::new(order))).await.expect("an agent accepts it"))
     }
 
     /// A job number `n`.
@@ -81,16 +81,16 @@ impl Hub {
         open(n, by, skill, budget, self.engine.now())
     }
 
-    /// What an owner can spend and has set aside, as text.
+    /// An owner's available and held credits, as text.
     fn purse(&self, owner: &str) -> (String, String) {
         self.engine.look(|world| {
             let owner = world.owner_named(owner).and_then(|id| world.owner(id));
-            let owner = owner.expect("the owner was made");
+            let owner = owner.expect("the owner exists");
             (owner.available.text(2), owner.held.text(2))
         })
     }
 
-    /// Moves the clock and has the lane look, until something is as it should be.
+    /// Moves the clock and wakes the lane, until a condition holds.
     async fn after(&self, span: Millis, is_so: impl Fn(&Engine) -> bool) {
         self.clock.advance(span);
         self.until(is_so).await;
@@ -102,30 +102,30 @@ impl Hub {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        tokio::time::timeout(LONG, waiting).await.expect("it should have come to be");
+        tokio::time::timeout(LONG, waiting).await.expect("the condition holds in time");
     }
 
     /// Stops the lane and waits for its end, so that the store is free again.
     async fn stop(self) {
         self.engine.stop().await;
         let joined = tokio::task::spawn_blocking(move || self.lane.join()).await;
-        joined.expect("joining works").expect("the lane ended in peace");
+        joined.expect("joining works").expect("the lane did not panic");
     }
 }
 
-/// What a test knows about a store and can do to it.
+/// What a test observes of a store and can do to it.
 #[derive(Default)]
 struct Probe {
     commits: AtomicU64,
-    /// Answers that were forgotten, and how often it was asked to tidy up.
+    /// Expired answers that were removed, and how often maintenance was called.
     forgotten: AtomicU64,
     tended: AtomicU64,
-    /// What the next commits say instead of writing; `None` lets one pass.
+    /// Errors the next commits return instead of writing; `None` lets one through.
     faults: Mutex<VecDeque<Option<StoreError>>>,
     closed: Mutex<bool>,
     opened: Condvar,
     held: AtomicBool,
-    /// What tidying up says.
+    /// The error that maintenance returns.
     tending: Mutex<Option<StoreError>>,
     panics: AtomicBool,
 }
@@ -135,12 +135,12 @@ impl Probe {
         self.commits.load(Ordering::SeqCst)
     }
 
-    /// Lets no commit through until `open`.
+    /// Blocks all commits until `open`.
     fn close(&self) {
         *self.closed.lock() = true;
     }
 
-    /// Waits until the lane is held in a commit.
+    /// Waits until the lane is blocked in a commit.
     async fn held(&self) {
         let held = async {
             while !self.held.load(Ordering::SeqCst) {
@@ -160,7 +160,7 @@ impl Probe {
         self.faults.lock().push_back(Some(error));
     }
 
-    /// Lets one commit pass before the next fault.
+    /// Lets one commit through before the next fault.
     fn pass(&self) {
         self.faults.lock().push_back(None);
     }
@@ -213,7 +213,7 @@ impl Store for Probed {
     }
 }
 
-/// Runs these all at once.
+/// Runs these concurrently.
 async fn together(
     engine: &Engine,
     commands: impl IntoIterator<Item = Command>,

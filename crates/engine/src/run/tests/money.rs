@@ -1,10 +1,10 @@
-//! Money under pressure: what many want at once moves exactly as often as it may.
+//! Concurrent payments: each moves exactly as often as it may.
 
 use super::*;
 use crate::scene::{grant, pay};
 
 async fn places() -> [(Hub, Option<tempfile::TempDir>); 2] {
-    let dir = tempfile::tempdir().expect("a directory can be made");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let disk = Hub::on_disk(dir.path(), &StandingClock::at(DAWN));
     [(Hub::in_memory(), None), (disk, Some(dir))]
 }
@@ -18,7 +18,7 @@ async fn two_hundred_transfers_with_one_id_move_once() {
         let answers = together(&hub.engine, (0..200).map(|_| order())).await;
         let fresh = |answer: &Result<Answer, Failure>| match answer {
             Ok(Answer::Paid { transfer, repeated }) => {
-                assert_eq!(transfer.id.0, 1, "everybody is told of the same transfer");
+                assert_eq!(transfer.id.0, 1, "all get the same transfer");
                 !repeated
             }
             other => panic!("expected a transfer, got {other:?}"),
@@ -35,7 +35,7 @@ async fn of_a_hundred_payments_only_what_is_there_is_paid() {
         hub.run(grant("ada", "0")).await.expect("opened");
         hub.run(grant("bob", "0")).await.expect("opened");
         let spare = Command::Pay(Box::new(pay(0, "ada", "bob", "9")));
-        hub.run(spare).await.expect("the welcome pays for that");
+        hub.run(spare).await.expect("the welcome grant covers that");
         assert_eq!(hub.purse("ada").0, "1.00");
         let orders = (1..=100).map(|n| Command::Pay(Box::new(pay(n, "ada", "bob", "0.03"))));
         let answers = together(&hub.engine, orders).await;

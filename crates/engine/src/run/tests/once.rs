@@ -1,4 +1,4 @@
-//! Repeats: the same request gets the first answer, for a day, also after a restart.
+//! Repeats: the same request gets the first answer for a day, also after a restart.
 
 use rialto_core::alias::Digest;
 use rialto_core::memory::{Amount, KEPT_FOR, Kept, Principal};
@@ -22,7 +22,7 @@ async fn a_repeat_has_one_effect_and_the_first_answer() {
     let hub = Hub::in_memory();
     let first = once(&hub, grant("ada", "1"), key("k", "b")).await.expect("granted");
     assert!(!first.replayed);
-    let again = once(&hub, grant("ada", "1"), key("k", "b")).await.expect("told again");
+    let again = once(&hub, grant("ada", "1"), key("k", "b")).await.expect("replayed");
     assert!(again.replayed);
     assert!(matches!(again.answer, Answer::Account { owner, .. } if owner.name == "ada"));
     assert_eq!(hub.purse("ada").0, "11.00", "welcome and one grant");
@@ -96,7 +96,7 @@ async fn repeats_within_one_batch_are_repeats_too() {
 
 #[tokio::test]
 async fn a_repeat_after_a_restart_is_still_one() {
-    let dir = tempfile::tempdir().expect("a directory can be made");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let clock = StandingClock::at(DAWN);
     let hub = Hub::on_disk(dir.path(), &clock);
     hub.run(grant("bob", "0")).await.expect("opened");
@@ -108,7 +108,7 @@ async fn a_repeat_after_a_restart_is_still_one() {
     hub.stop().await;
 
     let hub = Hub::on_disk(dir.path(), &clock);
-    let again = once(&hub, order(), key("k", "b")).await.expect("told again");
+    let again = once(&hub, order(), key("k", "b")).await.expect("replayed");
     let (Answer::Paid { transfer: one, .. }, Answer::Paid { transfer: two, .. }) =
         (first.answer, again.answer)
     else {
@@ -123,7 +123,7 @@ async fn a_repeat_after_a_restart_is_still_one() {
 
 #[tokio::test]
 async fn after_a_day_it_is_forgotten_and_the_store_too() {
-    let dir = tempfile::tempdir().expect("a directory can be made");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let clock = StandingClock::at(DAWN);
     let hub = Hub::on_disk(dir.path(), &clock);
     for n in 0..20 {
@@ -154,9 +154,9 @@ async fn without_room_for_its_answer_a_command_has_no_effect_and_uses_up_no_key(
     assert!(!hub.engine.is_kept(key("k3", "b").scope));
     assert!(once(&hub, grant("ada", "1"), key("k1", "b")).await.expect("known").replayed);
     let other = Idempotency { principal: Principal::Agent(AgentId(1)), ..key("k4", "b") };
-    once(&hub, grant("ada", "1"), other).await.expect("somebody else's share");
+    once(&hub, grant("ada", "1"), other).await.expect("another caller's share");
     hub.clock.advance(KEPT_FOR);
-    // What is over goes behind the batch that found no room, and then there is some.
+    // Expired records are removed after the batch that found no capacity; then there is some.
     let _ = once(&hub, grant("ada", "1"), key("k3", "b")).await;
     assert!(once(&hub, grant("ada", "1"), key("k5", "b")).await.is_ok());
     hub.stop().await;
@@ -164,7 +164,7 @@ async fn without_room_for_its_answer_a_command_has_no_effect_and_uses_up_no_key(
 
 #[tokio::test]
 async fn a_body_that_was_kept_is_read_back_after_a_restart() {
-    let dir = tempfile::tempdir().expect("a directory can be made");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let clock = StandingClock::at(DAWN);
     let hub = Hub::on_disk(dir.path(), &clock);
     let order = key("k", "b").keeping(Kept::Answer { status: 201, body: "long ".repeat(9_999) });
@@ -180,7 +180,7 @@ async fn a_body_that_was_kept_is_read_back_after_a_restart() {
 
 #[tokio::test]
 async fn rotating_on_and_on_leaves_the_keys_that_work_and_no_others() {
-    let dir = tempfile::tempdir().expect("a directory can be made");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let clock = StandingClock::at(DAWN);
     let hub = Hub::on_disk(dir.path(), &clock);
     let ada = hub.enrol(enrol("ada", "ada", &[])).await;
@@ -210,8 +210,8 @@ async fn work_reported_under_a_key_is_not_counted_as_begun_twice() {
     let bob = hub.enrol(busy).await;
     let first = hub.open(hub.ask(1, ada, "sum", "1")).await;
     let done = crate::scene::report(first, bob, true, "1");
-    once(&hub, done, key("result", "b")).await.expect("it is its turn");
-    // It takes two jobs a minute, and has begun one.
+    once(&hub, done, key("result", "b")).await.expect("it is assigned");
+    // It accepts two jobs a minute, and has started one.
     hub.open(hub.ask(2, ada, "sum", "1")).await;
     hub.stop().await;
 }

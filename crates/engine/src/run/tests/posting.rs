@@ -1,4 +1,4 @@
-//! Orders of a market: once for ever, in one batch or in many, here or after a restart.
+//! Market orders: executed once, in one batch or in many, before or after a restart.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::scene::enrol;
 use crate::scene::market::post;
 use crate::store::Page;
 
-/// A task of somebody who was not there when it was written.
+/// A task of a requester that was not registered when the task was written.
 fn arriving(hub: &Hub, n: u64) -> Command {
     let order = hub.ask(n, AgentId(0), "sum", "1");
     let order = OpenJob { requester: Requester::Guest("ada".to_owned()), ..order };
@@ -23,33 +23,33 @@ fn arriving(hub: &Hub, n: u64) -> Command {
 fn posting(answer: &Answer) -> (PostingId, bool) {
     match answer {
         Answer::Posted { posting, repeated } => (*posting, *repeated),
-        other => panic!("expected a posting, got {other:?}"),
+        other => panic!("expected a market order, got {other:?}"),
     }
 }
 
 #[tokio::test]
 async fn whatever_comes_at_once_is_posted_once_and_whoever_it_is_arrives_once() {
-    let dir = tempfile::tempdir().expect("a directory can be made");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let clock = StandingClock::at(DAWN);
     let hub = Hub::on_disk(dir.path(), &clock);
     hub.enrol(enrol("bob", "bob", &[("sum", "1")])).await;
-    // Five orders, eight times each, all at the same time.
+    // Five orders, eight times each, all concurrently.
     let orders: Vec<Command> = (0..40).map(|n| arriving(&hub, n % 5)).collect();
     let mut fresh = BTreeSet::new();
     for answer in together(&hub.engine, orders).await {
-        let (id, repeated) = posting(&answer.expect("posts are never refused"));
+        let (id, repeated) = posting(&answer.expect("submissions are never refused"));
         assert!(repeated || fresh.insert(id), "{id} twice");
     }
     assert_eq!(fresh, (1..=5).map(PostingId).collect());
     assert_eq!(hub.engine.look(|world| world.agents().count()), 2);
-    assert_eq!(hub.purse("ada"), ("5.00".to_owned(), "5.00".to_owned()), "welcomed once");
+    assert_eq!(hub.purse("ada"), ("5.00".to_owned(), "5.00".to_owned()), "one welcome grant");
     let next = hub.engine.look(|world| world.next);
     hub.stop().await;
     let hub = Hub::on_disk(dir.path(), &clock);
     for n in 0..5 {
-        let answer = hub.run(arriving(&hub, n)).await.expect("posts are never refused");
+        let answer = hub.run(arriving(&hub, n)).await.expect("submissions are never refused");
         let (id, repeated) = posting(&answer);
-        assert!(repeated && fresh.remove(&id), "{id} is the first one's");
+        assert!(repeated && fresh.remove(&id), "{id} is the first answer's");
     }
     assert_eq!(hub.engine.look(|world| world.next), next);
     let (after, before) = (PostingId(0), PostingId(u64::MAX));
@@ -65,9 +65,9 @@ async fn a_posting_that_could_not_be_written_was_never_posted() {
     let (store, probe) = Probed::over(MemoryStore::default());
     let hub = Hub::over(store, StandingClock::at(DAWN));
     probe.fail_with(StoreError::Full);
-    hub.run(post("x", Deed::Nothing)).await.expect_err("there is no room");
+    hub.run(post("x", Deed::Nothing)).await.expect_err("there is no space");
     assert_eq!(hub.engine.look(|world| (world.next.posting, world.next.posts)), (PostingId(1), 0));
-    let again = hub.run(post("x", Deed::Nothing)).await.expect("there is room again");
+    let again = hub.run(post("x", Deed::Nothing)).await.expect("there is space again");
     assert_eq!(posting(&again), (PostingId(1), false));
     hub.stop().await;
 }

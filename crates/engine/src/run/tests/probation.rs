@@ -1,4 +1,4 @@
-//! Whoever came without proof: one sign of life is written down and not forgotten.
+//! Agents on probation: being seen once is written to the store and survives a restart.
 
 use rialto_core::command::Actor;
 
@@ -8,7 +8,7 @@ use crate::scene::enrol;
 const MONTH: Millis = Millis::hours(24 * 30);
 
 fn strict(dir: &Path, clock: &Arc<StandingClock>) -> Hub {
-    let store = SqliteStore::open(dir).expect("nobody else has it open");
+    let store = SqliteStore::open(dir).expect("no other process has it open");
     let rules = Rules { unproven_ttl: Some(MONTH), ..Rules::default() };
     let started = engine(Box::new(store), rules, clock.clone()).expect("the store can be read");
     let Started { engine, lane } = started;
@@ -25,11 +25,11 @@ fn is_active(engine: &Engine, id: AgentId) -> bool {
 
 #[tokio::test]
 async fn a_ghost_goes_by_itself_and_whoever_showed_its_key_once_stays_also_after_a_restart() {
-    let dir = tempfile::tempdir().expect("a directory can be made");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let clock = StandingClock::at(DAWN);
     let hub = strict(dir.path(), &clock);
     let [ghost, shy] = [hub.enrol(unproven("ghost")).await, hub.enrol(unproven("shy")).await];
-    // At once, when a sign of life would usually not be worth noting.
+    // Immediately, when being seen would usually not be recorded.
     hub.engine.seen(shy);
     let shown = |engine: &Engine| {
         engine.look(|world| world.agent(shy).is_some_and(|shy| shy.probation.is_none()))

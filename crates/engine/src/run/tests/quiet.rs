@@ -1,4 +1,4 @@
-//! What the lane does behind everybody's back: tidying up, forgetting, and letting go of its notes.
+//! What the lane does when idle: maintenance, removing expired rows, and clearing applied records.
 
 use rialto_core::alias::Digest;
 use rialto_core::memory::{KEPT_FOR, Principal};
@@ -7,7 +7,7 @@ use super::*;
 use crate::run::Idempotency;
 use crate::scene::{enrol, grant, said};
 
-/// Several times as long as the lane waits before it looks again by itself.
+/// Several times as long as the lane waits before it wakes by itself.
 const A_WHILE: Duration = Duration::from_secs(2);
 
 fn tended(probe: &Probe) -> u64 {
@@ -25,7 +25,7 @@ async fn the_store_is_tidied_up_when_nothing_else_is_to_do_and_then_left_alone()
     tokio::time::sleep(A_WHILE).await;
     let tidy = tended(&probe);
     tokio::time::sleep(A_WHILE).await;
-    assert_eq!(tended(&probe), tidy, "woken for nothing");
+    assert_eq!(tended(&probe), tidy, "woken without work");
     hub.stop().await;
 }
 
@@ -62,7 +62,7 @@ async fn what_was_noted_of_a_reader_is_kept_until_it_is_published_and_no_longer(
     let engine = hub.engine.clone();
     let held = tokio::spawn(async move { engine.run(grant("held", "1")).await });
     probe.held().await;
-    // The next word comes while the first is being written down.
+    // The next position is recorded while the first is being written.
     hub.engine.presented(ada, 2);
     probe.open();
     held.await.expect("no panic").expect("granted");

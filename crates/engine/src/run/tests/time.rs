@@ -1,4 +1,4 @@
-//! Time: signs of life, silence, leases, and waiting for an end.
+//! Time: last-seen times, going offline, leases, and waiting for an end.
 
 use rialto_core::agent::Liveness;
 use rialto_core::job::{Requester, State};
@@ -34,7 +34,7 @@ async fn a_sign_of_life_costs_no_write_and_keeps_an_agent_online() {
         .await;
         assert_eq!(found(&hub.engine), 1);
     }
-    // Soon after another sign, and never published by itself; it counts all the same.
+    // Seen again too soon for a wake-up, and so not published on its own; it counts all the same.
     hub.clock.advance(Millis(500));
     hub.engine.seen(bob);
     hub.clock.advance(Millis(89_900));
@@ -48,7 +48,7 @@ async fn whoever_is_silent_too_long_goes_off_the_lists_by_itself() {
     let hub = Hub::in_memory();
     hub.enrol(polled("bob")).await;
     hub.clock.advance(Millis::seconds(90));
-    assert_eq!(found(&hub.engine), 1, "its last moment still counts");
+    assert_eq!(found(&hub.engine), 1, "the last moment still counts");
     hub.after(Millis(1), |engine| engine.look(|world| world.online_count()) == 0).await;
     assert_eq!(found(&hub.engine), 0);
     hub.engine.seen(AgentId(1));
@@ -58,7 +58,7 @@ async fn whoever_is_silent_too_long_goes_off_the_lists_by_itself() {
 
 #[tokio::test]
 async fn a_lease_runs_out_by_itself_also_after_a_restart() {
-    let dir = tempfile::tempdir().expect("a directory can be made");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let clock = StandingClock::at(DAWN);
     let hub = Hub::on_disk(dir.path(), &clock);
     let ada = hub.enrol(enrol("ada", "ada", &[])).await;
@@ -67,7 +67,7 @@ async fn a_lease_runs_out_by_itself_also_after_a_restart() {
     assert_eq!(hub.purse("ada"), ("8.00".to_owned(), "2.00".to_owned()));
     let alive = |id| move |engine: &Engine| engine.look(|world| world.job(id).is_none());
     hub.after(LEASE, alive(first)).await;
-    let ended = hub.engine.job(first).await.expect("readable").expect("it is history");
+    let ended = hub.engine.job(first).await.expect("readable").expect("it is stored");
     assert_eq!(ended.state, State::Expired);
     assert_eq!(hub.purse("ada"), ("10.00".to_owned(), "0.00".to_owned()));
     let second = hub.open(hub.ask(2, ada, "sum", "2")).await;
@@ -82,7 +82,7 @@ async fn a_lease_runs_out_by_itself_also_after_a_restart() {
 
 #[tokio::test]
 async fn a_wall_clock_set_back_while_the_hub_was_down_ends_nothing_early_and_nothing_late() {
-    let dir = tempfile::tempdir().expect("a directory can be made");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let clock = StandingClock::at(DAWN);
     let hub = Hub::on_disk(dir.path(), &clock);
     let ada = hub.enrol(enrol("ada", "ada", &[])).await;
@@ -92,7 +92,7 @@ async fn a_wall_clock_set_back_while_the_hub_was_down_ends_nothing_early_and_not
     hub.stop().await;
 
     let hub = Hub::on_disk(dir.path(), &StandingClock::at(DAWN));
-    assert_eq!(hub.engine.now(), DAWN.plus(Millis::hours(1)), "time goes on from the last commit");
+    assert_eq!(hub.engine.now(), DAWN.plus(Millis::hours(1)), "it resumes at the last commit");
     assert!(hub.engine.look(|world| world.job(job).is_some()));
     hub.after(LEASE, |engine| engine.look(|world| world.job(job).is_none())).await;
     assert_eq!(hub.purse("ada"), ("10.00".to_owned(), "0.00".to_owned()));
@@ -108,7 +108,7 @@ async fn a_wall_clock_that_jumps_an_hour_either_way_ends_no_lease_and_takes_nobo
         let job = hub.open(hub.ask(1, ada, "sum", "0")).await;
         hub.clock.set_wall(jump);
         hub.engine.wake();
-        // What the lane is told next, it is told after it has looked what is due.
+        // The lane checks what is due before it runs its next command.
         hub.enrol(polled("cid")).await;
         assert!(hub.engine.look(|world| world.job(job).is_some()));
         assert_eq!(found(&hub.engine), 2);
@@ -140,7 +140,7 @@ async fn a_sign_of_life_does_not_undo_what_was_found_out_after_it() {
     hub.stop().await;
 }
 
-/// A job whose requester waits for the answer on the line.
+/// A job whose requester waits for the answer on an open connection.
 async fn at_once(hub: &Hub) -> (JobId, AgentId) {
     let mut bob = enrol("bob", "bob", &[("sum", "0")]);
     (bob.liveness, bob.endpoint) = (Liveness::Reached, Some("https://bob.example".to_owned()));
@@ -162,7 +162,7 @@ async fn whoever_waits_for_an_end_is_woken_by_it() {
         .collect();
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert!(waiting.iter().all(|one| !one.is_finished()));
-    hub.run(report(job, bob, true, "0")).await.expect("it is its turn");
+    hub.run(report(job, bob, true, "0")).await.expect("it is assigned");
     for one in waiting {
         let ended = one.await.expect("no panic").expect("readable").expect("it exists");
         assert_eq!(ended.state, State::Completed);
@@ -185,13 +185,13 @@ async fn whoever_waits_is_let_go_when_time_is_up_or_the_answer_will_take_longer(
     let waiting = tokio::spawn(async move { engine.ended(job, LONG).await });
     tokio::time::sleep(short).await;
     let named = rialto_core::command::JobRef::Id(job);
-    hub.run(Command::Start { job: named, by: bob }).await.expect("it is its turn");
+    hub.run(Command::Start { job: named, by: bob }).await.expect("it is assigned");
     let running = waiting.await.expect("no panic").expect("readable").expect("it exists");
     assert_eq!(running.state, State::Running);
-    // Known before anybody waited: there is nothing to wait for.
+    // Known before the wait started: there is nothing to wait for.
     let running = hub.engine.ended(job, LONG).await.expect("readable").expect("it exists");
     assert_eq!(running.state, State::Running);
-    assert_eq!(hub.engine.inner.wake.waiting(), 0, "nobody is left behind");
+    assert_eq!(hub.engine.inner.wake.waiting(), 0, "no waiter remains");
     hub.stop().await;
 }
 
@@ -199,7 +199,7 @@ async fn whoever_waits_is_let_go_when_time_is_up_or_the_answer_will_take_longer(
 async fn no_end_is_missed_however_the_race_goes() {
     let hub = Hub::in_memory();
     let (first, bob) = at_once(&hub).await;
-    hub.run(report(first, bob, true, "0")).await.expect("it is its turn");
+    hub.run(report(first, bob, true, "0")).await.expect("it is assigned");
     for n in 2..150 {
         let mut order = hub.ask(n, AgentId(0), "sum", "0");
         order.requester = Requester::Guest("guest".to_owned());
@@ -208,8 +208,8 @@ async fn no_end_is_missed_however_the_race_goes() {
         let reporting = tokio::spawn(async move { engine.run(report(job, bob, true, "0")).await });
         let ended = hub.engine.ended(job, LONG).await.expect("readable").expect("it exists");
         assert_eq!(ended.state, State::Completed);
-        reporting.await.expect("no panic").expect("it was its turn");
+        reporting.await.expect("no panic").expect("it was assigned");
     }
-    assert_eq!(hub.engine.inner.wake.waiting(), 0, "nobody is left behind");
+    assert_eq!(hub.engine.inner.wake.waiting(), 0, "no waiter remains");
     hub.stop().await;
 }

@@ -1,4 +1,4 @@
-//! The mark of a backup: a row that says where a copy comes from, so that it is not taken for a hub.
+//! The marker of a backup: a row that says where a copy comes from, so that no hub starts on it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,10 @@ use super::row::{self, Page};
 use super::{reading, recall, schema, trouble};
 use crate::store::StoreError;
 
-/// Where the mark stands.
+/// The name of the marker's row.
 const NAME: &str = "backup";
 
-/// What a backup says about itself.
+/// Where a backup comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     pub taken_at: Timestamp,
@@ -25,8 +25,8 @@ pub struct Mark {
     pub from: PathBuf,
 }
 
-/// Copies a store's file as it is at one moment, also while a hub writes to it, and marks the copy.
-/// The copy is one file: it has no log beside it.
+/// Copies a consistent snapshot of a store's file, also while a hub writes to it, and marks the
+/// copy. The copy is a single file without a WAL.
 pub fn copy(
     path: &Path,
     to: &Path,
@@ -37,8 +37,8 @@ pub fn copy(
     schema::recognise(&source)?;
     refuse(&source)?;
     let mut copy = Connection::open(to).map_err(trouble)?;
-    // All pages in one step are one moment: with several, each commit in between would begin anew.
-    // A reader holds no writer up; the hub's log grows a little longer meanwhile.
+    // All pages in one step are one snapshot; with several steps, each commit in between would
+    // restart the copy. A reader blocks no writer; the hub's WAL grows a little meanwhile.
     let step = Backup::new(&source, &mut copy).and_then(|backup| backup.step(-1));
     if step.map_err(trouble)? != StepResult::Done {
         return Err(StoreError::Broken("the store was locked for too long".to_owned()));
@@ -59,7 +59,7 @@ pub fn copy(
     Ok(mark)
 }
 
-/// The mark of a file, if it has one.
+/// The marker of a file, if it has one.
 pub fn mark(db: &Connection) -> Result<Option<Mark>, StoreError> {
     let exists = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'state')";
     if !db.query_row(exists, [], |row| row.get::<_, bool>(0)).map_err(trouble)? {
@@ -80,7 +80,7 @@ pub fn refuse(db: &Connection) -> Result<(), StoreError> {
     }
 }
 
-/// Takes the mark off a file, so that a hub may use it.
+/// Removes the marker from a file, so that a hub may use it.
 pub fn unmark(path: &Path) -> Result<(), StoreError> {
     let db = Connection::open(path).map_err(trouble)?;
     db.execute_batch("PRAGMA synchronous = FULL").map_err(trouble)?;
@@ -88,7 +88,7 @@ pub fn unmark(path: &Path) -> Result<(), StoreError> {
     db.close().map_err(|(_, error)| trouble(error))
 }
 
-/// The mark of a file that nobody is using.
+/// The marker of a file that is not in use.
 pub fn mark_of(path: &Path) -> Result<Option<Mark>, StoreError> {
     let db = reading(path)?;
     schema::recognise(&db)?;

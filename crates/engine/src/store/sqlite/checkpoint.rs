@@ -1,9 +1,9 @@
-//! Moving the log into the file, mostly beside the lane.
+//! Checkpoints: moves the WAL into the database file, mostly beside the lane.
 //!
-//! Left to itself SQLite does this inside some unlucky commit, and hides an fsync error while at
-//! it. Here a thread copies, and an error stops the next commit. The thread alone never catches up
-//! while commits keep coming, and then the log grows for ever; so when little is left, the lane
-//! copies the rest and starts the log anew.
+//! By default SQLite does this inside an arbitrary commit and hides an fsync error in it. Here a
+//! thread copies, and an error stops the next commit. Alone the thread never catches up while
+//! commits keep coming, and the WAL would grow without limit. So when little is left, the lane
+//! copies the rest and restarts the WAL.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,45 +18,45 @@ use rusqlite::Connection;
 use super::{BUSY, LEAVE_THE_LOG, trouble};
 use crate::store::StoreError;
 
-/// How long the log may become.
+/// How long the WAL may become.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The thread begins to copy once the log has this many pages.
+    /// The thread starts to copy once the WAL has this many pages.
     pub pages: u32,
     /// At this length the lane no longer waits for the thread.
     pub pages_max: u32,
 }
 
 impl Default for Limits {
-    /// 16 and 128 MiB: short enough that starting anew takes some 20 ms, and is seldom.
+    /// 16 and 128 MiB: short enough that a restart of the WAL takes about 20 ms, and is rare.
     fn default() -> Self {
         Self { pages: 4_096, pages_max: 32_768 }
     }
 }
 
-/// So few left to copy that the lane may do it.
+/// The lane copies the rest itself if at most this many pages are left.
 const FEW: u32 = 64;
 /// Rounds in which the thread tries to catch up with the lane.
 const ROUNDS: usize = 4;
-/// How long the lane waits for readers of other processes. Our own are kept out by the gate.
+/// How long the lane waits for readers of other processes. The gate blocks our own readers.
 const READERS_MAY_TAKE: Duration = Duration::from_millis(100);
 
-/// The thread, and what lane and thread tell each other.
+/// The thread, and the state that it shares with the lane.
 pub struct Checkpointer {
     shared: Arc<Shared>,
     nudge: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
     limits: Limits,
-    /// After a try in vain: the length at which to try again.
+    /// After a failed attempt: the WAL length at which to try again.
     not_before: u32,
 }
 
-/// What our own readers pass through, so that the lane can have the log for itself.
+/// Our own readers enter through this, so that the lane can block them for a restart of the WAL.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<RwLock<()>>);
 
 impl Gate {
-    /// Holds the lane off for the length of one statement.
+    /// Blocks the lane for the duration of one statement.
     pub fn pass(&self) -> RwLockReadGuard<'_, ()> {
         self.0.read()
     }
@@ -65,23 +65,23 @@ impl Gate {
 #[derive(Default)]
 struct Shared {
     gate: Gate,
-    /// Pages in the log after the newest commit.
+    /// Pages in the WAL after the newest commit.
     pages: AtomicU32,
     /// The thread has copied almost everything.
     ready: AtomicBool,
-    /// Held while one of the two is copying: SQLite would send the other away.
+    /// Held while the thread or the lane copies: SQLite would reject the other.
     copying: Mutex<()>,
     failed: Mutex<Option<StoreError>>,
     has_failed: AtomicBool,
 }
 
 impl Checkpointer {
-    /// Starts the thread for one database file, and counts what the lane writes to its log.
+    /// Starts the thread for one database file, and counts what the lane writes to its WAL.
     pub fn start(path: &Path, lane: &mut Connection, limits: Limits) -> Result<Self, StoreError> {
         let db = Connection::open(path).map_err(trouble)?;
         db.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;")
             .map_err(trouble)?;
-        // Closing is for the lane's own connection to do well.
+        // Only the lane's own connection checkpoints when it is closed.
         db.set_db_config(LEAVE_THE_LOG, true).map_err(trouble)?;
         let shared = Arc::new(Shared::default());
         let counted = shared.clone();
@@ -96,7 +96,7 @@ impl Checkpointer {
             while nudged.recv().is_ok() {
                 match told.catch_up(&db, limits) {
                     Ok(()) => {}
-                    // The log is still whole; when it cannot grow either, commits will say so.
+                    // The WAL is still complete; if it cannot grow either, commits report it.
                     Err(StoreError::Full) => {
                         tracing::warn!("disk full: the WAL could not be checkpointed")
                     }
@@ -116,7 +116,7 @@ impl Checkpointer {
         self.shared.gate.clone()
     }
 
-    /// Before a commit: an error of the thread stops it, and a long log is started anew.
+    /// Before a commit: fails if the thread has failed, and restarts a long WAL.
     pub fn before_commit(&mut self, lane: &Connection) -> Result<(), StoreError> {
         if self.shared.has_failed.load(Ordering::Acquire) {
             return self.shared.failed.lock().clone().map_or(Ok(()), Err);
@@ -135,13 +135,13 @@ impl Checkpointer {
         lane.busy_timeout(READERS_MAY_TAKE).map_err(trouble)?;
         let copied = copy(lane, "RESTART");
         lane.busy_timeout(BUSY).map_err(trouble)?;
-        // Somebody outside reads for long: the log has to grow, and we ask again a little later.
+        // A reader of another process is slow: the WAL must grow, and we try again a little later.
         let later = pages.saturating_add(self.limits.pages);
         self.not_before = if copied?.busy { later } else { 0 };
         Ok(())
     }
 
-    /// Moves the whole log into the file, so that the file alone is complete. For the end, when
+    /// Moves the whole WAL into the file, so that the file alone is complete. For shutdown, when
     /// nothing more is written.
     pub fn empty_the_log(&self, lane: &Connection) -> Result<(), StoreError> {
         let _nobody_reads = self.shared.gate.0.write();
@@ -161,18 +161,18 @@ impl Checkpointer {
         !self.shared.has_failed.load(Ordering::Acquire)
     }
 
-    /// After a commit: a long log is for the thread to copy.
+    /// After a commit: wakes the thread if the WAL is long.
     pub fn committed(&self) {
         let long = self.shared.pages.load(Ordering::Acquire) >= self.limits.pages;
         if let Some(nudge) = self.nudge.as_ref().filter(|_| long) {
-            // A nudge that is already waiting says the same.
+            // A wakeup that is already pending is enough.
             let _ = nudge.try_send(());
         }
     }
 }
 
 impl Shared {
-    /// Copies until little is left, and tells the lane.
+    /// Copies until little is left, then tells the lane.
     fn catch_up(&self, db: &Connection, limits: Limits) -> Result<(), StoreError> {
         if self.ready.load(Ordering::Acquire) || self.pages.load(Ordering::Acquire) < limits.pages {
             return Ok(());
@@ -194,9 +194,9 @@ impl Shared {
     }
 }
 
-/// What SQLite says about a checkpoint.
+/// SQLite's result of a checkpoint.
 struct Copied {
-    /// Somebody was in the way, and the log does not start anew.
+    /// A reader was in the way, and the WAL is not restarted.
     busy: bool,
     log: u32,
     done: u32,

@@ -1,7 +1,7 @@
-//! Used-up ids: appended as they come, indexed behind.
+//! Claims (used ids): appended in order, indexed later.
 //!
-//! The newest are in memory; the rest can be found through an index that is filled in slices when
-//! the lane has nothing else to do, because inserting random keys is what makes writing slow.
+//! The newest are in memory. The others are found through an index that is filled in slices while
+//! the lane is idle, because inserting random keys is the slow part of writing.
 
 use std::collections::VecDeque;
 
@@ -17,13 +17,13 @@ use super::row::{Page, key, odd, read as read_row, text};
 use super::trouble;
 use crate::store::StoreError;
 
-/// How many are moved into the index at a time; fewer are not worth an fsync of their own.
+/// Claims indexed at a time; fewer are not worth a separate fsync.
 pub const SLICE: usize = 512;
-/// Above this many in memory, about 20 MB, the lane moves some with every commit.
+/// Above this many in memory, about 20 MB, the lane indexes some with every commit.
 const TAIL_MAX: usize = 200_000;
-/// How many of the index are read at a time for the sieve.
+/// Index rows read at a time for the Bloom filter.
 const SIEVED: u32 = 1_024;
-/// Where the index is said to be complete up to a claim.
+/// State row with the newest claim up to which the index is complete.
 pub const INDEXED: &str = "claims_indexed";
 
 /// Claims that are not in the index yet.
@@ -32,12 +32,12 @@ pub struct Tail {
     newest: QuickMap<Digest, Claim>,
     order: VecDeque<(ClaimId, Digest)>,
     sieve: Filter,
-    /// Whether the sieve has all of the index, and not only what came in lately.
+    /// Whether the filter covers the whole index, not only the claims indexed since the start.
     sieved: bool,
 }
 
 impl Tail {
-    /// Reads what the index lacks.
+    /// Loads the claims that are missing from the index.
     pub fn load(db: &Connection) -> Result<Self, StoreError> {
         let indexed = indexed_to(db)?;
         let mut statement = db
@@ -52,7 +52,7 @@ impl Tail {
         Ok(tail)
     }
 
-    /// Takes committed claims in.
+    /// Adds committed claims.
     pub fn keep(&mut self, claims: &[Claim]) {
         for claim in claims {
             self.newest.insert(claim.digest, *claim);
@@ -70,29 +70,30 @@ impl Tail {
         !self.sieved || self.sieve.may_have(digest)
     }
 
-    /// Whether the index has been read into the sieve.
+    /// Whether the filter covers the whole index.
     #[cfg(test)]
     pub fn is_sieved(&self) -> bool {
         self.sieved
     }
 
-    /// The oldest ones, if there are enough of them to be worth moving.
+    /// The oldest claims, if there are enough of them to be worth indexing.
     pub fn slice(&self) -> Vec<(ClaimId, Digest)> {
         let enough = if self.order.len() >= SLICE { SLICE } else { 0 };
         self.order.iter().take(enough).copied().collect()
     }
 
-    /// Those that must be moved although the lane is busy: more than come in, once there are many.
+    /// The claims that must be indexed although the lane is busy: once there are many, more than
+    /// are added.
     pub fn overflow(&self, coming: usize) -> Vec<(ClaimId, Digest)> {
         let enough = if self.order.len() > TAIL_MAX { SLICE.max(2 * coming) } else { 0 };
         self.order.iter().take(enough).copied().collect()
     }
 
-    /// Lets the oldest ones go, once the index has them.
+    /// Removes the oldest claims, once the index has them.
     pub fn release(&mut self, count: usize) {
         for (id, digest) in self.order.drain(..count) {
             self.sieve.add(digest);
-            // A later claim of the same id may have taken its place.
+            // A later claim of the same digest may have replaced it.
             if self.newest.get(&digest).is_some_and(|newest| newest.id == id) {
                 self.newest.remove(&digest);
             }
@@ -100,8 +101,8 @@ impl Tail {
     }
 }
 
-/// Reads a part of the index into the sieve, and tells where the next one begins. What is indexed
-/// meanwhile is added by whoever indexes it, so that it does not matter which parts have it.
+/// Adds a part of the index to the filter, and returns where the next part starts. Claims indexed
+/// meanwhile are added when they are indexed, so it does not matter which part contains them.
 pub fn sieve(
     db: &Connection,
     tail: &RwLock<Tail>,
@@ -109,7 +110,7 @@ pub fn sieve(
 ) -> Result<Option<Digest>, StoreError> {
     let sql = "SELECT digest FROM claim_index WHERE digest > ?1 ORDER BY digest LIMIT ?2";
     let mut statement = db.prepare_cached(sql).map_err(trouble)?;
-    // Everything sorts after no bytes at all.
+    // Every digest sorts after an empty one.
     let from = after.as_ref().map_or(&[][..], |digest| &digest.0);
     let mut rows = statement.query(params![from, SIEVED]).map_err(trouble)?;
     let mut found = Vec::new();
@@ -124,7 +125,7 @@ pub fn sieve(
     Ok(found.last().copied().filter(|_| !tail.sieved))
 }
 
-/// Writes new claims at the end of the table.
+/// Appends new claims to the table.
 pub fn append(db: &Connection, claims: &[Claim]) -> Result<(), StoreError> {
     if claims.is_empty() {
         return Ok(());
@@ -141,7 +142,7 @@ pub fn append(db: &Connection, claims: &[Claim]) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Puts a slice into the index, in the index's own order; of one digest the newest stays.
+/// Adds a slice to the index, in the index's own order; of one digest the newest stays.
 pub fn index(db: &Connection, slice: &[(ClaimId, Digest)]) -> Result<(), StoreError> {
     let Some((last, _)) = slice.last() else { return Ok(()) };
     let mut sorted = slice.to_vec();
@@ -160,7 +161,7 @@ pub fn index(db: &Connection, slice: &[(ClaimId, Digest)]) -> Result<(), StoreEr
     Ok(())
 }
 
-/// The newest claim the index knows of.
+/// The newest claim in the index.
 pub fn indexed_to(db: &Connection) -> Result<ClaimId, StoreError> {
     let sql = "SELECT name, body, crc FROM state WHERE name = ?1";
     let mut statement = db.prepare_cached(sql).map_err(trouble)?;
@@ -169,9 +170,9 @@ pub fn indexed_to(db: &Connection) -> Result<ClaimId, StoreError> {
     found.map_or(Ok(ClaimId(0)), |row| read_row("state", row))
 }
 
-/// A claim that has been moved into the index.
+/// Finds a claim in the index.
 pub fn indexed(db: &Connection, digest: Digest) -> Result<Option<Claim>, StoreError> {
-    // Two plain lookups: SQLite plans a join anew for every value, and most ids are new ones.
+    // Two simple lookups: SQLite plans a join again for every value, and most ids are new.
     let sql = "SELECT claim FROM claim_index WHERE digest = ?1";
     let mut statement = db.prepare_cached(sql).map_err(trouble)?;
     let mut rows = statement.query([digest.0]).map_err(trouble)?;
@@ -190,12 +191,12 @@ pub fn indexed(db: &Connection, digest: Digest) -> Result<Option<Claim>, StoreEr
     found.filter(|claim| claim.digest == digest).ok_or_else(lost).map(Some)
 }
 
-/// A row of the table, if it is what was written.
+/// Reads a row of the table and checks its checksum.
 pub fn read(row: &rusqlite::Row<'_>) -> Result<Claim, StoreError> {
     let id = row.get_ref(0).map_err(trouble)?.as_i64().map_err(odd)?;
     let wrong = |why: &str| StoreError::Corrupt(format!("row {id} of claims {why}"));
     let digest: [u8; 16] = row.get(1).map_err(|_| wrong("has no digest"))?;
-    let target = row.get_ref(2).map_err(trouble)?.as_str().map_err(|_| wrong("is no text"))?;
+    let target = row.get_ref(2).map_err(trouble)?.as_str().map_err(|_| wrong("is not text"))?;
     let (id, digest) = (ClaimId(id.unsigned_abs()), Digest(digest));
     let crc = row.get_ref(3).map_err(trouble)?.as_i64();
     if crc.ok() != Some(i64::from(guard(id, digest, target.as_bytes()))) {

@@ -1,4 +1,4 @@
-//! What durability rests on besides syncing: the log's mode, and the names of files.
+//! Durability settings besides syncing: the journal mode, and syncing of directories.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -10,7 +10,7 @@ use super::checkpoint::Limits;
 use super::{CACHE_KIB, PAGE, broken, trouble};
 use crate::store::StoreError;
 
-/// How a system says that it does not sync directories, or not for us.
+/// Errors of systems that do not sync directories, or do not let us.
 const UNABLE: [ErrorKind; 4] = [
     ErrorKind::InvalidInput,
     ErrorKind::PermissionDenied,
@@ -18,19 +18,19 @@ const UNABLE: [ErrorKind; 4] = [
     ErrorKind::Unsupported,
 ];
 
-/// Sets what durability rests on, and looks whether it took.
+/// Configures durability, and checks that the settings took effect.
 pub fn set(db: &Connection, limits: Limits) -> Result<(), StoreError> {
-    // The new mode is told before it is on disk, so the statement is run to its end.
+    // SQLite returns the new mode before it is on disk, so the statement is run to its end.
     let mut switch = db.prepare("PRAGMA journal_mode = WAL").map_err(trouble)?;
     let mut told = switch.query([]).map_err(trouble)?;
     while told.next().map_err(trouble)?.is_some() {}
     let mode: String =
         db.query_row("PRAGMA journal_mode", [], |row| row.get(0)).map_err(trouble)?;
-    // An error while switching silently leaves the old mode, and with it another durability.
+    // An error while switching silently leaves the old mode, which has another durability.
     if mode != "wal" {
         return Err(StoreError::Broken(format!("journal mode is {mode}, not wal")));
     }
-    // A log that once had to be longer is cut back to what it may be.
+    // A WAL that had to grow longer is truncated to its limit.
     let kept = limits.pages_max * PAGE;
     db.execute_batch(&format!(
         "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
@@ -45,12 +45,12 @@ pub fn set(db: &Connection, limits: Limits) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The names of new files are data too: without this a power cut can lose the whole directory.
+/// Syncs the names of new files: without this a power cut can lose the whole directory.
 pub fn keep_names(dir: &Path) -> Result<(), StoreError> {
     let parent = dir.canonicalize().map_err(broken)?;
     for dir in std::iter::once(dir).chain(parent.parent()) {
         let synced = File::open(dir).and_then(|names| names.sync_all());
-        // Not every directory can be opened or synced; such systems keep names by themselves.
+        // Not every directory can be opened or synced; such systems persist names by themselves.
         if let Err(error) = synced
             && !UNABLE.contains(&error.kind())
         {

@@ -1,24 +1,24 @@
-//! A Bloom filter before the index of claims: it tells for most ids that they were never used.
+//! A Bloom filter in front of the claim index: for most ids it proves that they were never used.
 //!
-//! Almost every id that is looked up is new, and finding nothing in an index costs as much as
-//! finding something. Two bytes for each indexed claim tell all but some in a thousand. A sieve that
-//! says "perhaps" where it could say "no" costs a look into the index, and nothing else.
+//! Almost every id that is looked up is new, and a miss in an index costs as much as a hit. Two
+//! bytes for each indexed claim avoid all but a few lookups in a thousand. A false positive costs
+//! one lookup in the index, and nothing else.
 
 use rialto_core::alias::Digest;
 
-/// Claims a first layer is made for: 1 MiB.
+/// Claims that fit the first layer: 1 MiB.
 const LAYER_MIN: usize = 1 << 19;
-/// Claims all layers together are made for: 64 MiB. Beyond, "perhaps" is said more often.
+/// Claims that fit all layers together: 64 MiB. Beyond that, false positives become more frequent.
 const ALL_MAX: usize = 1 << 25;
-/// Bits in a block, which is a line of the processor's cache, and how many of them a claim sets.
+/// Bits in a block, which is one cache line of the processor, and how many of them a claim sets.
 const BLOCK_WORDS: usize = 8;
 const MARKS: usize = 6;
-/// Claims a block is made for.
+/// Claims that fit a block.
 const BLOCK_CLAIMS: usize = 32;
 
 type Block = [u64; BLOCK_WORDS];
 
-/// What was put in, in layers: when one is full, the next is twice as large.
+/// The inserted digests, in layers: when one is full, the next is twice as large.
 #[derive(Default)]
 pub struct Filter {
     layers: Vec<Layer>,
@@ -41,7 +41,7 @@ impl Layer {
 }
 
 impl Filter {
-    /// An empty sieve with room for so many, and as many again.
+    /// An empty filter with capacity for this many, and as many again.
     pub fn with_room(claims: usize) -> Self {
         let room = claims.saturating_mul(2).clamp(LAYER_MIN, ALL_MAX);
         Self { layers: vec![Layer::new(room)] }
@@ -63,7 +63,7 @@ impl Filter {
         }
     }
 
-    /// Whether it may have been put in. What was put in always may.
+    /// Whether the digest may have been inserted. Always true for inserted ones.
     pub fn may_have(&self, digest: Digest) -> bool {
         let (place, marks) = spread(digest);
         self.layers.iter().any(|layer| {
@@ -73,7 +73,7 @@ impl Filter {
     }
 }
 
-/// The block of a digest and its marks there, from different bytes of it.
+/// The block of a digest and its bits there, from different bytes of it.
 fn spread(digest: Digest) -> (usize, Block) {
     let (first, second) = digest.0.split_at(8);
     let number = |half: &[u8]| half.iter().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
@@ -102,7 +102,7 @@ mod tests {
         for id in 0..count {
             filter.add(digest(id));
         }
-        assert_eq!(filter.layers.len(), 2, "the first was full");
+        assert_eq!(filter.layers.len(), 2, "the first layer was full");
         assert!((0..count).all(|id| filter.may_have(digest(id))));
         let wrong = (count..count + 20_000).filter(|id| filter.may_have(digest(*id))).count();
         assert!(wrong < 200, "{wrong} of 20,000");

@@ -1,12 +1,12 @@
 //! Checks the WAL before SQLite reads it: no committed frame may follow a damaged one.
 //!
-//! SQLite takes the first frame that fails its checksum for the end of the log, because that is what
-//! a commit looks like that was never finished. A byte that has rotted looks the same, and then
-//! everything behind it, synced and acknowledged, would be gone without a word. What tells the two
-//! apart: a transaction is only begun when the commit before it has been synced. So a frame that goes
-//! on from a commit proves that this commit was whole once.
+//! SQLite treats the first frame that fails its checksum as the end of the log, because an
+//! unfinished commit looks like that. A corrupted byte looks the same, and then everything after
+//! it, synced and acknowledged, would be lost silently. The difference: a transaction starts only
+//! when the commit before it has been synced. So a frame that continues from a commit proves that
+//! this commit was complete.
 //!
-//! Of the newest transaction nothing is proved, since nothing has gone on from it.
+//! Nothing is proved about the newest transaction, because no frame continues from it.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
@@ -15,17 +15,16 @@ use std::path::Path;
 use super::{FILE, broken};
 use crate::store::StoreError;
 
-/// The log's first bytes, and those of every frame, which a page follows.
+/// Bytes of the log's header, and of the header of every frame, which a page follows.
 const HEAD: usize = 32;
 const FRAME: usize = 24;
-/// How a log begins; the last bit says in which order the bytes of a word are summed.
+/// The first bytes of a log; the last bit is the byte order in which words are summed.
 const MAGIC: u32 = 0x377f_0682;
 const BIG_ENDIAN: u32 = 1;
 
 type Sum = [u32; 2];
 
-/// Refuses a log in which something is damaged that was once synced. Only for logs that nobody is
-/// writing to.
+/// Refuses a log in which synced data is damaged. Only for logs that are not being written.
 pub fn check(dir: &Path) -> Result<(), StoreError> {
     match File::open(dir.join(format!("{FILE}-wal"))) {
         Ok(file) => look_through(&mut BufReader::with_capacity(1 << 16, file)),
@@ -47,7 +46,7 @@ fn look_through(log: &mut impl Read) -> Result<(), StoreError> {
     let mut before = Before { sums: [[one, two]; 2], is_commit: false };
     let (mut number, mut is_whole) = (0_u64, sound);
     while fill(log, &mut frame)? {
-        // The head is synced before the first frame is written.
+        // The header is synced before the first frame is written.
         if !sound {
             return Err(StoreError::Corrupt("the WAL header fails its checksum".to_owned()));
         }
@@ -72,13 +71,13 @@ fn look_through(log: &mut impl Read) -> Result<(), StoreError> {
 
 /// The frame before another.
 struct Before {
-    /// The checksum it has, and the one it should have: if one of the two has rotted, the next frame
-    /// still goes on from the other.
+    /// Its stored checksum and its computed one: if one of the two is corrupted, the next frame
+    /// still continues from the other.
     sums: [Sum; 2],
     is_commit: bool,
 }
 
-/// Reads as much as there is room for; false when less is left.
+/// Fills the buffer; false if less data is left.
 fn fill(log: &mut impl Read, room: &mut [u8]) -> Result<bool, StoreError> {
     match log.read_exact(room) {
         Ok(()) => Ok(true),
@@ -100,7 +99,7 @@ fn word_of(bytes: &[u8], big: bool) -> u32 {
     if big { u32::from_be_bytes([a, b, c, d]) } else { u32::from_le_bytes([a, b, c, d]) }
 }
 
-/// The checksum of SQLite's log (file format, section 4.2), going on from another.
+/// The checksum of SQLite's log (file format, section 4.2), continued from another.
 fn sum([mut one, mut two]: Sum, bytes: &[u8], big: bool) -> Sum {
     for pair in bytes.chunks_exact(8) {
         one = one.wrapping_add(word_of(&pair[..4], big)).wrapping_add(two);

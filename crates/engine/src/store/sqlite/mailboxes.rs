@@ -1,10 +1,10 @@
-//! Mailboxes: rows that may lag behind.
+//! Inboxes: rows that may lag behind the notices.
 //!
-//! A message moves the mailboxes of its sender and its receiver. Writing two rows in random places
-//! for every appended one would cost more than the message itself, and all they say can be told from
-//! the notices. So a mailbox is written when an agent acknowledges something, when the lane is idle,
-//! and otherwise with all others once in a while; opening the store catches up from the notices that
-//! came after.
+//! A message changes the inboxes of its sender and its receiver. Writing two rows in random places
+//! for every appended one would cost more than the message itself, and their content follows from
+//! the notices. So an inbox is written when an agent acknowledges something, when the lane is idle,
+//! and otherwise with all others from time to time. Opening the store catches up from the later
+//! notices.
 
 use std::collections::BTreeMap;
 
@@ -21,10 +21,10 @@ use crate::store::StoreError;
 
 /// Notices a start may have to catch up on: a few hundredths of a second.
 const BEHIND_MAX: usize = 16_384;
-/// Where it is said up to which notice the table is complete.
+/// State row with the notice up to which the table is complete.
 const WRITTEN: &str = "mailboxes_written";
 
-/// What the table lacks.
+/// Inboxes that are not written to the table yet.
 #[derive(Default)]
 pub struct Behind {
     mailboxes: BTreeMap<AgentId, Mailbox>,
@@ -42,7 +42,8 @@ impl Behind {
         self.mailboxes.is_empty()
     }
 
-    /// Takes in a committed batch, whose settled mailboxes are written, or all of them.
+    /// Records a committed batch, of which either all inboxes are written or only those that must
+    /// be.
     pub fn keep(&mut self, batch: &Changes, all: bool) {
         if all {
             *self = Self { newest: self.newest, ..Self::default() };
@@ -53,18 +54,18 @@ impl Behind {
         self.newest = batch.notices.last().map_or(self.newest, |notice| notice.id);
     }
 
-    /// The table has all of it.
+    /// Records that the table is complete.
     pub fn clear(&mut self) {
         *self = Self { newest: self.newest, ..Self::default() };
     }
 }
 
-/// Writes the mailboxes that cannot wait.
+/// Writes the inboxes that cannot wait.
 pub fn settle(db: &Connection, batch: &Changes) -> Result<(), StoreError> {
     put(db, batch.settled.iter().filter_map(|id| batch.mailboxes.get(id)))
 }
 
-/// Writes everything the table lacks, with a batch that comes on top of it.
+/// Writes every inbox that is not written yet, including those of a new batch.
 pub fn catch_up(db: &Connection, behind: &Behind, batch: &Changes) -> Result<(), StoreError> {
     let older = behind.mailboxes.iter().filter(|(id, _)| !batch.mailboxes.contains_key(id));
     put(db, older.map(|(_, one)| one))?;
@@ -106,7 +107,7 @@ pub fn written_to(db: &Connection) -> Result<NoticeId, StoreError> {
     found.map_or(Ok(NoticeId(0)), |row| read_row("state", row))
 }
 
-/// The table as it would be if it did not lag, and what it lacks.
+/// Loads the inboxes as if the table did not lag, and those that are not written.
 pub fn rebuild(
     db: &Connection,
     mut known: BTreeMap<AgentId, Mailbox>,

@@ -1,7 +1,7 @@
-//! The embedded store: one SQLite file in WAL mode, fsynced at every commit.
+//! The SQLite store: one file in WAL mode, fsynced at every commit.
 //!
-//! One connection writes, and belongs to the lane. Readers have connections of their own. A
-//! background thread moves the log into the file, so that hardly a commit has to.
+//! One connection writes, and belongs to the lane. Readers have their own connections. A background
+//! thread moves the WAL into the file, so that commits rarely have to.
 
 pub(crate) mod backup;
 mod checkpoint;
@@ -42,17 +42,17 @@ use sieve::Sieving;
 
 /// The database inside the data directory.
 pub const FILE: &str = "rialto.db";
-/// Held for as long as a hub uses the directory.
+/// Locked for as long as a hub uses the directory.
 const LOCK: &str = "rialto.lock";
-/// Pages of the writer's cache: 8 MiB. SQLite walks the whole table of a cache at every commit, so a
-/// large one costs more than it saves; the system caches the file anyway.
+/// Pages of the writer's cache: 8 MiB. SQLite walks the whole table of a cache at every commit, so
+/// a large one costs more than it saves; the OS caches the file anyway.
 const CACHE_KIB: i64 = -8_192;
 /// Bytes in a page, for files made by this program.
 const PAGE: u32 = 4_096;
 /// How long a connection waits for another.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// What a failed call means for us.
+/// Converts an SQLite error.
 pub(crate) fn trouble(error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full,
@@ -77,13 +77,13 @@ pub struct SqliteStore {
     behind: Behind,
     checkpointer: Checkpointer,
     syncs: Arc<Histogram>,
-    /// Something went wrong, and nobody knows what is on disk.
+    /// An error left it unknown what is on disk.
     failed: bool,
     _lock: File,
 }
 
 impl SqliteStore {
-    /// Opens or makes the store in a data directory.
+    /// Opens or creates the store in a data directory.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         Self::open_limited(dir, Limits::default())
     }
@@ -94,7 +94,7 @@ impl SqliteStore {
         let path = own_file(dir)?;
         let mut db = Connection::open(&path).map_err(trouble)?;
         db.busy_timeout(BUSY).map_err(trouble)?;
-        // Until it is closed in good order; see `drop`.
+        // Until a clean close; see `drop`.
         db.set_db_config(LEAVE_THE_LOG, true).map_err(trouble)?;
         schema::recognise(&db)?;
         backup::refuse(&db)?;
@@ -120,7 +120,7 @@ impl SqliteStore {
         })
     }
 
-    /// Runs a statement that is always the same, and parsed only once.
+    /// Runs a constant statement, which is parsed only once.
     fn say(&self, sql: &'static str) -> Result<(), StoreError> {
         let mut statement = self.db.prepare_cached(sql).map_err(trouble)?;
         statement.execute([]).map(drop).map_err(trouble)
@@ -149,7 +149,7 @@ impl SqliteStore {
             Ok(done)
         });
         if written.is_err() && !self.db.is_autocommit() {
-            // What cannot be taken back is no longer known for certain.
+            // If the rollback fails too, the state is no longer certain.
             self.db
                 .execute_batch("ROLLBACK")
                 .map_err(|error| StoreError::Broken(error.to_string()))?;
@@ -160,19 +160,20 @@ impl SqliteStore {
 }
 
 impl Drop for SqliteStore {
-    /// Closing in good order moves the log into the file. After an error nothing is touched any
-    /// more: to sync again what could not be synced may succeed, and would prove nothing.
+    /// A clean close moves the WAL into the file. After an error nothing is touched: a repeated
+    /// sync may succeed and would prove nothing.
     fn drop(&mut self) {
         let fine = self.checkpointer.stop() && !self.failed;
         let _ = self.db.set_db_config(LEAVE_THE_LOG, !fine);
-        // SQLite does it by itself only for the last connection, and readers may still have theirs.
+        // SQLite does this only for the last connection, and readers may still be open.
         if fine && let Err(error) = self.checkpointer.empty_the_log(&self.db) {
             tracing::warn!(%error, "the WAL could not be moved into the database file; copy both files");
         }
     }
 }
 
-/// The database's path. SQLite gives the files it makes beside it the same rights.
+/// Creates the database file and returns its path. SQLite gives the files it creates beside it the
+/// same permissions.
 fn own_file(dir: &Path) -> Result<PathBuf, StoreError> {
     let path = dir.join(FILE);
     private::file(&path).map_err(broken)?;
@@ -182,7 +183,7 @@ fn own_file(dir: &Path) -> Result<PathBuf, StoreError> {
     Ok(path)
 }
 
-/// A connection that only reads.
+/// A read-only connection.
 fn reading(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags).map_err(trouble)?;
@@ -190,7 +191,7 @@ fn reading(path: &Path) -> Result<Connection, StoreError> {
     Ok(db)
 }
 
-/// Refuses a damaged log, unless a hub is just writing it; that hub has looked already.
+/// Refuses a damaged WAL, unless a hub is writing it now; that hub has checked it already.
 pub(crate) fn log_is_sound(dir: &Path) -> Result<(), StoreError> {
     if is_in_use(dir) { Ok(()) } else { log::check(dir) }
 }

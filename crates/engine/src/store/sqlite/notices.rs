@@ -1,5 +1,5 @@
-//! Notices: the table that grows fastest. A message's text stands in a column as it was written, so
-//! that neither writing nor reading it costs an escape; what else is told is JSON.
+//! Notices: the table that grows fastest. A message's text has its own column, unescaped, so that
+//! neither writing nor reading it costs escaping; all other kinds are JSON.
 
 use rialto_core::alias::Protocol;
 use rialto_core::id::{AgentId, NoticeId};
@@ -15,7 +15,7 @@ use crate::store::StoreError;
 
 const COLUMNS: &str = "id, inbox, position, before, at, sender, follows, words, body, crc";
 
-/// Adds notices at the end.
+/// Appends notices.
 pub fn append(db: &Connection, notices: &[Arc<Notice>]) -> Result<(), StoreError> {
     if notices.is_empty() {
         return Ok(());
@@ -55,12 +55,12 @@ pub fn get(db: &Connection, id: NoticeId) -> Result<Option<Notice>, StoreError> 
     rows.next().map_err(trouble)?.map(read).transpose()
 }
 
-/// The question for all notices after one, in order.
+/// The query for all notices after one, in order.
 pub fn after(id: NoticeId) -> String {
     format!("SELECT {COLUMNS} FROM notices WHERE id > {} ORDER BY id", id.0)
 }
 
-/// A row of the table, if it is what was written.
+/// Reads a row of the table and checks its checksum.
 pub fn read(row: &Row<'_>) -> Result<Notice, StoreError> {
     let mut numbers = [0_i64; 7];
     for (at, number) in numbers.iter_mut().enumerate() {
@@ -69,8 +69,8 @@ pub fn read(row: &Row<'_>) -> Result<Notice, StoreError> {
     let [id, inbox, position, before, at, sender, follows] = numbers;
     let wrong = |why: &str| StoreError::Corrupt(format!("row {id} of notices {why}"));
     let text = |at: usize| match row.get_ref(at).map_err(trouble)? {
-        ValueRef::Text(bytes) => std::str::from_utf8(bytes).map_err(|_| wrong("is no text")),
-        _ => Err(wrong("is no text")),
+        ValueRef::Text(bytes) => std::str::from_utf8(bytes).map_err(|_| wrong("is not text")),
+        _ => Err(wrong("is not text")),
     };
     let (words, body) = (text(7)?, text(8)?);
     let crc = row.get_ref(9).map_err(trouble)?.as_i64();
@@ -96,7 +96,7 @@ pub fn read(row: &Row<'_>) -> Result<Notice, StoreError> {
     })
 }
 
-/// Ids start at 1, so 0 is nobody.
+/// Ids start at 1, so 0 means none.
 fn named(id: Option<NoticeId>) -> i64 {
     id.map_or(0, |id| key(id.0))
 }

@@ -1,4 +1,4 @@
-//! Reading back: everything a world is rebuilt from, single rows, and pages of history.
+//! Reading: the rows a world is rebuilt from, single rows, and pages of history.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use super::trouble;
 use super::write::COUNTERS;
 use crate::store::{Key, Page, Row, StoreError};
 
-/// Everything that must be at hand, and which mailboxes are not written yet.
+/// Every row that must be in memory, and which inboxes are not written yet.
 pub fn rebuild(db: &Connection) -> Result<(Changes, Behind), StoreError> {
     let written: Vec<Mailbox> = every(db, "mailboxes")?;
     let written = written.into_iter().map(|one| (one.agent, one)).collect();
@@ -51,7 +51,7 @@ pub fn rebuild(db: &Connection) -> Result<(Changes, Behind), StoreError> {
     Ok((at_hand, behind))
 }
 
-/// Row by row, so that the content of those who have left is never in memory all at once.
+/// Row by row, so that the full rows of removed agents are never all in memory at once.
 fn agents(db: &Connection) -> Result<BTreeMap<AgentId, Arc<Agent>>, StoreError> {
     let sql = "SELECT id, body, crc FROM agents ORDER BY id";
     let mut statement = db.prepare_cached(sql).map_err(trouble)?;
@@ -64,8 +64,8 @@ fn agents(db: &Connection) -> Result<BTreeMap<AgentId, Arc<Agent>>, StoreError> 
     Ok(found)
 }
 
-/// What the world holds of kept answers. Rows are read one at a time: together their bodies may be larger
-/// than the memory there is.
+/// What the world holds of saved answers. Rows are read one at a time: together their bodies may
+/// not fit into memory.
 fn remembered(db: &Connection) -> Result<BTreeMap<AnswerId, Arc<Remembered>>, StoreError> {
     let sql = "SELECT id, body, crc FROM memories ORDER BY id";
     let mut statement = db.prepare_cached(sql).map_err(trouble)?;
@@ -92,7 +92,7 @@ fn every<T: DeserializeOwned>(db: &Connection, table: &'static str) -> Result<Ve
     all(table, db.prepare_cached(&sql).map_err(trouble)?, [])
 }
 
-/// What comes next; nothing in a store that was never written to.
+/// The next ids; `None` in a store that was never written to.
 pub fn counters(db: &Connection) -> Result<Option<Counters>, StoreError> {
     let sql = "SELECT name, body, crc FROM state WHERE name = ?1";
     let mut statement = db.prepare_cached(sql).map_err(trouble)?;
@@ -115,7 +115,7 @@ pub fn load(db: &Connection, tail: &RwLock<Tail>, wanted: Key) -> Result<Option<
             .map(Row::Claim)
         }
         Key::Agent(id) => get(db, "agents", id.0)?.map(Row::Agent),
-        // The live ones first: a job that ends between the two looks is found by the second.
+        // Live jobs first: a job that ends between the two lookups is found by the second.
         Key::Job(id) => match get(db, "jobs", id.0)? {
             Some(live) => Some(live),
             None => get(db, "archive", id.0)?,

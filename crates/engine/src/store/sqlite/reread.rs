@@ -1,7 +1,7 @@
-//! For tests: what the store makes of a row that stands in its file in some way.
+//! For tests: how the store reads a row with a given content.
 //!
-//! The row goes through SQLite and through the reader of its table, as it does when a hub starts,
-//! and what was read is written as it would be written again.
+//! The row passes through SQLite and the reader of its table, as it does when a hub starts, and the
+//! result is encoded as it would be written again.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ pub const TABLES: &[&str] = &[
     "state",
 ];
 
-/// A file in memory to put rows in.
+/// An in-memory database to write rows to.
 pub struct Probe(Connection);
 
 impl Probe {
@@ -59,7 +59,7 @@ impl Probe {
         Connection::open_in_memory().map(Self).map_err(trouble)
     }
 
-    /// Reads a row of `table` with this body; `spoilt` is what its checksum is off by.
+    /// Reads a row of `table` with this body; `spoilt` is the error added to its checksum.
     pub fn row(
         &self,
         table: &str,
@@ -104,7 +104,7 @@ impl Probe {
         })
     }
 
-    /// Reads a notice with this body, in the words of a protocol or in JSON when there are none.
+    /// Reads a notice with this body: a message in a protocol, or JSON if `words` is empty.
     pub fn notice(&self, words: &str, body: &[u8], spoilt: u32) -> Result<(), StoreError> {
         let numbers = [7_i64, 1, 2, 3, 4, 5, 6];
         let crc =
@@ -135,7 +135,7 @@ impl Probe {
         let mut rows = statement.query(columns).map_err(trouble)?;
         match rows.next().map_err(trouble)? {
             Some(row) => then(row),
-            None => Err(StoreError::Broken("a row was put and not found".to_owned())),
+            None => Err(StoreError::Broken("a row was written but not found".to_owned())),
         }
     }
 }

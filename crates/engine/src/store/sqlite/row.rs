@@ -8,12 +8,12 @@ use serde::de::DeserializeOwned;
 use super::trouble;
 use crate::store::StoreError;
 
-/// Where rows are written one after the other, in the same place.
+/// A reused buffer in which rows are encoded one after the other.
 #[derive(Default)]
 pub struct Page(Vec<u8>);
 
 impl Page {
-    /// A row's text and checksum.
+    /// Encodes a row and returns its text and checksum.
     pub fn encode<T: Serialize>(
         &mut self,
         key: ValueRef<'_>,
@@ -24,7 +24,7 @@ impl Page {
         Ok((text(body), crc))
     }
 
-    /// A row's text alone.
+    /// Encodes a row and returns its text.
     pub fn text<T: Serialize>(&mut self, row: &T) -> Result<&[u8], StoreError> {
         self.0.clear();
         serde_json::to_writer(&mut self.0, row)
@@ -33,12 +33,12 @@ impl Page {
     }
 }
 
-/// What serde wrote, as the text it is.
+/// Passes serde's output to SQLite as text.
 pub fn text(bytes: &[u8]) -> ToSqlOutput<'_> {
     ToSqlOutput::Borrowed(ValueRef::Text(bytes))
 }
 
-/// The key counts too: a row that stands in the wrong place is not what was written.
+/// Includes the key: a row in the wrong place is corrupt too.
 pub fn checksum(key: ValueRef<'_>, body: &[u8]) -> u32 {
     let mut hash = crc32fast::Hasher::new();
     match key {
@@ -50,12 +50,12 @@ pub fn checksum(key: ValueRef<'_>, body: &[u8]) -> u32 {
     hash.finalize()
 }
 
-/// The row behind a statement's columns key, body and checksum, if it is what was written.
+/// Reads a row from the columns key, body and checksum, and checks the checksum.
 pub fn read<T: DeserializeOwned>(table: &str, row: &rusqlite::Row<'_>) -> Result<T, StoreError> {
     let key = row.get_ref(0).map_err(trouble)?;
     let wrong = |why: String| StoreError::Corrupt(format!("row {} of {table} {why}", show(key)));
     let body = row.get_ref(1).map_err(trouble)?;
-    let body = body.as_str().map_err(|error| wrong(format!("is no text: {error}")))?;
+    let body = body.as_str().map_err(|error| wrong(format!("is not text: {error}")))?;
     let crc = row.get_ref(2).map_err(trouble)?.as_i64();
     if crc.ok() != Some(i64::from(checksum(key, body.as_bytes()))) {
         return Err(wrong("fails its checksum".to_owned()));
@@ -84,7 +84,7 @@ pub fn get<T: DeserializeOwned>(
     found.map(|row| read(table, row)).transpose()
 }
 
-/// All rows a statement gives, whose columns are key, body and checksum.
+/// All rows of a statement, whose columns are key, body and checksum.
 pub fn all<T: DeserializeOwned>(
     table: &'static str,
     mut statement: CachedStatement<'_>,
@@ -98,12 +98,12 @@ pub fn all<T: DeserializeOwned>(
     Ok(found)
 }
 
-/// An id as SQLite keeps it; the ids we hand out never come near the end.
+/// An id as SQLite stores it; our ids never get near the maximum.
 pub fn key(id: u64) -> i64 {
     i64::try_from(id).unwrap_or(i64::MAX)
 }
 
-/// A column that is not the type it was written as.
+/// The error for a column that does not have the type it was written as.
 pub fn odd(error: impl std::fmt::Display) -> StoreError {
     StoreError::Corrupt(error.to_string())
 }

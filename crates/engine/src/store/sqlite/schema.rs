@@ -1,13 +1,13 @@
-//! The tables, and how an older file becomes a current one.
+//! The tables, and the migrations from older schema versions.
 //!
-//! Every row is a key handed out in order and a JSON body that people can read, guarded by a
-//! checksum. Hot tables have no other index: rows are only ever added at the end or changed by key.
+//! Every row has a key assigned in order and a readable JSON body, protected by a checksum. Hot
+//! tables have no other index: rows are only appended or changed by key.
 
 use rusqlite::Connection;
 
 use crate::store::StoreError;
 
-/// One step per schema version; a file is taken through all it has not seen.
+/// One migration per schema version; a file goes through all that are new to it.
 const STEPS: &[&str] = &["
     CREATE TABLE agents   (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
     CREATE TABLE desks    (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
@@ -47,7 +47,7 @@ const STEPS: &[&str] = &["
 /// The version this program writes.
 pub const KNOWN: i64 = STEPS.len() as i64;
 
-/// Says that a file is ours: "rial".
+/// Identifies a file as ours: "rial".
 const APPLICATION: i64 = 0x7269_616C;
 
 /// Refuses a file of another program or of a later version, before anything is changed in it.
@@ -64,7 +64,7 @@ pub fn recognise(db: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Brings the file up to date.
+/// Migrates the file to the current version.
 pub fn migrate(db: &Connection) -> Result<(), StoreError> {
     let sql = "PRAGMA user_version";
     let found: i64 = db.query_row(sql, [], |row| row.get(0)).map_err(super::trouble)?;

@@ -1,7 +1,7 @@
-//! Reading the index of claims into its sieve, beside everything else.
+//! Loads the claim index into its Bloom filter, on a thread of its own.
 //!
-//! A large index takes seconds. Until it is read, or if it cannot be, every lookup goes to the index
-//! itself, so nothing waits for it.
+//! A large index takes seconds. Until it is loaded, or if it cannot be, every lookup goes to the
+//! index itself, so nothing waits for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use super::checkpoint::Gate;
 use super::claims::{Tail, sieve};
 use crate::store::StoreError;
 
-/// The thread that reads, which ends by itself or with the store.
+/// The loading thread; it ends when it is done or when the store is closed.
 pub struct Sieving {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

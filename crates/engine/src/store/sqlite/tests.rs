@@ -1,4 +1,4 @@
-//! What only the SQLite store promises.
+//! Tests of what only the SQLite store guarantees.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,12 +26,12 @@ use crate::store::suite::history;
 use crate::store::{Key, Page, Row, Store, StoreError};
 
 fn dir() -> TempDir {
-    tempfile::tempdir().expect("a directory can be made")
+    tempfile::tempdir().expect("a directory can be created")
 }
 
-/// Opens the file behind the store's back.
+/// Opens the file beside the store.
 fn behind(dir: &Path) -> Connection {
-    Connection::open(dir.join(FILE)).expect("the file is there")
+    Connection::open(dir.join(FILE)).expect("the file exists")
 }
 
 /// A line and a notice with this much text.
@@ -60,7 +60,7 @@ fn the_log_is_really_a_wal_and_really_synced() {
     let number = |sql| store.db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(text("PRAGMA journal_mode"), "wal");
     assert_eq!(number("PRAGMA synchronous"), 2, "full");
-    assert_eq!(number("PRAGMA wal_autocheckpoint"), 0, "we do it ourselves");
+    assert_eq!(number("PRAGMA wal_autocheckpoint"), 0, "the store checkpoints itself");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
     let dir = dir();
     drop(SqliteStore::open(dir.path()).unwrap());
     behind(dir.path()).execute_batch("PRAGMA user_version = 99").unwrap();
-    let refused = SqliteStore::open(dir.path()).err().expect("it is from the future");
+    let refused = SqliteStore::open(dir.path()).err().expect("the schema is too new");
     assert!(matches!(refused, StoreError::Newer { found: 99, .. }), "{refused}");
     assert!(refused.to_string().contains("use a newer rialto"));
     let sql = "PRAGMA user_version";
@@ -87,7 +87,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
     assert_eq!(found, 99);
 }
 
-/// Makes the file what it was before there were markets.
+/// Downgrades the file to the version before there were markets.
 fn step_one(dir: &Path) {
     let db = behind(dir);
     let sql = "SELECT body FROM state WHERE name = 'counters'";
@@ -100,7 +100,7 @@ fn step_one(dir: &Path) {
     let crc = super::row::checksum(rusqlite::types::ValueRef::Text(b"counters"), body.as_bytes());
     let sql = "UPDATE state SET body = ?1, crc = ?2 WHERE name = 'counters'";
     db.execute(sql, rusqlite::params![body, crc]).expect("rewritten");
-    db.execute_batch("DROP TABLE postings; PRAGMA user_version = 1").expect("gone back");
+    db.execute_batch("DROP TABLE postings; PRAGMA user_version = 1").expect("downgraded");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_file_from_before_there_were_markets_becomes_a_current_one() {
     }
     drop(store);
     step_one(dir.path());
-    // It can be recounted before it is used.
+    // It can be audited before it is used.
     let report = crate::audit::audit(dir.path()).expect("an old file can be read");
     assert!(report.is_clean(), "{report:#?}");
     for posted in 0..2 {
@@ -122,7 +122,7 @@ fn a_file_from_before_there_were_markets_becomes_a_current_one() {
         let version = store.db.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0));
         assert_eq!(version.unwrap(), super::schema::KNOWN);
         let rebuilt = store.rebuild().unwrap();
-        assert_eq!(rebuilt.next, Some(script.world.next), "counted from the beginning");
+        assert_eq!(rebuilt.next, Some(script.world.next), "counters start from the beginning");
         assert_eq!(rebuilt.agents.len(), 2);
         let page = Page::Postings {
             after: PostingId(0),
@@ -151,12 +151,12 @@ fn a_second_opener_is_refused_until_the_first_has_gone() {
 fn garbage_and_files_of_other_programs_are_refused() {
     let garbage = dir();
     std::fs::write(garbage.path().join(FILE), vec![b'?'; 9_000]).unwrap();
-    let refused = SqliteStore::open(garbage.path()).err().expect("that is no database");
+    let refused = SqliteStore::open(garbage.path()).err().expect("it is not a database");
     assert!(matches!(refused, StoreError::Corrupt(_)), "{refused}");
     let other = dir();
     behind(other.path()).execute_batch("CREATE TABLE recipes (id INTEGER)").unwrap();
-    let refused = SqliteStore::open(other.path()).err().expect("that is somebody else's");
-    assert!(refused.to_string().contains("another program"), "{refused}");
+    let refused = SqliteStore::open(other.path()).err().expect("it belongs to another program");
+    assert!(refused.to_string().contains("not created by rialto"), "{refused}");
     let tables = "SELECT count(*) FROM sqlite_schema";
     let count: i64 = behind(other.path()).query_row(tables, [], |row| row.get(0)).unwrap();
     assert_eq!(count, 1, "nothing was added to it");
@@ -172,7 +172,7 @@ fn a_truncated_file_is_refused() {
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
     let opened = SqliteStore::open(dir.path()).and_then(|mut store| store.rebuild());
-    let refused = opened.expect_err("half of it is gone");
+    let refused = opened.expect_err("half of it is missing");
     assert!(matches!(refused, StoreError::Corrupt(_) | StoreError::Broken(_)), "{refused}");
 }
 
@@ -199,7 +199,7 @@ fn a_flipped_byte_in_any_row_is_noticed() {
     }
 }
 
-/// Opens, rebuilds and loads every row there is.
+/// Opens, rebuilds and loads every row.
 fn read_everything(dir: &Path, script: &Script) -> Result<(), StoreError> {
     let mut store = SqliteStore::open(dir)?;
     store.rebuild()?;
@@ -270,26 +270,26 @@ fn the_sieve_denies_only_what_was_never_claimed_also_after_a_restart() {
         })
     };
     let mut store = SqliteStore::open(dir.path()).unwrap();
-    // More than is read in one go, and a rest that is not indexed yet.
+    // More than is read in one part, and a rest that is not indexed yet.
     store.commit(&some(1..3_000), &Forgotten::default()).unwrap();
     while store.tend().unwrap() {}
     assert!(all_there(&mut store, 1..3_000));
     drop(store);
     let mut store = SqliteStore::open(dir.path()).unwrap();
-    assert!(all_there(&mut store, 1..3_000), "whether or not the sieve is ready");
+    assert!(all_there(&mut store, 1..3_000), "whether or not the filter is ready");
     // Indexed while the index is being read.
     store.commit(&some(3_000..6_000), &Forgotten::default()).unwrap();
     while store.tend().unwrap() {}
     let until = Instant::now() + Duration::from_secs(60);
     while !store.tail.read().is_sieved() {
-        assert!(Instant::now() < until, "the sieve is never ready");
+        assert!(Instant::now() < until, "the filter is never ready");
         std::thread::yield_now();
     }
     assert!(all_there(&mut store, 1..6_000));
     let absent = (6_000..16_000).map(|id| claim(id).digest);
     let tail = store.tail.read();
     let suspected = absent.filter(|digest| tail.may_be_indexed(*digest)).count();
-    assert!(suspected < 100, "{suspected} of 10,000 would be looked up in vain");
+    assert!(suspected < 100, "{suspected} of 10,000 are false positives");
 }
 
 #[test]
@@ -314,14 +314,14 @@ fn the_database_itself_refuses_a_negative_balance() {
     };
     assert!(
         store.commit(&broke(0, -5, 0), &Forgotten::default()).is_ok(),
-        "credits have to come from somewhere"
+        "the issuing account may go negative"
     );
     for (available, held) in [(-1, 0), (0, -1)] {
         let refused = store.commit(&broke(1, available, held), &Forgotten::default());
         assert!(matches!(&refused, Err(StoreError::Broken(_))), "{refused:?}");
     }
     assert_eq!(store.rebuild().unwrap().owners.len(), 1);
-    assert!(store.load(Key::Notice(NoticeId(11))).unwrap().is_none(), "all or nothing");
+    assert!(store.load(Key::Notice(NoticeId(11))).unwrap().is_none(), "a batch is atomic");
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn history_is_never_written_twice() {
     let again = store.commit(&filler(1, 20), &Forgotten::default());
     assert!(matches!(&again, Err(StoreError::Broken(_))), "{again:?}");
     let Some(Row::Notice(kept)) = store.load(Key::Notice(NoticeId(1))).unwrap() else {
-        panic!("the first one is there")
+        panic!("the first one exists")
     };
     assert!(matches!(kept.news, News::Message { body, .. } if body.len() == 10));
 }
@@ -352,11 +352,11 @@ fn a_full_disk_refuses_the_whole_batch_and_nothing_else() {
         assert!(store.load(key).unwrap().is_none());
         assert!(store.reader().unwrap().load(key).unwrap().is_none());
     }
-    store.commit(&filler(2, 10), &Forgotten::default()).expect("a little still fits");
+    store.commit(&filler(2, 10), &Forgotten::default()).expect("a small batch still fits");
     store.db.execute_batch("PRAGMA max_page_count = 1000000").unwrap();
     large.notices = filler(3, 500_000).notices;
     large.lines.clear();
-    store.commit(&large, &Forgotten::default()).expect("there is room again");
+    store.commit(&large, &Forgotten::default()).expect("there is space again");
     drop(store);
     let mut store = SqliteStore::open(dir.path()).unwrap();
     assert!(store.load(Key::Claim(digest)).unwrap().is_some());
@@ -377,7 +377,7 @@ fn the_log_stays_short_while_commits_and_readers_never_stop() {
             std::thread::spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
                     reader.page(Page::Lines { after: EventId(0), limit: 20 }).unwrap();
-                    reader.load(Key::Notice(NoticeId(1))).unwrap().expect("it was committed first");
+                    reader.load(Key::Notice(NoticeId(1))).unwrap().expect("it was committed");
                 }
             })
         })
@@ -390,12 +390,12 @@ fn the_log_stays_short_while_commits_and_readers_never_stop() {
     }
     stop.store(true, Ordering::Relaxed);
     for reader in readers {
-        reader.join().expect("readers were never turned away");
+        reader.join().expect("readers were never rejected");
     }
-    // A page of the log has a header of 24 bytes; one commit may go past the limit.
+    // A page of the WAL has a header of 24 bytes; one commit may exceed the limit.
     let most = u64::from(SMALL.pages_max + 40) * u64::from(PAGE + 24);
-    assert!(longest <= most, "{longest} bytes of log, {most} allowed");
-    assert!(written > 4 * most, "enough was written to tell");
+    assert!(longest <= most, "{longest} bytes of WAL, {most} allowed");
+    assert!(written > 4 * most, "enough was written to check the limit");
 }
 
 #[test]
@@ -406,15 +406,15 @@ fn a_reader_from_outside_lets_the_log_grow_only_while_it_reads() {
     let outside = behind(dir.path());
     outside.execute_batch("BEGIN; SELECT count(*) FROM lines;").unwrap();
     for n in 2..=30 {
-        store.commit(&filler(n, 100_000), &Forgotten::default()).expect("commits go on");
+        store.commit(&filler(n, 100_000), &Forgotten::default()).expect("commits continue");
     }
     let most = u64::from(SMALL.pages_max + 40) * u64::from(PAGE + 24);
-    assert!(log_bytes(dir.path()) > most, "the outside reader still needs the old log");
+    assert!(log_bytes(dir.path()) > most, "the outside reader still needs the old WAL");
     drop(outside);
     for n in 31..=60 {
         store.commit(&filler(n, 100_000), &Forgotten::default()).unwrap();
     }
-    assert!(log_bytes(dir.path()) <= most, "{} bytes of log", log_bytes(dir.path()));
+    assert!(log_bytes(dir.path()) <= most, "{} bytes of WAL", log_bytes(dir.path()));
 }
 
 #[test]
@@ -424,7 +424,7 @@ fn what_a_killed_hub_committed_is_there_after_the_restart() {
     let mut script = Script::default();
     let mut store = SqliteStore::open(dir.path()).unwrap();
     history(&mut script, &mut store);
-    // As a crash would leave it: file and log, and no goodbye.
+    // As after a crash: file and WAL, without a clean close.
     for name in [FILE.to_owned(), format!("{FILE}-wal")] {
         std::fs::copy(dir.path().join(&name), copy.path().join(&name)).unwrap();
     }

@@ -1,7 +1,7 @@
 //! Integrity check of the database file at start.
 //!
-//! Rows have checksums, but what leads to them has none. A damaged table or tree can hide a row, and
-//! whoever asks for it would be told that it never was.
+//! Rows have checksums, but the trees that lead to them have none. A damaged table or tree can hide
+//! a row, and a lookup would report that it never existed.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use rusqlite::Connection;
 use super::{PAGE, schema, trouble};
 use crate::store::StoreError;
 
-/// Pages that are looked through at every start: 64 MiB, a few tenths of a second. A larger file is
-/// for `rialto audit` to look through.
+/// Pages that are checked at every start: 64 MiB, a few tenths of a second. `rialto audit` checks
+/// larger files.
 const PAGES_MAX: i64 = (64 << 20) / PAGE as i64;
 
 /// Refuses a file with damaged tables or trees.
@@ -33,7 +33,7 @@ pub fn check(db: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// How each table was made.
+/// The SQL that created each table.
 fn tables(db: &Connection) -> Result<BTreeMap<String, String>, StoreError> {
     let sql = "SELECT type || ' ' || name || ' ' || tbl_name, ifnull(sql, '') FROM sqlite_schema";
     let mut statement = db.prepare(sql).map_err(trouble)?;

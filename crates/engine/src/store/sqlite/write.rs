@@ -9,15 +9,15 @@ use super::row::{Page, key};
 use super::{notices, trouble};
 use crate::store::StoreError;
 
-/// Where the counters stand.
+/// State row with the counters.
 pub const COUNTERS: &str = "counters";
 
-/// What happens to a row that is there already.
+/// What happens if the row exists already.
 #[derive(Clone, Copy)]
 enum How {
-    /// The new one takes its place.
+    /// The new row replaces it.
     Replace,
-    /// It is history, and writing it twice is a fault.
+    /// It is history, and writing it twice is an error.
     Append,
 }
 
@@ -35,7 +35,7 @@ pub fn batch(db: &Connection, batch: &Changes, forgotten: &Forgotten) -> Result<
     put(db, "outcomes", Append, batch.outcomes.iter().map(|row| (row.id.0, row)))?;
     put(db, "lines", Append, batch.lines.iter().map(|row| (row.id.0, row)))?;
     put(db, "postings", Append, batch.postings.iter().map(|row| (row.id.0, row)))?;
-    // A finished job never changes again, so it is history as well.
+    // A finished job never changes again, so it is history too.
     let (done, live) = batch.jobs.values().partition::<Vec<_>, _>(|job| job.state.is_final());
     put(db, "jobs", Replace, live.iter().map(|row| (row.id.0, row)))?;
     put(db, "archive", Append, done.iter().map(|row| (row.id.0, row)))?;
@@ -65,7 +65,7 @@ fn put<T: Serialize>(
     how: How,
     rows: impl Iterator<Item = (u64, T)>,
 ) -> Result<(), StoreError> {
-    // Most batches touch few tables, and finding a statement costs as much as a row.
+    // Most batches change few tables, and preparing a statement costs as much as a row.
     let mut rows = rows.peekable();
     if rows.peek().is_none() {
         return Ok(());
@@ -97,7 +97,7 @@ fn delete(db: &Connection, table: &str, ids: impl Iterator<Item = u64>) -> Resul
     Ok(())
 }
 
-/// Balances stand in columns of their own, where the database checks them once more.
+/// Balances have their own columns, where the database checks them again.
 fn owners(db: &Connection, batch: &Changes) -> Result<(), StoreError> {
     if batch.owners.is_empty() {
         return Ok(());
@@ -115,7 +115,7 @@ fn owners(db: &Connection, batch: &Changes) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What moved stands in columns of its own, for people who look into the file.
+/// What moved has its own columns, for operators who inspect the file.
 fn entries(db: &Connection, batch: &Changes) -> Result<(), StoreError> {
     if batch.entries.is_empty() {
         return Ok(());

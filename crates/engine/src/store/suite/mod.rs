@@ -1,4 +1,4 @@
-//! One suite of behaviour that every store passes.
+//! One test suite that every store passes.
 
 mod moves;
 mod rows;
@@ -21,7 +21,7 @@ use super::sqlite::SqliteStore;
 use crate::scene::market::{post, post_offer, post_task};
 use crate::scene::{self, Script, agent_in, enrol, grant, job_in, open, pay, report, said, say};
 
-/// A place where rows are kept, which can be left and entered again.
+/// A store that can be closed and opened again.
 pub trait Place {
     fn enter(&mut self) -> Box<dyn Store>;
 }
@@ -39,13 +39,13 @@ struct Sqlite(tempfile::TempDir);
 
 impl Default for Sqlite {
     fn default() -> Self {
-        Self(tempfile::tempdir().expect("a directory can be made"))
+        Self(tempfile::tempdir().expect("a directory can be created"))
     }
 }
 
 impl Place for Sqlite {
     fn enter(&mut self) -> Box<dyn Store> {
-        Box::new(SqliteStore::open(self.0.path()).expect("nobody else has it open"))
+        Box::new(SqliteStore::open(self.0.path()).expect("no other process has it open"))
     }
 }
 
@@ -77,11 +77,11 @@ suite! {
     moves::a_reader_sees_all_of_a_batch_or_nothing,
 }
 
-/// A little of everything, committed one command at a time.
+/// A sample of everything, committed one command at a time.
 pub fn history(script: &mut Script, store: &mut dyn Store) {
     let mut run = |command| {
         let (answer, changes) = script.run(command);
-        store.commit(&changes, &Forgotten::default()).expect("there is room");
+        store.commit(&changes, &Forgotten::default()).expect("there is space");
         answer
     };
     let enrolled = |order| Command::Enrol(Box::new(order));
@@ -104,7 +104,7 @@ pub fn history(script: &mut Script, store: &mut dyn Store) {
     run(Command::OpenJob(Box::new(turns.clone())));
     (turns.uuid, turns.foreign) = (uuid::Uuid::from_u128(4), "job-4".to_owned());
     let pushed = job_in(&run(Command::OpenJob(Box::new(turns))));
-    // Reached by nobody, and so taken back; its id is free again.
+    // Could not be reached, and so unassigned; its id is free again.
     run(Command::Unreachable { job: pushed, epoch: 1 });
     run(Command::Pay(Box::new(pay(1, "ada", "bob", "1.25"))));
     let mut elsewhere = pay(2, "ada", "cyd", "0.25");
@@ -125,7 +125,7 @@ pub fn history(script: &mut Script, store: &mut dyn Store) {
     let principal = Principal::Operator;
     run(Command::Remember(Box::new(Remember { scope, request: scope, principal, kept })));
     run(Command::Remove { agent: cyd, by_operator: false });
-    // And what the market published: orders that were carried out, one that was refused, and an end.
+    // And what the market published: executed orders, one that was refused, and an end.
     run(post_task(open(5, ada, "draw", "3", now)));
     run(post("nothing", Deed::Nothing));
     run(post_task(open(6, ada, "fly", "3", now)));

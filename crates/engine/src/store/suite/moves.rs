@@ -1,4 +1,4 @@
-//! Rows that move: jobs into the archive, pushes away, claims into an index, batches as a whole.
+//! Rows that move: jobs into the archive, deliveries removed, claims into an index, whole batches.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub fn a_finished_job_moves_to_the_archive(place: &mut dyn Place) {
     let mut store = place.enter();
     let mut run = |script: &mut Script, command| {
         let (answer, changes) = script.run(command);
-        store.commit(&changes, &Forgotten::default()).expect("there is room");
+        store.commit(&changes, &Forgotten::default()).expect("there is space");
         answer
     };
     let ada = agent_in(&run(&mut script, Command::Enrol(Box::new(enrol("ada", "ada", &[])))));
@@ -34,7 +34,7 @@ pub fn a_finished_job_moves_to_the_archive(place: &mut dyn Place) {
     let mut store = place.enter();
     assert_eq!(store.rebuild().unwrap().jobs.into_keys().collect::<Vec<_>>(), [job]);
     let archive = |store: &dyn Store| {
-        let mut reader = store.reader().expect("readers can be made");
+        let mut reader = store.reader().expect("readers can be opened");
         reader
             .page(Page::Jobs { before: JobId(u64::MAX), limit: 9 })
             .expect("readers can read")
@@ -42,10 +42,10 @@ pub fn a_finished_job_moves_to_the_archive(place: &mut dyn Place) {
     };
     assert_eq!(archive(&*store), 0);
     let (_, changes) = script.run(report(job, bob, true, "1"));
-    store.commit(&changes, &Forgotten::default()).expect("there is room");
+    store.commit(&changes, &Forgotten::default()).expect("there is space");
     assert!(store.rebuild().unwrap().jobs.is_empty());
     assert_eq!(archive(&*store), 1);
-    let Some(Row::Job(found)) = store.load(Key::Job(job)).unwrap() else { panic!("it is there") };
+    let Some(Row::Job(found)) = store.load(Key::Job(job)).unwrap() else { panic!("it exists") };
     assert_eq!(found.state, State::Completed);
 }
 
@@ -63,7 +63,7 @@ pub fn a_job_opened_and_finished_in_one_batch_is_only_history(place: &mut dyn Pl
     let order = Command::OpenJob(Box::new(open(1, ada, "sum", "1", scene::DAWN)));
     let job = job_in(&run(&mut script, order));
     run(&mut script, report(job, bob, true, "1"));
-    place.enter().commit(&batch, &Forgotten::default()).expect("there is room");
+    place.enter().commit(&batch, &Forgotten::default()).expect("there is space");
     let mut store = place.enter();
     let world = rebuilt(&script, &mut *store);
     assert_eq!(picture(&world, script.now), picture(&script.world, script.now));
@@ -73,7 +73,7 @@ pub fn a_job_opened_and_finished_in_one_batch_is_only_history(place: &mut dyn Pl
         panic!("claimed")
     };
     assert_eq!(found.target, Target::Job(job));
-    let Some(Row::Job(found)) = store.load(Key::Job(job)).unwrap() else { panic!("it is there") };
+    let Some(Row::Job(found)) = store.load(Key::Job(job)).unwrap() else { panic!("it exists") };
     assert_eq!((found.state, found.held.micros()), (State::Completed, 0));
 }
 
@@ -87,7 +87,7 @@ pub fn pushes_appear_and_vanish(place: &mut dyn Place) {
     let mut notice = NoticeId(0);
     for command in [Command::Enrol(Box::new(bob)), Command::OpenJob(Box::new(order))] {
         let (_, changes) = script.run(command);
-        store.commit(&changes, &Forgotten::default()).expect("there is room");
+        store.commit(&changes, &Forgotten::default()).expect("there is space");
         notice = changes.pushes.keys().next().copied().unwrap_or_default();
     }
     drop(store);
@@ -95,11 +95,11 @@ pub fn pushes_appear_and_vanish(place: &mut dyn Place) {
     assert_eq!(store.rebuild().unwrap().pushes.into_keys().collect::<Vec<_>>(), [notice]);
     let (_, changes) =
         script.run(Command::PushDone { notice, ended: PushEnd::Delivered { reply: None } });
-    store.commit(&changes, &Forgotten::default()).expect("there is room");
+    store.commit(&changes, &Forgotten::default()).expect("there is space");
     assert!(store.rebuild().unwrap().pushes.is_empty());
-    // Sent and arrived within one batch: there is nothing to keep.
+    // Created and completed within one batch: there is nothing to keep.
     let never = Changes { pushes: [(NoticeId(9), None)].into(), ..Changes::default() };
-    store.commit(&never, &Forgotten::default()).expect("there is room");
+    store.commit(&never, &Forgotten::default()).expect("there is space");
     drop(store);
     assert!(place.enter().rebuild().unwrap().pushes.is_empty());
 }
@@ -124,7 +124,7 @@ pub fn the_newest_claim_of_an_id_counts_wherever_it_is_found(place: &mut dyn Pla
         claims.extend([Target::Job(JobId(8)), step].map(|target| claimed(ours, target)));
         let newest = *claims.last().expect("not empty");
         let batch = Changes { claims, next: Some(Counters::default()), ..Changes::default() };
-        store.commit(&batch, &Forgotten::default()).expect("there is room");
+        store.commit(&batch, &Forgotten::default()).expect("there is space");
         let look = |store: &mut dyn Store| {
             let found = [
                 store.load(Key::Claim(ours)).unwrap(),
@@ -136,7 +136,7 @@ pub fn the_newest_claim_of_an_id_counts_wherever_it_is_found(place: &mut dyn Pla
             }
         };
         look(&mut *store);
-        while store.tend().expect("there is room") {
+        while store.tend().expect("there is space") {
             look(&mut *store);
         }
         look(&mut *store);
@@ -154,14 +154,14 @@ pub fn the_newest_claim_of_an_id_counts_wherever_it_is_found(place: &mut dyn Pla
 pub fn a_reader_sees_all_of_a_batch_or_nothing(place: &mut dyn Place) {
     const BATCHES: u64 = 60;
     let mut store = place.enter();
-    let mut reader = store.reader().expect("readers can be made");
+    let mut reader = store.reader().expect("readers can be opened");
     let watching = std::thread::spawn(move || {
         let mut seen = 0;
         while seen < BATCHES {
             let lines = reader.page(Page::Lines { after: EventId(seen), limit: 99 }).unwrap();
             for line in lines {
                 let Row::Line(line) = line else { panic!("a page of lines") };
-                assert_eq!(line.id, EventId(seen + 1), "in order and without gap");
+                assert_eq!(line.id, EventId(seen + 1), "in order and without gaps");
                 seen = line.id.0;
                 let notice = reader.load(Key::Notice(NoticeId(seen))).unwrap();
                 let claim = reader.load(Key::Entry(EntryId(seen))).unwrap();
@@ -184,7 +184,7 @@ pub fn a_reader_sees_all_of_a_batch_or_nothing(place: &mut dyn Place) {
             next: Some(Counters::default()),
             ..Changes::default()
         };
-        store.commit(&batch, &Forgotten::default()).expect("there is room");
+        store.commit(&batch, &Forgotten::default()).expect("there is space");
     }
-    watching.join().expect("the reader saw nothing half done");
+    watching.join().expect("the reader saw no partial batch");
 }

@@ -1,4 +1,4 @@
-//! Rows are what was written: rebuilt, loaded, in pages, and forgotten when told.
+//! Rows read back as written: rebuilt, loaded, in pages, and removed on expiry.
 
 use rialto_core::agent::key::Holder;
 use rialto_core::alias::{Digest, Target, claim};
@@ -38,14 +38,14 @@ pub fn what_is_committed_is_rebuilt_equal(place: &mut dyn Place) {
     history(&mut script, &mut *place.enter());
     let world = rebuilt(&script, &mut *place.enter());
     assert_eq!(picture(&world, script.now), picture(&script.world, script.now));
-    assert_eq!(world.footprint(), script.world.footprint(), "and takes the same memory");
+    assert_eq!(world.footprint(), script.world.footprint(), "the same memory use");
 }
 
 pub fn every_kind_of_row_can_be_loaded(place: &mut dyn Place) {
     let mut script = Script::default();
     history(&mut script, &mut *place.enter());
     let mut store = place.enter();
-    let mut reader = store.reader().expect("readers can be made");
+    let mut reader = store.reader().expect("readers can be opened");
     let mut same = |key: Key, expected: String| {
         let show = |row: Option<Row>| format!("{row:?}");
         assert_eq!(show(store.load(key).expect("the lane can read")), expected, "{key:?}");
@@ -55,7 +55,7 @@ pub fn every_kind_of_row_can_be_loaded(place: &mut dyn Place) {
     for one in rows.agents.values() {
         same(Key::Agent(one.id), format!("{:?}", Some(Row::Agent(one.clone()))));
     }
-    assert!(rows.agents.values().any(|one| !one.active), "also one that has left");
+    assert!(rows.agents.values().any(|one| !one.active), "also a removed one");
     for one in rows.jobs.values() {
         same(Key::Job(one.id), format!("{:?}", Some(Row::Job(one.clone()))));
     }
@@ -100,7 +100,7 @@ pub fn pages_come_in_order_and_no_longer_than_asked(place: &mut dyn Place) {
     let mut script = Script::default();
     let mut store = place.enter();
     history(&mut script, &mut *store);
-    let mut reader = store.reader().expect("readers can be made");
+    let mut reader = store.reader().expect("readers can be opened");
     let mut ids = |page: Page| -> Vec<u64> {
         let rows = reader.page(page).expect("readers can read");
         let id = |row: &Row| match row {
@@ -132,7 +132,7 @@ pub fn postings_come_in_pages_in_either_order_between_two_borders(place: &mut dy
     history(&mut script, &mut *place.enter());
     assert_eq!(script.world.next.posting, PostingId(7));
     let store = place.enter();
-    let mut reader = store.reader().expect("readers can be made");
+    let mut reader = store.reader().expect("readers can be opened");
     let all = u64::MAX;
     for (after, before, limit, expected) in [
         (0, all, 99, &[1, 2, 3, 4, 5, 6][..]),
@@ -159,13 +159,13 @@ pub fn postings_come_in_pages_in_either_order_between_two_borders(place: &mut dy
                 .iter()
                 .map(|row| match row {
                     Row::Posting(posting) => posting.id.0,
-                    other => panic!("a page of postings has no {other:?}"),
+                    other => panic!("a page of market records has no {other:?}"),
                 })
                 .collect();
             assert_eq!(ids, expected, "{page:?}");
         }
     }
-    // A short page begins at its own end.
+    // A limited page starts at the end it is read from.
     for (newest_first, expected) in [(false, [2, 3]), (true, [5, 4])] {
         let (after, before) = (PostingId(1), PostingId(6));
         let page = Page::Postings { after, before, newest_first, limit: 2 };
@@ -186,17 +186,17 @@ pub fn what_was_posted_is_known_after_the_store_was_left(place: &mut dyn Place) 
     let next = world.next;
     assert_eq!((next.posting, next.posts), (PostingId(7), 5));
     assert_eq!(next.sent, script.world.next.sent);
-    // The first was carried out and the second refused; neither is a second time.
+    // The first was executed and the second refused; a repeat executes neither.
     for (id, posting) in [("job-5", 1), ("job-6", 3), ("offer", 5)] {
         let again = post(id, Deed::Nothing);
         for need in rialto_core::needs(&world, &again) {
             let Need::Claim(digest) = need else { panic!("{need:?}") };
             let found = store.load(Key::Claim(digest)).expect("the lane can read");
-            let Some(Row::Claim(claim)) = found else { panic!("{id} was posted") };
+            let Some(Row::Claim(claim)) = found else { panic!("{id} was submitted") };
             world.admit_claim(digest, Some(claim));
         }
         let (changes, answer) =
-            rialto_core::decide(&world, again, script.now).expect("postings are never refused");
+            rialto_core::decide(&world, again, script.now).expect("repeats are never refused");
         assert!(changes.is_empty());
         let Answer::Posted { posting: found, repeated } = answer else { panic!("{answer:?}") };
         assert_eq!((found, repeated), (PostingId(posting), true));
@@ -207,7 +207,7 @@ pub fn what_was_posted_is_known_after_the_store_was_left(place: &mut dyn Place) 
     assert_eq!(closed.target, Target::Posting(PostingId(6)));
 }
 
-/// The order to keep this for repeats of request `n`.
+/// The command that saves this answer for repeats of request `n`.
 fn remember(n: u8, body: &str) -> Command {
     let scope = Digest::of(&[&[n]]);
     let kept = Kept::Answer { status: 200, body: body.to_owned() };
@@ -220,11 +220,11 @@ pub fn forgotten_answers_are_gone(place: &mut dyn Place) {
     let mut store = place.enter();
     for n in 0..4_u8 {
         let (_, changes) = script.run(remember(n, "{}"));
-        store.commit(&changes, &Forgotten::default()).expect("there is room");
+        store.commit(&changes, &Forgotten::default()).expect("there is space");
     }
     let answers = vec![AnswerId(1), AnswerId(3)];
     let forgotten = Forgotten { answers, ..Forgotten::default() };
-    store.commit(&Changes::default(), &forgotten).expect("there is room");
+    store.commit(&Changes::default(), &forgotten).expect("there is space");
     assert!(store.load(Key::Memory(AnswerId(1))).unwrap().is_none());
     drop(store);
     let kept: Vec<AnswerId> = place.enter().rebuild().unwrap().remembered.into_keys().collect();
@@ -235,11 +235,11 @@ pub fn the_body_of_a_kept_answer_is_read_from_its_row_alone(place: &mut dyn Plac
     let mut script = Script::default();
     let mut store = place.enter();
     let (_, changes) = script.run(remember(1, "the whole answer"));
-    store.commit(&changes, &Forgotten::default()).expect("there is room");
+    store.commit(&changes, &Forgotten::default()).expect("there is space");
     drop(store);
     let mut store = place.enter();
     let rows = store.rebuild().unwrap();
-    assert!(rows.memories.is_empty(), "a start takes no bodies in");
+    assert!(rows.memories.is_empty(), "a start loads no bodies");
     assert_eq!(rows.remembered, changes.remembered);
     let mut reader = store.reader().unwrap();
     for found in [store.load(Key::Memory(AnswerId(1))), reader.load(Key::Memory(AnswerId(1)))] {
@@ -256,9 +256,9 @@ pub fn keys_that_stopped_working_are_gone(place: &mut dyn Place) {
         let order = Command::IssueKey { holder, hash, retire_others: true, by_operator: true };
         let (_, changes) = script.run(order);
         let forgotten = script.world.stale(script.now, 10);
-        // The key before is ended and dropped in one step.
+        // The previous key expires and is removed in one step.
         assert_eq!(forgotten.keys.len(), usize::from(n > 1));
-        store.commit(&changes, &forgotten).expect("there is room");
+        store.commit(&changes, &forgotten).expect("there is space");
         script.world.forget(&forgotten);
     }
     drop(store);

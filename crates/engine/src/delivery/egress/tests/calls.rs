@@ -1,4 +1,5 @@
-//! Calls to real listeners: who is reached, with what, and how much of the answer is taken.
+//! Calls to real listeners: which server is reached, with what, and how much of the response is
+//! read.
 
 use super::server::{Does, Server};
 use super::*;
@@ -111,7 +112,7 @@ async fn no_more_calls_than_the_cap_reach_one_host_at_the_same_time() {
     }
     tokio::time::sleep(SHORT).await;
     assert_eq!((server.hits(), server.requests().len()), (4, 4));
-    // Calls that are called off give their slots to those who wait.
+    // Cancelled calls release their permits to waiting ones.
     drop(calls);
     tokio::task::yield_now().await;
     let (egress, url) = (Arc::clone(&egress), server.url("http", "127.0.0.1"));

@@ -1,4 +1,4 @@
-//! Calls that fail: whether the other side may have seen the request is always told right.
+//! Failed calls always report correctly whether the receiver may have seen the request.
 
 use super::server::{Does, Server};
 use super::*;

@@ -1,4 +1,4 @@
-//! What the guard says about a URL before anything is dialled. The long table is in `urls`.
+//! What the guard decides about a URL before anything is dialled. The long table is in `urls`.
 
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ fn urls_and_names_of_absurd_length_are_refused() {
         guard.check_url(&url("agent.example", &"a".repeat(2_048))).err(),
         Some(Blocked::TooLong)
     );
-    // What is short as it is said may be long as it is called.
+    // A URL that is short as given may be long when normalised.
     let grows = url("agent.example", &"１".repeat(600));
     assert!(grows.len() < 2_048);
     assert_eq!(guard.check_url(&grows).err(), Some(Blocked::TooLong));
@@ -100,7 +100,7 @@ fn a_listed_network_opens_itself_and_nothing_else() {
     ] {
         assert!(guard.check_url(url).is_err(), "{url}");
     }
-    // Opening all of IPv6 opens no IPv4 address that wears an IPv6 coat.
+    // Allowing all of IPv6 allows no IPv4 address embedded in an IPv6 one.
     let six = Guard::new(nets(&["::/0"]));
     assert!(six.check_url("https://[::ffff:127.0.0.1]/").is_err());
     assert!(six.check_url("http://[::1]/").is_ok());

@@ -1,4 +1,4 @@
-//! Tests of the way out. Nothing here connects beyond loopback.
+//! Tests of egress. Nothing here connects beyond loopback.
 
 mod calls;
 mod failures;
@@ -36,7 +36,7 @@ async fn post(egress: &Egress, url: &str) -> Result<Answer, SendError> {
     egress.post(url, headers, Bytes::from_static(b"{}"), 1_000).await
 }
 
-/// A resolver that gives its answers in order, the last one for ever, and counts the questions.
+/// A resolver that returns its answers in order, repeats the last one, and counts the lookups.
 struct Names {
     answers: Vec<Vec<std::net::IpAddr>>,
     asked: AtomicUsize,

@@ -1,4 +1,4 @@
-//! Names that lead astray: answers that change, answers that mix, and plain http.
+//! Hostile names: answers that change, answers that mix, and plain http.
 
 use super::server::{Does, Server};
 use super::*;
@@ -6,7 +6,7 @@ use super::*;
 const OK_CLOSE: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok";
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-/// Only 127.0.0.1 is listed here; 127.0.0.2 leads to the same servers and is forbidden.
+/// Only 127.0.0.1 is allowed here; 127.0.0.2 leads to the same servers and is forbidden.
 fn with_names(names: &Arc<Names>) -> Egress {
     let names: Arc<dyn Resolve> = Arc::clone(names) as _;
     Egress::with_resolver(settings(&["127.0.0.1/32"], LONG), names).expect("good settings")
@@ -65,11 +65,11 @@ async fn plain_http_goes_to_listed_networks_only_even_by_name() {
     let names = Names::answering(&[&["93.184.216.34"]]);
     let refused = post(&with_names(&names), "http://agent.example/").await;
     assert_eq!(refused, Err(SendError::Blocked(Blocked::Plain)));
-    // Half listed, half public is not listed.
+    // A mix of allowed and public addresses is not allowed for plain http.
     let mixed = Names::answering(&[&["127.0.0.1", "93.184.216.34"]]);
     let refused = post(&with_names(&mixed), "http://agent.example/").await;
     assert_eq!(refused, Err(SendError::Blocked(Blocked::Plain)));
-    // With nothing listed nobody is even asked.
+    // If no network is allowed, the name is not even looked up.
     let egress = Egress::with_resolver(settings(&[], LONG), Arc::clone(&names) as _);
     let refused = post(&egress.expect("good settings"), "http://agent.example/").await;
     assert_eq!(refused, Err(SendError::Blocked(Blocked::Plain)));
@@ -85,7 +85,7 @@ async fn calls_in_a_row_share_a_connection_which_keeps_its_checked_address() {
         assert!(post(&egress, &url).await.is_ok());
     }
     assert_eq!((server.hits(), server.requests().len(), names.asked()), (1, 3, 1));
-    // The other scheme has no part in it: its own connection is resolved and refused.
+    // https does not share that connection: its own is resolved and refused.
     let refused = post(&egress, &server.url("https", "agent.example")).await;
     assert_eq!(refused, Err(SendError::Blocked(Blocked::Resolved)));
     assert_eq!(server.hits(), 1);

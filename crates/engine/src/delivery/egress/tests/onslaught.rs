@@ -1,5 +1,5 @@
-//! The whole table of hostile URLs, and names that lead to every closed network, against the guard
-//! at registration and at the call, with a trap on loopback that must stay empty.
+//! Runs the whole table of hostile URLs, and names that resolve into every closed network, against
+//! the guard at registration and at the call. A trap on loopback must see no connection.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,13 +12,13 @@ use super::urls::{CLOSED, HOSTILE, PLAIN};
 use super::*;
 
 const OK_CLOSE: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok";
-/// An address the hubs of these tests have no objection to.
+/// An address the hubs of these tests accept.
 const PUBLIC: &str = "93.184.216.34";
 
-/// One port of this machine, on IPv4 and, where there is one, on IPv6, which nobody may find.
+/// One port of this machine, on IPv4 and, if available, on IPv6, that must see no connection.
 struct Trap {
     port: u16,
-    /// Where to knock, to be sure that all who came before have been seen.
+    /// Addresses to connect to, to be sure that all earlier connections have been seen.
     doors: Vec<SocketAddr>,
     seen: mpsc::UnboundedReceiver<SocketAddr>,
 }
@@ -35,15 +35,15 @@ impl Trap {
             let tell = tell.clone();
             tokio::spawn(async move {
                 while let Ok((_, from)) = listener.accept().await {
-                    tell.send(from).expect("the trap is looked after until the test ends");
+                    tell.send(from).expect("the trap's receiver lives until the test ends");
                 }
             });
         }
         Self { port, doors, seen }
     }
 
-    /// Whoever has come since. Connections are accepted in the order they were made, so once our
-    /// own knock is seen, everybody before it has been.
+    /// The connections since the last call. They are accepted in the order they were made, so once
+    /// our own connection is seen, all earlier ones have been.
     async fn caught(&mut self) -> Vec<SocketAddr> {
         let mut caught = Vec::new();
         for door in &self.doors {
@@ -108,7 +108,7 @@ async fn the_trap_sees_whoever_is_let_in() {
 async fn no_hostile_url_can_be_registered_or_called() {
     let mut trap = Trap::set().await;
     let mut through = Vec::new();
-    // A listed network opens no other, and all names lead into the trap.
+    // An allowed network allows no other, and all names resolve to the trap.
     for allow in [&[][..], &["10.99.0.0/16", "fd99::/64"][..]] {
         let egress = hub(allow, &[&["127.0.0.1", "::1"]]);
         let plain = if allow.is_empty() { PLAIN } else { &[] };
@@ -132,7 +132,7 @@ async fn no_hostile_url_can_be_registered_or_called() {
 async fn every_way_to_write_this_machine_leads_to_no_listener_of_it() {
     let mut trap = Trap::set().await;
     let port = trap.port;
-    // Only one address of this machine is listed: the others stay closed, also to plain http.
+    // Only one address of this machine is allowed: the others stay refused, also for plain http.
     let egress = hub(&["127.0.0.77/32"], &[&["127.0.0.1"]]);
     for host in ["127.0.0.1", "127.1", "0", "0.0.0.0", "[::1]", "[::]", "[::ffff:127.0.0.1]"] {
         for scheme in ["http", "https"] {
@@ -159,7 +159,7 @@ async fn no_name_leads_to_a_closed_network_alone_or_among_others() {
         ] {
             let egress = hub(&["127.0.0.1/32"], &[answer]);
             for scheme in ["https", "http"] {
-                // Its form is all that can be judged at registration.
+                // At registration only the form of the URL can be checked.
                 let url = format!("{scheme}://agent.example:{port}/hook");
                 assert_eq!(egress.check(&url), Ok(()), "{url}");
                 let called = post(&egress, &url).await;
@@ -224,7 +224,7 @@ async fn a_redirect_from_a_listed_server_leads_nowhere() {
     for status in [300, 301, 302, 303, 305, 307, 308] {
         for place in [
             format!("http://127.0.0.2:{port}/"),
-            // Even the listed address itself: where to call is for the receiver to register.
+            // Even the allowed address itself: the receiver must register the URL that is called.
             format!("http://127.0.0.1:{port}/"),
             format!("https://127.0.0.1:{port}/"),
             format!("//127.0.0.1:{port}/"),

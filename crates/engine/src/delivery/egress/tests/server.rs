@@ -1,4 +1,4 @@
-//! A server that counts who connects and answers with raw bytes, good or bad.
+//! A server that counts connections and answers with raw bytes, valid or not.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -30,7 +30,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Listens on all addresses of this machine, so that no way to reach it goes unseen.
+    /// Listens on all addresses of this machine, so that every connection to it is seen.
     pub(super) async fn start(does: Does) -> Self {
         let listener = TcpListener::bind("0.0.0.0:0").await.expect("a free port");
         let address = listener.local_addr().expect("a bound listener has an address");
@@ -40,7 +40,7 @@ impl Server {
             while let Ok((stream, _)) = listener.accept().await {
                 hits.fetch_add(1, Ordering::SeqCst);
                 let requests = Arc::clone(&requests);
-                // A client that hangs up early is part of the tests.
+                // Tests include clients that disconnect early.
                 tokio::spawn(async move { serve(stream, does, &requests).await.ok() });
             }
         });

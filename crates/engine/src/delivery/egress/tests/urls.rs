@@ -1,8 +1,8 @@
-//! The table: URLs that try to lead the hub astray, in every spelling we know.
+//! A table of hostile URLs, in every spelling we know.
 //!
-//! Data only. What is done with them is for `onslaught`.
+//! Data only. `onslaught` runs them.
 
-/// Refused by every hub, whichever other networks it listed. One per line would be ten screens
+/// Refused by every hub, whichever other networks it allows. One per line would be ten screens
 /// long.
 #[rustfmt::skip]
 pub(super) const HOSTILE: &[&str] = &[
@@ -62,7 +62,7 @@ pub(super) const HOSTILE: &[&str] = &[
     "https://[::ffff:192.168.1.1]/", "https://[::ffff:100.64.0.1]/", "https://[::127.0.0.1]/",
     "https://[::7f00:1]/", "https://[::10.0.0.1]/", "https://[::a9fe:a9fe]/",
     "https://[::ffff:0:127.0.0.1]/", "https://[::ffff:8.8.8.8]/", "https://[::8.8.8.8]/",
-    // NAT64, 6to4, Teredo: tunnels to an address nobody checked.
+    // NAT64, 6to4, Teredo: tunnels to an unchecked address.
     "https://[64:ff9b::127.0.0.1]/", "https://[64:ff9b::7f00:1]/", "https://[64:ff9b::a00:1]/",
     "https://[64:ff9b::169.254.169.254]/", "https://[64:ff9b::8.8.8.8]/",
     "https://[0064:ff9b:0:0:0:0:7f00:0001]/", "https://[64:ff9b:1::a00:1]/",
@@ -101,7 +101,7 @@ pub(super) const HOSTILE: &[&str] = &[
     "https://agent.example /", "\u{feff}https://agent.example/", "https://agent.example/\u{2028}",
     "https://127.0.0.1\u{3000}/", "https://agent.example\n/", "//agent.example/", "agent.example",
     "/hook", "", "https://", "https:///", "https://?x", "https://#x",
-    // Hosts and ports that are none.
+    // Invalid hosts and ports.
     "https://agent.example:0/", "https://agent.example:00000/", "https://8.8.8.8:0/",
     "https://agent.example:65536/", "https://agent.example:-1/", "https://agent.example:80x/",
     "https://[::1/", "https://::1/", "https://[]/", "https://[127.0.0.1]/", "https://[::g]/",
@@ -111,7 +111,7 @@ pub(super) const HOSTILE: &[&str] = &[
     "https://{host}/", "https://a%00b/", "https://a%20b/", "https://a%2fb/",
     "https://127.0.0.1%2f.agent.example/", "https://$(x)/", "https://127.0.0.1%00.agent.example/",
     "https://xn--/", "https://a|b/", "https://a<b>/",
-    // Once more, with the spellings mixed: signs, paths and ports around the same few places.
+    // Again, with the spellings mixed: signs, paths and ports around the same few targets.
     "https://127.0.0.1?x", "https://127.0.0.1#x", "https://127.1:443?@agent.example",
     "https://127.0.0.1#@agent.example/", "https://0x7f.0x000001/", "https://0177.0.01/",
     "https://0x7f.0x0.0x1/", "https://127.0x0.0.01/", "https://00000000000177.0.0.1/",
@@ -129,7 +129,7 @@ pub(super) const HOSTILE: &[&str] = &[
     "https://01440.0.0.1/", "https://014420000001/", "https://0x64.0x64.0x64.0xc8/",
     "https://1684300488/", "https://100.100.100.200./", "https://0xa83f8110/", "https://2822734096/",
     "https://168.0x3f.129.020/", "https://0xc00000c0/", "https://192.0.192/",
-    // The edges of every IPv4 network that is closed.
+    // The edges of every closed IPv4 network.
     "https://0.0.0.0:1/", "https://0.0.0/", "https://0.0/", "https://0x00.0x00/", "https://00.00.00.00/",
     "https://10.0.0.0/", "https://100.64.0.0/", "https://127.0.0.0/", "https://127.255.255.255/",
     "https://169.254.0.0/", "https://172.16.0.0/", "https://192.0.0.0/", "https://192.0.0.255/",
@@ -143,7 +143,7 @@ pub(super) const HOSTILE: &[&str] = &[
     "https://_.localhost/", "https://169.254.169.254.localhost/", "https://%6c%6f%63%61%6c%68%6f%73%74/",
     "https://LOCAL%48OST./", "https://a%2elocalhost/", "https://a。localhost/", "https://ℒocalhost/",
     "https://ｌocalhost./", "https://loc\u{200b}alhost/", "https://𝓵𝓸𝓬𝓪𝓵𝓱𝓸𝓼𝓽/",
-    // IPv6 in its longest, shortest and most capital forms.
+    // IPv6 in its longest, shortest and all-capital forms.
     "https://[0:0:0:0:0:0:0:0]/", "https://[0:0:0:0:0:0:0.0.0.1]/", "https://[::0001]/",
     "https://[0:0:0:0::1]/", "https://[::0:1]/", "https://[0::0:0:1]/", "https://[::0.0.0.0]/",
     "https://[::2]/", "https://[::1]?x", "https://[::1]#x", "https://[0000::1]:65535/",
@@ -154,7 +154,7 @@ pub(super) const HOSTILE: &[&str] = &[
     "https://[::ffff:192.0.2.1]/", "https://[::ffff:168.63.129.16]/", "https://[::ffff:0:0]/",
     "https://[::ffff:0:7f00:1]/", "https://[::ffff:0:a9fe:a9fe]/", "https://[::fffe:127.0.0.1]/",
     "https://[::192.168.1.1]/", "https://[::169.254.169.254]/", "https://[::ffff]/",
-    // Tunnels to every kind of private place, with the IPv4 address in each place it may stand.
+    // Tunnels to every kind of private network, with the IPv4 address in each position it can have.
     "https://[64:ff9b::]/", "https://[64:FF9B::7F00:1]/", "https://[64:ff9b::10.0.0.1]/",
     "https://[64:ff9b::172.16.0.1]/", "https://[64:ff9b::192.168.0.1]/", "https://[64:ff9b::6440:1]/",
     "https://[64:ff9b::a9fe:a9fe]/", "https://[64:ff9b::0.0.0.0]/", "https://[64:ff9b::ffff:ffff]/",
@@ -171,7 +171,7 @@ pub(super) const HOSTILE: &[&str] = &[
     "https://[2001:0:ffff:ffff:ffff:ffff:80ff:fffe]/", "https://[2001:0000:4136:E378:8000:63BF:3F57:FEFE]/",
     "https://[2001:1::1]/", "https://[2001:3::1]/", "https://[2001:4:112::1]/", "https://[2001:1ff::1]/",
     "https://[fe80::5efe:127.0.0.1]/", "https://[fe80::200:5efe:10.0.0.1]/",
-    // IPv6 networks of one house, one link or one conversation, and the rest of what is closed.
+    // IPv6 networks of one site, one link or one session, and the other closed ranges.
     "https://[fe80::]/", "https://[fe80:0:0:0:0:0:0:1]/", "https://[FE80::A9FE:A9FE]/",
     "https://[fe90::1]/", "https://[fea0::1]/", "https://[febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff]/",
     "https://[fe80::a9fe:a9fe]:80/", "https://[fec0::]/", "https://[FEC0::1]/", "https://[fed0::1]/",
@@ -192,7 +192,7 @@ pub(super) const HOSTILE: &[&str] = &[
     "https://x[::1]/", "https://[[::1]]/", "https://[::1]:/@x:y:z@/", "https://[v1.fe80]/",
     "https://[::１]/", "https://[：：1]/", "https://[1]/", "https://[::ffff:0x7f.0.0.1]/",
     "https://[::ffff:127.1]/", "https://[::ffff:0177.0.0.1]/", "https://[::1:]/",
-    // User names once more.
+    // User names again.
     "https://agent.example:x@127.0.0.1:8443/", "https://127.0.0.1:80@agent.example/",
     "https://agent.example@[::1]/", "https://[::1]@agent.example/", "https://@@127.0.0.1/",
     "https://agent.example%2f@127.0.0.1/", "https://agent.example%23@127.0.0.1/",
@@ -200,20 +200,20 @@ pub(super) const HOSTILE: &[&str] = &[
     "https://agent.example&@127.0.0.1/", "https://agent.example\u{ff20}127.0.0.1/",
     "https://127.0.0.1\u{ff0f}.agent.example/", "https://127.0.0.1\u{ff03}.agent.example/",
     "https://agent.example\u{ff1a}80\u{ff20}127.0.0.1/",
-    // Schemes once more.
+    // Schemes again.
     "https//127.0.0.1/", "https;//127.0.0.1/", "https:://127.0.0.1/", "://127.0.0.1/",
     "url:https://127.0.0.1/", "feed:http://127.0.0.1/", "tftp://127.0.0.1/", "sftp://127.0.0.1/",
     "ssh://127.0.0.1/", "telnet://127.0.0.1/", "smtp://127.0.0.1:25/", "redis://127.0.0.1:6379/",
     "smb://127.0.0.1/", "nfs://127.0.0.1/", "netdoc://127.0.0.1/", "phar://x", "php://filter",
     "s3://bucket/", "ldaps://127.0.0.1/", "imap://127.0.0.1/", "rtsp://127.0.0.1/", "h2c://127.0.0.1/",
     "ｈttps://127.0.0.1/", "https\u{200b}://127.0.0.1/", "%68ttps://127.0.0.1/", "ht%74ps://127.0.0.1/",
-    // Ports that are none, in front of a place that is.
+    // Invalid ports, in front of a valid target.
     "https://127.0.0.1:0/", "https://[::1]:0/", "https://localhost:0/", "https://127.0.0.1:99999/",
     "https://127.0.0.1:+443/", "https://127.0.0.1:0x1bb/", "https://127.0.0.1:４４３/",
     "https://127.0.0.1:443:443/", "https://127.0.0.1:/", "https://agent.example:443:80/",
 ];
 
-/// Plain http to public places: refused by a hub that listed nothing.
+/// Plain http to public hosts: refused by a hub that allows no network.
 pub(super) const PLAIN: &[&str] = &[
     "http://agent.example/",
     "HTTP://agent.example/",
@@ -223,7 +223,7 @@ pub(super) const PLAIN: &[&str] = &[
     "http://[2606:4700::1111]/",
 ];
 
-/// An address or two of every closed network, for names to lead to.
+/// An address or two of every closed network, for names to resolve to.
 #[rustfmt::skip]
 pub(super) const CLOSED: &[&str] = &[
     // This machine, under all its addresses.
@@ -233,13 +233,13 @@ pub(super) const CLOSED: &[&str] = &[
     "10.0.0.1", "172.16.0.1", "172.31.255.254", "192.168.0.1", "169.254.0.1", "100.64.0.1",
     "fc00::1", "fd12:3456::1", "fe80::1", "febf::1", "fec0::1", "feff::1",
     "::ffff:10.0.0.1", "::ffff:192.168.0.1",
-    // The clouds' metadata.
+    // Cloud metadata.
     "169.254.169.254", "169.254.170.2", "100.100.100.200", "192.0.0.192", "168.63.129.16",
     "fd00:ec2::254", "fd20:ce::254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe",
     // Tunnels.
     "64:ff9b::7f00:1", "64:ff9b::808:808", "64:ff9b:1::a00:1", "2002:7f00:1::", "2002:808:808::1",
     "2001::1", "2001:0:4136:e378:8000:63bf:3fff:fdd2",
-    // Many, all, none, or nobody in particular.
+    // Multicast, broadcast, unspecified and reserved.
     "224.0.0.1", "239.255.255.250", "ff02::1", "ff0e::1", "255.255.255.255", "240.0.0.1",
     "198.18.0.1", "192.0.2.1", "198.51.100.1", "203.0.113.1", "192.0.0.1", "192.88.99.1",
     "192.31.196.1", "192.175.48.1", "2001:db8::1", "3fff::1", "2001:2::1", "2001:10::1",
