@@ -1,6 +1,7 @@
-//! The edge: what every request meets before any protocol sees it.
+//! The edge: handles every connection and request before any protocol sees it.
 //!
-//! `accept` takes connections and ends those that cost too much; `front` checks each request and
+//! `accept` takes connections and closes those that cost too much. `layer` checks each request and
+//! completes each response. Only the [`House`] knows what a path means and how its errors look.
 //! signs each answer. What a path means, and how its errors look, is known to the [`House`] only.
 //!
 //! ```text
