@@ -76,7 +76,7 @@ pub fn numbers(engine: &Engine) -> Vec<Extra> {
             row("rialto_jobs_opened_total", "Jobs ever opened", (world.next.job.0 - 1) as f64),
             row(
                 "rialto_pushes_waiting",
-                "Webhook deliveries waiting or abandoned",
+                "Webhook deliveries waiting or given up",
                 world.pushes().count() as f64,
             ),
             row("rialto_payments_total", "Payments between owners", world.next.payments as f64),

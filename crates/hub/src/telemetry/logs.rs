@@ -76,8 +76,8 @@ fn form(format: LogFormat, terminal: bool) -> Form {
     }
 }
 
-/// The configured level for our own crates. Lines of libraries are rarely useful, so they appear
-/// only at the most detailed level.
+/// The configured level for our own crates. Other libraries log at most warnings, except at
+/// `trace`.
 fn default_filter(level: Level) -> &'static str {
     match level {
         Level::Error => "error",
