@@ -40,11 +40,11 @@ impl Tried {
             Ok(Answer { status, .. }) => {
                 let delivered = (200..300).contains(&status);
                 let why =
-                    (!delivered).then(|| format!("the endpoint responded with HTTP {status}"));
+                    (!delivered).then(|| format!("answered HTTP {status}"));
                 Self { delivered, status: Some(status), why }
             }
-            Err(SendError::TimedOut) => failed("the endpoint did not respond in time"),
-            Err(SendError::Broken(_)) => failed("the response could not be read"),
+            Err(SendError::TimedOut) => failed("no answer in time"),
+            Err(SendError::Broken(_)) => failed("the answer could not be read"),
             // One text for both, so that a caller cannot probe what the hub's resolver sees.
             Err(SendError::Blocked(_) | SendError::Unreachable(_)) => failed("could not connect"),
         }
