@@ -39,8 +39,7 @@ impl Tried {
         match answer {
             Ok(Answer { status, .. }) => {
                 let delivered = (200..300).contains(&status);
-                let why =
-                    (!delivered).then(|| format!("answered HTTP {status}"));
+                let why = (!delivered).then(|| format!("answered HTTP {status}"));
                 Self { delivered, status: Some(status), why }
             }
             Err(SendError::TimedOut) => failed("no answer in time"),
