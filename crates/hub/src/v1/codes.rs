@@ -8,7 +8,7 @@ use rialto_protocols::face::Trouble;
 
 use super::problem::Problem;
 
-/// A problem kind. Its code never changes.
+/// A problem kind. Its code and title are part of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
     pub status: u16,

@@ -108,7 +108,7 @@ impl Words for Ours {
     }
 
     fn other_content(&self, _: &[u8]) -> Response {
-        let text = "this Idempotency-Key was used with a different body; use a new key";
+        let text = "this Idempotency-Key was used with another body";
         let problem = Problem::new(&codes::OTHER_CONTENT, text);
         Problem { field: Some("Idempotency-Key".to_owned()), ..problem }.into_response()
     }

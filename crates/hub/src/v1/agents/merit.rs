@@ -3,7 +3,7 @@
 //! The published score is one number that a few colluding owners can raise, and that starts again
 //! with every new id. So the ranking trusts it only as far as other owners confirm it:
 //!
-//! - **Counterparties** (T35). A counterparty is another owner for whom the agent completed a job
+//! - **Counterparties** (T35). A counterparty is another owner that the agent completed a job for
 //!   successfully. Each one allows 5 points above 50: an agent that worked for one owner only ranks
 //!   with at most 55, however many successes it had. On a tie more counterparties come first, then
 //!   more credits paid by them.

@@ -66,7 +66,7 @@ impl Said {
             warnings.push(format!("{bad}; the agreed price is used instead"));
         }
         if let Err(bad) = &took {
-            warnings.push(format!("{bad}; the hub's own measurement is used instead"));
+            warnings.push(format!("{bad}; the hub's own clock is used instead"));
         }
         let (cost, took) = (cost.unwrap_or(None), took.unwrap_or(None));
         let meaning = match &outcome {

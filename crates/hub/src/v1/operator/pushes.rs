@@ -98,7 +98,7 @@ pub async fn retry(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -
     let notice = id.parse().map(NoticeId);
     let notice = notice.map_err(|_| Problem::field("push", "the delivery id must be a number"))?;
     let push = floor.engine.look(|world| world.push(notice).cloned());
-    let push = push.ok_or_else(|| Problem::no_such("push"))?;
+    let push = push.ok_or_else(|| Problem::no_such("delivery"))?;
     floor.engine.run_once(Command::PushAgain { notice }, by.once).await?;
     let refs = Refs::look_up(&floor.engine, push.news.job(), []).await?;
     let now = floor.engine.look(|world| world.push(notice).cloned());

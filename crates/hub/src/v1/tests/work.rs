@@ -241,12 +241,12 @@ async fn a_figure_that_makes_no_sense_voids_no_output_and_the_worker_is_told() {
         (
             r#""took_ms":-1"#,
             "0.05",
-            Some("took_ms must not be negative; the hub's own clock counts instead"),
+            Some("took_ms must not be negative; the hub's own clock is used instead"),
         ),
         (
             r#""took_ms":0.5"#,
             "0.05",
-            Some("took_ms must be a whole number; the hub's own clock counts instead"),
+            Some("took_ms must be a whole number; the hub's own clock is used instead"),
         ),
     ] {
         let job = hub.open(&client, "sum", "0.50").await;
