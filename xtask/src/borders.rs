@@ -1,18 +1,18 @@
-//! The borders of the house, as far as the list of dependencies shows them.
+//! Checks dependencies between crates that the design forbids.
 //!
-//! The compiler already stops a crate from using what it does not depend on. What it cannot see is
-//! a dependency line that should never have been written, or one that came in through a third
-//! crate: that is looked up here in what `cargo tree` says for a default build on this machine.
+//! The compiler already prevents a crate from using what it does not depend on. It cannot notice a
+//! dependency line that should not exist, or one that comes in through a third crate. This check
+//! finds those in the output of `cargo tree` for a default build on this machine.
 
 use std::collections::BTreeSet;
 
 use crate::steps::cargo;
 
-/// The most packages a default build may be made of. Every one of them is compiled by whoever
-/// clones the project, and trusted by whoever runs the hub.
+/// The most packages a default build may have. Every one of them is compiled by everyone who clones
+/// the project, and trusted by everyone who runs the hub.
 const PACKAGES_MAX: usize = 330;
 
-/// A crate, and what it must not reach, directly or through others.
+/// A crate, and what it must not depend on, directly or indirectly.
 struct Border {
     package: &'static str,
     forbidden: &'static [&'static str],
@@ -35,16 +35,16 @@ const BORDERS: [Border; 2] = [
             "rialto-hub",
             "rialto-client",
         ],
-        why: "core decides: it has no clock, no randomness and no input or output",
+        why: "core only decides: it has no clock, no randomness and no I/O",
     },
     Border {
         package: "rialto-client",
         forbidden: &["rialto-engine", "rialto-hub", "rusqlite"],
-        why: "whoever uses the client must not have to compile a store",
+        why: "users of the client must not have to compile a store",
     },
 ];
 
-/// Checks all borders and the size of the build, printing what it finds. `true` if all is well.
+/// Checks all rules and the size of the build, and prints violations. `true` if there are none.
 pub fn check() -> bool {
     let mut sound = true;
     for border in &BORDERS {
@@ -52,8 +52,8 @@ pub fn check() -> bool {
             Ok(reached) => {
                 let trespassers = trespassers(&reached, border.forbidden);
                 for name in &trespassers {
-                    println!("{} reaches {name}, but {}", border.package, border.why);
-                    println!("  see how: cargo tree -p {} -e normal -i {name}", border.package);
+                    println!("{} depends on {name}, but {}", border.package, border.why);
+                    println!("  to see why: cargo tree -p {} -e normal -i {name}", border.package);
                 }
                 sound &= trespassers.is_empty();
             }
@@ -78,25 +78,25 @@ fn complain(why: &str) -> bool {
     false
 }
 
-/// Everything that gets built for `package`, itself included, as (name, version).
+/// All packages built for `package`, itself included, as (name, version).
 fn packages(package: &str, edges: &str) -> Result<BTreeSet<(String, String)>, String> {
     let output = cargo()
         .args(["tree", "--package", package, "--edges", edges])
         .args(["--prefix", "none", "--format", "{p}"])
         .output()
-        .map_err(|error| format!("cargo tree did not start: {error}"))?;
+        .map_err(|error| format!("cannot run cargo tree: {error}"))?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }
     let packages = read_tree(&String::from_utf8_lossy(&output.stdout));
-    // A tree that could not be read must not look like one without trespassers.
+    // A tree that could not be parsed must not pass as one without violations.
     if !packages.iter().any(|(name, _)| name == package) {
-        return Err(format!("cargo tree said nothing understandable about {package}"));
+        return Err(format!("cannot find {package} in the output of cargo tree"));
     }
     Ok(packages)
 }
 
-/// A package appears in the tree once for everyone who uses it; here it counts once.
+/// A package appears in the tree once per user; here it counts once.
 fn read_tree(tree: &str) -> BTreeSet<(String, String)> {
     tree.lines()
         .filter_map(|line| {

@@ -1,6 +1,7 @@
-//! `cargo xtask crash`: the crash tests, for as long as one likes.
+//! `cargo xtask crash`: the crash tests, for as long as you like.
 //!
-//! The suite has a share of them; here there can be more rounds, and all points instead of some.
+//! The test suite runs some of them; here there can be more rounds, and all fault points instead of
+//! some.
 
 use std::process::ExitCode;
 
@@ -10,16 +11,16 @@ use super::steps::cargo;
 const USAGE: &str = "\
 usage: cargo xtask crash [--rounds N] [--all] [--seed N]
 
-Kills the hub under load, and puts faults under it: kills, power cuts and disk errors wherever it
-changes something on disk, and bytes that rot.
-  --rounds N   kills under load, instead of 200
-  --all        every fault at every place, instead of some of each sort
-  --seed N     the seed of a run to see again";
+Kills the hub under load and injects faults: kills, power cuts and disk errors at each write to
+disk, and corrupted bytes.
+  --rounds N   number of kills under load; default 200
+  --all        every fault at every fault point, instead of some of each kind
+  --seed N     repeat a run with its seed";
 
-/// Tests whose names have one of these in them.
+/// Substrings of the names of the tests to run.
 const TESTS: [&str; 2] = ["crash::", "faults::"];
 
-/// What was asked for, as the tests are told.
+/// The options as environment variables for the tests.
 fn told(words: &[String]) -> Result<Vec<(&'static str, String)>, String> {
     let mut told = Vec::new();
     let mut words = words.iter();
@@ -31,7 +32,7 @@ fn told(words: &[String]) -> Result<Vec<(&'static str, String)>, String> {
             }
             "--rounds" => "RIALTO_CRASH_ROUNDS",
             "--seed" => "RIALTO_CRASH_SEED",
-            other => return Err(format!("there is no option `{other}`")),
+            other => return Err(format!("unknown option `{other}`")),
         };
         let number = words.next().filter(|text| text.parse::<u64>().is_ok());
         told.push((variable, number.ok_or_else(|| format!("`{word}` takes a number"))?.clone()));
@@ -39,7 +40,7 @@ fn told(words: &[String]) -> Result<Vec<(&'static str, String)>, String> {
     Ok(told)
 }
 
-/// Runs the tests and shows what they count.
+/// Runs the tests and shows their output.
 pub fn run(words: &[String]) -> ExitCode {
     if words.iter().any(|word| ["--help", "-h"].contains(&word.as_str())) {
         println!("{USAGE}");
@@ -60,7 +61,7 @@ pub fn run(words: &[String]) -> ExitCode {
         Ok(status) if status.success() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("xtask: cargo cannot be run: {error}");
+            eprintln!("xtask: cannot run cargo: {error}");
             ExitCode::FAILURE
         }
     }

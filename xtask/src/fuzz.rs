@@ -1,8 +1,8 @@
-//! `cargo xtask fuzz`: the parsers, fed with more than a test run has time for.
+//! `cargo xtask fuzz`: fuzzes the parsers for longer than a test run can.
 //!
-//! Two fuzzers feed the same checks. Our own driver needs nothing but this workspace and goes through
-//! all targets. libFuzzer follows the compiler's coverage: `guided` builds `fuzz/` for it with flags
-//! that the stable compiler takes, which is `cargo fuzz run --sanitizer none` without that tool.
+//! Two fuzzers run the same checks. Our own driver needs only this workspace and runs all targets.
+//! libFuzzer is guided by coverage: `guided` builds `fuzz/` for it with flags of the stable
+//! compiler, like `cargo fuzz run --sanitizer none` without that tool.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -15,16 +15,16 @@ usage: cargo xtask fuzz [--target NAME] [--inputs N] [--seed S]
        cargo xtask fuzz check
 
 The first runs our own driver over all targets of tests/fuzzed, or those named: N inputs each, from
-seed S. What breaks is made small, shown, and kept in fuzz/artifacts.
-`guided` runs libFuzzer on one target, with its own options, such as -max_total_time=600.
-`check` only compiles the targets of fuzz/ for libFuzzer, from packages that are here already.";
+seed S. A failing input is minimized, shown, and saved in fuzz/artifacts.
+`guided` runs libFuzzer on one target, with libFuzzer's options, such as -max_total_time=600.
+`check` only compiles the targets of fuzz/ for libFuzzer, without downloading packages.";
 
-/// What libFuzzer needs to see where an input goes, all of it known to the stable compiler.
+/// Compiler flags that give libFuzzer coverage; the stable compiler supports all of them.
 const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
 
-/// Runs what the words after `fuzz` ask for.
+/// Runs the subcommand of `fuzz`.
 pub fn run(words: &[String]) -> ExitCode {
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["help" | "--help" | "-h", ..] => {
@@ -34,7 +34,7 @@ pub fn run(words: &[String]) -> ExitCode {
         ["check"] => done(libfuzzer("check").arg("--offline")),
         ["guided", target, options @ ..] => guided(target, options),
         ["guided"] => {
-            eprintln!("xtask: which target?\n\n{USAGE}");
+            eprintln!("xtask: `guided` needs a target\n\n{USAGE}");
             ExitCode::from(crate::USAGE_ERROR)
         }
         options => done(
@@ -45,17 +45,18 @@ pub fn run(words: &[String]) -> ExitCode {
     }
 }
 
-/// New inputs go where git does not look; the kept ones are only read.
+/// New inputs go to a directory that git ignores; the corpus is only read.
 fn guided(target: &str, options: &[&str]) -> ExitCode {
     let [found, artifacts] = ["found", "artifacts"].map(|name| folder().join(name).join(target));
     for made in [&found, &artifacts] {
         if let Err(error) = std::fs::create_dir_all(made) {
-            eprintln!("xtask: cannot make {}: {error}", made.display());
+            eprintln!("xtask: cannot create {}: {error}", made.display());
             return ExitCode::FAILURE;
         }
     }
     let mut command = libfuzzer("run");
-    // Named, so that build scripts and macros, which run on this machine too, stay as they are.
+    // With an explicit target, the flags do not apply to build scripts and macros, which run on
+    // this machine too.
     command.args(["--release", "--target", &host(), "--bin", target, "--"]);
     command.env("RUSTFLAGS", COVERAGE);
     command.arg(found).arg(folder().join("corpus").join(target));
@@ -74,7 +75,7 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fuzz")
 }
 
-/// The platform this machine compiles for by itself.
+/// The host platform of this machine's compiler.
 fn host() -> String {
     let said = Command::new("rustc").arg("-vV").output().map(|output| output.stdout);
     let said = String::from_utf8_lossy(&said.unwrap_or_default()).into_owned();
@@ -87,7 +88,7 @@ fn done(command: &mut Command) -> ExitCode {
         Ok(status) if status.success() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("xtask: could not start {command:?}: {error}");
+            eprintln!("xtask: cannot run {command:?}: {error}");
             ExitCode::FAILURE
         }
     }

@@ -1,9 +1,9 @@
-//! The project's own chores, started with `cargo xtask`.
+//! Development tasks, run with `cargo xtask`.
 //!
-//! `test` is everything a change must pass, in one command, with nothing else to install by hand than
-//! the Rust toolchain. `sim` lives through as many simulated hubs as somebody has time for. They leave
-//! compiling and testing to cargo and only arrange, count and sum up. No dependencies, so that a fresh
-//! clone waits for nothing here.
+//! `test` runs everything a change must pass, in one command that needs only the Rust toolchain.
+//! `sim` simulates as many hubs as you have time for. Compiling and testing is left to cargo; these
+//! tasks only arrange, count and summarize. There are no dependencies, so that a fresh clone
+//! compiles them at once.
 
 mod borders;
 mod crash;
@@ -22,27 +22,27 @@ const USAGE: &str = "\
 usage: cargo xtask test [STEP…]
        cargo xtask sim [--ops N] [--seed S] [--threads T] [--life SEED]
 
-`sim` runs the simulation of tests/sim with optimisation on: N operations from seed S, or the one life
-of a seed that went wrong.
+`sim` runs the simulation of tests/sim with optimisation on: N operations from seed S, or with --life
+the one simulated hub of a seed that failed.
 
-`test` runs the steps in this order, all of them unless some are named:
+`test` runs these steps in this order, all of them unless some are named:
   fmt       the code is formatted
-  borders   every crate depends only on what the design lets it
+  borders   every crate depends only on what the design allows
   clippy    no lint fires, in code, tests or benches
   tests     unit, integration and documentation tests
-  sim       five million simulated operations, every law after each
+  sim       five million simulated operations, with all invariants checked after each
   docs      the documentation builds without a warning
 
 The last line is always `N passed, N failed, N skipped`.
 
-Longer runs, each with a usage of its own:
-  cargo xtask crash     kills, power cuts and disk errors at every place, and rotten bytes
-  cargo xtask fuzz      does any input break a parser?
-  cargo xtask mutants   do the tests notice mistakes in the rules?
-  cargo xtask hostile   crowds N times as large, hostile URLs and canaries, with optimisation on
-                        (`cargo xtask hostile N`, 3 unless it is said; `ulimit -n` is its ceiling)";
+Longer runs; crash, fuzz and mutants have their own --help:
+  cargo xtask crash     kills, power cuts and disk errors at every fault point, and corrupted bytes
+  cargo xtask fuzz      fuzzes the parsers
+  cargo xtask mutants   checks that the tests detect mutants of the rules
+  cargo xtask hostile   N times as many hostile clients, hostile URLs and canaries, with optimisation
+                        on (`cargo xtask hostile N`, default 3; `ulimit -n` limits it)";
 
-/// Exit code for a command line that makes no sense, as in the hub's own commands.
+/// Exit code for an invalid command line, as in the hub's own commands.
 const USAGE_ERROR: u8 = 2;
 
 fn main() -> ExitCode {
@@ -58,8 +58,8 @@ fn main() -> ExitCode {
             println!("{USAGE}");
             ExitCode::SUCCESS
         }
-        Some((unknown, _)) => complain(&format!("there is no chore called `{unknown}`")),
-        None => complain("which chore?"),
+        Some((unknown, _)) => complain(&format!("unknown command `{unknown}`")),
+        None => complain("a command is required"),
     }
 }
 
@@ -69,7 +69,7 @@ fn test(named: &[String]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if let Some(unknown) = named.iter().find(|word| Step::named(word).is_none()) {
-        return complain(&format!("there is no step called `{unknown}`"));
+        return complain(&format!("unknown step `{unknown}`"));
     }
     let chosen: Vec<Step> = Step::ALL
         .into_iter()
@@ -91,15 +91,15 @@ fn sim(options: &[String]) -> ExitCode {
     match command.status() {
         Ok(status) if status.success() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
-        Err(error) => complain(&format!("could not start {command:?}: {error}")),
+        Err(error) => complain(&format!("cannot run {command:?}: {error}")),
     }
 }
 
-/// The tests about people who mean harm, with larger crowds than `test` has time for.
+/// The tests with hostile clients, with more clients than `test` has time for.
 fn hostile(times: &[String]) -> ExitCode {
     let times = times.first().map_or("3", String::as_str);
     if times.parse::<u32>().is_err() {
-        return complain(&format!("hostile takes how many times as large, not `{times}`"));
+        return complain(&format!("hostile takes a factor, a whole number, not `{times}`"));
     }
     let mut command = steps::cargo();
     command.args(["test", "--release", "--package", "rialto", "--test", "it", "--"]);
@@ -107,7 +107,7 @@ fn hostile(times: &[String]) -> ExitCode {
     match command.env("RIALTO_TEST_CROWD", times).status() {
         Ok(status) if status.success() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
-        Err(error) => complain(&format!("could not start {command:?}: {error}")),
+        Err(error) => complain(&format!("cannot run {command:?}: {error}")),
     }
 }
 

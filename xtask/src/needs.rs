@@ -1,10 +1,10 @@
-//! What the steps need on this machine, checked before the first one starts.
+//! Tools that the steps need on this machine, checked before the first step starts.
 //!
-//! This is the place for whatever has to be installed or started for the tests; a private PostgreSQL
-//! will be a further entry of [`Need`], made ready here. Tools are looked for and never installed
-//! behind anybody's back: only a browser is, aloud, by whoever runs as root. The packages of foreign
-//! clients are no tools: their tests install them into the target directory, for which Node and its
-//! npm are all they need.
+//! Everything that must be installed or started for the tests belongs here; a private PostgreSQL
+//! will be a further variant of [`Need`]. Tools are checked for and never installed silently. Only
+//! a browser is installed, with a message, and only if the user is root. The packages of foreign
+//! clients are not tools: their tests install them into the target directory, which needs only Node
+//! and npm.
 
 use std::fmt;
 use std::process::{Command, Stdio};
@@ -18,11 +18,11 @@ pub enum Need {
     Rustfmt,
     /// The linter.
     Clippy,
-    /// What foreign clients run on.
+    /// Runs foreign clients.
     Node,
-    /// What installs them.
+    /// Installs them.
     Npm,
-    /// What the agent that `rialto init` writes in it runs on.
+    /// Runs the Python agent that `rialto init` generates.
     Python,
 }
 
@@ -53,8 +53,8 @@ impl Need {
 
     fn remedy(self) -> &'static str {
         match self {
-            Self::Rustfmt => "rustfmt is missing; get it with `rustup component add rustfmt`",
-            Self::Clippy => "clippy is missing; get it with `rustup component add clippy`",
+            Self::Rustfmt => "rustfmt is missing; install it with `rustup component add rustfmt`",
+            Self::Clippy => "clippy is missing; install it with `rustup component add clippy`",
             Self::Node => {
                 "node is missing; the tests with foreign clients need Node.js 20 or later, see https://nodejs.org"
             }
@@ -62,13 +62,13 @@ impl Need {
                 "npm is missing; it installs the foreign clients and comes with Node.js, see https://nodejs.org"
             }
             Self::Python => {
-                "python3 is missing; the test of the agent `rialto init` writes in it needs Python 3.9 or later, see https://www.python.org"
+                "python3 is missing; the test of the Python agent that `rialto init` generates needs Python 3.9 or later, see https://www.python.org"
             }
         }
     }
 }
 
-/// The needs that are not met. Printed, it says how to meet them.
+/// The missing tools. Its text says how to install them.
 #[derive(Debug)]
 pub struct Missing(Vec<Need>);
 
@@ -79,8 +79,8 @@ impl fmt::Display for Missing {
     }
 }
 
-/// Looks for everything `steps` need, so that a missing tool is told at once and not half an hour
-/// into the run.
+/// Checks for everything `steps` need, so that a missing tool is reported at once and not half an
+/// hour into the run.
 pub fn check(steps: &[Step]) -> Result<(), Missing> {
     let missing: Vec<Need> = steps
         .iter()
@@ -91,11 +91,11 @@ pub fn check(steps: &[Step]) -> Result<(), Missing> {
     if missing.is_empty() { Ok(()) } else { Err(Missing(missing)) }
 }
 
-/// What a Chromium is called.
+/// Program names of Chromium.
 const CHROMIUM: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// Installs the browser that one test needs, where that can be done. Where it cannot, the test is
-/// skipped and says so, or fails in CI.
+/// Installs the browser that one test needs, if possible. If not, the test is skipped with a
+/// message, or fails in CI.
 pub fn get_browser(steps: &[Step]) {
     let there = CHROMIUM.iter().any(|name| runs(Command::new(name).arg("--version")));
     if there || !steps.contains(&Step::Tests) {
@@ -103,22 +103,22 @@ pub fn get_browser(steps: &[Step]) {
     }
     if !is_root() || !runs(Command::new("apt-get").arg("--version")) {
         println!(
-            "xtask: there is no Chromium, so the test with a real browser is skipped; get it with \
+            "xtask: Chromium is missing, so the test with a real browser is skipped; install it with \
              `apt-get install chromium`, or from https://www.chromium.org"
         );
         return;
     }
-    println!("xtask: there is no Chromium; installing Debian's package `chromium`");
+    println!("xtask: Chromium is missing; installing Debian's package `chromium`");
     let apt = |arguments: &[&str]| {
         let mut apt = Command::new("apt-get");
         apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
         apt.status().is_ok_and(|status| status.success())
     };
-    // A machine that was just made knows no packages yet.
+    // A new machine may not have a package list yet.
     let install = ["install", "--yes", "--no-install-recommends", "chromium"];
     let installed = apt(&install) || apt(&["update"]) && apt(&install);
     if !installed {
-        println!("xtask: `chromium` could not be installed; the test with a real browser says so");
+        println!("xtask: `chromium` could not be installed; the browser test cannot run");
     }
 }
 
@@ -127,7 +127,7 @@ fn is_root() -> bool {
     id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
-/// Whether a command ends well.
+/// Whether a command succeeds.
 fn runs(command: &mut Command) -> bool {
     let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())

@@ -1,6 +1,6 @@
-//! The steps of `cargo xtask test`: what each of them runs, and what came of it.
+//! The steps of `cargo xtask test`: what each of them runs, and its result.
 //!
-//! A step that fails does not stop the next one: one run tells all that is wrong.
+//! A step that fails does not stop the next one: one run reports everything that is wrong.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Write};
@@ -28,7 +28,7 @@ pub enum Step {
     Docs,
 }
 
-/// What came of one step.
+/// The result of one step.
 struct Verdict {
     step: Step,
     good: bool,
@@ -36,15 +36,15 @@ struct Verdict {
     tally: Tally,
 }
 
-/// What came of all of them. Printed, it is the end of the output.
+/// The results of all steps. Its text is the end of the output.
 pub struct Summary(Vec<Verdict>);
 
 impl Step {
-    /// The quick ones come first, so that a slip is told early.
+    /// Quick steps come first, so that simple mistakes are reported early.
     pub const ALL: [Self; 6] =
         [Self::Fmt, Self::Borders, Self::Clippy, Self::Tests, Self::Sim, Self::Docs];
 
-    /// What it is called on the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fmt => "fmt",
@@ -56,7 +56,7 @@ impl Step {
         }
     }
 
-    /// The step of that name.
+    /// The step with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|step| step.name() == name)
     }
@@ -90,19 +90,19 @@ impl Step {
     }
 }
 
-/// Runs `steps` one after the other, showing what they print as they print it.
+/// Runs `steps` one after the other and passes their output through.
 pub fn run_all(steps: &[Step]) -> Summary {
     Summary(steps.iter().map(|step| step.run()).collect())
 }
 
-/// The cargo that started us, so that the toolchain stays the same.
+/// The cargo that started this program, so that the toolchain stays the same.
 pub fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// The simulation's own test, with as many operations as are promised for every run. Only what it spends
-/// its time in is optimised: that is compiled once more, and everything else is there already. What it
-/// asserts of itself and every sum stay checked, which costs less than a tenth of the time.
+/// The simulation's own test, with the number of operations that every run promises. Only the
+/// crates it spends its time in are optimised, so only those are compiled again. Assertions and
+/// overflow checks stay on, which costs less than a tenth of the time.
 fn simulation() -> Command {
     let mut command = cargo();
     command.args(["test", "--workspace", "--test", "sim"]).env("RIALTO_SIM_OPS", "5000000");
@@ -112,8 +112,8 @@ fn simulation() -> Command {
     command
 }
 
-/// Lets twice as many tests run at once as there are cores: many of them wait for a timer, a disk or
-/// a process more than they compute. Whoever says otherwise is obeyed.
+/// Runs twice as many tests at once as there are cores: many of them wait for a timer, a disk or a
+/// process more than they compute. An explicit setting takes precedence.
 fn at_once(command: &mut Command) -> &mut Command {
     const THREADS: &str = "RUST_TEST_THREADS";
     if std::env::var_os(THREADS).is_none() {
@@ -127,13 +127,13 @@ fn succeeds(command: &mut Command) -> bool {
     match command.status() {
         Ok(status) => status.success(),
         Err(error) => {
-            println!("could not start {command:?}: {error}");
+            println!("cannot run {command:?}: {error}");
             false
         }
     }
 }
 
-/// Builds the tests, which may take as long as it takes, and runs them under the watch.
+/// Builds the tests without a timeout, and runs them under the watch.
 fn built_and_counted(tests: &Command, flags: &[&str], tally: &mut Tally) -> bool {
     let again = || {
         let mut command = Command::new(tests.get_program());
@@ -146,12 +146,12 @@ fn built_and_counted(tests: &Command, flags: &[&str], tally: &mut Tally) -> bool
     succeeds(again().arg("--no-run")) && counts(again().args(flags), &mut io::stdout(), tally)
 }
 
-/// Runs `command`, passing its output through line by line and counting the tests it reports.
+/// Runs `command`, passes its output through line by line and counts the tests it reports.
 fn counts(command: &mut Command, out: &mut impl Write, tally: &mut Tally) -> bool {
     match stream(command, out, tally) {
         Ok(good) => good,
         Err(error) => {
-            println!("could not run {command:?}: {error}");
+            println!("cannot run {command:?}: {error}");
             false
         }
     }
@@ -163,7 +163,7 @@ fn stream(command: &mut Command, out: &mut impl Write, tally: &mut Tally) -> io:
     if let Some(stdout) = child.stdout.take() {
         let mut lines = BufReader::new(stdout);
         let mut line = Vec::new();
-        // Bytes rather than `lines()`: a test may print what is not text, and the count goes on.
+        // Bytes instead of `lines()`: a test may print invalid UTF-8, and counting must go on.
         while lines.read_until(b'\n', &mut line)? > 0 {
             out.write_all(&line)?;
             out.flush()?;
@@ -179,14 +179,14 @@ fn stream(command: &mut Command, out: &mut impl Write, tally: &mut Tally) -> io:
 }
 
 impl Summary {
-    /// Whether anything at all went wrong.
+    /// Whether anything failed.
     pub fn failed(&self) -> bool {
         self.0.iter().any(|verdict| !verdict.good)
     }
 
-    /// All tests together. A step that failed without naming a failed test (it did not compile, a
-    /// lint fired, a test program was killed) counts as one failure, so that a run that went wrong
-    /// never ends in `0 failed`.
+    /// The total of all tests. A step that failed without naming a failed test (it did not compile,
+    /// a lint fired, a test program was killed) counts as one failure, so that a failed run never
+    /// ends in `0 failed`.
     fn total(&self) -> Tally {
         let mut total = Tally::default();
         for verdict in &self.0 {

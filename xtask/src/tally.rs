@@ -1,4 +1,4 @@
-//! Counting tests, from the lines the test programs print themselves.
+//! Counts tests from the summary lines of the test programs.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -6,16 +6,16 @@ use std::ops::AddAssign;
 /// How many tests passed, failed and were skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Those that did what they say.
+    /// Passed.
     pub passed: u64,
-    /// Those that did not.
+    /// Failed.
     pub failed: u64,
-    /// Those that are marked as ignored.
+    /// Marked as ignored.
     pub skipped: u64,
 }
 
 impl Tally {
-    /// Reads `test result: ok. 3 passed; 0 failed; 1 ignored; …`; `None` for any other line.
+    /// Parses `test result: ok. 3 passed; 0 failed; 1 ignored; …`; `None` for any other line.
     pub fn read(line: &str) -> Option<Self> {
         let counts = line.trim_start().strip_prefix("test result: ")?;
         let count = |of: &str| {

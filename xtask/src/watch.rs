@@ -1,5 +1,5 @@
-//! A watch over a run of tests: one that has said nothing for too long is ended and counted as
-//! failed, instead of keeping everybody waiting, and what it was last known to be at is named.
+//! A watchdog over a test run: a run without output for too long is killed and counted as failed,
+//! and the tests that were still running are named.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,14 +8,14 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
-/// How long a run may say nothing. The longest test takes a fraction of it on two busy cores.
+/// How long a run may print nothing. The longest test takes a fraction of it on two busy cores.
 pub const PATIENCE: Duration = Duration::from_secs(8 * 60);
 
-/// What is told to the watch: every line that is heard. Dropped, it ends.
+/// Receives every line of output. Dropping it ends the watchdog.
 pub struct Watch(Sender<String>);
 
 impl Watch {
-    /// Watches over a process and all that it started.
+    /// Watches a process and all its descendants.
     pub fn over(process: u32, patience: Duration) -> Self {
         let (tell, told) = mpsc::channel::<String>();
         thread::spawn(move || {
@@ -25,8 +25,8 @@ impl Watch {
                     Ok(line) => note(&mut slow, &line),
                     Err(RecvTimeoutError::Disconnected) => return,
                     Err(RecvTimeoutError::Timeout) => {
-                        println!("nothing was said for {} s: ending it", patience.as_secs());
-                        slow.iter().for_each(|test| println!("  was at {test}"));
+                        println!("no output for {} s: killing the run", patience.as_secs());
+                        slow.iter().for_each(|test| println!("  was running {test}"));
                         return end(process);
                     }
                 }
@@ -35,14 +35,14 @@ impl Watch {
         Self(tell)
     }
 
-    /// One more line.
+    /// Reports one more line.
     pub fn heard(&self, line: &str) {
-        // Nobody listens any more once the run has been ended.
+        // The receiver is gone once the run has been killed.
         let _ = self.0.send(line.to_owned());
     }
 }
 
-/// Keeps the tests that were said to take long and have not been said to have ended.
+/// Tracks the tests that were reported as slow and have not ended.
 fn note(slow: &mut BTreeSet<String>, line: &str) {
     let Some(about) = line.strip_prefix("test ") else { return };
     if let Some((name, _)) = about.split_once(" has been running for over ") {
@@ -52,8 +52,8 @@ fn note(slow: &mut BTreeSet<String>, line: &str) {
     }
 }
 
-/// Ends a process and everything below it, so that nothing keeps the pipe open. The lower ones
-/// first would let the upper ones start new ones.
+/// Kills a process and all its descendants, so that none keeps the pipe open. Parents go first,
+/// because they could start new children.
 fn end(process: u32) {
     let mut all = vec![process];
     let parents = parents();
@@ -66,12 +66,12 @@ fn end(process: u32) {
     let _ = Command::new("kill").arg("-KILL").args(all).status();
 }
 
-/// Every process with its parent, where the system tells.
+/// Every process with its parent, where `/proc` exists.
 fn parents() -> Vec<(u32, u32)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pair = |name: String| {
         let stat = fs::read_to_string(format!("/proc/{name}/stat")).ok()?;
-        // The name of the program stands in parentheses and may hold anything.
+        // The name of the program is in parentheses and may contain anything.
         let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
         Some((name.parse().ok()?, parent))
     };
@@ -109,7 +109,7 @@ mod tests {
             .expect("it starts");
         let watch = Watch::over(run.id(), Duration::from_millis(300));
         let mut heard = Vec::new();
-        // Ends only when nobody holds the pipe any more.
+        // Ends only when no process holds the pipe any more.
         for line in BufReader::new(run.stdout.take().expect("a pipe")).lines() {
             let line = line.expect("text");
             watch.heard(&line);

@@ -1,4 +1,4 @@
-//! The assembled hub: edge, configuration, front door, our own API.
+//! The assembled hub: edge, configuration, routes and the `/v1` API.
 //!
 //! Assembles the other crates; it contains no rules.
 

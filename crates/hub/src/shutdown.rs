@@ -1,6 +1,6 @@
 //! Shutdown signal, shared by all tasks.
 //!
-//! This room only passes the word on. Who hears it decides what stopping means to it, and how long
+//! This module only passes the signal on. Each task decides what stopping means to it and how long
 //! it may take.
 
 use std::future::pending;
@@ -8,27 +8,28 @@ use std::io;
 
 use tokio::sync::watch;
 
-/// Hears when the hub is to stop. Clones hear the same.
+/// Receives the shutdown signal. Clones receive the same signal.
 #[derive(Clone, Debug)]
 pub struct Shutdown {
     asked: watch::Receiver<bool>,
 }
 
-/// Asks the hub to stop. Dropping the last clone asks too: then nobody could any more.
+/// Sends the shutdown signal. Dropping the last clone sends it as well, because nothing could send
+/// it afterwards.
 #[derive(Clone, Debug)]
 pub struct Trigger {
     asked: watch::Sender<bool>,
 }
 
 impl Shutdown {
-    /// One that is asked by its trigger only.
+    /// A shutdown signal that only its trigger can send.
     pub fn manual() -> (Trigger, Self) {
         let (asking, asked) = watch::channel(false);
         (Trigger { asked: asking }, Self { asked })
     }
 
-    /// One that is asked by SIGTERM and SIGINT. Only from here on do these no longer kill the
-    /// process, so it is called before anything is worth stopping well.
+    /// A shutdown signal sent by SIGTERM and SIGINT. From this call on they no longer kill the
+    /// process, so call it before anything needs a clean stop.
     pub fn on_signals() -> io::Result<Self> {
         let (trigger, shutdown) = Self::manual();
         let signal = signal()?;
@@ -39,20 +40,20 @@ impl Shutdown {
         Ok(shutdown)
     }
 
-    /// Waits until the hub is to stop.
+    /// Waits for the shutdown signal.
     pub async fn wait(&self) {
-        // An error means that the trigger is gone, which asks as well.
+        // An error means that the trigger was dropped, which counts as the signal.
         let _ = self.asked.clone().wait_for(|asked| *asked).await;
     }
 
-    /// Whether the hub is stopping already.
+    /// Whether the hub is already stopping.
     pub fn is_asked(&self) -> bool {
         *self.asked.borrow() || self.asked.has_changed().is_err()
     }
 }
 
 impl Trigger {
-    /// Asks; from the second time on nothing happens.
+    /// Sends the signal; repeated calls do nothing.
     pub fn ask(&self) {
         self.asked.send_replace(true);
     }
@@ -69,7 +70,7 @@ fn signal() -> io::Result<impl Future<Output = ()> + Send> {
             heard = terminate.recv() => heard,
             heard = interrupt.recv() => heard,
         };
-        // Without a runtime that listens no signal will come, and none has.
+        // `None` means that the runtime delivers no more signals, not that one arrived.
         if heard.is_none() {
             pending().await
         }
@@ -96,7 +97,7 @@ mod tests {
         let waiting = tokio::spawn(async move { clone.wait().await });
         assert!(!shutdown.is_asked());
         trigger.ask();
-        waiting.await.expect("the waiting one is not harmed");
+        waiting.await.expect("the waiting task does not panic");
         shutdown.wait().await;
         assert!(shutdown.is_asked());
     }

@@ -1,4 +1,4 @@
-//! Long runs: `cargo xtask fuzz` starts this.
+//! Long fuzz runs, started by `cargo xtask fuzz`.
 
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -35,7 +35,7 @@ fn goes_well(target: &'static Target, plan: Plan) -> bool {
             let (slowest, bytes) = summary.slowest;
             println!(
                 "{:<14} {:>9} inputs, {per_second:>7.0}/s, slowest {slowest:.1?} with {bytes} bytes, \
-                 held {} % and took {} % of what it may",
+                 peak memory {} % and total {} % of the limit",
                 target.name, summary.inputs, summary.held, summary.taken,
             );
             true
@@ -43,8 +43,8 @@ fn goes_well(target: &'static Target, plan: Plan) -> bool {
         Err(broken) => {
             println!("{broken}");
             match broken.keep() {
-                Ok(path) => println!("kept as {}", path.display()),
-                Err(error) => println!("it could not be kept: {error}"),
+                Ok(path) => println!("saved as {}", path.display()),
+                Err(error) => println!("cannot save it: {error}"),
             }
             false
         }
@@ -57,15 +57,16 @@ fn read(words: &[String]) -> Result<Asked, String> {
     let mut targets: Vec<&Target> = Vec::new();
     for pair in words.chunks(2) {
         let [name, value] = pair else { return Err(format!("{} needs a value", pair[0])) };
-        let number = || value.replace('_', "").parse().map_err(|_| format!("{value} is no number"));
+        let number =
+            || value.replace('_', "").parse().map_err(|_| format!("{value} is not a number"));
         match name.as_str() {
             "--inputs" => plan.inputs = number()?,
             "--seed" => plan.seed = number()?,
             "--target" => {
                 let known = ALL.iter().find(|target| target.name == value);
-                targets.push(known.ok_or_else(|| format!("{value} is no target"))?);
+                targets.push(known.ok_or_else(|| format!("unknown target {value}"))?);
             }
-            _ => return Err(format!("what is {name}?")),
+            _ => return Err(format!("unknown option {name}")),
         }
     }
     if targets.is_empty() {

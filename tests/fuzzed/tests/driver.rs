@@ -1,4 +1,4 @@
-//! The driver itself: the same seed makes the same inputs, and what is broken is found.
+//! Tests of the driver: the same seed makes the same inputs, and failures are found.
 
 use std::process::Command;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use rialto_fuzzed::Target;
 use rialto_fuzzed::drive::{Dice, Mutator, PATIENCE, Plan, run};
 
-/// A target that borrows the inputs of another and breaks in some way.
+/// A target that uses the corpus of another and fails in some way.
 const fn broken(check: fn(&[u8])) -> Target {
     let cost = rialto_fuzzed::ALL[0].cost;
     Target { name: "money", check, words: &["e"], cost }
@@ -59,7 +59,7 @@ fn memory_that_other_threads_hold_is_found_too() {
 }
 
 #[test]
-#[ignore = "never ends: the next test has it ended in a process of its own"]
+#[ignore = "never ends; the next test runs it in a separate process"]
 fn a_parser_loops() {
     let plan = Plan { patience: Duration::from_secs(1), ..PLAN };
     run(&LOOPS, plan).expect("it is ended before that");

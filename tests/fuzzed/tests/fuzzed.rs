@@ -1,4 +1,4 @@
-//! Every target over its kept inputs and some thousand more made of them.
+//! Every target over its corpus and some thousand mutations of it.
 
 use std::fs;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::path::Path;
 use rialto_fuzzed::ALL;
 use rialto_fuzzed::drive::{Corpus, PATIENCE, Plan, folder, run};
 
-/// Inputs made for each target, before its share. Millions are for `cargo xtask fuzz`.
+/// Mutations for each target, before its share. `cargo xtask fuzz` runs millions.
 const INPUTS: u64 = 20_000;
-/// The same in every run: what passes here passes everywhere.
+/// The same in every run, so that results are the same everywhere.
 const SEED: u64 = 20_260_211;
-/// What is kept stays small enough to be read and cloned.
+/// Corpus files stay small enough to be read and cloned.
 const FILE_MAX: usize = 4 << 10;
 const ALL_MAX: usize = 500 << 10;
 
@@ -58,5 +58,5 @@ fn what_is_kept_is_small() {
         }
         assert!(folder(target.name).is_dir());
     }
-    assert!(all <= ALL_MAX, "all of it has {all} bytes");
+    assert!(all <= ALL_MAX, "the whole corpus has {all} bytes");
 }

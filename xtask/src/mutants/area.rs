@@ -1,27 +1,27 @@
-//! The areas where a mistake would cost somebody something.
+//! The areas of the code where a bug would do harm.
 
-/// Where a crate stands: each is built on those before it.
+/// The layer of each crate: each depends on those before it.
 const LAYERS: [&str; 4] = ["crates/core/", "crates/engine/", "crates/protocols/", "crates/hub/"];
 
-/// How far one goes to find a test that notices a mistake.
+/// Which tests are run to detect a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Those of its crate that take a second: what others notice is not known then.
+    /// Tests of its crate that take a second; whether other tests detect it is not known then.
     Quick,
     /// The tests of the crate it is in.
     Own,
-    /// Those of single crates.
+    /// The tests of single crates.
     Near,
     All,
 }
 
-/// One line of tests, as cargo is told to run them.
+/// One set of tests, as arguments for cargo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tests {
     pub line: &'static str,
-    /// The tests of a crate alone, which are built and run in a moment.
+    /// The tests of one crate alone, which build and run quickly.
     pub is_near: bool,
-    /// The place of what is tested in [`LAYERS`], or above all of them.
+    /// The index in [`LAYERS`] of what is tested, or one above all of them.
     layer: usize,
 }
 
@@ -30,7 +30,7 @@ impl Tests {
         Self { line, is_near: true, layer }
     }
 
-    /// Whether what takes longer is left out, or there is no such thing.
+    /// Whether slow tests are excluded, or there are none.
     fn is_quick(&self) -> bool {
         self.is_near && (self.layer > 0 || self.line.contains("--skip"))
     }
@@ -40,7 +40,7 @@ impl Tests {
     }
 }
 
-/// Some files and the tests that guard them.
+/// Some files and the tests that cover them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Area {
     Ledger,
@@ -96,9 +96,9 @@ impl Area {
         }
     }
 
-    /// What is asked whether it notices a mistake in a file, one line after the other until one of
-    /// them does: what takes a moment first, then all that has to do with the area. What is below
-    /// the file's own crate cannot notice anything.
+    /// The tests to run for a mutant in a file, in order, until one detects it: quick ones first,
+    /// then all that cover the area. Tests of layers below the file's own crate cannot detect it
+    /// and are skipped.
     pub fn tests(self, file: &str, reach: Reach) -> Vec<Tests> {
         let own = LAYERS.iter().position(|layer| file.starts_with(layer)).unwrap_or(0);
         let asked = |tests: &Tests| match reach {
@@ -150,7 +150,7 @@ mod tests {
         for area in Area::ALL {
             let lost =
                 area.files().iter().filter(|file| !std::path::Path::new("..").join(file).exists());
-            assert_eq!(lost.count(), 0, "{} names files that are gone", area.name());
+            assert_eq!(lost.count(), 0, "{} lists files that do not exist", area.name());
         }
     }
 }

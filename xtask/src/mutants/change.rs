@@ -1,9 +1,9 @@
-//! Mistakes: small changes to one line of a file.
+//! Mutants: small changes to one line of a file.
 
 use std::fmt;
 use std::fs;
 
-/// What is taken for what. The formatter puts spaces around operators, which tells them from types.
+/// Replacements. The formatter puts spaces around operators, which tells them from types.
 const SWAPS: &[(&str, &str)] = &[
     (" == ", " != "),
     (" != ", " == "),
@@ -31,7 +31,7 @@ const SWAPS: &[(&str, &str)] = &[
     ("if !", "if "),
 ];
 
-/// One mistake.
+/// One mutant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub file: &'static str,
@@ -42,7 +42,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Whether it is in a file, or on a line of it, as it is written in a report.
+    /// Whether it is in a file, or on a line of it, written as in a report.
     pub fn is_in(&self, place: &str) -> bool {
         let (file, line) = place.split_once(':').unwrap_or((place, ""));
         self.file.ends_with(file) && (line.is_empty() || line == self.line.to_string())
@@ -53,13 +53,13 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (before, after) = (self.before.trim(), self.after.trim());
         match after.is_empty() {
-            true => write!(f, "{}:{}: left out {before}", self.file, self.line),
+            true => write!(f, "{}:{}: removed {before}", self.file, self.line),
             false => write!(f, "{}:{}: {before} → {after}", self.file, self.line),
         }
     }
 }
 
-/// Every mistake that can be made in a file.
+/// All mutants of a file.
 pub fn of(file: &'static str) -> Vec<Change> {
     let text = fs::read_to_string(file).unwrap_or_default();
     in_text(file, &text)
@@ -67,7 +67,7 @@ pub fn of(file: &'static str) -> Vec<Change> {
 
 fn in_text(file: &'static str, text: &str) -> Vec<Change> {
     let lines: Vec<&str> = text.lines().collect();
-    // What comes after is tests.
+    // Everything after this is tests.
     let end = lines.iter().position(|line| line.contains("#[cfg(test)]")).unwrap_or(lines.len());
     let code = lines[..end].iter().enumerate().filter(|(_, line)| is_code(line));
     code.flat_map(|(at, line)| {
@@ -94,7 +94,7 @@ fn is_code(line: &str) -> bool {
         "pub fn ",
         "struct ",
         "pub struct ",
-        // No rule: what is logged, and what is only looked at while testing.
+        // Not rules: logging, and code used only by tests.
         "tracing::",
         "debug_assert",
     ]
@@ -120,7 +120,7 @@ fn mistakes(line: &str) -> Vec<String> {
     out
 }
 
-/// A condition turned round.
+/// The line with its condition negated.
 fn negated(line: &str) -> Option<String> {
     let start = line.find("if ").filter(|at| !line[..*at].contains("//"))?;
     let condition = line[start + 3..].strip_suffix(" {")?;
@@ -128,7 +128,7 @@ fn negated(line: &str) -> Option<String> {
     plain.then(|| format!("{}if !({condition}) {{", &line[..start]))
 }
 
-/// A call that stands alone on its line and can be left out.
+/// A call that stands alone on its line and can be removed.
 fn is_statement(line: &str) -> bool {
     let text = line.trim();
     let ends = text.ends_with(")?;") || text.ends_with(");");
@@ -140,7 +140,7 @@ fn is_statement(line: &str) -> bool {
         && !text.starts_with(')')
 }
 
-/// Whether a place is inside a text.
+/// Whether a position is inside a string.
 fn is_quoted(line: &str, at: usize) -> bool {
     line[..at].matches('"').count() % 2 == 1
 }

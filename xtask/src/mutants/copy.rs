@@ -1,4 +1,4 @@
-//! A copy of the tree, in which mistakes can be made.
+//! A copy of the tree in which mutants are tested.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -13,21 +13,21 @@ use super::area::Tests;
 use super::change::Change;
 use crate::steps::cargo;
 
-/// How long a run of tests may take, and how long one of those that take a moment.
+/// Timeouts for a test run: for all tests, and for quick ones.
 const PATIENCE: Duration = Duration::from_secs(900);
 const SHORT_PATIENCE: Duration = Duration::from_secs(240);
-/// How often it is looked at.
+/// How often a running process is polled.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The copy, and where it is built.
+/// The copy, and its build directory.
 pub struct Copied {
     tree: PathBuf,
     target: PathBuf,
-    /// What cargo said last.
+    /// The output of the last cargo run.
     pub said: PathBuf,
 }
 
-/// What became of a mistake.
+/// The result for a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Caught,
@@ -40,14 +40,14 @@ impl fmt::Display for Verdict {
         f.pad(match self {
             Self::Caught => "noticed",
             Self::Missed => "MISSED",
-            Self::Unviable => "no code",
+            Self::Unviable => "invalid",
         })
     }
 }
 
 impl Copied {
-    /// Copies every file that git knows or would take. Each run has a copy of its own name, so that
-    /// two of them can go side by side.
+    /// Copies every file that git tracks or would add. Each run has its own copy, so that several
+    /// can run at the same time.
     pub fn make(name: &str) -> io::Result<Self> {
         let root = PathBuf::from("target").join("mutants").join(name);
         let (tree, target, said) = (root.join("tree"), root.join("target"), root.join("said"));
@@ -68,7 +68,7 @@ impl Copied {
         Ok(Self { tree, target: std::path::absolute(target)?, said })
     }
 
-    /// Makes a mistake, runs the tests, and takes it back.
+    /// Applies a mutant, runs the tests, and reverts it.
     pub fn try_out(&self, change: &Change, tests: &[Tests]) -> Verdict {
         let path = self.tree.join(change.file);
         let Ok(text) = fs::read_to_string(&path) else { return Verdict::Unviable };
@@ -81,12 +81,12 @@ impl Copied {
             Ok(()) => self.tested(tests),
             Err(_) => Verdict::Unviable,
         };
-        // A copy that cannot be mended is of no more use, and every later line will differ.
+        // If the file cannot be restored, all later mutants fail visibly.
         let _ = fs::write(&path, &text);
         verdict
     }
 
-    /// Whether the tests pass as long as there is no mistake: if not, they cannot tell one.
+    /// Whether the tests pass without a mutant; if not, they cannot detect one.
     pub fn is_sound(&self, tests: &[Tests]) -> bool {
         tests.iter().all(|one| self.cargo(one, true) && self.cargo(one, false))
     }
@@ -108,7 +108,7 @@ impl Copied {
         said.map_or_else(|_| Stdio::null(), Stdio::from)
     }
 
-    /// Builds what a line of tests needs, or runs it too.
+    /// Builds one set of tests, or builds and runs it.
     fn cargo(&self, tests: &Tests, build_only: bool) -> bool {
         let (what, which) = tests.line.split_once(" -- ").unwrap_or((tests.line, ""));
         let patience = if tests.is_near && !build_only { SHORT_PATIENCE } else { PATIENCE };
@@ -123,11 +123,11 @@ impl Copied {
             .current_dir(&self.tree)
             .env("CARGO_TARGET_DIR", &self.target)
             .env("CARGO_PROFILE_DEV_DEBUG", "0")
-            // One line is changed at a time: nearly everything can be kept from the last build.
+            // Only one line changes at a time, so incremental builds reuse nearly everything.
             .env("CARGO_INCREMENTAL", "1")
             .env("RUST_BACKTRACE", "0")
-            // The same cases for every mistake, and for none: a case that one of them failed must not be
-            // kept and held against the next.
+            // The same cases for every mutant: a case that failed for one of them must not be saved
+            // and replayed for the next.
             .env("PROPTEST_RNG_SEED", "1")
             .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1")
             .env("PROPTEST_MAX_SHRINK_ITERS", "0")
@@ -139,7 +139,7 @@ impl Copied {
     }
 }
 
-/// Waits for a run of tests. One that never ends has noticed the mistake in its own way.
+/// Waits for a test run. A run that times out has detected the mutant.
 fn succeeds(mut run: Child, patience: Duration) -> bool {
     let until = Instant::now() + patience;
     while Instant::now() < until {
@@ -149,7 +149,7 @@ fn succeeds(mut run: Child, patience: Duration) -> bool {
             Err(_) => break,
         }
     }
-    // The whole group: a test that goes round in circles would slow down all that come after it.
+    // Kills the whole process group: a test in an endless loop would slow down all later ones.
     let group = format!("-{}", run.id());
     let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
     let _ = run.wait();

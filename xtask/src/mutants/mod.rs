@@ -1,7 +1,8 @@
-//! `cargo xtask mutants`: do the tests notice when a rule is wrong?
+//! `cargo xtask mutants`: checks that the tests detect wrong rules.
 //!
-//! One small mistake at a time is put into a copy of the tree, and the tests of that area are run. A
-//! mistake that does not compile says nothing; one that no test notices is named.
+//! One small change (a mutant) at a time is applied to a copy of the tree, and the tests of that
+//! area are run. A mutant that does not compile does not count; one that no test detects is
+//! reported.
 
 mod area;
 mod change;
@@ -14,30 +15,30 @@ use area::{Area, Reach, Tests};
 use change::Change;
 use copy::{Copied, Verdict};
 
-/// The share of mistakes that must be noticed, in percent.
+/// The share of mutants that must be detected, in percent.
 const GOAL: usize = 95;
 
 pub const USAGE: &str = "\
 usage: cargo xtask mutants [--area NAME] [--sample N] [--seed S] [--part K/N]
                            [--only FILE[:LINE]] [--tests quick|own|near|all]
 
-Puts one mistake at a time into a copy of the tree and runs the tests of that area:
+Applies one mutant at a time to a copy of the tree and runs the tests of that area:
   ledger        how credits move
-  jobs          what may happen to a job
-  idempotency   what comes twice has one effect
-  authority     who may do what
+  jobs          the state changes of a job
+  idempotency   a repeated request takes effect once
+  authority     which caller may do what
 
-All areas and all mistakes unless told otherwise; --sample takes N of each area by the seed, --part
-the Kth of every N, so that several runs can go side by side, and --only those of a file or a line.
---tests near asks the tests of single crates only, own those of the changed crate, and quick those of
-them that take a second, instead of minutes.";
+By default all areas and all mutants. --sample selects N of each area by the seed, --part the Kth of
+every N, so that several runs can share the work, and --only those of a file or a line.
+--tests near runs the tests of single crates only, own those of the changed crate, and quick only
+those of them that take a second.";
 
-/// What was asked for.
+/// The options.
 struct Wish {
     area: Option<String>,
     sample: Option<usize>,
     seed: u64,
-    /// Which of how many, from 1.
+    /// Which part of how many, from 1.
     part: (usize, usize),
     only: Option<String>,
     reach: Reach,
@@ -66,15 +67,15 @@ fn read(words: &[String]) -> Result<Wish, String> {
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
-        let number = || value.parse::<u64>().map_err(|_| format!("{value} is no number"));
+        let number = || value.parse::<u64>().map_err(|_| format!("{value} is not a number"));
         match word.as_str() {
             "--area" if Area::ALL.iter().any(|area| area.name() == value) => {
                 wish.area = Some(value.clone());
             }
-            "--area" => return Err(format!("there is no area called `{value}`")),
+            "--area" => return Err(format!("unknown area `{value}`")),
             "--sample" => wish.sample = Some(number()? as usize),
             "--seed" => wish.seed = number()?,
-            "--part" => wish.part = part(value).ok_or(format!("{value} is no part, like 1/2"))?,
+            "--part" => wish.part = part(value).ok_or(format!("{value} is not like 1/2"))?,
             "--only" => wish.only = Some(value.clone()),
             "--tests" => {
                 wish.reach = match value.as_str() {
@@ -82,10 +83,10 @@ fn read(words: &[String]) -> Result<Wish, String> {
                     "own" => Reach::Own,
                     "near" => Reach::Near,
                     "all" => Reach::All,
-                    _ => return Err(format!("--tests is quick, own, near or all, not {value}")),
+                    _ => return Err(format!("--tests: quick, own, near or all, not {value}")),
                 };
             }
-            other => return Err(format!("what is {other}?")),
+            other => return Err(format!("unknown option {other}")),
         }
     }
     Ok(wish)
@@ -97,7 +98,7 @@ fn part(text: &str) -> Option<(usize, usize)> {
     (1..=of).contains(&which).then_some((which, of))
 }
 
-/// Tries the mistakes of one area; whether enough were noticed.
+/// Tests the mutants of one area. Returns whether enough were detected.
 fn check(area: Area, wish: &Wish) -> bool {
     let (which, of) = wish.part;
     let copied = match Copied::make(&format!("{}-{which}", area.name())) {
@@ -116,7 +117,7 @@ fn check(area: Area, wish: &Wish) -> bool {
     }
     if !copied.is_sound(&every) {
         let (name, said) = (area.name(), copied.said.display());
-        eprintln!("xtask: the tests of {name} fail without any mistake: see {said}");
+        eprintln!("xtask: the tests of {name} fail without a mutant: see {said}");
         return false;
     }
     let mut changes: Vec<Change> = area.files().iter().flat_map(|file| change::of(file)).collect();
@@ -125,7 +126,7 @@ fn check(area: Area, wish: &Wish) -> bool {
     shuffle(&mut changes, wish.seed);
     changes.truncate(wish.sample.unwrap_or(all));
     let changes: Vec<Change> = changes.into_iter().skip(which - 1).step_by(of).collect();
-    println!("{}: {} of {all} mistakes, seed {}", area.name(), changes.len(), wish.seed);
+    println!("{}: {} of {all} mutants, seed {}", area.name(), changes.len(), wish.seed);
     let (mut caught, mut missed, mut unviable) = (0, Vec::new(), 0);
     for change in &changes {
         let began = Instant::now();
@@ -138,8 +139,8 @@ fn check(area: Area, wish: &Wish) -> bool {
         }
     }
     let told = caught + missed.len();
-    println!("{}: {caught} of {told} noticed, {unviable} do not compile", area.name());
-    missed.iter().for_each(|change| println!("  not noticed: {change}"));
+    println!("{}: {caught} of {told} detected, {unviable} do not compile", area.name());
+    missed.iter().for_each(|change| println!("  not detected: {change}"));
     told > 0 && caught * 100 >= told * GOAL
 }
 

@@ -1,5 +1,5 @@
-//! The front door: every protocol under its prefix, the printed paths at the root, and the one path
-//! two protocols share.
+//! The hub's routes: every protocol under its prefix, the paths from the specifications at the
+//! root, and the one path that two protocols share.
 
 use axum::Extension;
 use axum::Router;
@@ -18,7 +18,7 @@ use super::house::refuse;
 use super::{openapi, probes};
 use crate::v1;
 
-/// Everything the hub serves.
+/// The router for everything the hub serves.
 pub fn router(floor: &Floor, probes: probes::Probes) -> Router {
     let mut router = Router::new()
         .route("/register", post(register).with_state(Registrations::of(floor)))
@@ -42,7 +42,7 @@ async fn wrong_method(Extension(floor): Extension<Floor>, uri: Original) -> Resp
     refuse(&floor, &uri.0, Trouble::MethodNotAllowed)
 }
 
-/// The path as the client wrote it, whatever prefix has been taken off on the way.
+/// The path as the client sent it, before any prefix was stripped.
 struct Original(String);
 
 impl<S: Sync> axum::extract::FromRequestParts<S> for Original {
@@ -57,7 +57,7 @@ impl<S: Sync> axum::extract::FromRequestParts<S> for Original {
     }
 }
 
-/// Who takes registrations, and through which router.
+/// The protocols that accept `POST /register` at the root, with the router of each.
 #[derive(Clone)]
 struct Registrations {
     routes: Vec<(&'static dyn Face, Router)>,
@@ -72,7 +72,7 @@ impl Registrations {
     }
 }
 
-/// `POST /register` at the root: told apart by the body's shape.
+/// `POST /register` at the root. The shape of the body decides which protocol gets it.
 async fn register(State(who): State<Registrations>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = match sent::read(&parts.headers, body, who.floor.body_limit).await {
@@ -93,7 +93,7 @@ async fn register(State(who): State<Registrations>, request: Request) -> Respons
     }
 }
 
-/// A correct example of each registration there is.
+/// The error for a body that matches no protocol, with a correct example for each.
 fn fits_nobody(who: &Registrations, unreadable: Option<String>) -> Response {
     let shapes = who.routes.iter().map(|(face, _)| {
         let example: Value = face

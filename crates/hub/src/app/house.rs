@@ -1,4 +1,5 @@
-//! What the edge is told about paths: who owns them, what they count as, how their errors look.
+//! Path policy of the hub: which protocol owns a path, its rate class, and the format of its
+//! errors.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -21,7 +22,7 @@ use super::probes;
 use crate::edge::{Class, Express, House, Kind, Limits, Pages, Principal, Reading, Trouble};
 use crate::v1::problem::Problem;
 
-/// All paths of this hub.
+/// The path policy over all paths of this hub.
 pub struct Paths {
     by_path: Router<Vec<(&'static str, Reach)>>,
     body_limit: usize,
@@ -31,13 +32,13 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// The paths of every protocol and of the hub itself.
+    /// Collects the paths of every protocol and of the hub itself.
     pub fn new(floor: &Floor) -> Self {
         let mut by_path: Router<Vec<(&'static str, Reach)>> = Router::new();
         for Listed { method, path, reach, .. } in listed() {
             match by_path.at_mut(&path) {
                 Ok(known) => known.value.push((method, reach)),
-                // Two templates for one path cannot both be served; the router refused them before.
+                // Two templates for one path never get here: the router has already rejected them.
                 Err(_) => drop(by_path.insert(path, vec![(method, reach)])),
             }
         }
@@ -75,7 +76,7 @@ impl House for Paths {
     }
 
     fn body_limit(&self, path: &str) -> usize {
-        // Two protocols share the path, and the one with the larger limit must be heard out.
+        // Two protocols share the path; the larger of their body limits applies.
         let shared = path == "/register";
         let owner = owner(path).filter(|_| !shared);
         owner.map_or(self.body_limit, |face| face.body_limit(self.body_limit))
@@ -98,7 +99,7 @@ impl House for Paths {
             Ok(Caller::Agent(id) | Caller::Former(id)) => Some(Principal::Agent(id.0)),
             Ok(Caller::Operator) => Some(Principal::Operator),
             Ok(Caller::Nobody) => None,
-            // No key of ours, but it may be what a protocol lets its agents read with.
+            // Not an agent or operator key, but it may be a read token of a protocol.
             Err(_) => {
                 let reader = ALL.iter().find_map(|face| face.reader(&self.floor, headers));
                 reader.map(|id| Principal::Agent(id.0))
@@ -116,15 +117,15 @@ impl House for Paths {
     }
 }
 
-/// Where people ask how the hub is: its own probes, and the question of each protocol that has one.
-/// The numbers are not among them, because collecting them is work.
+/// Health check paths: the hub's own probes and the health operation of each protocol that has one.
+/// `/metrics` is not included, because collecting metrics is work.
 fn health() -> HashSet<String> {
     let asks = |row: &Listed| row.method == "GET" && row.reach.is_public();
     let paths = listed().into_iter().filter(asks).map(|row| row.path);
     paths.filter(|path| path.ends_with("/health") || probes::HEALTH.contains(&&**path)).collect()
 }
 
-/// How often those may write who are known by what they sign.
+/// Write rate limits for callers that are identified by their signature.
 pub struct SignersLimits(pub Arc<Limits>);
 
 impl Writes for SignersLimits {
@@ -145,7 +146,7 @@ impl Writes for SignersLimits {
     }
 }
 
-/// A refusal in the shape of whoever owns the path.
+/// An error in the format of the protocol that owns the path.
 pub fn refuse(floor: &Floor, path: &str, trouble: FaceTrouble) -> Response<Body> {
     match owner(path) {
         Some(face) => face.trouble(floor, trouble),
@@ -153,7 +154,7 @@ pub fn refuse(floor: &Floor, path: &str, trouble: FaceTrouble) -> Response<Body>
     }
 }
 
-/// Express doors of all protocols, under their prefixes and wherever else they are served.
+/// Fast routes of all protocols, under their prefixes and at every other path they are served on.
 fn express(floor: &Floor) -> HashMap<String, (&'static str, Express)> {
     let mut doors = HashMap::new();
     for face in ALL {
@@ -178,7 +179,7 @@ fn express(floor: &Floor) -> HashMap<String, (&'static str, Express)> {
     doors
 }
 
-/// What a write counts as.
+/// The rate class of a write.
 fn counted(reach: Reach) -> Kind {
     match reach {
         Reach::Register => Kind::Register,
@@ -196,13 +197,13 @@ fn owner(path: &str) -> Option<&'static dyn Face> {
     if let Some(face) = owners.get(first) {
         return Some(*face);
     }
-    // Our own API has its own shape for what it does not have.
+    // `/v1` has its own error format for paths that do not exist.
     let rest = ALL.iter().find(|face| face.owns_the_rest() && first != "v1");
     rest.copied()
 }
 
-/// Who owns which first part of a path. A path that a protocol prints at the root is that
-/// protocol's there, too; the first in the list has it if several do.
+/// Which protocol owns which first path segment. A path that a protocol's specification puts at the
+/// root belongs to that protocol there, too. If several claim it, the first in the list gets it.
 fn owners() -> HashMap<String, &'static dyn Face> {
     let mut owners = HashMap::new();
     for face in ALL {
@@ -211,7 +212,7 @@ fn owners() -> HashMap<String, &'static dyn Face> {
             owners.entry(first.to_owned()).or_insert(*face);
         }
     }
-    // A prefix is stronger than any path at the root.
+    // A protocol prefix takes precedence over any path at the root.
     owners.extend(ALL.iter().map(|face| (face.id().as_str().to_owned(), *face)));
     owners
 }

@@ -1,4 +1,4 @@
-//! The API document: every route there is, from the same tables the router is made of.
+//! The OpenAPI document: all operations, generated from the tables that the router is built from.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use serde_json::{Map, Value, json};
 use super::probes;
 use crate::v1;
 
-/// Every route of the hub.
+/// All operations of the hub.
 pub fn listed() -> Vec<Listed> {
     let own = Listed {
         protocol: None,
         method: "GET",
         path: "/openapi.json".to_owned(),
         reach: Reach::Public,
-        about: "This document",
+        about: "This OpenAPI document",
     };
     let protocols = ALL.iter().flat_map(|face| face.listed());
     protocols.chain(v1::listed()).chain(probes::listed()).chain([own]).collect()
@@ -34,7 +34,7 @@ pub fn routes() -> Router {
     Router::new().route("/openapi.json", get(answer))
 }
 
-/// The document, OpenAPI 3.1.
+/// The document in OpenAPI 3.1.
 pub fn document() -> Value {
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for route in listed() {
@@ -53,7 +53,7 @@ pub fn document() -> Value {
         "paths": paths,
         "components": {"securitySchemes": {
             "agentKey": {"type": "http", "scheme": "bearer", "description": "An agent's own key, rk_…"},
-            "inboxToken": {"type": "http", "scheme": "bearer", "description": "A token for reading one inbox, at_…"},
+            "inboxToken": {"type": "http", "scheme": "bearer", "description": "A token that can only read one inbox, at_…"},
             "operatorKey": {"type": "http", "scheme": "bearer", "description": "The operator's key, ro_…"},
         }},
     })
@@ -76,9 +76,9 @@ fn operation(route: &Listed) -> Value {
         "parameters": parameters,
         "security": security(route.reach),
         "responses": {
-            "2XX": {"description": "Done", "content": {"application/json": {}}},
-            "4XX": {"description": "Refused; the body says why, which field is wrong, and whether to retry"},
-            "5XX": {"description": "Failed; `retryable` says whether to try again"},
+            "2XX": {"description": "Success", "content": {"application/json": {}}},
+            "4XX": {"description": "The request was refused; the body names the reason, the invalid field, and whether a retry can succeed"},
+            "5XX": {"description": "The hub failed; `retryable` says whether a retry can succeed"},
         },
     });
     if route.method == "POST" {
@@ -99,7 +99,7 @@ fn placeholders(path: &str) -> impl Iterator<Item = &str> {
 
 fn security(reach: Reach) -> Value {
     match reach {
-        // What is signed, or made for one thing, carries its proof in itself.
+        // A signed request or a single-purpose token needs no key.
         Reach::Public | Reach::Register | Reach::Token | Reach::Signed => json!([]),
         Reach::Inbox => json!([{"inboxToken": []}]),
         Reach::Operator => json!([{"operatorKey": []}]),

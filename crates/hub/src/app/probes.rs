@@ -1,4 +1,4 @@
-//! Probes: is it alive, is it ready, how is it doing.
+//! Probes and metrics: `/livez`, `/readyz`, `/metrics`.
 
 use axum::Router;
 use axum::extract::State;
@@ -10,17 +10,17 @@ use rialto_protocols::face::{Listed, Reach};
 
 use crate::telemetry::{CONTENT_TYPE, Extra, Metrics};
 
-/// Those that tell how the hub is and cost nothing.
+/// Health check paths. Answering them costs almost nothing.
 pub const HEALTH: [&str; 2] = ["/livez", "/readyz"];
 
-/// What the probes look at.
+/// State that the probes read.
 #[derive(Clone)]
 pub struct Probes {
     pub engine: Engine,
     pub metrics: Metrics,
 }
 
-/// The probes' routes.
+/// The router of the probes.
 pub fn routes(probes: Probes) -> Router {
     Router::new()
         .route("/livez", get(|| async { "ok\n" }))
@@ -29,7 +29,7 @@ pub fn routes(probes: Probes) -> Router {
         .with_state(probes)
 }
 
-/// The same, for documents and tests.
+/// The same operations as rows, for the OpenAPI document and tests.
 pub fn listed() -> Vec<Listed> {
     let one = |path: &str, about| Listed {
         protocol: None,
@@ -40,7 +40,7 @@ pub fn listed() -> Vec<Listed> {
     };
     vec![
         one("/livez", "Whether the process is alive"),
-        one("/readyz", "Whether the hub accepts writes"),
+        one("/readyz", "Whether the hub is ready to accept writes"),
         one("/metrics", "Metrics in the Prometheus text format"),
     ]
 }
@@ -56,7 +56,7 @@ async fn metrics(State(probes): State<Probes>) -> Response {
     ([(http::header::CONTENT_TYPE, CONTENT_TYPE)], probes.metrics.encode()).into_response()
 }
 
-/// Numbers of the hub itself. No ids, no names: only how much of what there is.
+/// Metrics of the hub itself. They contain totals only, never ids or names.
 pub fn numbers(engine: &Engine) -> Vec<Extra> {
     let credits = |amount: rialto_core::money::Credits| amount.micros() as f64 / 1e6;
     let row = |name: &str, help: &str, value: f64| (name.to_owned(), help.to_owned(), value);
@@ -99,7 +99,7 @@ pub fn numbers(engine: &Engine) -> Vec<Extra> {
             ),
             row(
                 "rialto_memory_limit_bytes",
-                "Limit of memory for agents, open jobs and accounts, in bytes",
+                "Memory limit for agents, open jobs and accounts, in bytes",
                 world.rules.memory.total as f64,
             ),
             row(

@@ -1,4 +1,4 @@
-//! The configuration as each protocol wants it.
+//! Converts the configuration into the settings of each protocol.
 
 use rialto_core::time::Millis;
 use rialto_engine::secret::HubSecret;
@@ -7,7 +7,7 @@ use rialto_protocols::{agora, clara, openclaw, registry, relay};
 
 use crate::config::{Access, Config, DiscoverEndpoint, FailedStatus, Offline, ProcessId};
 
-/// How long a worker may be silent: one answer for all protocols, or each its own.
+/// The lease of a job: `jobs.lease` if it is set, else the protocol's own default.
 fn lease(config: &Config, usual: Millis) -> Millis {
     config.jobs.lease.map_or(usual, |span| span.millis())
 }
@@ -52,7 +52,7 @@ pub fn openclaw(config: &Config) -> openclaw::Settings {
 
 pub fn clara(config: &Config, secret: &HubSecret) -> clara::Settings {
     let usual = clara::Settings::of(secret);
-    // The configuration takes nothing that is no process id.
+    // The configuration accepts only valid process ids.
     let process = |id: &ProcessId| Id::read(id.as_str());
     clara::Settings {
         processes: clara::Processes {
@@ -74,7 +74,7 @@ pub fn clara(config: &Config, secret: &HubSecret) -> clara::Settings {
     }
 }
 
-/// Which capabilities of other protocols have a topic, as the operator says.
+/// The configured topics for capabilities of other protocols.
 fn bridged(config: &Config) -> impl Iterator<Item = (String, String)> {
     config.bridge.topics.iter().map(|(name, topic)| (name.to_owned(), topic.to_owned()))
 }

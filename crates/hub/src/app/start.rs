@@ -1,4 +1,4 @@
-//! Starting and stopping a hub.
+//! Starts and stops a hub.
 
 use std::io;
 use std::net::SocketAddr;
@@ -34,21 +34,21 @@ use crate::edge::{self, Front, Hosts, Limits};
 use crate::shutdown::Shutdown;
 use crate::telemetry::{self, Metrics};
 
-/// Ports after one in use that are looked at for a free one.
+/// How many ports above one in use are tried when suggesting a free one.
 const PORTS_TRIED: usize = 100;
 
-/// What comes from outside the configuration: secrets, and the time.
+/// Inputs from outside the configuration: secrets and the clock.
 #[derive(Clone, Default)]
 pub struct Options {
-    /// Where the time comes from; the machine's clock if nobody says otherwise.
+    /// The source of time; the system clock if `None`.
     pub clock: Option<Arc<dyn Clock>>,
-    /// `RIALTO_OPERATOR_KEY`.
+    /// The value of `RIALTO_OPERATOR_KEY`.
     pub operator_key: Option<String>,
-    /// `RIALTO_HUB_SECRET`.
+    /// The value of `RIALTO_HUB_SECRET`.
     pub hub_secret: Option<String>,
 }
 
-/// Why a hub does not start.
+/// Why a hub cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("cannot create the data directory {dir}: {error}")]
@@ -65,7 +65,7 @@ pub enum StartError {
     OperatorKey,
     #[error(
         "RIALTO_OPERATOR_KEY does not match the operator key of this hub: \
-         unset it or set the key the hub has; a lost key is replaced with `rialto operator key \
+         unset it or set it to the key of this hub; replace a lost key with `rialto operator key \
          rotate --data {0}` while the hub is stopped"
     )]
     OtherOperatorKey(String),
@@ -73,7 +73,7 @@ pub enum StartError {
     Write(#[from] Failure),
 }
 
-/// What to do about an address that another program has: the nearest port that is free now.
+/// A hint for an address in use: the nearest port that is free now.
 fn way_out(address: SocketAddr, error: &io::Error) -> String {
     if error.kind() != io::ErrorKind::AddrInUse {
         return String::new();
@@ -90,7 +90,7 @@ fn way_out(address: SocketAddr, error: &io::Error) -> String {
 pub struct Hub {
     pub address: SocketAddr,
     pub url: String,
-    /// Set when an operator key was made just now; shown once and never again.
+    /// The operator key, if one was created at this start. It is shown once and not stored.
     pub new_operator_key: Option<String>,
     pub engine: Engine,
     limits: Arc<Limits>,
@@ -100,7 +100,7 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// Opens the store, starts the lane, and listens.
+    /// Opens the store, starts the commit lane, and listens.
     pub async fn start(
         config: &Config,
         options: Options,
@@ -128,7 +128,7 @@ impl Hub {
         Ok(Self { address: bound, url, new_operator_key, engine, limits, lane, served, delivered })
     }
 
-    /// What takes settings while the hub runs.
+    /// A handle that applies changed settings while the hub runs.
     pub fn reload(&self) -> Reload {
         Reload(self.limits.clone())
     }
@@ -141,12 +141,12 @@ impl Hub {
             found = broken.wait_for(Option::is_some) => found.ok().and_then(|why| why.clone()),
         };
         if let Some(why) = failed {
-            // Readers may finish, but nothing more is promised.
+            // Requests in progress may still finish, but without any guarantee.
             self.served.abort();
             return Err(why);
         }
         tracing::info!("hub stopping");
-        // Waits for what runs, within the edge's own grace.
+        // Waits for running requests, up to the edge's own grace period.
         let _ = self.served.await;
         self.delivered.abort();
         self.engine.stop().await;
@@ -156,13 +156,13 @@ impl Hub {
     }
 }
 
-/// Takes the settings that can change while a hub runs.
+/// Applies the settings that can change while a hub runs.
 #[derive(Clone)]
 pub struct Reload(Arc<Limits>);
 
 impl Reload {
-    /// Takes over a new configuration: the keys that changed and are in force now, and those that
-    /// changed and need a restart. The level of the log is for its owner to set.
+    /// Applies a new configuration. Returns the changed keys that are in force now, and the changed
+    /// keys that need a restart. The caller sets the log level itself.
     pub fn take(&self, old: &Loaded, new: &Loaded) -> (Vec<&'static str>, Vec<&'static str>) {
         self.0.set(&new.config.limits);
         let changed = old.rows().iter().zip(new.rows()).filter(|(old, new)| old.value != new.value);
@@ -170,7 +170,7 @@ impl Reload {
     }
 }
 
-/// What is taken over without a restart.
+/// Keys that take effect without a restart.
 const RELOADED: [&str; 6] = [
     "limits.registrations_per_minute",
     "limits.registrations_per_minute_total",
@@ -225,8 +225,9 @@ fn start_engine(
     Ok(Engine::start(setup)?)
 }
 
-/// The first start takes the given operator key, or makes one. Later a given key must be known: a key
-/// that is retired by a variable somebody left in the environment would lock its holder out.
+/// The first start stores the given operator key or creates one. On later starts a given key must
+/// match the stored one: if a variable left over in the environment could replace the key, its
+/// holder would be locked out.
 async fn settle_operator(
     config: &Config,
     engine: &Engine,
@@ -322,7 +323,7 @@ fn serve(
     tokio::spawn(async move {
         told.wait().await;
         stop.send_replace(true);
-        // Held until everybody has heard.
+        // Keeps the sender alive until every receiver is gone.
         stop.closed().await;
     });
     let router = front_door::router(floor, probes).layer(axum::Extension(stopping));
@@ -331,14 +332,16 @@ fn serve(
     tokio::spawn(async move { edge::serve(listener, fronted, settings, &metrics, shutdown).await })
 }
 
-/// Names for requests. They need to differ, not to be secret, so the system is asked only once.
+/// Ids for requests. They must be unique but not secret, so the OS is asked for randomness only
+/// once.
 fn request_ids() -> edge::IdSource {
     let mut seed = [0; 8];
     OsIds.fill(&mut seed);
     let next = AtomicU64::new(u64::from_le_bytes(seed));
     Arc::new(move || {
         let n = next.fetch_add(1, Ordering::Relaxed);
-        // An odd factor keeps different numbers different and makes neighbours look unlike.
+        // Multiplying by an odd constant is a bijection, so ids stay unique while neighbours look
+        // unrelated.
         let spread = u128::from(n).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
         let random = spread.to_be_bytes();
         uuid::Builder::from_random_bytes(random).into_uuid().to_string()

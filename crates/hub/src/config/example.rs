@@ -1,4 +1,4 @@
-//! Holds `rialto.example.toml` against the schema.
+//! Compares `rialto.example.toml` with the schema.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! All values given for all keys, lowest layer first, until each key has taken its own.
+//! Collects the values given for each key, lowest layer first, and resolves each key.
 
 use toml::de::{DeTable, DeValue};
 
@@ -8,7 +8,7 @@ use super::source::Source;
 use super::value::{Misfit, Setting};
 use super::{Posture, Row, suggest};
 
-/// The values that were given, and the rows of those already taken.
+/// The values that were given, and the settings that are already resolved.
 pub struct Layers<'a> {
     posture: Posture,
     given: Vec<Given<'a>>,
@@ -16,14 +16,14 @@ pub struct Layers<'a> {
     problems: Vec<Problem>,
 }
 
-/// One value somebody set.
+/// One value from one layer.
 struct Given<'a> {
     key: String,
     origin: Origin,
     value: Value<'a>,
 }
 
-/// Files have types; the environment and the command line have only text.
+/// Values in files have types; values from the environment and the command line are text.
 enum Value<'a> {
     Text(String),
     Toml(DeValue<'a>),
@@ -65,7 +65,7 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// Adds the variables that are configuration and passes over all others.
+    /// Adds the environment variables that are configuration and ignores all others.
     pub fn add_env(&mut self, env: impl Iterator<Item = (String, String)>) {
         self.given.extend(env.filter_map(|(variable, text)| {
             let key = env_key(&variable)?;
@@ -73,7 +73,7 @@ impl<'a> Layers<'a> {
         }));
     }
 
-    /// Adds what the command line says, as pairs of key and value.
+    /// Adds the values given on the command line, as pairs of key and value.
     pub fn add_flags(&mut self, flags: &[(&str, String)]) {
         self.given.extend(flags.iter().map(|(key, text)| Given {
             key: (*key).to_owned(),
@@ -82,8 +82,8 @@ impl<'a> Layers<'a> {
         }));
     }
 
-    /// Takes the value of one key: the default, or what the highest layer says instead. A value that
-    /// does not fit is a problem, which `finish` tells with all others.
+    /// Resolves one key: the value of the highest layer, or the default. An invalid value is
+    /// recorded as an error; `finish` returns all of them.
     pub fn take<T: Setting>(&mut self, key: &'static str, serve: &str, dev: Option<&str>) -> T {
         let (text, mut origin) = match dev.filter(|_| self.posture == Posture::Dev) {
             Some(dev) => (dev, Origin::DevDefault),
@@ -101,7 +101,8 @@ impl<'a> Layers<'a> {
         value
     }
 
-    /// Ends the taking. Whatever no key has taken is unknown, except a section with nothing in it.
+    /// Returns the settings and the errors. A key that was never resolved is unknown, except an
+    /// empty section.
     pub fn finish(self) -> (Vec<Row>, Vec<Problem>) {
         let Self { given, rows, mut problems, .. } = self;
         let section = |row: &Row| row.key.split_once('.').map(|(section, _)| section);

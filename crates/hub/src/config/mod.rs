@@ -1,7 +1,7 @@
-//! Configuration: flags over environment over `rialto.toml` over the defaults of a posture.
+//! Configuration: flags over environment over `rialto.toml` over the defaults of a profile.
 //!
-//! `schema` is the only place that names a key; everything else here follows it. What a value means
-//! to the hub is decided where it is used, not here.
+//! Only `schema` names keys; everything else here is derived from it. What a value means to the hub
+//! is decided where it is used, not here.
 
 mod layers;
 mod names;
@@ -35,15 +35,15 @@ use layers::Layers;
 use serde::Serialize;
 use source::Source;
 
-/// The file that is read when none is named.
+/// The file that is read when no file is named.
 const FILE: &str = "rialto.toml";
 
 /// Which set of defaults the hub starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posture {
-    /// `rialto serve`: closed until opened.
+    /// `rialto serve`: everything is closed until the operator opens it.
     Serve,
-    /// `rialto dev`: a throwaway hub on the own machine, open for trying things out.
+    /// `rialto dev`: a temporary hub on the local machine, open for trying things out.
     Dev,
 }
 
@@ -60,19 +60,19 @@ pub struct Loaded {
 pub struct Row {
     /// The key, such as `http.listen`.
     pub key: &'static str,
-    /// The value in force as `rialto.toml` would spell it, or `unset`.
+    /// The value in force as it is written in `rialto.toml`, or `unset`.
     pub value: String,
-    /// The layer it came from: `default`, `default (dev)`, `rialto.toml:12`,
-    /// `env RIALTO_HTTP__LISTEN` or `flag --listen`.
+    /// The layer it came from: `default`, `default (dev)`, `rialto.toml:12`, `env
+    /// RIALTO_HTTP__LISTEN` or `flag --listen`.
     pub origin: String,
 }
 
 impl Loaded {
-    /// Reads all layers. With no `file` named, `./rialto.toml` is read if there is one. `flags` are
+    /// Reads all layers. If no `file` is named, `./rialto.toml` is read if it exists. `flags` are
     /// pairs of key and value, such as `("http.listen", "0.0.0.0:7425")`.
     ///
-    /// Values that a higher layer replaces are checked all the same: a broken file stays broken
-    /// even while a flag hides it.
+    /// A value that a higher layer overrides is checked all the same, so that a flag cannot hide an
+    /// invalid file.
     pub fn load(
         posture: Posture,
         file: Option<&Path>,
@@ -111,8 +111,9 @@ impl Loaded {
     }
 }
 
-/// Agents are told to call the hub at its URL, and no agent can call a wildcard address. It is not
-/// taken from the `Host` of a request: whoever sends one could then choose where others are sent.
+/// Agents call the hub at its public URL, and a wildcard address cannot be called. The URL is never
+/// taken from the `Host` header of a request: a caller could then choose where other agents are
+/// sent.
 fn check_public_url(config: &Config, rows: &[Row]) -> Option<Problem> {
     let address = config.http.listen;
     if !address.ip().to_canonical().is_unspecified() || config.http.public_url.is_some() {
@@ -132,7 +133,7 @@ fn origin(rows: &[Row], key: &str) -> String {
     rows.iter().find(|row| row.key == key).map(|row| row.origin.clone()).unwrap_or_default()
 }
 
-/// A capability mapped to a topic that does not exist would never be matched, and nobody would know.
+/// A capability mapped to an unknown topic would silently never match.
 fn check_topics(config: &Config, rows: &[Row]) -> Option<Problem> {
     let topics = &config.clara.topics;
     let (_, topic) = config.bridge.topics.iter().find(|(_, topic)| !topics.contains(topic))?;

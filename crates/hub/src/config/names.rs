@@ -1,14 +1,14 @@
-//! Settings that are a name in some grammar: URLs, hosts, process ids.
+//! Settings with a grammar: URLs, hosts, process ids.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use super::value::{Misfit, Setting, quoted};
 
-/// Hosts the hub keeps for its own bridges (relay 2.3, `agent_id`).
+/// Hosts reserved for the hub's bridges (relay 2.3, `agent_id`).
 const HOSTS_RESERVED: [&str; 7] =
     ["registry", "openclaw", "clara", "agora", "a2a", "mcp", "bridge"];
-/// An address has 128 characters, of which the longest name and the `@` leave this many.
+/// An address has at most 128 characters; the longest name and the `@` leave this many.
 const RELAY_HOST_MAX: usize = 63;
 /// 32 bytes in base64url.
 const PROCESS_ID_LENGTH: usize = 43;
@@ -20,7 +20,7 @@ macro_rules! names {
         pub struct $Name(String);
 
         impl $Name {
-            /// The text.
+            /// The value as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -70,19 +70,19 @@ fn base_url(text: &str) -> Result<String, Wrong> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let rest = rest.ok_or("begins with neither http:// nor https://")?.trim_end_matches('/');
     if rest.is_empty() || rest.starts_with([':', '/']) {
-        return Err("names no host");
+        return Err("has no host");
     }
     if rest.contains(['?', '#', '@', '\\']) || !rest.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err("has characters that no base URL may have");
+        return Err("has characters that are not allowed in a base URL");
     }
     let host = rest.split('/').next().unwrap_or_default();
     if is_unspecified(host) {
-        return Err("is a wildcard address, which nobody can call");
+        return Err("is a wildcard address, which cannot be called");
     }
     Ok(text.trim_end_matches('/').to_owned())
 }
 
-/// Whether a host, with or without a port, is an address that means all of a machine's own.
+/// Whether a host, with or without a port, is a wildcard address such as `0.0.0.0`.
 fn is_unspecified(host: &str) -> bool {
     let address = match host.parse::<SocketAddr>() {
         Ok(with_port) => Some(with_port.ip()),
@@ -92,7 +92,7 @@ fn is_unspecified(host: &str) -> bool {
 }
 
 fn host_name(text: &str) -> Result<String, Wrong> {
-    // Brackets and colons are for ports and IPv6 addresses.
+    // Brackets and colons are needed for ports and IPv6 addresses.
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
     if text.is_empty() || !text.bytes().all(allowed) {
         return Err("is not a host");
@@ -103,7 +103,7 @@ fn host_name(text: &str) -> Result<String, Wrong> {
 fn relay_host(text: &str) -> Result<String, Wrong> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     if text.is_empty() || text.len() > RELAY_HOST_MAX || !text.bytes().all(allowed) {
-        return Err("is empty, too long or has another character");
+        return Err("is empty, too long or has a character that is not allowed");
     }
     if text.ends_with('.') {
         return Err("ends in a dot");
@@ -119,10 +119,10 @@ fn process_id(text: &str) -> Result<String, Wrong> {
     if text.len() != PROCESS_ID_LENGTH || !text.bytes().all(allowed) {
         return Err("is not a process id");
     }
-    // 43 characters hold two bits more than 32 bytes; another last character decodes to nothing,
-    // and no message could ever be sent there.
+    // 43 characters hold two bits more than 32 bytes. Any other last character does not decode, so
+    // no message could be sent to that id.
     if !text.ends_with(|last| "AEIMQUYcgkosw048".contains(last)) {
-        return Err("has a last character that 32 bytes never end in");
+        return Err("has a last character that is not possible for 32 bytes");
     }
     Ok(text.to_owned())
 }

@@ -1,7 +1,7 @@
 //! Sizes, counts and amounts.
 //!
-//! Sizes and counts are bare numbers in a file. Amounts are text there, because a bare `0.10` would
-//! pass through a float before we could read it.
+//! Sizes and counts are bare numbers in a file. Amounts are text, because a bare `0.10` would be
+//! parsed as a float first.
 
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -10,26 +10,26 @@ use toml::de::DeValue;
 
 use super::value::{Misfit, Setting, quoted};
 
-/// Decimals a configured amount may have: all that a credit has.
+/// Decimals a configured amount may have: the precision of a credit.
 const AMOUNT_DECIMALS: usize = 6;
 
 /// A number of bytes; never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(NonZeroU64);
 
-/// How many of something there may be; 0 stands for no limit.
+/// A maximum count; 0 means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit(u32);
 
 impl Size {
-    /// The bytes.
+    /// The size in bytes.
     pub const fn bytes(self) -> usize {
         self.0.get() as usize
     }
 }
 
 impl Limit {
-    /// The most there may be; `None` when there is no limit.
+    /// The maximum; `None` when there is no limit.
     pub const fn max(self) -> Option<NonZeroU32> {
         NonZeroU32::new(self.0)
     }
@@ -133,7 +133,7 @@ fn count(text: &str) -> Result<u32, Misfit> {
     text.parse().map_err(|_| Misfit::new(text, "is larger than 4294967295"))
 }
 
-/// The decimal digits of a number that a file may have written in any base.
+/// The decimal digits of a number; a file may write it in any base.
 fn bare_number(value: &DeValue<'_>) -> Result<String, Misfit> {
     let number = value.as_integer().ok_or_else(|| Misfit::of_type(value))?;
     i128::from_str_radix(number.as_str(), number.radix())

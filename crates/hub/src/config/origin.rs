@@ -1,21 +1,21 @@
-//! Where a value came from, and how one writes a value there.
+//! Where a value came from, and how to write a value in that layer.
 
 use std::fmt;
 
-/// What an environment variable's name begins with to be configuration.
+/// Prefix of environment variables that are configuration.
 const ENV_PREFIX: &str = "RIALTO_";
-/// What stands between section and key in it, since keys have single underscores of their own.
+/// Separates section and key in a variable, because keys contain single underscores.
 const ENV_DOT: &str = "__";
-/// Keys that have a flag of their own; any other is given with `--set`.
+/// Keys that have their own flag; all others are set with `--set`.
 const FLAGS: [(&str, &str); 3] =
     [("http.listen", "--listen"), ("http.public_url", "--public-url"), ("data.dir", "--data")];
 
 /// The layer a value was given in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody set it.
+    /// No layer sets it.
     Default,
-    /// Nobody set it, and `rialto dev` has its own default.
+    /// No layer sets it, and `rialto dev` has its own default.
     DevDefault,
     /// A line of the configuration file.
     File { name: String, line: usize },
@@ -34,8 +34,8 @@ impl Origin {
         }
     }
 
-    /// How one would give `key` a value in this layer, the value being `text` on a command line and
-    /// `toml` in a file.
+    /// An example line that sets `key` in this layer: `text` is the value on a command line, `toml`
+    /// the value in a file.
     pub fn example(&self, key: &str, text: &str, toml: &str) -> String {
         match self {
             Self::Env(variable) => format!("{variable}={text}"),
@@ -48,7 +48,7 @@ impl Origin {
         }
     }
 
-    /// What `key` is called in this layer.
+    /// The name of `key` in this layer.
     pub fn spelling(&self, key: &str) -> String {
         match self {
             Self::Env(_) => env_variable(key),
@@ -69,13 +69,14 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The key that an environment variable is about; `None` when it is no configuration at all, as
-/// `RIALTO_HUB`, `RIALTO_KEY` and everything else without a double underscore.
+/// The key that an environment variable sets. `None` if it is not configuration, such as
+/// `RIALTO_HUB`, `RIALTO_KEY` and any other name without a double underscore.
 pub fn env_key(variable: &str) -> Option<String> {
     let (section, key) = variable.strip_prefix(ENV_PREFIX)?.split_once(ENV_DOT)?;
     let key = format!("{section}.{key}");
-    // Only the upper-case spelling counts, so that no two variables can mean one key. Any other
-    // becomes a key that cannot exist, and is refused with the right spelling suggested.
+    // Only the upper-case spelling is valid, so that no two variables can set the same key. Any
+    // other spelling becomes a key that cannot exist and is rejected with the right spelling
+    // suggested.
     let shouted = !variable.contains(char::is_lowercase);
     Some(if shouted { key.to_lowercase() } else { key.to_uppercase() })
 }

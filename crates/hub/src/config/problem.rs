@@ -1,36 +1,36 @@
-//! What can be wrong with a configuration, told so that the next try succeeds.
+//! Errors in a configuration. Each says what is wrong and what to write instead.
 
-/// Why the configuration cannot be used. Nothing starts on half of one.
+/// Why the configuration cannot be used. The hub never starts with a partial one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The file is missing or cannot be opened.
     #[error("cannot read {path}: {why}")]
     Unreadable {
-        /// The file as it was named.
+        /// The path as given.
         path: String,
-        /// What the system said.
+        /// The error of the operating system.
         why: String,
     },
-    /// The file is no TOML.
+    /// The file is not valid TOML.
     #[error("{path} is not valid TOML: {why}")]
     NotToml {
-        /// The file as it was named.
+        /// The path as given.
         path: String,
         /// Line, column and what the parser expected there.
         why: String,
     },
-    /// No setting has this name. The value is left out on purpose: it may be a secret that was put
-    /// in the wrong place.
+    /// No setting has this name. The value is omitted on purpose: it may be a secret in the wrong
+    /// place.
     #[error("unknown key `{key}` ({origin}); {}", hint(.suggestion.as_deref()))]
     UnknownKey {
-        /// The key as it was given.
+        /// The key as given.
         key: String,
         /// The layer it was given in.
         origin: String,
-        /// The nearest known name, spelled as that layer spells it.
+        /// The nearest known key, as it is written in that layer.
         suggestion: Option<String>,
     },
-    /// The setting exists, the value does not fit it.
+    /// The setting exists, but the value is invalid.
     #[error("`{key}` ({origin}): {found}; expected {expected}, for example `{example}`")]
     BadValue {
         /// The key.
@@ -39,14 +39,14 @@ pub enum Problem {
         origin: String,
         /// The value, and what is wrong with it.
         found: String,
-        /// What would have fitted.
+        /// What a valid value is.
         expected: String,
-        /// A line that works, written as that layer writes it.
+        /// A valid line, as it is written in that layer.
         example: String,
     },
 }
 
-/// Everything that is wrong with a configuration, one line each.
+/// All errors of a configuration, one line each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems(pub Vec<Problem>);
 

@@ -1,7 +1,7 @@
-//! Every key there is: its type, its meaning and its defaults.
+//! Every key with its type, its meaning and its defaults.
 //!
-//! Nothing else in the hub lists keys. `rialto.example.toml` repeats this table for operators, and
-//! a test compares the two.
+//! No other place in the hub lists keys. `rialto.example.toml` repeats this table for operators,
+//! and a test compares the two.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -17,14 +17,14 @@ use super::span::{Span, Wait};
 use super::topics::{TopicMap, Topics};
 use super::words::{Access, Backend, DiscoverEndpoint, FailedStatus, Level, LogFormat, Offline};
 
-/// Turns the table below into one struct per section, one struct of all sections, and the reader
-/// that fills them. A default is written as an environment variable would be; `or` is the default
-/// of `rialto dev` where that differs.
+/// Turns the table below into one struct per section, one struct of all sections, and the function
+/// that fills them. A default is written like the value of an environment variable; `or` gives the
+/// default of `rialto dev` where that differs.
 macro_rules! settings {
     ($($(#[$about:meta])* $section:ident: $Section:ident {
         $($(#[$doc:meta])* $key:ident: $kind:ty = $serve:literal $(or $dev:literal)?;)+
     })+) => {
-        /// Everything that can be configured.
+        /// All settings.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Config {
             $($(#[$about])* pub $section: $Section,)+
@@ -53,25 +53,26 @@ macro_rules! settings {
 }
 
 settings! {
-    /// How the hub is reached over HTTP.
+    /// The HTTP server.
     http: Http {
         /// The address and port to listen on.
         listen: SocketAddr = "127.0.0.1:7425";
-        /// The URL the hub is known by outside; unset, it is that of the address it listens on, which
-        /// must then be one that can be called.
+        /// The URL at which agents reach the hub. If unset, it is the URL of the listen address,
+        /// which must then not be a wildcard address.
         public_url: Option<BaseUrl> = "";
-        /// `Host` values answered besides the known ones while bound to loopback, and origins whose
+        /// `Host` values accepted besides the known ones while bound to loopback, and origins whose
         /// pages may call the hub (C13).
         allowed_hosts: Vec<HostName> = "";
-        /// The largest body that is read; the relay has its own, smaller one (C1).
+        /// The largest request body; the relay has its own, smaller limit (C1).
         body_limit: Size = "1048576";
         /// How long a request's headers may take to arrive.
         header_timeout: Span = "10s";
         /// How long a request's body may take to arrive.
         body_timeout: Span = "30s";
-        /// Minimum rate at which a body must arrive, in bytes per second; slower requests get a 408.
+        /// Minimum rate at which a body must arrive, in bytes per second; slower requests get a
+        /// 408.
         min_body_bytes_per_second: Limit = "240";
-        /// How far a body may fall behind that rate, which is also the longest pause.
+        /// How long a body may fall behind that rate, which is also the longest pause.
         body_grace: Span = "10s";
         /// How long a connection may stay open without a request.
         idle_timeout: Span = "60s";
@@ -95,28 +96,28 @@ settings! {
         dir: PathBuf = "./rialto-data";
     }
 
-    /// How much one caller may do (C11).
+    /// Limits per caller (C11).
     limits: Limits {
         /// Registrations from one address.
         registrations_per_minute: Limit = "60" or "0";
         /// Registrations from all addresses together.
         registrations_per_minute_total: Limit = "600" or "0";
-        /// Writes of one agent, whichever of its keys it shows.
+        /// Writes of one agent, with all of its keys together.
         writes_per_minute: Limit = "600" or "0";
-        /// Bytes of long answers to one agent, or to one address without a key.
+        /// Bytes of long responses to one agent, or to one address without a key.
         read_bytes_per_minute: Limit = "268435456" or "0";
         /// Requests with an invalid key from one address.
         wrong_keys_per_minute: Limit = "60";
-        /// How long an agent that registered without proof stays without ever showing itself; unset,
-        /// for ever.
+        /// How long an agent that registered without proof is kept if it never authenticates;
+        /// unset, it is kept forever.
         unproven_ttl: Option<Span> = "";
         /// Unread messages in one inbox; notices about the agent's own jobs do not count.
         inbox_pending: Limit = "10000";
-        /// Answers kept for one caller's idempotency keys, each for a day.
+        /// Saved answers for the idempotency keys of one caller, each kept for a day.
         kept_answers: Limit = "50000";
         /// Bytes of those answers.
         kept_answer_bytes: Limit = "33554432";
-        /// Answers kept for all callers; those without a key may use a quarter.
+        /// Saved answers of all callers; callers without a key may use a quarter.
         kept_answers_total: Limit = "500000";
         /// Bytes of those answers; callers without a key may use a quarter.
         kept_answer_bytes_total: Limit = "536870912";
@@ -124,26 +125,26 @@ settings! {
         invitations: NonZeroU32 = "10000";
     }
 
-    /// How credits come into being.
+    /// How credits are issued.
     ledger: Ledger {
-        /// Credits every new owner is given, once (C15).
+        /// Credits every new owner gets, once (C15).
         welcome_grant: Credits = "0" or "100.00";
     }
 
     /// What counts for or against an agent.
     reputation: Reputation {
-        /// How long a worker has a job in hand, at least, before its silence counts against it; a
-        /// skill that says it takes longer has that long. Shorter only to try the formulas out.
+        /// Minimum time a worker has a job before silence counts against it; a skill with a longer
+        /// declared duration gets that duration. Set it lower only to test the formulas.
         fair_time: Wait = "30s";
     }
 
-    /// What the hub may call (C8).
+    /// Outbound HTTP calls of the hub (C8).
     egress: Egress {
-        /// Networks that may be called although they are private, and over plain `http`.
+        /// Private networks that may be called, also over plain `http`.
         allow: Vec<IpNet> = "" or "127.0.0.0/8,::1/128";
-        /// How long a call may take in all.
+        /// Total timeout of a call.
         timeout: Span = "30s";
-        /// How long connecting may take.
+        /// Timeout for connecting.
         connect_timeout: Span = "5s";
         /// Connections open at once to one host.
         per_host: NonZeroU32 = "16";
@@ -151,13 +152,13 @@ settings! {
         per_host_per_minute: Limit = "6000" or "0";
     }
 
-    /// How jobs find their workers and end.
+    /// How jobs are assigned and end.
     jobs: Jobs {
-        /// How long an assigned worker may be silent; unset, each protocol has its own answer.
+        /// How long an assigned worker may be silent; unset, each protocol has its own value.
         lease: Option<Span> = "";
-        /// How long offers are collected before one is taken.
+        /// How long offers are collected before one is accepted.
         auction_window: Wait = "2s";
-        /// How many workers a job is handed to before it is given up.
+        /// How many workers a job is assigned to before it fails.
         max_attempts: NonZeroU32 = "16";
     }
 
@@ -167,7 +168,7 @@ settings! {
         heartbeat_ttl: Span = "90s";
         /// How long a synchronous request waits for the result before it answers `PENDING`.
         sync_wait: Wait = "30s";
-        /// Whose address `/discover` shows.
+        /// Which endpoint `/discover` shows for an agent.
         discover_endpoint: DiscoverEndpoint = "agent";
     }
 
@@ -183,13 +184,13 @@ settings! {
         retention: Span = "30d";
         /// Whether public records show the agents' endpoints.
         show_endpoints: bool = "false" or "true";
-        /// Whether peers may hand in messages without a key, marked as unverified.
+        /// Whether peers may submit messages without a key; they are marked as unverified.
         accept_direct: bool = "false" or "true";
     }
 
     /// The openclaw protocol.
     openclaw: Openclaw {
-        /// The response time at which an agent's score for speed reaches zero.
+        /// The response time at which an agent's speed score reaches zero.
         response_scale: Span = "10s";
         /// How long a request waits for a human's approval.
         approval_window: Span = "1h";
@@ -197,10 +198,10 @@ settings! {
 
     /// The clara protocol.
     clara: Clara {
-        /// The process id this market answers to, speaking as the specification does; unset, one of
-        /// the hub's own.
+        /// The process id of this market in the specification's message format; unset, the hub uses
+        /// its own.
         process_id: Option<ProcessId> = "";
-        /// A second process id, under which it speaks as the deployed market does.
+        /// A second process id, which uses the message format of the deployed market.
         deployed_process_id: Option<ProcessId> = "";
         /// Topics agents may register for.
         topics: Topics = "tweet,discord,telegram,nft";
@@ -216,27 +217,27 @@ settings! {
     agora: Agora {
         /// How far a message's timestamp may be from the hub's clock.
         window: Span = "60s";
-        /// How many providers a request without address is sent to.
+        /// How many providers a request without a receiver is sent to.
         fanout: NonZeroU32 = "8";
-        /// How long a request that names no timeout may take.
+        /// How long a request without a timeout may take.
         default_timeout: Span = "10m";
     }
 
-    /// Hires across protocols.
+    /// Jobs between different protocols.
     bridge: Bridge {
-        /// The clara topic of capabilities whose own name is not one.
+        /// The clara topic of each capability whose own name is not a topic.
         topics: TopicMap = "";
     }
 
-    /// What the hub writes about itself.
+    /// The hub's log.
     log: Log {
-        /// The form of the lines.
+        /// The format of the lines.
         format: LogFormat = "auto";
         /// The least important lines still written.
         level: Level = "info";
     }
 
-    /// Where the hub keeps what it knows.
+    /// Where the hub stores its data.
     store: Store {
         /// The kind of store.
         backend: Backend = "sqlite";
@@ -248,8 +249,8 @@ settings! {
 }
 
 impl Http {
-    /// The URL the hub shows for itself, `bound` being the address it really listens on: with port
-    /// 0 configured, only that one has the port.
+    /// The public URL of the hub. `bound` is the address it really listens on: if the configured
+    /// port is 0, only `bound` has the actual port.
     pub fn base_url(&self, bound: SocketAddr) -> String {
         self.public_url.as_ref().map_or_else(|| format!("http://{bound}"), BaseUrl::to_string)
     }

@@ -1,18 +1,18 @@
-//! The configuration file as text, before anybody has read a key from it.
+//! The text of the configuration file, before keys are read from it.
 
 use std::io::ErrorKind;
 use std::path::Path;
 
 use super::problem::Problem;
 
-/// A file's text, and the name to call it by in messages.
+/// A file's text, and its name for error messages.
 pub struct Source {
     pub name: String,
     pub text: String,
 }
 
 impl Source {
-    /// Reads a file that was asked for, so that its absence is an error.
+    /// Reads a file that was named explicitly, so a missing file is an error.
     pub fn read(path: &Path) -> Result<Self, Problem> {
         let name = path.display().to_string();
         match std::fs::read_to_string(path) {
@@ -21,8 +21,8 @@ impl Source {
         }
     }
 
-    /// Reads a file that may be absent. One that is there and cannot be read is still an error:
-    /// somebody meant it.
+    /// Reads a file that may be missing. A file that exists but cannot be read is still an error,
+    /// because it was put there on purpose.
     pub fn read_if_there(path: &Path) -> Result<Option<Self>, Problem> {
         match std::fs::metadata(path) {
             Err(fault) if fault.kind() == ErrorKind::NotFound => Ok(None),
@@ -30,7 +30,7 @@ impl Source {
         }
     }
 
-    /// The line on which the byte at `offset` stands, counted from 1.
+    /// The line of the byte at `offset`, counted from 1.
     pub fn line(&self, offset: usize) -> usize {
         1 + self.text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
     }

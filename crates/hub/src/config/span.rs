@@ -1,4 +1,4 @@
-//! Lengths of time: a whole number and its unit, as in `"500ms"`, `"30s"`, `"10m"`, `"24h"`, `"7d"`.
+//! Durations: a whole number with a unit, as in `"500ms"`, `"30s"`, `"10m"`, `"24h"`, `"7d"`.
 
 use std::time::Duration;
 
@@ -6,39 +6,39 @@ use rialto_core::time::Millis;
 
 use super::value::{Misfit, Setting, quoted};
 
-/// Milliseconds in each unit, longest first so that a length is shown in the longest that fits.
+/// Milliseconds in each unit, longest first, so that a duration is shown in the longest exact unit.
 const UNITS: [(&str, i64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
-/// A hundred years: no timer needs longer, and no sum of times gets near its end.
+/// A hundred years. No timer needs longer, and no sum of times can overflow.
 const SPAN_MAX: Millis = Millis(36_500 * 86_400_000);
 
-/// A length of time that is never zero, since most timeouts of zero would refuse everything.
+/// A duration that is never zero, because most timeouts of zero would refuse everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(Millis);
 
-/// A length of time that may be zero: not to wait at all is a choice.
+/// A duration that may be zero, for settings where not waiting is a valid choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wait(Millis);
 
 impl Span {
-    /// The length as the core counts it.
+    /// The duration as core's type.
     pub const fn millis(self) -> Millis {
         self.0
     }
 
-    /// The length as timers count it.
+    /// The duration as the standard library's type.
     pub fn duration(self) -> Duration {
         duration(self.0)
     }
 }
 
 impl Wait {
-    /// The length as the core counts it.
+    /// The duration as core's type.
     pub const fn millis(self) -> Millis {
         self.0
     }
 
-    /// The length as timers count it.
+    /// The duration as the standard library's type.
     pub fn duration(self) -> Duration {
         duration(self.0)
     }
@@ -46,7 +46,7 @@ impl Wait {
 
 impl Setting for Span {
     fn expected() -> String {
-        "a length of time above zero, in ms, s, m, h or d".to_owned()
+        "a duration above zero, in ms, s, m, h or d".to_owned()
     }
 
     fn example() -> &'static str {
@@ -67,7 +67,7 @@ impl Setting for Span {
 
 impl Setting for Wait {
     fn expected() -> String {
-        "a length of time in ms, s, m, h or d".to_owned()
+        "a duration in ms, s, m, h or d".to_owned()
     }
 
     fn example() -> &'static str {
@@ -101,7 +101,7 @@ fn parse(text: &str) -> Result<Millis, Misfit> {
 
 fn text(Millis(length): Millis) -> String {
     let fits = |(_, unit): &&(&str, i64)| length % unit == 0;
-    // Zero fits every unit; "0s" reads better than "0d".
+    // Zero is exact in every unit; "0s" reads better than "0d".
     let unit = UNITS.iter().filter(|_| length != 0).find(fits);
     unit.map_or_else(|| "0s".to_owned(), |(name, unit)| format!("{}{name}", length / unit))
 }

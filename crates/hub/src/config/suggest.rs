@@ -1,12 +1,12 @@
-//! Guessing which key was meant.
+//! Suggests the key that was probably meant.
 
 use strsim::damerau_levenshtein;
 
-/// One letter in this many may be wrong for a guess to be worth making.
+/// A key is suggested only if it has at most one mistake per this many letters.
 const LETTERS_PER_MISTAKE: usize = 3;
 
-/// The known key nearest to `given`, if any is near. The right name in the wrong section, or in
-/// none, counts as a single mistake.
+/// The known key nearest to `given`, if one is near enough. The right name in the wrong section, or
+/// in none, counts as one mistake.
 pub fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let given = given.to_lowercase();
     let distance = |key: &str| {

@@ -1,4 +1,4 @@
-//! How the layers work together.
+//! Tests of how the layers combine.
 
 use std::path::Path;
 
@@ -311,7 +311,7 @@ fn all_mistakes_of_all_layers_are_told_at_once() {
         assert_eq!(lines.count(), 1, "{part}: {told}");
     }
     assert_eq!(told.lines().count(), 5, "{told}");
-    // What is no TOML hides nothing of the other layers.
+    // Invalid TOML does not hide the errors of the other layers.
     let told = complaint("[http", &env, &flags);
     assert!(told.contains("not valid TOML") && told.contains("welcome_grant"), "{told}");
 }
@@ -330,7 +330,7 @@ fn a_wildcard_address_needs_a_url_that_agents_can_call() {
         let told = complaint("", &[], &[("http.public_url", url)]);
         assert!(told.contains("http.public_url") && told.contains("wildcard"), "{url}: {told}");
     }
-    // Any other address is one that somebody can call.
+    // Any other address can be called.
     for address in ["127.0.0.1:0", "192.0.2.7:7425", "[::1]:1"] {
         config("", &[], &[("http.listen", address)]);
     }

@@ -1,4 +1,4 @@
-//! Clara's topics, and which capabilities of other protocols belong to them.
+//! Clara's topics, and which capabilities of other protocols map to them.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +6,26 @@ use toml::de::DeValue;
 
 use super::value::{Misfit, Setting, from_inline, quoted};
 
-/// The topics clara's book has closed its list with (clara R3); they cannot be taken away.
+/// The topics of clara's specification (clara R3); they cannot be removed.
 const TOPICS_BASE: [&str; 4] = ["tweet", "discord", "telegram", "nft"];
-/// Words that mean something else where a topic stands.
+/// Reserved words that have another meaning in place of a topic.
 const TOPICS_RESERVED: [&str; 2] = ["broadcast", "none"];
 
-/// The topics agents may register for: clara's own four, and those configured besides.
+/// The topics agents may register for: clara's own four, and the configured ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topics(Vec<String>);
 
-/// The topic of each capability whose own name is not one.
+/// The topic of each capability whose own name is not a topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicMap(BTreeMap<String, String>);
 
 impl Topics {
-    /// Whether `topic` is one of them.
+    /// Whether `topic` is known.
     pub fn contains(&self, topic: &str) -> bool {
         self.iter().any(|known| known == topic)
     }
 
-    /// All of them, clara's four first.
+    /// All topics, clara's four first.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
@@ -47,7 +47,7 @@ impl TopicMap {
         self.0.get(capability).map(String::as_str)
     }
 
-    /// Every capability with its topic, by name.
+    /// Every capability with its topic, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(capability, topic)| (capability.as_str(), topic.as_str()))
     }
@@ -75,7 +75,7 @@ impl Setting for Topics {
     }
 }
 
-/// In text the pairs are separated by commas, or written as in a file.
+/// In text the pairs are separated by commas, or written as inline TOML.
 impl Setting for TopicMap {
     fn expected() -> String {
         "a table from capabilities to topics".to_owned()
@@ -118,7 +118,7 @@ impl Setting for TopicMap {
     }
 }
 
-/// One topic's name.
+/// The name of one topic.
 struct Topic(String);
 
 impl Setting for Topic {

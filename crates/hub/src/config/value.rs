@@ -1,4 +1,4 @@
-//! What makes a type usable as a setting, and the plain types that are.
+//! The `Setting` trait, and its implementations for standard types.
 
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
@@ -7,38 +7,38 @@ use std::path::PathBuf;
 use ipnet::IpNet;
 use toml::de::DeValue;
 
-/// A value, and why it is not the one a setting needs.
+/// A value, and why it is invalid for a setting.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Misfit(pub String);
 
 /// A type a setting can have.
 pub trait Setting: Sized {
-    /// What a value must be, as it follows "expected".
+    /// What a valid value is; follows the word "expected".
     fn expected() -> String;
 
-    /// A value that fits, as it would be written on a command line.
+    /// A valid value as it is written on a command line.
     fn example() -> &'static str;
 
-    /// Reads what a flag or an environment variable says, and our own defaults.
+    /// Parses the text of a flag, an environment variable or a default.
     fn from_text(text: &str) -> Result<Self, Misfit>;
 
-    /// Reads what a file says: text, unless the type has a spelling of its own in TOML.
+    /// Parses a value of a file: text, unless the type has its own form in TOML.
     fn from_toml(value: &DeValue<'_>) -> Result<Self, Misfit> {
         let text = value.as_str().ok_or_else(|| Misfit::of_type(value))?;
         Self::from_text(text)
     }
 
-    /// The value as a file would spell it.
+    /// The value as it is written in a file.
     fn to_toml(&self) -> String;
 }
 
 impl Misfit {
-    /// `found` is not what was wanted, because it `is_wrong`.
+    /// `found` is invalid, because it `is_wrong`.
     pub fn new(found: impl Display, is_wrong: impl Display) -> Self {
         Self(format!("`{found}` {is_wrong}"))
     }
 
-    /// The file has a value of a type that cannot be meant here.
+    /// The value in the file has the wrong type.
     pub fn of_type(value: &DeValue<'_>) -> Self {
         match value {
             DeValue::String(text) => Self(format!("`\"{text}\"` is text")),
@@ -106,7 +106,7 @@ impl Setting for IpNet {
         "10.1.0.0/16"
     }
 
-    /// A bare address is the network of that one host.
+    /// A bare address is a network of that one host.
     fn from_text(text: &str) -> Result<Self, Misfit> {
         let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(Self::from));
         network.map(|network| network.trunc()).map_err(|_| Misfit::new(text, "is not a network"))
@@ -135,7 +135,7 @@ impl Setting for PathBuf {
     }
 }
 
-/// Empty text is how a higher layer unsets what a lower one has set.
+/// Empty text lets a higher layer unset a value of a lower one.
 impl<T: Setting> Setting for Option<T> {
     fn expected() -> String {
         T::expected()
@@ -158,7 +158,7 @@ impl<T: Setting> Setting for Option<T> {
     }
 }
 
-/// In text a list is separated by commas, or written as in a file.
+/// In text a list is separated by commas, or written as inline TOML.
 impl<T: Setting> Setting for Vec<T> {
     fn expected() -> String {
         format!("a list, each item {}", T::expected())
@@ -186,7 +186,7 @@ impl<T: Setting> Setting for Vec<T> {
     }
 }
 
-/// Reads text that is written as in a file, for lists and tables in the environment.
+/// Parses inline TOML, for lists and tables in the environment.
 pub fn from_inline<T: Setting>(text: &str) -> Result<T, Misfit> {
     let value = DeValue::parse(text).map_err(|_| Misfit::new(text, "is not valid TOML"))?;
     T::from_toml(value.get_ref())

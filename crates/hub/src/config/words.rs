@@ -1,4 +1,4 @@
-//! Settings that are one word out of a few.
+//! Settings with a fixed set of values.
 
 use super::value::{Misfit, Setting, quoted};
 
@@ -9,7 +9,7 @@ macro_rules! words {
         pub enum $Name { $($(#[$doc])* $Word,)+ }
 
         impl $Name {
-            /// The word as it is configured.
+            /// The value as it is configured.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$Word => $text,)+ }
             }
@@ -39,39 +39,39 @@ macro_rules! words {
 }
 
 words! {
-    /// How a caller of a protocol shows who it is.
+    /// How callers of a protocol authenticate.
     Access {
-        /// By its key, always.
+        /// Always with a key.
         Key = "key",
-        /// By the agent id in the body, without a key: for development only.
+        /// With the agent id in the body, without a key: for development only.
         Open = "open",
     }
 
-    /// What becomes of a relay message whose receiver is not there.
+    /// What happens to a relay message whose receiver is offline.
     Offline {
-        /// It waits.
+        /// It is queued.
         Queue = "queue",
         /// It fails at once.
         Fail = "fail",
     }
 
-    /// The HTTP status of a relay answer that reports a failed delivery.
+    /// The HTTP status of a relay response that reports a failed delivery.
     FailedStatus {
-        /// 200, as the relay protocol prints it: the failure is in the body.
+        /// 200, as the relay protocol specifies: the failure is in the body.
         Ok = "ok",
-        /// An error status, for clients that look at nothing else.
+        /// An error status, for clients that check only the status.
         Error = "error",
     }
 
-    /// Which address the registry's `/discover` shows for an agent.
+    /// Which endpoint the registry's `/discover` shows for an agent.
     DiscoverEndpoint {
-        /// The agent's own.
+        /// The agent's own endpoint.
         Agent = "agent",
-        /// The hub's, so that every call passes through it.
+        /// The hub's endpoint, so that every call passes through the hub.
         Hub = "hub",
     }
 
-    /// How log lines are written.
+    /// The format of log lines.
     LogFormat {
         /// Text for a terminal, JSON for anything else.
         Auto = "auto",
@@ -83,21 +83,21 @@ words! {
 
     /// The least important log lines that are still written.
     Level {
-        /// Only what broke.
+        /// Failures only.
         Error = "error",
-        /// And what looks wrong.
+        /// Also suspicious conditions.
         Warn = "warn",
-        /// And what happened.
+        /// Also normal events.
         Info = "info",
-        /// And how.
+        /// Also details for debugging.
         Debug = "debug",
         /// Everything.
         Trace = "trace",
     }
 
-    /// Where the hub keeps what it knows.
+    /// Where the hub stores its data.
     Backend {
-        /// In one file of the data directory.
+        /// In one file in the data directory.
         Sqlite = "sqlite",
         /// In memory only: a restart loses everything.
         Memory = "memory",

@@ -1,4 +1,4 @@
-//! The accept loop: takes connections, and stops taking them.
+//! The accept loop: accepts connections until shutdown.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,12 +20,12 @@ use super::slots::Slots;
 use crate::shutdown::Shutdown;
 use crate::telemetry::Metrics;
 
-/// Connections the system may hold ready for us.
+/// Length of the OS queue of connections that are not yet accepted.
 const BACKLOG: u32 = 1024;
-/// What the system may hold for a slow reader. Left alone it would grow to megabytes each, and a
-/// thousand stalled readers would take what the hub itself promises not to (T45).
+/// Socket send buffer per connection. By default it would grow to megabytes, and a thousand stalled
+/// readers would use more memory than the hub's own limits allow (T45).
 const SEND_BUFFER: u32 = 128 << 10;
-/// How long we wait after a failed accept: at first, and at most.
+/// Delay after a failed accept: first and longest.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
@@ -35,7 +35,7 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // A restarted hub must not wait for the connections of the one before it to be forgotten.
+    // A restarted hub must not wait until the OS forgets the connections of its predecessor.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.set_send_buffer_size(SEND_BUFFER)?;
@@ -43,7 +43,7 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Serves until `shutdown`; then lets what runs finish, within the grace, and drops the
+/// Serves until `shutdown`, then waits for running requests up to the grace period and drops the
 /// rest. Every request carries `ConnectInfo<SocketAddr>`.
 pub async fn serve(
     listener: TcpListener,
@@ -55,7 +55,7 @@ pub async fn serve(
     take_all(listener, fronted, settings, metrics, shutdown).await;
 }
 
-/// Where connections come from. A test has one that fails.
+/// Source of connections; a test has one that fails.
 pub(super) trait Door {
     fn next(&self) -> impl Future<Output = io::Result<(TcpStream, SocketAddr)>> + Send;
 }
@@ -75,7 +75,7 @@ pub(super) async fn take_all(
 ) {
     let gauge = metrics.connections().clone();
     let slots = Slots::new(settings.max_connections, settings.max_connections_per_address, gauge);
-    // These are not counted among the others: they are there when no place is left.
+    // Extra slots for health checks, used when all other slots are taken.
     let (most, of_one) = (settings.health_connections, settings.health_connections_per_address);
     let kept = Slots::new(most, of_one, Gauge::default());
     let refuser = Refuser::new();
@@ -94,8 +94,8 @@ pub(super) async fn take_all(
             Ok(next) => next,
             Err(error) if is_about_one_connection(&error) => continue,
             Err(error) => {
-                // Out of file descriptors, most likely. Some will come back when connections end;
-                // asking at once would only burn the time they need for that.
+                // Most likely out of file descriptors. They become free when connections end;
+                // retrying at once would only burn CPU.
                 warn!(%error, ?pause, "cannot accept connections");
                 tokio::select! {
                     () = shutdown.wait() => break,
@@ -111,7 +111,7 @@ pub(super) async fn take_all(
         match place.or_else(|| kept.take(peer).map(|slot| (slot, &health))) {
             None => refuser.refuse(stream),
             Some((slot, counter)) => {
-                // Without it small answers wait for the peer's acknowledgement of the one before.
+                // Without it a small response waits for the peer's ACK of the previous one.
                 let _ = stream.set_nodelay(true);
                 let counter = Arc::clone(counter);
                 tokio::spawn(attend(counter, stream, address, slot, stopping.clone()));
@@ -129,7 +129,7 @@ pub(super) async fn take_all(
     }
 }
 
-/// Errors of a connection that was gone before we took it; the next one may be fine.
+/// Errors of a connection that was closed before it was accepted; the next one may be fine.
 fn is_about_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
 

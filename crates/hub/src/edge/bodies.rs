@@ -1,7 +1,8 @@
-//! The bodies of a connection: the one that arrives and the one that leaves.
+//! Request and response bodies of a connection.
 //!
-//! Both are what they wrap; they only tell the pulse when they end. What a handler leaves of the one
-//! that arrives is read up before the answer if it is little, since the next request comes behind it.
+//! Both wrap another body and report its end to the connection state. If a handler leaves a short
+//! rest of the request body unread, it is drained before the response, because the next request
+//! follows it on the connection.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,22 +18,22 @@ use tokio::time::timeout;
 
 use super::pulse::{Phase, Pulse};
 
-/// How much of an unread body is read before its refusal is sent. More than that costs less when the
-/// connection is closed.
+/// How much of an unread body is drained before an error response. For more than that, closing the
+/// connection is cheaper.
 const UNREAD_MAX: usize = 64 << 10;
-/// How long reading it may hold the refusal back.
+/// How long draining may delay the error response.
 const UNREAD_TIME: Duration = Duration::from_millis(500);
 
-/// A request's body on its way in.
+/// The body of a request.
 pub struct Arriving {
-    /// Nothing once it is dropped.
+    /// `None` after it is dropped.
     body: Option<Incoming>,
     pulse: Arc<Pulse>,
     unread: Unread,
     ended: bool,
 }
 
-/// What is left of a request's body when its answer is ready.
+/// The unread rest of a request's body when its response is ready.
 #[derive(Clone, Default)]
 pub struct Unread(Arc<Mutex<Rest>>);
 
@@ -45,11 +46,11 @@ enum Rest {
     Left(Incoming),
     /// It cannot be read.
     Broken,
-    /// The answer is on its way, so what is dropped now is not read any more.
+    /// The response is being sent, so a body dropped from now on is not drained.
     Answered,
 }
 
-/// A response's body on its way out.
+/// The body of a response.
 pub struct Departing {
     body: Body,
     pulse: Arc<Pulse>,
@@ -63,8 +64,8 @@ impl Arriving {
 }
 
 impl Unread {
-    /// Reads what was left, if it `may` and it is little. Whether another request can follow on the
-    /// connection.
+    /// Drains a short rest if draining is allowed (`may`). Returns whether another request can
+    /// follow on the connection.
     pub async fn read_up(&self, may: bool, pulse: &Pulse) -> bool {
         let rest = std::mem::replace(&mut *self.rest(), Rest::Answered);
         let all_read = match rest {
@@ -86,12 +87,12 @@ impl Unread {
     }
 
     fn rest(&self) -> std::sync::MutexGuard<'_, Rest> {
-        // It is replaced whole or not at all.
+        // The value is replaced as a whole, so a poisoned lock is still consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Reads a body to its end; `false` if it is too long or breaks.
+/// Reads a body to its end; `false` if it is too long or fails.
 async fn is_short(mut body: Incoming) -> bool {
     let mut left = UNREAD_MAX;
     while body.size_hint().lower() <= left as u64 {
@@ -145,8 +146,8 @@ impl HttpBody for Departing {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        // An event stream has no end of its own, and its reader knows how to resume. Anything else
-        // would look complete when it is not.
+        // An event stream never ends by itself, and its reader can resume, so it may be cut at
+        // shutdown. Any other body would look complete when it is not.
         if self.endless && self.pulse.is_stopping() {
             return Poll::Ready(None);
         }

@@ -1,4 +1,4 @@
-//! What is checked of every request before a protocol sees it.
+//! Checks of every request before it reaches a protocol.
 
 use std::net::SocketAddr;
 
@@ -13,20 +13,20 @@ use super::house::{Class, Kind, Pages, Trouble};
 use super::limits::Caller;
 use super::peer::Peer;
 
-/// Where a browser says a request comes from: the same origin, the same site, another one, or no
-/// page at all (W3C Fetch Metadata).
+/// Where a browser request comes from: the same origin, the same site, another site, or no page at
+/// all (W3C Fetch Metadata).
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// What becomes of a request nothing is wrong with.
+/// What to do with a request that passed all checks.
 pub enum Verdict {
     Pass,
-    /// A browser only asks whether a page may send this method.
+    /// Answer a CORS preflight for this method.
     Preflight(Method),
 }
 
 impl Front {
-    /// Who asks for what comes first, then what it looks like, then how often: a request that is
-    /// refused anyway is not counted.
+    /// Checks access first, then form, then rate: a request that is refused anyway does not count
+    /// against the rate limits.
     pub(super) fn judge<B: HttpBody>(
         &self,
         request: &Request<B>,
@@ -60,14 +60,15 @@ impl Front {
         if request.body().size_hint().lower() > limit as u64 {
             return Err(Trouble::TooLarge { limit });
         }
-        // How the hub is may be asked however much else was read.
+        // Health checks are allowed even for a caller that has read too much.
         if !self.house.is_health(request.method(), path) {
             self.limits.check(class.kind, caller)?;
         }
         Ok(Verdict::Pass)
     }
 
-    /// Who is counted for a request. Whose key it shows is looked up where that makes a difference.
+    /// The identity a request is counted under. The key is looked up only where it makes a
+    /// difference.
     pub(super) fn caller<B>(&self, request: &mut Request<B>, kind: Kind) -> Caller {
         let peer = peer_of(request);
         if !matches!(kind, Kind::Read | Kind::Write) {
@@ -79,7 +80,7 @@ impl Front {
         Caller { principal, peer }
     }
 
-    /// Whether the page that sends a request may read its answer, whatever its origin is.
+    /// Whether any page may read the response, whatever its origin.
     pub(super) fn is_shared<B>(&self, request: &Request<B>, pages: Pages) -> bool {
         match pages {
             Pages::Any => true,
@@ -91,8 +92,8 @@ impl Front {
         }
     }
 
-    /// Only browsers say where a request comes from. They leave `Origin` out of what a page fetches
-    /// without reading it (an image, a script, a link), but say there that it is another site's.
+    /// Only browsers send these headers. For images, scripts and links they omit `Origin`, but
+    /// `Sec-Fetch-Site` still says that the request comes from another site.
     fn is_home<B>(&self, request: &Request<B>, host: &str) -> bool {
         let headers = request.headers();
         let mut origins = headers.get_all(header::ORIGIN).iter().peekable();
@@ -104,20 +105,20 @@ impl Front {
     }
 }
 
-/// RFC 9112 section 3.2: a request has exactly one `Host`, and only an old one may have none.
+/// RFC 9112 section 3.2: exactly one `Host`; only an HTTP/1.0 request may have none.
 fn host_of<B>(request: &Request<B>) -> Result<&str, Trouble> {
     let malformed = |what| Trouble::Malformed { what };
     let mut hosts = request.headers().get_all(header::HOST).iter();
     match (hosts.next(), hosts.next()) {
-        (Some(host), None) => host.to_str().map_err(|_| malformed("its Host is no text")),
+        (Some(host), None) => host.to_str().map_err(|_| malformed("its Host is not valid text")),
         (None, _) if request.version() == Version::HTTP_10 => Ok(""),
         (None, _) => Err(malformed("it has no Host")),
         (Some(_), Some(_)) => Err(malformed("it has more than one Host")),
     }
 }
 
-/// Who asks. Only a router without the accept loop, as in a test, does not know; all its callers
-/// are one.
+/// The address of the caller. It is unknown only without the accept loop, as in tests; all such
+/// callers count as one.
 pub(super) fn peer_of<B>(request: &Request<B>) -> Peer {
     let connected = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let nobody = SocketAddr::from(([0, 0, 0, 0], 0));

@@ -1,4 +1,4 @@
-//! One connection, from its first byte to its last.
+//! Serves one connection from accept to close.
 
 use std::convert::Infallible;
 use std::future::{poll_fn, ready};
@@ -29,14 +29,14 @@ use super::pulse::{HEAD_MAX, Phase, Pulse};
 use super::settings::Settings;
 use super::slots::Slot;
 
-/// What one connection may hold back in either direction.
+/// Buffer size per connection and direction.
 const BUFFER_MAX: usize = 64 << 10;
 
-/// Put on a request whose head tells the length of its body in two ways.
+/// Marks a request whose head gives the length of its body in two ways.
 #[derive(Clone, Copy, Debug)]
 pub struct Ambiguous;
 
-/// What all connections of a hub share.
+/// State shared by all connections of a hub.
 pub struct Counter {
     pub settings: Settings,
     http: http1::Builder,
@@ -47,13 +47,14 @@ pub struct Counter {
 impl Counter {
     pub fn new(fronted: Fronted, settings: Settings) -> Self {
         let mut http = http1::Builder::new();
-        // How many headers there may be is left at hyper's 100: saying even the same number would
-        // take them off its stack. Its timer is off because `Patience` knows waiting from sending.
+        // The number of headers stays at hyper's default of 100: setting even the same number would
+        // move them off the stack. Its header timer is off because `IdleTimer` can tell waiting
+        // from sending.
         http.max_header_size(HEAD_MAX).max_buf_size(BUFFER_MAX).header_read_timeout(None);
         Self { settings, http, fronted, health_only: false }
     }
 
-    /// One at which people may only ask how the hub is, one question each.
+    /// Serves health checks only, one request per connection.
     pub fn for_health(fronted: Fronted, settings: &Settings) -> Self {
         let mut counter = Self::new(fronted, settings.for_health());
         counter.http.keep_alive(false);
@@ -67,8 +68,8 @@ impl Counter {
     }
 }
 
-/// Serves a connection until it ends, takes too long or `stop` turns true. Not one byte is kept of
-/// it afterwards.
+/// Serves a connection until it ends, times out or `stop` becomes true. Its memory is freed
+/// afterwards.
 pub async fn attend(
     counter: Arc<Counter>,
     stream: TcpStream,
@@ -84,7 +85,8 @@ pub async fn attend(
     let mut connection = pin!(connection);
     let mut patience = Patience::new(&counter.settings);
     let mut timer = pin!(sleep(counter.settings.header_timeout));
-    // The receiver outlives the connection: the accept loop counts receivers to know who is left.
+    // The receiver lives as long as the connection: the accept loop counts receivers to know how
+    // many connections are left.
     let mut stopped = pin!(async {
         let _ = stop.wait_for(|stop| *stop).await;
     });
@@ -143,7 +145,8 @@ fn answer(
         let (mut head, body) = response.await?.into_parts();
         let given_up =
             matches!(head.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT);
-        // Whoever is not told would send its next request into the closing.
+        // Tells the client that the connection closes; otherwise it would send its next request on
+        // it.
         if !unread.read_up(!given_up && !waits, &pulse).await {
             head.headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
@@ -152,7 +155,7 @@ fn answer(
     }
 }
 
-/// The same address with another path.
+/// The same URI with another path.
 fn with_path(uri: &Uri, path: &str) -> Option<Uri> {
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     let mut parts = uri.clone().into_parts();

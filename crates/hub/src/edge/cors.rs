@@ -1,5 +1,5 @@
-//! What web pages of other origins are told (C13): public paths are open to all of them, without
-//! credentials, and nothing else is.
+//! CORS headers (C13): pages of any origin may call public paths, without credentials, and nothing
+//! else.
 
 use axum::body::Body;
 use http::header::{
@@ -9,10 +9,10 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 
 const ANY: HeaderValue = HeaderValue::from_static("*");
-/// Browsers ask again after this many seconds.
+/// Seconds a browser may cache a preflight response.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
-/// The method a browser asks about before it sends the request itself.
+/// The method a CORS preflight asks about.
 pub fn preflighted<B>(request: &Request<B>) -> Option<Method> {
     if request.method() != Method::OPTIONS {
         return None;
@@ -21,7 +21,7 @@ pub fn preflighted<B>(request: &Request<B>) -> Option<Method> {
     Method::from_bytes(method.as_bytes()).ok()
 }
 
-/// Lets a page send `method`, with any header but `Authorization`, which `*` leaves out.
+/// Allows a page to send `method` with any header except `Authorization`, which `*` does not cover.
 pub fn preflight(method: &Method) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -35,7 +35,7 @@ pub fn preflight(method: &Method) -> Response<Body> {
     response
 }
 
-/// Lets every page read the answer.
+/// Allows every page to read the response.
 pub fn allow(headers: &mut HeaderMap) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, ANY);
 }

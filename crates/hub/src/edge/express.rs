@@ -1,7 +1,7 @@
 //! The fast path: frequent writes skip the router.
 //!
-//! A router and its layers cost more than such a request itself. What is checked, counted and logged
-//! is the same as at the main door; only the way from the front to the handler is shorter.
+//! The router and its layers cost more than such a request itself. Checks, rate limits, metrics and
+//! logs are the same as on the normal path; only the way to the handler is shorter.
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
@@ -28,42 +28,43 @@ use super::trace;
 use super::wrong_keys::Shower;
 use crate::telemetry::{Route, Verb};
 
-/// A body that is read once somebody waits for it.
+/// A body that is read when it is awaited.
 pub type Reading = Pin<Box<dyn Future<Output = Result<Bytes, Trouble>> + Send>>;
 
-/// An answer in the making.
+/// A response that is being computed.
 pub type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
-/// Answers a request by its head and its body.
+/// Handles a request, given its head and its body.
 pub type Serve = dyn Fn(Parts, Reading) -> Answering + Send + Sync;
 
-/// A handler with nothing before it but the front.
+/// A handler that is called without the router.
 #[derive(Clone)]
 pub struct Express {
-    /// The route it is counted under.
+    /// The route label for metrics and logs.
     pub route: Arc<str>,
-    /// What it counts as.
+    /// Its rate class.
     pub kind: Kind,
-    /// Requests with one of these headers take the main door.
+    /// Requests with one of these headers take the normal path.
     pub unless: &'static [&'static str],
     pub serve: Arc<Serve>,
 }
 
 impl Front {
-    /// The express handler of a request, if it has one and nothing about it is out of the ordinary.
+    /// The fast route of a request, if it has one and the request needs no special treatment.
     pub(super) fn express(&self, request: &Request<Arriving>) -> Option<Express> {
         let express = self.house.express(request.method(), request.uri().path())?;
         let headers = request.headers();
         let odd = request.uri().query().is_some()
             || headers.contains_key(header::TRANSFER_ENCODING)
             || headers.contains_key(trace::HEADER)
-            // Who asks before it sends a body is told about a bad key before it does.
+            // A client that sends `Expect` must learn about an invalid key before it sends the
+            // body.
             || headers.contains_key(header::EXPECT)
             || express.unless.iter().any(|name| headers.contains_key(*name));
         (!odd && request.body().size_hint().exact().is_some()).then_some(express)
     }
 
-    /// Answers a request by the express door.
+    /// Answers a request on the fast path.
     pub(super) async fn hurry(
         self: Arc<Self>,
         express: Express,
@@ -83,7 +84,7 @@ impl Front {
         let uri = std::mem::take(&mut head.uri);
         let passed = match verdict {
             Ok(Verdict::Pass) => Ok(()),
-            // Only an OPTIONS request asks that, and none has an express door.
+            // Only OPTIONS requests are preflights, and none has a fast route.
             Ok(Verdict::Preflight(_)) => Err(Trouble::Broken),
             Err(trouble) => Err(trouble),
         };
@@ -106,14 +107,14 @@ impl Front {
     }
 }
 
-/// A body whose length was told and found to be within the limit.
+/// Reads a body whose length is declared and within the limit.
 async fn whole(mut body: Intake<Arriving>) -> Result<Bytes, Trouble> {
     let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
     while let Some(frame) = body.frame().await {
         let Ok(piece) = frame?.into_data() else {
             continue;
         };
-        // Nearly every body comes in one piece, and is not copied.
+        // Nearly every body arrives in one chunk and is not copied.
         match (first.is_empty(), rest.is_empty()) {
             (true, _) => first = piece,
             (false, true) => {

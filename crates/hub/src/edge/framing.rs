@@ -1,19 +1,20 @@
-//! Whether a request tells the length of its body in two ways.
+//! Detects requests that give the length of their body in two ways.
 //!
-//! hyper believes `Transfer-Encoding`, drops `Content-Length` without a word and closes the
-//! connection afterwards. That is allowed, but a proxy in front of us may have believed the other
-//! one, so we refuse such a request (T49), and have to look where hyper has looked.
+//! hyper uses `Transfer-Encoding`, silently drops `Content-Length` and closes the connection
+//! afterwards. That is allowed, but a proxy in front of the hub may have used the other one, so the
+//! hub refuses such a request (T49). hyper has removed the header by then, so the raw head is
+//! examined.
 //!
-//! Only a head that begins with a read is looked at. One that was sent ahead, behind another
-//! request, is left to what hyper does.
+//! Only a head at the start of a read is examined. A pipelined head behind another request is
+//! handled as hyper does.
 
 const LENGTH: &[u8] = b"content-length:";
 
-/// Whether a head whose body is chunked also has a `Content-Length`. What follows the head is not
-/// looked at.
+/// Whether a head with a chunked body also has a `Content-Length`. Bytes after the head are
+/// ignored.
 pub fn is_ambiguous(bytes: &[u8]) -> bool {
     let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
-    // Empty lines before a request mean nothing, the first one after it ends the head.
+    // Empty lines before a request are ignored; the first empty line after it ends the head.
     let mut head = lines.skip_while(|line| line.is_empty()).take_while(|line| !line.is_empty());
     head.any(|line| {
         let start = line.get(..LENGTH.len());

@@ -1,7 +1,7 @@
-//! The front: every request comes in through it, and every answer leaves through it.
+//! The edge layer: every request and every response passes through it.
 //!
-//! What is checked of a request is in `checks`; here it gets its id, and its answer is completed,
-//! counted and logged.
+//! The checks are in `checks`. This module assigns the request id and completes, counts and logs
+//! the response.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -35,37 +35,37 @@ use super::trace::TraceParent;
 use super::wrong_keys::Shower;
 use crate::telemetry::{Answered, Metrics, Route, Verb};
 
-/// Everything the front needs to know.
+/// What the edge layer needs.
 pub struct Front {
     pub house: Arc<dyn House>,
     pub hosts: Hosts,
     pub limits: Arc<Limits>,
     pub request_ids: IdSource,
     pub metrics: Metrics,
-    /// Keys that did not work, so far.
+    /// Number of refused keys since the start.
     pub refused_keys: AtomicU64,
-    /// How slowly a request's body may arrive.
+    /// The minimum rate of request bodies.
     pub tempo: Tempo,
 }
 
-/// A route with the front before it.
+/// A route wrapped in the edge layer.
 #[derive(Clone)]
 struct Behind<S> {
     front: Arc<Front>,
     route: S,
 }
 
-/// What is known of a request when its answer is ready.
+/// What is known about a request when its response is ready.
 pub(super) struct Visit {
     pub began: Instant,
     pub id: RequestId,
     pub verb: Verb,
     pub route: Route,
-    /// Whether every page may read the answer.
+    /// Whether every page may read the response.
     pub shared: bool,
 }
 
-/// Everything the hub serves, with the front before it.
+/// Everything the hub serves, wrapped in the edge layer.
 #[derive(Clone)]
 pub struct Fronted {
     pub(super) front: Arc<Front>,
@@ -73,7 +73,7 @@ pub struct Fronted {
 }
 
 impl Front {
-    /// Puts the front before every route and fallback of `router`, which must be complete.
+    /// Wraps every route and fallback of `router`, which must be complete.
     pub fn over(self, router: Router) -> Fronted {
         let front = Arc::new(self);
         let behind = Arc::clone(&front);
@@ -86,7 +86,7 @@ impl Front {
         if request.body().is_end_stream() {
             return (request, None);
         }
-        // axum's own limit knows nothing of ours.
+        // The hub has its own body limits.
         DefaultBodyLimit::disable().apply(&mut request);
         let limit = self.house.body_limit(request.uri().path());
         let (head, body) = request.into_parts();
@@ -94,7 +94,7 @@ impl Front {
         (Request::from_parts(head, Body::new(intake)), Some(fate))
     }
 
-    /// The answer on a connection that is there for questions about the hub's health alone.
+    /// The response on a health-only connection to any other request.
     pub(super) fn turn_away<B>(&self, request: &http::Request<B>) -> Response<Body> {
         let visit = Visit {
             began: Instant::now(),
@@ -114,9 +114,9 @@ impl Front {
         response
     }
 
-    /// What an answer costs its reader. A stream has its own limits.
+    /// What a response counts against the read rate. A stream has its own limits.
     fn cost_of(&self, response: &Response<Body>) -> Cost {
-        // The answer to a HEAD request was made, and only its length is sent.
+        // A HEAD request computes the whole response, but only its length is sent.
         let told = response.headers().get(header::CONTENT_LENGTH);
         let told = told.and_then(|length| length.to_str().ok()?.parse().ok());
         let bytes = response.body().size_hint().exact().unwrap_or(0).max(told.unwrap_or(0));
@@ -177,7 +177,7 @@ where
         let (request, fate) = front.limit_body(request);
         let answer = AssertUnwindSafe(self.route.call(request)).catch_unwind().instrument(span);
         Box::pin(async move {
-            // Whatever the handler made of a broken body, the caller is told what broke.
+            // If the body failed, the caller gets that error, whatever the handler made of it.
             let response = match (answer.await, fate.and_then(|fate| fate.get().copied())) {
                 (Ok(Ok(response)), None) => response,
                 (Ok(Ok(_)), Some(trouble)) => front.refuse(&uri, trouble),
@@ -195,8 +195,8 @@ where
     }
 }
 
-/// The span all log lines of this request belong to. It has the level of errors, because even the
-/// only line of a silent hub must tell which request it is about.
+/// The span of all log lines of this request. It has level ERROR, so that it is present even if
+/// only errors are logged.
 fn span(request: &mut Request, id: &RequestId) -> Span {
     let span = error_span!("request", request_id = %id, trace_id = field::Empty);
     if let Some(parent) = TraceParent::of(request.headers()) {

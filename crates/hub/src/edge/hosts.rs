@@ -1,22 +1,21 @@
-//! Which names the hub answers to, and whose web pages may ask it.
+//! Which `Host` values the hub accepts, and which origins may call it.
 //!
-//! A page in the operator's browser can reach a hub on loopback, directly or by giving its own name
-//! a loopback address (T29). In the first case `Origin` tells, in the second `Host`.
-//! See ADR 26.
+//! A page in the operator's browser can reach a hub on loopback, directly or through DNS rebinding
+//! (T29). `Origin` reveals the first case, `Host` the second. See ADR 26.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::config::Http;
 
-/// The names of this hub.
+/// The host names of this hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hosts {
-    /// Only loopback is guarded: any other address was opened to strangers on purpose, under names
-    /// we cannot know.
+    /// Only a loopback address is guarded. Any other address was opened to the network on purpose,
+    /// under names the hub cannot know.
     guarded: bool,
-    /// Names besides those of loopback; one without a port stands for all ports.
+    /// Names besides those of loopback; a name without a port matches every port.
     known: Vec<(String, Option<u16>)>,
-    /// The name of `http.public_url`.
+    /// The host of `http.public_url`.
     published: Option<(String, Option<u16>)>,
 }
 
@@ -31,7 +30,7 @@ impl Hosts {
         Self { guarded: bound.ip().to_canonical().is_loopback(), known, published }
     }
 
-    /// Whether the hub answers to this value of `Host`.
+    /// Whether the hub accepts this value of `Host`.
     pub fn answers_to(&self, host: &str) -> bool {
         if !self.guarded {
             return true;
@@ -39,15 +38,15 @@ impl Hosts {
         split(host).is_some_and(|(name, port)| is_loopback(name) || self.knows(name, port))
     }
 
-    /// Whether `host` is a name under which the hub was published to strangers: never a loopback
-    /// name, and on a loopback address only that of `http.public_url`, which a proxy forwards.
+    /// Whether `host` is a public name of the hub: never a loopback name, and on a loopback address
+    /// only the host of `http.public_url`, which a proxy forwards.
     pub fn is_published_as(&self, host: &str) -> bool {
         let Some((name, port)) = split(host) else { return false };
         let published = |known: &(String, Option<u16>)| is_same(known, name, port);
         !is_loopback(name) && (!self.guarded || self.published.as_ref().is_some_and(published))
     }
 
-    /// Whether a page of `origin` belongs to the hub that was asked as `host`: it has the same
+    /// Whether a page of `origin` belongs to the hub that was addressed as `host`: it has the same
     /// host and port, or is one of the configured names. Two ports of loopback are two origins.
     pub fn is_home(&self, origin: &str, host: &str) -> bool {
         let Some((name, port)) = authority(origin).and_then(split) else {
@@ -66,7 +65,7 @@ impl Hosts {
     }
 }
 
-/// Whether a configured name is meant; one without a port stands for all ports.
+/// Whether a configured name matches; a name without a port matches every port.
 fn is_same((known, only): &(String, Option<u16>), name: &str, port: Option<u16>) -> bool {
     known.eq_ignore_ascii_case(name) && (only.is_none() || *only == port)
 }
@@ -77,7 +76,7 @@ fn authority(url: &str) -> Option<&str> {
     rest.split('/').next()
 }
 
-/// The host and the port; `None` if it is neither. Brackets stay with the host.
+/// The host and the port; `None` if it cannot be parsed. Brackets stay with the host.
 fn split(authority: &str) -> Option<(&str, Option<u16>)> {
     let name_end = match authority.rfind(']') {
         Some(bracket) => bracket + 1,
@@ -97,7 +96,7 @@ fn split(authority: &str) -> Option<(&str, Option<u16>)> {
     (!name.is_empty() && name.bytes().all(fits)).then_some((name, port))
 }
 
-/// Names that lead to the own machine whatever any name server says.
+/// Names that lead to the local machine whatever DNS says.
 fn is_loopback(name: &str) -> bool {
     let six = || name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
     name.trim_end_matches('.').eq_ignore_ascii_case("localhost")
@@ -112,7 +111,7 @@ mod tests {
 
     fn hosts(bound: &str, flags: &[(&str, &str)]) -> Hosts {
         let flags: Vec<_> = flags.iter().map(|(key, value)| (*key, (*value).to_owned())).collect();
-        // A file that is empty, so that no `rialto.toml` lying around is read.
+        // An empty file, so that no `rialto.toml` of the working directory is read.
         let none = std::path::Path::new("/dev/null");
         let loaded = Loaded::load(Posture::Serve, Some(none), std::iter::empty(), &flags);
         Hosts::new(&loaded.expect("valid").config.http, bound.parse().expect("an address"))

@@ -1,7 +1,7 @@
-//! What the edge has to be told about paths.
+//! The path policy: what the edge must know about paths.
 //!
-//! The edge knows no protocol: whoever puts the protocols together tells it what a path is for and
-//! how its errors look.
+//! The edge knows no protocol. The `app` module tells it what a path is for and how its errors
+//! look.
 
 use axum::body::Body;
 use http::{Extensions, HeaderMap, Method, Response, StatusCode};
@@ -10,35 +10,34 @@ use super::express::Express;
 
 /// Knows all paths of the hub.
 pub trait House: Send + Sync {
-    /// What a request to `path` is for. Also asked about paths that do not exist.
+    /// The class of a request to `path`. Also called for paths that do not exist.
     fn class(&self, method: &Method, path: &str) -> Class;
 
-    /// `trouble` as the protocol that owns `path` tells it. The request id and `Retry-After` are
-    /// added by the edge.
+    /// The response for an error, in the format of the protocol that owns `path`. The edge adds the
+    /// request id and `Retry-After`.
     fn trouble(&self, path: &str, trouble: Trouble) -> Response<Body>;
 
-    /// The largest body `path` takes, in bytes.
+    /// The largest body for `path`, in bytes.
     fn body_limit(&self, path: &str) -> usize;
 
-    /// Whether a request only asks how the hub is. There are a few connections for that when all
-    /// others are taken, so it must be cheap to answer.
+    /// Whether a request is a health check. A few connections are reserved for them when all others
+    /// are taken, so it must be cheap to answer.
     fn is_health(&self, _method: &Method, _path: &str) -> bool {
         false
     }
 
-    /// The path that is meant by one with slashes too many; nothing if it is meant as it stands.
+    /// The path without superfluous slashes; `None` if there are none.
     fn tidied(&self, _path: &str) -> Option<String> {
         None
     }
 
-    /// Whose credential a request shows, if it is one that works. However a key is spelled, and
-    /// whichever of its keys an agent shows, it is the same caller. What was found is kept in the
-    /// request's extensions for its handler.
+    /// The principal of a valid credential. Every spelling of a key, and every key of an agent,
+    /// gives the same principal. The result is stored in the request's extensions for its handler.
     fn principal(&self, _headers: &HeaderMap, _extensions: &mut Extensions) -> Option<Principal> {
         None
     }
 
-    /// How many rows were looked at for an answer.
+    /// How many rows were read for a response.
     fn rows_read(&self, _answer: &Response<Body>) -> u64 {
         0
     }
@@ -56,15 +55,15 @@ pub struct Class {
     pub kind: Kind,
 }
 
-/// Whose web pages may send a request and read its answer.
+/// Which web pages may send a request and read its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pages {
-    /// Those of every origin: it changes nothing, and everybody may read the answer.
+    /// Pages of every origin: the request changes nothing, and the response is public.
     Any,
-    /// Those of every origin where the hub is published to strangers; elsewhere only its own. The
-    /// body's signature says who may do what, and nothing the browser adds counts.
+    /// Pages of every origin if the hub is public, else only its own. The body is signed, so
+    /// nothing that the browser adds gives any access.
     AnyIfPublished,
-    /// Those of the hub's own origin and of configured ones.
+    /// Pages of the hub's own origin and of configured ones.
     Own,
 }
 
@@ -76,16 +75,16 @@ pub enum Principal {
     Operator,
 }
 
-/// What a request counts as.
+/// The rate class of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Counted by the length of its answer.
+    /// Counted by the length of its response.
     Read,
-    /// Counted for each principal.
+    /// Counted per principal.
     Write,
-    /// Counted for each peer, since an agent that registers has no credential yet.
+    /// Counted per address, because an agent that registers has no credential yet.
     Register,
-    /// Counted for each peer, loosely: who signed it is counted once that is known.
+    /// Counted per address with a generous limit; the signer is counted once it is known.
     Signed,
 }
 
@@ -112,11 +111,11 @@ pub enum Trouble {
     Broken,
 }
 
-/// When to come back to a hub that has too much to do.
+/// When to retry if the hub is overloaded.
 const OVERLOAD_SECONDS: u64 = 1;
 
 impl Trouble {
-    /// The status every protocol answers it with.
+    /// The HTTP status, the same in every protocol.
     pub const fn status(self) -> StatusCode {
         match self {
             Self::Malformed { .. } => StatusCode::BAD_REQUEST,
@@ -131,7 +130,7 @@ impl Trouble {
         }
     }
 
-    /// In how many seconds the same request may succeed; `None` when waiting does not help.
+    /// After how many seconds the same request may succeed; `None` when waiting does not help.
     pub const fn retry_after_seconds(self) -> Option<u64> {
         match self {
             Self::TooManyRequests { retry_after_seconds } => Some(retry_after_seconds),

@@ -1,8 +1,7 @@
-//! A request's body as handlers get it: never larger than its path allows, never slower than
-//! its pace allows.
+//! A request body with limits on size and rate.
 //!
-//! A handler that reads it sees an error like any other. What the error was is kept beside, so that
-//! the front can tell the caller in the right shape whatever the handler made of it.
+//! A handler that reads it sees an ordinary error. The cause is also kept outside the body, so that
+//! the edge can return it in the protocol's format whatever the handler made of it.
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -16,23 +15,23 @@ use super::house::Trouble;
 use super::pace::{Pace, Tempo};
 use super::patience::poll_due;
 
-/// What went wrong with a body, once something has.
+/// The error of a body, once it has failed.
 pub type Fate = Arc<OnceLock<Trouble>>;
 
 /// A body with limits.
 pub struct Intake<B> {
-    /// Nothing once something went wrong with it: the connection need not carry the rest.
+    /// `None` after an error: the rest need not be received.
     body: Option<B>,
     limit: usize,
     read: usize,
     pace: Pace,
-    /// Most bodies arrive together with their head and never need it.
+    /// Created on demand: most bodies arrive together with their head and never need it.
     timer: Option<Pin<Box<Sleep>>>,
     fate: Fate,
 }
 
 impl<B: HttpBody<Data = Bytes> + Unpin> Intake<B> {
-    /// At most `limit` bytes, no slower than `tempo`.
+    /// At most `limit` bytes, no slower than `tempo` allows.
     pub fn new(body: B, limit: usize, tempo: Tempo) -> (Self, Fate) {
         let (fate, pace) = (Fate::default(), Pace::new(tempo));
         let body = Some(body);
@@ -45,14 +44,14 @@ impl<B: HttpBody<Data = Bytes> + Unpin> Intake<B> {
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Ready(Some(Ok(frame))) => Poll::Ready(Some(self.weigh(frame))),
             Poll::Ready(Some(Err(_))) => {
-                let what = "the body was cut short or badly chunked";
+                let what = "the body is incomplete or its chunked encoding is invalid";
                 Poll::Ready(Some(Err(Trouble::Malformed { what })))
             }
             Poll::Pending => self.poll_too_slow(context).map(|()| Some(Err(Trouble::TooSlow))),
         }
     }
 
-    /// Ready when we have waited long enough.
+    /// Ready when the body is too slow.
     fn poll_too_slow(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let due = self.pace.patience_ends(Instant::now());
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));

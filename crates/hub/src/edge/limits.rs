@@ -1,4 +1,4 @@
-//! How often one caller may register and write, and how much it may read (C11).
+//! Rate limits per caller for registrations, writes and reads (C11).
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::net::SocketAddr;
@@ -17,38 +17,38 @@ use super::reads::{Cost, ReadRate};
 use super::tally::Tally;
 use crate::config;
 
-/// After so many checks the callers that were quiet for long enough are forgotten.
+/// Number of checks after which idle callers are removed.
 pub(super) const SWEEP_EVERY: u32 = 1024;
 
-/// Agents that may share an address and sign as much as each of them may: checking a signature costs
-/// something even if it is a bad one, so somebody has to pay for it.
+/// How many agents may share an address and each sign up to their limit. Checking a signature costs
+/// CPU even if it is invalid, so it is counted against the address.
 const SIGNERS: NonZeroU32 = NonZeroU32::new(10).expect("ten is not zero");
 
-/// The caller that everybody together is.
+/// The key for the counter of all callers together.
 const EVERYBODY: u64 = 0;
 
-/// All rate limits of one hub. They can be set anew while it runs.
+/// All rate limits of one hub. They can be changed while it runs.
 pub struct Limits<C: Clock = DefaultClock> {
     rates: RwLock<Arc<Rates<C>>>,
     clock: C,
-    /// Keyed at random, so that nobody can choose whose bucket he falls into. It also means that
-    /// no key is kept, not even its plain hash.
+    /// Randomly seeded, so that a caller cannot choose which bucket it shares. Keys are not stored,
+    /// not even as plain hashes.
     hash: RandomState,
 }
 
 struct Rates<C: Clock> {
     registrations: Option<Rate<C>>,
-    /// Addresses cost little, so what comes from all of them together is counted, too.
+    /// Addresses are cheap, so registrations from all of them are also counted together.
     registrations_total: Option<Rate<C>>,
     writes: Option<Rate<C>>,
     reads: Option<ReadRate<C>>,
-    /// What comes from one address before it is known who signed it.
+    /// Signed requests of one address before the signer is known.
     signed: Option<Rate<C>>,
     wrong_keys: Option<Rate<C>>,
     per_minute: PerMinute,
 }
 
-/// What there may be of each in a minute; `None` is as much as there is.
+/// Limits per minute; `None` is unlimited.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct PerMinute {
     registrations: Option<NonZeroU32>,
@@ -58,8 +58,9 @@ struct PerMinute {
     wrong_keys: Option<NonZeroU32>,
 }
 
-/// One caller, as it is counted: by whom its credential belongs to, so that neither the spelling of a
-/// header nor a fresh key makes it another one; without a credential that works, by its address.
+/// The identity a caller is counted under: the principal of its credential, so that neither another
+/// spelling of a header nor a new key makes it another caller. Without a valid credential it is the
+/// address.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
     pub principal: Option<Principal>,
@@ -88,7 +89,7 @@ impl Limits {
         Self::with_clock(limits.into(), DefaultClock::default())
     }
 
-    /// Sets the limits anew. What was counted so far is forgotten, unless nothing changed.
+    /// Replaces the limits. The counters are reset, unless nothing changed.
     pub fn set(&self, limits: &config::Limits) {
         self.set_to(limits.into());
     }
@@ -127,7 +128,8 @@ impl<C: Clock> Limits<C> {
         self.rates.read().clone()
     }
 
-    /// Counts a request, or refuses it. A read is counted once its answer is there; see `charge`.
+    /// Counts a request, or refuses it. A read is counted once its response is ready; see
+    /// `charge_read`.
     pub fn check(&self, kind: Kind, caller: Caller) -> Result<(), Trouble> {
         let rates = self.rates();
         let rate = match kind {
@@ -139,7 +141,7 @@ impl<C: Clock> Limits<C> {
         rate.as_ref().map_or(Ok(()), |rate| rate.check(self.key_of(caller)))
     }
 
-    /// Counts what was read.
+    /// Counts a read.
     pub fn charge(&self, caller: Caller, cost: Cost) {
         if let Some(reads) = &self.rates().reads {
             reads.charge(self.key_of(caller), cost);
@@ -160,31 +162,32 @@ impl<C: Clock> Limits<C> {
         })
     }
 
-    /// What one address has too many of does not use up what there is for all.
+    /// The address is checked first, so that excess requests of one address do not use up the
+    /// shared limit.
     fn check_registration(&self, rates: &Rates<C>, peer: Peer) -> Result<(), Trouble> {
         let (own, all) = (rates.registrations.as_ref(), rates.registrations_total.as_ref());
         own.map_or(Ok(()), |rate| rate.check(self.hash.hash_one(peer)))?;
         all.map_or(Ok(()), |rate| rate.check(EVERYBODY))
     }
 
-    /// Counts a registration that came in another shape.
+    /// Counts a registration that did not come through `/register`.
     pub fn check_newcomer(&self, from: SocketAddr) -> Result<(), Trouble> {
         self.check_registration(&self.rates(), Peer::from(from))
     }
 
-    /// Counts a signature that has to be checked, by where it comes from.
+    /// Counts a signature check against the address.
     pub fn check_signed(&self, peer: Peer) -> Result<(), Trouble> {
         let rates = self.rates();
         rates.signed.as_ref().map_or(Ok(()), |rate| rate.check(self.hash.hash_one(peer)))
     }
 
-    /// Counts a key that does not work, or refuses to say once more that it does not.
+    /// Counts an invalid key; past the limit it returns an error.
     pub fn check_wrong_key(&self, peer: Peer) -> Result<(), Trouble> {
         let rates = self.rates();
         rates.wrong_keys.as_ref().map_or(Ok(()), |rate| rate.check(self.hash.hash_one(peer)))
     }
 
-    /// Counts a write whose signer is known by what was written.
+    /// Counts a write of a signer that is known from the signed content.
     pub fn check_signer(&self, who: impl Hash) -> Result<(), Trouble> {
         let rates = self.rates();
         rates.writes.as_ref().map_or(Ok(()), |rate| rate.check(self.hash.hash_one(who)))
@@ -203,7 +206,7 @@ impl<C: Clock> Rate<C> {
         }
         self.limiter.check_key(&caller).map_err(|until| {
             let wait = until.wait_time_from(self.limiter.clock().now());
-            // Rounded up: who comes back when told must not be told again.
+            // Rounded up: a caller that waits this long must not be refused again.
             let retry_after_seconds = wait.as_millis().div_ceil(1000).max(1) as u64;
             Trouble::TooManyRequests { retry_after_seconds }
         })
@@ -264,7 +267,7 @@ mod tests {
         let register = |last| limits.check(Kind::Register, anyone(last));
         assert_eq!([register(1), register(1)], [Ok(()); 2]);
         for _ in 0..9 {
-            assert_eq!(register(1), LATER, "which takes nothing from the others");
+            assert_eq!(register(1), LATER, "the shared limit is not used up");
         }
         assert_eq!(register(2), Ok(()));
         let all_are_refused = Err(Trouble::TooManyRequests { retry_after_seconds: 20 });
@@ -317,7 +320,7 @@ mod tests {
         let wait = Err(Trouble::TooManyRequests { retry_after_seconds: 60 });
         assert_eq!([write(), write()], [Ok(()), wait]);
         limits.set_to(same);
-        assert_eq!(write(), wait, "nothing changed, so nothing is forgotten");
+        assert_eq!(write(), wait, "unchanged limits keep their counters");
         limits.set_to(PerMinute { writes: NonZeroU32::new(2), ..same });
         assert_eq!([write(), write(), write()], [Ok(()), Ok(()), LATER]);
         limits.set_to(PerMinute { writes: None, ..same });

@@ -13,11 +13,11 @@ use super::slots::Slot;
 
 /// Unread bytes of a refused request that are drained before the socket is closed.
 const REST_MAX: usize = 16 << 20;
-/// How much of it at a time.
+/// How many bytes are drained at a time.
 const REST_PART: usize = 4096;
 
-/// The place among the connections is held by the socket itself, so that it is not free before the
-/// socket is, even if a handler takes the socket over.
+/// The socket owns the connection's slot, so that the slot is not free before the socket is, even
+/// if a handler takes over the socket.
 pub struct Line {
     stream: TcpStream,
     pulse: Arc<Pulse>,
@@ -92,8 +92,8 @@ impl AsyncWrite for Line {
         Pin::new(&mut self.stream).poll_flush(context)
     }
 
-    /// Closing a socket with unread bytes in it resets the connection, and the peer may lose our
-    /// last answer, which is the one that told it what was wrong. So the rest is read first.
+    /// Closing a socket with unread bytes resets the connection, and the peer may lose the last
+    /// response, which says what was wrong. So the rest is drained first.
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
         let phase = self.pulse.beat().phase();

@@ -1,10 +1,11 @@
-//! The edge: what every request meets before any protocol sees it.
+//! The edge: handles every connection and request before any protocol sees it.
 //!
-//! `accept` takes connections and ends those that cost too much; `front` checks each request and
-//! signs each answer. What a path means, and how its errors look, is known to the [`House`] only.
+//! `accept` takes connections and closes those that cost too much. `layer` checks each request and
+//! completes each response. Only the [`House`] knows what a path means and how its errors look.
 //!
 //! ```text
-//! accept → slots → connection (line, bodies, pulse, patience) → front (hosts, limits, intake, pace) → express or router
+//! accept → slots → connection (socket, bodies, connection_state, idle_timer)
+//!   → layer (hosts, rate_limits, limited_body, body_rate) → fast_path or router
 //! ```
 
 mod accept;

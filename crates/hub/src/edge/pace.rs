@@ -1,8 +1,8 @@
-//! Pace: how slowly a body may arrive.
+//! The minimum rate at which a body must arrive.
 //!
-//! A time for the whole of it is not enough: who sends a byte now and then takes all of that time
-//! with every request. So a body must also keep coming. Only time in which we wait for the caller
-//! counts against it; what a handler takes between two pieces is the handler's.
+//! A total timeout is not enough: a client that sends a byte now and then would use all of it with
+//! every request. So a body must also keep a minimum rate. Only time spent waiting for the client
+//! counts; time a handler takes between two chunks does not.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use tokio::time::Instant;
 
 use crate::config::Http;
 
-/// What is asked of every body.
+/// The limits for every body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tempo {
-    /// For all of it, from the first wait on.
+    /// Total timeout, starting at the first wait.
     pub whole: Duration,
-    /// How far it may fall behind the least rate: also the longest silence.
+    /// How long it may fall behind the minimum rate, which is also the longest pause.
     pub grace: Duration,
-    /// The least rate in bytes a second, if there is one.
+    /// The minimum rate in bytes per second, if there is one.
     pub least: Option<NonZeroU32>,
 }
 
-/// How one body keeps to it.
+/// The progress of one body.
 #[derive(Debug)]
 pub struct Pace {
     tempo: Tempo,
-    /// What is left of the grace.
+    /// The remaining grace.
     slack: Duration,
     ends: Option<Instant>,
     waiting_since: Option<Instant>,
@@ -47,8 +47,8 @@ impl Pace {
         Self { tempo, slack: tempo.grace, ends: None, waiting_since: None }
     }
 
-    /// So many bytes have come. They are worth the time they may take, but nobody can save up for
-    /// more than the grace: a large piece does not buy a long silence.
+    /// Records received bytes. They earn the time they may take, but never more than the grace in
+    /// total: a large chunk does not allow a long pause.
     pub fn arrived(&mut self, bytes: usize, now: Instant) {
         let waited = self.waiting_since.take().map_or(Duration::ZERO, |since| now - since);
         let Some(least) = self.tempo.least else { return };
@@ -56,7 +56,7 @@ impl Pace {
         self.slack = (self.slack.saturating_sub(waited) + earned).min(self.tempo.grace);
     }
 
-    /// Nothing has come: until when we wait for more.
+    /// The deadline for the next bytes, when none are available now.
     pub fn patience_ends(&mut self, now: Instant) -> Instant {
         let ends = *self.ends.get_or_insert(now + self.tempo.whole);
         let since = *self.waiting_since.get_or_insert(now);
@@ -78,7 +78,7 @@ mod tests {
         Pace::new(Tempo { whole, grace, least: NonZeroU32::new(least) })
     }
 
-    /// How long a body lives of which so many bytes come every second.
+    /// How many seconds a body lasts at this rate.
     fn lives(pace: &mut Pace, bytes_a_second: usize) -> Option<u32> {
         let began = Instant::now();
         (0..1000).find(|second| {

@@ -1,7 +1,7 @@
-//! When a connection has done nothing for too long.
+//! Closes connections that are idle for too long.
 //!
-//! One timer serves all limits of a connection, and is hardly ever touched while requests follow
-//! each other: a timer that rings too early is set again, one that would ring too late is moved.
+//! One timer serves all limits of a connection and is rarely changed while requests follow each
+//! other: if it fires too early, it is set again; it is moved only if it would fire too late.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep};
 use super::pulse::{Beat, Phase};
 use super::settings::Settings;
 
-/// Ready once it is due, whenever the timer was set to ring.
+/// Ready at the deadline, whenever the timer itself fires.
 pub(super) fn poll_due(
     mut timer: Pin<&mut Sleep>,
     due: Instant,
@@ -30,7 +30,7 @@ pub(super) fn poll_due(
     Poll::Pending
 }
 
-/// Watches the beats of one connection.
+/// Watches the state of one connection.
 pub struct Patience<'a> {
     settings: &'a Settings,
     seen: Option<Beat>,
@@ -43,13 +43,13 @@ impl<'a> Patience<'a> {
         Self { settings, seen: None, due: None, end: None }
     }
 
-    /// The hub stops: from now on nothing may take longer than the grace.
+    /// The hub is stopping: from now on nothing may take longer than the grace period.
     pub fn hurry(&mut self) {
         self.end = Some(Instant::now() + self.settings.grace);
     }
 
-    /// Ready when the connection has to end. Asked after everything else had its turn, so that
-    /// `beat` is what the connection is waiting in.
+    /// Ready when the connection must be closed. Call it after all other polls, so that `beat` is
+    /// the state in which the connection waits.
     pub fn poll(
         &mut self,
         beat: Beat,
@@ -74,7 +74,7 @@ impl<'a> Patience<'a> {
             Phase::Head => Some(self.settings.header_timeout),
             Phase::Waiting => Some(self.settings.idle_timeout),
             Phase::Leaving => Some(self.settings.linger_timeout),
-            // How long an answer may take is for its handler to say.
+            // The handler decides how long a response may take.
             Phase::Busy => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Who counts as one caller when connections and registrations are counted.
+//! Which addresses count as one caller for connection and registration limits.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,33 +1,33 @@
 //! The phase of a connection, shared between its socket, its bodies and the idle timer.
 //!
-//! Every change is a beat. All beats but `leave_unread` are made by the connection's own task, so
-//! reading and writing them needs no order.
+//! Every change increments a counter. All changes except `mark_body_unread` are made by the
+//! connection's own task, so the atomics need no ordering.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// What a connection is busy with.
+/// What a connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// A request's head is arriving, or the first one has not begun.
     Head,
     /// A request is being answered.
     Busy,
-    /// The next request has not begun.
+    /// Waiting for the next request.
     Waiting,
     /// The response is sent; further input is discarded.
     Leaving,
 }
 
-/// The largest head of a request. Keys, cursors and trace headers need a tenth of it.
+/// The largest request head. Keys, cursors and trace headers need a tenth of it.
 pub const HEAD_MAX: usize = 32 << 10;
 
 const PHASE: u32 = 0b011;
 const STALLED: u32 = 0b100;
 const STEP: u32 = 0b1000;
 
-/// The state at one moment, and a count of the changes up to it: two beats are equal only if
-/// nothing happened in between.
+/// The state at one moment and a count of the changes so far: two snapshots are equal only if
+/// nothing changed in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beat(u32);
 
@@ -35,7 +35,7 @@ pub struct Beat(u32);
 #[derive(Debug, Default)]
 pub struct Pulse {
     beat: AtomicU32,
-    /// The head that is arriving, as it came, and what came with it.
+    /// The raw bytes of the head that is arriving, and what came with it.
     head: Mutex<Vec<u8>>,
     unread: AtomicBool,
     stopping: AtomicBool,
@@ -51,7 +51,7 @@ impl Beat {
         }
     }
 
-    /// Whether the peer takes nothing of what we have for it.
+    /// Whether the peer reads nothing although output is pending.
     pub fn is_stalled(self) -> bool {
         self.0 & STALLED != 0
     }
@@ -81,20 +81,20 @@ impl Pulse {
         }
     }
 
-    /// Keeps more of the head that is arriving; of one that is too long, only the beginning.
+    /// Appends to the head that is arriving; bytes beyond the limit are dropped.
     pub fn keep_head(&self, bytes: &[u8]) {
         let mut head = self.head.lock().unwrap_or_else(PoisonError::into_inner);
         let room = HEAD_MAX.saturating_sub(head.len()).min(bytes.len());
         head.extend_from_slice(bytes.get(..room).unwrap_or_default());
     }
 
-    /// Whether anything of a head has come that is not yet a request.
+    /// Whether part of a head has arrived that is not yet a request.
     pub fn has_head(&self) -> bool {
         !self.head.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// The head that has just become a request. Nothing is kept of it: most connections have
-    /// nothing to say for most of their life, and should not need memory for it.
+    /// The head that has just become a request. The buffer is freed, because most connections are
+    /// idle most of the time and should not use memory.
     pub fn take_head(&self) -> Vec<u8> {
         std::mem::take(&mut *self.head.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,7 +1,7 @@
-//! How much one caller may read in a minute, by the length of the answers and the rows looked at.
+//! Read rate per caller and minute, by the length of the responses and the rows read.
 //!
-//! What an answer costs is known only when it is there, so it is charged afterwards: a caller that
-//! has read too much waits until it is within its rate before it gets the next answer.
+//! The cost of a response is known only when it is ready, so it is charged afterwards: a caller
+//! that has read too much waits until it is within its rate again.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -14,11 +14,11 @@ use governor::state::keyed::ShrinkableKeyedStateStore;
 use super::limits::SWEEP_EVERY;
 use super::tally::Tally;
 
-/// Answers up to this long are not counted: asking how one job stands costs nothing.
+/// Responses up to this length are free, so that polling one job costs nothing.
 const FREE_BYTES: u64 = 16 << 10;
-/// What one row that was looked at counts as, in bytes of answer.
+/// The cost of one row read, in bytes of response.
 const ROW_BYTES: u64 = 64;
-/// A minute, in nanoseconds: how far ahead of its rate a caller may be.
+/// A minute in nanoseconds: how far ahead of its rate a caller may be.
 const MINUTE: u64 = 60_000_000_000;
 
 /// The rate, and how far each caller is ahead of it.
@@ -26,12 +26,12 @@ pub struct ReadRate<C: Clock> {
     bytes_per_minute: NonZeroU32,
     clock: C,
     start: C::Instant,
-    /// The moment up to which a caller has used up its rate.
+    /// The time up to which each caller has used its rate.
     used_until: Tally,
     charges: AtomicU32,
 }
 
-/// What an answer costs.
+/// The cost of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     pub bytes: u64,
@@ -57,7 +57,7 @@ impl<C: Clock> ReadRate<C> {
         }
     }
 
-    /// Counts an answer that was given.
+    /// Counts a response.
     pub fn charge(&self, caller: u64, cost: Cost) {
         let bytes = cost.bytes.saturating_sub(FREE_BYTES).saturating_add(cost.rows * ROW_BYTES);
         if bytes == 0 {
@@ -109,11 +109,11 @@ mod tests {
             assert_eq!(rate.check(1), Ok(()));
             rate.charge(1, answer(MIB));
         }
-        assert!(rate.check(1).is_err(), "more than four a minute were read");
+        assert!(rate.check(1).is_err(), "more than four MiB were read in this minute");
         assert_eq!(rate.check(2), Ok(()), "another caller has its own rate");
         let wait = rate.check(1).expect_err("it has to wait");
         clock.advance(Duration::from_millis(wait));
-        assert_eq!(rate.check(1), Ok(()), "who comes back when told is let in");
+        assert_eq!(rate.check(1), Ok(()), "a caller that waits as told is admitted");
     }
 
     #[test]
@@ -126,6 +126,6 @@ mod tests {
         for _ in 0..20 {
             rate.charge(1, Cost { bytes: 2, rows: 10_000 });
         }
-        assert!(rate.check(1).is_err(), "a search that finds nothing is work all the same");
+        assert!(rate.check(1).is_err(), "rows read count even if nothing matches");
     }
 }

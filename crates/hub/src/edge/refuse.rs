@@ -1,4 +1,4 @@
-//! Connections there is no place for.
+//! Refuses connections when all slots are taken.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-/// How many are told at once. The others are closed without a word: saying no must never become
-/// the work we have no place for.
+/// How many refused connections get a response at once. The others are closed without one, so that
+/// refusing never becomes a load of its own.
 const TOLD_MAX: usize = 64;
-/// How long telling may take.
+/// Timeout for sending the response.
 const TELL_MAX: Duration = Duration::from_millis(500);
-/// How much of a request is read, to have it out of the way of the answer.
+/// How much of a request is read before the response is sent.
 const READ_MAX: usize = 16 << 10;
 
-/// No path is known yet, so this has the shape of our own errors rather than that of a protocol.
+/// No path is known yet, so this has the format of `/v1` errors.
 const ANSWER: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     content-type: application/problem+json\r\n\
     content-length: 106\r\n\
@@ -26,7 +26,7 @@ const ANSWER: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     {\"title\":\"too many connections\",\"status\":503,\"code\":\"overloaded\",\"retryable\":true,\
     \"retry_after_seconds\":1}";
 
-/// Says no to connections.
+/// Refuses connections.
 pub struct Refuser(Arc<Semaphore>);
 
 impl Refuser {
@@ -34,13 +34,13 @@ impl Refuser {
         Self(Arc::new(Semaphore::new(TOLD_MAX)))
     }
 
-    /// Tells the peer to come back later, and closes.
+    /// Sends a 503 that asks the peer to retry later, and closes.
     pub fn refuse(&self, stream: TcpStream) {
         let Ok(told) = Arc::clone(&self.0).try_acquire_owned() else {
             return;
         };
         tokio::spawn(async move {
-            // Whether the peer heard it changes nothing.
+            // It does not matter whether the peer received it.
             let _ = timeout(TELL_MAX, tell(stream)).await;
             drop(told);
         });

@@ -1,27 +1,27 @@
-//! The id of a request, which its answer, its log lines and its errors carry.
+//! The id of a request, used in its response, log lines and errors.
 
 use std::fmt;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// The header that carries it both ways.
+/// The header of requests and responses that carries the id.
 pub const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest id a caller may choose.
 const LENGTH_MAX: usize = 128;
 
-/// Makes ids for requests that bring none: UUIDs, unless a test wants others.
+/// Generates ids for requests without one: UUIDs, except in tests.
 pub type IdSource = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// A request's id: the caller's, or one of ours. Handlers find it in the extensions.
+/// A request's id, chosen by the caller or generated. Handlers find it in the extensions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestId(HeaderValue);
 
 impl RequestId {
-    /// The id the caller chose, if it is one that cannot hurt a log; else one from `source`.
+    /// The caller's id if it is safe to log; else one from `source`.
     pub fn of(headers: &HeaderMap, source: &IdSource) -> Self {
         let chosen = headers.get(HEADER).filter(|value| is_fit(value)).cloned();
-        // A source that makes unfit ids would be a mistake of ours, but no reason to fail requests.
+        // A source that generates invalid ids is a bug, but no reason to fail requests.
         let make = || HeaderValue::try_from(source()).ok().filter(is_fit);
         Self(chosen.or_else(make).unwrap_or(HeaderValue::from_static("unknown")))
     }

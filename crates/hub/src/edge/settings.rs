@@ -1,42 +1,42 @@
-//! How many connections there may be, and how long each may do nothing.
+//! Limits on the number of connections and on their idle times.
 
 use std::time::Duration;
 
 use crate::config::Http;
 
-/// How long an answer may wait for a reader that takes nothing. Long enough for a laptop that
+/// How long a response may wait for a reader that reads nothing. Long enough for a laptop that
 /// changes networks; a stream that is cut can be resumed.
 const STALL_MAX: Duration = Duration::from_secs(30);
-/// How long we wait for what is still under way after our last word, so that a caller who is still
-/// sending gets to read the answer instead of a reset.
+/// How long to keep reading after the last response, so that a client that is still sending can
+/// read the response instead of a reset.
 const LINGER_MAX: Duration = Duration::from_secs(1);
-/// Connections kept for questions about the hub's health when all others are taken: enough for every
-/// probe that a deployment has, and little enough to cost nothing.
+/// Connections reserved for health checks when all others are taken: enough for all probes of a
+/// deployment, and cheap.
 const HEALTH_CONNECTIONS: usize = 64;
 const HEALTH_CONNECTIONS_PER_ADDRESS: usize = 4;
-/// How long such a connection may do nothing. A probe says at once what it wants.
+/// Idle timeout of such a connection. A probe sends its request at once.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long requests may still run when the hub stops: all of it has to fit in a second.
+/// How long requests may still run when the hub stops; the whole shutdown must fit in a second.
 const GRACE: Duration = Duration::from_millis(850);
 
 /// The limits of the accept loop and its connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// For a request's head, counted from its first byte; also for a new connection's silence.
+    /// For a request's head, from its first byte; also for a new connection that sends nothing.
     pub header_timeout: Duration,
     /// Between two requests.
     pub idle_timeout: Duration,
-    /// For a reader that takes nothing while we have something for it.
+    /// For a reader that reads nothing while output is pending.
     pub stall_timeout: Duration,
-    /// For the rest of a refused request, after the refusal.
+    /// For reading the rest of a refused request, after the response.
     pub linger_timeout: Duration,
     /// For everything still running when the hub stops.
     pub grace: Duration,
     /// Connections open at once.
     pub max_connections: usize,
-    /// Connections open at once from one peer.
+    /// Connections open at once from one address.
     pub max_connections_per_address: usize,
-    /// Beyond those, connections that may only ask how the hub is; and of one peer.
+    /// Additional connections for health checks only, in total and per address.
     pub health_connections: usize,
     pub health_connections_per_address: usize,
     /// For anything such a connection does.
@@ -44,7 +44,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Those of a connection that may only ask how the hub is: others wait for its place.
+    /// The limits of a health-only connection; short, because few slots are reserved.
     pub fn for_health(&self) -> Self {
         let short = |timeout: Duration| timeout.min(self.health_timeout);
         Self {

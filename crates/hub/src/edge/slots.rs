@@ -1,4 +1,4 @@
-//! Places for connections: so many in all, so many for each peer.
+//! Connection slots: a limit in total and per address.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use prometheus_client::metrics::gauge::Gauge;
 
 use super::peer::Peer;
 
-/// All places of one hub.
+/// All slots of one hub.
 #[derive(Debug)]
 pub struct Slots {
     max: usize,
@@ -22,7 +22,7 @@ struct Taken {
     by_peer: HashMap<Peer, usize>,
 }
 
-/// One place, free again when dropped.
+/// One slot, released on drop.
 #[derive(Debug)]
 pub struct Slot {
     slots: Arc<Slots>,
@@ -30,12 +30,12 @@ pub struct Slot {
 }
 
 impl Slots {
-    /// `gauge` always shows how many places are taken.
+    /// `gauge` always shows how many slots are taken.
     pub fn new(max: usize, max_per_peer: usize, gauge: Gauge) -> Arc<Self> {
         Arc::new(Self { max, max_per_peer, taken: Mutex::default(), gauge })
     }
 
-    /// Takes a place; `None` when there is none left for this peer.
+    /// Takes a slot; `None` when there is none left for this address.
     pub fn take(self: &Arc<Self>, peer: Peer) -> Option<Slot> {
         let mut taken = self.taken();
         if taken.total >= self.max {
@@ -52,7 +52,7 @@ impl Slots {
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
-        // Nothing in here panics half way, so a poisoned count is still right.
+        // No code panics while it holds the lock, so a poisoned count is still right.
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What the rate limits remember: one number for each caller, for so many callers and no more.
+//! Storage of the rate limits: one number per caller, for a bounded number of callers.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,10 +7,10 @@ use governor::nanos::Nanos;
 use governor::state::StateStore;
 use governor::state::keyed::ShrinkableKeyedStateStore;
 
-/// Callers remembered one by one: about two megabytes.
+/// Callers with their own entry; about two megabytes in all.
 const CALLERS_MAX: usize = 1 << 16;
-/// When there are more, the new ones share this many numbers. Someone who invents a million
-/// credentials thus spoils them for one caller in so many, and for nobody who was here before.
+/// Further callers share this many entries. A client that invents a million credentials slows down
+/// only new callers that share its entry, and no caller that already has its own.
 const SHARED: u64 = 1 << 10;
 
 /// Numbers by caller.
@@ -19,7 +19,7 @@ pub struct Tally(Mutex<HashMap<u64, Nanos>>);
 
 impl Tally {
     fn callers(&self) -> MutexGuard<'_, HashMap<u64, Nanos>> {
-        // A number is replaced whole or not at all.
+        // A number is replaced as a whole, so a poisoned lock is still consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -78,7 +78,7 @@ mod tests {
         }
         assert!(tally.len() <= CALLERS_MAX + SHARED as usize, "{}", tally.len());
         assert_eq!(take(&tally, u64::MAX), Err(()));
-        assert_eq!(take(&tally, 2_000_000), Err(()), "late comers share");
+        assert_eq!(take(&tally, 2_000_000), Err(()), "callers beyond the limit share an entry");
         tally.retain_recent(Nanos::new(1));
         assert!(tally.is_empty());
     }

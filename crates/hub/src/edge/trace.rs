@@ -1,11 +1,11 @@
-//! W3C Trace Context: the trace a request is part of, as its `traceparent` header tells.
+//! W3C Trace Context: the trace of a request, from its `traceparent` header.
 
 use http::{HeaderMap, HeaderName};
 
 /// The header.
 pub const HEADER: HeaderName = HeaderName::from_static("traceparent");
 
-/// A caller's place in a trace. Handlers find it in the extensions.
+/// A caller's position in a trace. Handlers find it in the extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceParent {
     pub trace_id: u128,
@@ -14,7 +14,7 @@ pub struct TraceParent {
 }
 
 impl TraceParent {
-    /// `None` when there is none, or when it is one the specification says to ignore.
+    /// `None` if there is no header, or one that the specification says to ignore.
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(HEADER).iter();
         let (Some(value), None) = (values.next(), values.next()) else {
@@ -29,7 +29,7 @@ impl TraceParent {
         let trace_id = hex(parts.next()?, 32)?;
         let parent_id = u64::try_from(hex(parts.next()?, 16)?).ok()?;
         let flags = hex(parts.next()?, 2)?;
-        // Later versions may append parts; the first one has none, and 255 never will be one.
+        // Later versions may append parts; version 0 has none, and 255 is invalid.
         let rest = parts.next().is_some();
         if version == 0xff || (version == 0 && rest) || trace_id == 0 || parent_id == 0 {
             return None;

@@ -1,7 +1,7 @@
 //! Counts requests with an invalid key per address and limits them.
 //!
-//! Only the handler finds out that a key does not work, so it is its answer that is looked at. A key
-//! that works gets another answer, however many others from the same address do not.
+//! Only the handler finds out that a key is invalid, so its response is examined. A valid key is
+//! never affected, however many invalid keys come from the same address.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -14,12 +14,12 @@ use super::front::Front;
 use super::peer::Peer;
 use crate::telemetry::Route;
 
-/// Whoever has shown something to be let in.
+/// The sender of a request with a credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shower(Peer);
 
 impl Shower {
-    /// Nobody, if the request came without a credential.
+    /// `None` if the request has no credential.
     pub fn of<B>(request: &Request<B>) -> Option<Self> {
         let shows = request.headers().contains_key(header::AUTHORIZATION);
         shows.then(|| Self(peer_of(request)))
@@ -27,7 +27,7 @@ impl Shower {
 }
 
 impl Front {
-    /// Counts an answer that says that a key does not work; past the limit it is another answer.
+    /// Counts a response that rejects a key; past the limit the response is replaced by an error.
     pub(super) fn doubt(
         &self,
         shower: Option<Shower>,
@@ -47,8 +47,8 @@ impl Front {
     }
 }
 
-/// Whether this many refused keys are worth a line: the first ten, and then every hundredth, so that
-/// whoever tries many fills no disk.
+/// Whether to log this refused key: the first ten and then every hundredth, so that guessing keys
+/// cannot fill the disk.
 fn is_told(so_far: u64) -> bool {
     so_far <= 10 || so_far.is_multiple_of(100)
 }

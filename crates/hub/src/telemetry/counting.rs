@@ -1,4 +1,4 @@
-//! What the engine has counted since it started, with labels and buckets.
+//! Metrics of the engine since it started, with labels and buckets.
 
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,7 +10,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use rialto_engine::Engine;
 use rialto_engine::numbers::{Counted, Histogram};
 
-/// The numbers of one engine.
+/// Collects the metrics of one engine.
 pub struct Counting(pub Engine);
 
 impl Collector for Counting {
@@ -25,20 +25,20 @@ impl Collector for Counting {
         let outcomes = outcomes.map(|(name, count)| (name.to_owned(), count.load(Relaxed)));
         counters(
             &mut encoder,
-            ("rialto_deliveries", "Attempts to deliver to a URL, by how they ended", "outcome"),
+            ("rialto_deliveries", "Delivery attempts, by outcome", "outcome"),
             outcomes,
         )?;
-        let about = ("rialto_refusals", "Commands that the rules refused, by code", "code");
+        let about = ("rialto_refusals", "Commands refused, by code", "code");
         counters(&mut encoder, about, numbers.refusals())?;
         let ended = numbers.jobs_ended().into_iter().map(|(state, n)| (state.to_owned(), n));
-        counters(&mut encoder, ("rialto_jobs_ended", "Jobs that ended, by state", "state"), ended)?;
-        let about = "Commands that were committed together";
+        counters(&mut encoder, ("rialto_jobs_ended", "Jobs ended, by state", "state"), ended)?;
+        let about = "Commands committed in one batch";
         histogram(&mut encoder, "rialto_batch_commands", about, &numbers.batches)?;
-        let about = "Writing one batch and syncing it";
+        let about = "Time to write and sync one batch";
         histogram(&mut encoder, "rialto_commit_seconds", about, &numbers.commits)?;
         match &numbers.syncs {
             Some(syncs) => {
-                let about = "Syncing one transaction to disk";
+                let about = "Time to sync one transaction to disk";
                 histogram(&mut encoder, "rialto_fsync_seconds", about, syncs)
             }
             None => Ok(()),

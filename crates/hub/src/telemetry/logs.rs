@@ -1,4 +1,4 @@
-//! Log lines: text for people at a terminal, JSON for everything else.
+//! Log lines: text on a terminal, JSON everywhere else.
 
 use std::io::{self, IsTerminal};
 use std::panic;
@@ -15,22 +15,22 @@ use crate::config::{Level, Log, LogFormat};
 /// `info,rialto::access=debug`.
 pub const FILTER_VARIABLE: &str = "RIALTO_LOG";
 
-/// The filter in the environment makes no sense.
+/// The filter in the environment is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{FILTER_VARIABLE} is not a log filter: {why}; try `info,rialto::access=debug`")]
 pub struct BadFilter {
     why: String,
 }
 
-/// How lines are written.
+/// The format of the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Json,
     Text { colours: bool },
 }
 
-/// Starts writing lines to standard error, for the whole process and for good. `filter` is the
-/// value of [`FILTER_VARIABLE`]. A second start changes nothing, since tests start many hubs.
+/// Starts logging to standard error, for the whole process. `filter` is the value of
+/// [`FILTER_VARIABLE`]. Later calls change nothing, because tests start many hubs.
 pub fn start(log: &Log, filter: Option<&str>) -> Result<(), BadFilter> {
     let form = form(log.format, io::stderr().is_terminal());
     let named = filter.is_some();
@@ -38,19 +38,19 @@ pub fn start(log: &Log, filter: Option<&str>) -> Result<(), BadFilter> {
     let (lines, set) = writing(form, filter, io::stderr);
     if subscriber::set_global_default(lines).is_ok() {
         log_panics();
-        // A filter in the environment is above `log.level`, also when that changes.
+        // A filter in the environment overrides `log.level`, also when that is reloaded.
         let _ = SET_FILTER.set(if named { Box::new(|_| {}) } else { set });
     }
     Ok(())
 }
 
-/// Replaces the filter of the lines that are written.
+/// Replaces the active filter.
 type SetFilter = Box<dyn Fn(EnvFilter) + Send + Sync>;
 
-/// That of the process.
+/// The filter setter of the process.
 static SET_FILTER: OnceLock<SetFilter> = OnceLock::new();
 
-/// Takes another level while the process runs.
+/// Changes the level while the process runs.
 pub fn set_level(level: Level) {
     let filter = parse(default_filter(level));
     if let (Some(set), Ok(filter)) = (SET_FILTER.get(), filter) {
@@ -58,8 +58,8 @@ pub fn set_level(level: Level) {
     }
 }
 
-/// A panic is a log line as any other, or readers of JSON would stumble over it. What it says is
-/// ours: assertions and `expect`, never what a caller sent.
+/// A panic is logged like any other line; otherwise it would break the JSON output. Its text comes
+/// from our assertions and `expect`, never from a caller.
 fn log_panics() {
     panic::set_hook(Box::new(|panic| {
         let at = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -76,8 +76,8 @@ fn form(format: LogFormat, terminal: bool) -> Form {
     }
 }
 
-/// Our own crates at the level that was asked for. What the libraries have to say helps nobody who
-/// did not ask for everything.
+/// The configured level for our own crates. Other libraries log at most warnings, except at
+/// `trace`.
 fn default_filter(level: Level) -> &'static str {
     match level {
         Level::Error => "error",
@@ -119,19 +119,19 @@ where
     }
 }
 
-/// Where tests read what would have been written.
+/// Captures log lines for tests.
 #[cfg(test)]
 #[derive(Clone, Default)]
 pub(crate) struct Page(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
 
 #[cfg(test)]
 impl Page {
-    /// Writes the lines of this thread to the page until the guard is dropped.
+    /// Captures the lines of this thread until the guard is dropped.
     fn open(form: Form, filter: &str) -> (Self, subscriber::DefaultGuard) {
         write_no_line_off();
         let page = Self::default();
         let to = page.clone();
-        let filter = parse(filter).expect("the filter is good");
+        let filter = parse(filter).expect("the filter is valid");
         let guard = subscriber::set_default(writing(form, filter, move || to.clone()).0);
         (page, guard)
     }
@@ -146,9 +146,9 @@ impl Page {
     }
 }
 
-/// What `tracing` remembers of a line is one answer for all threads. Made while no test listens, it
-/// would be "nobody wants this", and a test that opens its page at that very moment would miss the
-/// line. Tests that read pages call this before anything is logged.
+/// `tracing` caches for all threads whether a callsite is enabled. If that happens while no test
+/// listens, it caches "disabled", and a test that starts capturing at that moment misses the line.
+/// Tests that capture lines call this before anything is logged.
 #[cfg(test)]
 pub(crate) fn write_no_line_off() {
     static ONCE: std::sync::Once = std::sync::Once::new();
@@ -157,7 +157,7 @@ pub(crate) fn write_no_line_off() {
     });
 }
 
-/// Listens for the whole process, hears nothing and wants to be asked again about every line.
+/// A global subscriber that records nothing and keeps every callsite undecided.
 #[cfg(test)]
 struct Undecided;
 
@@ -252,12 +252,12 @@ mod tests {
         let page = Page::default();
         let to = page.clone();
         for form in [Form::Json, Form::Text { colours: false }] {
-            let filter = parse(default_filter(Level::Warn)).expect("a filter of ours");
+            let filter = parse(default_filter(Level::Warn)).expect("a valid filter");
             let to = to.clone();
             let (lines, set) = writing(form, filter, move || to.clone());
             let _open = subscriber::set_default(lines);
             info!("before {form:?}");
-            set(parse(default_filter(Level::Info)).expect("a filter of ours"));
+            set(parse(default_filter(Level::Info)).expect("a valid filter"));
             info!("after {form:?}");
         }
         let text = page.text();
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_bad_filter_is_told_with_a_good_one() {
-        let problem = parse("rialto=loud").map(|_| ()).expect_err("loud is no level");
+        let problem = parse("rialto=loud").map(|_| ()).expect_err("loud is not a level");
         assert!(problem.to_string().contains("RIALTO_LOG"), "{problem}");
         assert!(problem.to_string().contains("try `info"), "{problem}");
     }

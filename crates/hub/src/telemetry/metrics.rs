@@ -1,7 +1,6 @@
 //! Metrics in the Prometheus text format.
 //!
-//! The HTTP numbers are counted here; all others belong to whoever knows them, and are asked for
-//! when somebody scrapes.
+//! HTTP metrics are counted here; all others are collected from their sources at each scrape.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,15 +20,15 @@ use super::request::{Answered, Route, Verb};
 /// The content type of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Upper ends of the duration buckets: most answers wait for one fsync, some for another agent.
+/// Upper bounds of the duration buckets: most responses wait for one fsync, some for another agent.
 const SECONDS: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
 
-/// A number that is asked for at each scrape: name, help, value. A name that ends in `_total` is a
+/// A value that is collected at each scrape: name, help, value. A name that ends in `_total` is a
 /// counter, any other a gauge.
 pub type Extra = (String, String, f64);
 
-/// All numbers of one hub. Clones share them.
+/// All metrics of one hub. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Metrics(Arc<Inner>);
 
@@ -57,13 +56,13 @@ struct Timed {
 struct Asked<F>(F);
 
 impl Metrics {
-    /// `extra` is asked for the other numbers at each scrape; its names must not repeat.
+    /// `extra` returns the other values at each scrape; their names must be unique.
     #[cfg(test)]
     pub fn new(extra: impl Fn() -> Vec<Extra> + Send + Sync + 'static) -> Self {
         Self::with(extra, Vec::new())
     }
 
-    /// The same with collectors of numbers that have labels or buckets.
+    /// The same, with collectors of metrics that have labels or buckets.
     pub fn with(
         extra: impl Fn() -> Vec<Extra> + Send + Sync + 'static,
         collectors: Vec<Box<dyn Collector>>,
@@ -78,9 +77,9 @@ impl Metrics {
 
         registry.register("rialto_http_requests", "Requests answered", requests.clone());
         let name = "rialto_http_request_duration_seconds";
-        registry.register(name, "Time until the head of the answer was ready", durations.clone());
+        registry.register(name, "Time until the response head was ready", durations.clone());
         registry.register("rialto_http_connections", "Connections open now", connections.clone());
-        registry.register("rialto_build_info", "The version that runs", build);
+        registry.register("rialto_build_info", "The running version", build);
         registry.register_collector(Box::new(Asked(extra)));
         for collector in collectors {
             registry.register_collector(collector);
@@ -88,7 +87,7 @@ impl Metrics {
         Self(Arc::new(Inner { registry, requests, durations, connections }))
     }
 
-    /// Counts one answered request.
+    /// Counts one completed request.
     pub fn count(&self, answered: &Answered) {
         let Answered { verb: method, route, status, took } = answered;
         let timed = Timed { method: *method, route: route.clone() };
@@ -97,15 +96,15 @@ impl Metrics {
         self.0.requests.get_or_create(&Counted { method, route, status: status.as_u16() }).inc();
     }
 
-    /// The number of open connections, kept by the edge.
+    /// The number of open connections; the edge updates it.
     pub fn connections(&self) -> &Gauge {
         &self.0.connections
     }
 
-    /// Everything in the Prometheus text format; see [`CONTENT_TYPE`].
+    /// All metrics in the Prometheus text format; see [`CONTENT_TYPE`].
     pub fn encode(&self) -> String {
         let mut open = String::new();
-        // Writing to a string cannot fail, and half of the numbers are better than none.
+        // Writing to a string cannot fail, and partial metrics are better than none.
         let _ = text::encode_registry(&mut open, &self.0.registry);
         classic(&open)
     }
@@ -145,8 +144,8 @@ impl EncodeLabelValue for Route {
     }
 }
 
-/// OpenMetrics names a counter without `_total` where it is described and with it where it is
-/// counted. The older text format, which every scraper and `curl | grep` reads, knows one name.
+/// OpenMetrics omits `_total` in a counter's description and adds it to its samples. The older text
+/// format, which every scraper and `curl | grep` reads, uses one name.
 fn classic(open: &str) -> String {
     let mut text = String::with_capacity(open.len() + 64);
     let mut help = None;

@@ -1,7 +1,7 @@
-//! What the hub tells its operator: log lines and numbers.
+//! Telemetry for the operator: logs and metrics.
 //!
-//! Neither ever carries a query string, header, body, name or key of a caller: routes are named by
-//! their templates, agents and owners by the hub's own numbers.
+//! Neither contains a query string, header, body, name or key of a caller: routes are shown as
+//! templates, agents and owners as the hub's own numbers.
 
 mod counting;
 mod logs;

@@ -1,5 +1,5 @@
-//! The process as the system sees it, under the names that Prometheus gives to such numbers. Where
-//! the system has no `/proc`, there are none.
+//! Process metrics from `/proc`, with the standard Prometheus names. Without `/proc` there are
+//! none.
 
 use std::fmt;
 use std::fs;
@@ -9,16 +9,16 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// Ticks of the system's clock in a second, which `/proc` counts in: the same on every Linux.
+/// Clock ticks per second in `/proc`; the same on every Linux.
 const TICKS: f64 = 100.0;
-/// Bytes in a kibibyte, which `/proc` counts memory in.
+/// Bytes per kibibyte, the unit of memory in `/proc`.
 const KIB: f64 = 1024.0;
 
-/// Numbers of this process, read at each scrape.
+/// Metrics of this process, read at each scrape.
 #[derive(Debug, Default)]
 pub struct Process {}
 
-/// What `/proc` says.
+/// Values parsed from `/proc`.
 #[derive(Debug, Default, PartialEq)]
 struct Read {
     cpu_seconds: Option<f64>,
@@ -36,17 +36,17 @@ impl Collector for Process {
         let name = "process_cpu_seconds";
         if let Some(seconds) = read.cpu_seconds {
             let counter = ConstCounter::new(seconds);
-            let help = "Processor time used, user and system";
+            let help = "CPU time used, user and system, in seconds";
             let kind = counter.metric_type();
             counter.encode(encoder.encode_descriptor(name, help, None, kind)?)?;
         }
         for (name, help, value) in [
-            ("process_start_time_seconds", "When it started, since 1970", read.start_seconds),
-            ("process_resident_memory_bytes", "Memory in use", read.resident_bytes),
-            ("process_virtual_memory_bytes", "Memory reserved", read.virtual_bytes),
+            ("process_start_time_seconds", "Start time in seconds since 1970", read.start_seconds),
+            ("process_resident_memory_bytes", "Resident memory in bytes", read.resident_bytes),
+            ("process_virtual_memory_bytes", "Virtual memory in bytes", read.virtual_bytes),
             ("process_threads", "Threads", read.threads),
-            ("process_open_fds", "File descriptors open", read.open_fds),
-            ("process_max_fds", "File descriptors that may be open", read.max_fds),
+            ("process_open_fds", "Open file descriptors", read.open_fds),
+            ("process_max_fds", "Maximum number of open file descriptors", read.max_fds),
         ] {
             if let Some(value) = value {
                 let gauge = ConstGauge::new(value);
@@ -68,7 +68,7 @@ impl Read {
     }
 
     fn of(stat: &str, boot: &str, status: &str, limits: &str) -> Self {
-        // The second field is a name in parentheses, which may hold anything.
+        // The second field is a name in parentheses, which may contain anything.
         let fields: Vec<&str> = stat
             .rsplit_once(')')
             .map(|(_, rest)| rest.split_whitespace().collect())
@@ -87,7 +87,7 @@ impl Read {
     }
 }
 
-/// The number behind a name at the beginning of a line.
+/// The number after a name at the beginning of a line.
 fn value(text: &str, name: &str) -> Option<f64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_whitespace().next()?.parse().ok()
@@ -114,6 +114,6 @@ mod tests {
             max_fds: Some(1_024.0),
         };
         assert_eq!(read, wanted);
-        assert_eq!(Read::of("", "", "", ""), Read::default(), "no system, no numbers");
+        assert_eq!(Read::of("", "", "", ""), Read::default(), "no input, no values");
     }
 }

@@ -1,4 +1,4 @@
-//! One answered request, as it is logged and counted.
+//! One completed request, as it is logged and counted.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -9,26 +9,26 @@ use axum::extract::MatchedPath;
 use http::{Method, StatusCode};
 use tracing::{debug, info};
 
-/// Stands for every path that no route has, so that strangers cannot invent label values.
+/// The label for every path without a route, so that callers cannot invent label values.
 const ROUTE_NONE: &str = "none";
-/// Stands for every method without a name of its own, for the same reason.
+/// The label for every other method, for the same reason.
 const VERB_OTHER: &str = "OTHER";
 
-/// A request and how it was answered.
+/// A request and the result of its response.
 #[derive(Clone, Debug)]
 pub struct Answered {
     pub verb: Verb,
     pub route: Route,
     pub status: StatusCode,
-    /// Until the answer's head was ready; a stream goes on long after that.
+    /// Until the response head was ready; a stream goes on long after that.
     pub took: Duration,
 }
 
-/// A method, out of a closed set.
+/// A method label from a closed set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Verb(&'static str);
 
-/// The template of the route that was taken, such as `/registry/agents/{id}`.
+/// The template of the matched route, such as `/registry/agents/{id}`.
 #[derive(Clone)]
 pub struct Route(Which);
 
@@ -40,8 +40,8 @@ enum Which {
 }
 
 impl Answered {
-    /// Writes the access log line. Lines cost more than most requests, so only failures of our own
-    /// are written at the default level; `RIALTO_LOG=info,rialto::access=debug` writes all.
+    /// Writes the access log line. Log lines cost more than most requests, so at the default level
+    /// only server errors are written; `RIALTO_LOG=info,rialto::access=debug` writes all.
     pub fn log(&self, request_id: &str) {
         let Self { verb: Verb(method), route, status, took } = self;
         let (route, status, micros) = (route.as_str(), status.as_u16(), took.as_micros() as u64);
@@ -76,7 +76,7 @@ impl Route {
         }
     }
 
-    /// A route that needed no router.
+    /// A route that was found without the router.
     pub fn named(path: Arc<str>) -> Self {
         Self(Which::Named(path))
     }

@@ -1,4 +1,4 @@
-//! Accounts: what an owner can spend and what is set aside.
+//! Accounts: an owner's available and held credits.
 
 use axum::extract::State;
 use rialto_core::owner::Owner;
@@ -15,9 +15,9 @@ use super::proof::{Known, Part, Who};
 #[derive(Serialize)]
 pub struct AccountView {
     owner: String,
-    /// What can be spent now.
+    /// Credits that can be spent now.
     available: Box<RawValue>,
-    /// What is set aside for jobs under way.
+    /// Credits held for jobs in progress.
     held: Box<RawValue>,
     opened_at: String,
 }
@@ -33,7 +33,7 @@ impl AccountView {
     }
 }
 
-/// `GET /v1/accounts/{name}`: for its owner and the operator; to others it does not exist.
+/// `GET /v1/accounts/{name}`: for its owner and the operator; other callers get a 404.
 pub async fn show(State(floor): State<Floor>, known: Known, Part(name): Part) -> Answered {
     let view = floor.engine.look(|world| {
         let name = naming::owner(world, name);
@@ -43,7 +43,7 @@ pub async fn show(State(floor): State<Floor>, known: Known, Part(name): Part) ->
     Ok(ok(&view.ok_or_else(Problem::not_found)?))
 }
 
-/// Whether the caller may look at this owner's money.
+/// Whether the caller may see this owner's account.
 pub fn may_see(world: &World, who: Who, owner: &Owner) -> bool {
     match who {
         Who::Operator => true,

@@ -1,4 +1,4 @@
-//! Answers: JSON with exact amounts and times that everybody reads alike.
+//! Responses: JSON with exact amounts and RFC 3339 times.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -12,13 +12,13 @@ use serde_json::value::RawValue;
 
 use super::problem::Problem;
 
-/// Decimals an amount has at least; all six where it needs them.
+/// Minimum decimals of an amount; up to six where needed.
 const DECIMALS_MIN: usize = 2;
 
-/// What every handler gives.
+/// The result of every handler.
 pub type Answered = Result<Response, Problem>;
 
-/// An answer with this body.
+/// A response with this body.
 pub fn json(status: StatusCode, body: &impl Serialize) -> Response {
     let text = serde_json::to_vec(body).unwrap_or_default();
     let mut answer = Response::new(Body::from(text));
@@ -27,17 +27,17 @@ pub fn json(status: StatusCode, body: &impl Serialize) -> Response {
     answer
 }
 
-/// The usual answer.
+/// A 200 response.
 pub fn ok(body: &impl Serialize) -> Response {
     json(StatusCode::OK, body)
 }
 
-/// An amount as a JSON number that never was a float.
+/// An amount as a JSON number, never converted to a float.
 pub fn money(amount: Credits) -> Box<RawValue> {
     write::amount(amount, DECIMALS_MIN)
 }
 
-/// `2026-03-20T10:00:00.000Z`.
+/// RFC 3339 in UTC, such as `2026-03-20T10:00:00.000Z`.
 pub fn time(moment: Timestamp) -> String {
     stamp::millis(moment)
 }

@@ -1,6 +1,6 @@
-//! Every way a request can fail, as a kind of problem.
+//! Every error of a request, as a problem kind.
 //!
-//! All refusals of the core are named one by one, so that a new one cannot slip past.
+//! Core's refusals are matched one by one, so that a new one cannot be forgotten.
 
 use rialto_core::refusal::{Refusal, Retry};
 use rialto_engine::Failure;
@@ -8,7 +8,7 @@ use rialto_protocols::face::Trouble;
 
 use super::problem::Problem;
 
-/// A kind of problem: its code and title never change.
+/// A problem kind. Its code and title are part of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
     pub status: u16,
@@ -21,26 +21,26 @@ const fn kind(status: u16, code: &'static str, title: &'static str) -> Kind {
 }
 
 pub static MALFORMED: Kind = kind(400, "malformed", "Malformed request");
-pub static UNAUTHORIZED: Kind = kind(401, "unauthorized", "A valid key is needed");
+pub static UNAUTHORIZED: Kind = kind(401, "unauthorized", "A valid key is required");
 static TOO_FEW_CREDITS: Kind = kind(402, "too_few_credits", "Not enough credits");
 static BUDGET_TOO_LOW: Kind = kind(402, "budget_too_low", "The budget is below the price");
-pub static FORBIDDEN: Kind = kind(403, "forbidden", "This key may not do this");
+pub static FORBIDDEN: Kind = kind(403, "forbidden", "Not allowed with this key");
 static SUSPENDED: Kind = kind(403, "suspended", "The agent or its owner is suspended");
 pub static NOT_FOUND: Kind = kind(404, "not_found", "Not found");
-pub static NO_SUCH_OWNER: Kind = kind(404, "no_such_owner", "No owner has this name");
+pub static NO_SUCH_OWNER: Kind = kind(404, "no_such_owner", "Owner not found");
 static METHOD_NOT_ALLOWED: Kind = kind(405, "method_not_allowed", "Method not allowed");
 static TOO_SLOW: Kind = kind(408, "too_slow", "The request took too long to arrive");
-static ID_TAKEN: Kind = kind(409, "id_taken", "This id is taken");
-static OWNER_TAKEN: Kind = kind(409, "owner_taken", "This owner's name is taken");
+static ID_TAKEN: Kind = kind(409, "id_taken", "The id is already taken");
+static OWNER_TAKEN: Kind = kind(409, "owner_taken", "The owner name is already taken");
 pub static WRONG_STATE: Kind = kind(409, "wrong_state", "Not possible in the current state");
 static STILL_RUNNING: Kind = kind(409, "still_running", "The first request is still running");
 pub static OTHER_INSTANCE: Kind =
-    kind(409, "other_instance", "Another program works for this agent");
+    kind(409, "other_instance", "Another program is working as this agent");
 pub static UNREGISTERED: Kind = kind(410, "unregistered", "The agent is unregistered");
 static TOO_LARGE: Kind = kind(413, "too_large", "The body is too large");
 static ENCODED: Kind = kind(415, "encoded", "Content-Encoding is not supported");
 static WRONG_HOST: Kind = kind(421, "wrong_host", "Unknown Host");
-static NO_SUCH_SKILL: Kind = kind(422, "no_such_skill", "Nobody offers this skill");
+static NO_SUCH_SKILL: Kind = kind(422, "no_such_skill", "No agent offers this skill");
 static SKILL_NOT_OFFERED: Kind =
     kind(422, "skill_not_offered", "The agent does not offer this skill");
 static REFUSED: Kind = kind(422, "refused", "The hub's rules do not allow this");
@@ -55,12 +55,13 @@ static MEMORY_FULL: Kind = kind(507, "memory_full", "The hub's memory limit is r
 static TOO_MANY_KEPT: Kind = kind(507, "too_many_kept", "Too many idempotency records");
 static STORE_FULL: Kind = kind(507, "store_full", "The hub's disk is full");
 
-/// What the engine could not do.
+/// Failures of the engine.
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Refused(refusal) => refusal.into(),
-            Failure::Full => Self::new(&STORE_FULL, "nothing was changed").retry_after(30),
+            Failure::Full => Self::new(&STORE_FULL, "the hub's disk is full; nothing was changed")
+                .retry_after(30),
             Failure::Down => {
                 Self::new(&UNAVAILABLE, "the hub cannot accept writes now").retry_after(5)
             }
@@ -73,7 +74,7 @@ impl From<Failure> for Problem {
     }
 }
 
-/// What the rules refuse.
+/// Refusals of core.
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let kind = match &refusal {
@@ -125,11 +126,11 @@ impl From<Refusal> for Problem {
     }
 }
 
-/// What the edge refuses.
+/// Errors of the edge.
 impl From<Trouble> for Problem {
     fn from(trouble: Trouble) -> Self {
         match trouble {
-            Trouble::NotFound => Self::new(&NOT_FOUND, "no such path"),
+            Trouble::NotFound => Self::new(&NOT_FOUND, "no such path; see /openapi.json"),
             Trouble::MethodNotAllowed => {
                 Self::new(&METHOD_NOT_ALLOWED, "method not allowed for this path; see Allow")
             }

@@ -1,6 +1,6 @@
-//! A notice as the hub would send it to an endpoint: the same bytes and headers, signed as of now.
+//! A notice as the hub would deliver it to an endpoint: the same bytes and headers, signed now.
 //!
-//! For programs that the hub cannot reach: `rialto listen` brings it to them.
+//! For programs that the hub cannot reach: `rialto listen` fetches deliveries for them.
 
 use axum::extract::{RawQuery, State};
 use rialto_core::notice::{Notice, Push};
@@ -12,12 +12,12 @@ use super::answer::{Answered, ok};
 use super::page;
 use super::proof::AsAgent;
 
-/// The endpoint that is meant when none is named. Nothing is called.
+/// The endpoint if none is given. It is never called.
 const SOMEWHERE: &str = "http://localhost";
 
 #[derive(Serialize)]
 struct Worded {
-    /// Nothing where an endpoint would not be called.
+    /// `None` if the notice would not be delivered to an endpoint.
     delivery: Option<DeliveryView>,
 }
 
@@ -28,8 +28,8 @@ struct DeliveryView {
     body: String,
 }
 
-/// `GET /v1/inbox/delivery`: the notice at `position`, or the first that is not acknowledged, with
-/// `url` as if that were the endpoint.
+/// `GET /v1/inbox/delivery`: the notice at `position`, or the first that is not acknowledged, as it
+/// would be delivered to `url`.
 pub async fn show(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
     let query = page::query(raw.as_deref(), &["url", "position"])?;
     let url = query.text("url").unwrap_or(SOMEWHERE).to_owned();

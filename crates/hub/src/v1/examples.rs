@@ -1,6 +1,6 @@
-//! Correct examples, shown to whoever got a field wrong.
+//! Correct examples for invalid fields, shown in error responses.
 
-/// JSON text that repairs the named field, if there is one for it.
+/// JSON text with a valid value of the field, if there is an example.
 pub fn of(field: &str) -> Option<&'static str> {
     let example = match field {
         "/owner" | "/amount" => r#"{"owner":"acme","amount":100.00}"#,
@@ -28,7 +28,7 @@ pub fn of(field: &str) -> Option<&'static str> {
         "?wait" => r#""?wait=30""#,
         "?known" => r#""/v1/work?known=f81d4fae-7dec-11d0-a765-00a0c91e6bf6""#,
         "?limit" => r#""?limit=50""#,
-        "?cursor" => r#""?cursor=<the next_cursor of the page before>""#,
+        "?cursor" => r#""?cursor=<next_cursor of the previous page>""#,
         "?after" => r#""?after=17""#,
         "?position" => r#""/v1/inbox/delivery?position=17""#,
         "?side" => r#""/v1/jobs?side=asked""#,

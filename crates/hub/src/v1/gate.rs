@@ -1,7 +1,7 @@
-//! The gate: what happens to every request of this API before and after its handler.
+//! Middleware for every request of `/v1`.
 //!
-//! The key is looked at first, so that nobody without one gets a body read. Then a request that
-//! was made before gets its first answer. On the way out a problem learns the request's id.
+//! The key is checked first, so that no body is read without one. Then a repeated request gets its
+//! saved answer. On the way out the request id is added to errors.
 
 use axum::Router;
 use axum::extract::Request;
@@ -22,12 +22,12 @@ use super::problem::{MEDIA_TYPE, Problem};
 use super::proof::{Proven, ReadingParty, Who};
 use crate::edge::RequestId;
 
-/// Marks an answer that was given before.
+/// Marks a saved answer that is sent again.
 const REPLAYED: &str = "idempotency-replayed";
-/// The members that hold a secret, in the answers to rotations.
+/// Members that hold a secret, in the responses to rotations.
 const SECRETS: [&str; 2] = ["key", "webhook_secret"];
 
-/// Puts the gate before every route.
+/// Wraps every route in the middleware.
 pub fn before(router: Router, floor: &Floor) -> Router {
     let floor = floor.clone();
     router.layer(from_fn(move |request: Request, next: Next| {
@@ -55,7 +55,7 @@ async fn pass(floor: &Floor, mut request: Request, next: Next) -> Response {
     let Some(proven) = proven else {
         return match reads {
             true => next.run(request).await,
-            // Nothing here is changed by anybody without a key.
+            // Without a key nothing can be changed.
             false => for_route(Problem::unauthorized(), &request).into_response(),
         };
     };
@@ -67,7 +67,7 @@ async fn pass(floor: &Floor, mut request: Request, next: Next) -> Response {
     at_most_once(floor, &Ours, caller, request, next).await
 }
 
-/// A refused key, told which kind of key the route takes.
+/// The error for a refused key; it names the kind of key that the route needs.
 fn for_route(problem: Problem, request: &Request) -> Problem {
     match problem.kind == &codes::UNAUTHORIZED && request.uri().path().contains("/operator/") {
         true => Problem::operator_unauthorized(),
@@ -75,7 +75,7 @@ fn for_route(problem: Problem, request: &Request) -> Problem {
     }
 }
 
-/// Whoever shows what is no key but good for reading this.
+/// The agent of a read-only credential, where the path accepts one.
 fn reader(floor: &Floor, request: &Request) -> Option<AgentId> {
     is_trace(request.uri().path()).then(|| trace::reader(floor, request.headers())).flatten()
 }
@@ -94,7 +94,7 @@ fn finish(mut answer: Response, id: Option<&RequestId>) -> Response {
     answer
 }
 
-/// Our words for requests that come twice.
+/// The `/v1` responses for repeated requests.
 struct Ours;
 
 impl Words for Ours {

@@ -1,4 +1,4 @@
-//! The inbox: read from a position on, and acknowledged up to one.
+//! The inbox: read after a position, acknowledged up to a position.
 
 use axum::extract::{RawQuery, State};
 use rialto_core::command::Command;
@@ -17,7 +17,7 @@ use super::notice;
 use super::page::{self, Cursor};
 use super::proof::{AsAgent, Sent};
 
-/// The list, as its cursors name it.
+/// The list's tag in cursors.
 const NOTICES: char = 'n';
 
 #[derive(Serialize)]
@@ -28,7 +28,7 @@ struct Inbox {
     stands: InboxView,
 }
 
-/// `GET /v1/inbox`: notices after a position; with none given, those not yet acknowledged.
+/// `GET /v1/inbox`: notices after a position; by default those not yet acknowledged.
 pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
     let query = page::query(raw.as_deref(), &["after", "limit", "cursor"])?;
     let limit = page::limit(&query)?;
@@ -53,7 +53,7 @@ pub fn position(query: &Query) -> Result<Option<u64>, Malformed> {
     Ok(query.integer("after", 0..=i64::MAX)?.map(i64::unsigned_abs))
 }
 
-/// `POST /v1/inbox/ack`: everything up to here has arrived.
+/// `POST /v1/inbox/ack`: acknowledges all notices up to a position.
 pub async fn ack(State(floor): State<Floor>, by: AsAgent, Sent(body): Sent) -> Answered {
     let json = ijson::read(&body).map_err(Malformed::from)?;
     let f = known::fields(&json, &["up_to"])?;

@@ -1,4 +1,4 @@
-//! The caller's own keys: a new one, or none any more.
+//! The caller's own keys: rotate or revoke.
 
 use axum::extract::State;
 use rialto_core::agent::key::Holder;
@@ -12,15 +12,15 @@ use super::proof::AsAgent;
 
 #[derive(Serialize)]
 struct Rotated {
-    /// Shown once and never again; a repeat of the request does not have it.
+    /// Shown once; the saved answer of a repeated request omits it.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
-    /// When the last of the other keys stops working.
+    /// When the last of the other keys expires.
     others_until: Option<String>,
 }
 
-/// `POST /v1/keys/rotate`: a new key now; the others run out, so that a running agent can change
-/// over.
+/// `POST /v1/keys/rotate`: issues a new key now. The other keys expire later, so that a running
+/// agent can switch.
 pub async fn rotate(State(floor): State<Floor>, by: AsAgent) -> Answered {
     let key = Key::make(by.kind, floor.engine.ids().key_bits());
     let holder = Holder::Agent(by.id);
@@ -38,7 +38,7 @@ struct Revoked {
     revoked: bool,
 }
 
-/// `DELETE /v1/keys`: every key of the caller stops working, this one too.
+/// `DELETE /v1/keys`: revokes every key of the caller, this one too.
 pub async fn revoke(State(floor): State<Floor>, by: AsAgent) -> Answered {
     floor.engine.run(Command::RevokeKeys { agent: by.id, by_operator: false }).await?;
     Ok(ok(&Revoked { revoked: true }))

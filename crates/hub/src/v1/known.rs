@@ -1,12 +1,12 @@
-//! Members a body may have. One that is written wrong would be left out without a word, and a job
-//! without its deadline is another job.
+//! Rejects unknown members of a body. A misspelt member would be ignored silently, and a job
+//! without its deadline is a different job.
 
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson::{Json, Kind};
 
 use crate::config::suggest::nearest;
 
-/// The members of a body, none of which is unknown here.
+/// The members of a body; an unknown one is an error.
 pub fn fields<'a, 'b>(
     json: &'b Json<'a>,
     known: &[&'static str],
@@ -38,9 +38,9 @@ mod tests {
         };
         let wrong = refused(r#"{"skill":"sum","dedline":null}"#);
         assert_eq!(wrong.field, "/dedline");
-        assert_eq!(wrong.message, "dedline is not known here: did you mean deadline?");
+        assert_eq!(wrong.message, "dedline is an unknown field: did you mean deadline?");
         let far = refused(r#"{"price":1}"#);
-        assert_eq!(far.message, "price is not known here: there is skill, deadline");
+        assert_eq!(far.message, "price is an unknown field: known fields are skill, deadline");
         let json = ijson::read(br#"{"deadline":1}"#).expect("JSON");
         assert!(fields(&json, &["skill", "deadline"]).is_ok());
     }

@@ -18,10 +18,10 @@ use super::problem::Problem;
 use super::proof::{Known, Who};
 use super::refs::Refs;
 
-/// The list, as its cursors name it.
+/// The list's tag in cursors.
 const ENTRIES: char = 'g';
 
-/// One line of the ledger.
+/// One ledger entry.
 #[derive(Serialize)]
 struct EntryView {
     id: u64,
@@ -41,13 +41,13 @@ struct PocketView {
     held: bool,
 }
 
-/// Some lines, and the line to go on from.
+/// Some entries, and the entry to continue from.
 struct Slice {
     entries: Vec<Entry>,
     next: Option<u64>,
 }
 
-/// `GET /v1/ledger`: one's own lines; for the operator all, or those of one owner.
+/// `GET /v1/ledger`: the caller's own entries; for the operator all, or those of one owner.
 pub async fn list(State(floor): State<Floor>, known: Known, RawQuery(raw): RawQuery) -> Answered {
     let query = page::query(raw.as_deref(), &["owner", "limit", "cursor"])?;
     let limit = page::limit(&query)?;
@@ -67,7 +67,7 @@ pub async fn list(State(floor): State<Floor>, known: Known, RawQuery(raw): RawQu
     Ok(ok(&Page { items, next_cursor: next.map(|next| Cursor::new(ENTRIES, [next])) }))
 }
 
-/// Whose lines are meant; `None` for everybody's. An owner that is not the caller's is unknown.
+/// The owner whose entries to list; `None` for all. An agent gets a 404 for any owner but its own.
 fn whose(world: &World, who: Who, named: Option<&str>) -> Result<Option<OwnerId>, Problem> {
     match (named, who) {
         (Some(name), _) => {
@@ -91,7 +91,7 @@ async fn of_owner(
     limit: usize,
 ) -> Result<Slice, Failure> {
     let newest = engine.look(|world| world.owner(owner).and_then(|owner| owner.newest));
-    // A made-up cursor into somebody else's lines leads nowhere.
+    // A forged cursor into another owner's entries gives an empty page.
     let page = engine.entries_of(owner, from.or(newest), limit, |_| true).await?;
     Ok(Slice { entries: page.rows, next: page.next })
 }

@@ -19,7 +19,7 @@ struct Me {
     jobs_in_hand: usize,
 }
 
-/// Where an inbox stands.
+/// Positions of an inbox.
 #[derive(Serialize)]
 pub struct InboxView {
     head: u64,

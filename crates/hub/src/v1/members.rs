@@ -1,14 +1,14 @@
-//! Members: a JSON object put together piece by piece, for things of many kinds.
+//! A JSON object built member by member.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
-/// An object whose members stand in the order they were added.
+/// An object whose members keep the order in which they were added.
 #[derive(Default)]
 pub struct Members(Vec<(&'static str, Box<RawValue>)>);
 
 impl Members {
-    /// Adds a member; what cannot be written is left out.
+    /// Adds a member; a value that cannot be serialized is omitted.
     pub fn with(mut self, name: &'static str, value: impl Serialize) -> Self {
         if let Ok(raw) = to_raw_value(&value) {
             self.0.push((name, raw));
@@ -16,7 +16,7 @@ impl Members {
         self
     }
 
-    /// The object on one line. Outside of its strings, line ends are only white space.
+    /// The object on one line. Outside strings, line breaks are only white space.
     pub fn line(&self) -> String {
         let text = serde_json::to_string(self).unwrap_or_default();
         if text.contains(['\n', '\r']) { text.replace(['\n', '\r'], " ") } else { text }

@@ -1,4 +1,4 @@
-//! Messages: one agent writes to another, whatever protocol either is at home in.
+//! Messages from one agent to another, whatever the home protocol of each.
 
 use axum::extract::State;
 use rialto_core::alias::Protocol;
@@ -21,16 +21,16 @@ use super::proof::{AsAgent, Sent, is_registered};
 /// Largest message (T44): inboxes and streams hold many of them.
 const MESSAGE_MAX: usize = 64 << 10;
 
-/// What messages written here are said to be in: any JSON.
+/// The protocol recorded for messages sent here: any JSON.
 const WORDS: Protocol = Protocol::new("v1");
 
 #[derive(Serialize)]
 struct Accepted {
-    /// Its place in the receiver's inbox.
+    /// Its position in the receiver's inbox.
     position: u64,
 }
 
-/// `POST /v1/messages`: from the caller's agent into somebody's inbox.
+/// `POST /v1/messages`: from the caller's agent to another agent's inbox.
 pub async fn send(State(floor): State<Floor>, by: AsAgent, Sent(sent): Sent) -> Answered {
     if sent.len() > MESSAGE_MAX {
         return Err(Trouble::TooLarge { limit: MESSAGE_MAX }.into());
@@ -38,7 +38,7 @@ pub async fn send(State(floor): State<Floor>, by: AsAgent, Sent(sent): Sent) -> 
     let json = ijson::read(&sent).map_err(Malformed::from)?;
     let f = known::fields(&json, &["to", "body"])?;
     let name = f.required("to", names::given(&f, "to")?)?;
-    // Any JSON is a message, `null` too.
+    // Any JSON is a valid message, `null` too.
     let body = f.required("body", json.get("body").map(Json::raw))?.to_owned();
     let to = floor.engine.look(|world| {
         let to = names::find(world, &name, "/to")?;

@@ -1,9 +1,10 @@
-//! Our own API, under `/v1`: agents, jobs, money, inbox, events, keys, and the operator's room.
+//! The hub's own API under `/v1`: agents, jobs, money, inbox, events, keys, and operations for the
+//! operator.
 //!
-//! It speaks the words of the core. Amounts are exact numbers, times are RFC 3339 in UTC, lists
-//! come in pages with cursors, errors are problems (RFC 9457), and a POST with an
-//! `Idempotency-Key` has one effect however often it is sent. What is not the caller's is answered
-//! exactly like what does not exist.
+//! It uses the terms of core. Amounts are exact numbers, times are RFC 3339 in UTC, lists are paged
+//! with cursors, errors are problems (RFC 9457), and a POST with an `Idempotency-Key` takes effect
+//! once however often it is sent. Things of other callers get the same response as things that do
+//! not exist.
 
 mod accounts;
 mod agents;
@@ -43,13 +44,13 @@ use rialto_protocols::face::{Floor, Listed};
 pub use events::History;
 pub use table::TABLE;
 
-/// The router of the table.
+/// Builds the router from the operations.
 pub fn routes(floor: &Floor) -> Router {
     let routes = router(TABLE.iter(), floor.clone()).layer(Extension(work::Instances::default()));
     gate::before(routes, floor)
 }
 
-/// The table as others see it.
+/// The operations, for the OpenAPI document and tests.
 pub fn listed() -> Vec<Listed> {
     let one = |row: &rialto_protocols::face::Route<Floor>| Listed {
         protocol: None,

@@ -1,4 +1,4 @@
-//! Names: an agent is known by our number, and by a name in every protocol.
+//! Agent names: an agent has a number, and a name in every protocol.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use rialto_protocols::kit::ijson::Kind;
 
 use super::problem::Problem;
 
-/// The agent somebody means: `17`, `registry:a3b8…`, or just `a3b8…` where only one fits.
+/// Finds an agent by name: `17`, `registry:a3b8…`, or just `a3b8…` if only one agent matches.
 ///
-/// A number is always ours; an agent that some protocol knows as `17` is `<protocol>:17` here.
-/// `field` is where the name stood.
+/// A bare number is always the hub's own; an agent that a protocol calls `17` is `<protocol>:17`
+/// here. `field` is the field the name came from.
 pub fn find(world: &World, text: &str, field: &str) -> Result<AgentId, Problem> {
     let number = text.parse().ok().map(AgentId).filter(|id| id.to_string() == text);
     if let Some(id) = number {
@@ -29,7 +29,8 @@ pub fn find(world: &World, text: &str, field: &str) -> Result<AgentId, Problem> 
     let first = fitting.next().ok_or_else(Problem::not_found)?;
     match fitting.any(|other| other != first) {
         false => Ok(first),
-        // Two protocols may know two agents by one name, and guessing would hit the wrong one.
+        // Two agents in two protocols may have the same name, and guessing could pick the wrong
+        // one.
         true => {
             let text = "several agents have this name: write it as protocol:name";
             Err(Problem::field(field, text))
@@ -37,7 +38,7 @@ pub fn find(world: &World, text: &str, field: &str) -> Result<AgentId, Problem> 
     }
 }
 
-/// A member that names an agent: our number as a number or a text, or any of its names.
+/// A member that names an agent: its number as a number or text, or any of its names.
 pub fn given(f: &Fields<'_, '_>, member: &str) -> Result<Option<String>, Malformed> {
     let Some(given) = f.get(member) else { return Ok(None) };
     match given.kind() {
@@ -51,20 +52,20 @@ pub fn given(f: &Fields<'_, '_>, member: &str) -> Result<Option<String>, Malform
 }
 
 fn in_protocol(world: &World, protocol: Protocol, name: &str) -> Option<AgentId> {
-    // UUIDs and addresses are kept in lower case and may be written in any.
+    // UUIDs and addresses are stored in lower case and accepted in any case.
     let caseless = name.parse::<uuid::fmt::Hyphenated>().is_ok() || name.contains('@');
     let folded = || name.to_lowercase();
     let exact = world.agent_named(protocol, name);
     exact.or_else(|| world.agent_named(protocol, &folded()).filter(|_| caseless))
 }
 
-/// What an agent is called in each protocol.
+/// The agent's name in each protocol.
 pub fn of(world: &World, agent: AgentId) -> BTreeMap<String, String> {
     let name = |protocol: Protocol| world.name_of(agent, protocol).map(str::to_owned);
     ALL.iter().filter_map(|face| Some((face.id().to_string(), name(face.id())?))).collect()
 }
 
-/// The id of a protocol the hub speaks, by its text.
+/// The id of a protocol that the hub supports.
 pub fn protocol(text: &str) -> Option<Protocol> {
     ALL.iter().map(|face| face.id()).find(|id| id.as_str() == text)
 }

@@ -9,7 +9,7 @@ use super::answer::time;
 use super::members::Members;
 use super::refs::Refs;
 
-/// One notice, ready to be shown.
+/// One notice, ready to be sent.
 pub struct Told {
     pub position: u64,
     pub kind: &'static str,
@@ -58,7 +58,7 @@ impl Told {
     }
 }
 
-/// What the news is called.
+/// The public name of a notice kind.
 pub fn kind(news: &News) -> &'static str {
     match news {
         News::Assigned { .. } => "assigned",

@@ -1,8 +1,8 @@
-//! Pages: lists are given out in parts, each with a cursor to the next.
+//! Paged lists: each page has a cursor to the next.
 //!
-//! A cursor says where to go on, never how many to skip, so rows that arrive in between neither
-//! repeat nor hide others. It is opaque but no secret: whoever follows one must still check that
-//! what it leads to is the caller's.
+//! A cursor is a position, not a count to skip, so rows that are added in between neither repeat
+//! nor hide others. It is opaque but not secret: a handler must still check that the caller may see
+//! what it points to.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,11 +12,11 @@ use serde::Serialize;
 
 use crate::config::suggest::nearest;
 
-/// Items of one page, at most and when nothing is said.
+/// Items per page: at most, and by default.
 const LIMIT_MAX: i64 = 200;
 const LIMIT: i64 = 50;
 
-/// Numbers that mark a place, at most; no list of ours needs as many.
+/// Most numbers in a cursor; no list needs more.
 const PLACE_MAX: usize = 8;
 
 /// One page.
@@ -26,7 +26,7 @@ pub struct Page<T> {
     pub next_cursor: Option<Cursor>,
 }
 
-/// Where to go on: which list it is for, and the numbers that mark the place.
+/// Where to continue: the list's tag, and the numbers of the position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
     list: char,
@@ -38,7 +38,7 @@ impl Cursor {
         Self { list, place: place.into() }
     }
 
-    /// `None` for anything this hub did not write.
+    /// `None` for anything this hub did not encode.
     pub fn read(text: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let plain = std::str::from_utf8(&bytes).ok()?;
@@ -47,11 +47,11 @@ impl Cursor {
         let (Some(list), None) = (list.next(), list.next()) else { return None };
         let place: Option<Vec<u64>> = parts.take(PLACE_MAX).map(|part| part.parse().ok()).collect();
         let cursor = Self { list, place: place? };
-        // One place has one text: signs, leading zeros and numbers without end are not ours.
+        // Each position has one encoding: signs, leading zeros and excess numbers are rejected.
         (cursor.plain() == plain).then_some(cursor)
     }
 
-    /// As it is given out.
+    /// The cursor as text.
     pub fn write(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.plain())
     }
@@ -72,19 +72,20 @@ pub fn limit(query: &Query) -> Result<usize, Malformed> {
     Ok(query.integer("limit", 1..=LIMIT_MAX)?.unwrap_or(LIMIT) as usize)
 }
 
-/// Where the caller goes on in this list, as so many numbers.
+/// The position in this list to continue from, as `N` numbers.
 pub fn place<const N: usize>(query: &Query, list: char) -> Result<Option<[u64; N]>, Malformed> {
     let Some(text) = query.text("cursor") else { return Ok(None) };
     let cursor = Cursor::read(text).filter(|cursor| cursor.list == list);
     let place = cursor.and_then(|cursor| cursor.place.try_into().ok());
     place.map(Some).ok_or_else(|| Malformed {
         field: "?cursor".to_owned(),
-        message: "cursor does not belong to this list".to_owned(),
+        message: "cursor does not belong to this list; use next_cursor of the previous page"
+            .to_owned(),
     })
 }
 
-/// The query of a URL, which may have these parameters and no others: one that is written wrong
-/// would be left out without a word, and the answer would be to another question.
+/// Parses a query and rejects unknown parameters: a misspelt one would be ignored silently, and the
+/// response would answer a different question.
 pub fn query(raw: Option<&str>, known: &[&'static str]) -> Result<Query, Malformed> {
     let query = Query::read(raw.unwrap_or_default())?;
     let unknown = query.names().find(|name| !known.contains(name)).map(str::to_owned);
@@ -93,15 +94,15 @@ pub fn query(raw: Option<&str>, known: &[&'static str]) -> Result<Query, Malform
         Some(name) => {
             let help = match nearest(&name, known.iter().copied()) {
                 Some(near) => format!("did you mean {near}?"),
-                None => format!("there is {}", known.join(", ")),
+                None => format!("expected one of {}", known.join(", ")),
             };
-            let message = format!("{name} is an unknown field: {help}");
+            let message = format!("{name} is an unknown parameter: {help}");
             Err(Malformed { field: format!("?{name}"), message })
         }
     }
 }
 
-/// One of several words.
+/// Parses a parameter with a fixed set of values.
 pub fn choice<T: Copy>(
     query: &Query,
     name: &str,
@@ -172,8 +173,11 @@ mod tests {
         let refused = |raw: &str| query(Some(raw), &["skill", "limit"]).expect_err(raw);
         let wrong = refused("limit=1&skll=sum");
         assert_eq!(wrong.field, "?skll");
-        assert_eq!(wrong.message, "skll is not known here: did you mean skill?");
-        assert_eq!(refused("q=1").message, "q is not known here: there is skill, limit");
+        assert_eq!(wrong.message, "skll is an unknown parameter: did you mean skill?");
+        assert_eq!(
+            refused("q=1").message,
+            "q is an unknown parameter: expected one of skill, limit"
+        );
         assert!(query(Some("limit=1&skill=sum"), &["skill", "limit"]).is_ok());
         assert!(query(None, &[]).is_ok());
     }

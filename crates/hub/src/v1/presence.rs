@@ -1,4 +1,4 @@
-//! Coming and going: an agent says whether it takes work, or goes off the lists.
+//! Presence: an agent sets its availability or unregisters.
 
 use axum::extract::State;
 use rialto_core::agent::presence::Stance;
@@ -18,8 +18,8 @@ struct Stands {
     status: &'static str,
 }
 
-/// `POST /v1/me/status`: on or off the lists of who is there. Nobody who is off gets new work; what
-/// is in hand stays there. Who is busy is there, and new work may have to wait.
+/// `POST /v1/me/status`: sets the availability. An offline agent gets no new work but keeps its
+/// assigned jobs. A busy agent is online, and new work may have to wait.
 pub async fn stand(State(floor): State<Floor>, by: AsAgent, Sent(body): Sent) -> Answered {
     let json = ijson::read(&body).map_err(Malformed::from)?;
     let f = known::fields(&json, &["status"])?;
@@ -34,8 +34,8 @@ pub async fn stand(State(floor): State<Floor>, by: AsAgent, Sent(body): Sent) ->
     Ok(ok(&Stands { status }))
 }
 
-/// `DELETE /v1/me`: off all lists. The id stays the caller's, who may come back with this key; work
-/// still in its hands fails.
+/// `DELETE /v1/me`: unregisters the caller. Its id stays reserved, and it may register again with
+/// this key; its assigned jobs fail.
 pub async fn leave(State(floor): State<Floor>, by: AsAgent) -> Answered {
     let command = Command::Remove { agent: by.id, by_operator: false };
     floor.engine.run_once(command, by.once).await?;

@@ -1,6 +1,6 @@
-//! Problems: what went wrong, in the shape of RFC 9457 (`application/problem+json`).
+//! Error responses in the format of RFC 9457 (`application/problem+json`).
 //!
-//! This room knows how a problem looks. Which one a refusal becomes is said in `codes`.
+//! This module defines the format. `errors` decides which problem a refusal becomes.
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -14,10 +14,10 @@ use serde_json::value::RawValue;
 use super::codes::{self, Kind};
 use super::examples;
 
-/// How a body of this shape is labelled.
+/// The content type.
 pub const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/problem+json");
 
-/// One request that is not done, and why.
+/// Why a request failed.
 #[derive(Clone, Debug)]
 pub struct Problem {
     pub kind: &'static Kind,
@@ -25,9 +25,9 @@ pub struct Problem {
     /// The same request may succeed later.
     pub retryable: bool,
     pub retry_after_seconds: Option<u64>,
-    /// What does not fit: a JSON pointer, `?name` of the query, or a header's name.
+    /// The invalid field: a JSON pointer, `?name` of a query parameter, or the name of a header.
     pub field: Option<String>,
-    /// JSON text that repairs the field.
+    /// JSON text with a valid value of the field.
     pub example: Option<&'static str>,
     pub request_id: Option<String>,
 }
@@ -45,41 +45,41 @@ impl Problem {
         }
     }
 
-    /// Missing, malformed, unknown and revoked keys are one answer.
+    /// Missing, malformed, unknown and revoked keys get the same response.
     pub fn unauthorized() -> Self {
         Self::new(&codes::UNAUTHORIZED, "missing or invalid key; send `Authorization: Bearer rk_…`")
     }
 
-    /// The same on a route of the operator's.
+    /// The same for an operation that needs the operator's key.
     pub fn operator_unauthorized() -> Self {
-        Self::new(&codes::UNAUTHORIZED, "the operator's key is needed: Authorization: Bearer ro_…")
+        Self::new(&codes::UNAUTHORIZED, "operator key required; send `Authorization: Bearer ro_…`")
     }
 
     pub fn forbidden(detail: &str) -> Self {
         Self::new(&codes::FORBIDDEN, detail)
     }
 
-    /// What does not exist and what is somebody else's are one answer.
+    /// Things that do not exist and things of other callers get the same response.
     pub fn not_found() -> Self {
         Self::new(&codes::NOT_FOUND, "not found, or not visible to this key")
     }
 
-    /// What the operator named does not exist: nothing is hidden from the operator.
+    /// Something the operator named does not exist: nothing is hidden from the operator.
     pub fn no_such(what: &str) -> Self {
-        Self::new(&codes::NOT_FOUND, format!("no such {what}"))
+        Self::new(&codes::NOT_FOUND, format!("{what} not found"))
     }
 
-    /// A field that does not fit, with a correct example of it.
+    /// An invalid field, with a correct example.
     pub fn field(field: &str, message: impl Into<String>) -> Self {
         Malformed { field: field.to_owned(), message: message.into() }.into()
     }
 
-    /// The same, to be tried again after this long.
+    /// Marks it as retryable after this many seconds.
     pub fn retry_after(self, seconds: u64) -> Self {
         Self { retryable: true, retry_after_seconds: Some(seconds), ..self }
     }
 
-    /// The same, to be tried again at once.
+    /// Marks it as retryable at once.
     pub fn retryable(self) -> Self {
         Self { retryable: true, ..self }
     }
@@ -135,10 +135,10 @@ impl IntoResponse for Problem {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         if status == StatusCode::UNAUTHORIZED {
-            // RFC 9110 section 15.5.2: a 401 says which proof is wanted.
+            // RFC 9110 section 15.5.2: a 401 names the authentication scheme.
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        // The gate writes it again with the id of the request.
+        // The middleware rewrites the body with the request id.
         answer.extensions_mut().insert(self);
         answer
     }

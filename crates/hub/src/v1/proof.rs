@@ -1,4 +1,4 @@
-//! Who calls. Identity comes from the key alone; no body and no path is ever taken at its word.
+//! Authentication. The caller's identity comes from the key alone, never from a body or path.
 
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
@@ -18,14 +18,14 @@ use rialto_protocols::face::{Floor, sent};
 
 use super::problem::Problem;
 
-/// Whoever a working key belongs to.
+/// The holder of a valid key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     Agent(AgentId),
     Operator,
 }
 
-/// A key that was shown and works.
+/// A key that was sent and is valid.
 #[derive(Clone, Copy, Debug)]
 pub struct Proven {
     pub who: Who,
@@ -34,8 +34,8 @@ pub struct Proven {
 }
 
 impl Proven {
-    /// Reads the header: nothing for a caller without a key, or with one that is only good for
-    /// coming back. A key that does not work is an error even where none is needed.
+    /// Reads the header. `None` without a key, or with a key that can only be used to register
+    /// again. An invalid key is an error even where no key is needed.
     pub fn read(
         engine: &Engine,
         headers: &HeaderMap,
@@ -55,7 +55,7 @@ impl Proven {
         Ok(key.map(|key| Self { who, key: key.hash(), kind: key.kind() }))
     }
 
-    /// Whether the key still works and its agent is still registered, for streams that go on.
+    /// Whether the key is still valid and its agent still registered, for open streams.
     pub fn still_holds(&self, engine: &Engine) -> bool {
         let now = engine.now();
         engine.look(|world| {
@@ -72,12 +72,12 @@ impl Proven {
     }
 }
 
-/// Whether the agent is on the lists.
+/// Whether the agent is registered.
 pub fn is_registered(world: &World, id: AgentId) -> bool {
     world.agent(id).is_some_and(|agent| agent.active)
 }
 
-/// A caller with a working key.
+/// A caller with a valid key.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
     pub proven: Proven,
@@ -102,7 +102,7 @@ impl FromRequestParts<Floor> for Known {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &Floor) -> Result<Self, Problem> {
-        // The gate has put it there.
+        // The middleware has inserted it.
         let proven = parts.extensions.get::<Proven>().ok_or_else(Problem::unauthorized)?;
         let once = parts.extensions.get::<Once>().map(|once| once.0);
         Ok(Self { proven: *proven, once })
@@ -133,7 +133,7 @@ impl FromRequestParts<Floor> for AsOperator {
     }
 }
 
-/// Whoever reads what it is part of, by a key or by whatever else shows who it is.
+/// A caller that may only read, authenticated by a key or by a read-only credential.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadingParty(pub Who);
 
@@ -141,27 +141,27 @@ impl FromRequestParts<Floor> for ReadingParty {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &Floor) -> Result<Self, Problem> {
-        // The gate has put one of them there.
+        // The middleware has inserted one of them.
         let by_key = parts.extensions.get::<Proven>().map(|proven| Self(proven.who));
         let reads = parts.extensions.get::<Self>().copied();
         by_key.or(reads).ok_or_else(Problem::unauthorized)
     }
 }
 
-/// The part of the path that varies.
+/// The variable part of the path.
 pub struct Part(pub String);
 
 impl FromRequestParts<Floor> for Part {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, floor: &Floor) -> Result<Self, Problem> {
-        // Only bytes that are no text fail here, and nothing has such a name.
+        // This fails only for bytes that are not valid text, and no name contains those.
         let part = Path::<String>::from_request_parts(parts, floor).await;
         part.map(|Path(text)| Self(text)).map_err(|_| Problem::not_found())
     }
 }
 
-/// The body, read whole.
+/// The complete body.
 pub struct Sent(pub Bytes);
 
 impl FromRequest<Floor> for Sent {

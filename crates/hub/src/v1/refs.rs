@@ -1,4 +1,4 @@
-//! References: rows name jobs and transfers by our own numbers; outside they have other names.
+//! Public ids: rows refer to jobs and transfers by internal numbers, the API by public ids.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,7 +7,7 @@ use rialto_engine::store::{Key, Row};
 use rialto_engine::{Engine, Failure};
 use uuid::Uuid;
 
-/// What jobs and transfers are called outside.
+/// The public ids of jobs and transfers.
 #[derive(Default)]
 pub struct Refs {
     jobs: HashMap<JobId, Uuid>,
@@ -15,7 +15,7 @@ pub struct Refs {
 }
 
 impl Refs {
-    /// Looks all of them up, the live jobs in memory and the rest in one read.
+    /// Loads all of them, live jobs from memory and the rest in one read.
     pub async fn look_up(
         engine: &Engine,
         jobs: impl IntoIterator<Item = JobId>,

@@ -1,4 +1,4 @@
-//! Every route of this API, one row each.
+//! Every operation of this API, one row each.
 
 use axum::routing::{MethodRouter, delete, get, post};
 use rialto_protocols::face::Reach::{
@@ -21,39 +21,39 @@ const fn row(
     Route { method, path, at_root: false, reach, about, handler }
 }
 
-/// The table. What has no row does not exist.
+/// The operations. A path without a row does not exist.
 pub const TABLE: &[Route<Floor>] = &[
-    row("GET", "/v1/agents", Public, "Find agents: by skill the best first, or list all", || {
+    row("GET", "/v1/agents", Public, "List agents; with `?skill=`, best match first", || {
         get(agents::list)
     }),
-    row("GET", "/v1/agents/{id}", Public, "An agent, by our number or any of its names", || {
+    row("GET", "/v1/agents/{id}", Public, "Show an agent, by number or any of its names", || {
         get(agents::show)
     }),
     row(
         "GET",
         "/v1/agents/{id}/reputation",
         Public,
-        "The agent's scores and the numbers they are computed from",
+        "Show an agent's scores and the numbers they are computed from",
         || get(agents::reputation::show),
     ),
-    row("GET", "/v1/me", AnyAgent, "The caller: agent, account, inbox, work", || get(me::show)),
+    row("GET", "/v1/me", AnyAgent, "The caller's agent, account, inbox, work", || get(me::show)),
     row("DELETE", "/v1/me", AnyAgent, "Unregister the caller; its id stays reserved", || {
         delete(presence::leave)
     }),
     row("POST", "/v1/me/status", AnyAgent, "Set the caller's availability", || {
         post(presence::stand)
     }),
-    row("GET", "/v1/jobs", AnyAgent, "The caller's jobs, asked or worked, live or ended", || {
+    row("GET", "/v1/jobs", AnyAgent, "List the caller's jobs, as requester or worker", || {
         get(jobs::list::list)
     }),
     row("POST", "/v1/jobs", AnyAgent, "Open a job; `?wait=` waits for its end", || {
         post(jobs::ask::open)
     }),
-    // Operators see all but input, result and callback.
-    row("GET", "/v1/jobs/{id}", AnyAgentOrOperator, "A job, for its two parties", || {
+    // Operators see everything but input, result and callback.
+    row("GET", "/v1/jobs/{id}", AnyAgentOrOperator, "Show a job that the caller may see", || {
         get(jobs::show)
     }),
-    row("GET", "/v1/jobs/{id}/trace", AnyAgentOrOperator, "A job as each side saw it", || {
+    row("GET", "/v1/jobs/{id}/trace", AnyAgentOrOperator, "Show how a job was translated", || {
         get(jobs::trace::show)
     }),
     row("POST", "/v1/jobs/{id}/cancel", AnyAgent, "Cancel a job, as its requester", || {
@@ -73,7 +73,7 @@ pub const TABLE: &[Route<Floor>] = &[
         "POST",
         "/v1/jobs/{id}/accept",
         AnyAgent,
-        "Take an offer by its id, or by agent and price, as the requester",
+        "Accept an offer by its id, or by agent and price, as the requester",
         || post(jobs::offers::accept),
     ),
     row(
@@ -83,26 +83,26 @@ pub const TABLE: &[Route<Floor>] = &[
         "List the caller's assigned jobs; `?wait=` waits for changes",
         || get(work::list),
     ),
-    row("POST", "/v1/jobs/{id}/result", AnyAgent, "Report a job, as its worker", || {
+    row("POST", "/v1/jobs/{id}/result", AnyAgent, "Report a job's result, as its worker", || {
         post(jobs::report::result)
     }),
     row("POST", "/v1/jobs/{id}/decline", AnyAgent, "Decline a job, as its worker", || {
         post(jobs::report::decline)
     }),
-    row("GET", "/v1/ledger", AnyAgentOrOperator, "Movements of credits, newest first", || {
+    row("GET", "/v1/ledger", AnyAgentOrOperator, "List ledger entries, newest first", || {
         get(ledger::list)
     }),
-    row("GET", "/v1/accounts/{name}", OwnerOrOperator, "An account, open and held", || {
+    row("GET", "/v1/accounts/{name}", OwnerOrOperator, "Show available and held credits", || {
         get(accounts::show)
     }),
-    row("GET", "/v1/inbox", AnyAgent, "Notices after a position", || get(inbox::list)),
-    row("GET", "/v1/inbox/delivery", AnyAgent, "A notice as it is sent to an endpoint", || {
+    row("GET", "/v1/inbox", AnyAgent, "List notices after a position", || get(inbox::list)),
+    row("GET", "/v1/inbox/delivery", AnyAgent, "Preview the delivery of a notice", || {
         get(delivery::show)
     }),
     row("POST", "/v1/inbox/ack", AnyAgent, "Acknowledge notices up to a position", || {
         post(inbox::ack)
     }),
-    row("GET", "/v1/events", AnyAgentOrOperator, "Inbox or history as a resumable stream", || {
+    row("GET", "/v1/events", AnyAgentOrOperator, "Stream inbox or history, resumable", || {
         get(events::open)
     }),
     row("POST", "/v1/messages", AnyAgent, "Send a message to an agent", || post(messages::send)),
@@ -110,38 +110,38 @@ pub const TABLE: &[Route<Floor>] = &[
         "GET",
         "/v1/webhooks",
         AnyAgent,
-        "What is sent to the caller; ?state=delivered lists what arrived",
+        "List the caller's deliveries; `?state=delivered` lists completed ones",
         || get(webhooks::list),
     ),
-    row("POST", "/v1/webhooks/test", AnyAgent, "Call the caller's endpoint once, now", || {
+    row("POST", "/v1/webhooks/test", AnyAgent, "Send a test call to the caller's endpoint", || {
         post(webhooks::test::send)
     }),
-    row("POST", "/v1/webhooks/secret", AnyAgent, "A new secret; the old ones live a day", || {
+    row("POST", "/v1/webhooks/secret", AnyAgent, "New secret; old ones expire in a day", || {
         post(webhooks::secret::renew)
     }),
-    row("POST", "/v1/webhooks/{id}/resend", AnyAgent, "Send again to the caller, now", || {
+    row("POST", "/v1/webhooks/{id}/resend", AnyAgent, "Retry a delivery to the caller now", || {
         post(webhooks::resend)
     }),
-    row("POST", "/v1/keys/rotate", AnyAgent, "A new key; the old ones live 10 minutes", || {
+    row("POST", "/v1/keys/rotate", AnyAgent, "New key; old ones expire in 10 minutes", || {
         post(keys::rotate)
     }),
     row("DELETE", "/v1/keys", AnyAgent, "Revoke all keys of the caller", || delete(keys::revoke)),
-    row("POST", "/v1/operator/grants", Operator, "Give credits to an owner", || {
+    row("POST", "/v1/operator/grants", Operator, "Grant credits to an owner", || {
         post(operator::grant)
     }),
-    row("POST", "/v1/operator/burns", Operator, "Take credits out of circulation", || {
+    row("POST", "/v1/operator/burns", Operator, "Remove credits from an owner's account", || {
         post(operator::burn)
     }),
-    row("POST", "/v1/operator/jobs/{uuid}/cancel", Operator, "Call a job off", || {
+    row("POST", "/v1/operator/jobs/{uuid}/cancel", Operator, "Cancel a job", || {
         post(operator::cancel)
     }),
     row("POST", "/v1/operator/jobs/{uuid}/requeue", Operator, "Requeue a job", || {
         post(operator::requeue)
     }),
-    row("POST", "/v1/operator/agents/{id}/revoke-keys", Operator, "Revoke its keys", || {
+    row("POST", "/v1/operator/agents/{id}/revoke-keys", Operator, "Revoke an agent's keys", || {
         post(operator::revoke_keys)
     }),
-    row("GET", "/v1/operator/jobs", Operator, "All jobs, live or ended, without content", || {
+    row("GET", "/v1/operator/jobs", Operator, "List all jobs, without their content", || {
         get(operator::jobs::list)
     }),
     row(
@@ -187,7 +187,7 @@ pub const TABLE: &[Route<Floor>] = &[
     row("POST", "/v1/operator/pushes/{id}/retry", Operator, "Retry a delivery now", || {
         post(operator::pushes::retry)
     }),
-    row("GET", "/v1/operator/stats", Operator, "Numbers about the hub", || {
+    row("GET", "/v1/operator/stats", Operator, "Show statistics of the hub", || {
         get(operator::stats::show)
     }),
 ];

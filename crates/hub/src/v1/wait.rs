@@ -1,4 +1,4 @@
-//! Waiting: whoever asks may be answered once there is something to tell.
+//! Long polling: a request may wait for a result.
 
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
@@ -12,19 +12,19 @@ use rialto_protocols::kit::query::Query;
 use super::codes;
 use super::problem::Problem;
 
-/// The longest an answer may be waited for, in seconds.
+/// The longest wait, in seconds.
 const WAIT_MAX: i64 = 30;
 
-/// `?wait=`: how long the caller wants to wait, in seconds; not at all when nothing is said.
+/// `?wait=`: how long the caller wants to wait, in seconds; 0 by default.
 pub fn wanted(query: &Query) -> Result<Duration, Malformed> {
     let seconds = query.integer("wait", 0..=WAIT_MAX)?.unwrap_or(0);
     Ok(Duration::from_secs(seconds.unsigned_abs()))
 }
 
-/// How many answers one agent may wait for at the same time: each is an open connection.
+/// How many requests of one agent may wait at the same time: each is an open connection.
 const WAITS_MAX: u32 = 64;
 
-/// One answer that is waited for.
+/// One waiting request.
 struct Waits<'a> {
     floor: &'a Floor,
     agent: AgentId,
@@ -57,7 +57,7 @@ fn lock(floor: &Floor) -> MutexGuard<'_, BTreeMap<AgentId, u32>> {
     floor.waits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Looks again with all news of an agent until there is what it looks for, at most this long.
+/// Calls `look` at every notice of an agent until it returns something, at most this long.
 pub async fn until<T>(
     floor: &Floor,
     agent: AgentId,
@@ -73,7 +73,7 @@ pub async fn until<T>(
         let news = floor.engine.news_of(agent);
         let told = news.notified();
         tokio::pin!(told);
-        // From here on nothing can be missed, so looking comes after it.
+        // The waiter is registered now, so checking after this cannot miss a signal.
         told.as_mut().enable();
         if let Some(found) = look() {
             return Ok(Some(found));

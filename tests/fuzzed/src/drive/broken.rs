@@ -1,22 +1,22 @@
-//! An input that broke a law, and how to see it again.
+//! An input that failed a check, and how to reproduce it.
 
 use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 
-/// What was found.
+/// A failing input.
 #[derive(Clone, Debug)]
 pub struct Broken {
     /// The target.
     pub target: &'static str,
-    /// What it said, or what it cost.
+    /// The panic message, or the exceeded cost.
     pub why: String,
-    /// The input, as small as it was made.
+    /// The input, minimized.
     pub input: Vec<u8>,
 }
 
 impl Broken {
-    /// Writes the input where `cargo fuzz` puts its own finds; they are not in git.
+    /// Writes the input where `cargo fuzz` puts its own artifacts; they are not in git.
     pub fn keep(&self) -> std::io::Result<PathBuf> {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
             .join("../../fuzz/artifacts")

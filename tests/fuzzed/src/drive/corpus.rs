@@ -1,19 +1,19 @@
-//! The kept inputs: small files, one folder per target, in git.
+//! The corpus: small input files, one folder per target, in git.
 
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-/// The inputs kept for one target, in the order of their names.
+/// The corpus of one target, in the order of file names.
 pub struct Corpus(pub Vec<(String, Vec<u8>)>);
 
-/// Where the inputs of a target are kept.
+/// The corpus folder of a target.
 pub fn folder(target: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
 }
 
 impl Corpus {
-    /// The inputs of a target; none is an error, since nothing would be tried.
+    /// The corpus of a target; an empty one is an error, because nothing would be tested.
     pub fn of(target: &str) -> io::Result<Self> {
         let mut kept = Vec::new();
         for entry in fs::read_dir(folder(target))? {
@@ -22,7 +22,7 @@ impl Corpus {
         }
         kept.sort();
         match kept.is_empty() {
-            true => Err(io::Error::new(io::ErrorKind::NotFound, "no inputs are kept for it")),
+            true => Err(io::Error::new(io::ErrorKind::NotFound, "the corpus is empty")),
             false => Ok(Self(kept)),
         }
     }

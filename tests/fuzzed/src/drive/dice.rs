@@ -1,11 +1,11 @@
-//! Chance from a seed.
+//! Pseudo-random numbers from a seed.
 
 /// Numbers that look random and are the same for the same seed.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// Dice that fall as this seed says.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -19,7 +19,7 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`; 0 when there is none.
+    /// A number below `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         match end as u64 {
             0 => 0,
@@ -33,7 +33,7 @@ impl Dice {
         of.get(at)
     }
 
-    /// A part of something so long: often short, and never longer than `most`.
+    /// A range within this length: often short, and never longer than `most`.
     pub fn part(&mut self, length: usize, most: usize) -> std::ops::Range<usize> {
         let from = self.below(length);
         let most = (length - from).min(most);

@@ -1,17 +1,17 @@
-//! What the whole process holds, for targets whose work is done by other threads than the one that
-//! feeds them: the count of allocations is one thread's and shows nothing of theirs.
+//! Memory of the whole process, for targets whose work is done by other threads: the allocation
+//! counter covers only the thread that runs the check.
 //!
-//! Only Linux tells, so elsewhere such a target is not judged by its memory.
+//! Only Linux reports it, so elsewhere the memory of such a target is not checked.
 
 use std::fs;
 
-/// Lines of `/proc/self/status`: what is held now, and the most that ever was.
+/// Lines of `/proc/self/status`: current and peak memory.
 const NOW: &str = "VmRSS:";
 const MOST: &str = "VmHWM:";
-/// Written to `/proc/self/clear_refs`, it makes the most what is held now.
+/// Written to `/proc/self/clear_refs`, it resets the peak.
 const FORGET: &str = "5";
 
-/// What is held before something is done, to be compared with the most that was while it was done.
+/// The memory before an operation, to be compared with the peak during it.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
     before: Option<u64>,
@@ -19,12 +19,13 @@ pub struct Memory {
 
 impl Memory {
     pub fn now() -> Self {
-        // Where that is not allowed, a peak hides the smaller ones after it, and no others.
+        // If resetting is not allowed, an earlier higher peak hides smaller ones, and nothing else
+        // changes.
         let _ = fs::write("/proc/self/clear_refs", FORGET);
         Self { before: said(NOW) }
     }
 
-    /// The most that was held at the same time since then, beyond what was held before.
+    /// How far the peak since then was above the memory before.
     pub fn grown(self) -> u64 {
         let most = said(MOST).zip(self.before);
         most.map_or(0, |(most, before)| most.saturating_sub(before))

@@ -1,8 +1,8 @@
-//! The driver: kept inputs first, then mutations of them, each counted.
+//! The driver: runs the corpus first, then mutations of it, and measures each input.
 //!
-//! It knows nothing of coverage, which takes a compiler's help. What it has instead is how often an
-//! input made its parser allocate: an input with a number nobody had before went a way of its own
-//! and becomes a parent of others. The same seed gives the same inputs.
+//! It has no coverage, which needs the compiler's help. Instead it uses the number of allocations:
+//! an input with a new number took a new path and becomes a parent of others. The same seed gives
+//! the same inputs.
 
 mod broken;
 mod corpus;

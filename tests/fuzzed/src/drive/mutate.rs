@@ -1,12 +1,12 @@
-//! Mutations: what becomes of an input that somebody leans on.
+//! Mutations of inputs.
 
 use super::dice::Dice;
 
-/// The longest input that is made.
+/// The longest input.
 const BYTES_MAX: usize = 64 << 10;
-/// How long most of them may get: a parser should not spend its time on padding.
+/// The usual maximum: a parser should not spend its time on padding.
 const BYTES_USUAL: usize = 4 << 10;
-/// Numbers at the edges of what numbers can be.
+/// Numbers at the limits of number types.
 const NUMBERS: &[&str] = &[
     "0",
     "-0",
@@ -42,7 +42,7 @@ const NUMBERS: &[&str] = &[
     "99999999999999999999999999999999999999999",
     "253402300799999",
 ];
-/// Characters that are handled apart somewhere: ends, signs, wide ones, invisible ones.
+/// Characters that are often special cases: line ends, signs, wide ones, invisible ones.
 const CHARACTERS: &[&str] = &[
     "\0",
     "\n",
@@ -102,12 +102,12 @@ pub struct Mutator<'w> {
 }
 
 impl<'w> Mutator<'w> {
-    /// One that knows these words of its parser.
+    /// A mutator that knows these words of its parser.
     pub fn new(words: &'w [&'w str]) -> Self {
         Self { words }
     }
 
-    /// A mutation of `input`, with parts of `other` in it at times.
+    /// A mutation of `input`, sometimes with parts of `other`.
     pub fn made(&self, dice: &mut Dice, input: &[u8], other: &[u8]) -> Vec<u8> {
         let mut made = input.to_vec();
         for _ in 0..=dice.below(6) {
@@ -150,7 +150,7 @@ fn set(dice: &mut Dice, made: &mut [u8]) {
     }
 }
 
-/// A part again and again, as depth and padding bombs are made.
+/// Repeats a part many times, like depth and padding bombs.
 fn again(dice: &mut Dice, made: &mut Vec<u8>) {
     let range = dice.part(made.len(), made.len());
     let (part, at) = (made[range.clone()].to_vec(), range.end);
@@ -165,19 +165,19 @@ fn again(dice: &mut Dice, made: &mut Vec<u8>) {
     made.splice(at..at, repeated);
 }
 
-/// The beginning of one, the end of another.
+/// The beginning of one input with the end of another.
 fn splice(dice: &mut Dice, made: &mut Vec<u8>, other: &[u8]) {
     made.truncate(dice.below(made.len() + 1));
     made.extend_from_slice(&other[dice.below(other.len() + 1)..]);
 }
 
-/// A part of another in the place of a part of this.
+/// Replaces a part with a part of another input.
 fn put(dice: &mut Dice, made: &mut Vec<u8>, other: &[u8]) {
     let part = other[dice.part(other.len(), other.len())].to_vec();
     made.splice(dice.part(made.len(), made.len()), part);
 }
 
-/// Another number where one stands.
+/// Replaces a number with another one.
 fn number(dice: &mut Dice, made: &mut Vec<u8>) {
     let from = dice.below(made.len());
     let Some(start) = made[from..].iter().position(u8::is_ascii_digit).map(|at| from + at) else {
@@ -189,7 +189,7 @@ fn number(dice: &mut Dice, made: &mut Vec<u8>) {
     made.splice(start..end, to.bytes());
 }
 
-/// A word, before something or in its place.
+/// Inserts a word, or replaces a part with it.
 fn word(dice: &mut Dice, made: &mut Vec<u8>, words: &[&str]) {
     let Some(word) = dice.one(words).copied() else { return };
     let place = match dice.below(2) {

@@ -1,15 +1,15 @@
-//! The inputs that others are made of: the kept ones, and those that went a way of their own.
+//! The inputs that mutations start from: the corpus, and inputs that took a new path.
 
 use std::collections::HashSet;
 
 use super::dice::Dice;
 
-/// How many are added to the kept ones; after that a new one takes the place of another.
+/// How many are added to the corpus; after that a new one replaces another.
 const ADDED_MAX: usize = 512;
-/// Longer ones are not worth repeating.
+/// Longer inputs are not added.
 const BYTES_MAX: usize = 8 << 10;
 
-/// What inputs are made of.
+/// The inputs that mutations start from.
 pub struct Parents {
     all: Vec<Vec<u8>>,
     kept: usize,
@@ -17,7 +17,7 @@ pub struct Parents {
 }
 
 impl Parents {
-    /// These, which stay.
+    /// Starts with these, which are never replaced.
     pub fn new(all: Vec<Vec<u8>>) -> Self {
         Self { kept: all.len(), all, seen: HashSet::new() }
     }
@@ -28,7 +28,7 @@ impl Parents {
         (&self.all[one], &self.all[other])
     }
 
-    /// Takes one up if nobody cost as many allocations before.
+    /// Adds an input if its number of allocations is new.
     pub fn offer(&mut self, dice: &mut Dice, input: &[u8], allocations: u64) {
         if input.len() > BYTES_MAX || !self.seen.insert(allocations) {
             return;

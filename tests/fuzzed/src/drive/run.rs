@@ -1,4 +1,4 @@
-//! One run of one target: every kept input as it is, then so many made of them.
+//! One run of one target: the whole corpus, then a number of mutations.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{self, AssertUnwindSafe};
@@ -17,49 +17,50 @@ use super::smaller::smaller;
 use super::watchdog::Watchdog;
 use crate::target::Target;
 
-/// How much is tried.
+/// How much to test.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Inputs that are made, before the target's share.
+    /// Number of mutations, before the target's share.
     pub inputs: u64,
-    /// What chance begins with.
+    /// The seed of the random numbers.
     pub seed: u64,
-    /// What one input may take before the process is ended: far more than any does.
+    /// Timeout for one input, after which the process is killed: far more than any needs.
     pub patience: Duration,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Summary {
-    /// How many inputs were tried.
+    /// How many inputs were tested.
     pub inputs: u64,
-    /// The most that was held for one, and the most taken, in hundredths of what was allowed.
+    /// The highest peak and the highest total memory of one input, in percent of what is allowed.
     pub held: u64,
     pub taken: u64,
-    /// The slowest of them. Told, not judged: clocks depend on who else is working.
+    /// The slowest input. It is reported but not checked, because timing depends on the machine's
+    /// load.
     pub slowest: (Duration, usize),
-    /// All of them.
+    /// The duration of the run.
     pub took: Duration,
 }
 
 thread_local! {
-    /// Set while a panic is expected, so that it is caught without a word.
+    /// Set while a panic is expected, so that it is caught silently.
     static QUIET: Cell<bool> = const { Cell::new(false) };
-    /// What the last of them said, and where.
+    /// The message and location of the last panic.
     static SAID: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Runs a target, up to the first input that breaks something.
+/// Runs a target up to the first input that fails.
 pub fn run(target: &'static Target, plan: Plan) -> Result<Summary, Broken> {
     let corpus = Corpus::of(target.name).map_err(|error| Broken {
         target: target.name,
-        why: format!("its inputs cannot be read: {error}"),
+        why: format!("the corpus cannot be read: {error}"),
         input: Vec::new(),
     })?;
     let inputs: Vec<Vec<u8>> = corpus.0.into_iter().map(|(_, bytes)| bytes).collect();
     let (mut dice, mut summary) = (Dice::new(plan.seed), Summary::default());
     let trial = Trial { target, watchdog: Watchdog::over(target.name, plan.patience) };
-    // What is set up once, with the first input of its kind, is not what an input costs.
+    // Runs each input once first, so that one-time setup does not count as the cost of an input.
     for input in &inputs {
         let _ = trial.verdict(input);
     }
@@ -80,7 +81,7 @@ pub fn run(target: &'static Target, plan: Plan) -> Result<Summary, Broken> {
     Ok(summary)
 }
 
-/// A target and who watches it.
+/// A target and its watchdog.
 struct Trial {
     target: &'static Target,
     watchdog: Watchdog,
@@ -104,7 +105,7 @@ impl Trial {
         Ok(used)
     }
 
-    /// What an input cost, or what it broke.
+    /// The cost of an input, or why it failed.
     fn verdict(&self, input: &[u8]) -> Result<AllocationInfo, String> {
         hush();
         let cost = self.target.cost;
@@ -123,18 +124,18 @@ impl Trial {
             return Err(format!("held {} bytes at the same time", used.bytes_max));
         }
         if used.bytes_total > taken {
-            return Err(format!("took {} bytes one after the other", used.bytes_total));
+            return Err(format!("allocated {} bytes in total", used.bytes_total));
         }
         match memory.map(|(memory, allowed)| (memory.grown(), allowed)) {
             Some((grown, allowed)) if grown > allowed => {
-                Err(format!("made the whole process hold {grown} bytes more"))
+                Err(format!("grew the memory of the whole process by {grown} bytes"))
             }
             _ => Ok(used),
         }
     }
 }
 
-/// Panics that are caught are told once, by the input that caused them, and not by the runtime.
+/// Caught panics are reported once, with the input that caused them, and not by the runtime.
 fn hush() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

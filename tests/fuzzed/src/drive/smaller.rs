@@ -1,9 +1,9 @@
-//! Makes an input smaller that breaks something, as long as it still does.
+//! Minimizes a failing input while it still fails.
 
-/// How often it is tried.
+/// Maximum number of attempts.
 const TRIES_MAX: usize = 2_000;
 
-/// The smallest input that was found for which `still` holds.
+/// The smallest input found for which `still` holds.
 pub fn smaller(input: &[u8], still: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let mut least = input.to_vec();
     let mut tries = 0;

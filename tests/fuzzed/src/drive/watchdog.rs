@@ -1,24 +1,24 @@
-//! Somebody who looks at the clock while an input is tried.
+//! A watchdog that limits the time for each input.
 //!
-//! A parser that never comes back cannot be stopped, only left: so the whole process ends, and the
-//! last thing it says is which input that was.
+//! A parser that never returns cannot be stopped, so the whole process exits, and its last output
+//! is that input.
 
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What one input may take. Even the slowest take thousandths of that on a busy machine.
+/// Timeout for one input. Even the slowest take thousandths of that on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-/// What the process then ends with, as after a panic.
+/// The exit code of the process, as after a panic.
 const ENDED: i32 = 101;
 
-/// Watches one run, for as long as this is kept.
+/// Watches one run until it is dropped.
 pub struct Watchdog {
     shared: Arc<Mutex<Option<Tried>>>,
 }
 
-/// The input that is being tried, and since when.
+/// The input that is being tested, and since when.
 struct Tried {
     since: Instant,
     input: Vec<u8>,
@@ -32,7 +32,7 @@ impl Watchdog {
         Self { shared }
     }
 
-    /// Does something with an input while the clock is looked at.
+    /// Runs `work` on an input under the timeout.
     pub fn watching<T>(&self, input: &[u8], work: impl FnOnce() -> T) -> T {
         *held(&self.shared) = Some(Tried { since: Instant::now(), input: input.to_vec() });
         let done = work();
@@ -46,7 +46,7 @@ fn watch(target: &str, patience: Duration, shared: &Weak<Mutex<Option<Tried>>>) 
         if let Some(tried) = held(&shared).as_ref()
             && tried.since.elapsed() > patience
         {
-            // Written whole, since nobody can make it smaller.
+            // Written in full, because it cannot be minimized.
             let (bytes, shown) = (tried.input.len(), tried.input.escape_ascii());
             eprintln!("{target}: took longer than {patience:?}\nwith {bytes} bytes: {shown}");
             process::exit(ENDED);
@@ -56,7 +56,7 @@ fn watch(target: &str, patience: Duration, shared: &Weak<Mutex<Option<Tried>>>) 
     }
 }
 
-/// Nobody leaves it half written, so it is good whoever panicked.
+/// The value is never left half written, so it is valid even after a panic.
 fn held<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Signed envelopes: read or refused, proven in any order of members, and never with a changed word.
+//! Signed envelopes: parsed or rejected, verified in any member order, and never after a change.
 
 use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::agora::inbox::{Ack, Messages};
@@ -10,7 +10,7 @@ use rialto_protocols::kit::ijson::{self, Json};
 use super::jcs::mirrored;
 use super::text;
 
-/// Checks envelopes, what is in them, and what proves them.
+/// Checks envelopes, their payloads and their proofs.
 pub fn agora(bytes: &[u8]) {
     if let Some(text) = text(bytes) {
         if let Some(receipt) = receipt::from_header(text) {
@@ -40,18 +40,18 @@ fn proven(json: &Json<'_>, envelope: &Envelope<'_>) {
     let other = ijson::read(other.as_bytes()).expect("members in another order");
     let other = Envelope::read(&other).expect("members in another order");
     assert_eq!(prove(&other, other.timestamp, always).ok(), Some(proof));
-    // Signing again is refused: a word more in the id, and nobody has signed it.
+    // The old signature does not fit a changed id.
     let changed = json.raw().replacen("\"id\":\"", "\"id\":\"x", 1);
     let Ok(changed) = ijson::read(changed.as_bytes()) else { return };
     if let Ok(changed) = Envelope::read(&changed)
         && changed.id != envelope.id
     {
-        assert!(prove(&changed, changed.timestamp, always).is_err(), "a changed id is proven");
+        assert!(prove(&changed, changed.timestamp, always).is_err(), "a changed id still verifies");
     }
     let _ = Receipt::of(envelope, &proof, Timestamp(0)).write();
 }
 
-/// Every payload that is read is read again alike when we write it.
+/// Every payload is the same after writing and parsing it again.
 fn payloads(json: &Json<'_>) {
     again(json, Request::read, Request::write);
     again(json, Offer::read, Offer::write);

@@ -1,11 +1,11 @@
-//! Data items: what is read is every byte of what came, and no proof survives a flipped bit.
+//! Data items: parsing keeps every byte, and no signature survives a flipped bit.
 
 use rialto_protocols::kit::ans104::{Draft, Item};
 
-/// Checks the reader of items, and the proof of those that have one.
+/// Checks the item parser, and the signatures of signed items.
 pub fn ans104(bytes: &[u8]) {
     let Ok(item) = Item::read(bytes) else { return };
-    assert_eq!(written(&item), bytes, "bytes were lost or made up");
+    assert_eq!(written(&item), bytes, "bytes were lost or added");
     let again = rewritten(&item);
     let other = Item::read(&again).expect("what we write we read");
     assert_eq!((&other.tags, other.data), (&item.tags, item.data));
@@ -43,7 +43,7 @@ fn rewritten(item: &Item<'_>) -> Vec<u8> {
     draft.signed(item.kind, item.owner, item.signature)
 }
 
-/// One bit of every part of the item is enough to make it nobody's.
+/// One flipped bit in any part of the item invalidates the signature.
 fn flipped(bytes: &[u8]) {
     let places = [2, bytes.len() / 3, bytes.len() / 2, bytes.len() - 1];
     for (bit, at) in places.into_iter().enumerate() {

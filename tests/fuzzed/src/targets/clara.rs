@@ -8,7 +8,7 @@ use rialto_protocols::kit::ijson;
 
 use super::text;
 
-/// Checks what a signed item orders.
+/// Checks the order in a signed item.
 pub fn clara_item(bytes: &[u8]) {
     let Ok(item) = Item::read(bytes) else { return };
     if let Ok(message) = Message::of(&item) {
@@ -17,7 +17,7 @@ pub fn clara_item(bytes: &[u8]) {
     }
 }
 
-/// Checks what a dry-run orders.
+/// Checks the order in a dry-run.
 pub fn clara_order(bytes: &[u8]) {
     let Ok(json) = message::parse(bytes) else { return };
     if let Ok(message) = Message::dry_run(&json, Id([7; 32])) {
@@ -28,7 +28,7 @@ pub fn clara_order(bytes: &[u8]) {
 
 fn ordered(message: &Message<'_>) {
     for hidden in ["From", "Owner", "From-Process"] {
-        assert_eq!(message.tag(hidden), None, "{hidden} is for the hub to say");
+        assert_eq!(message.tag(hidden), None, "only the hub may set {hidden}");
     }
     let topics = Topics::with(["chess"]);
     for dialect in [Dialect::Spec, Dialect::Deployed] {
@@ -42,7 +42,7 @@ fn ordered(message: &Message<'_>) {
     }
 }
 
-/// Checks the readers of results and records.
+/// Checks the parsers of results and records.
 pub fn clara_record(bytes: &[u8]) {
     if let Ok(result) = Evaluated::read(bytes) {
         for sent in &result.messages {
@@ -52,7 +52,7 @@ pub fn clara_record(bytes: &[u8]) {
     }
     let _ = Page::read(bytes);
     let Some(text) = text(bytes) else { return };
-    // What one member holds is kept as it came, so only strict JSON is sure to come back alike.
+    // Some members are kept verbatim, so only strict JSON is sure to be the same again.
     if ijson::read(bytes).is_err() {
         let _ = record::read::<Vec<Agent<'_>>>(text);
         return;

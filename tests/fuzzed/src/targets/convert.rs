@@ -1,6 +1,6 @@
-//! Requests of one protocol as agents of all others get them.
+//! Requests of one protocol, converted for agents of all others.
 //!
-//! The first byte says whose request it is.
+//! The first byte selects the protocol of the request.
 
 use std::collections::HashSet;
 
@@ -23,12 +23,12 @@ pub fn convert(bytes: &[u8]) {
         };
         if from != to {
             let given = ijson::read(done.given.payload.as_bytes());
-            assert!(given.is_ok(), "{from} to {to} is no JSON: {given:?}");
+            assert!(given.is_ok(), "{from} to {to} is not valid JSON: {given:?}");
         }
         let own = done.notes.iter().filter(|note| note.fate != Fate::Defaulted);
         let mut once = HashSet::new();
         for note in own {
-            assert!(once.insert(&note.field.name), "{} is told of twice", note.field.name);
+            assert!(once.insert(&note.field.name), "{} has two notes", note.field.name);
         }
     }
 }

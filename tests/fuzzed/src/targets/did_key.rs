@@ -1,22 +1,26 @@
-//! Keys as text: one did per key, and no two texts of it.
+//! Public keys as text: one DID per key, with one spelling.
 
 use rialto_client::agora::Seed;
 use rialto_protocols::kit::ed25519::{PublicKey, Verifier};
 
 use super::text;
 
-/// Checks did:key and the other two ways to write a key, and seeds.
+/// Checks did:key, the other two encodings of a key, and seeds.
 pub fn did_key(bytes: &[u8]) {
     let Some(text) = text(bytes) else { return };
     if let Ok(key) = PublicKey::parse(text) {
         let did = key.did();
-        assert_eq!(PublicKey::parse(&did), Ok(key), "its own did is not read");
-        assert_eq!(did, independent(key.as_bytes()), "others write it otherwise");
+        assert_eq!(PublicKey::parse(&did), Ok(key), "its own DID cannot be parsed");
+        assert_eq!(
+            did,
+            independent(key.as_bytes()),
+            "another implementation writes a different DID"
+        );
         if let Ok(verifier) = Verifier::of(key) {
             assert_eq!(verifier.key(), key, "the point has a second encoding");
         }
         if text.starts_with("did:") {
-            assert_eq!(did, text, "a second did for the same key");
+            assert_eq!(did, text, "a second DID for the same key");
         }
     }
     if let Some(seed) = Seed::read(text) {

@@ -1,4 +1,4 @@
-//! Where the hub may call: what the guard lets through leads to a public host in every reading.
+//! Egress URLs: a URL that passes the guard leads to a public host, however it is parsed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,17 +7,17 @@ use url::{Host, Url};
 
 use super::text;
 
-/// Checks the guard, with nothing allowed beyond the public internet.
+/// Checks the guard, with only the public internet allowed.
 pub fn egress_url(bytes: &[u8]) {
     let Some(text) = text(bytes) else { return };
     let guard = Guard::default();
     let Ok(target) = guard.check_url(text) else { return };
     assert!(!target.is_plain() && target.url().scheme() == "https", "{text} is not https");
-    let other = Url::parse(text).expect("the guard took it for a URL");
-    assert_eq!(other.host(), target.url().host(), "two readings of {text}");
+    let other = Url::parse(text).expect("the guard accepted it as a URL");
+    assert_eq!(other.host(), target.url().host(), "two parsers disagree on {text}");
     assert_eq!(other.port_or_known_default(), target.url().port_or_known_default());
     assert!(target.url().username().is_empty() && target.url().password().is_none());
-    assert!(is_public(&target), "{text} leads inside");
+    assert!(is_public(&target), "{text} leads to a private address");
     let again = guard.check_url(target.url().as_str()).expect("what it let through as it wrote it");
     assert_eq!(again.url(), target.url());
 }
@@ -26,7 +26,7 @@ fn is_public(target: &Target) -> bool {
     match target.url().host() {
         Some(Host::Ipv4(ip)) => is_public_v4(ip),
         Some(Host::Ipv6(ip)) => is_public_v6(ip),
-        // A name that another resolver would take for an address: 127.1, 0x7f.1, 2130706433.
+        // A name that another resolver would parse as an address: 127.1, 0x7f.1, 2130706433.
         Some(Host::Domain(name)) => {
             let name = name.trim_end_matches('.');
             let last = name.rsplit('.').next().unwrap_or_default();
@@ -51,7 +51,7 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
         || ip.is_broadcast())
 }
 
-/// Only 2000::/3 is handed out, and 6to4 and Teredo in it hide an address of version 4.
+/// Only 2000::/3 is assigned, and 6to4 and Teredo in it contain an IPv4 address.
 fn is_public_v6(ip: Ipv6Addr) -> bool {
     let [a, b, ..] = ip.segments();
     let handed_out = a & 0xe000 == 0x2000;

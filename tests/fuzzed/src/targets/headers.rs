@@ -1,4 +1,4 @@
-//! What a request's headers say about it: who is asked for, from where, as part of what.
+//! Parsers of request headers: host, origin, trace and request id.
 
 use std::sync::OnceLock;
 
@@ -7,18 +7,18 @@ use rialto_engine::keys;
 use rialto_hub::config::{Loaded, Posture};
 use rialto_hub::edge::{Hosts, IdSource, RequestId, TraceParent};
 
-/// Checks the readers of single headers.
+/// Checks the parsers of single headers.
 pub fn headers(bytes: &[u8]) {
     let Ok(value) = HeaderValue::from_bytes(bytes) else { return };
     let mut headers = HeaderMap::new();
     headers.insert("traceparent", value.clone());
     headers.insert("x-request-id", value.clone());
     if let Some(trace) = TraceParent::of(&headers) {
-        assert!(trace.trace_id != 0 && trace.parent_id != 0, "a trace that is none");
+        assert!(trace.trace_id != 0 && trace.parent_id != 0, "an invalid trace was accepted");
     }
     let source: IdSource = std::sync::Arc::new(|| "made".to_owned());
     let id = RequestId::of(&headers, &source);
-    assert!(id.as_str().bytes().all(|byte| byte.is_ascii_graphic()), "{id} would hurt a log");
+    assert!(id.as_str().bytes().all(|byte| byte.is_ascii_graphic()), "{id} is not safe to log");
     let Ok(text) = value.to_str() else { return };
     if let Some(key) = keys::bearer(text) {
         assert!(!key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic()));
@@ -28,7 +28,7 @@ pub fn headers(bytes: &[u8]) {
         assert!(is_ours(&name) || is_ours(&text.to_ascii_lowercase()), "{text} is not ours");
     }
     if hosts().is_home(text, "127.0.0.1:7425") {
-        assert!(text.contains("://"), "{text} is no origin");
+        assert!(text.contains("://"), "{text} is not an origin");
     }
 }
 
@@ -42,13 +42,13 @@ fn is_ours(name: &str) -> bool {
         || four.is_ok_and(|ip| ip.is_loopback())
 }
 
-/// The names of a hub on loopback that was told of no others.
+/// The host names of a hub on loopback without configured names.
 fn hosts() -> &'static Hosts {
     static HOSTS: OnceLock<Hosts> = OnceLock::new();
     HOSTS.get_or_init(|| {
         let flags = [("http.listen", "127.0.0.1:7425".to_owned())];
         let loaded = Loaded::load(Posture::Serve, None, std::iter::empty(), &flags);
-        let config = loaded.expect("the defaults are good").config;
+        let config = loaded.expect("the defaults are valid").config;
         Hosts::new(&config.http, config.http.listen)
     })
 }

@@ -1,7 +1,7 @@
-//! Whole requests, byte by byte as they come over a socket, to a hub in this process.
+//! Whole requests, sent as raw bytes over a socket to a hub in this process.
 //!
-//! Whatever is sent, the hub answers in HTTP or hangs up, and goes on answering others. Where an
-//! input says `{key}`, the key of an agent of that hub stands in what is sent.
+//! Whatever is sent, the hub answers in HTTP or closes the connection, and keeps serving others.
+//! `{key}` in an input is replaced with the key of an agent of that hub.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown as Half, SocketAddr, TcpStream};
@@ -13,28 +13,28 @@ use rialto_hub::config::{Loaded, Posture};
 use rialto_hub::shutdown::Shutdown;
 
 const MARK: &[u8] = b"{key}";
-/// How long an answer is waited for before the sending side is closed.
+/// How long to wait for an answer before the sending side is closed.
 const MOMENT: Duration = Duration::from_millis(20);
-/// No wait of the hub's own for somebody who has gone is as long.
+/// Longer than any timeout of the hub for a client that is gone.
 const FOR_EVER: Duration = Duration::from_secs(60);
 
-/// A hub with one agent in it, in memory, for as long as this process lives.
+/// A hub in memory with one agent, for the lifetime of this process.
 struct Door {
     address: SocketAddr,
     key: String,
 }
 
-/// Checks the door of the hub.
+/// Checks the HTTP server of the hub.
 pub fn http(bytes: &[u8]) {
     let door = door();
     let answer = said(door.address, &signed(bytes, &door.key));
-    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1."), "that is no HTTP");
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1."), "the answer is not HTTP");
     let status = answer.get(9..12).unwrap_or_default();
-    assert_ne!(status, b"500", "a request broke the hub");
+    assert_ne!(status, b"500", "a request caused an internal error");
     let alive = alive(door.address);
     assert!(
         alive.starts_with(b"HTTP/1.1 200"),
-        "nobody is served any more: {}",
+        "the hub does not answer any more: {}",
         alive.escape_ascii()
     );
 }
@@ -51,14 +51,14 @@ fn signed(bytes: &[u8], key: &str) -> Vec<u8> {
     out
 }
 
-/// What the hub says before it hangs up.
+/// What the hub sends before it closes the connection.
 fn said(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).expect("the hub listens");
     let (mut answer, mut first) = (Vec::new(), [0; 4096]);
-    // A hub that has heard enough hangs up while we still talk.
+    // The hub may close the connection while the request is still being sent.
     let _ = stream.write_all(bytes);
-    // Whoever stops talking at once is taken for gone, and half a request waits for its other half:
-    // so the answer is given a moment, and then there is nothing more to wait for.
+    // A client that closes its sending side at once counts as gone, and an incomplete request waits
+    // for its rest. So wait a moment for the answer, then close the sending side.
     let _ = stream.set_read_timeout(Some(MOMENT));
     match stream.read(&mut first) {
         Ok(count) => answer.extend_from_slice(&first[..count]),
@@ -70,11 +70,11 @@ fn said(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     }
     let ended = stream.read_to_end(&mut answer);
     let waits = ended.is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
-    assert!(!waits, "the hub does not hang up; it said {}", answer.escape_ascii());
+    assert!(!waits, "the hub does not close the connection; it sent {}", answer.escape_ascii());
     answer
 }
 
-/// What is said to somebody who waits for the answer.
+/// The answer to a health check.
 fn alive(address: SocketAddr) -> Vec<u8> {
     const REQUEST: &[u8] = b"GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     let mut stream = TcpStream::connect(address).expect("the hub listens");
@@ -99,7 +99,7 @@ fn door() -> &'static Door {
 }
 
 async fn open(tell: std::sync::mpsc::Sender<SocketAddr>) {
-    // Where its secret is; gone with the hub.
+    // Where its secret is; removed with the hub.
     let data = tempfile::tempdir().expect("a directory");
     let flags = [
         ("data.dir", data.path().to_string_lossy().into_owned()),
@@ -111,14 +111,14 @@ async fn open(tell: std::sync::mpsc::Sender<SocketAddr>) {
         ("limits.wrong_keys_per_minute", "0".to_owned()),
     ];
     let loaded = Loaded::load(Posture::Dev, None, std::iter::empty(), &flags);
-    let config = loaded.expect("good settings").config;
+    let config = loaded.expect("valid settings").config;
     let (_trigger, shutdown) = Shutdown::manual();
     let hub = Hub::start(&config, Options::default(), shutdown.clone()).await.expect("a hub");
-    tell.send(hub.address).expect("somebody waits");
-    hub.run(&shutdown).await.expect("a hub that goes on");
+    tell.send(hub.address).expect("the receiver waits");
+    hub.run(&shutdown).await.expect("the hub keeps running");
 }
 
-/// Announces an agent and says its key.
+/// Registers an agent and returns its key.
 fn enrolled(address: SocketAddr) -> String {
     let body = r#"{"agent_id":"fuzzed","agent_card":{"card_version":"0.3","user_culture":"en","supported_languages":["en"]}}"#;
     let request = format!(

@@ -1,4 +1,4 @@
-//! Canonical JSON: one text per value, whoever writes it and in whatever order it came.
+//! Canonical JSON: one text per value, whatever wrote it and in whatever order.
 
 use rialto_protocols::kit::ijson::{self, Json, Kind};
 use rialto_protocols::kit::jcs;
@@ -15,8 +15,8 @@ pub fn jcs(bytes: &[u8]) {
     let other = ijson::read(mirrored.as_bytes()).expect("members in another order");
     match (canonical, jcs::canonical(&other)) {
         (Ok(one), Ok(other)) => {
-            assert_eq!(one, other, "the order of members shows");
-            // What it says stays the same; numbers from 2^53 on are the one thing not read again.
+            assert_eq!(one, other, "the order of members changes the canonical form");
+            // The meaning stays the same; only numbers from 2^53 on are not parsed again.
             if let Ok(Ok(again)) = ijson::read(one.as_bytes()).map(|json| jcs::canonical(&json)) {
                 assert_eq!(again, one, "it is not its own canonical form");
             }
@@ -27,7 +27,7 @@ pub fn jcs(bytes: &[u8]) {
     }
 }
 
-/// The text with the members of every object the other way round.
+/// The text with the members of every object in reverse order.
 pub fn mirrored(json: &Json<'_>) -> String {
     match json.kind() {
         Kind::List(items) => {
@@ -48,7 +48,7 @@ pub fn mirrored(json: &Json<'_>) -> String {
     }
 }
 
-/// What the canonicaliser of serde's values makes of it, where serde reads it exactly.
+/// Compares with the canonicalizer for serde's values, where serde parses exactly.
 fn second_opinion(bytes: &[u8], ours: &str) {
     let Ok(mut value) = serde_json::from_slice::<Value>(bytes) else { return };
     let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -59,8 +59,8 @@ fn second_opinion(bytes: &[u8], ours: &str) {
     }
 }
 
-/// Gives every number the double that the standard library reads, since serde's own reader may be
-/// off by the last bit. False when the two trees do not fit.
+/// Replaces every number with the double that the standard library parses, because serde's own
+/// parser may be off by the last bit. False if the two trees differ in shape.
 fn settle(value: &mut Value, json: &Json<'_>) -> bool {
     match (value, json.kind()) {
         (value @ Value::Number(_), Kind::Number(digits)) => {

@@ -1,4 +1,4 @@
-//! Keys, secrets and the files they are kept in.
+//! Keys, secrets and the files that store them.
 
 use rialto_client::KeyFile;
 use rialto_client::clara::Wallet;
@@ -7,23 +7,23 @@ use rialto_engine::keys::{Key, bearer};
 
 use super::text;
 
-/// Checks everything that reads a key.
+/// Checks every parser of keys.
 pub fn key(bytes: &[u8]) {
     let Some(text) = text(bytes) else { return };
     if let Some(key) = Key::read(text) {
         assert_eq!(key.expose(), text);
         assert!(text.starts_with(key.kind().prefix()));
-        assert!(!key.to_string().contains(&text[8..]), "printing gives it away");
+        assert!(!key.to_string().contains(&text[8..]), "printing reveals the key");
         for at in 0..text.len() {
             let mut other = text.as_bytes().to_vec();
             other[at] ^= 1;
             let other = String::from_utf8_lossy(&other);
-            assert!(Key::read(&other).is_none(), "{other} is a key as well");
+            assert!(Key::read(&other).is_none(), "{other} is accepted as a key as well");
         }
     }
     assert!(bearer(text).is_none_or(|key| text.contains(key)));
     if let Some(secret) = WebhookSecret::read(text) {
-        assert_eq!(secret.text(), text, "a secret with two texts");
+        assert_eq!(secret.text(), text, "a secret has two texts");
     }
     if let Some(file) = KeyFile::read(text) {
         assert_eq!(KeyFile::read(&file.text()), Some(file));

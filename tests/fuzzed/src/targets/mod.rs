@@ -1,4 +1,4 @@
-//! One file per parser.
+//! The fuzz targets, one file per parser.
 
 mod agora;
 mod ans104;
@@ -128,12 +128,12 @@ pub const ALL: &[Target] = &[
 
 mod words;
 
-/// The bytes as text, if they are.
+/// The bytes as text, if they are valid UTF-8.
 fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
 
-/// What stands before the first line that is only `=`, and what stands behind it.
+/// The parts before and after the first line that is only `=`.
 fn halves(bytes: &[u8]) -> (&[u8], &[u8]) {
     const MARK: &[u8] = b"\n=\n";
     let at = bytes.windows(MARK.len()).position(|window| window == MARK);

@@ -1,4 +1,4 @@
-//! Amounts: exact or refused, inside their bounds, and the same after every writing.
+//! Amounts: exact or rejected, within bounds, and the same after writing and parsing.
 
 use rialto_core::money::Credits;
 use rialto_protocols::clara::price;
@@ -6,14 +6,18 @@ use rialto_protocols::openclaw::Score;
 
 use super::text;
 
-/// Checks every reader of amounts and scores.
+/// Checks every parser of amounts and scores.
 pub fn money(bytes: &[u8]) {
     let Some(text) = text(bytes) else { return };
     for decimals in 0..=7 {
         if let Ok(credits) = Credits::parse(text, decimals) {
             amount(credits, decimals);
             if let Some(exact) = exact(text) {
-                assert_eq!(i128::from(credits.micros()), exact, "{text} is something else");
+                assert_eq!(
+                    i128::from(credits.micros()),
+                    exact,
+                    "{text} was parsed as another amount"
+                );
             }
         }
     }
@@ -34,7 +38,7 @@ fn amount(credits: Credits, decimals: usize) {
     for shown in 0..=6 {
         assert_eq!(Credits::parse(&credits.text(shown), 6), Ok(credits));
     }
-    assert_eq!(credits.floor(decimals), credits, "finer than was allowed");
+    assert_eq!(credits.floor(decimals), credits, "more decimals than allowed");
     for coarse in 0..=6 {
         let (floor, ceil) =
             (credits.floor(coarse), credits.ceil(coarse).expect("far from the end"));

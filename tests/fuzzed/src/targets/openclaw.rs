@@ -1,4 +1,4 @@
-//! The six messages: refused with every reason, or read, written and read again alike.
+//! The six messages: rejected with every reason, or the same after writing and parsing.
 
 use rialto_core::time::Timestamp;
 use rialto_protocols::kit::ijson;
@@ -9,17 +9,17 @@ use uuid::Uuid;
 
 use super::text;
 
-/// Checks all readers of openclaw on the same body.
+/// Checks all parsers of openclaw on the same body.
 pub fn openclaw(bytes: &[u8]) {
     match Any::read(bytes) {
         Err(failure) => refused(&failure),
         Ok(any) => {
             let (raw, written) = texts(&any);
             assert_eq!(raw, ijson::read(bytes).expect("it was read").raw());
-            // Written by us, it has our version and nothing we do not know.
+            // Written by the hub, it has the hub's version and no unknown members.
             let again = Any::read(written.as_bytes())
                 .unwrap_or_else(|failure| panic!("{written} is refused: {failure:?}"));
-            assert_eq!(texts(&again).1, written, "it says something else when written again");
+            assert_eq!(texts(&again).1, written, "it changes when it is written again");
         }
     }
     let _ = (Approve::read(bytes), Cancel::read(bytes));
@@ -30,7 +30,7 @@ pub fn openclaw(bytes: &[u8]) {
     let _ = Failed::read(text);
 }
 
-/// The text as it came, and as we write it.
+/// The original text, and the text written by the hub.
 fn texts(any: &Any) -> (&str, String) {
     match any {
         Any::Identity(message) => (&message.raw, message.said.write()),
@@ -44,5 +44,5 @@ fn texts(any: &Any) -> (&str, String) {
 
 fn refused(failure: &Failure) {
     let answer = failure.write(Uuid::nil(), Timestamp(0));
-    assert!(ijson::read(answer.as_bytes()).is_ok(), "the refusal is no JSON: {answer}");
+    assert!(ijson::read(answer.as_bytes()).is_ok(), "the refusal is not valid JSON: {answer}");
 }

@@ -1,17 +1,17 @@
-//! The lines a program of an agent writes about its jobs.
+//! The lines an agent's program writes about its jobs.
 
 use rialto_client::agent::Outcome;
 use rialto_client::agent::program::told;
 use rialto_protocols::kit::ijson;
 
-/// Checks the reader of lines.
+/// Checks the parser of lines.
 pub fn program(bytes: &[u8]) {
     let Some((_, outcome)) = told(bytes) else { return };
     match outcome {
         Outcome::Done(output) => {
-            assert!(output.starts_with('{'), "{output} is no object");
+            assert!(output.starts_with('{'), "{output} is not an object");
             assert!(serde_json::from_str::<serde::de::IgnoredAny>(&output).is_ok());
-            // Only what strict JSON refuses for its own reasons may still fail at the hub.
+            // The hub may still reject it for reasons of strict JSON.
             let _ = ijson::read(output.as_bytes());
         }
         Outcome::Failed(why) | Outcome::Declined(why) | Outcome::Unfit(why) => {

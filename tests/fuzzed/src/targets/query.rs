@@ -1,4 +1,4 @@
-//! Query strings, and the cursors that stand in them.
+//! Query strings, and the cursors in them.
 
 use rialto_protocols::clara::paging::{Cursor, Paging};
 use rialto_protocols::clara::query::{assign, process};
@@ -6,7 +6,7 @@ use rialto_protocols::kit::query::{PAIRS_MAX, Query};
 
 use super::text;
 
-/// Checks everything that reads what stands after a `?`.
+/// Checks every parser of query strings.
 pub fn query(bytes: &[u8]) {
     let Some(text) = text(bytes) else { return };
     if let Ok(query) = Query::read(text) {

@@ -1,4 +1,4 @@
-//! The four bodies of registry: read or refused by name, and the same in any order of members.
+//! The four bodies of registry: parsed or rejected by name, and the same in any member order.
 
 use rialto_core::money::Credits;
 use rialto_protocols::kit::fields::Malformed;
@@ -7,7 +7,7 @@ use rialto_protocols::registry::wire::{JobPost, Register, ResultPost, TransferPo
 
 use super::jcs::mirrored;
 
-/// Checks the readers of all four bodies.
+/// Checks the parsers of all four bodies.
 pub fn registry(bytes: &[u8]) {
     if let Ok(register) = told(Register::read(bytes)) {
         for skill in &register.skills {
@@ -16,7 +16,7 @@ pub fn registry(bytes: &[u8]) {
             ijson::read(skill.output_schema.as_bytes()).expect("a schema is JSON");
         }
     }
-    // A result may have figures that are no JSON; what it delivers is JSON all the same.
+    // A result may contain numbers that are not valid JSON; its output is JSON all the same.
     if let Some(output) = told(ResultPost::read(bytes)).ok().and_then(|result| result.output_data) {
         ijson::read(output.as_bytes()).expect("an output is JSON");
     }
@@ -26,17 +26,17 @@ pub fn registry(bytes: &[u8]) {
         bounds(job.budget);
         ijson::read(job.input_data.as_bytes()).expect("an input is JSON");
         let again = JobPost::read(other.as_bytes()).expect("members in another order");
-        assert_eq!(again.content, job.content, "the order of members makes another job");
+        assert_eq!(again.content, job.content, "the order of members changes the job");
     }
     if let Ok(result) = told(ResultPost::read(bytes)) {
         result.execution_cost.into_iter().for_each(bounds);
         let again = ResultPost::read(other.as_bytes()).expect("members in another order");
-        assert_eq!(again.content, result.content, "the order of members makes another result");
+        assert_eq!(again.content, result.content, "the order of members changes the result");
     }
     if let Ok(transfer) = told(TransferPost::read(bytes)) {
         bounds(transfer.amount);
         let again = TransferPost::read(other.as_bytes()).expect("members in another order");
-        assert_eq!(again.content, transfer.content, "the order of members makes another payment");
+        assert_eq!(again.content, transfer.content, "the order of members changes the payment");
     }
     let (mut one, mut two) = (Vec::new(), Vec::new());
     canonical(&json, &mut one);

@@ -1,4 +1,4 @@
-//! Envelopes, alone and inside A2A messages, and everything else relay reads.
+//! Envelopes, alone and inside A2A messages, and everything else relay parses.
 
 use rialto_protocols::kit::ijson::{self, Json};
 use rialto_protocols::relay::discovery::Server;
@@ -12,14 +12,14 @@ use super::text;
 
 const HOST: &str = "hub.example";
 
-/// Checks all readers of relay on the same body.
+/// Checks all parsers of relay on the same body.
 pub fn relay(bytes: &[u8]) {
     if let Some(reply) = Reply::read(bytes) {
         assert_eq!(Reply::read(reply.raw().as_bytes()), Some(reply.clone()));
     }
     let Ok(json) = ijson::read(bytes) else { return };
     if let Ok(envelope) = Envelope::read(&json, "") {
-        assert_eq!(envelope.raw(), json.raw(), "an envelope is passed on as it came");
+        assert_eq!(envelope.raw(), json.raw(), "an envelope must be forwarded unchanged");
         wrapped(&json);
     }
     if let Ok(send) = Send::read(&json, HOST) {
@@ -31,7 +31,7 @@ pub fn relay(bytes: &[u8]) {
         if let Ok(register) = Register::read(&json, by, HOST) {
             addressed(&register.address);
             if let Some(card) = &register.card {
-                culture::check(card.culture()).expect("a card's culture is one");
+                culture::check(card.culture()).expect("a card's culture is valid");
             }
         }
     }
@@ -39,14 +39,14 @@ pub fn relay(bytes: &[u8]) {
     let _ = spoken::text_of(json.raw());
 }
 
-/// Whatever paper is put around an envelope comes off again without a trace.
+/// Wrapping an envelope in A2A and unwrapping it gives the same envelope.
 fn wrapped(envelope: &Json<'_>) {
     for format in [None, Some(Format::A2a10), Some(Format::A2a03)] {
         let mut out = Vec::new();
         a2a::write(&mut out, envelope.raw(), format, "m\"\n1");
-        // Paper makes it deeper and larger; at the very edge it does not fit any more.
+        // Wrapping makes it deeper and larger; just below the limits it does not fit any more.
         let Ok(json) = ijson::read(&out) else { continue };
-        let found = a2a::unwrap(&json, "").expect("our own paper");
+        let found = a2a::unwrap(&json, "").expect("our own wrapping");
         assert_eq!(found.envelope.raw(), envelope.raw());
         let body = receive::write(envelope.raw(), format, "t1");
         if let Ok(json) = ijson::read(&body) {
@@ -56,7 +56,7 @@ fn wrapped(envelope: &Json<'_>) {
     }
 }
 
-/// Checks the reader of addresses.
+/// Checks the parser of addresses.
 pub fn relay_address(bytes: &[u8]) {
     let Some(text) = text(bytes) else { return };
     if let Ok(address) = Address::read(text, HOST) {
@@ -68,10 +68,10 @@ pub fn relay_address(bytes: &[u8]) {
 
 fn addressed(address: &Address<'_>) {
     let canonical = Address::read_full(address.canonical()).expect("a canonical address");
-    assert_eq!(canonical.canonical(), address.canonical(), "the canonical form moves on");
+    assert_eq!(canonical.canonical(), address.canonical(), "the canonical form is not stable");
     let shown = Address::read_full(address.shown()).expect("an address as it is shown");
-    assert_eq!(shown.canonical(), address.canonical(), "it is somebody else when typed again");
+    assert_eq!(shown.canonical(), address.canonical(), "the shown form means another address");
     let whole = format!("{}@{}", address.name(), address.host());
     assert_eq!(Address::read_full(&whole).expect("its two parts").canonical(), address.canonical());
-    assert_eq!(canonical.skeleton(), address.skeleton(), "it looks otherwise when typed again");
+    assert_eq!(canonical.skeleton(), address.skeleton(), "the canonical form has another skeleton");
 }

@@ -1,4 +1,4 @@
-//! Where a reader says it left off: `Last-Event-ID` of every stream, and the cursors of pages.
+//! Resume positions: `Last-Event-ID` of every stream, and the cursors of pages.
 
 use rialto_hub::v1::page;
 use rialto_protocols::kit::last_event_id::{NoId, position, read};
@@ -7,13 +7,16 @@ use rialto_protocols::openclaw::place::Place;
 
 use super::text;
 
-/// Checks everything that a reader is told to bring back, with bytes that it was not told.
+/// Checks every parser of resume positions, with bytes the hub never issued.
 pub fn resume(bytes: &[u8]) {
     let had = read(Some(bytes), position);
     match had {
-        Ok(None) => assert!(bytes.is_empty(), "something was brought"),
+        Ok(None) => assert!(bytes.is_empty(), "a non-empty value was ignored"),
         Ok(Some(number)) => {
-            assert!(bytes.iter().all(u8::is_ascii_digit), "{number} was read from no digits");
+            assert!(
+                bytes.iter().all(u8::is_ascii_digit),
+                "{number} was parsed from something other than digits"
+            );
             assert_eq!(read(Some(number.to_string().as_bytes()), position), had);
         }
         Err(NoId) => assert!(
@@ -29,6 +32,6 @@ pub fn resume(bytes: &[u8]) {
         assert_eq!(At::read(&at.write()), Some(at));
     }
     if let Some(cursor) = page::Cursor::read(text) {
-        assert_eq!(cursor.write(), text, "one place has one text");
+        assert_eq!(cursor.write(), text, "one position has one text");
     }
 }

@@ -1,4 +1,4 @@
-//! Schemas of strangers, and values of other strangers: refused, or checked within the bound.
+//! Untrusted schemas and untrusted values: rejected, or checked within the cost limit.
 //!
 //! The input is a schema, then `\n=\n` and a value.
 
@@ -7,7 +7,7 @@ use rialto_protocols::kit::schema::{Schema, VIOLATIONS_MAX};
 
 use super::{halves, text};
 
-/// Checks the compiler of schemas and what it made.
+/// Checks the schema compiler and the compiled schema.
 pub fn schema(bytes: &[u8]) {
     let (schema, value) = halves(bytes);
     let (Some(schema), Some(value)) = (text(schema), text(value)) else { return };

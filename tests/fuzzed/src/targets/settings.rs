@@ -1,4 +1,4 @@
-//! `rialto.toml`: every value has its place, and whatever is wrong is named with where it stands.
+//! `rialto.toml`: every value is checked, and every error names its origin.
 
 use std::cell::RefCell;
 use std::io::Write as _;
@@ -10,7 +10,7 @@ thread_local! {
     static FILE: RefCell<Option<NamedTempFile>> = const { RefCell::new(None) };
 }
 
-/// Checks the reader of settings, as a file and as a value of the environment.
+/// Checks the parser of settings, as a file and as a value of the environment.
 pub fn settings(bytes: &[u8]) {
     FILE.with_borrow_mut(|file| {
         let file = file.get_or_insert_with(|| NamedTempFile::new().expect("a file"));

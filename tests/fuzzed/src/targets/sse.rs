@@ -1,5 +1,5 @@
-//! Event streams: the same events however the bytes arrive, never more held than allowed, and no
-//! event whose content ends it early.
+//! Event streams: the same events however the bytes are split, bounded memory, and no event whose
+//! content ends it early.
 
 use rialto_protocols::kit::sse::{self, Event, Parser};
 use rialto_protocols::relay::stream::Word;
@@ -8,14 +8,14 @@ const MAX: usize = 8 << 10;
 /// How many events of an input are written again.
 const EVENTS_MAX: usize = 16;
 
-/// Checks the reader of streams against itself and the writer.
+/// Checks the stream parser against itself and the writer.
 pub fn sse(bytes: &[u8]) {
     let whole = read([bytes]);
     let half = bytes.len() / 2;
     let pieces = read([&bytes[..half], &bytes[half..]]);
-    assert_eq!(whole, pieces, "it matters where the bytes were cut");
+    assert_eq!(whole, pieces, "the result depends on where the bytes were split");
     let single = read(bytes.chunks(1 + bytes.len() / 256));
-    assert_eq!(whole, single, "it matters that the bytes came in small pieces");
+    assert_eq!(whole, single, "the result depends on the size of the chunks");
     for event in whole.0.iter().take(EVENTS_MAX) {
         written(event);
         if let Some(word) = Word::read(event) {
@@ -24,7 +24,7 @@ pub fn sse(bytes: &[u8]) {
     }
 }
 
-/// The events, whether all were taken, the last id and the wait that was asked for.
+/// The events, whether all were accepted, the last id and the requested retry delay.
 type Read = (Vec<Event>, bool, Option<String>, Option<u64>);
 
 fn read<'b>(pieces: impl IntoIterator<Item = &'b [u8]>) -> Read {
@@ -38,7 +38,7 @@ fn written(event: &Event) {
     sse::write(&mut out, event.id.as_deref(), &event.event, &event.data);
     let (mut parser, mut events) = (Parser::new(usize::MAX), Vec::new());
     parser.push(&out, &mut events).expect("there is no limit");
-    // The one thing a name cannot keep is a NUL, which the writer leaves out.
+    // A name cannot contain NUL, which the writer omits.
     let plain = Event { event: event.event.replace('\0', ""), ..event.clone() };
     let plain = Event {
         event: if plain.event.is_empty() { "message".into() } else { plain.event },
@@ -52,10 +52,10 @@ fn said(word: &Word) {
     word.write(&mut out);
     let (mut parser, mut events) = (Parser::new(usize::MAX), Vec::new());
     parser.push(&out, &mut events).expect("there is no limit");
-    assert_eq!(events.len(), 1, "one word is one event");
-    let again = Word::read(&events[0]).expect("a word of ours");
+    assert_eq!(events.len(), 1, "one reply is one event");
+    let again = Word::read(&events[0]).expect("our own reply");
     let same = match (&again, word) {
-        // The envelope inside is put on one line.
+        // The envelope inside is written on one line.
         (Word::Done { full_text: one, .. }, Word::Done { full_text: other, .. }) => one == other,
         (one, other) => one == other,
     };

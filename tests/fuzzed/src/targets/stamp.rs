@@ -1,20 +1,20 @@
-//! Times: RFC 3339 or refused, and the same after every writing.
+//! Times: RFC 3339 or rejected, and the same after writing and parsing.
 
 use rialto_core::time::Timestamp;
 use rialto_protocols::kit::stamp;
 
 use super::text;
 
-/// Checks the reader of times.
+/// Checks the parser of times.
 pub fn stamp(bytes: &[u8]) {
     let Some(text) = text(bytes) else { return };
     let Ok(time) = stamp::parse(text) else { return };
     assert!((0..=253_402_300_799_999).contains(&time.0), "{time:?} is out of bounds");
     let millis = stamp::millis(time);
-    assert_eq!(stamp::parse(&millis), Ok(time), "{millis} is read otherwise");
+    assert_eq!(stamp::parse(&millis), Ok(time), "{millis} is parsed as another time");
     assert_eq!(stamp::millis_bytes(time), *millis.as_bytes());
     let second = Timestamp(time.0 - time.0 % 1_000);
     assert_eq!(stamp::parse(&stamp::seconds(second)), Ok(second));
-    // The minutes and seconds of the text are those of the time, wherever the zone puts the hour.
+    // The seconds of the text are those of the time, whatever the zone does to the hour.
     assert_eq!(text.get(17..19), millis.get(17..19), "{text} became {millis}");
 }

@@ -1,4 +1,4 @@
-//! Rows of the store: what was written, or corrupt; never something else.
+//! Rows of the store: as written, or corrupt; never something else.
 //!
 //! The input is the name of a table, a line end, and a body.
 
@@ -35,10 +35,10 @@ fn row(probe: &Probe, table: &str, body: &[u8]) {
         refused(probe.row(table, 17, body, spoilt));
     }
     let again = probe.row(table, 17, written.as_bytes(), 0).expect("what we write we read");
-    assert_eq!(again, Some(written), "it changes with every writing");
+    assert_eq!(again, Some(written), "it changes when it is written again");
 }
 
-/// The only way to fail is to say that the row is corrupt.
+/// The only possible error is that the row is corrupt.
 fn corrupt<T>(read: Result<T, StoreError>) -> Result<T, ()> {
     read.map_err(|error| match error {
         StoreError::Corrupt(why) => assert!(!why.is_empty()),
@@ -47,5 +47,5 @@ fn corrupt<T>(read: Result<T, StoreError>) -> Result<T, ()> {
 }
 
 fn refused<T: std::fmt::Debug>(read: Result<T, StoreError>) {
-    assert!(matches!(read, Err(StoreError::Corrupt(_))), "a wrong checksum was taken: {read:?}");
+    assert!(matches!(read, Err(StoreError::Corrupt(_))), "a wrong checksum was accepted: {read:?}");
 }

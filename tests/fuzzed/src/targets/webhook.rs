@@ -1,4 +1,4 @@
-//! Signed deliveries: believed only with the one signature that fits, by hub and client alike.
+//! Signed deliveries: accepted only with a valid signature, by hub and client alike.
 //!
 //! The input is headers, one on each line, then `\n=\n` and a body.
 
@@ -9,11 +9,11 @@ use rialto_engine::delivery::signature::{self, WebhookSecret};
 
 use super::{halves, text};
 
-/// The secret of the kept inputs: 32 bytes that count up.
+/// The secret used in the corpus: 32 bytes that count up.
 const SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const NOW: Timestamp = Timestamp(1_754_000_000_999);
 
-/// Checks who is believed.
+/// Checks which deliveries are accepted.
 pub fn webhook(bytes: &[u8]) {
     let (head, body) = halves(bytes);
     let Some(head) = text(head) else { return };
@@ -29,14 +29,14 @@ pub fn webhook(bytes: &[u8]) {
     let client = ClientSecret::read(SECRET).expect("a secret");
     let by_client = client.verify(&headers, body, NOW);
     if by_client.is_ok() {
-        assert_eq!(believed, Ok(()), "the client believes what the hub does not");
+        assert_eq!(believed, Ok(()), "the client accepts what the hub rejects");
     }
     if believed.is_ok() {
         genuine(&secret, &pairs, body);
     }
 }
 
-/// What is believed has the signature that the hub itself would make.
+/// An accepted delivery has the signature that the hub itself would make.
 fn genuine(secret: &WebhookSecret, pairs: &[(&str, &str)], body: &[u8]) {
     let last = |wanted: &str| {
         let fits = |(name, _): &&(&str, &str)| name.eq_ignore_ascii_case(wanted);
@@ -46,7 +46,7 @@ fn genuine(secret: &WebhookSecret, pairs: &[(&str, &str)], body: &[u8]) {
     let at: i64 = seconds.parse().expect("it was a number");
     let [_, (_, canonical), (_, made)] =
         signature::sign(secret, last("webhook-id"), Timestamp(at * 1_000), body);
-    // Whoever has the secret may write a time otherwise than the hub does, and sign that.
+    // A sender that knows the secret may write the time differently and sign that.
     let ours = canonical == seconds;
     assert!(!ours || last("webhook-signature").split(' ').any(|given| given == made), "not ours");
 }

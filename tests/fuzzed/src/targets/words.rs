@@ -1,4 +1,4 @@
-//! What means something to each parser.
+//! Words with a meaning for each parser.
 
 pub const JSON: &[&str] = &[
     "{",

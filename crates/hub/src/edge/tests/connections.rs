@@ -1,4 +1,4 @@
-//! Connections that behave.
+//! Well-behaved connections.
 
 use tokio::time::sleep;
 

@@ -1,4 +1,4 @@
-//! More connections than there is room for, and doors that jam.
+//! More connections than slots, and listeners that fail.
 
 use std::io;
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ async fn two_thousand_connections_of_one_peer_leave_the_others_their_place() {
     for wave in 0..19 {
         let mut refused = Vec::new();
         for _ in 0..100 {
-            // The system may be slow to take back what the hub has closed.
+            // The OS may be slow to release what the hub has closed.
             refused.extend(hub.connect_from(2).await);
         }
         known.send(&get_more("/hello")).await;
@@ -89,7 +89,7 @@ async fn a_full_hub_still_says_how_it_is_and_nothing_else() {
     let held = hub.connect().await;
     hub.until_open(1).await;
     for _ in 0..20 {
-        // One question each: the connection is closed though nobody asked for that.
+        // One request per connection: the hub closes it although the client did not ask for that.
         let answer = hub.ask(&get_more("/health")).await;
         assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("well"), "{answer}");
     }
@@ -114,13 +114,13 @@ async fn one_peer_cannot_take_all_places_that_are_kept_for_questions_about_healt
     let hub = Hub::start(Settings { max_connections_per_address: 1, ..kept });
     let mut silent = Vec::new();
     for _ in 0..3 {
-        silent.push(hub.connect_from(2).await.expect("it listens"));
+        silent.push(hub.connect_from(2).await.expect("the server accepts"));
     }
-    let mut refused = hub.connect_from(2).await.expect("it listens");
+    let mut refused = hub.connect_from(2).await.expect("the server accepts");
     refused.send(&get_more("/health")).await;
     assert!(refused.rest().await.starts_with("HTTP/1.1 503"));
-    let _held = hub.connect_from(3).await.expect("it listens");
-    let mut other = hub.connect_from(3).await.expect("it listens");
+    let _held = hub.connect_from(3).await.expect("the server accepts");
+    let mut other = hub.connect_from(3).await.expect("the server accepts");
     other.send(&get_more("/health")).await;
     assert!(other.rest().await.ends_with("well"));
 }
@@ -133,9 +133,9 @@ async fn who_is_silent_in_a_place_kept_for_health_loses_it_soon() {
     hub.until_open(1).await;
     let mut silent = hub.connect().await;
     assert_eq!(silent.rest().await, "");
-    // The place is free once the hub has let go of it, a moment after the end was seen here.
+    // The slot is free shortly after the client has seen the end.
     let answered = async { while !hub.ask(&get_more("/health")).await.ends_with("well") {} };
-    timeout(LONG, answered).await.expect("the place is free before long");
+    timeout(LONG, answered).await.expect("the slot becomes free in time");
 }
 
 struct Jammed {
@@ -165,11 +165,12 @@ async fn a_door_that_jams_is_tried_again() {
         let fronted = front(address, &[], Metrics::new(Vec::new)).over(router);
         take_all(door, fronted, patient(), &Metrics::new(Vec::new), shutdown).await;
     });
-    let mut client = super::kit::Client(TcpStream::connect(address).await.expect("it listens"));
+    let mut client =
+        super::kit::Client(TcpStream::connect(address).await.expect("the server accepts"));
     client.send(&get_request("/hello")).await;
     assert!(client.rest().await.ends_with("hello"));
     trigger.ask();
-    serving.await.expect("it ends well");
+    serving.await.expect("the server stops without an error");
 }
 
 #[tokio::test]
@@ -184,5 +185,5 @@ async fn a_jammed_door_does_not_keep_the_hub_from_stopping() {
     });
     tokio::task::yield_now().await;
     trigger.ask();
-    serving.await.expect("it ends well");
+    serving.await.expect("the server stops without an error");
 }

@@ -1,4 +1,4 @@
-//! The express door checks, counts and answers as the main one does.
+//! The fast path checks, counts and answers like the normal path.
 
 use super::kit::{BODY_LIMIT, Hub, patient, with};
 
@@ -46,7 +46,7 @@ async fn it_refuses_what_the_main_door_refuses() {
     assert!(encoded.starts_with("HTTP/1.1 415"), "{encoded}");
     let foreign = hub.ask(&post("Origin: https://elsewhere.example\r\n", "x")).await;
     assert!(foreign.starts_with("HTTP/1.1 403"), "{foreign}");
-    // Nothing of that was counted; the first good one is the last for this minute.
+    // None of those was counted; the first valid request uses up the limit of this minute.
     assert!(hub.ask(&post("", "x")).await.starts_with("HTTP/1.1 200"));
     let again = hub.ask(&post("", "x")).await;
     assert!(again.starts_with("HTTP/1.1 429") && again.contains("retry-after:"), "{again}");

@@ -1,4 +1,4 @@
-//! What the front checks and adds.
+//! What the edge layer checks and adds.
 
 use super::kit::{BODY_LIMIT, Hub, get_more, get_request, patient, with};
 use crate::telemetry::Page;
@@ -104,7 +104,7 @@ async fn strangers_pages_may_send_what_is_signed_only_where_the_hub_is_published
         ("localhost:7425", "https://page.test", false),
         ("[::1]", "null", false),
         ("app.test", "https://page.test", false),
-        // A configured one.
+        // A configured origin.
         ("localhost:7425", "https://app.test", true),
     ] {
         let headers = format!("Host: {host}\r\nOrigin: {origin}\r\n");
@@ -147,7 +147,7 @@ async fn bodies_are_taken_plain_and_within_the_limit_of_their_path() {
     assert_refused(&hub.ask(&large(BODY_LIMIT + 1)).await, 413, "limited");
     let fits = large(BODY_LIMIT) + &"x".repeat(BODY_LIMIT);
     assert!(hub.ask(&fits).await.starts_with("HTTP/1.1 200"));
-    // Larger than what axum would take by itself.
+    // Larger than axum's own limit.
     let three = 3 << 20;
     let request = with("POST", "/write", &format!("Content-Length: {three}\r\n"));
     let answer = hub.ask(&(request + &"x".repeat(three))).await;
@@ -182,7 +182,7 @@ async fn who_shows_wrong_keys_is_told_to_wait_and_who_has_a_good_one_is_not() {
         let key = format!("Authorization: Bearer wrong-{n}\r\nX-Refused: 1\r\n");
         with("POST", path, &(key + "Content-Length: 0\r\n"))
     };
-    // Whoever shows nothing guesses nothing.
+    // A request without a key does not count as a guess.
     for _ in 0..5 {
         let answer = hub.ask(&with("POST", "/unread", "Content-Length: 0\r\n")).await;
         assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");

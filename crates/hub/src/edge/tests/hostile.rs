@@ -1,4 +1,4 @@
-//! Clients that mean harm, and others who must not notice (T43, T45, T49).
+//! Hostile clients, and other clients that must not be affected (T43, T45, T49).
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::sleep;
@@ -23,7 +23,7 @@ async fn a_head_that_comes_byte_by_byte_is_ended_and_harms_nobody() {
         let mut client = hub.connect().await;
         slow.push(tokio::spawn(async move {
             for byte in get_more("/hello").into_bytes().into_iter().cycle() {
-                // Cycling, it is never over; only the hub can end it.
+                // The request repeats without end, so only the hub can end it.
                 if byte != b'\r' && client.0.write_all(&[byte]).await.is_err() {
                     break;
                 }
@@ -181,7 +181,10 @@ async fn after_a_refusal_the_next_request_is_answered_or_the_close_was_announced
             }
         }
     }
-    assert!(kept > 0, "little is read before the refusal, so that the connection can go on");
+    assert!(
+        kept > 0,
+        "a short body is drained before the refusal, so that the connection can be reused"
+    );
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! A hub with a few routes, and clients that can do anything.
+//! Test fixture: a hub with a few routes, and a raw client.
 
 use std::convert::Infallible;
 use std::io;
@@ -29,11 +29,11 @@ use crate::edge::{RequestId, TraceParent};
 use crate::shutdown::{Shutdown, Trigger};
 use crate::telemetry::Metrics;
 
-/// Long enough that a test in which it passes has failed.
+/// A test in which this much time passes has failed.
 pub const LONG: Duration = Duration::from_secs(60);
-/// Short enough to wait for, and longer than a request takes that must not be too late.
+/// Short enough to wait for, but longer than any request that must not time out.
 pub const SHORT: Duration = Duration::from_secs(1);
-/// What `/limited` takes.
+/// The body limit of `/limited`.
 pub const BODY_LIMIT: usize = 1000;
 
 /// Limits that no test reaches unless it sets one.
@@ -65,7 +65,7 @@ pub struct Hub {
     pub metrics: Metrics,
     pub trigger: Trigger,
     pub serving: JoinHandle<()>,
-    /// How many requests for `/soon` and `/never` are under way or were.
+    /// How many requests for `/soon` and `/never` have begun.
     pub begun: Arc<AtomicU32>,
 }
 
@@ -94,14 +94,14 @@ impl Hub {
         Client(TcpStream::connect(self.address).await.expect("the hub accepts"))
     }
 
-    /// From another address of this machine.
+    /// Connects from another address of this machine.
     pub async fn connect_from(&self, last: u8) -> io::Result<Client> {
         let socket = TcpSocket::new_v4()?;
         socket.bind(SocketAddr::from(([127, 0, 0, last], 0)))?;
         socket.connect(self.address).await.map(Client)
     }
 
-    /// One request on a connection of its own.
+    /// One request on its own connection.
     pub async fn ask(&self, request: &str) -> String {
         let mut client = self.connect().await;
         client.send(request).await;
@@ -113,12 +113,12 @@ impl Hub {
         assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("hello"), "{answer}");
     }
 
-    /// Waits until so many requests are under way.
+    /// Waits until this many requests have begun.
     pub async fn until_begun(&self, count: u32) {
         until(|| self.begun.load(Ordering::Relaxed) == count).await;
     }
 
-    /// Waits until so many connections are open.
+    /// Waits until this many connections are open.
     pub async fn until_open(&self, count: i64) {
         until(|| self.metrics.connections().get() == count).await;
     }
@@ -130,26 +130,26 @@ pub async fn until(condition: impl Fn() -> bool) {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(LONG, met).await.expect("it happens before long");
+    timeout(LONG, met).await.expect("it happens in time");
 }
 
-/// A request that ends its connection.
+/// A request that closes its connection.
 pub fn get_request(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 }
 
-/// Any request on a connection of its own, with more headers.
+/// Any request on its own connection, with additional headers.
 pub fn with(method: &str, path: &str, headers: &str) -> String {
     let host = if headers.contains("Host:") { "" } else { "Host: localhost\r\n" };
     format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n{host}{headers}\r\n")
 }
 
-/// One that does not.
+/// A request that keeps its connection open.
 pub fn get_more(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")
 }
 
-/// A client without manners.
+/// A client that can send anything.
 pub struct Client(pub TcpStream);
 
 /// How a client sends a body.
@@ -157,12 +157,12 @@ pub struct Client(pub TcpStream);
 pub enum Form {
     Whole,
     Chunked,
-    /// In a packet of its own, so that the hub has read the head before.
+    /// In a separate packet, so that the hub has read the head before.
     AfterTheHead,
 }
 
 impl Client {
-    /// A request that leaves the connection open.
+    /// Sends a request that keeps the connection open.
     pub async fn send_body(&mut self, path: &str, headers: &str, length: usize, form: Form) {
         let host = if headers.contains("Host:") { "" } else { "Host: localhost\r\n" };
         let body = "x".repeat(length);
@@ -187,15 +187,15 @@ impl Client {
         self.0.write_all(text.as_bytes()).await.expect("the hub reads");
     }
 
-    /// Everything until the hub closes; what came before a reset counts.
+    /// Everything until the hub closes; bytes before a reset count.
     pub async fn rest(&mut self) -> String {
         let mut bytes = Vec::new();
         let read = timeout(LONG, self.0.read_to_end(&mut bytes)).await;
-        let _ = read.expect("the hub closes before long");
+        let _ = read.expect("the hub closes in time");
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Everything until `end` has come.
+    /// Everything up to and including `end`.
     pub async fn until(&mut self, end: &str) -> String {
         let mut bytes = Vec::new();
         let reading = async {
@@ -203,7 +203,7 @@ impl Client {
                 bytes.push(self.0.read_u8().await.expect("there is more"));
             }
         };
-        timeout(LONG, reading).await.expect("it comes before long");
+        timeout(LONG, reading).await.expect("it arrives in time");
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }
@@ -239,7 +239,7 @@ impl House for TestHouse {
         path == "/health"
     }
 
-    /// Keys of one letter work; each is an agent's.
+    /// Keys of one letter are valid; each belongs to an agent.
     fn principal(&self, headers: &HeaderMap, _: &mut Extensions) -> Option<Principal> {
         match headers.get(header::AUTHORIZATION)?.as_bytes().strip_prefix(b"Bearer ")? {
             [letter] => Some(Principal::Agent(u64::from(*letter))),
@@ -268,7 +268,7 @@ impl House for TestHouse {
     }
 }
 
-/// A front that makes ids in order.
+/// An edge layer with sequential request ids.
 pub fn front(address: SocketAddr, flags: &[(&str, &str)], metrics: Metrics) -> Front {
     let config = config(flags);
     let made = AtomicU32::new(0);
@@ -317,7 +317,7 @@ fn routes(begun: Arc<AtomicU32>) -> Router {
         .route("/upgrade", get(upgrade))
 }
 
-/// What the front tells its handlers.
+/// What the edge layer passes to its handlers.
 async fn about(request: axum::extract::Request) -> String {
     let id = request.extensions().get::<RequestId>().map(RequestId::to_string);
     let trace = request.extensions().get::<TraceParent>().map(|parent| parent.trace_id);
@@ -329,7 +329,7 @@ async fn panicking() {
     panic!("a mistake");
 }
 
-/// Takes the connection over and sends back what comes.
+/// Takes over the connection and echoes its input.
 async fn upgrade(mut request: axum::extract::Request) -> impl IntoResponse {
     let upgrading = hyper::upgrade::on(&mut request);
     tokio::spawn(async move {

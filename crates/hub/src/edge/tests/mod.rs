@@ -1,4 +1,4 @@
-//! The edge over real sockets.
+//! Tests of the edge over real sockets.
 
 mod connections;
 mod crowd;

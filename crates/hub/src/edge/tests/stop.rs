@@ -1,4 +1,4 @@
-//! Stopping.
+//! Tests of shutdown.
 
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -28,7 +28,7 @@ async fn what_runs_may_finish_what_waits_is_closed_and_streams_end_properly() {
     let answer = running.rest().await;
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("soon"), "{answer}");
     assert!(answer.contains("connection: close"), "{answer}");
-    hub.serving.await.expect("it ends well");
+    hub.serving.await.expect("the server stops without an error");
     assert!(TcpStream::connect(hub.address).await.is_err());
 }
 
@@ -45,7 +45,10 @@ async fn what_does_not_end_in_time_is_dropped() {
     hub.until_begun(1).await;
 
     hub.trigger.ask();
-    timeout(LONG, hub.serving).await.expect("it ends before long").expect("it ends well");
+    timeout(LONG, hub.serving)
+        .await
+        .expect("the server stops in time")
+        .expect("the server stops without an error");
     assert_eq!(never.rest().await, "");
     until(|| hub.metrics.connections().get() == 0).await;
 }

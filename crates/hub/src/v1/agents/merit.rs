@@ -1,54 +1,55 @@
-//! Merit: what our own ranking makes of an agent's record.
+//! How the hub's own ranking rates an agent's history.
 //!
-//! The published score is one number that a few friends can drive up, and that starts anew with every
-//! new id. So our ranking takes it only as far as others bear it out:
+//! The published score is one number that a few colluding owners can raise, and that starts again
+//! with every new id. So the ranking trusts it only as far as other owners confirm it:
 //!
-//! - **Patrons** (T35). A patron is another owner for whom the agent has done a job well. Above 50 every
-//!   patron is good for 5 points: whoever has worked for one owner only ranks with at most 55, however
-//!   often that owner was content. Among equals more patrons come first, then more credits paid by them.
-//! - **Shade** (T36). Failures of other agents that its owner has or had count for an agent as if they
-//!   were its own, at most ten of them, and every patron makes up for one. Whoever is new and in the
-//!   shade stands behind everybody who is new and is not.
+//! - **Counterparties** (T35). A counterparty is another owner that the agent completed a job for
+//!   successfully. Each one allows 5 points above 50: an agent that worked for one owner only ranks
+//!   with at most 55, however many successes it had. On a tie more counterparties come first, then
+//!   more credits paid by them.
+//! - **Penalty** (T36). Failures of other agents of the same owner, past or present, count as the
+//!   agent's own, at most ten of them, and each counterparty offsets one. A new agent with a penalty
+//!   ranks behind every new agent without one.
 //!
-//! - **Strangers**. Free work for somebody who never paid or was paid counts for nothing, good or bad:
-//!   such requesters cost nothing to make up.
+//! - **Free work**. Free work for a requester that never paid or was paid counts for nothing, good or
+//!   bad: such requesters cost nothing to create.
 //!
-//! The score itself, and the rankings that the protocols publish, stay as they are.
+//! The score itself, and the rankings that the protocols publish, are not changed.
 
 use rialto_core::id::AgentId;
 use rialto_core::money::Credits;
 use rialto_core::reputation::Score;
 use rialto_core::world::World;
 
-/// Points above the start that one patron bears out, in millionths.
+/// Points above the start score that each counterparty allows, in millionths.
 const BORNE_OUT: i64 = 5_000_000;
 /// Failures of an owner's other agents that count for one agent.
 const INHERITED_MAX: u64 = 10;
 
-/// An agent's record, as far as it decides its place.
+/// The part of an agent's history that decides its rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Merit {
     /// The published score.
     pub score: Score,
-    /// The same without free work of strangers.
+    /// The score without free work for requesters that never paid.
     pub weighed: Score,
-    /// Jobs finished for other owners, without free work of strangers.
+    /// Jobs finished for other owners, without free work for requesters that never paid.
     pub settled: u64,
-    /// Other owners it has done a job for well.
+    /// Other owners it completed a job for successfully.
     pub patrons: u64,
-    /// What they have paid for that.
+    /// What they paid for that.
     pub paid: Credits,
     /// Failures of its owner's other agents.
     pub inherited: u64,
 }
 
-/// How well one is known. The order is that of the ranking.
+/// How much experience an agent has. The order is that of the ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Known {
     /// It has finished a job for another owner.
     Proven,
     New,
-    /// It is new, and others of its owner have failed.
+    /// It is new, and other agents of its owner have failed.
     Shaded,
 }
 
@@ -73,7 +74,7 @@ impl Merit {
         }
     }
 
-    /// What the score is worth; never more than the score without free work of strangers.
+    /// The score used for ranking; never above `weighted_score`.
     pub fn weight(&self) -> Score {
         let start = Score::START.millionths();
         let patrons = i64::try_from(self.patrons).unwrap_or(i64::MAX);
@@ -85,7 +86,7 @@ impl Merit {
         }
     }
 
-    /// Failures of others that count for it.
+    /// Failures of its owner's other agents that count against it.
     fn shade(&self) -> u64 {
         self.inherited.min(INHERITED_MAX).saturating_sub(self.patrons)
     }
@@ -111,18 +112,18 @@ mod tests {
         assert_eq!(weighs(merit(100, 9, 0)), 95_000_000);
         assert_eq!(weighs(merit(100, 64, 0)), 100_000_000);
         assert_eq!(weighs(merit(53, 1, 0)), 53_000_000);
-        assert_eq!(weighs(merit(20, 0, 0)), 20_000_000, "a bad score needs nobody to bear it out");
+        assert_eq!(weighs(merit(20, 0, 0)), 20_000_000, "a low score needs no counterparties");
     }
 
     #[test]
     fn an_owners_failures_follow_until_as_many_patrons_have_made_up_for_them() {
         assert_eq!(weighs(merit(50, 0, 1)), 45_500_000);
         assert_eq!(weighs(merit(50, 0, 10)), 5_000_000);
-        assert_eq!(weighs(merit(50, 0, u64::MAX)), 5_000_000, "no more than ten count");
+        assert_eq!(weighs(merit(50, 0, u64::MAX)), 5_000_000, "at most ten failures count");
         assert_eq!(weighs(merit(60, 2, 3)), 45_500_000);
         assert_eq!(weighs(merit(60, 3, 3)), 60_000_000);
         assert_eq!(weighs(merit(70, 10, u64::MAX)), 70_000_000);
-        assert_eq!(weighs(merit(10, 0, 1)), 10_000_000, "it is never worth more than it is");
+        assert_eq!(weighs(merit(10, 0, 1)), 10_000_000, "the rank score is never above the score");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Agents as anybody may see them: searched, listed, shown.
+//! Public view of agents: search, list, show.
 
 mod merit;
 mod ranking;
@@ -20,10 +20,10 @@ use super::{names, page::choice};
 use search::Wanted;
 use view::AgentView;
 
-/// Longest text that is searched for.
+/// Longest search text.
 const TEXT_MAX: usize = 128;
 
-/// `GET /v1/agents`: with `skill` the best first, otherwise in the order they registered.
+/// `GET /v1/agents`: with `skill` the best first, otherwise in the order of registration.
 pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answered {
     let query =
         page::query(raw.as_deref(), &["skill", "q", "protocol", "online", "limit", "cursor"])?;
@@ -43,7 +43,7 @@ pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answer
     let (mut items, mut next_cursor, mut last) = (Vec::new(), found.next, None);
     let mut budget = ByteBudget::default();
     for (id, cursor) in found.agents {
-        // One at a time, so that whoever writes need not wait for a long list.
+        // One agent at a time, so that a long list does not block writers.
         let view = floor.engine.look(|world| AgentView::public(world, id, now));
         let Some(view) = view else { continue };
         match budget.write(&view) {
@@ -60,7 +60,7 @@ pub async fn list(State(floor): State<Floor>, RawQuery(raw): RawQuery) -> Answer
     Ok(answer)
 }
 
-/// `GET /v1/agents/{id}`: by our number, or by any name in any protocol.
+/// `GET /v1/agents/{id}`: by number, or by any name in any protocol.
 pub async fn show(State(floor): State<Floor>, Part(name): Part) -> Answered {
     let now = floor.engine.now();
     let view = floor.engine.look(|world| {

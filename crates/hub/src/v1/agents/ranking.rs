@@ -1,9 +1,9 @@
-//! Our own ranking for a skill.
+//! The hub's own ranking of agents for a skill.
 //!
-//! It puts whoever has finished jobs for other owners before whoever has not, so that a fresh
-//! identity is never better than a proven one (T36); then goes what the score is worth (`merit`), then
-//! more patrons, more credits from them, the higher score, more jobs, and who came first. It is made
-//! among the online agents: nobody else can be hired now.
+//! Agents that have finished jobs for other owners come before all others, so that a new identity
+//! is never better than a proven one (T36). Then come the rank score (see `rank`), more
+//! counterparties, more credits paid by them, the higher score, more jobs, and the earlier
+//! registration. Only online agents are ranked: no others can be hired now.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,10 +18,10 @@ use super::merit::{Known, Merit};
 use super::search::{CANDIDATES_MAX, Found, Wanted};
 use crate::v1::page::Cursor;
 
-/// The list, as its cursors name it.
+/// The list's tag in cursors.
 pub const RANKED: char = 'r';
 
-/// Place in our ranking.
+/// Position in the ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     known: Known,
@@ -33,7 +33,7 @@ struct Place {
     agent: AgentId,
 }
 
-/// A place as the numbers of a cursor.
+/// A position as the numbers of a cursor.
 type Numbers = [u64; 7];
 
 impl Place {
@@ -84,7 +84,7 @@ impl Place {
     }
 }
 
-/// Online agents with the skill, best first, from after a place.
+/// Online agents with the skill, best first, after a position.
 pub fn ranked(
     engine: &Engine,
     skill: &str,
@@ -109,7 +109,7 @@ pub fn ranked(
     Found { agents, next, looked_at }
 }
 
-/// Everybody who may stand on the page after a place, in no order, and how many were looked at.
+/// All agents that may be on the page after a position, unordered, and how many rows were read.
 fn candidates(
     world: &World,
     skill: &str,
@@ -117,7 +117,7 @@ fn candidates(
     limit: usize,
     fits: impl Fn(AgentId) -> bool,
 ) -> (Vec<Place>, usize) {
-    // The page begins among the proven, unless the last one has passed them.
+    // The page begins among the proven agents, unless the cursor is already past them.
     let known = after.map_or(Known::Proven, |after| after.known);
     let (mut found, mut best, mut looked_at) = (Vec::new(), BinaryHeap::new(), 0);
     let offers = |id: &AgentId| world.agent(*id).is_some_and(|agent| agent.skill(skill).is_some());
@@ -129,9 +129,9 @@ fn candidates(
     for one in world.skills.ranked(skill, None).take(CANDIDATES_MAX) {
         looked_at += 1;
         let Some(merit) = Merit::of(world, one.agent) else { continue };
-        // The index is in order of scores, and nobody but the underrated weighs more than its score:
-        // once as many as are wanted weigh more than this one scores, nobody behind it belongs on the
-        // page.
+        // The index is ordered by score, and only underrated agents have a rank score above their
+        // score. So once `limit` agents have a rank score above this agent's score, no later agent
+        // belongs on the page.
         let full = best.len() > limit;
         if full && best.peek().is_some_and(|Reverse(least)| merit.score < *least) {
             break;

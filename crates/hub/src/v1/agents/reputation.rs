@@ -1,5 +1,5 @@
 //! `GET /v1/agents/{id}/reputation`: both scores of an agent, with every number needed to recompute
-//! them by hand. It tells neither who hired, nor for what, nor for how much.
+//! them. It does not reveal requesters, jobs or prices.
 
 use axum::extract::State;
 use rialto_core::agent::Desk;
@@ -17,7 +17,7 @@ use crate::v1::names;
 use crate::v1::problem::Problem;
 use crate::v1::proof::{Part, is_registered};
 
-/// Outcomes read at once, and reads for one answer: those that do not count may be many.
+/// Outcomes per read, and reads per response: many outcomes may not count.
 const SLICE: usize = 16;
 const SLICES_MAX: usize = 64;
 
@@ -26,7 +26,7 @@ const AFTER_FAILURE: &str = "old - 3.0 × 1.5";
 const OF_WINDOW: &str = "0.6 × success_rate + 0.3 × on_time_completion_rate + \
     0.1 × response_time_score, where response_time_score = \
     1 - average_response_time_ms / response_scale_ms and nothing is below 0; \
-    all cut off after six decimals, over the last 100 counted jobs";
+    all truncated to six decimals, over the last 100 counted jobs";
 
 #[derive(Serialize)]
 struct Reputation {
@@ -48,10 +48,10 @@ struct Stepwise {
 #[derive(Serialize)]
 struct Step {
     before: Box<RawValue>,
-    /// The score of whoever hired, at that moment.
+    /// The requester's score at that time.
     hirer: Box<RawValue>,
     ok: bool,
-    /// Never below 0 or above 100, whatever the formula gives.
+    /// Clamped to 0 through 100, whatever the formula gives.
     after: Box<RawValue>,
     formula: &'static str,
 }
@@ -97,7 +97,7 @@ impl Windowed {
     }
 }
 
-/// For anybody who wants to check it.
+/// Public, so that every caller can check the score.
 pub async fn show(State(floor): State<Floor>, Part(name): Part) -> Answered {
     let desk = floor.engine.look(|world| {
         let id = names::find(world, &name, "agent")?;

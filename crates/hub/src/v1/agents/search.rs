@@ -1,6 +1,6 @@
-//! Finding agents: what is looked for, and the plain list of whoever fits.
+//! Agent search: the filter, and the plain list of agents that match.
 //!
-//! With a skill there is a better order than a list's: see `ranking`.
+//! With a skill the result is ranked instead: see `ranking`.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use rialto_engine::Engine;
 
 use crate::v1::page::Cursor;
 
-/// The list, as its cursors name it.
+/// The list's tag in cursors.
 pub const LISTED: char = 'a';
-/// Agents looked at for one page, fitting or not.
+/// Agents read for one page, matching or not.
 pub const CANDIDATES_MAX: usize = 10_000;
-/// Agents looked at in one go; in between the lane may publish.
+/// Agents read at once; between two slices the commit lane may publish.
 const SLICE: usize = 512;
 
-/// What is looked for.
+/// What to search for.
 pub struct Wanted {
     pub skill: Option<String>,
     /// In lower case.
@@ -28,22 +28,22 @@ pub struct Wanted {
     pub online: Option<bool>,
 }
 
-/// What was found, and where to go on.
+/// One page of results, and where to continue.
 pub struct Found {
-    /// Each with the cursor that leads on after it.
+    /// Each with the cursor that continues after it.
     pub agents: Vec<(AgentId, Cursor)>,
     pub next: Option<Cursor>,
-    /// How many agents were looked at.
+    /// How many agents were read.
     pub looked_at: usize,
 }
 
 impl Wanted {
-    /// The skill to rank by; who is offline has no rank and is only listed.
+    /// The skill to rank by. Offline agents have no rank, so a search for them is only listed.
     pub fn ranked_skill(&self) -> Option<&str> {
         self.skill.as_deref().filter(|_| self.online != Some(false))
     }
 
-    /// Everything that can be judged without the world.
+    /// The conditions that need only the agent's record.
     pub fn fits(&self, agent: &Agent) -> bool {
         let skilled = self.skill.as_deref().is_none_or(|skill| agent.skill(skill).is_some());
         let at_home = self.protocol.is_none_or(|protocol| agent.home == protocol);
@@ -51,14 +51,14 @@ impl Wanted {
     }
 }
 
-/// Whether the text stands in the agent's name or in that of a skill.
+/// Whether the text occurs in the agent's name or in the name of a skill.
 fn speaks_of(agent: &Agent, text: &str) -> bool {
     let mut names = agent.skills.iter().map(|skill| &skill.name).chain([&agent.name]);
     names.any(|name| name.to_lowercase().contains(text))
 }
 
-/// All agents that fit, in the order they registered, from after one of them. A page may be short
-/// before the end of the list: its cursor then leads on from the last agent looked at.
+/// All matching agents in the order of registration, after a given one. A page may be short before
+/// the end of the list: its cursor then continues after the last agent read.
 pub fn listed(engine: &Engine, wanted: &Wanted, after: u64, limit: usize) -> Found {
     let now = engine.now();
     let mut found = Found { agents: Vec::new(), next: None, looked_at: 0 };
@@ -85,13 +85,13 @@ pub fn listed(engine: &Engine, wanted: &Wanted, after: u64, limit: usize) -> Fou
     found
 }
 
-/// The next few registered agents, and the last number looked at if there are more.
+/// The next slice of registered agents, and the last number read if there are more.
 fn slice(
     world: &World,
     after: AgentId,
     fits: impl Fn(&World, AgentId) -> bool,
 ) -> (Vec<Arc<Agent>>, Option<AgentId>) {
-    // Numbers are handed out in order and never taken back.
+    // Numbers are assigned in order and never reused.
     let end = world.next.agent.0;
     let first = after.0.saturating_add(1).min(end);
     let last = first.saturating_add(SLICE as u64).min(end);

@@ -1,4 +1,4 @@
-//! An agent as it is shown: to everybody, and to itself.
+//! JSON views of an agent: public, and for the agent itself.
 
 use std::collections::BTreeMap;
 
@@ -14,25 +14,25 @@ use super::merit::Merit;
 use crate::v1::answer::{money, time};
 use crate::v1::names;
 
-/// What is shown of an agent, with all numbers that our ranking uses.
+/// The fields of an agent, with all numbers that the hub's ranking uses.
 #[derive(Serialize)]
 pub struct AgentView {
     id: u64,
     name: String,
     owner: String,
     protocol: String,
-    /// What it is called in each protocol.
+    /// Its name in each protocol.
     names: BTreeMap<String, String>,
     skills: Vec<SkillView>,
     score: Box<RawValue>,
-    /// What the score is worth in our ranking.
+    /// The score used in the hub's ranking.
     rank_score: Box<RawValue>,
     jobs_settled: u64,
-    /// Other owners it has done a job for well; 64 stands for any more.
+    /// Other owners it completed a job for successfully; 64 means 64 or more.
     counterparties: u64,
-    /// What they have paid for that.
+    /// What they paid for that.
     credits_paid: Box<RawValue>,
-    /// Failures of its owner's other agents, those who left included.
+    /// Failures of its owner's other agents, unregistered ones included.
     owner_failures: u64,
     age_seconds: i64,
     online: bool,
@@ -41,7 +41,7 @@ pub struct AgentView {
     own: Option<Own>,
 }
 
-/// What an agent alone sees of itself.
+/// Fields that only the agent itself sees.
 #[derive(Serialize)]
 struct Own {
     endpoint: Option<String>,
@@ -52,7 +52,7 @@ struct Own {
 struct SkillView {
     name: String,
     price: Box<RawValue>,
-    /// The price is named for each job.
+    /// The price is set by an offer for each job.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     by_offer: bool,
     description: String,
@@ -63,12 +63,12 @@ struct SkillView {
 }
 
 impl AgentView {
-    /// For lists: all but the schemas, which may be long.
+    /// For lists: without the schemas, which may be long.
     pub fn public(world: &World, id: AgentId, now: Timestamp) -> Option<Self> {
         Self::of(world, id, now, false)
     }
 
-    /// For one agent: the schemas too.
+    /// For one agent: with the schemas.
     pub fn whole(world: &World, id: AgentId, now: Timestamp) -> Option<Self> {
         Self::of(world, id, now, true)
     }

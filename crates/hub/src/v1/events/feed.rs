@@ -1,8 +1,8 @@
 //! One open event stream: its position and how its next bytes are read.
 //!
 //! Nothing is queued. Each pull reads the next page from the store, at most `PAGE_BYTES` of it, and
-//! the store is the buffer for everything else; so a slow reader costs one page and slows nobody.
-//! A reader that takes nothing at all is closed by the edge and resumes.
+//! the store buffers everything else. So a slow reader costs one page and does not slow others. The
+//! edge closes a stream whose reader reads nothing; the client can resume it.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use crate::v1::proof::Proven;
 /// A page ends after this many events, or with the event that fills this many bytes (T45).
 const PAGE_EVENTS: usize = 64;
 const PAGE_BYTES: usize = 256 << 10;
-/// A lost wake-up, a revoked key and a stop are noticed within this time.
+/// A lost wake-up, a revoked key and a shutdown are noticed within this time.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// Signs of life go both ways this often.
+/// How often a ping is sent and the reader is recorded as active.
 const PING: Duration = Duration::from_secs(15);
-/// The first words: how soon to come back when the stream breaks.
+/// The first line: how soon to reconnect when the stream breaks.
 const HELLO: &[u8] = b"retry: 1000\n\n";
 
 /// One open stream.
@@ -32,7 +32,7 @@ pub struct Feed {
     source: Source,
     bell: Bell,
     stopping: Stopping,
-    /// The last id that was given out.
+    /// The last id that was sent.
     after: u64,
     /// How many events are read at once: fewer while they are large.
     step: usize,
@@ -67,7 +67,8 @@ impl Feed {
                 return Some(self.ping());
             }
             if self.source.head(&self.engine) > self.after {
-                // A store that cannot be read ends the stream; whoever resumes is told more.
+                // A store that cannot be read ends the stream; a client that resumes gets the
+                // error.
                 let page = self.source.page(&self.engine, self.after, self.step).await.ok()?;
                 return self.written(page);
             }
@@ -75,7 +76,7 @@ impl Feed {
         }
     }
 
-    /// Waits for news, the next ping, a stop, or until it is time to look again anyway.
+    /// Waits for new events, the next ping, shutdown or the poll interval.
     async fn wait(&mut self) {
         let Self { engine, source, bell, stopping, after, ping_at, .. } = self;
         let (source, after) = (*source, *after);
@@ -87,7 +88,7 @@ impl Feed {
         }
     }
 
-    /// A page as it goes out. What does not fit any more is read again with the next one.
+    /// Encodes a page. Events that do not fit are read again with the next page.
     fn written(&mut self, page: Vec<Event>) -> Option<Bytes> {
         let mut text = String::new();
         let (read, mut sent) = (page.len(), 0);
@@ -103,7 +104,7 @@ impl Feed {
         (sent > 0).then(|| Bytes::from(text))
     }
 
-    /// A reader that takes pings is there.
+    /// Records the agent as active, because a reader that takes pings is connected.
     fn ping(&mut self) -> Bytes {
         self.ping_at = Instant::now() + PING;
         if let Source::Inbox(agent) = self.source {
@@ -132,7 +133,7 @@ mod tests {
         feed.ping_at = Instant::now();
         assert_eq!(feed.next().await.as_deref(), Some(&b": ping\n\n"[..]));
         assert!(feed.ping_at > Instant::now());
-        // Any command makes the lane take note of signs of life.
+        // Any command makes the lane record activity.
         hub.grant("acme", "1").await;
         let seen =
             |world: &rialto_core::world::World| world.desk(ada.id).map(|desk| desk.presence.seen);

@@ -1,4 +1,4 @@
-//! Lines of the hub's history, as the operator reads them. They name things and carry no content.
+//! Lines of the hub's history for the operator. They contain ids and names, but no content.
 
 use rialto_core::event::{Event as Fact, Line};
 use rialto_core::id::{AgentId, EventId, JobId, NoticeId, OwnerId};
@@ -12,10 +12,10 @@ use crate::v1::jobs::view;
 use crate::v1::members::Members;
 use crate::v1::refs::Refs;
 
-/// Every line is one event of this kind, since a line's facts happened together.
+/// Each line is one event, because the facts of a line happened together.
 const KIND: &str = "line";
 
-/// Lines after one of them, oldest first.
+/// Lines after a given one, oldest first.
 pub async fn after(engine: &Engine, line: EventId, limit: usize) -> Result<Vec<Event>, Failure> {
     let rows = engine.page(Page::Lines { after: line, limit }).await?;
     let lines: Vec<Line> = rows
@@ -42,7 +42,7 @@ fn told(world: &World, refs: &Refs, line: &Line) -> Event {
     Event { id: line.id.0, kind: KIND, data: members.line() }
 }
 
-/// What the names of things are looked up in.
+/// Encodes facts and looks up the names in them.
 struct Said<'a> {
     world: &'a World,
     refs: &'a Refs,
@@ -143,7 +143,7 @@ fn push(fact: &str, notice: NoticeId) -> Members {
     named(fact).with("push", notice.0)
 }
 
-/// The job a fact is about.
+/// The job of a fact, if it has one.
 fn job(fact: &Fact) -> Option<JobId> {
     match fact {
         Fact::SettlementConfirmed { job }

@@ -1,4 +1,4 @@
-//! Events: what happens, as it happens, over Server-Sent Events.
+//! Event streams over Server-Sent Events.
 //!
 //! An agent's stream is its inbox, the operator's is the hub's history. Ids are positions there, so
 //! `Last-Event-ID` resumes without gap or repeat, also after a restart.
@@ -29,11 +29,11 @@ use super::proof::Known;
 use feed::Feed;
 use source::Source;
 
-/// Tells proxies that collect answers to pass this one on as it comes.
+/// Tells proxies not to buffer this response.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// `GET /v1/events`: from `Last-Event-ID` or `?after=` on. With neither, an agent gets what it has
-/// not acknowledged, and the operator what is new.
+/// `GET /v1/events`: starts after `Last-Event-ID` or `?after=`. With neither, an agent gets its
+/// unacknowledged notices and the operator gets new events.
 pub async fn open(
     State(floor): State<Floor>,
     known: Known,
@@ -49,8 +49,8 @@ pub async fn open(
     };
     let head = source.head(&floor.engine);
     if resumed.is_some_and(|last| last > head) {
-        // Waiting for it would hide everything up to there.
-        let text = format!("Last-Event-ID is past the newest event, {head}");
+        // Waiting for that id would hide all events before it.
+        let text = format!("Last-Event-ID is larger than the newest event id, {head}");
         return Err(Problem::field("Last-Event-ID", text));
     }
     let after = resumed.unwrap_or_else(|| source.start(&floor.engine));
@@ -58,7 +58,7 @@ pub async fn open(
     Ok(streamed(feed))
 }
 
-/// What a client that lost its stream says it had.
+/// The last event id that a reconnecting client received.
 fn had(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let header = headers.get(last_event_id::NAME).map(HeaderValue::as_bytes);
     let wrong = |_| Problem::field("Last-Event-ID", "Last-Event-ID must be an id of this stream");
@@ -66,7 +66,7 @@ fn had(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
 }
 
 fn streamed(feed: Feed) -> Response {
-    // The stream is pulled: what its reader does not take is not read from the store either.
+    // The stream is pulled: if its reader does not read, nothing is read from the store.
     let parts = stream::unfold(feed, |mut feed| async move {
         let bytes = feed.next().await?;
         Some((Ok::<_, Infallible>(bytes), feed))
@@ -79,7 +79,7 @@ fn streamed(feed: Feed) -> Response {
     answer
 }
 
-/// The hub's history read from inside its process, line by line as it grows.
+/// Reads the hub's history inside its process, line by line as it grows.
 pub struct History {
     engine: Engine,
     grows: watch::Receiver<u64>,
@@ -87,14 +87,15 @@ pub struct History {
 }
 
 impl History {
-    /// What happens from now on.
+    /// Starts with the next line.
     pub fn from_now(engine: Engine) -> Self {
         let grows = engine.lines();
         let after = Source::History.head(&engine);
         Self { engine, grows, after }
     }
 
-    /// The next lines, at most so many, as the operator's stream has them; waits until there are some.
+    /// The next lines, at most `limit`, in the format of the operator's stream; waits until there
+    /// are some.
     pub async fn next(&mut self, limit: usize) -> Result<Vec<String>, Failure> {
         loop {
             self.grows.borrow_and_update();

@@ -32,7 +32,7 @@ impl Source {
         }
     }
 
-    /// The newest id there is.
+    /// The newest id.
     pub fn head(self, engine: &Engine) -> u64 {
         engine.look(|world| match self {
             Self::Inbox(agent) => world.mailbox(agent).head,
@@ -40,7 +40,7 @@ impl Source {
         })
     }
 
-    /// Where a stream begins when nothing is said.
+    /// Where a stream begins by default.
     pub fn start(self, engine: &Engine) -> u64 {
         match self {
             Self::Inbox(agent) => engine.look(|world| world.mailbox(agent).acked),
@@ -48,7 +48,7 @@ impl Source {
         }
     }
 
-    /// What rings when there is more.
+    /// The signal for new events.
     pub fn bell(self, engine: &Engine) -> Bell {
         match self {
             Self::Inbox(agent) => Bell::Inbox(engine.news_of(agent)),
@@ -78,20 +78,20 @@ impl Source {
     }
 }
 
-/// Rings when there may be something new.
+/// Signals that there may be new events.
 pub enum Bell {
     Inbox(Arc<Notify>),
     History(watch::Receiver<u64>),
 }
 
 impl Bell {
-    /// Waits for the next ring, unless there is news already.
+    /// Waits for the next signal, unless there are new events already.
     pub async fn heard(&mut self, is_news: impl Fn() -> bool) {
         match self {
             Self::Inbox(notify) => {
                 let told = notify.notified();
                 tokio::pin!(told);
-                // From here on nothing can be missed, so looking comes after it.
+                // The waiter is registered now, so checking after this cannot miss a signal.
                 told.as_mut().enable();
                 if !is_news() {
                     told.await;

@@ -1,4 +1,4 @@
-//! Asking for work.
+//! Opens jobs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,13 +25,13 @@ use crate::v1::problem::Problem;
 use crate::v1::proof::{AsAgent, Sent};
 use crate::v1::{known, names, page, wait};
 
-/// What a job may be asked for with.
+/// Members of the request body.
 const MEMBERS: [&str; 8] =
     ["id", "skill", "input", "budget", "to", "select", "callback", "deadline"];
-/// Where an answer says which job it is about.
+/// Response header with the id of the job.
 const JOB_HEADER: &str = "rialto-job";
 
-/// What is wanted, as it came.
+/// The parsed request.
 struct Asked {
     wire: JobPost,
     /// The agent that is to do it, by any of its names.
@@ -50,7 +50,7 @@ impl Asked {
         let to = names::given(&f, "to")?;
         let choice = choice(&f)?;
         if to.is_some() && choice != Choice::Best {
-            return Err(f.fail("select", "must be left out where to names the agent"));
+            return Err(f.fail("select", "must be omitted if \"to\" names an agent"));
         }
         let wishes = Wishes { choice, deadline: deadline(&f, now)?, ..Wishes::default() };
         let id = f.uuid("id")?;
@@ -59,7 +59,8 @@ impl Asked {
     }
 }
 
-/// What a wish adds to a job's meaning: without any it is the same as asked in the protocol itself.
+/// What the preferences add to the job's digest; without any, the digest is the same as for a job
+/// opened in the protocol itself.
 fn meaning(wishes: Wishes) -> Vec<u8> {
     let choice = match wishes.choice {
         Choice::Best => "",
@@ -87,7 +88,8 @@ fn deadline(f: &Fields<'_, '_>, now: Timestamp) -> Result<Option<Timestamp>, Mal
     }
 }
 
-/// `POST /v1/jobs`: asks whoever is named, or whoever the hub chooses, and may wait for the end.
+/// `POST /v1/jobs`: opens a job for the named agent, or for one the hub chooses, and may wait for
+/// its end.
 pub async fn open(
     State(floor): State<Floor>,
     by: AsAgent,
@@ -112,7 +114,8 @@ pub async fn open(
     Ok(answer)
 }
 
-/// Waits for the end as long as the caller does. Whoever gets no end is told of it later.
+/// Waits for the end as long as the caller wants. If the job does not end in time, the caller gets
+/// a notice later.
 async fn settle(
     floor: &Floor,
     by: AgentId,
@@ -123,7 +126,7 @@ async fn settle(
     if !job.state.is_final() && !job.pending {
         job = match floor.engine.run(Command::MarkPending { job: job.id }).await {
             Ok(Answer::Job { job, .. }) => job,
-            // It ended while we were about to say that it had not.
+            // It ended just before it could be marked as pending.
             Ok(_) | Err(Failure::Refused(_)) => super::now(floor, job.id).await?,
             Err(failure) => return Err(failure.into()),
         };

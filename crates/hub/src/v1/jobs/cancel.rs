@@ -1,4 +1,4 @@
-//! Calling a job off.
+//! Cancels jobs.
 
 use axum::extract::State;
 use rialto_core::answer::Answer;
@@ -14,7 +14,7 @@ use crate::v1::known;
 use crate::v1::problem::Problem;
 use crate::v1::proof::{AsAgent, Part, Sent};
 
-/// `POST /v1/jobs/{id}/cancel`: by whoever asked for it, as long as nobody has started on it.
+/// `POST /v1/jobs/{id}/cancel`: by the requester, before a worker has started.
 pub async fn cancel(
     State(floor): State<Floor>,
     by: AsAgent,

@@ -16,13 +16,13 @@ use crate::v1::page::{self, Cursor, Page, choice};
 use crate::v1::problem::Problem;
 use crate::v1::proof::AsAgent;
 
-/// The lists, as their cursors name them.
+/// The lists' tags in cursors.
 const LIVE: char = 'l';
 const ENDED: char = 'e';
 const ALL: char = 'b';
-/// Ended jobs read at once: each may carry a megabyte either way.
+/// Ended jobs read at once: input and result may each have a megabyte.
 const SLICE: usize = 16;
-/// Slices read for one page, since the chain of what was asked also leads over live jobs.
+/// Slices read for one page, because the chain of requested jobs also contains live jobs.
 const SLICES_MAX: usize = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ enum Stage {
     All,
 }
 
-/// Where the jobs of one stage go on.
+/// The jobs of one state, and where to continue.
 struct Part {
     items: Vec<JobView>,
     next: Option<JobId>,
@@ -45,7 +45,7 @@ impl Part {
     }
 }
 
-/// `GET /v1/jobs`: the caller's own.
+/// `GET /v1/jobs`: the caller's own jobs.
 pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
     let query = page::query(raw.as_deref(), &["side", "state", "limit", "cursor"])?;
     let sides = [("asked", Side::Asked), ("worked", Side::Worked)];
@@ -74,7 +74,8 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
     Ok(ok(&page))
 }
 
-/// Both lists after each other. The first number says in which one to go on: 0 is the live one.
+/// Both lists, one after the other. The first number says in which one to continue: 0 is the live
+/// one.
 async fn all(
     engine: &Engine,
     whose: (AgentId, Side),
@@ -114,7 +115,7 @@ fn live(engine: &Engine, whose: (AgentId, Side), after: JobId, limit: usize) -> 
     Part { items, next }
 }
 
-/// The last job the agent asked for, or the last one it has ended.
+/// The newest job the agent requested, or the newest one it has finished.
 fn newest(engine: &Engine, (agent, side): (AgentId, Side)) -> Option<JobId> {
     engine.look(|world| {
         let desk = world.desk(agent)?;
@@ -140,7 +141,7 @@ async fn ended(
         }
         let slice = engine.jobs_of(side, at, SLICE.min(limit - items.len())).await?;
         if !slice.rows.iter().all(|job| is_own(job, agent, side)) {
-            // A made-up cursor leads to somebody else's jobs: as good as nowhere.
+            // A forged cursor points to another agent's jobs: treat it as the end of the list.
             at = None;
             break;
         }

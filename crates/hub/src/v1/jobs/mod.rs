@@ -1,4 +1,4 @@
-//! Jobs, for whoever asked for them or works on them.
+//! Jobs, for their requester and their worker.
 
 pub mod ask;
 pub mod cancel;
@@ -24,13 +24,13 @@ use super::proof::{Known, Part, Who};
 use super::{page, wait};
 use view::{Eyes, JobView};
 
-/// Whose eyes a party has: who asked knows more than who works.
+/// The view of a party: the requester sees more than the worker.
 fn eyes(job: &Job, agent: AgentId) -> Eyes {
     if job.asked_by(agent) { Eyes::Requester } else { Eyes::Worker }
 }
 
-/// `GET /v1/jobs/{id}`: everything for its two parties, who may wait for its end, and what is no
-/// content for the operator.
+/// `GET /v1/jobs/{id}`: everything for its two parties, who may wait for its end; everything but
+/// the content for the operator.
 pub async fn show(
     State(floor): State<Floor>,
     known: Known,
@@ -45,12 +45,12 @@ pub async fn show(
         }
         Who::Agent(agent) => {
             let job = match offers::invited(&floor, agent, &id).await? {
-                // Nobody who was only asked for a price may wait for what comes of it.
+                // An agent that was only asked for an offer cannot wait for the end.
                 Some(job) => job,
                 None => {
                     let job = party(&floor, agent, &id).await?;
                     let job = ended(&floor, agent, job, at_most).await?;
-                    // While it waited, the job may have gone to somebody else.
+                    // While it waited, the job may have been assigned to another worker.
                     match job.asked_by(agent) || job.worker() == Some(agent) {
                         true => job,
                         false => return Err(Problem::not_found()),
@@ -63,7 +63,7 @@ pub async fn show(
     Ok(ok(&view))
 }
 
-/// The job once it has ended, or as it is after so long.
+/// The job once it has ended, or as it is after the timeout.
 async fn ended(
     floor: &Floor,
     party: AgentId,
@@ -78,22 +78,22 @@ async fn ended(
     now(floor, job.id).await
 }
 
-/// What is not at hand any more has ended.
+/// A job that is not in memory any more has ended.
 fn is_over(job: Option<&Arc<Job>>) -> bool {
     job.is_none_or(|job| job.state.is_final())
 }
 
-/// The job as it is now.
+/// The current job.
 async fn now(floor: &Floor, id: JobId) -> Result<Arc<Job>, Problem> {
     floor.engine.job(id).await?.ok_or_else(Problem::not_found)
 }
 
-/// The job that a party means, by the hub's id or by its own; to others there is none.
+/// The job of a party, by the hub's id or by the party's own; other callers get a 404.
 async fn party(floor: &Floor, by: AgentId, id: &str) -> Result<Arc<Job>, Problem> {
     fidelity::find(floor, by, id).await?.ok_or_else(Problem::not_found)
 }
 
-/// A job's public id in a path.
+/// Parses a job's public id from a path.
 pub fn uuid(text: &str) -> Result<Uuid, Problem> {
     let form = text.parse::<uuid::fmt::Hyphenated>().map(uuid::fmt::Hyphenated::into_uuid);
     form.map_err(|_| Problem::field("job", "the job id must be a UUID"))

@@ -1,4 +1,4 @@
-//! Offers: prices that were asked for a job, one more of them, and taking one.
+//! Offers for a job: list, make, accept.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::v1::proof::{AsAgent, Part, Sent};
 
 /// Decimals an amount may have.
 const DECIMALS: usize = 6;
-/// How long an offer binds its maker, at most and when nothing is said.
+/// How long an offer is valid: at most, and by default.
 const VALID_MAX: Millis = Millis::hours(24);
 const VALID: Millis = Millis::minutes(5);
 /// Units of time, in milliseconds.
@@ -37,16 +37,16 @@ struct Offers {
     offers: Vec<OfferView>,
 }
 
-/// One price.
+/// One offer.
 #[derive(Serialize)]
 struct OfferView {
-    /// Names this offer for as long as the job is known; notices tell it, too.
+    /// Identifies this offer for as long as the job is stored; notices contain it, too.
     id: usize,
     agent: u64,
     name: String,
     price: Box<RawValue>,
     valid_until: String,
-    /// The job was given out for it.
+    /// The job was assigned for it.
     accepted: bool,
 }
 
@@ -64,7 +64,7 @@ impl OfferView {
     }
 }
 
-/// The offer whose price the worker has; among equals the newest.
+/// The offer whose price the worker has; the newest if there are several.
 fn taken(job: &Job) -> Option<&Offer> {
     let turn = job.assignment?;
     let fits =
@@ -72,30 +72,31 @@ fn taken(job: &Job) -> Option<&Offer> {
     job.offers.iter().rev().find(fits)
 }
 
-/// What an agent may see: who asked, all of them once they are open, and who made one, its own.
+/// The offers an agent may see: the requester sees all of them once bidding has closed, a bidder
+/// its own.
 fn seen(job: &Job, by: AgentId) -> impl Iterator<Item = (usize, &Offer)> {
-    // Sealed until it closes, so that nobody shades a bid by watching the others.
+    // Sealed until the auction closes, so that bidders cannot adjust to the bids of others.
     let auction = matches!(job.selection, Selection::Auction { .. });
     let sealed = auction && matches!(job.state, JobState::Negotiating | JobState::Queued);
     let all = job.asked_by(by) && !sealed;
     (0..).zip(&job.offers).filter(move |(_, offer)| all || offer.by == by)
 }
 
-/// The job of this public id, if somebody was asked to name a price for it.
+/// The job with this public id, if the agent was invited to make an offer for it.
 async fn asked(floor: &Floor, by: AgentId, id: &str) -> Result<Option<Arc<Job>>, Problem> {
     let Ok(uuid) = id.parse::<uuid::fmt::Hyphenated>() else { return Ok(None) };
     let job = floor.engine.find_job(&JobRef::Uuid(uuid.into_uuid())).await?;
     Ok(job.filter(|job| job.asked.contains(&by) || job.offers.iter().any(|one| one.by == by)))
 }
 
-/// A job that somebody may see before it has it, so that it knows what to name a price for.
+/// A job that an invited agent may see before it has it, so that it can choose a price.
 pub async fn invited(floor: &Floor, by: AgentId, id: &str) -> Result<Option<Arc<Job>>, Problem> {
     let open =
         |job: &Arc<Job>| job.selection == Selection::Offers && job.state == JobState::Negotiating;
     Ok(asked(floor, by, id).await?.filter(open))
 }
 
-/// A job that somebody was asked to name a price for, or has; to others there is none.
+/// A job that the agent was invited to or is a party of; other callers get a 404.
 async fn concerned(floor: &Floor, by: AgentId, id: &str) -> Result<Arc<Job>, Problem> {
     match asked(floor, by, id).await? {
         Some(job) => Ok(job),
@@ -111,7 +112,7 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, Part(id): Part) -> An
     Ok(ok(&Offers { offers: floor.engine.look(view) }))
 }
 
-/// `POST /v1/jobs/{id}/offers`: a price, by somebody who has the skill.
+/// `POST /v1/jobs/{id}/offers`: makes an offer, by an agent that has the skill.
 pub async fn make(
     State(floor): State<Floor>,
     by: AsAgent,
@@ -148,7 +149,7 @@ fn offer_id(f: &Fields<'_, '_>) -> Result<Option<u32>, Malformed> {
     id.map(Some).ok_or_else(wrong)
 }
 
-/// `"60s"`.
+/// Parses a duration such as `"60s"`.
 fn valid_for(f: &Fields<'_, '_>) -> Result<Millis, Malformed> {
     let Some(text) = f.text("valid_for")? else { return Ok(VALID) };
     let length = UNITS.iter().find_map(|(unit, ms)| {
@@ -157,11 +158,11 @@ fn valid_for(f: &Fields<'_, '_>) -> Result<Millis, Malformed> {
     });
     let fits = |length: &Millis| *length > Millis(0) && *length <= VALID_MAX;
     let wrong =
-        || f.fail("valid_for", "must be a time like \"60s\", \"5m\" or \"1h\", at most a day");
+        || f.fail("valid_for", "must be a duration like \"60s\", \"5m\" or \"1h\", at most a day");
     length.filter(fits).ok_or_else(wrong)
 }
 
-/// What a requester sees of the offers for its job, with the job itself.
+/// The offers that a requester sees together with its job.
 pub fn shown(job: &Job, by: AgentId) -> Vec<BriefOffer> {
     let brief = |(id, offer): (usize, &Offer)| BriefOffer {
         id,
@@ -172,7 +173,7 @@ pub fn shown(job: &Job, by: AgentId) -> Vec<BriefOffer> {
     seen(job, by).map(brief).collect()
 }
 
-/// One price, as far as one needs to know it to take it.
+/// One offer with the fields needed to accept it.
 #[derive(Serialize)]
 pub struct BriefOffer {
     id: usize,
@@ -181,8 +182,8 @@ pub struct BriefOffer {
     valid_until: String,
 }
 
-/// `POST /v1/jobs/{id}/accept`: the requester takes an offer, named by its id, or by its maker and the
-/// price that was shown.
+/// `POST /v1/jobs/{id}/accept`: the requester accepts an offer, identified by its id, or by its
+/// maker and price.
 pub async fn accept(
     State(floor): State<Floor>,
     by: AsAgent,
@@ -194,7 +195,7 @@ pub async fn accept(
     let (place, name) = (offer_id(&f)?, names::given(&f, "agent")?);
     let price = f.credits("price", DECIMALS)?;
     if place.is_none() && name.is_none() {
-        let text = "give the offer id, or \"agent\" and \"price\" of the offer";
+        let text = "give \"offer\", the id of the offer, or \"agent\" and \"price\" of the offer";
         return Err(f.fail("offer", text).into());
     }
     let job = super::party(&floor, by.id, &id).await?;
@@ -202,7 +203,7 @@ pub async fn accept(
     let maker = name.as_ref().map(find).transpose()?;
     let offer = match (place, maker) {
         (Some(place), _) => {
-            // What is said besides the id has to be true of that offer.
+            // If agent or price are given besides the id, they must match that offer.
             let named = usize::try_from(place).ok().and_then(|place| job.offers.get(place));
             let other = |offer: &Offer| {
                 let other_maker = maker.is_some_and(|maker| maker != offer.by);

@@ -1,4 +1,4 @@
-//! What a worker says about a job: how it went, or that it will not do it.
+//! What a worker reports about a job: its result, its failure, or that it declines.
 
 use axum::extract::State;
 use rialto_core::alias::Digest;
@@ -24,7 +24,7 @@ use crate::v1::known;
 use crate::v1::problem::Problem;
 use crate::v1::proof::{AsAgent, Part, Sent};
 
-/// What a report may say.
+/// Members of a result.
 const MEMBERS: [&str; 8] = ["epoch", "ok", "output", "cost", "took_ms", "code", "message", "cause"];
 /// Decimals an amount may have.
 const DECIMALS: usize = 6;
@@ -32,19 +32,19 @@ const DECIMALS: usize = 6;
 const TEXT_MAX: usize = 4_096;
 /// Longest code of a failure.
 const CODE_MAX: usize = 128;
-/// What a requester hears from a worker that failed without a word.
+/// The text for a failure without a message.
 const SILENT: &str = "the agent reported a failure";
 
-/// How a job went, as far as its worker says so.
+/// The parsed result request.
 struct Said {
     epoch: Option<u32>,
-    /// JSON text, or why there is none.
+    /// JSON text, or the failure.
     outcome: Result<String, Failed>,
     cost: Option<Credits>,
     took: Option<Millis>,
-    /// Figures that could not be used, and what counts instead.
+    /// Numbers that were invalid, and what is used instead.
     warnings: Vec<String>,
-    /// Of all that matters.
+    /// Digest of all relevant members.
     content: Digest,
 }
 
@@ -59,14 +59,14 @@ impl Said {
         let f = known::fields(&json, &MEMBERS)?;
         let ok = f.required("ok", f.flag("ok")?)?;
         let outcome = if ok { Ok(output(&f)?) } else { Err(Failed::read(&f)?) };
-        // A figure that makes no sense does not void the work it comes with.
+        // An invalid cost or duration does not void the result.
         let (cost, took) = (f.credits("cost", DECIMALS), took(&f));
         let mut warnings = Vec::new();
         if let Some(bad) = cost.as_ref().err().filter(|_| ok) {
             warnings.push(format!("{bad}; the agreed price is used instead"));
         }
         if let Err(bad) = &took {
-            warnings.push(format!("{bad}; the hub's own clock counts instead"));
+            warnings.push(format!("{bad}; the hub's own clock is used instead"));
         }
         let (cost, took) = (cost.unwrap_or(None), took.unwrap_or(None));
         let meaning = match &outcome {
@@ -91,7 +91,8 @@ impl Said {
             ok,
             silent: false,
             output,
-            // A worker that names no cost wants its price; what is paid is capped by it anyway.
+            // Without a cost the worker gets its full price; the payment is capped by the price
+            // anyway.
             cost: self.cost.unwrap_or(Credits::MAX),
             took: self.took.unwrap_or_else(|| worked_for(job, now)),
             cause,
@@ -103,7 +104,7 @@ impl Said {
 }
 
 impl Failed {
-    /// Input that nobody could use is no failure of the worker's; everything else is.
+    /// Invalid input is not the worker's failure; everything else is.
     fn read(f: &Fields<'_, '_>) -> Result<Self, Malformed> {
         let code = f.name("code", CODE_MAX)?;
         let own = text(f, "message")?;
@@ -118,17 +119,17 @@ impl Failed {
     }
 }
 
-/// Requesters of every protocol can read an object, and nothing else.
+/// Must be an object, because some protocols cannot represent anything else.
 fn output(f: &Fields<'_, '_>) -> Result<String, Malformed> {
     f.object("output")?;
     let output = f.required("output", f.get("output"))?;
     if f.has("message") {
-        return Err(f.fail("message", "must be left out when ok is true"));
+        return Err(f.fail("message", "must be omitted if ok is true"));
     }
     Ok(Json::raw(output).to_owned())
 }
 
-/// A text about why something did not work out; an empty one is none.
+/// A text about a failure; an empty text counts as none.
 pub fn text(f: &Fields<'_, '_>, name: &str) -> Result<Option<String>, Malformed> {
     let text = f.text(name)?.filter(|text| !text.is_empty());
     match text.filter(|text| text.chars().count() > TEXT_MAX) {
@@ -155,13 +156,13 @@ struct Reported {
     id: Uuid,
     state: &'static str,
     paid: Box<RawValue>,
-    /// The same was said before.
+    /// The same result was reported before.
     repeated: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
-/// `POST /v1/jobs/{id}/result`: the final word of whoever has it.
+/// `POST /v1/jobs/{id}/result`: the final result, by the worker.
 pub async fn result(
     State(floor): State<Floor>,
     by: AsAgent,
@@ -185,7 +186,7 @@ struct Declined {
     state: &'static str,
 }
 
-/// `POST /v1/jobs/{id}/decline`: whoever has it will not do it.
+/// `POST /v1/jobs/{id}/decline`: the worker declines the job.
 pub async fn decline(
     State(floor): State<Floor>,
     by: AsAgent,

@@ -1,5 +1,5 @@
-//! `GET /v1/jobs/{id}/trace`: a job as each of its sides saw it, and what became of every field
-//! between (B11, B18).
+//! `GET /v1/jobs/{id}/trace`: a job as each side saw it, and how every field was translated (B11,
+//! B18).
 
 use axum::extract::State;
 use rialto_core::command::JobRef;
@@ -11,7 +11,7 @@ use crate::v1::answer::{Answered, ok};
 use crate::v1::problem::Problem;
 use crate::v1::proof::{Part, ReadingParty, Who};
 
-/// Shows it, by the hub's id of the job or by whatever the caller calls it.
+/// Shows the trace, by the hub's id of the job or by the caller's own id.
 pub async fn show(
     State(floor): State<Floor>,
     ReadingParty(who): ReadingParty,
@@ -24,7 +24,7 @@ pub async fn show(
             let eyes = if job.asked_by(agent) { Eyes::Requester } else { Eyes::Worker };
             (job, eyes)
         }
-        // Two requesters may use one id; an operator knows jobs by the hub's.
+        // Two requesters may use the same id, so an operator must use the hub's id.
         Who::Operator => {
             let wanted = JobRef::Uuid(id.parse().map_err(|_| Problem::not_found())?);
             let job = floor.engine.find_job(&wanted).await?;
@@ -34,13 +34,13 @@ pub async fn show(
     Ok(ok(&fidelity::trace(&floor, &job, eyes).await?))
 }
 
-/// Whether a path is this one's, which also opens to credentials that are good for reading only.
+/// Whether a path is a trace; these also accept read-only credentials.
 pub fn is_trace(path: &str) -> bool {
     let id = path.strip_prefix("/v1/jobs/").and_then(|rest| rest.strip_suffix("/trace"));
     id.is_some_and(|id| !id.is_empty() && !id.contains('/'))
 }
 
-/// Whoever shows a credential of some protocol's own kind that is good for reading.
+/// The agent of a protocol's own read-only credential.
 pub fn reader(floor: &Floor, headers: &http::HeaderMap) -> Option<AgentId> {
     rialto_protocols::ALL.iter().find_map(|face| face.reader(floor, headers))
 }

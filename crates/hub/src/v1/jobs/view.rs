@@ -1,4 +1,4 @@
-//! A job as it is shown, to each pair of eyes what is theirs to see.
+//! JSON views of a job; each viewer sees only what it may see.
 
 use rialto_core::job::{Cause, Job, Report, Requester};
 pub use rialto_protocols::face::fidelity::state;
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::offers::{self, BriefOffer};
 use crate::v1::answer::{money, time};
 
-/// Who looks.
+/// Who views the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eyes {
     Requester,
@@ -18,7 +18,7 @@ pub enum Eyes {
     Operator,
 }
 
-/// What is shown of a job.
+/// The fields of a job.
 #[derive(Serialize)]
 pub struct JobView {
     id: Uuid,
@@ -27,15 +27,15 @@ pub struct JobView {
     foreign_id: String,
     skill: String,
     state: &'static str,
-    /// The agent that asked; `null` for a guest.
+    /// The requesting agent; `null` for a guest.
     requester: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     guest: Option<String>,
     worker: Option<u64>,
     epoch: u32,
-    /// Agreed at assignment; `null` while the worker may still name one.
+    /// Agreed at assignment; `null` while the worker may still make an offer.
     price: Option<Box<RawValue>>,
-    /// The worker lists no price and names one, within the budget, before it begins.
+    /// The worker lists no price and makes an offer, within the budget, before it begins.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     by_offer: bool,
     #[serde(flatten)]
@@ -44,7 +44,7 @@ pub struct JobView {
     cause: Option<&'static str>,
     opened_at: String,
     assigned_at: Option<String>,
-    /// The worker's silence past this moment is a failure.
+    /// If the worker is silent beyond this time, the assignment fails.
     lease_until: Option<String>,
     deadline: String,
     ended_at: Option<String>,
@@ -52,21 +52,21 @@ pub struct JobView {
     content: Option<Content>,
 }
 
-/// What the worker is not told: it is paid its price, whatever was offered.
+/// Hidden from the worker: it gets its price, whatever the budget is.
 #[derive(Serialize)]
 struct Purse {
     budget: Box<RawValue>,
     held: Box<RawValue>,
 }
 
-/// What only the parties see.
+/// Visible to the parties only.
 #[derive(Serialize)]
 struct Content {
     input: Box<RawValue>,
     result: Option<ResultView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     callback: Option<String>,
-    /// Prices that were asked, for who may take one.
+    /// The offers, for the requester.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     offers: Vec<BriefOffer>,
 }
@@ -80,7 +80,7 @@ struct ResultView {
 }
 
 impl JobView {
-    /// All but input, result and callback.
+    /// Everything but input, result and callback.
     pub fn outline(job: &Job, eyes: Eyes) -> Self {
         let (requester, guest) = match &job.requester {
             Requester::Agent(id) => (Some(id.0), None),
@@ -111,7 +111,7 @@ impl JobView {
         }
     }
 
-    /// Everything, for a party. Where the end is told is the requester's alone to know.
+    /// Everything, for a party. Only the requester sees the callback.
     pub fn whole(job: &Job, eyes: Eyes) -> Self {
         let content = Content {
             input: write::verbatim(&job.input),
@@ -140,7 +140,7 @@ impl ResultView {
     }
 }
 
-/// A cause's name outside.
+/// The public name of a cause.
 pub fn cause(cause: Cause) -> &'static str {
     match cause {
         Cause::NoSuchSkill => "no_such_skill",

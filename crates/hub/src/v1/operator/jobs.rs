@@ -1,4 +1,4 @@
-//! All jobs of the hub as the operator sees them: who, what for and how far, but no content.
+//! All jobs of the hub for the operator: parties, skill and state, but no content.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::v1::page::{self, Cursor, Page, choice};
 use crate::v1::problem::Problem;
 use crate::v1::proof::AsOperator;
 
-/// The lists, as their cursors name them.
+/// The lists' tags in cursors.
 const LIVE: char = 'L';
 const ENDED: char = 'E';
-/// Ended jobs read at once: each may carry a megabyte either way.
+/// Ended jobs read at once: input and result may each have a megabyte.
 const SLICE: usize = 16;
 
-/// `GET /v1/operator/jobs`: those not ended, oldest first; with `state=ended` the others, newest first.
+/// `GET /v1/operator/jobs`: live jobs, oldest first; with `state=ended` ended jobs, newest first.
 pub async fn list(
     State(floor): State<Floor>,
     _by: AsOperator,
@@ -50,7 +50,7 @@ pub async fn list(
     Ok(ok(&Page { items, next_cursor }))
 }
 
-/// The first few live jobs after one of them; never more than that in hand.
+/// The first `count` live jobs after a given one; never more than that in memory.
 fn live(world: &World, after: JobId, count: usize) -> Vec<Arc<Job>> {
     let mut found = BTreeMap::new();
     for job in world.live_jobs().filter(|job| job.id > after) {

@@ -15,13 +15,13 @@ use crate::v1::proof::{AsOperator, Sent};
 
 #[derive(Serialize)]
 struct Issued {
-    /// Shown once and never again; a repeat of the request does not have it.
+    /// Shown once; the saved answer of a repeated request omits it.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
     others_retired: bool,
 }
 
-/// `POST /v1/operator/keys`: one more key, or with `retire_others` the only one from now on.
+/// `POST /v1/operator/keys`: issues another key; with `retire_others` all other keys stop working.
 pub async fn issue(State(floor): State<Floor>, by: AsOperator, Sent(body): Sent) -> Answered {
     let retire_others = retires_others(&body)?;
     let key = Key::make(Kind::Operator, floor.engine.ids().key_bits());

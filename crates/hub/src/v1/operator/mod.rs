@@ -1,4 +1,4 @@
-//! What the operator may do. Every action is a command, and so a line of the history.
+//! Operations for the operator. Every action is a command, so the history records it.
 
 pub mod jobs;
 pub mod keys;
@@ -25,20 +25,20 @@ use super::known;
 use super::problem::Problem;
 use super::proof::{AsOperator, Part, Sent};
 
-/// Longest name in the ledger: an owner's own, or one that begins with its protocol.
+/// Longest owner name in the ledger: a plain name, or one with its protocol as prefix.
 const OWNER_MAX: usize = 160;
 /// Decimals an amount may have.
 const DECIMALS: usize = 6;
 
-/// What to do about a name that nobody has.
+/// The error for an unknown owner.
 const UNKNOWN_OWNER: &str =
     "owner not found; check the name, or set \"create\": true to create the account";
 
-/// Credits and whose they are.
+/// An amount and its owner.
 struct Sum {
     owner: String,
     amount: Credits,
-    /// An owner that does not exist is made.
+    /// Creates the owner if it does not exist.
     create: bool,
 }
 
@@ -56,8 +56,8 @@ impl Sum {
     }
 }
 
-/// `POST /v1/operator/grants`: new credits for an owner. One that does not exist is made only where
-/// `create` says so: a misspelt name would get credits that nobody can ever spend.
+/// `POST /v1/operator/grants`: grants new credits to an owner. An unknown owner is created only
+/// with `create`: a misspelt name would get credits that can never be spent.
 pub async fn grant(State(floor): State<Floor>, by: AsOperator, Sent(body): Sent) -> Answered {
     let Sum { owner, amount, create } = Sum::read(&body)?;
     let (name, exists) = floor.engine.look(|world| {
@@ -71,7 +71,7 @@ pub async fn grant(State(floor): State<Floor>, by: AsOperator, Sent(body): Sent)
     move_credits(&floor, by, Command::Grant { name, amount }).await
 }
 
-/// `POST /v1/operator/burns`: credits out of circulation.
+/// `POST /v1/operator/burns`: removes credits from an owner's account.
 pub async fn burn(State(floor): State<Floor>, by: AsOperator, Sent(body): Sent) -> Answered {
     let Sum { owner, amount, .. } = Sum::read(&body)?;
     let name = floor.engine.look(|world| naming::owner(world, owner));
@@ -85,13 +85,13 @@ async fn move_credits(floor: &Floor, by: AsOperator, command: Command) -> Answer
     }
 }
 
-/// `POST /v1/operator/jobs/{uuid}/cancel`: called off, as long as nobody has started on it.
+/// `POST /v1/operator/jobs/{uuid}/cancel`: cancels a job before a worker has started.
 pub async fn cancel(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -> Answered {
     let job = JobRef::Uuid(shown::uuid(&id)?);
     change_job(&floor, by, Command::Cancel { job, by: Canceller::Operator, reason: None }).await
 }
 
-/// `POST /v1/operator/jobs/{uuid}/requeue`: taken from its worker and given to the next.
+/// `POST /v1/operator/jobs/{uuid}/requeue`: takes a job from its worker and assigns the next one.
 pub async fn requeue(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -> Answered {
     let job = JobRef::Uuid(shown::uuid(&id)?);
     change_job(&floor, by, Command::Requeue { job }).await
@@ -109,14 +109,14 @@ struct Touched {
     agent: u64,
 }
 
-/// `POST /v1/operator/agents/{id}/revoke-keys`: none of its keys works any more.
+/// `POST /v1/operator/agents/{id}/revoke-keys`: revokes all keys of an agent.
 pub async fn revoke_keys(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -> Answered {
     let agent = people::find(&floor, &id)?;
     floor.engine.run_once(Command::RevokeKeys { agent, by_operator: true }, by.once).await?;
     Ok(ok(&Touched { agent: agent.0 }))
 }
 
-/// `DELETE /v1/operator/agents/{id}`: off the lists; its id stays reserved.
+/// `DELETE /v1/operator/agents/{id}`: unregisters an agent; its id stays reserved.
 pub async fn remove(State(floor): State<Floor>, _by: AsOperator, Part(id): Part) -> Answered {
     let agent = people::find(&floor, &id)?;
     floor.engine.run(Command::Remove { agent, by_operator: true }).await?;

@@ -1,5 +1,4 @@
-//! Agents and owners under the operator's hand: listed with everything that concerns it, suspended
-//! and resumed.
+//! Agents and owners for the operator: list, suspend, resume.
 
 use axum::extract::{RawQuery, State};
 use rialto_core::command::{Command, Subject};
@@ -18,9 +17,9 @@ use crate::v1::problem::Problem;
 use crate::v1::proof::{AsOperator, Part};
 use crate::v1::{codes, names};
 
-/// The list, as its cursors name it.
+/// The list's tag in cursors.
 const AGENTS: char = 'A';
-/// Agents looked at in one go; in between the lane may publish.
+/// Agents read at once; between two slices the commit lane may publish.
 const SLICE: u64 = 10_000;
 
 /// An agent as the operator sees it.
@@ -37,7 +36,7 @@ struct AgentRow {
     registered_at: String,
 }
 
-/// How an agent stands with the operator.
+/// The status of an agent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Standing {
     Active,
@@ -84,7 +83,7 @@ impl AgentRow {
     }
 }
 
-/// `GET /v1/operator/agents`: everybody that ever registered, in that order.
+/// `GET /v1/operator/agents`: all agents that ever registered, in that order.
 pub async fn list(
     State(floor): State<Floor>,
     _by: AsOperator,
@@ -102,7 +101,7 @@ pub async fn list(
     Ok(ok(&Page { items, next_cursor }))
 }
 
-/// The first few after a number. Numbers are handed out in order and never taken back.
+/// The first agents after a number. Numbers are assigned in order and never reused.
 async fn found(
     engine: &Engine,
     after: u64,
@@ -128,7 +127,7 @@ async fn found(
     }
 }
 
-/// The agent that the operator means.
+/// Finds an agent by any of its names.
 pub fn find(floor: &Floor, id: &str) -> Result<AgentId, Problem> {
     let found = floor.engine.look(|world| names::find(world, id, "agent"));
     found.map_err(|problem| match problem.kind == &codes::NOT_FOUND {
@@ -146,12 +145,12 @@ struct Suspended {
     suspended: bool,
 }
 
-/// `POST /v1/operator/agents/{id}/suspend`: its key is refused and it is given no work.
+/// `POST /v1/operator/agents/{id}/suspend`: its keys are refused and it gets no work.
 pub async fn suspend_agent(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -> Answered {
     set_agent(&floor, by, &id, true).await
 }
 
-/// `POST /v1/operator/agents/{id}/resume`: everything is as it was.
+/// `POST /v1/operator/agents/{id}/resume`: ends the suspension.
 pub async fn resume_agent(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -> Answered {
     set_agent(&floor, by, &id, false).await
 }
@@ -172,7 +171,8 @@ pub async fn suspend_owner(
     set_owner(&floor, by, name, true).await
 }
 
-/// `POST /v1/operator/owners/{name}/resume`; agents suspended by themselves stay so.
+/// `POST /v1/operator/owners/{name}/resume`; agents that were suspended individually stay
+/// suspended.
 pub async fn resume_owner(
     State(floor): State<Floor>,
     by: AsOperator,

@@ -1,4 +1,4 @@
-//! Pushes: notices on their way to a URL, and those that were given up.
+//! Deliveries that are waiting, and those that were given up.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::v1::problem::Problem;
 use crate::v1::proof::{AsOperator, Part};
 use crate::v1::refs::Refs;
 
-/// The list, as its cursors name it.
+/// The list's tag in cursors.
 const PUSHES: char = 'p';
 
-/// A push as the operator sees it: where to, but neither path nor content.
+/// A delivery as the operator sees it, without the URL's path and the content.
 #[derive(Serialize)]
 struct PushView {
     id: u64,
@@ -30,7 +30,7 @@ struct PushView {
     kind: &'static str,
     job: Option<Uuid>,
     to: Option<u64>,
-    /// Scheme and host; the rest of the URL may hold secrets.
+    /// Scheme and host; the rest of the URL may contain secrets.
     destination: String,
     attempts: u32,
     next_try: Option<String>,
@@ -75,7 +75,7 @@ pub async fn list(
     Ok(ok(&Page { items, next_cursor }))
 }
 
-/// The first few after a push, in order; never more than that in hand.
+/// The first deliveries after a given one, in order; never more than that in memory.
 pub fn oldest(
     world: &World,
     after: NoticeId,
@@ -92,24 +92,25 @@ pub fn oldest(
     found.into_values().cloned().collect()
 }
 
-/// `POST /v1/operator/pushes/{id}/retry`: due at once, whether it waits or was given up.
+/// `POST /v1/operator/pushes/{id}/retry`: makes a delivery due now, whether it waits or was given
+/// up.
 pub async fn retry(State(floor): State<Floor>, by: AsOperator, Part(id): Part) -> Answered {
     let notice = id.parse().map(NoticeId);
     let notice = notice.map_err(|_| Problem::field("push", "the delivery id must be a number"))?;
     let push = floor.engine.look(|world| world.push(notice).cloned());
-    let push = push.ok_or_else(|| Problem::no_such("push"))?;
+    let push = push.ok_or_else(|| Problem::no_such("delivery"))?;
     floor.engine.run_once(Command::PushAgain { notice }, by.once).await?;
     let refs = Refs::look_up(&floor.engine, push.news.job(), []).await?;
     let now = floor.engine.look(|world| world.push(notice).cloned());
-    // It may have arrived in this very moment.
+    // It may have been delivered just now.
     Ok(ok(&PushView::of(&now.unwrap_or(push), &refs)))
 }
 
-/// `https://agent.example:8443` of a URL.
+/// The origin of a URL, such as `https://agent.example:8443`.
 fn origin(url: &str) -> &str {
     let host = url.find("://").map_or(0, |at| at + 3);
     let end = url[host..].find(['/', '?', '#', '\\']).map_or(url.len(), |at| host + at);
-    // A URL with user info is never accepted; if one got here, it stays unsaid.
+    // URLs with user info are never accepted; should one get here, its host is not shown.
     if url[host..end].contains('@') { &url[..host] } else { &url[..end] }
 }
 

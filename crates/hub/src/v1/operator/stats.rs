@@ -1,4 +1,4 @@
-//! Numbers about the hub as a whole.
+//! Statistics of the whole hub.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::v1::answer::{Answered, money, ok};
 use crate::v1::jobs::view;
 use crate::v1::proof::AsOperator;
 
-/// Agents counted in one go; in between the lane may publish.
+/// Agents counted at once; between two slices the commit lane may publish.
 const SLICE: u64 = 10_000;
 
 #[derive(Serialize)]
@@ -28,7 +28,7 @@ struct Stats {
     agents: usize,
     online: usize,
     owners: u64,
-    /// Not ended, by state.
+    /// Live jobs by state.
     live_jobs: BTreeMap<&'static str, usize>,
     jobs_opened: u64,
     payments: u64,
@@ -38,18 +38,18 @@ struct Stats {
     memory: Memory,
 }
 
-/// What rows take of the hub's memory, in bytes.
+/// Memory used by rows, in bytes.
 #[derive(Serialize)]
 struct Memory {
     used: u64,
     limit: u64,
     limit_per_owner: u64,
-    /// Of owners that never had a credit, and of requesters without an account.
+    /// Of owners that never had credits, and of requesters without an account.
     newcomers: u64,
     /// Of requesters without an account.
     guests: u64,
     by_kind: BTreeMap<&'static str, u64>,
-    /// Those with the most, at most [`OWNERS_SHOWN`].
+    /// The owners with the most, at most [`OWNERS_SHOWN`].
     owners: Vec<OwnerMemory>,
 }
 
@@ -59,7 +59,7 @@ struct OwnerMemory {
     bytes: u64,
 }
 
-/// Owners listed by the memory they take.
+/// How many owners are listed by memory use.
 const OWNERS_SHOWN: usize = 20;
 
 impl Memory {
@@ -103,13 +103,13 @@ pub async fn show(State(floor): State<Floor>, _by: AsOperator) -> Answered {
             epoch: world.next.epoch,
             agents,
             online: world.online_count(),
-            // The issue account is number 0.
+            // Owner 0 is the issue account.
             owners: world.next.owner.0 - 1,
             live_jobs,
             jobs_opened: world.next.job.0 - 1,
             payments: world.next.payments,
             volume: money(world.next.volume),
-            // The issue account is below zero by exactly what circulates.
+            // The balance of the issue account is the negative of the credits in circulation.
             issued: money(Credits::from_micros(issuance.micros().saturating_neg())),
             memory: Memory::of(world),
         }
@@ -117,7 +117,7 @@ pub async fn show(State(floor): State<Floor>, _by: AsOperator) -> Answered {
     Ok(ok(&stats))
 }
 
-/// How many agents are registered. Numbers are handed out in order and never taken back.
+/// How many agents are registered. Numbers are assigned in order and never reused.
 async fn agents(engine: &Engine) -> usize {
     let mut count = 0;
     let mut first = 1;

@@ -1,17 +1,17 @@
-//! Finding and showing agents.
+//! Tests of finding and showing agents.
 
 use rialto_core::command::Command;
 use rialto_core::job::Selection;
 
 use super::kit::{Agent, Hub};
 
-/// One job from the first to the second, done well.
+/// The worker completes one job for the client.
 async fn succeeds(hub: &Hub, client: &Agent, worker: &Agent) {
     let job = hub.hire(client, "sum", "0.10", Selection::Direct(worker.id)).await;
     hub.report(&job, true).await;
 }
 
-/// An item's place in our ranking, from the numbers that it shows.
+/// An item's position in the ranking, from the numbers it shows.
 fn place(item: &serde_json::Value) -> impl Ord + use<> {
     let number = |name: &str| (item[name].as_f64().expect("a number") * 1e6).round() as u64;
     let settled = number("jobs_settled");
@@ -32,7 +32,7 @@ async fn a_skill_ranks_the_proven_before_the_new_and_says_by_what_numbers() {
     let client = hub.enrol("client", "rich", None).await;
     let _idle = hub.enrol("idle", "acme", Some(("sum", "0.01"))).await;
     let _proven = hub.enrol("proven", "globex", Some(("sum", "0.05"))).await;
-    // The hub prefers the cheaper one among the unproven; once it has left, the other gets the job.
+    // Of two new agents the hub prefers the cheaper one; once it has left, the other gets the job.
     hub.engine.run(Command::Remove { agent: _idle.id, by_operator: false }).await.expect("gone");
     let job = hub.open(&client, "sum", "1.00").await;
     hub.succeed(&job).await;
@@ -105,11 +105,11 @@ async fn a_ring_of_two_owners_ranks_below_whoever_has_worked_for_more() {
         hub.grant(&owner, "1.00").await;
         succeeds(&hub, &hub.enrol(&owner, &owner, None).await, &liked).await;
     }
-    // Work inside one owner is nobody's recommendation.
+    // Work between agents of one owner does not count.
     hub.grant("liked", "1.00").await;
     succeeds(&hub, &hub.enrol("own", "liked", None).await, &liked).await;
     let items = hub.all("/v1/agents?skill=sum", "", 1).await;
-    assert_eq!(names(&items), ["liked", "ring"], "though the ring has the higher score");
+    assert_eq!(names(&items), ["liked", "ring"], "although the ring has the higher score");
     let shown = |item: &serde_json::Value| {
         let number = |name: &str| item[name].as_f64().expect("a number");
         ["score", "rank_score", "counterparties", "jobs_settled"].map(number)
@@ -142,11 +142,15 @@ async fn the_next_id_of_an_owner_that_failed_is_no_clean_newcomer() {
     };
     let clean = ("\"clean\"".to_owned(), 50.0, Some(0));
     let shaded = [clean.clone(), ("\"again\"".to_owned(), 41.0, Some(2))];
-    assert_eq!(ranked(&hub).await, shaded, "who came first is behind who is clean");
-    // One job well done proves it, and makes up for one of the failures.
+    assert_eq!(
+        ranked(&hub).await,
+        shaded,
+        "an earlier agent with a penalty is behind a new one without"
+    );
+    // One completed job proves it, and offsets one of the failures.
     succeeds(&hub, &client, &again).await;
     assert_eq!(ranked(&hub).await, [("\"again\"".to_owned(), 45.5, Some(2)), clean]);
-    // The protocols' own rankings and the score itself know nothing of it.
+    // The protocols' own rankings and the score itself are not affected.
     let shown = hub.get(&format!("/v1/agents/{}", again.id), "").await;
     assert!(shown.text.contains(r#""score":51.0"#), "{}", shown.text);
 }
@@ -161,7 +165,7 @@ async fn lists_go_by_age_and_can_be_narrowed() {
     let gone = hub.enrol("gone", "acme", None).await;
     hub.engine.run(Command::Remove { agent: gone.id, by_operator: false }).await.expect("gone");
     let all = hub.all("/v1/agents", "", 2).await;
-    assert_eq!(all.len(), 7, "and none that has left");
+    assert_eq!(all.len(), 7, "no agent that has left");
     assert_eq!(names(&all)[..2], ["Agent-0", "Agent-1"]);
     assert_eq!(hub.all("/v1/agents?q=skill-1", "", 2).await.len(), 3);
     assert_eq!(names(&hub.all("/v1/agents?q=AGENT-3", "", 2).await), ["Agent-3"]);
@@ -235,7 +239,7 @@ async fn bad_questions_are_told_what_is_wrong_with_them() {
         assert_eq!(got.body["field"], field, "{query}");
     }
     let misspelt = hub.get("/v1/agents?skll=sum", "").await;
-    assert_eq!(misspelt.body["detail"], "skll is not known here: did you mean skill?");
+    assert_eq!(misspelt.body["detail"], "skll is an unknown parameter: did you mean skill?");
     assert!(misspelt.body.get("example").is_none(), "{}", misspelt.text);
     let listed = hub.get("/v1/agents?cursor=YS41", "").await;
     assert_eq!(listed.status, 200, "a.5");

@@ -1,4 +1,4 @@
-//! The requester's side: asking, waiting, calling off.
+//! Tests for requesters: opening, waiting, cancelling.
 
 use rialto_core::command::{Command, JobRef};
 use serde_json::Value;
@@ -40,7 +40,7 @@ async fn a_job_is_opened_like_any_of_its_protocol() {
     assert_eq!(got.body["worker"], worker.id.0);
     assert!(got.text.contains(r#""budget":0.10,"held":0.10"#), "{}", got.text);
     assert!(got.text.contains(r#""input":{"a": 1.10}"#), "{}", got.text);
-    // By its own id as by the hub's, and asked again it is the same.
+    // Found by its own id as well as by the hub's; a repeat returns the same job.
     let path = format!("/v1/jobs/{own}");
     assert_eq!(hub.get(&path, &client.key).await.text, got.text);
     assert_eq!(id(&hub.post("/v1/jobs", &client.key, &body).await.body), id(&got.body));
@@ -52,7 +52,7 @@ async fn a_job_is_opened_like_any_of_its_protocol() {
         .is_problem(422, "other_content");
     let stranger = hub.enrol("stranger", "acme", None).await;
     hub.get(&path, &stranger.key).await.is_problem(404, "not_found");
-    // Whoever got no end is told of it later.
+    // A requester that did not get the end gets a notice later.
     let pending = hub.engine.look(|world| world.asked_by(client.id).all(|job| job.pending));
     assert!(pending);
 }
@@ -134,7 +134,7 @@ async fn who_waits_gets_the_end() {
     assert_eq!((got.status, done.status), (201, 200));
     assert_eq!(got.body["state"], "completed", "{}", got.text);
     assert_eq!(got.body["result"]["output"]["sum"], 3);
-    // Also by asking for it again.
+    // Also by sending the request again.
     let job = hub.open(&client, "sum", "0.50").await;
     let path = format!("/v1/jobs/{}?wait=30", job.uuid);
     let (shown, ()) = tokio::join!(hub.get(&path, &client.key), hub.succeed(&job));

@@ -1,4 +1,4 @@
-//! Who may call what: every row of the table against every kind of caller.
+//! Access tests: every operation with every kind of caller.
 
 use http::Method;
 use rialto_core::command::Command;
@@ -8,7 +8,7 @@ use rialto_protocols::face::Reach;
 use super::kit::{Hub, nothing};
 use crate::v1::{TABLE, listed};
 
-/// A path with its parts filled in by things that do not exist.
+/// A path filled with ids that do not exist.
 fn path(template: &str) -> String {
     let job = nothing().to_string();
     template.replace("{uuid}", &job).replace("{id}", "999").replace("{name}", "nobody")
@@ -21,10 +21,10 @@ fn method(text: &str) -> Method {
 #[tokio::test]
 async fn every_route_lets_in_whom_its_row_says() {
     let hub = Hub::start().await;
-    // Without an endpoint, so that nothing is called outside.
+    // Without an endpoint, so that no outbound call is made.
     let agent = hub.enrol_at("ada", "acme", None, None).await;
     for row in TABLE {
-        // After these nobody would be let in any more.
+        // After these no key would be valid any more.
         if row.method == "DELETE" && matches!(row.path, "/v1/keys" | "/v1/me") {
             continue;
         }
@@ -67,7 +67,7 @@ async fn every_bad_key_gets_the_same_401_before_the_body_is_read() {
     assert_eq!(expected.headers["www-authenticate"], "Bearer");
     for key in ["nonsense", unknown, &ada.key, &bob.key] {
         for once in [false, true] {
-            // A body that never comes: whoever waits for it does not answer.
+            // A body that never arrives: a handler that waits for it never responds.
             let body = axum::body::Body::from_stream(futures_util::stream::pending::<
                 Result<bytes::Bytes, std::convert::Infallible>,
             >());
@@ -79,7 +79,7 @@ async fn every_bad_key_gets_the_same_401_before_the_body_is_read() {
             assert_eq!((got.status, &got.text), (401, &expected.text), "{key} {once}");
         }
     }
-    // Where no key is needed, a bad one is still no good.
+    // An invalid key is an error even where no key is needed.
     hub.get("/v1/agents", "nonsense").await.is_problem(401, "unauthorized");
 }
 
@@ -124,7 +124,7 @@ async fn every_call_with_its_key_is_a_sign_of_life() {
     let now = Some(hub.engine.now());
     hub.get("/v1/me", "").await;
     hub.grant("acme", "1").await;
-    assert_ne!(seen(), now, "somebody without a key is nobody's sign");
+    assert_ne!(seen(), now, "a request without a key is not counted as activity");
     hub.get("/v1/me", &ada.key).await;
     hub.grant("acme", "1").await;
     assert_eq!(seen(), now);

@@ -1,4 +1,4 @@
-//! The stream of events.
+//! Tests of the event stream.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::kit::{Agent, Hub};
 
-/// Long enough for a wake-up that got lost, on a machine that others keep busy.
+/// Long enough for a lost wake-up on a busy machine.
 const SOON: Duration = Duration::from_secs(30);
 
 struct Stream {
@@ -51,7 +51,7 @@ impl Stream {
                 self.rest = rest;
                 return Some(block);
             }
-            let bytes = timeout(SOON, self.body.next()).await.expect("something comes in time")?;
+            let bytes = timeout(SOON, self.body.next()).await.expect("an event arrives in time")?;
             self.rest += std::str::from_utf8(&bytes.expect("bytes")).expect("text");
         }
     }
@@ -164,7 +164,7 @@ async fn the_operator_reads_the_history_without_content() {
     assert_eq!(fact("agent_enrolled")["owner"], "acme");
     assert_eq!(fact("granted")["amount"], 0.000001);
     assert_eq!(fact("job_assigned")["job"], job.uuid.to_string());
-    // A message is its own record; only what the operator wrote in another's name is history.
+    // Messages are not in the history, except those the operator sent in another agent's name.
     let sent = fact("sent_by_operator");
     assert_eq!((&sent["from"], &sent["to"]), (&ada.id.0.into(), &client.id.0.into()));
     assert_eq!(facts.iter().filter(|fact| fact.to_string().contains("sent")).count(), 1);

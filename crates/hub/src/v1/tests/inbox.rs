@@ -1,4 +1,4 @@
-//! Messages and the inbox.
+//! Tests of messages and the inbox.
 
 use rialto_core::world::Rules;
 use rialto_engine::store::memory::MemoryStore;
@@ -19,7 +19,7 @@ async fn a_message_arrives_as_it_was_written() {
     }
     let inbox = hub.get("/v1/inbox", &bob.key).await;
     let items = inbox.body["items"].as_array();
-    // 1e400 is no number to serde, so the page is compared as text.
+    // serde cannot represent 1e400, so the page is compared as text.
     assert!(items.is_none_or(|items| items.len() == 5));
     for body in bodies {
         assert!(inbox.text.contains(&format!("\"from\":{},\"body\":{body}}}", ada.id)), "{body}");

@@ -1,4 +1,4 @@
-//! Jobs, as their parties and the operator see them.
+//! Tests of jobs as their parties and the operator see them.
 
 use rialto_core::command::{Command, JobRef};
 
@@ -24,7 +24,7 @@ async fn each_pair_of_eyes_sees_what_is_theirs() {
     assert_eq!(asked.body["worker"], worker.id.0);
     assert_eq!(asked.body["callback"], "https://back.example/s3cret");
     assert!(asked.text.contains(r#""budget":1.00"#) && asked.text.contains(r#""paid":0.05"#));
-    assert!(asked.text.contains("{\n \"text\": 1.10 }"), "input comes back as it went in");
+    assert!(asked.text.contains("{\n \"text\": 1.10 }"), "the input is returned unchanged");
     assert!(asked.text.contains(r#""output":{"sum": 0.30}"#));
 
     let worked = hub.get(&path, &worker.key).await;

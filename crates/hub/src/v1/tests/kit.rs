@@ -1,4 +1,4 @@
-//! A hub without network: an engine in memory, a router, and agents with keys.
+//! Test fixture: a hub without network, with an engine in memory, a router, and agents with keys.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub struct Agent {
     pub native: String,
 }
 
-/// An answer, read whole.
+/// A response with its complete body.
 pub struct Got {
     pub status: u16,
     pub headers: http::HeaderMap,
@@ -56,7 +56,7 @@ pub struct Got {
 }
 
 pub fn credits(text: &str) -> Credits {
-    Credits::parse(text, 6).expect("tests write amounts that exist")
+    Credits::parse(text, 6).expect("test amounts are valid")
 }
 
 impl Hub {
@@ -68,7 +68,7 @@ impl Hub {
         let clock = StandingClock::at(DAWN);
         let started = engine(Box::new(store), rules, clock.clone()).expect("memory is there");
         let engine = started.engine;
-        // Servers of tests are on the loopback net.
+        // Test servers listen on loopback.
         let allow = vec!["127.0.0.0/8".parse().expect("a net")];
         let settings = EgressSettings { allow, ..EgressSettings::default() };
         let egress = Egress::new(settings).expect("good settings");
@@ -99,12 +99,12 @@ impl Hub {
         Self { router: v1::routes(&floor), engine, clock, operator }
     }
 
-    /// Registers an agent with a skill at a price, if one is given.
+    /// Registers an agent, with a skill at a price if one is given.
     pub async fn enrol(&self, name: &str, owner: &str, skill: Option<(&str, &str)>) -> Agent {
         self.enrol_at(name, owner, skill, Some("https://secret.example/in?token=s3cret")).await
     }
 
-    /// The same, with an endpoint or without.
+    /// The same, with or without an endpoint.
     pub async fn enrol_at(
         &self,
         name: &str,
@@ -155,7 +155,7 @@ impl Hub {
         self.engine.run(command).await.expect("a grant");
     }
 
-    /// Opens a job for whoever is best.
+    /// Opens a job for the best agent.
     pub async fn open(&self, by: &Agent, skill: &str, budget: &str) -> Arc<Job> {
         self.hire(by, skill, budget, Selection::BestReputation).await
     }
@@ -164,7 +164,7 @@ impl Hub {
         self.order(by, skill, budget, who, Policy::default()).await
     }
 
-    /// The same, with a say in what happens when the first choice does not work out.
+    /// The same, with a policy for when the first choice fails.
     pub async fn hire_by(&self, by: &Agent, skill: &str, who: Selection, to: Policy) -> Arc<Job> {
         self.order(by, skill, "0.50", who, to).await
     }
@@ -292,12 +292,12 @@ impl Hub {
                 None => return items,
             }
         }
-        panic!("a list without end");
+        panic!("the list does not end");
     }
 }
 
 impl Got {
-    /// Checks that this is a problem of that status and code, in the right shape.
+    /// Checks that this is a problem with this status and code, in the right format.
     pub fn is_problem(&self, status: u16, code: &str) {
         assert_eq!(
             (self.status, self.body["code"].as_str()),
@@ -319,7 +319,7 @@ impl Got {
     }
 }
 
-/// A public id nothing has.
+/// A public id that does not exist.
 pub fn nothing() -> Uuid {
     Uuid::from_u128(7)
 }

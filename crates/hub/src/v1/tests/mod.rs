@@ -1,4 +1,4 @@
-//! The API over an engine in memory, asked as its router is asked by the edge.
+//! Tests of the `/v1` API through its router, with an engine in memory.
 
 mod agents;
 mod asking;

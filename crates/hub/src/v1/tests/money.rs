@@ -1,4 +1,4 @@
-//! Accounts and the ledger.
+//! Tests of accounts and the ledger.
 
 use super::kit::Hub;
 

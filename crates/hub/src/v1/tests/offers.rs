@@ -1,4 +1,4 @@
-//! Offers: who sees which, who may make one, and who may take one.
+//! Tests of offers: who may see, make and accept them.
 
 use rialto_core::job::Selection;
 use rialto_core::time::Millis;
@@ -30,7 +30,8 @@ async fn an_auction_stays_sealed_until_it_closes() {
     assert_eq!(hub.get(&path, &one.key).await.text, format!(r#"{{"offers":[{first}]}}"#));
     assert_eq!(hub.get(&path, &client.key).await.text, r#"{"offers":[]}"#);
     hub.get(&path, &stranger.key).await.is_problem(404, "not_found");
-    // Nobody picks a sealed bid, nobody bids on its own job, and nobody without the skill.
+    // Sealed bids cannot be accepted, and neither the requester nor an agent without the skill can
+    // bid.
     let accept = format!("/v1/jobs/{}/accept", job.uuid);
     let whom = format!(r#"{{"agent":{}}}"#, two.id);
     hub.post(&accept, &client.key, &whom).await.is_problem(409, "wrong_state");
@@ -84,7 +85,7 @@ async fn a_requester_sees_offers_as_they_come_and_takes_one() {
     assert_eq!(opened.body["state"], "negotiating", "{}", opened.text);
     assert!(opened.text.contains(r#""held":0.50"#), "{}", opened.text);
     let job = format!("/v1/jobs/{}", opened.body["id"].as_str().expect("an id"));
-    // Who is asked hears of it and sees what for, but not for how much at most.
+    // An invited agent gets a notice and sees the job, but not the budget.
     assert_eq!(hub.get("/v1/inbox", &one.key).await.body["items"][0]["kind"], "offers_wanted");
     let seen = hub.get(&job, &one.key).await;
     assert_eq!((&seen.body["input"]["a"], seen.body.get("budget")), (&1.into(), None));

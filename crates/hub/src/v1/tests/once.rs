@@ -1,4 +1,4 @@
-//! Requests that come twice, keys that change, and the ids of requests.
+//! Tests of repeated requests, key rotation, and request ids.
 
 use http::Method;
 use rialto_core::time::Millis;

@@ -1,4 +1,4 @@
-//! The operator's room.
+//! Tests of the operator's operations.
 
 use rialto_core::command::{Command, PushEnd};
 use rialto_core::event::{Event, Line};
@@ -15,7 +15,7 @@ async fn scene() -> (Hub, Agent, Agent) {
     (hub, client, worker)
 }
 
-/// Everything that was written down after a line.
+/// All history lines after a given one.
 async fn lines(hub: &Hub, after: u64) -> Vec<Line> {
     let page = Page::Lines { after: EventId(after), limit: 1_000 };
     let rows = hub.engine.page(page).await.expect("history");
@@ -26,7 +26,7 @@ async fn lines(hub: &Hub, after: u64) -> Vec<Line> {
     rows.into_iter().map(line).collect()
 }
 
-/// Everything that happened after a line.
+/// All events after a given line.
 async fn history(hub: &Hub, after: u64) -> Vec<Event> {
     lines(hub, after).await.into_iter().flat_map(|line| line.events).collect()
 }
@@ -42,7 +42,7 @@ async fn grants_and_burns_move_exactly_what_they_say() {
     let body = r#"{"owner":"fresh","amount":0.000003}"#;
     let got = hub.post("/v1/operator/grants", &hub.operator, body).await;
     got.is_problem(404, "no_such_owner");
-    assert_eq!(newest(&hub), before, "a misspelt name gets nothing");
+    assert_eq!(newest(&hub), before, "a misspelt name gets no credits");
     let body = r#"{"owner":"fresh","amount":0.000003,"create":true}"#;
     let got = hub.post("/v1/operator/grants", &hub.operator, body).await;
     assert_eq!(got.status, 201);
@@ -139,7 +139,7 @@ async fn what_the_operator_does_is_written_down_as_the_operators() {
     assert_eq!(said(&cancelled), Some(true));
     assert_eq!(said(&|event| matches!(event, Event::JobOpened { .. })), Some(false));
 
-    // The same by those it is about says nothing of the kind.
+    // The same actions by the parties themselves are not recorded as the operator's.
     let job = hub.open(&client, "sum", "1.00").await;
     let before = newest(&hub);
     let cancel = format!("/v1/jobs/{}/cancel", job.uuid);
@@ -246,7 +246,7 @@ async fn a_suspended_agents_key_is_refused_with_the_reason_until_it_is_resumed()
         hub.post("/v1/messages", &worker.key, &message).await.is_problem(403, "suspended");
         let ask = r#"{"skill":"sum","budget":1}"#;
         let got = hub.post("/v1/jobs", &client.key, ask).await;
-        assert!(got.status >= 400, "nobody else does it: {}", got.text);
+        assert!(got.status >= 400, "no other agent can do it: {}", got.text);
         let listed = hub.get("/v1/operator/agents", &hub.operator).await;
         let row = &listed.body["items"][1];
         let state = if name == "agent" { "suspended" } else { "owner_suspended" };
@@ -256,7 +256,7 @@ async fn a_suspended_agents_key_is_refused_with_the_reason_until_it_is_resumed()
             hub.get(&only, &hub.operator).await.body["items"].as_array().map(Vec::len),
             Some(1)
         );
-        // What others send waits.
+        // Deliveries of others are still waiting.
         let message = format!(r#"{{"to":{},"body":1}}"#, worker.id);
         assert_eq!(hub.post("/v1/messages", &client.key, &message).await.status, 200);
         let got = hub.post(&format!("/v1/operator/{whom}/resume"), &hub.operator, "").await;

@@ -1,4 +1,4 @@
-//! Both scores, with all that is needed to recompute them.
+//! Tests that both scores can be recomputed from what is shown.
 
 use rialto_core::job::Selection;
 use rialto_core::time::Millis;
@@ -48,7 +48,7 @@ async fn every_number_of_the_last_step_is_told_and_nobody_is_named() {
     let last = r#""score":46.5,"successes":1,"failures":1,"last":{"before":51.0,"hirer":50.0,"ok":false,"after":46.5,"#;
     assert!(got.text.contains(last), "{}", got.text);
 
-    // Work inside one owner does not count, and the last step stays the last that did.
+    // Work between agents of one owner does not count, and the last step does not change.
     hub.grant("globex", "1.00").await;
     let colleague = hub.enrol("colleague", "globex", None).await;
     for _ in 0..20 {
@@ -65,7 +65,7 @@ async fn every_number_of_the_last_step_is_told_and_nobody_is_named() {
 #[tokio::test]
 async fn scores_keep_all_their_digits() {
     let (hub, client, worker, path) = scene().await;
-    // A hirer of 51.0 gives 1.02.
+    // A requester with score 51.0 gives 1.02.
     let first = hub.enrol("first", "initech", Some(("add", "0.05"))).await;
     let job = hub.hire(&client, "add", "0.50", Selection::Direct(first.id)).await;
     hub.succeed(&job).await;

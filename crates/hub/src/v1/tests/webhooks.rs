@@ -1,4 +1,4 @@
-//! What is sent to the caller's own addresses.
+//! Tests of webhooks to the caller's own endpoints.
 
 use rialto_core::command::{Command, PushEnd};
 use rialto_engine::delivery::signature::verify;
@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 
 use super::kit::{Agent, Hub};
 
-/// A server that answers one request with this status and gives what it heard.
+/// A server that answers one request with this status and returns what it received.
 async fn server(status: &'static str) -> (String, tokio::task::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
@@ -17,7 +17,7 @@ async fn server(status: &'static str) -> (String, tokio::task::JoinHandle<String
         while !heard.ends_with(b"}") {
             let mut part = [0; 1024];
             let read = stream.read(&mut part).await.expect("bytes");
-            assert!(read > 0, "the caller hung up after {}", heard.escape_ascii());
+            assert!(read > 0, "the caller closed the connection after {}", heard.escape_ascii());
             heard.extend_from_slice(&part[..read]);
         }
         let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
@@ -70,13 +70,13 @@ async fn a_test_that_fails_says_why_and_shows_no_network() {
     }
 }
 
-/// A push of the end of a job to its requester.
+/// Creates a delivery about the end of a job to its requester.
 async fn pushed(hub: &Hub, client: &Agent) -> rialto_core::id::NoticeId {
     let job = hub.open(client, "sum", "0.50").await;
     hub.engine.run(Command::MarkPending { job: job.id }).await.expect("marked");
     hub.succeed(&job).await;
     let newest = hub.engine.look(|world| world.pushes().map(|push| push.notice).max());
-    newest.expect("a push")
+    newest.expect("a delivery")
 }
 
 #[tokio::test]

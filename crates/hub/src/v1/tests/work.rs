@@ -1,4 +1,4 @@
-//! The worker's side: what is in its hands, and what it says about it.
+//! Tests for workers: listing work and reporting results.
 
 use rialto_core::agent::presence::Stance;
 use rialto_core::command::{Command, JobRef};
@@ -58,7 +58,7 @@ async fn a_poll_ends_with_a_job_it_does_not_know() {
     let (got, fresh) = tokio::join!(hub.get(&path, &worker.key), hub.open(&client, "sum", "0.50"));
     assert_eq!(ids(&got), [fresh.uuid.to_string()]);
     assert_eq!((&got.body["gone"], &got.body["more"]), (&json!([]), &json!(false)));
-    // And at once, if it is there already.
+    // At once, if there is a job already.
     assert_eq!(ids(&hub.get(&path, &worker.key).await).len(), 1);
 }
 
@@ -89,7 +89,7 @@ async fn a_list_that_was_cut_says_so_and_loses_nothing_that_is_known() {
     let path = format!("/v1/work?limit=0&known={}.1,{}.2", first.uuid, second.uuid);
     let got = hub.get(&path, &worker.key).await;
     assert!(ids(&got).is_empty());
-    // Another turn of a job is another thing to know.
+    // Another assignment of a job counts as another entry.
     assert_eq!((&got.body["gone"], &got.body["more"]), (&json!([second.uuid]), &json!(true)));
 }
 
@@ -102,12 +102,12 @@ async fn an_agent_waits_for_so_many_answers_at_a_time() {
         let (hub, key) = (hub.clone(), worker.key.clone());
         waiting.spawn(async move { hub.get("/v1/work?wait=30", &key).await.status });
     }
-    // Six more than may wait: they are the first to end, and the only ones.
+    // Six more than may wait: they end first, and no others do.
     for _ in 0..6 {
         assert_eq!(waiting.join_next().await.expect("some wait").expect("it ends"), 429);
     }
     assert!(waiting.try_join_next().is_none());
-    // Whoever does not wait is answered, and so is everybody else.
+    // A request that does not wait gets a response, and so do requests of other agents.
     assert_eq!(hub.get("/v1/work", &worker.key).await.status, 200);
 }
 
@@ -135,12 +135,12 @@ async fn one_program_at_a_time_works_for_an_agent() {
     );
     refused.is_problem(409, "other_instance");
     assert_eq!(refused.body["retryable"], false, "the first is there");
-    // Started again, it is the same; and nobody waits for it for ever.
+    // Restarted under the same name it continues; and its reservation expires.
     assert_eq!(ids(&hub.get(&one, &worker.key).await), [job.uuid.to_string()]);
     hub.clock.advance(Millis::seconds(10));
     assert_eq!(ids(&hub.get(&two, &worker.key).await), [job.uuid.to_string()]);
     hub.get(&one, &worker.key).await.is_problem(409, "other_instance");
-    // Other agents, and whoever does not say which program it is, have nothing to do with it.
+    // Other agents, and programs without an instance name, are not affected.
     assert_eq!(hub.get(&one, &client.key).await.status, 200);
     assert_eq!(hub.get("/v1/work", &worker.key).await.status, 200);
 }
@@ -241,12 +241,12 @@ async fn a_figure_that_makes_no_sense_voids_no_output_and_the_worker_is_told() {
         (
             r#""took_ms":-1"#,
             "0.05",
-            Some("took_ms must not be negative; the hub's own clock counts instead"),
+            Some("took_ms must not be negative; the hub's own clock is used instead"),
         ),
         (
             r#""took_ms":0.5"#,
             "0.05",
-            Some("took_ms must be a whole number; the hub's own clock counts instead"),
+            Some("took_ms must be a whole number; the hub's own clock is used instead"),
         ),
     ] {
         let job = hub.open(&client, "sum", "0.50").await;
@@ -277,7 +277,7 @@ async fn nobody_speaks_for_a_worker_or_about_another_turn() {
         let nowhere = format!("/v1/jobs/{}/{end}", nothing());
         hub.post(&nowhere, &worker.key, &said(1)).await.is_problem(404, "not_found");
     }
-    // A worker that lost it is a stranger again.
+    // A worker that lost the job has no access to it any more.
     hub.engine.run(Command::Requeue { job: JobRef::Id(job.id) }).await.expect("taken away");
     let path = format!("/v1/jobs/{}/result", job.uuid);
     let said = r#"{"epoch":1,"ok":true,"output":{}}"#;
@@ -356,7 +356,7 @@ async fn fetching_work_is_a_sign_of_life() {
     let before = seen();
     hub.clock.advance(Millis::minutes(2));
     hub.get("/v1/work", &worker.key).await;
-    // A sign is taken in with the next command.
+    // Activity is recorded with the next command.
     hub.grant("rich", "1.00").await;
     assert!(seen() > before);
 }

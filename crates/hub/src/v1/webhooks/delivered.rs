@@ -1,4 +1,4 @@
-//! What has arrived at the caller's addresses, found by walking back through its inbox.
+//! Completed deliveries of the caller, found by walking back through its inbox.
 
 use rialto_core::id::{AgentId, NoticeId};
 use rialto_core::notice::{Arrival, Notice};
@@ -13,16 +13,16 @@ use crate::v1::notice;
 use crate::v1::page::{self, Cursor, Page};
 use crate::v1::refs::Refs;
 
-/// The list, as its cursors name it.
+/// The list's tag in cursors.
 const DELIVERED: char = 'd';
-/// Notices that are looked at for one page: most inboxes hold some that were never sent anywhere.
+/// Notices read for one page: most inboxes contain some that were never delivered to an endpoint.
 const LOOKED_AT_MAX: usize = 2_000;
 
-/// What arrived, newest first. A page may be short and still have a next one.
+/// Completed deliveries, newest first. A page may be short and still have a next one.
 pub async fn list(floor: &Floor, agent: AgentId, query: &Query, limit: usize) -> Answered {
     let newest = floor.engine.look(|world| world.mailbox(agent).newest);
     let from = match page::place(query, DELIVERED)? {
-        // A cursor is no secret: where it leads must be the caller's.
+        // A cursor is not secret: the notice it points to must be the caller's.
         Some([id]) => own(floor, agent, id).await?,
         None => newest,
     };
@@ -52,7 +52,7 @@ pub async fn list(floor: &Floor, agent: AgentId, query: &Query, limit: usize) ->
     Ok(ok(&Page { items, next_cursor }))
 }
 
-/// A notice of the caller's own inbox; none for any other.
+/// A notice of the caller's own inbox; `None` for any other.
 async fn own(floor: &Floor, agent: AgentId, id: u64) -> Result<Option<NoticeId>, Failure> {
     let id = NoticeId(id);
     let row = floor.engine.row(Key::Notice(id)).await?;

@@ -1,4 +1,4 @@
-//! Webhooks: what the hub sends to the caller's own addresses, under way, given up or delivered.
+//! Webhooks: the caller's deliveries that are waiting, given up or completed.
 
 mod delivered;
 pub mod secret;
@@ -22,10 +22,10 @@ use super::problem::Problem;
 use super::proof::{AsAgent, Part};
 use super::refs::Refs;
 
-/// The list, as its cursors name it.
+/// The list's tag in cursors.
 const WEBHOOKS: char = 'w';
 
-/// A push as whoever it is for sees it: the address is its own.
+/// A delivery as its receiver sees it, with the full URL.
 #[derive(Serialize)]
 struct WebhookView {
     id: u64,
@@ -35,7 +35,7 @@ struct WebhookView {
     url: String,
     tries: u32,
     next_try: Option<String>,
-    /// What went wrong last.
+    /// The last error.
     error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     delivered_at: Option<String>,
@@ -57,7 +57,7 @@ impl WebhookView {
     }
 }
 
-/// Which of the caller's are wanted.
+/// Which deliveries to list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Waiting,
@@ -65,8 +65,8 @@ enum Wanted {
     Delivered,
 }
 
-/// `GET /v1/webhooks`: the caller's that did not arrive yet, oldest first; with `state=delivered`
-/// those that did, newest first.
+/// `GET /v1/webhooks`: the caller's deliveries that are not completed, oldest first; with
+/// `state=delivered` the completed ones, newest first.
 pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQuery) -> Answered {
     let query = page::query(raw.as_deref(), &["state", "limit", "cursor"])?;
     let limit = page::limit(&query)?;
@@ -100,7 +100,7 @@ pub async fn list(State(floor): State<Floor>, by: AsAgent, RawQuery(raw): RawQue
     Ok(ok(&Page { items, next_cursor }))
 }
 
-/// `POST /v1/webhooks/{id}/resend`: due at once, whether it waits or was given up.
+/// `POST /v1/webhooks/{id}/resend`: makes a delivery due now, whether it waits or was given up.
 pub async fn resend(State(floor): State<Floor>, by: AsAgent, Part(id): Part) -> Answered {
     let notice = id.parse().map(NoticeId).map_err(|_| Problem::not_found())?;
     let find = || floor.engine.look(|world| world.push(notice).cloned());
@@ -108,6 +108,6 @@ pub async fn resend(State(floor): State<Floor>, by: AsAgent, Part(id): Part) -> 
     let push = own.ok_or_else(Problem::not_found)?;
     floor.engine.run_once(Command::PushAgain { notice }, by.once).await?;
     let refs = Refs::look_up(&floor.engine, push.news.job(), []).await?;
-    // It may have arrived in this very moment.
+    // It may have been delivered just now.
     Ok(ok(&WebhookView::of(&find().unwrap_or(push), &refs)))
 }

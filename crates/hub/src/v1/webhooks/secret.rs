@@ -1,4 +1,4 @@
-//! `POST /v1/webhooks/secret`: a new secret for what the hub sends to the caller.
+//! `POST /v1/webhooks/secret`: a new secret for the caller's webhooks.
 
 use axum::extract::State;
 use rialto_core::command::Command;
@@ -11,15 +11,15 @@ use crate::v1::proof::AsAgent;
 
 #[derive(Serialize)]
 struct Renewed {
-    /// Shown once and never again; a repeat of the request does not have it.
+    /// Shown once; the saved answer of a repeated request omits it.
     #[serde(skip_serializing_if = "Option::is_none")]
     webhook_secret: Option<String>,
-    /// Until when everything is also signed with the one before.
+    /// Until when every delivery is also signed with the previous secret.
     others_until: Option<String>,
 }
 
-/// A new one now; until the others run out each call is signed with all of them, so that a running
-/// receiver can change over.
+/// Issues a new secret now. Until the others expire each delivery is signed with all of them, so
+/// that a running receiver can switch.
 pub async fn renew(State(floor): State<Floor>, by: AsAgent) -> Answered {
     let ran = floor.engine.run_once(Command::RenewSecret { agent: by.id }, by.once).await?;
     let agent = floor.engine.look(|world| world.agent(by.id).cloned());

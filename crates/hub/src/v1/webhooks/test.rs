@@ -1,4 +1,4 @@
-//! `POST /v1/webhooks/test`: one signed call to the caller's endpoint, now and never again.
+//! `POST /v1/webhooks/test`: one signed test call to the caller's endpoint, without retries.
 
 use std::sync::PoisonError;
 
@@ -14,7 +14,7 @@ use crate::v1::codes;
 use crate::v1::problem::Problem;
 use crate::v1::proof::AsAgent;
 
-/// What is sent.
+/// The body that is sent.
 #[derive(Serialize)]
 struct Body {
     r#type: &'static str,
@@ -22,10 +22,10 @@ struct Body {
     at: String,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Serialize)]
 struct Tried {
-    /// It was answered with a 2xx.
+    /// The response had status 2xx.
     delivered: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
@@ -44,13 +44,14 @@ impl Tried {
             }
             Err(SendError::TimedOut) => failed("no answer in time"),
             Err(SendError::Broken(_)) => failed("the answer could not be read"),
-            // One text for both, so that nobody can probe what the hub's resolver sees.
+            // One text for both, so that a caller cannot probe what the hub's resolver sees.
             Err(SendError::Blocked(_) | SendError::Unreachable(_)) => failed("could not connect"),
         }
     }
 }
 
-/// One try. An agent has one at a time: a receiver that hangs must not take the room of others.
+/// One running test. Each agent may have one at a time: a receiver that hangs must not block
+/// others.
 struct Trying<'a> {
     floor: &'a Floor,
     agent: AgentId,
@@ -74,13 +75,13 @@ impl Drop for Trying<'_> {
     }
 }
 
-/// Sends it, signed like everything else that is sent there.
+/// Sends the test, signed like every delivery.
 pub async fn send(State(floor): State<Floor>, by: AsAgent) -> Answered {
     let endpoint =
         floor.engine.look(|world| world.agent(by.id).and_then(|agent| agent.endpoint.clone()));
     let callable = |url: &String| url.starts_with("http://") || url.starts_with("https://");
     let url = endpoint.filter(callable).ok_or_else(|| {
-        let text = "the agent has no endpoint that can be called: register it with one first";
+        let text = "the agent has no http or https endpoint; register it again with one";
         Problem::new(&codes::WRONG_STATE, text)
     })?;
     let body = Body { r#type: "webhook.test", agent: by.id.0, at: time(floor.engine.now()) };
@@ -93,7 +94,7 @@ pub async fn send(State(floor): State<Floor>, by: AsAgent) -> Answered {
     };
     let _trying = Trying::begin(&floor, by.id)?;
     floor.egress.take_turn(&letter.url, floor.engine.now()).map_err(|wait| {
-        let text = "the host of the endpoint has reached its calls per minute";
+        let text = "the endpoint's host has reached the limit of calls per minute; retry later";
         Problem::new(&codes::RATE_LIMITED, text).retry_after(wait.0.unsigned_abs().div_ceil(1_000))
     })?;
     let answer = post(&floor.engine, &floor.egress, Some(by.id), letter).await;

@@ -1,8 +1,9 @@
-//! Instances: two programs with one key would do the same jobs, so only one of them gets any.
+//! Worker instances: only one program at a time gets the work of an agent, because two programs
+//! with one key would do the same jobs.
 //!
-//! A program names itself with every question for work. While it asks, and for a while after, no
-//! other one of its agent is answered. Nothing of this is kept: after a restart whoever asks first
-//! has it.
+//! A program sends its instance name with every request for work. During that request, and for a
+//! while after, no other instance of the agent gets work. This state is not stored: after a restart
+//! the first instance that asks gets the work.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,34 +17,34 @@ use rialto_protocols::kit::query::Query;
 use crate::v1::codes;
 use crate::v1::problem::Problem;
 
-/// How long a program that does not ask any more is expected back.
+/// How long work is reserved for an instance after its last request.
 const EXPECTED: Millis = Millis::seconds(10);
-/// The longest name of a program.
+/// The longest instance name.
 const NAME_MAX: usize = 64;
-/// Above this many, those nobody expects any more are swept out.
+/// At this many entries the expired ones are removed.
 const SWEPT_AT: usize = 4_096;
 
-/// The programs that work, one for each agent.
+/// The active instance of each agent.
 #[derive(Clone, Debug, Default)]
 pub struct Instances(Arc<Mutex<HashMap<AgentId, Working>>>);
 
 #[derive(Debug)]
 struct Working {
     name: String,
-    /// Questions it waits for an answer to.
+    /// Its open requests for work.
     asks: u32,
-    /// When it last had an answer.
+    /// When it last got a response.
     answered: Timestamp,
 }
 
-/// A question that is being answered.
+/// An open request for work.
 pub struct Asking {
     instances: Instances,
     agent: AgentId,
     engine: Engine,
 }
 
-/// `?instance=`: the name of the program that asks.
+/// `?instance=`: the name of the program.
 pub fn named(query: &Query) -> Result<Option<&str>, Malformed> {
     let name = query.text("instance");
     let is_fine = |name: &str| {
@@ -60,7 +61,7 @@ pub fn named(query: &Query) -> Result<Option<&str>, Malformed> {
 }
 
 impl Instances {
-    /// Lets a program ask, unless another one of its agent does.
+    /// Begins a request, unless another instance of the agent is active.
     pub fn ask(&self, engine: &Engine, agent: AgentId, name: &str) -> Result<Asking, Problem> {
         let now = engine.now();
         let mut all = self.lock();
@@ -73,7 +74,7 @@ impl Instances {
             if let Ok(expected_ms @ 1..) = u64::try_from(expected.0) {
                 let wait = expected_ms.div_ceil(1_000);
                 let text = format!(
-                    "this agent last worked from another folder or machine; its work is kept for that program for {wait} s more"
+                    "another program worked as this agent a moment ago; its work is reserved for that program for {wait} s more"
                 );
                 return Err(Problem::new(&codes::OTHER_INSTANCE, text).retry_after(wait));
             }

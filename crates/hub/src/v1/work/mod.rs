@@ -1,4 +1,4 @@
-//! Work: what is in the caller's hands, at once or as soon as that changes.
+//! The caller's assigned jobs, at once or as soon as they change.
 
 mod instances;
 mod view;
@@ -29,23 +29,23 @@ use super::{codes, page, wait};
 pub use instances::Instances;
 use view::WorkView;
 
-/// Jobs given to a worker at once.
+/// Jobs returned at once.
 const LISTED_MAX: i64 = 50;
-/// Jobs a worker may say it has.
+/// Jobs a worker may list as known.
 const KNOWN_MAX: usize = 200;
 
-/// A turn of a job, as a worker names it: without a number any turn is meant.
+/// An assignment as a worker refers to it: job id and epoch; without an epoch, any assignment.
 type Turn = (Uuid, Option<u32>);
 
 #[derive(Serialize)]
 struct Work {
-    /// What the caller has and did not name.
+    /// Assigned jobs that the caller did not list as known.
     jobs: Vec<WorkView>,
-    /// What it named and does not have any more.
+    /// Known jobs that the caller does not have any more.
     gone: Vec<Uuid>,
-    /// There is more of the first than was listed.
+    /// There are more new jobs than were returned.
     more: bool,
-    /// What time it is here, since deadlines are told by this clock.
+    /// The hub's current time, because deadlines refer to its clock.
     now: String,
 }
 
@@ -56,8 +56,8 @@ struct News {
     more: bool,
 }
 
-/// `GET /v1/work`: what the caller is to do beyond what it says it knows, oldest first, and what of
-/// that it has lost. With `wait` the answer comes once there is either.
+/// `GET /v1/work`: assigned jobs that the caller did not list as known, oldest first, and known
+/// jobs that it lost. With `wait` the response is sent once there is either.
 pub async fn list(
     State(floor): State<Floor>,
     Extension(instances): Extension<Instances>,
@@ -90,29 +90,30 @@ pub async fn list(
     }
     let News { fresh, gone, more } = look();
     let jobs = hand_over(&floor, by.id, fresh).await?;
-    // One at a time, since each may be long.
+    // One at a time, because each may be large.
     let shown = |job: &Arc<Job>| floor.engine.look(|world| WorkView::of(world, job));
     let (jobs, now) = (jobs.iter().filter_map(shown).collect(), time(floor.engine.now()));
     Ok(ok(&Work { jobs, gone, more, now }))
 }
 
-/// A worker that was taken off the lists hears so, and not that nobody knows it: it would come back
-/// by itself.
+/// An unregistered worker gets this error instead of an authentication error; otherwise it would
+/// register again by itself.
 fn removed() -> Problem {
     let text = "the agent was unregistered; register again with the same key to restore it";
     Problem::new(&codes::UNREGISTERED, text)
 }
 
-/// `?known=`: the jobs the caller has already, by the hub's ids, each with its turn behind a dot.
+/// `?known=`: the jobs the caller already has, by the hub's ids, each optionally with `.` and its
+/// epoch.
 fn known(query: &Query) -> Result<HashSet<Turn>, Malformed> {
     let fail = |message: String| Malformed { field: "?known".to_owned(), message };
     let given = query.text("known").filter(|text| !text.is_empty());
     let turns: Vec<&str> = given.map(|text| text.split(',').collect()).unwrap_or_default();
     if turns.len() > KNOWN_MAX {
-        return Err(fail(format!("known names more than {KNOWN_MAX} jobs")));
+        return Err(fail(format!("known has more than {KNOWN_MAX} jobs")));
     }
     let turns: Option<HashSet<Turn>> = turns.into_iter().map(turn).collect();
-    turns.ok_or_else(|| fail("known must be UUIDs with commas between them".to_owned()))
+    turns.ok_or_else(|| fail("known must be job ids (UUIDs), separated by commas".to_owned()))
 }
 
 fn turn(text: &str) -> Option<Turn> {
@@ -124,7 +125,7 @@ fn turn(text: &str) -> Option<Turn> {
     Some((id.into(), epoch))
 }
 
-/// What an agent has now and may report about, oldest first.
+/// The jobs an agent has now and may report, oldest first.
 fn in_hand(world: &World, agent: AgentId) -> impl Iterator<Item = &Arc<Job>> {
     let held = |job: &&Arc<Job>| matches!(job.state, JobState::Assigned | JobState::Running);
     world.work_of(agent).filter(held)
@@ -147,7 +148,7 @@ fn news(world: &World, agent: AgentId, known: &HashSet<Turn>, limit: usize) -> N
     News { fresh, gone, more }
 }
 
-/// These jobs, marked as handed over where that is new.
+/// Returns these jobs, marked as handed over if they were not.
 async fn hand_over(
     floor: &Floor,
     agent: AgentId,

@@ -1,4 +1,4 @@
-//! A job as its worker gets it.
+//! A job as its worker sees it.
 
 use rialto_core::job::Job;
 use rialto_core::world::World;
@@ -10,29 +10,29 @@ use uuid::Uuid;
 
 use crate::v1::answer::{money, time};
 
-/// What a worker needs to know to do it and to report it.
+/// What a worker needs to do a job and to report its result.
 #[derive(Serialize)]
 pub struct WorkView {
     id: Uuid,
-    /// Which turn of the job this is; a report that names it is never taken for another one's.
+    /// The epoch of this assignment; a report that includes it never counts for another assignment.
     epoch: u32,
-    /// As the worker calls it.
+    /// The skill by the worker's own name for it.
     skill: String,
     input: Box<RawValue>,
     requester: String,
-    /// The protocol it was asked in.
+    /// The protocol of the request.
     protocol: String,
-    /// What was offered, to workers of that protocol; to others what was agreed on.
+    /// For workers of that protocol the budget; for others the agreed price.
     budget: Box<RawValue>,
     price: Box<RawValue>,
-    /// By when it must be reported.
+    /// When the result must be reported.
     deadline: String,
     lease_until: String,
     opened_at: String,
 }
 
 impl WorkView {
-    /// Nothing for a job that nobody has.
+    /// `None` for a job without a worker.
     pub fn of(world: &World, job: &Job) -> Option<Self> {
         let turn = job.assignment?;
         let at_home = world.agent(turn.worker).is_some_and(|worker| worker.home == job.origin);
