@@ -1,6 +1,6 @@
-//! What can be wrong with an item.
+//! Errors of data items.
 
-/// Bytes that are no item.
+/// The bytes are not a valid item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadItem {
     #[error("a data item has at least 80 bytes")]
@@ -23,7 +23,7 @@ pub enum BadItem {
     TagText,
 }
 
-/// An item nobody has signed as it is.
+/// The item's signature does not prove its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unproven {
     #[error("the owner is no key that may sign items")]

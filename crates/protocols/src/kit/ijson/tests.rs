@@ -1,4 +1,4 @@
-//! What the reader takes, what it refuses, and that serde_json agrees.
+//! Tests: what the reader accepts, what it refuses, and that serde_json agrees.
 
 use proptest::prelude::*;
 use serde_json::value::RawValue;
@@ -17,7 +17,7 @@ fn unescaped(text: &str) -> String {
     }
 }
 
-/// The same value as serde_json would have made it.
+/// The same value as serde_json reads it.
 fn as_serde(json: &Json<'_>) -> Value {
     match json.kind() {
         Kind::Null => Value::Null,
@@ -286,7 +286,7 @@ proptest! {
         let _ = read(&text.as_bytes()[..cut.index(text.len())]);
     }
 
-    /// Texts made of JSON's own pieces, so that many are nearly right.
+    /// Texts made of JSON's own pieces, so that many are almost valid.
     #[test]
     fn we_are_never_looser_than_serde_json_and_stricter_only_by_our_rules(
         pieces in prop::collection::vec(prop::sample::select(vec![

@@ -1,10 +1,10 @@
-//! Schemas and values made to hurt.
+//! Tests with malicious schemas and values.
 
 use std::time::{Duration, Instant};
 
 use super::*;
 
-/// The debug build of the validator is some twenty times slower than the release build.
+/// The debug build of the validator is about twenty times slower than the release build.
 fn soon<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let done = work();
@@ -95,7 +95,7 @@ fn patterns_are_linear_or_refused() {
     for pattern in usual {
         assert!(Schema::compile(&format!(r#"{{"pattern":"{pattern}"}}"#)).is_ok(), "{pattern}");
     }
-    // So many live states that the fast engines give up.
+    // So many active states that the fast engines fall back.
     let heavy = schema(r#"{"pattern":"[01]*1[01]{900}$"}"#);
     for length in [1_000, 1_000_000] {
         let text = format!("\"{}\"", "01".repeat(length / 2));

@@ -1,4 +1,4 @@
-//! Sentences, references, limits and laws.
+//! Tests: violation texts, references, limits and laws.
 
 mod hostile;
 
@@ -176,7 +176,7 @@ fn trivial_schemas_say_so() {
     );
 }
 
-/// Any JSON, small.
+/// Any small JSON value.
 fn json() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
