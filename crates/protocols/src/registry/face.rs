@@ -1,4 +1,4 @@
-//! The table of routes, and what the hub needs to know about this protocol.
+//! The table of operations, and this protocol's adapter.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::face::{Face, Floor, Listed, Newcomer, Reach, Route, Trouble, naming};
 use crate::kit::fields::Malformed;
 use crate::kit::ijson::{self, Json, Kind};
 
-/// This protocol's face.
+/// The adapter of this protocol.
 pub struct Registry;
 
 const TABLE: &[Route<Floor>] = &[
@@ -222,7 +222,7 @@ impl Face for Registry {
     }
 
     fn root_routes(&self, floor: &Floor) -> Router {
-        // Two protocols register at the root; the front door tells them apart.
+        // Two protocols register at the root. The hub tells their registrations apart.
         let rows = TABLE.iter().filter(|row| row.at_root && row.path != "/register");
         once_each(rows, floor, &Registry)
     }

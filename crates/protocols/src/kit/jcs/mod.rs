@@ -57,8 +57,7 @@ pub fn canonical_with(json: &Json<'_>, edit: Edit<'_>) -> Result<String, Uncanon
 }
 
 fn written(json: &Json<'_>, edit: Option<Edit<'_>>) -> Result<String, Uncanonical> {
-    // Only numbers and unnecessary escapes make the canonical text differ in length from the given
-    // one.
+    // Usually enough: little besides numbers makes the canonical text longer than the given one.
     let mut out = String::with_capacity(json.raw().len());
     value(&mut out, json, edit).map_err(Trail::into_error)?;
     Ok(out)
