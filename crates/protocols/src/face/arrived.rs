@@ -13,7 +13,7 @@ pub fn by_status(answer: &Result<Answer, SendError>) -> Verdict {
         Err(SendError::Broken(_)) => Arrived::No("the answer could not be read".to_owned()),
         // One text for both errors, so that callers cannot probe what the hub's resolver sees.
         Err(SendError::Blocked(_) | SendError::Unreachable(_)) => {
-            Arrived::No("the endpoint could not connect".to_owned())
+            Arrived::No("could not connect to the endpoint".to_owned())
         }
     };
     Verdict { arrived, commands: Vec::new() }

@@ -4,8 +4,9 @@
 //! repeat gets the first answer byte for byte, and after a crash in between it still gets the first
 //! effect.
 //!
-//! A public read stores nothing: it has no effect to repeat, and any caller may make it. A stored answer
-//! counts against its caller's quota. Without room for it the request is refused before it runs.
+//! A public read stores nothing: it has no effect to repeat, and any caller may make it. A stored
+//! answer counts against its caller's quota. Without room for it the request is refused before it
+//! runs.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -253,7 +254,7 @@ mod tests {
         let waits = running.turn(scope);
         passes(&running, other);
         passes(&running, scope);
-        assert!(Arc::ptr_eq(&waits, &running.turn(scope)), "somebody still waits in that line");
+        assert!(Arc::ptr_eq(&waits, &running.turn(scope)), "another request still waits for it");
         assert_eq!(running.lock().len(), 1);
         drop(waits);
         passes(&running, scope);

@@ -227,7 +227,7 @@ mod tests {
     fn unreadable_bodies_are_malformed_as_a_whole() {
         let refusal = Malformed::from(ijson::read(b"{").expect_err("cut"));
         assert_eq!(refusal.field, "");
-        assert_eq!(refusal.to_string(), "body cannot be read: unexpected end at byte 1");
+        assert_eq!(refusal.to_string(), "body is not valid JSON: unexpected end at byte 1");
     }
 
     #[test]

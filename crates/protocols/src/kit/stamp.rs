@@ -18,7 +18,7 @@ pub enum BadTime {
     #[error("has no offset: end it with Z or one like +01:00")]
     NoOffset,
     /// Second 60: the hub's clock has no such second, and mapping it to another would be a guess.
-    #[error("names a leap second")]
+    #[error("is a leap second, which is not supported")]
     LeapSecond,
     /// Before the first or after the last instant the hub can write.
     #[error("is outside the years 1970 to 9999")]

@@ -16,7 +16,7 @@ use super::shape;
 use super::wire::{JobPost, Register, ResultPost, SkillOffer, Status, TransferPost};
 use super::{ID, Settings};
 
-/// An unfinished job fails after this time, whatever its workers do.
+/// An unfinished job expires after this time, whatever its workers do.
 pub const JOB_LIFE: Millis = Millis::hours(24);
 
 /// Amounts here have two decimals.
@@ -166,8 +166,8 @@ pub struct Unusable {
     pub why: String,
 }
 
-/// An answer without a result: the job failed. It counts against the worker only if the worker
-/// answered.
+/// An answer without a result: the job failed. It counts against the worker only if the answer is
+/// about the work.
 pub fn unusable(job: JobRef, by: AgentId, answer: Unusable) -> Command {
     let Unusable { silent, why } = answer;
     Command::Report(Box::new(ReportWork {

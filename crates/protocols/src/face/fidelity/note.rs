@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn what_has_no_place_is_dropped_and_says_so() {
         let told = told(&[("/priority", Part::Priority, "3")], &[]);
-        assert!(told[0].ends_with(r#""why":"other has no place for it"}"#), "{}", told[0]);
+        assert!(told[0].ends_with(r#""why":"other has no field for it"}"#), "{}", told[0]);
     }
 
     #[test]

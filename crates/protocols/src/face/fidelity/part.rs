@@ -103,16 +103,16 @@ impl Part {
     pub const fn why_dropped(self) -> Option<&'static str> {
         Some(match self {
             Self::Id => "the requester's own id; the worker gets the hub's id",
-            Self::Worker => "it is who gets the message",
+            Self::Worker => "the message is addressed to it",
             Self::Callback => "delivery addresses are not passed on",
             Self::Correlation | Self::Conversation | Self::Turn => {
                 "stored with the job and returned with the result"
             }
-            Self::Deadline => "the hub keeps it",
+            Self::Deadline => "the hub enforces it",
             Self::Repeat => "idempotency is handled by the hub",
-            Self::Signature => "a signature ends at the hub, which keeps the message as evidence",
-            Self::Time => "each message has a time of its own",
-            Self::Form => "each protocol has its own form",
+            Self::Signature => "verified by the hub, which keeps the signed message as evidence",
+            Self::Time => "each message has its own time",
+            Self::Form => "each protocol has its own framing",
             _ => return None,
         })
     }

@@ -11,7 +11,7 @@ pub enum BadNumber {
     #[error("is an integer beyond 9007199254740991")]
     UnsafeInteger,
     /// It has no finite double.
-    #[error("is no finite double")]
+    #[error("is not a finite double")]
     NotFinite,
 }
 

@@ -66,7 +66,7 @@ fn a_refused_number_is_pointed_at() {
     let bad = of("1e999").expect_err("too large");
     assert_eq!(
         (bad.field.as_str(), Malformed::from(bad.clone()).message.as_str()),
-        ("", "body is no finite double")
+        ("", "body is not a finite double")
     );
     let long = format!(r#"{{"{}":1e999}}"#, "n".repeat(1_000));
     assert_eq!(of(&long).expect_err("too large").field.len(), 65);

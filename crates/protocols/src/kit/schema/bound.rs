@@ -56,7 +56,7 @@ impl Walk<'_> {
         }
         if count > EXPANDED_MAX {
             let why =
-                format!("is more than {EXPANDED_MAX} schemas when references are written out");
+                format!("expands to more than {EXPANDED_MAX} schemas when references are resolved");
             return Err(BadSchema::at(&step.at, why));
         }
         self.known[at] = State::Done(count);

@@ -77,7 +77,7 @@ impl Schema {
             return Err(BadSchema::whole(format!("is longer than {TEXT_MAX} bytes")));
         }
         let json = ijson::read(text.as_bytes())
-            .map_err(|bad| BadSchema::whole(format!("cannot be read: {bad}")))?;
+            .map_err(|bad| BadSchema::whole(format!("is not valid JSON: {bad}")))?;
         Self::of(&json)
     }
 
@@ -139,7 +139,7 @@ impl Schema {
     /// Checks the text of a value, which must be JSON as [`ijson`] reads it.
     pub fn check(&self, text: &str) -> Result<(), Vec<Violation>> {
         let json = ijson::read(text.as_bytes())
-            .map_err(|bad| vec![Violation::whole(format!("cannot be read: {bad}"))])?;
+            .map_err(|bad| vec![Violation::whole(format!("is not valid JSON: {bad}"))])?;
         self.check_json(&json)
     }
 

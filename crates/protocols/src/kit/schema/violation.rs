@@ -88,7 +88,7 @@ fn says(kind: &Kind, around: Option<&Value>) -> String {
         Kind::MinProperties { limit } => format!("must have at least {}", plural(*limit, "member")),
         Kind::MaxProperties { limit } => format!("must have at most {}", plural(*limit, "member")),
         Kind::UniqueItems => "must not have the same item twice".to_owned(),
-        Kind::Contains => "must have the items that its schema asks for".to_owned(),
+        Kind::Contains => "must contain the items that its schema requires".to_owned(),
         Kind::Pattern { pattern } => format!("must match the pattern {}", cut(pattern, QUOTE_MAX)),
         Kind::Enum { options } => match options.as_array().map(Vec::as_slice) {
             Some([only]) => format!("must be {}", cut(&only.to_string(), QUOTE_MAX)),

@@ -61,7 +61,7 @@ pub async fn call_back(
     }
     let own = [job.foreign.clone(), job.uuid.to_string()];
     if wire.job_id.is_some_and(|id| !own.contains(&id.to_string())) {
-        return Err(Failure::field("/job_id", "job_id is not the job this address was made for"));
+        return Err(Failure::field("/job_id", "job_id is not the job of this callback URL"));
     }
     accept(&floor, wire, &job, worker, anyone.once).await
 }
